@@ -40,7 +40,8 @@ fn main() {
     println!("cargo::rustc-env=PE_BENCH_DIRTY={dirty}");
     println!("cargo::rustc-env=PE_BENCH_RUSTC={rustc}");
     println!("cargo::rustc-env=PE_BENCH_BURN={burn}");
-    for path in ["../.git/HEAD", "../.git/index", "../Cargo.lock", "src", "../pe-zoo/src"] {
+    let sources = ["src", "suites", "../pe-zoo/src", "../tasks/src", "../reports/src"];
+    for path in ["../.git/HEAD", "../.git/index", "../Cargo.lock"].into_iter().chain(sources) {
         println!("cargo::rerun-if-changed={path}");
     }
 }

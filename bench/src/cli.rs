@@ -3,6 +3,7 @@
 mod benchmark;
 mod compare;
 mod completions;
+mod compute;
 mod conform;
 mod count;
 mod data;
@@ -10,6 +11,7 @@ mod diff_records;
 mod docs;
 mod eval;
 mod explain;
+mod export;
 mod extend;
 mod fit;
 mod flops;
@@ -20,18 +22,20 @@ mod list;
 mod nightly;
 mod out;
 mod pretrained;
+mod references;
 mod report;
 mod reproduce;
 mod run;
 mod speed;
 mod stability;
 mod stop;
+mod table;
 mod trained;
+mod vectors;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::backend::EngineChoice;
 use crate::{process, signals};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pe_zoo::{PeError, Registry};
@@ -80,6 +84,11 @@ enum Command {
         after_help = "Examples:\n  pe-bench report results/quick\n  pe-bench report results/* --out page\n  pe-bench report results/quick --out paper --formats tex,svg"
     )]
     Report(report::ReportArgs),
+    /// Prints results as a table of a paper, encodings by splits and lengths, or its references.
+    #[command(
+        after_help = "Examples:\n  pe-bench table results/quick --workload counting --spread interval\n  pe-bench table results/quick --lens 128 --encodings rope,cope --format tex-column\n  pe-bench table results/quick --format bibtex > references.bib"
+    )]
+    Table(table::TableArgs),
     /// Compares the records of two results folders, ignoring timings and provenance.
     #[command(after_help = "Example: pe-bench diff-records results/quick results/quick-again")]
     DiffRecords(diff_records::DiffArgs),
@@ -128,6 +137,9 @@ enum Command {
     List {
         /// Kind of item to list.
         kind: Listed,
+        /// Print a JSON array with an object for each item.
+        #[arg(long)]
+        json: bool,
     },
     /// Fetches, verifies and tokenizes texts for language modelling.
     Data {
@@ -148,11 +160,20 @@ enum Command {
     /// Checks encodings with the conformance kit and prints the result of each check.
     #[command(after_help = "Example: pe-bench conform rope 'cope{max_positions=16}+rope'")]
     Conform(conform::ConformArgs),
+    /// Prints inputs, logits, outputs and gradients of an encoding's scalar f64 reference, for other implementations.
+    #[command(after_help = "Example: pe-bench vectors 'cope{max_positions=8}+rope' --json")]
+    Vectors(vectors::VectorsArgs),
+    /// Writes kept weights with a PyTorch module, or as a folder for transformers if the model is of Llama's type.
+    #[command(after_help = "Example: pe-bench export dd59a472 exported")]
+    Export(export::ExportArgs),
     /// Prints the documentation, properties and defaults of an encoding, a combination or a task.
     #[command(after_help = "Example: pe-bench explain rope")]
     Explain {
         /// Id of an encoding or task, or a combination such as 'cope+rope'.
         name: String,
+        /// Print a JSON object.
+        #[arg(long)]
+        json: bool,
     },
     /// Prints the analytic cost of a forward pass with each encoding.
     #[command(after_help = "Example: pe-bench flops --config tape-155m")]
@@ -197,6 +218,8 @@ enum Command {
         record: PathBuf,
         /// Number of training steps.
         count: usize,
+        #[command(flatten)]
+        compute: compute::ComputeArgs,
     },
 }
 
@@ -218,15 +241,15 @@ enum Listed {
 pub(crate) struct RunArgs {
     /// A built-in suite (`pe-bench list suites`) or the path of a TOML file.
     suite: String,
-    /// Backend: flex, tch, cuda or wgpu.
-    #[arg(long, default_value = "flex")]
-    backend: String,
-    /// Attention engine to use.
-    #[arg(long, value_enum, default_value_t)]
-    engine: EngineChoice,
-    /// Precision of matrix products: f32, tf32 or bf16; default: the suite's, or f32.
-    #[arg(long, value_parser = crate::backend::named_precision)]
-    precision: Option<pe_zoo::ops::MatmulPrecision>,
+    #[command(flatten)]
+    compute: compute::ComputeArgs,
+    /// Devices to run cells on, one at a time on each, such as 0-7 or 0,2; --jobs is then their number.
+    ///
+    /// A GPU backend has GPUs, with CUDA counted among those of CUDA_VISIBLE_DEVICES. On a CPU backend device I is the
+    /// I-th group of --threads processors, to which its worker is bound (Linux). A device is locked for other sweeps
+    /// with --devices.
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
+    devices: Option<crate::backend::pool::DeviceList>,
     /// CPU threads per cell.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -250,7 +273,7 @@ pub(crate) struct RunArgs {
     criteria: report::Criteria,
     #[command(flatten)]
     sweep: run::SweepArgs,
-    /// Print the cells and their estimated training times without running them.
+    /// Print the cells and their estimated training times without running them; with --json as JSON lines.
     #[arg(long)]
     dry_run: bool,
 }
@@ -294,6 +317,7 @@ where
 }
 
 fn main() -> ExitCode {
+    out::print_panics();
     if let Err(error) = signals::survive_file_size_limit() {
         out::complain(&format!("cannot install a handler for SIGXFSZ: {error}"));
     }
@@ -301,7 +325,7 @@ fn main() -> ExitCode {
         out::complain(&format!("error: cannot start a thread that reads standard input: {error}"));
         return ExitCode::FAILURE;
     }
-    match dispatch(Cli::parse().command) {
+    match dispatch(Cli::try_parse().unwrap_or_else(|error| out::refuse(&error)).command) {
         Ok(code) if code == ExitCode::SUCCESS && out::has_failed() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
@@ -316,6 +340,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Eval(arguments) => return eval::eval(&arguments),
         Command::Report(arguments) => report::report(&arguments)?,
+        Command::Table(arguments) => table::run(&arguments)?,
         Command::DiffRecords(arguments) => return diff_records::diff(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
         Command::Compare(arguments) => compare::run(&arguments)?,
@@ -324,19 +349,21 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Nightly(arguments) => return nightly::run(&arguments),
         Command::Count(arguments) => count::run(&arguments)?,
         Command::Completions { shell } => completions::completions(shell),
-        Command::List { kind } => list::list(kind),
+        Command::List { kind, json } => list::list(kind, json),
         Command::Data { command } => data::data(command)?,
         Command::NewSuite { name } => say(&new_suite(&name)?),
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
-        Command::Explain { name } => explain::explain(&name)?,
+        Command::Explain { name, json } => explain::explain(&name, json)?,
+        Command::Vectors(arguments) => vectors::run(&arguments)?,
+        Command::Export(arguments) => export::run(&arguments)?,
         Command::Flops(arguments) => flops::flops(&arguments)?,
         Command::Extend(arguments) => return extend::extend(&arguments),
         Command::Generate(arguments) => return generate::run(&arguments),
         Command::Benchmark(arguments) => benchmark::benchmark(&arguments)?,
         Command::Pretrained { command } => pretrained::pretrained(&command)?,
         Command::Docs { check, root } => docs::docs(&root, check)?,
-        Command::Steps { record, count } => count::steps(&record, count)?,
+        Command::Steps { record, count, compute } => count::steps(&record, count, &compute)?,
         Command::Worker => {
             crate::sweep::worker_main(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
                 .map_err(anyhow::Error::msg)?;

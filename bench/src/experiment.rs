@@ -1,5 +1,5 @@
-//! Configuration of a run, with two keys: that of the experiment identifies the record of a finished run, that of its
-//! training the weights that it leaves. Experiments that differ only in their evaluation share a training.
+//! Configuration of a run, with two keys: the key of the experiment identifies the record of a finished run, the key
+//! of its training identifies the weights. Experiments that differ only in their evaluation share a training.
 
 pub mod budget;
 mod check;
@@ -74,7 +74,7 @@ impl Experiment {
     /// Complete configuration with all defaults, of which [`key`](Self::key) is a hash.
     pub fn config(&self, task: &dyn tasks::Task) -> Value {
         json!({
-            "encoding": self.encoding.identity(),
+            "encoding": self.train.optimizer.identity_of(&self.encoding),
             "task": self.task,
             "task_version": task.meta().version,
             "task_data_sha256": task.data_sha256(),
@@ -100,8 +100,8 @@ impl Experiment {
         reports::cell_key(&self.config(task))
     }
 
-    /// Identity of the training: a hash of the configuration without the evaluation, and the longest input that the
-    /// encoding is built for, which decides the size of some tables.
+    /// Returns the identity of the training: a hash of the configuration without the evaluation, and the longest
+    /// input that the encoding is built for, which determines the size of some tables.
     pub fn training(&self, task: &dyn tasks::Task) -> TrainingId {
         let mut config = self.config(task);
         if let Some(fields) = config.as_object_mut() {
@@ -117,7 +117,7 @@ impl Experiment {
         self.model.dims(train_len, max_len)
     }
 
-    /// Longest inputs in tokens that the encoding is built for: in training, and in training and evaluation together.
+    /// Returns the longest input in tokens in training, and in training and evaluation together.
     pub fn built_lens(&self, task: &dyn tasks::Task) -> [usize; 2] {
         let [train, longest] = self.token_lens(task);
         [train, self.eval.trained_for.unwrap_or(longest)]

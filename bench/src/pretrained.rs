@@ -46,7 +46,7 @@ pub struct Pretrained {
     pub name: String,
     /// Architecture of the decoder.
     pub model: ModelConfig,
-    /// Rotation that the model was trained with; `None`: another encoding.
+    /// Rotation that the model was trained with; `None` for another encoding.
     pub rope: Option<rope::RopeConfig>,
     own: Combination,
     /// Size of the vocabulary.
@@ -64,9 +64,9 @@ pub struct Pretrained {
 /// Weights of a model, on the device that they were loaded to.
 #[derive(Debug)]
 enum ModelWeights {
-    /// Those of a Llama-type model.
+    /// Weights of a Llama-type model.
     Llama(DecoderWeights),
-    /// Those of a training of this program.
+    /// Weights of a model trained by this program.
     Kept(KeptModel),
 }
 
@@ -155,7 +155,8 @@ impl Pretrained {
         self.own.clone()
     }
 
-    /// Builds the decoder under an encoding, for sequences of up to `max_len` tokens. It shares the weights where it can.
+    /// Builds the decoder under an encoding, for sequences of up to `max_len` tokens. Weights are shared, not copied,
+    /// if possible.
     ///
     /// # Errors
     ///

@@ -18,6 +18,7 @@ use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::settings::explain;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use tasks::TaskConfig;
 
 pub use built_in::{BUILT_IN, text};
@@ -41,14 +42,18 @@ pub const MOST_CELLS: usize = 100_000;
 pub struct Suite {
     /// Kebab-case name; results go to a folder of this name.
     pub name: String,
+    /// SHA-256 of the text of the file, 64 lower-case hex digits.
+    pub sha256: String,
     /// Title shown to readers.
     pub title: String,
     /// Purpose of the suite in one or two sentences.
     pub about: String,
-    /// Criteria of its report, and the base of its ablation.
+    /// Criteria of its report, the base of its ablation, and its question.
     pub report: reports::Settings,
     /// All cells, in the order of the file.
     pub cells: Vec<Experiment>,
+    /// Cells of the fresh seeds at every rate of their grid; [`fresh_cells`](Self::fresh_cells) are those to run.
+    pub fresh: Vec<Experiment>,
 }
 
 /// Settings of a suite that the command line overrides.
@@ -88,7 +93,8 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
     // Counted before the expansion, so that a huge suite is refused at once.
     let count = file.workload.iter().zip(&raced).fold(0_usize, |sum, (workload, encodings)| {
         let rates = file.rates(workload).len().max(1);
-        let counts = [encodings.len(), seeds(workload).len(), rates, axes::count(&workload.axes)];
+        let seeds = seeds(workload).len() + file.fresh_seeds(workload).len();
+        let counts = [encodings.len(), seeds, rates, axes::count(&workload.axes)];
         sum.saturating_add(counts.into_iter().fold(1, usize::saturating_mul))
     });
     if count > MOST_CELLS {
@@ -98,14 +104,20 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
         );
         return Err(at("workload", reason));
     }
-    let mut cells = Vec::with_capacity(count);
+    let (mut cells, mut fresh) = (Vec::with_capacity(count), Vec::new());
     for (workload, encodings) in file.workload.iter().zip(&raced) {
         for variant in axes::expand(&file, workload).map_err(|(path, e)| at(&path, e))? {
             let runs = runs(name, &file, workload, &variant, overrides)?;
-            for seed in seeds(workload) {
+            let chosen_on = seeds(workload);
+            let reported_on = file.fresh_seeds(workload);
+            grid::check_fresh(reported_on, &chosen_on, file.rates(workload))
+                .map_err(|e| at(&format!("workload `{}`.fresh_seeds", workload.name), e))?;
+            let seeds = chosen_on.iter().map(|seed| (*seed, false));
+            for (seed, is_fresh) in seeds.chain(reported_on.iter().map(|seed| (*seed, true))) {
                 for (encoding_name, encoding) in encodings {
                     for (train, grid) in &runs.trainings {
-                        cells.push(Experiment {
+                        let group = if is_fresh { &mut fresh } else { &mut cells };
+                        group.push(Experiment {
                             workload: variant.name.clone(),
                             name: encoding_name.clone(),
                             encoding: encoding.clone(),
@@ -114,7 +126,9 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
                             train: train.clone(),
                             eval: runs.eval.clone(),
                             seed,
-                            grid: grid.clone(),
+                            grid: grid
+                                .clone()
+                                .map(|point| reports::GridPoint { fresh: is_fresh, ..point }),
                             budget: runs.budget,
                             backend: runs.backend.clone(),
                             engine: runs.engine,
@@ -124,13 +138,20 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
             }
         }
     }
+    if let Some(question) = &file.question {
+        let known = || cells.iter().map(|cell| cell.workload.as_str());
+        if let Some(task) = question.tasks.iter().find(|task| known().all(|name| name != *task)) {
+            return Err(at("question.tasks", unknown("workload", task, known())));
+        }
+    }
     if cells.is_empty() {
         let reason = "no cell, expected at least one seed, encoding and workload".to_owned();
         return Err(at("workload", reason));
     }
-    refuse_doubles(name, &cells)?;
+    refuse_doubles(name, cells.iter().chain(&fresh))?;
     let SuiteFile { name, title, about, .. } = file;
-    Ok(Suite { name, title, about, report, cells })
+    let sha256 = reports::store::hex(&Sha256::digest(text));
+    Ok(Suite { name, sha256, title, about, report, cells, fresh })
 }
 
 /// Returns the encodings of each workload, and the settings of the report with the base of the ablation.
@@ -171,17 +192,31 @@ fn race(name: &str, file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Setti
             }
         });
     }
+    if let Some(question) = &file.question {
+        if report.question.replace(question.clone()).is_some() {
+            let reason = "both `report.question` and `[question]` are given; keep one";
+            return Err(at("report.question", reason.to_owned()));
+        }
+        question.check().map_err(|reason| at("question.encodings", reason))?;
+    }
     report.check().map_err(|error| at("report", error.to_string()))?;
-    if let Some(base) = &report.ablation_base {
-        let known = raced.iter().flatten().map(|(name, _)| name.as_str());
-        if !known.clone().any(|name| name == base) {
-            let near = pe_zoo::settings::nearest(base, known)
-                .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
-            let reason = format!("no encoding of the suite is named `{base}`{near}");
-            return Err(at("report.ablation_base", reason));
+    let asked = report.question.iter().flat_map(|question| &question.encodings);
+    let asked = asked.map(|name| ("question.encodings", name));
+    let base = report.ablation_base.iter().map(|name| ("report.ablation_base", name));
+    let known = || raced.iter().flatten().map(|(name, _)| name.as_str());
+    for (path, name) in base.chain(asked) {
+        if known().all(|known| known != name) {
+            return Err(at(path, unknown("encoding", name, known())));
         }
     }
     Ok((raced, report))
+}
+
+/// Returns the message that the suite has no `kind` of this name, with the nearest name.
+fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let near = pe_zoo::settings::nearest(name, known)
+        .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+    format!("no {kind} of the suite is named `{name}`{near}")
 }
 
 /// Settings shared by all encodings and seeds of one variant of a workload.
@@ -245,7 +280,10 @@ fn task_config(value: Value, overrides: &Overrides) -> Result<TaskConfig, String
 }
 
 /// Checks that no two cells have the same workload, encoding, seed and learning rate.
-fn refuse_doubles(name: &str, cells: &[Experiment]) -> Result<(), SuiteError> {
+fn refuse_doubles<'a>(
+    name: &str,
+    cells: impl Iterator<Item = &'a Experiment>,
+) -> Result<(), SuiteError> {
     let mut seen = std::collections::BTreeSet::new();
     for cell in cells {
         let rate = cell.grid.as_ref().map(|point| point.value.to_bits());

@@ -139,6 +139,75 @@ fn a_dry_run_prints_the_cells_and_trains_nothing() {
 }
 
 #[test]
+fn a_dry_run_of_a_shard_counts_its_own_cells_and_prints_json_lines() {
+    let (_folder, suite, out) = tiny(TINY);
+    let cells_of = |shard: &str| -> Vec<serde_json::Value> {
+        let run = ["run", &suite, "--out", &out, "--dry-run", "--json", "--shard", shard];
+        let output = bench(&run);
+        assert!(output.status.success(), "{}", text(&output));
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let mut lines: Vec<serde_json::Value> =
+            lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let total = lines.pop().unwrap();
+        assert_eq!((&total["event"], &total["cells"]), (&"total".into(), &lines.len().into()));
+        lines
+    };
+    let (first, second) = (cells_of("1/2"), cells_of("2/2"));
+    assert_eq!(first.len() + second.len(), 4);
+    assert!(first.iter().all(|cell| cell["event"] == "cell" && !second.contains(cell)));
+    assert_eq!(cells_of("1/1").len(), 4);
+    let said = text(&bench(&["run", &suite, "--out", &out, "--dry-run", "--shard", "1/2"]));
+    assert!(said.contains(&format!("{} cells of 4 (shard 1/2)", first.len())), "{said}");
+}
+
+#[test]
+fn a_report_keeps_the_title_and_the_criteria_of_its_suite() {
+    let criteria = "[report]\nsolved_exact_match = 0.75\n";
+    let (_folder, suite, out) = tiny(&TINY.replace("[model]", &format!("{criteria}[model]")));
+    assert!(bench(&["run", &suite, "--out", &out]).status.success());
+    let written = || std::fs::read_to_string(Path::new(&out).join("report.md")).unwrap();
+    let first = written();
+    assert!(first.starts_with("# Tiny\n") && first.contains("at least 75.0 %"), "{first}");
+    let again = bench(&["report", &out]);
+    assert!(again.status.success(), "{}", text(&again));
+    assert!(written().starts_with("# Tiny\n") && written().contains("at least 75.0 %"));
+    std::fs::write(Path::new(&out).join("report.json"), "{\"titel\": 1}").unwrap();
+    let damaged = bench(&["report", &out]);
+    assert!(
+        !damaged.status.success() && text(&damaged).contains("report.json"),
+        "{}",
+        text(&damaged)
+    );
+}
+
+#[test]
+fn results_are_compared_and_set_as_tables_of_papers() {
+    let (_folder, suite, out) = tiny(TINY);
+    assert!(bench(&["run", &suite, "--out", &out]).status.success());
+    let compared = bench(&["compare", "alibi", "nope", &out]);
+    let said = String::from_utf8(compared.stdout).unwrap();
+    let top: Vec<&str> = said.lines().take(3).collect();
+    assert!(top[0].contains("of 1 workload: ALiBi is significantly better on none"), "{said}");
+    assert!(top[1].starts_with("In distribution, of 1 workload:"), "{said}");
+    let table = |more: &[&str]| bench(&[&["table", &out], more].concat());
+    for (form, expected) in [
+        ("markdown", "| encoding | in-distribution: 8 |"),
+        ("tex", "\\begin{tabular}{lrrrrr}"),
+        ("tex-column", "\\footnotesize"),
+        ("csv", "encoding,in-distribution 8,in-distribution 8 spread"),
+        ("bibtex", "@misc{press2021alibi,"),
+    ] {
+        let output = table(&["--format", form]);
+        assert!(output.status.success() && text(&output).contains(expected), "{}", text(&output));
+    }
+    let one = text(&table(&["--splits", "in-distribution", "--lens", "8", "--encodings", "nope"]));
+    assert!(one.contains("| encoding | in-distribution: 8 |\n") && !one.contains("ALiBi"), "{one}");
+    let wrong = table(&["--lens", "9"]);
+    assert!(!wrong.status.success());
+    assert!(text(&wrong).contains("has no length `9`, expected one of 16, 8"), "{}", text(&wrong));
+}
+
+#[test]
 fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
     let (_folder, suite, _) = tiny(TINY);
     let (_other, heads, _) = tiny(&TINY.replace("width = 16", "width = 15"));
@@ -316,6 +385,15 @@ fn every_list_prints() {
     ] {
         let output = bench(&["list", what]);
         assert!(output.status.success() && text(&output).contains(expected), "{}", text(&output));
+        let json = bench(&["list", what, "--json"]);
+        let items: Vec<serde_json::Value> = serde_json::from_slice(&json.stdout).unwrap();
+        let ids = items.iter().map(|item| item["id"].as_str().unwrap());
+        assert!(ids.clone().count() > 1, "{}", text(&json));
+        assert!(
+            expected.starts_with("--") || ids.clone().any(|id| id == expected),
+            "{}",
+            text(&json)
+        );
     }
 }
 
@@ -342,6 +420,12 @@ fn cards_and_costs_print() {
         let output = bench(&arguments);
         assert!(output.status.success(), "{arguments:?}: {}", text(&output));
         assert!(text(&output).contains(expected), "{arguments:?}: {}", text(&output));
+    }
+    for name in ["cope{max_positions=9}+rope", "flip-flop"] {
+        let output = bench(&["explain", name, "--json"]);
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let text = if name == "flip-flop" { &found["text"] } else { &found["parts"][1]["text"] };
+        assert!(text.as_str().is_some_and(|text| text.starts_with("# ")), "{found}");
     }
     for (arguments, expected) in [
         (vec!["explain", "flip-flap"], "did you mean the task `flip-flop`?"),
@@ -437,6 +521,17 @@ fn no_control_character_of_a_file_reaches_the_terminal() {
         assert!(output.status.success() && said.contains("flip"), "{said}");
         assert!(!said.contains(['\u{1b}', '\u{9b}']), "{said:?}");
         assert!(said.contains("\\u001b[31m"), "{said}");
+    }
+    // Arguments are printed too: the names of files may be hostile.
+    for (arguments, shown) in [
+        (&["report", "no\u{1b}[31m\u{7}"][..], "no\\u001b[31m\\u0007"),
+        (&["list", "no\u{7}"], "no\\u0007"),
+        (&["no\u{1b}[31m"], "unrecognized subcommand"),
+    ] {
+        let output = bench(arguments);
+        let said = text(&output);
+        assert!(!output.status.success() && !said.contains(['\u{1b}', '\u{7}']), "{said:?}");
+        assert!(said.contains(shown), "{said}");
     }
 }
 

@@ -94,7 +94,8 @@ fn step(tuning: Tuning, encoding: &Combination, pretrained: &Pretrained) -> (Mod
     for _ in 0..2 {
         let loss = forward(&after, &device).powi_scalar(2).mean();
         let grads = burn::optim::GradientsParams::from_grads(loss.backward(), &after);
-        after = optimizer.step(after, grads, &config, 1e-2);
+        let biases = after.encoding.bias_ids();
+        after = optimizer.step(after, grads, &config, 1e-2, &biases);
     }
     (before.valid(), after.valid())
 }

@@ -225,7 +225,7 @@ fn cell(encoding: &str, task: &str, seed: u64) -> Experiment {
 }
 
 fn record(cell: &Experiment) -> RunRecord {
-    let context = RunContext { suite: "test".to_owned(), threads: 1, jobs: 1 };
+    let context = RunContext { suite: "test".to_owned(), suite_sha256: None, threads: 1, jobs: 1 };
     let task = cell.task.build().unwrap();
     run(cell, &*task, &context, &mut |_| {})
 }

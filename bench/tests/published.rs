@@ -9,7 +9,7 @@ use pe_bench::suite::{self, BUILT_IN, Overrides};
 use pe_zoo::Combination;
 use reports::reproduction::published::{Coverage, PublishedTable, papers};
 use reports::reproduction::recipe::{Identity, differences, flat, is_identical};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tasks::TaskConfig;
 
 fn tables() -> Vec<PublishedTable> {
@@ -24,7 +24,7 @@ fn identity(expression: &str) -> Identity {
     let defaults: Value = match &whole.settings {
         Value::Array(_) => {
             let ids = whole.id.split('+');
-            ids.map(|id| serde_json::json!({"id": id, "settings": default_of(id)})).collect()
+            ids.map(|id| json!({"id": id, "settings": default_of(id)})).collect()
         }
         _ => default_of(&whole.id),
     };
@@ -139,4 +139,186 @@ fn the_suites_of_papers_have_the_published_recipes() {
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
     assert!(unknown.is_empty(), "suites that tables name and that are not built in: {unknown:?}");
+}
+
+/// Effect of a phrase in a paper's name of a row.
+enum Said {
+    /// Registry id of an encoding.
+    Id(&'static str),
+    /// A setting of the encoding, by its name as in `flat`, and its value.
+    Setting(&'static str, Value),
+    /// A setting of the cell, by path, and its value.
+    Cell(&'static str, Value),
+}
+
+/// Phrases of the papers' own rows, the longer before those that they contain. Written from the papers' words: what a
+/// row's name does not say is at the default of the encoding.
+fn phrases(paper: &str, table: &str) -> Vec<(&'static str, Vec<Said>)> {
+    use Said::{Cell, Id, Setting};
+    let model = |path: &'static str, value: u32| vec![Cell(path, value.into())];
+    let feed_forward = |size: u32| {
+        let value = json!({"type": "on", "position_size": size});
+        vec![Id("tape"), Setting("feed_forward_update", value)]
+    };
+    let off = || Setting("feed_forward_update", json!({"type": "off"}));
+    let form = |form: &str| vec![Id("tape"), Setting("form", form.into())];
+    let slopes = |slopes: &str| vec![Setting("slopes", slopes.into())];
+    match paper {
+        "cope" => {
+            let mut known = vec![
+                ("CoPE-ALiBi", vec![Id("cope-alibi")]),
+                ("CoPE-MLP", vec![Id("cope-mlp")]),
+                ("Absolute", vec![Id("learned-absolute")]),
+                ("learned-absolute", vec![Id("learned-absolute")]),
+                ("relative", vec![Id("relative")]),
+                ("Relative", vec![Id("relative")]),
+                ("RoPE", vec![Id("rope")]),
+                ("rope", vec![Id("rope")]),
+                ("first layer", vec![Setting("layers", json!({"type": "first"}))]),
+                ("hard attention", vec![Cell("model.attention", "hard".into())]),
+                ("4 layers", model("model.layers", 4)),
+                ("2 layers", model("model.layers", 2)),
+                ("4 heads", model("model.heads", 4)),
+                ("2 heads", model("model.heads", 2)),
+                ("256", model("model.width", 256)),
+                ("128", model("model.width", 128)),
+                ("slopes 1 and less", slopes("from-1")),
+                // The best in the paper, and the default.
+                ("slopes 1/4 and less", Vec::new()),
+                ("slopes 1/16 and less", slopes("from-1/16")),
+                ("learned slopes", slopes("learned")),
+                ("value gates", vec![Setting("gates", "query-value".into())]),
+                ("separate keys", vec![Setting("gates", "separate-keys".into())]),
+                ("p_max 1024", vec![Setting("max_positions", 1024.into())]),
+                ("p_max 16", vec![Setting("max_positions", 16.into())]),
+            ];
+            // On Wikitext-103 all layers share one table unless a row says otherwise.
+            known.push(("layers not sharing", vec![Setting("sharing", "per-layer".into())]));
+            let cope = |id| match table {
+                "wikitext-103" => vec![Id(id), Setting("sharing", "all-layers".into())],
+                _ => vec![Id(id)],
+            };
+            known.extend([("CoPE", cope("cope")), ("cope", cope("cope"))]);
+            known
+        }
+        "tape" => vec![
+            ("TAPE without equivariance", form("tensor-not-equivariant")),
+            ("TAPE, not fused", vec![Id("tape")]),
+            ("TAPE, fused", vec![Id("tape")]),
+            ("YaRN", vec![Setting("scaling", json!({"rope_type": "yarn", "factor": 2.0}))]),
+            ("TAPE", vec![Id("tape")]),
+            ("tape", vec![Id("tape")]),
+            ("RandPE", vec![Id("randomized"), Id("rope")]),
+            (
+                "xPos",
+                vec![
+                    Id("xpos"),
+                    Setting("layout", "half-split".into()),
+                    Setting("scale_base", 2048.0.into()),
+                ],
+            ),
+            ("T5", vec![Id("t5-bias"), Setting("sharing", "per-layer".into())]),
+            ("no update", vec![Id("tape"), Setting("attention_update", "none".into()), off()]),
+            ("feed-forward update", vec![Id("tape"), Setting("attention_update", "none".into())]),
+            ("attention update", vec![Id("tape"), off()]),
+            ("both updates", vec![Id("tape")]),
+            ("neither", form("vector-not-equivariant")),
+            ("equivariant, no tensor", form("vector")),
+            ("tensor, not equivariant", form("tensor-not-equivariant")),
+            ("both", vec![Id("tape")]),
+            ("I = 192", feed_forward(192)),
+            ("I = 12", feed_forward(12)),
+            ("I = 24", feed_forward(24)),
+            ("I = 48", feed_forward(48)),
+            ("I = 96", feed_forward(96)),
+            ("alibi", vec![Id("alibi")]),
+            ("rope", vec![Id("rope")]),
+            ("nope", vec![Id("nope")]),
+            ("fire", vec![Id("fire")]),
+        ],
+        "grape" => vec![
+            ("GRAPE-AP", vec![Id("grape")]),
+            ("rope", vec![Id("rope")]),
+            ("alibi", vec![Id("alibi")]),
+            ("fox", vec![Id("fox")]),
+        ],
+        "cope-vs-rope" => vec![("rope", vec![Id("rope")]), ("cope", vec![Id("cope")])],
+        other => panic!("no phrases for the rows of {other}"),
+    }
+}
+
+/// Whether `phrase` stands in `text` at this place as words of their own.
+fn stands_at(text: &str, at: usize, phrase: &str) -> bool {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '/';
+    !text[..at].chars().next_back().is_some_and(is_part)
+        && !text[at + phrase.len()..].chars().next().is_some_and(is_part)
+}
+
+/// A row's settings follow from the paper's name of it, phrase by phrase, and from nothing else: not from our suites.
+#[test]
+fn the_settings_of_a_row_are_those_that_its_name_says() {
+    let mut checked = 0;
+    for (paper, table) in papers().unwrap().into_iter().flat_map(|paper| {
+        paper.tables.into_iter().map(move |table| (paper.paper.id.clone(), table))
+    }) {
+        for row in table.rows.iter().filter(|row| row.encoding.is_some()) {
+            let at = format!("{paper}, {}: {}", table.id, row.title());
+            let (mut rest, mut ids) = (row.title().to_owned(), BTreeSet::new());
+            let (mut settings, mut cells) = (BTreeMap::new(), BTreeMap::new());
+            let mut known = phrases(&paper, &table.id);
+            known.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.len()));
+            for (phrase, effects) in known {
+                let Some((place, _)) =
+                    rest.match_indices(phrase).find(|(place, _)| stands_at(&rest, *place, phrase))
+                else {
+                    continue;
+                };
+                rest.replace_range(place..place + phrase.len(), "");
+                for effect in effects {
+                    match effect {
+                        Said::Id(id) => drop(ids.insert(id)),
+                        // What a row says itself counts before what its table says of all.
+                        Said::Setting(name, value) => drop(settings.entry(name).or_insert(value)),
+                        Said::Cell(path, value) => drop(cells.insert(path, value)),
+                    }
+                }
+            }
+            let unread = rest.trim_matches([' ', ',', '+']);
+            assert!(unread.is_empty(), "{at}: no phrase for `{unread}`");
+            let found = identity(row.encoding.as_ref().unwrap());
+            assert_eq!(found.id, ids.into_iter().collect::<Vec<_>>().join("+"), "{at}");
+            let of_defaults = |name: &str| {
+                let id = found.id.split('+').next().unwrap();
+                pe_zoo::Registry::builtin().encoding(id).unwrap().identity()["settings"][name]
+                    .take()
+            };
+            let said: BTreeMap<&str, Value> =
+                settings.into_iter().filter(|(name, value)| of_defaults(name) != *value).collect();
+            let flat_settings = flat(&found.settings);
+            let changed: BTreeMap<&str, Value> = found
+                .changed
+                .iter()
+                .map(|name| (name.rsplit('.').next().unwrap(), flat_settings[name].clone()))
+                .collect();
+            assert_eq!(changed.keys().collect::<Vec<_>>(), said.keys().collect::<Vec<_>>(), "{at}");
+            for (name, value) in &said {
+                // Settings that a phrase leaves out keep their defaults within the choice.
+                let holds = match (value, &changed[name]) {
+                    (Value::Object(said), Value::Object(found)) => {
+                        said.iter().all(|(key, value)| found.get(key) == Some(value))
+                    }
+                    (said, found) => said == found,
+                };
+                assert!(holds, "{at}: {name} is {}, the name says {value}", changed[name]);
+            }
+            let own: BTreeMap<&str, Value> = row
+                .identity
+                .iter()
+                .map(|(path, expected)| (path.as_str(), expected.one().unwrap().clone()))
+                .collect();
+            assert_eq!(own, cells, "{at}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 80, "{checked}");
 }

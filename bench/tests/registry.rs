@@ -58,7 +58,8 @@ fn every_encoding_trains_for_fifty_steps_with_a_finite_loss_that_falls() {
     for id in ids {
         let cell = cell(id);
         let task = cell.task.build().unwrap();
-        let context = RunContext { suite: "test".to_owned(), threads: 1, jobs: 1 };
+        let context =
+            RunContext { suite: "test".to_owned(), suite_sha256: None, threads: 1, jobs: 1 };
         let record = run(&cell, &*task, &context, &mut |_| {});
         let losses = record.train.curve.iter().map(|point| point.loss).collect::<Vec<_>>();
         let falls = losses.len() == 5 && losses[4] < losses[0];

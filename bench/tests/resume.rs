@@ -52,7 +52,7 @@ fn cell(encoding: &str, dropout: f64) -> (Experiment, Box<dyn Task>) {
 }
 
 fn context() -> RunContext {
-    RunContext { suite: "test".into(), threads: 1, jobs: 1 }
+    RunContext { suite: "test".into(), suite_sha256: None, threads: 1, jobs: 1 }
 }
 
 fn trainer<'a>(cell: &'a Experiment, task: &'a dyn Task) -> Trainer<'a> {

@@ -34,7 +34,7 @@ fn cell(task: &str, train: TrainConfig) -> (Experiment, Box<dyn Task>) {
 }
 
 fn context() -> RunContext {
-    RunContext { suite: "test".into(), threads: 1, jobs: 1 }
+    RunContext { suite: "test".into(), suite_sha256: None, threads: 1, jobs: 1 }
 }
 
 /// Keeps the losses, and stops after so many steps.

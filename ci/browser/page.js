@@ -122,11 +122,12 @@ const test = {
     return { overlaps, small };
   },
 
-  /** What a reader can see: rows, traces and words of the page. */
+  /** What a reader can see: rows and their order, traces and words of the page. */
   state() {
     const traces = [...document.querySelectorAll(".js-plotly-plot")].map((plot) => (plot.data ?? []).map((trace) => String(trace.visible ?? true)).join(","));
     const rows = [...document.querySelectorAll("tr, li, figure, section, details")].map((row) => (test.visible(row) ? "1" : "0")).join("");
-    return JSON.stringify([traces, rows, document.body.innerText.length]);
+    const order = [...document.querySelectorAll("th")].map((head) => head.getAttribute("aria-sort"));
+    return JSON.stringify([traces, rows, order, document.body.innerText.length]);
   },
 
   controls() {

@@ -39,6 +39,7 @@ mod scalar;
 
 pub use module::Combined;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -192,7 +193,15 @@ impl Combination {
             .map(|(part, dims)| part.build(&dims, rng, device))
             .collect::<Result<Vec<_>, _>>()?;
         let properties = if parts.len() > 1 { probed(&self.parts)? } else { Vec::new() };
-        Ok(Combined::new(&properties, parts, dims, device))
+        Ok(Combined::new(&properties, self.biases()?, parts, dims, device))
+    }
+
+    /// Names of the biases and slopes of each part; see [`probe::biases`].
+    ///
+    /// # Errors
+    /// [`PeError::Probe`] if a part cannot be probed.
+    pub fn biases(&self) -> Result<Vec<Arc<BTreeSet<String>>>, PeError> {
+        self.parts.iter().map(probe::biases).collect()
     }
 
     /// Number of learned parameters in the whole model; `None` if a part states no formula for it.

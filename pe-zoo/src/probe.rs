@@ -4,6 +4,7 @@
 //! outputs change with positions, tokens, heads and lengths, so that nothing needs to be declared.
 //! The rules about combinations and the tables of `list` and `explain` read these properties.
 
+mod biases;
 pub mod close;
 mod observe;
 pub(crate) mod passes;
@@ -12,6 +13,7 @@ mod randomise;
 
 pub use randomise::{randomise, randomise_by};
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -24,7 +26,7 @@ use crate::attention::ScoreForm;
 use crate::card::Properties;
 use crate::count::macs_of;
 use crate::erased::AnyEncoding;
-use crate::registry::EncodingConfig;
+use crate::registry::{EncodingConfig, Probed};
 use crate::{Dims, PeError, Positions};
 
 /// Device on which encodings are probed and counted: the CPU where it is available.
@@ -40,11 +42,31 @@ pub fn device() -> Device {
 /// # Errors
 /// [`PeError::Probe`] if no small size suits the settings, or if the encoding panics.
 pub fn properties(config: &EncodingConfig) -> Result<Arc<Properties>, PeError> {
-    let settings = Value::Object(config.fields().clone()).to_string();
-    config.entry().probed(settings, || {
+    probed(config, &config.entry().properties, observe::observe)
+}
+
+/// Names of the biases and slopes among the parameters of an encoding, probed once for each kind and settings: learned
+/// parameters that change the logits by amounts that depend on positions alone. A parameter is named by the fields of
+/// its module, joined by dots; parameters of different layers have the same name.
+///
+/// # Errors
+/// As [`properties`].
+pub fn biases(config: &EncodingConfig) -> Result<Arc<BTreeSet<String>>, PeError> {
+    probed(config, &config.entry().biases, biases::find)
+}
+
+pub(crate) use biases::ids as bias_ids;
+
+/// Probes an encoding unless the result for its settings is known.
+fn probed<T>(
+    config: &EncodingConfig,
+    known: &Probed<T>,
+    probe: impl FnOnce(&EncodingConfig, &Dims) -> Result<T, String>,
+) -> Result<Arc<T>, PeError> {
+    known.get_or_probe(Value::Object(config.fields().clone()).to_string(), || {
         let found = catch_unwind(AssertUnwindSafe(|| {
             let (config, dims) = sized(config)?;
-            observe::observe(&config, &dims)
+            probe(&config, &dims)
         }));
         found
             .unwrap_or_else(|panic| Err(panic_text(&*panic)))
@@ -131,8 +153,18 @@ fn candidates() -> impl Iterator<Item = Dims> {
 
 /// Builds the encoding and fills every parameter with normal draws of standard deviation `std`.
 fn built(config: &EncodingConfig, dims: &Dims, std: f64) -> Result<AnyEncoding, String> {
+    built_on(config, dims, std, &device())
+}
+
+/// As [`built`], on a device.
+fn built_on(
+    config: &EncodingConfig,
+    dims: &Dims,
+    std: f64,
+    device: &Device,
+) -> Result<AnyEncoding, String> {
     let mut rng = ChaCha8Rng::seed_from_u64(7);
-    let encoding = config.build(dims, &mut rng, &device()).map_err(|error| error.to_string())?;
+    let encoding = config.build(dims, &mut rng, device).map_err(|error| error.to_string())?;
     Ok(randomise_by(std, encoding, 11))
 }
 

@@ -1,7 +1,7 @@
 //! Registry of the encodings that a program knows by id, and an encoding with its settings.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -113,8 +113,36 @@ pub struct Entry {
     /// for the encodings of this crate.
     pub source: Option<&'static str>,
     read: ReadSettings,
-    /// Properties found by probing so far, by settings.
-    probed: Mutex<BTreeMap<String, Arc<Properties>>>,
+    /// Properties found by probing.
+    pub(crate) properties: Probed<Properties>,
+    /// Names of biases and slopes found by probing.
+    pub(crate) biases: Probed<BTreeSet<String>>,
+}
+
+/// Results of probing an encoding, by settings.
+pub(crate) struct Probed<T>(Mutex<BTreeMap<String, Arc<T>>>);
+
+impl<T> Default for Probed<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Probed<T> {
+    /// The result at these settings, computed by `probe` at the first call.
+    pub(crate) fn get_or_probe(
+        &self,
+        settings: String,
+        probe: impl FnOnce() -> Result<T, PeError>,
+    ) -> Result<Arc<T>, PeError> {
+        let mut probed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = probed.get(&settings) {
+            return Ok(known.clone());
+        }
+        let found = Arc::new(probe()?);
+        probed.insert(settings, found.clone());
+        Ok(found)
+    }
 }
 
 impl Debug for Entry {
@@ -126,7 +154,13 @@ impl Debug for Entry {
 impl Entry {
     /// The entry of an encoding's type.
     pub(crate) fn new<E: PositionEncoding>(source: Option<&'static str>) -> Self {
-        Self { card: E::CARD, source, read: read::<E>, probed: Mutex::default() }
+        Self {
+            card: E::CARD,
+            source,
+            read: read::<E>,
+            properties: Probed::default(),
+            biases: Probed::default(),
+        }
     }
 
     /// The encoding with these settings. Settings that are not given keep their defaults.
@@ -138,23 +172,6 @@ impl Entry {
         fields: Map<String, Value>,
     ) -> Result<EncodingConfig, PeError> {
         EncodingConfig::with(self.clone(), (self.read)(fields)?)
-    }
-}
-
-impl Entry {
-    /// Properties at these settings, computed by `probe` at the first call.
-    pub(crate) fn probed(
-        &self,
-        settings: String,
-        probe: impl FnOnce() -> Result<Properties, PeError>,
-    ) -> Result<Arc<Properties>, PeError> {
-        let mut probed = self.probed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = probed.get(&settings) {
-            return Ok(known.clone());
-        }
-        let found = Arc::new(probe()?);
-        probed.insert(settings, found.clone());
-        Ok(found)
     }
 }
 

@@ -88,9 +88,9 @@ pub enum ScoreMod {
     PositionMlp(PositionMlp),
     /// Adds a perceptron whose inputs at each pair are the content logits and biases of all heads.
     HeadMlp(HeadMlp),
-    /// Adds the distance multiplied by prices of the tokens.
+    /// Adds the distance multiplied by slopes (prices) that depend on key and query.
     TokenPrice(TokenPrice),
-    /// Adds the sum of the prices of all steps between key and query.
+    /// Adds the sum of content-dependent slopes (prices) of all tokens between key and query.
     StepPrices(StepPrices),
     /// Puts the whole weight on the largest logit, the first among equals. Gradients are those of
     /// the replaced weights (straight through).

@@ -1,6 +1,6 @@
-//! A store of 100 000 generated cells becomes a report: time, peak memory and page size, against the
-//! limits that are promised (10 s once its frames are kept, 1.5 GB, 10 MB). Then one cell is added and the table of its
-//! results is made again (2 s).
+//! Benchmark of the report of a store of 100 000 generated cells: time, peak memory and page size, compared with
+//! their limits (10 s with stored frames, 1.5 GB, 10 MB). Then one cell is added and a table of the results is
+//! computed again (limit 2 s).
 //!
 //! `cargo bench --bench many_cells` generates the store in a temporary folder, or in the folder that
 //! is given, where it is kept and used again: `cargo bench --bench many_cells -- FOLDER`. A second
@@ -70,6 +70,7 @@ fn eval(len: u64, skill: f64, rng: &mut ChaCha8Rng) -> EvalPoint {
     EvalPoint {
         split: "in-distribution".into(),
         in_distribution: len <= 64,
+        trained_split: None,
         len,
         samples: 400,
         scored_tokens: 400,
@@ -80,6 +81,7 @@ fn eval(len: u64, skill: f64, rng: &mut ChaCha8Rng) -> EvalPoint {
         bits_per_byte: None,
         seconds: 0.1,
         chance: Some(0.1),
+        outcomes: None,
         slices: vec![slices],
     }
 }
@@ -102,6 +104,7 @@ fn record(cell: usize) -> RunRecord {
         schema: SCHEMA,
         key: cell_key(&config),
         suite: "many".into(),
+        suite_sha256: None,
         workload: format!("counting with {workload} variables"),
         encoding: EncodingInfo {
             label: id.to_uppercase(),
@@ -139,6 +142,7 @@ fn record(cell: usize) -> RunRecord {
             seconds: 35.0,
             step_seconds_median: Some(0.02 + 0.0001 * encoding as f64),
             tokens_per_second: Some(69_000.0),
+            machine_load: None,
             curve,
             validations: Vec::new(),
             solved: None,
@@ -148,6 +152,8 @@ fn record(cell: usize) -> RunRecord {
         skipped_evals: Vec::new(),
         gates: Vec::new(),
         peak_bytes: Some(90 << 20),
+        host_peak_bytes: None,
+        device: None,
         host: Host {
             cpu: "A CPU".into(),
             logical_cpus: 2,
@@ -179,7 +185,7 @@ fn generate(folder: &Path, cells: RangeInclusive<usize>) -> Result<(), Box<dyn E
     Ok(())
 }
 
-/// Mean exact match by workload, encoding and length.
+/// Computes the mean exact match by workload, encoding and length.
 fn means(frames: Frames) -> PolarsResult<DataFrame> {
     let of_cell = frames.cells.lazy().select(["cell", "workload", "encoding"].map(col));
     frames

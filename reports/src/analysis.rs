@@ -1,18 +1,23 @@
-//! Analysis of records: selection, aggregation over seeds, rankings, costs. Every result is a lazy query over
-//! [`crate::frame::Frames`], and own statistics aggregate its groups. Numbers only; words, tables and figures are in
-//! [`crate::document`].
+//! Analysis of records: selection, aggregation over seeds, rankings and costs, as numbers. Results are computed by
+//! lazy queries over [`crate::frame::Frames`] and by the statistics of [`crate::stats`]. Texts, tables and figures
+//! are made in [`crate::document`].
 
 pub mod ablation;
 pub mod aggregate;
+pub(crate) mod answers;
 mod conditions;
 mod costs;
 mod curves;
 mod error;
+pub(crate) mod evaluated;
 mod gates;
 pub mod grid;
 mod groups;
 mod missing_seeds;
+mod overall;
+mod question;
 pub mod ranking;
+mod region;
 mod report;
 pub mod run_metrics;
 mod selection;
@@ -21,6 +26,7 @@ mod settings;
 mod simulation;
 mod skipped;
 mod slices;
+mod slots;
 
 pub use self::conditions::{Condition, Conditions, Ends, TrainedBudget, UsedSettings};
 pub use self::costs::EncodingCost;
@@ -29,6 +35,8 @@ pub use self::error::AnalysisError;
 pub use self::gates::GateMean;
 pub use self::groups::{CellRow, Group};
 pub use self::missing_seeds::MissingSeeds;
+pub use self::overall::{Improvement, Overall, OverallScore, Profile};
+pub use self::question::{Answer, AnswerLine, Question};
 pub use self::report::{Encoding, Report, ReportMeta, Workload};
 pub use self::selection::NotCounted;
 #[cfg(test)]
@@ -36,3 +44,7 @@ pub(crate) use self::selection::Selection;
 pub use self::settings::Settings;
 pub use self::skipped::SkippedEvals;
 pub use self::slices::{SliceCurve, SlicePoint, SliceSet};
+pub use self::slots::FIXED as FIXED_SLOTS;
+#[cfg(test)]
+pub(crate) use self::slots::LOOKS;
+pub(crate) use self::slots::{NEUTRAL, slots};

@@ -1,11 +1,11 @@
-//! Head to head: two encodings, seed by seed, wherever both were run under the same conditions.
+//! Comparison of two encodings, seed by seed, on all workloads where both were run under the same conditions.
 //!
-//! The pair is named in advance, so nothing has to be paid for a choice among many: a region of a workload is a
-//! family of its own, as METHODOLOGY.md has it. Evaluations by split and length are one family for each workload
-//! and region, slices one for each workload and property; Holm's correction runs over each family. Everything is
-//! decided in [`crate::stats`].
+//! The pair is named in advance, so no correction for the choice among many encodings is needed: a region of a
+//! workload is a family of its own, as described in METHODOLOGY.md. Evaluations by split and length form one family
+//! per workload and region, slices one per workload and property; Holm's correction runs over each family. All tests
+//! are in [`crate::stats`].
 //!
-//! [`HeadToHead`] is plain data; `compare::document` makes tables, text and pages of it.
+//! [`HeadToHead`] is plain data; `compare::document` turns it into tables, text and pages.
 
 mod comparison;
 mod document;
@@ -24,12 +24,12 @@ use crate::record::RunRecord;
 
 /// Compares two encodings.
 ///
-/// Records that are not done do not count, and of a grid those at values that were not chosen ([`crate::analysis::grid`],
-/// as in a report). Where a folder holds cells of several configurations of a workload, the one started last
-/// counts.
+/// Records that are not done are ignored, and so are records of a grid at values that were not selected
+/// ([`crate::analysis::grid`], as in a report). If a folder contains cells of several configurations of a workload,
+/// the one started last is used.
 ///
 /// # Errors
-/// [`CompareError`]: a name that no record has, or no seed that both have.
+/// [`CompareError`] if no record has one of the names or the two encodings have no seed in common.
 pub fn compare(records: &[RunRecord], request: &Request) -> Result<HeadToHead, CompareError> {
     let found = matching::find(records, request)?;
     let comparisons = found.pairs.iter().map(pairwise::pairwise).collect();

@@ -1,10 +1,11 @@
-//! The formats of a report. A new one is a file here that implements [`Format`], and a line in [`FORMATS`].
+//! Formats of a report. A new format is a file here that implements [`Format`] and a line in [`FORMATS`].
 
 mod chart;
 mod contents;
 mod csv;
 mod html;
 mod markdown;
+mod paper;
 mod parquet;
 mod png;
 mod svg;
@@ -12,14 +13,17 @@ mod tex;
 
 pub use self::contents::{Contents, Format, FormatError, OutFile};
 pub use self::html::{html_document, html_table, plain_page};
-pub use self::markdown::markdown_document;
+pub use self::markdown::{markdown_document, whole_table};
+pub use self::paper::table_csv;
+pub use self::tex::{TexWidth, tex_table};
 
-/// Every format that [`crate::write_report`] writes.
+/// All formats that [`crate::write_report`] writes.
 pub const FORMATS: &[&dyn Format] = &[
     &html::Html,
     &markdown::Markdown,
     &csv::Csv,
     &tex::Tex,
+    &paper::PaperTables,
     &parquet::Parquet,
     &svg::Svg,
     &png::Png,

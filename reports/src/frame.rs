@@ -1,9 +1,10 @@
-//! Tidy polars frames of records: the tables that every number of a report is a query over.
+//! Tidy polars frames of records, from which all results of a report are queried.
 
 mod cached;
 mod rows;
 mod settings;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use polars::prelude::*;
@@ -13,7 +14,7 @@ pub(crate) use self::rows::{FromColumn, rows};
 use crate::record::{RunRecord, SliceUnit};
 use crate::store::RecordError;
 
-/// Why records cannot become frames.
+/// Error of converting records to frames.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// A polars operation failed.
@@ -22,7 +23,7 @@ pub enum FrameError {
     /// The records cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// Frames cannot be kept or read again.
+    /// Frames could not be stored, or stored frames could not be read.
     #[error("cannot keep frames in {}: {source}", path.display())]
     Keep {
         /// Path of the folder.
@@ -52,17 +53,17 @@ pub struct Frames {
     pub skipped: DataFrame,
 }
 
-/// Columns of cells that hold JSON, or the number of the cell.
-const INTERNAL: [&str; 4] = ["cell", "config", "task_config", "encoding_config"];
+/// Columns that contain JSON or the number of the cell.
+const INTERNAL: [&str; 5] = ["cell", "config", "task_config", "encoding_config", "outcomes"];
 
-/// Frame with one column for each name and function of an element of the slice.
+/// Builds a frame from an iterator, with one column for each name and function of an element.
 macro_rules! frame {
     ($rows:expr; $($name:literal: $get:expr,)*) => {
         df!($($name => $rows.iter().map($get).collect::<Vec<_>>(),)*)
     };
 }
 
-/// Every element of a list of a record, with the number of the record.
+/// Iterates over the elements of a list of all records, each with the number of its record.
 fn elements<'a, T>(
     records: &'a [RunRecord],
     list: impl Fn(&'a RunRecord) -> &'a [T],
@@ -70,7 +71,7 @@ fn elements<'a, T>(
     (0..).zip(records).flat_map(|(cell, r)| list(r).iter().map(move |item| (cell, item))).collect()
 }
 
-/// Column of lists.
+/// Builds a column of lists.
 fn lists<'a, T: PolarsNumericType>(
     name: &str,
     lists: impl ExactSizeIterator<Item = &'a [T::Native]>,
@@ -83,7 +84,7 @@ fn lists<'a, T: PolarsNumericType>(
 }
 
 impl Frames {
-    /// Frames of `records`, in their order.
+    /// Builds the frames of `records`, in their order.
     ///
     /// # Errors
     /// If polars cannot build a frame.
@@ -100,6 +101,7 @@ impl Frames {
                 "cell": |(cell, _)| *cell,
                 "split": |(_, e)| e.split.as_str(),
                 "in_distribution": |(_, e)| e.in_distribution,
+                "trained_split": |(_, e)| e.trained_split,
                 "len": |(_, e)| e.len,
                 "samples": |(_, e)| e.samples,
                 "scored_tokens": |(_, e)| e.scored_tokens,
@@ -109,6 +111,7 @@ impl Frames {
                 "perplexity": |(_, e)| e.perplexity,
                 "bits_per_byte": |(_, e)| e.bits_per_byte,
                 "chance": |(_, e)| e.chance,
+                "outcomes": |(_, e)| e.outcomes.as_ref().and_then(|o| serde_json::to_string(o).ok()),
                 "seconds": |(_, e)| e.seconds,
             )?,
             curves: frame!(curves;
@@ -144,7 +147,7 @@ impl Frames {
         })
     }
 
-    /// Names of the suites, sorted.
+    /// Returns the names of the suites, sorted.
     ///
     /// # Errors
     /// If the cells have no column of suites.
@@ -153,11 +156,24 @@ impl Frames {
         <String as FromColumn>::read(suites.as_materialized_series())
     }
 
-    /// Names of the frames, as files have them.
+    /// Name and id of the encoding and id of the task of all cells, each combination once, sorted.
+    ///
+    /// # Errors
+    /// If the cells lack one of these columns.
+    pub fn trained(&self) -> PolarsResult<Vec<[String; 3]>> {
+        let read = |name: &str| -> PolarsResult<Vec<String>> {
+            <String as FromColumn>::read(self.cells.column(name)?.as_materialized_series())
+        };
+        let (names, ids, tasks) = (read("encoding")?, read("encoding_id")?, read("task")?);
+        let all = names.into_iter().zip(ids).zip(tasks).map(|((name, id), task)| [name, id, task]);
+        Ok(all.collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    /// Names of the frames in files.
     pub(crate) const NAMES: [&str; 7] =
         ["cells", "evaluations", "slices", "curves", "validations", "gates", "skipped"];
 
-    /// The frames in the order of [`Frames::NAMES`].
+    /// Returns the frames in the order of [`Frames::NAMES`].
     pub(crate) fn each(&mut self) -> [&mut DataFrame; 7] {
         let Self { cells, evaluations, slices, curves, validations, gates, skipped } = self;
         [cells, evaluations, slices, curves, validations, gates, skipped]
@@ -177,7 +193,7 @@ impl Frames {
         Ok(())
     }
 
-    /// The frames with cells in the order of these columns.
+    /// Sorts the cells by these columns.
     ///
     /// # Errors
     /// If there is no such column.
@@ -197,7 +213,7 @@ impl Frames {
         Ok(self)
     }
 
-    /// The frames of a range of cells; the frames must be sorted by `cell`.
+    /// Returns the frames of a range of cells; the frames must be sorted by `cell`.
     ///
     /// # Errors
     /// If a frame has no column `cell`.
@@ -221,13 +237,14 @@ impl Frames {
         Ok(self)
     }
 
-    /// The cells, without their configurations as JSON.
+    /// Returns the cells without their configurations as JSON.
     pub fn table(&self) -> DataFrame {
         self.cells.drop_many(INTERNAL)
     }
 
-    /// One row for each evaluation with the columns of its cell, and one for each cell without any, whose columns of
-    /// the evaluation are null. After [`Frames::with_settings`] the settings are among the columns.
+    /// Returns one row for each evaluation with the columns of its cell, and one row for each cell without
+    /// evaluations, with nulls in the columns of evaluations. After [`Frames::with_settings`] the settings are among
+    /// the columns.
     ///
     /// # Errors
     /// If polars cannot join the frames.
@@ -258,6 +275,7 @@ fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
     };
     let mut cells = frame!(records;
         "suite": |r| r.suite.as_str(),
+        "suite_sha256": |r| r.suite_sha256.as_deref(),
         "workload": |r| r.workload.as_str(),
         "task": |r| r.task.id.as_str(),
         "task_label": |r| r.task.label.as_str(),
@@ -285,6 +303,7 @@ fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
         "grid_axis": |r| r.grid.as_ref().map(|g| g.axis.as_str()),
         "grid_value": |r| r.grid.as_ref().map(|g| g.value),
         "grid_default": |r| r.grid.as_ref().map(|g| g.default),
+        "grid_fresh": |r| r.grid.as_ref().is_some_and(|g| g.fresh),
         "solved_step": |r| r.train.solved.map(|s| s.step),
         "solved_seconds": |r| r.train.solved.map(|s| s.seconds),
         "stopped_early": |r| r.train.stopped_early,
@@ -296,6 +315,8 @@ fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
         "train_seconds": |r| r.train.seconds,
         "step_seconds_median": |r| r.train.step_seconds_median,
         "tokens_per_second": |r| r.train.tokens_per_second,
+        "machine_load": |r| r.train.machine_load,
+        "disturbed": |r| r.disturbance().is_some(),
         "peak_bytes": |r| r.peak_bytes,
         "host_cpu": |r| r.host.cpu.as_str(),
         "logical_cpus": |r| r.host.logical_cpus,

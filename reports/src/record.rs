@@ -1,10 +1,11 @@
-//! Run records: everything that one cell (encoding x task x sizes x seed) leaves behind.
+//! Run records: the complete result of one cell (encoding x task x sizes x seed).
 
 mod eval;
 mod gates;
 pub(crate) mod json_float;
 mod metric;
 mod newest;
+mod outcomes;
 mod run;
 mod train;
 mod weights;
@@ -13,9 +14,10 @@ pub use self::eval::{EvalPoint, PAIR, PAIRED, SkippedEval, SliceUnit, Slices};
 pub use self::gates::GateScore;
 pub use self::metric::Metric;
 pub(crate) use self::newest::newest_by;
+pub use self::outcomes::{Answers, Losses, Outcomes};
 pub use self::run::{
-    Allocations, EncodingInfo, FlopCount, GridPoint, Host, ParamCount, RunRecord, SCHEMA, Status,
-    TaskInfo,
+    Allocations, DeviceInfo, EncodingInfo, FlopCount, GridPoint, Host, ParamCount, Program,
+    RunRecord, SCHEMA, Status, TaskInfo,
 };
 pub use self::train::{CurvePoint, Solved, TrainSummary, Validation};
-pub use self::weights::{KeptWeights, Program, WeightsAt};
+pub use self::weights::{KeptWeights, WeightsAt};

@@ -1,4 +1,4 @@
-//! Writing of reports: analyses records once, renders every format, writes the files.
+//! Writing of reports: analyses the records once, renders every format, writes the files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub struct ReportSummary {
     pub sentences: Vec<String>,
 }
 
-/// Why a report cannot be written.
+/// Error of writing a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The records cannot be analysed.
@@ -45,7 +45,7 @@ pub enum ReportError {
     },
 }
 
-/// [`write_report_with`] the default settings.
+/// Writes a report with the default settings; see [`write_report_with`].
 ///
 /// # Errors
 /// As [`write_report_with`].
@@ -113,7 +113,7 @@ pub fn render_report(
     let contents = Contents::of(&report)?;
     let wanted = |name: &str| formats.is_empty() || formats.iter().any(|one| one == name);
     let formats = FORMATS.par_iter().filter(|format| wanted(format.name()));
-    // Gathered before the first error is looked for, so that it is always the same one.
+    // All results are collected before the first error is returned, so that it is always the same one.
     let rendered: Vec<_> = formats.map(|format| format.render(&contents)).collect();
     let mut files = Vec::new();
     for found in rendered {
@@ -122,7 +122,7 @@ pub fn render_report(
     Ok(Rendered { sentences: contents.overview, files })
 }
 
-/// Writes files into a folder, which is created if it does not exist; each file appears as a whole.
+/// Writes files into a folder, which is created if it does not exist; each file is written atomically.
 ///
 /// # Errors
 /// [`ReportError::Io`] of the first file that cannot be written.

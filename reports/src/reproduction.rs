@@ -1,11 +1,11 @@
-//! Published numbers beside ours: what agrees, what differs, what was not run.
+//! Comparison of published numbers with those of records: which agree, which differ, which were not run.
 //!
-//! [`published`] holds the numbers as data with their sources. [`reproduction`] looks for records of the
-//! same experiment (task, split, length, encoding with its settings, and what else a table names as its
-//! identity), gathers them by recipe, and says for each number how it stands; see [`Verdict`] for the rule.
+//! [`published`] contains the numbers as data with their sources. [`reproduction`] finds the records of the same
+//! experiment (task, split, length, encoding with its settings, and the other settings that a table names as its
+//! identity), groups them by recipe, and gives a verdict on each number; see [`Verdict`].
 //!
-//! A paper tells only part of its recipe. What it does not tell cannot differ, and is listed as not
-//! published beside the table.
+//! A paper publishes only a part of its recipe. Settings that are not published are not compared; they are listed
+//! below the table.
 
 mod document;
 pub mod published;
@@ -17,7 +17,9 @@ mod verdict;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::published::PublishedError;
-use self::published::{Coverage, Paper, PublishedColumn, PublishedRow, PublishedTable, Source};
+use self::published::{
+    Coverage, Paper, Printed, PublishedColumn, PublishedRow, PublishedTable, Source,
+};
 use self::recipe::Identity;
 pub use self::result::{NumberResult, PaperResult, Reproduction, RowResult, TableResult};
 pub use self::runs::RecipeRun;
@@ -54,7 +56,7 @@ fn beside(
                     .iter()
                     .zip(&row.values)
                     .map(|(column, value)| {
-                        number(&table, row, column, *value, encoding, &candidates)
+                        number(&table, row, column, value, encoding, &candidates)
                     })
                     .collect();
                 rows.push(RowResult { title: row.title().to_owned(), numbers });
@@ -66,7 +68,7 @@ fn beside(
     Ok(Reproduction { papers: results })
 }
 
-/// The settings of a row's encoding, if it names one.
+/// Returns the settings of a row's encoding, if the row names one.
 fn known<'a>(
     source: &Source,
     table: &PublishedTable,
@@ -89,11 +91,11 @@ fn number(
     table: &PublishedTable,
     row: &PublishedRow,
     column: &PublishedColumn,
-    value: f64,
+    printed: &Printed,
     encoding: Option<&Identity>,
     candidates: &Candidates,
 ) -> NumberResult {
-    let interval = published_interval(table, row, column, value);
+    let interval = published_interval(table, row, column, printed);
     let runs = match (&table.plan, &column.split, encoding) {
         (Coverage::Records { task, .. }, Some(split), Some(encoding)) => runs(
             candidates,
@@ -109,13 +111,16 @@ fn number(
         ),
         _ => Vec::new(),
     };
-    let verdict = match (runs.first(), &table.plan) {
-        (Some(run), _) => verdict::judge(table, run, interval),
-        (None, Coverage::Instead(_)) => Verdict::Elsewhere,
-        (None, Coverage::Records { .. } | Coverage::Missing(_)) => Verdict::NotRun,
+    let spread_known =
+        table.unread_deviations.is_none() || row.deviations.contains_key(&column.name);
+    let verdict = match (interval, runs.first(), &table.plan) {
+        (None, ..) => Verdict::Unread,
+        (Some(interval), Some(run), _) => verdict::judge(table, run, interval, spread_known),
+        (Some(_), None, Coverage::Instead(_)) => Verdict::Elsewhere,
+        (Some(_), None, Coverage::Records { .. } | Coverage::Missing(_)) => Verdict::NotRun,
     };
     NumberResult {
-        published: value,
+        published: printed.clone(),
         published_interval: interval,
         verdict,
         runs,

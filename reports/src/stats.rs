@@ -6,11 +6,16 @@
 //! | --- | --- |
 //! | [`estimate`] | mean with Student's t interval, median, bootstrap intervals of both |
 //! | [`bootstrap`] | percentile bootstrap, exact for few seeds |
-//! | [`paired()`] | differences paired by seed: t test, sign-flip test, Hedges' g |
+//! | [`questions`] | error of a mean that comes from its questions |
+//! | [`paired()`] | differences paired by seed: t test, sign-flip test |
+//! | [`effect`] | Hedges' g and its interval |
 //! | [`sign_flip()`] | the permutation test itself |
-//! | [`family`] | which test decides, Holm's correction, who is separable |
+//! | [`lottery()`] | p-value where seeds solve or fail by luck |
+//! | [`family`] | which test decides, bounds of p-values, Holm's correction, who is separable |
 //! | [`mean`] | mean with Student's t interval alone, for curves |
 //! | [`groups`] | ranks that inseparable encodings share |
+//! | [`over_tasks`] | interquartile mean, profiles and probability of improvement over several tasks |
+//! | [`mean_ranks`] | ranks over several tasks: Friedman's test, Nemenyi's critical difference |
 //! | [`auc()`] | how well one number tells two kinds of things apart |
 //!
 //! The values are checked against scipy's and statsmodels' (`fixtures/statistics.json`, written by
@@ -18,22 +23,30 @@
 
 pub mod auc;
 pub mod bootstrap;
+pub mod effect;
 pub mod estimate;
 pub mod family;
 pub mod groups;
+pub mod lottery;
 pub mod mean;
+pub mod mean_ranks;
+pub mod over_tasks;
 pub mod paired;
+pub mod questions;
 pub mod sign_flip;
 mod student;
 
 pub use auc::auc;
 pub use bootstrap::Bootstrap;
 pub(crate) use bootstrap::sorted_median;
+pub use effect::{hedges_g, hedges_g_interval};
 pub use estimate::Estimate;
-pub use family::{Comparison, LEAST_SEEDS, LEVEL, SeedSpread, Test, decide, holm};
+pub use family::{Comparison, LEAST_SEEDS, LEVEL, Test, decide, holm, seeds_needed};
 pub use groups::rank_groups;
+pub use lottery::{lottery, minimum_p_value};
 pub use mean::Mean;
-pub use paired::{Paired, RESOLUTION, hedges_g, paired};
+pub use paired::{Paired, RESOLUTION, paired};
+pub use questions::QuestionError;
 pub use sign_flip::sign_flip;
 pub use student::{t_cdf, t_quantile, t_test};
 

@@ -1,4 +1,4 @@
-//! Made-up records for tests.
+//! Synthetic records for tests.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::record::{
 };
 use crate::store::cell_key;
 
-/// Builds one record: an evaluation `in-distribution` at 64 and one `sparse` at 128, both perfect.
+/// Builder of a record with two perfect evaluations: `in-distribution` at length 64 and `sparse` at length 128.
 pub(crate) struct TestCell(RunRecord);
 
 impl From<RunRecord> for TestCell {
@@ -44,6 +44,7 @@ impl TestCell {
             schema: SCHEMA,
             key: cell_key(&config),
             suite: "quick".into(),
+            suite_sha256: None,
             workload: workload.into(),
             encoding: EncodingInfo {
                 id: id.into(),
@@ -77,6 +78,7 @@ impl TestCell {
                 seconds: 4.0,
                 step_seconds_median: Some(if id == "cope" { 0.04 } else { 0.02 }),
                 tokens_per_second: Some(51_200.0),
+                machine_load: None,
                 curve,
                 validations: Vec::new(),
                 solved: None,
@@ -86,6 +88,8 @@ impl TestCell {
             skipped_evals: Vec::new(),
             gates: Vec::new(),
             peak_bytes: Some(64 << 20),
+            host_peak_bytes: None,
+            device: None,
             host: Host {
                 cpu: "Test CPU <9000>".into(),
                 logical_cpus: 2,
@@ -107,12 +111,13 @@ impl TestCell {
         Self(record).eval("in-distribution", true, 64, 1.0).eval("sparse", false, 128, 1.0)
     }
 
-    /// Adds an evaluation; token accuracy is half way between `exact` and 1.
+    /// Adds an evaluation; the token accuracy is half way between `exact` and 1.
     pub(crate) fn eval(mut self, split: &str, inside: bool, len: u64, exact: f64) -> Self {
         let nll = 0.5 * (1.0 - exact);
         self.0.evals.push(EvalPoint {
             split: split.into(),
             in_distribution: inside,
+            trained_split: None,
             len,
             samples: 256,
             scored_tokens: 256 * len,
@@ -123,6 +128,7 @@ impl TestCell {
             bits_per_byte: None,
             seconds: 0.25,
             chance: None,
+            outcomes: None,
             slices: Vec::new(),
         });
         self
@@ -153,7 +159,7 @@ impl TestCell {
         self.evals(|_| true, |e| e.token_accuracy = value)
     }
 
-    /// A text task with these negative log-likelihoods.
+    /// Turns the cell into a text task with these negative log-likelihoods.
     pub(crate) fn text(mut self, inside: f64, beyond: f64) -> Self {
         self.0.task.headline = "perplexity".into();
         self.0.task.chance = None;
@@ -179,7 +185,7 @@ impl TestCell {
         self
     }
 
-    /// Drops the evaluations longer than `limit` and records that they were skipped.
+    /// Removes the evaluations longer than `limit` and records that they were skipped.
     pub(crate) fn limited_to(mut self, limit: u64) -> Self {
         let (kept, cut): (Vec<_>, Vec<_>) = self.0.evals.into_iter().partition(|e| e.len <= limit);
         self.0.evals = kept;
@@ -204,12 +210,12 @@ impl TestCell {
     }
 }
 
-/// The cells of frames of one workload that count: done, and the newest of their encoding and seed.
+/// Selects the cells of frames of one workload: done, and the newest of their encoding and seed.
 pub(crate) fn counted(frames: &Frames) -> Selection<'_> {
     Selection::counted(frames).unwrap()
 }
 
-/// A small suite with everything that a report must show: two tasks, seeds, a limited encoding, a
+/// Builds a small suite with all cases of a report: two tasks, several seeds, an encoding with a limited length, a
 /// diverged and a failed cell.
 pub(crate) fn suite() -> Vec<RunRecord> {
     let mut records = Vec::new();

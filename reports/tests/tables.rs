@@ -1,4 +1,4 @@
-//! Tables of the committed results against those of the program before it had frames: every column, bit by bit.
+//! Compares the tables of the committed results with stored hashes, column by column.
 //!
 //! `fixtures/tables.json` holds the number of rows of each table and a hash of each column. Columns that it lacks may be
 //! added. With `PE_ZOO_WRITE_TABLES=1` the test writes it anew, for a change of numbers that is meant.
@@ -22,7 +22,7 @@ struct Table {
 /// Tables by name.
 type Tables = BTreeMap<String, Table>;
 
-/// Columns of a CSV file as hashes of their texts.
+/// Hashes the texts of each column of a CSV file.
 fn hashed(csv: &[u8]) -> Table {
     let options = CsvReadOptions::default().with_infer_schema_length(Some(0));
     let frame = options.into_reader_with_file_handle(Cursor::new(csv)).finish().unwrap();
@@ -48,7 +48,7 @@ fn tables(folders: &[PathBuf]) -> Tables {
     rendered.files.iter().map(|file| (file.path.clone(), hashed(&file.bytes))).collect()
 }
 
-/// Folders with records below a folder, sorted.
+/// Returns the folders with records below a folder, sorted.
 fn results(folder: &Path) -> Vec<PathBuf> {
     if folder.join("cells").is_dir() {
         return vec![folder.to_owned()];

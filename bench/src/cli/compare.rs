@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use reports::compare::{HeadToHead, Request, compare, document};
+use reports::document::Table;
 use reports::{html_document, markdown_document};
 
 use super::fit::{fit, width};
@@ -26,7 +27,10 @@ pub(crate) struct CompareArgs {
     /// Compare only workloads of this task; may be repeated.
     #[arg(long = "task", value_name = "ID")]
     tasks: Vec<String>,
-    /// Also print the tables by slice: results grouped by properties of samples and tokens.
+    /// Also print the tables by split and length.
+    #[arg(long)]
+    points: bool,
+    /// Also print the tables by split and length, and those by slice: results grouped by properties of samples and tokens.
     #[arg(long)]
     slices: bool,
     /// Print the whole comparison, slices included, as JSON.
@@ -57,7 +61,7 @@ pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
     } else if arguments.markdown {
         say(markdown_document(&document(&found)).trim_end());
     } else {
-        print(&found, arguments.slices);
+        print(&found, arguments.points || arguments.slices, arguments.slices);
     }
     if let Some(path) = &arguments.page {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -70,30 +74,37 @@ pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(found: &HeadToHead, slices: bool) {
+/// Prints the verdict and a table with a row for each workload and region; `points` and `slices` add those of each
+/// workload.
+fn print(found: &HeadToHead, points: bool, slices: bool) {
     let width = width();
-    say(&format!(
-        "{} minus {}, paired by seed; shares in percentage points; `better` means a difference beyond noise",
-        found.a.name, found.b.name
-    ));
-    for section in document(found).sections {
+    let document = document(found);
+    for paragraph in &document.paragraphs {
+        say(paragraph);
+    }
+    let shown = |caption: &str, table: &Table| {
+        say(&format!("\n{caption}"));
+        for line in fit(table, width, &SPARE) {
+            say(&line);
+        }
+        for note in &table.notes {
+            say(note);
+        }
+    };
+    let mut hidden = 0;
+    for (index, section) in document.sections.iter().enumerate() {
+        let tables = if points || index == 0 { section.tables.as_slice() } else { &[] };
+        let details = if slices { section.details.as_slice() } else { &[] };
+        hidden += section.tables.len() + section.details.len() - tables.len() - details.len();
         say(&format!("\n{}", section.heading));
         for note in &section.notes {
             say(&format!("  {note}"));
         }
-        let details = if slices { section.details.as_slice() } else { &[] };
-        for (caption, table) in section.tables.iter().chain(details) {
-            say(&format!("\n{caption}"));
-            for line in fit(table, width, &SPARE) {
-                say(&line);
-            }
-            for note in &table.notes {
-                say(note);
-            }
+        for (caption, table) in tables.iter().chain(details) {
+            shown(caption, table);
         }
-        let hidden = section.details.len() - details.len();
-        if hidden > 0 {
-            say(&format!("\n{hidden} tables by slice are not shown; add --slices"));
-        }
+    }
+    if hidden > 0 {
+        say(&format!("\n{hidden} tables are not shown; add --points or --slices"));
     }
 }

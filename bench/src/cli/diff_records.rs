@@ -11,10 +11,13 @@ use serde_json::Value;
 use super::out::say;
 
 /// Names of timing fields, ignored at any depth.
-const TIMINGS: [&str; 3] = ["seconds", "step_seconds_median", "tokens_per_second"];
+const TIMINGS: [&str; 4] = ["seconds", "step_seconds_median", "tokens_per_second", "machine_load"];
 
 /// Top-level fields of a record that describe the machine, time and program of a run.
-const PROVENANCE: [&str; 10] = [
+const PROVENANCE: [&str; 13] = [
+    "suite_sha256",
+    "device",
+    "host_peak_bytes",
     "peak_bytes",
     "step_allocations",
     "step_instructions",

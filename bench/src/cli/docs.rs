@@ -56,9 +56,8 @@ const EXAMPLE_FORMATS: [&str; 2] = ["markdown", "svg"];
 /// Writes the example report, or checks that it is up to date.
 fn example(root: &Path, check: bool) -> anyhow::Result<()> {
     let folders = folders::or_all(&[root.join(EXAMPLE_OF)])?;
-    let (frames, meta) = report::gathered(&folders, EXAMPLE_OF)?;
+    let (frames, meta, settings) = report::gathered(&folders, EXAMPLE_OF)?;
     let formats = EXAMPLE_FORMATS.map(str::to_owned);
-    let settings = reports::Settings::default();
     let files = reports::render_report(frames, &meta, &settings, &formats)?.files;
     let folder = root.join(EXAMPLE);
     let wanted: BTreeSet<PathBuf> = files.iter().map(|file| folder.join(&file.path)).collect();

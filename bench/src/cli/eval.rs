@@ -9,13 +9,16 @@ use clap::Args;
 use pe_zoo::Combination;
 use reports::{RunRecord, Status, WeightsAt};
 
+use super::compute::DeviceArgs;
 use super::out::complain;
 use super::report;
-use super::run::{SweepArgs, SweepReport, jobs, watch};
+use super::run::{SweepArgs, SweepReport, devices, jobs, watch};
+use super::stop::StopFlag;
+use crate::backend::pool::DeviceList;
 use crate::experiment::{Experiment, of_record};
 use crate::run::kept::{Reuse, WeightsPolicy, weights_path};
 use crate::suite::Suite;
-use crate::sweep::SweepPlan;
+use crate::sweep::{FLOPS_PER_SECOND, SweepPlan};
 
 /// Arguments of `eval`.
 #[derive(Args, Clone)]
@@ -49,6 +52,12 @@ pub(super) struct EvalArgs {
     /// Number of cells to evaluate in parallel; default: number of CPUs divided by --threads (1 on a GPU).
     #[arg(long)]
     jobs: Option<usize>,
+    /// Index of the device among those of the records' backend.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    device: usize,
+    /// Devices to evaluate on, as for `run`.
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
+    devices: Option<DeviceList>,
     /// Folder of the new records and their report; default: RESULTS-eval.
     #[arg(long)]
     out: Option<PathBuf>,
@@ -71,30 +80,42 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     let backend = cells[0].backend.clone();
     let suite = Suite {
         name: suite,
+        // The suite that trained the cells is not at hand.
+        sha256: String::new(),
         title: title.clone(),
         about: String::new(),
         report: reports::Settings::default(),
         cells,
+        fresh: Vec::new(),
     };
     let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
+    let place = DeviceArgs::new(&backend, arguments.device);
+    let devices = devices::reserve(
+        &place,
+        arguments.devices.as_ref(),
+        [arguments.jobs, Some(arguments.threads)],
+    )?;
     let jobs = arguments.jobs.unwrap_or_else(|| jobs(&backend, arguments.threads));
-    let mut options = arguments.sweep.options(out, jobs, arguments.threads);
+    let mut options = arguments.sweep.options(out, [jobs, arguments.threads], devices);
     let results = arguments.results.clone();
     options.weights = WeightsPolicy { results, keep: None, reuse: Reuse::Only };
     options.budget.check().context("budget of a cell")?;
     let plan = SweepPlan::new(suite)?;
     let command = format!("pe-bench eval {}", arguments.results.display());
-    watch(&plan, &options, &arguments.sweep, &SweepReport { title, command, settings })
+    let report = SweepReport { title, command, settings };
+    watch(&plan, None, &StopFlag::install()?, &options, &arguments.sweep, &report, &|| {
+        FLOPS_PER_SECOND
+    })
 }
 
-/// `RESULTS-eval`.
+/// Returns the default output folder, `RESULTS-eval`.
 fn beside(results: &Path) -> PathBuf {
     let name = results.file_name().unwrap_or_default().to_string_lossy();
     results.with_file_name(format!("{name}-eval"))
 }
 
-/// Experiments of the trained cells with the evaluation of the command line.
+/// Returns the experiments of the trained cells, with the evaluation of the command line.
 fn cells(arguments: &EvalArgs) -> anyhow::Result<Vec<Experiment>> {
     let folder = arguments.results.display();
     let records = reports::read_dir(&arguments.results)?;

@@ -5,11 +5,28 @@
 use pe_zoo::compose::settings_text;
 use pe_zoo::settings::nearest;
 use pe_zoo::{EncodingConfig, PeError};
+use serde_json::{Value, json};
 
 use super::out::say;
 
-pub(super) fn explain(name: &str) -> anyhow::Result<()> {
+pub(super) fn explain(name: &str, json: bool) -> anyhow::Result<()> {
     if let Some(meta) = tasks::ALL.iter().find(|meta| meta.id == name) {
+        if json {
+            let object = json!({
+                "kind": "task",
+                "id": meta.id,
+                "label": meta.label,
+                "version": meta.version,
+                "summary": meta.summary,
+                "source": meta.source,
+                "ranked_by": meta.headline.id(),
+                "len_unit": meta.len_unit,
+                "defaults": tasks::TaskConfig::from_id(name)?,
+                "text": tasks::card(name)?,
+            });
+            say(&format!("{object:#}"));
+            return Ok(());
+        }
         say(&tasks::card(name)?);
         say(&format!("\n## Facts\nranked by {}; lengths in {}", meta.headline.id(), meta.len_unit));
         let defaults = serde_json::to_string(&tasks::TaskConfig::from_id(name)?)?;
@@ -18,6 +35,16 @@ pub(super) fn explain(name: &str) -> anyhow::Result<()> {
     }
     let combination = crate::encodings::parse(name).map_err(|error| with_tasks(name, error))?;
     let parts = combination.parts();
+    if json {
+        let object = json!({
+            "kind": "encoding",
+            "name": combination.to_string(),
+            "summary": combination.card().summary,
+            "parts": parts.iter().map(facts).collect::<Result<Vec<_>, _>>()?,
+        });
+        say(&format!("{object:#}"));
+        return Ok(());
+    }
     if parts.len() > 1 {
         say(&format!("{combination}\n{}\n", combination.card().summary));
     }
@@ -39,6 +66,23 @@ fn with_tasks(name: &str, error: PeError) -> anyhow::Error {
         }
         (error, _) => error.into(),
     }
+}
+
+/// Returns facts about an encoding as JSON.
+fn facts(part: &EncodingConfig) -> anyhow::Result<Value> {
+    let card = part.card();
+    Ok(json!({
+        "id": card.id,
+        "label": card.label,
+        "summary": card.summary,
+        "learned_parameters": card.parameters,
+        "paper": card.paper,
+        "url": card.url,
+        "properties": *pe_zoo::probe::properties(part)?,
+        "defaults": settings_text(&crate::encodings::registry().encoding(card.id)?),
+        "settings": settings_text(part),
+        "text": part.entry().source.map(self::card),
+    }))
 }
 
 fn encoding(part: &EncodingConfig) -> anyhow::Result<()> {
@@ -64,6 +108,8 @@ fn encoding(part: &EncodingConfig) -> anyhow::Result<()> {
     say("\n## Facts");
     say(&format!("acts on: {}", or(&acts_on, "nothing")));
     say(&format!("learned parameters: {}", described.parameters));
+    let biases = pe_zoo::probe::biases(part)?.iter().cloned().collect::<Vec<_>>().join(", ");
+    say(&format!("biases and slopes, which learn at `bias_rate`: {}", or(&biases, "none")));
     say(&format!("properties, by probing: {}", found.join("; ")));
     let forms = pe_zoo::probe::score_forms(part)?.map(pe_zoo::attention::ScoreForm::id);
     say(&format!("logits: {} in the kernels of the CPU, {} in those of a GPU", forms[0], forms[1]));

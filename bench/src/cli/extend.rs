@@ -12,14 +12,17 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use reports::{ReportMeta, RunRecord};
+use tasks::corpus;
 
+use super::compute::ComputeArgs;
 use super::out::{complain, say};
+use super::references::references_of;
 use super::run::seconds;
 use super::stop::StopFlag;
 use super::trained;
-use crate::backend::{self, EngineChoice};
 use crate::experiment::Budget;
 use crate::extend::{Context, Method};
+use crate::pretrained::{known, place};
 use crate::run::RunContext;
 use crate::run::kept::WeightsPolicy;
 use crate::sweep::{self, Retry, RetryPolicy, Shard, SweepCells, SweepOptions};
@@ -112,9 +115,8 @@ pub(super) struct ExtendArgs {
     /// Number of CPU threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Attention engine to use.
-    #[arg(long, value_enum, default_value_t)]
-    engine: EngineChoice,
+    #[command(flatten)]
+    compute: ComputeArgs,
     /// Results folder; default: results/extend-MODEL.
     #[arg(long)]
     out: Option<PathBuf>,
@@ -135,25 +137,48 @@ pub(super) struct ExtendArgs {
     only: Option<String>,
 }
 
-/// Name of the backend: pretrained weights are f32 on the CPU.
-const BACKEND: &str = "flex";
+/// Fails if the model or its text would have to be fetched.
+fn on_this_machine(arguments: &ExtendArgs) -> anyhow::Result<()> {
+    let ExtendArgs { model, data, .. } = arguments;
+    let absent = |what: &str, command: &str| {
+        anyhow::anyhow!(
+            "{what} is not on this machine, and --dry-run fetches nothing; fetch it with `pe-bench {command}`"
+        )
+    };
+    if known(model).is_some_and(|meta| !place(meta).exists()) {
+        return Err(absent(&format!("model `{model}`"), &format!("pretrained fetch {model}")));
+    }
+    let reads_text = arguments.tasks.contains(&EvalTask::Text) || arguments.tune.is_some();
+    if reads_text
+        && corpus::find(data)
+            .is_ok_and(|text| matches!(corpus::state(text), corpus::CorpusState::Absent))
+    {
+        return Err(absent(&format!("corpus `{data}`"), &format!("data fetch {data}")));
+    }
+    Ok(())
+}
 
 pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
-    let device = backend::device(BACKEND)?;
-    let pretrained = trained::pretrained(&arguments.model, &device)?;
+    if arguments.dry_run {
+        on_this_machine(arguments)?;
+    }
+    let compute = arguments.compute.open()?;
+    let pretrained = trained::pretrained(&arguments.model, &compute.device)?;
     let prepared = Prepared::new(arguments, &pretrained)?;
     let cells = prepared.cells();
     let run = RunContext {
         suite: format!("extend-{}", pretrained.name),
+        suite_sha256: None,
         threads: arguments.threads,
         jobs: 1,
     };
     let context = Context {
         pretrained: &pretrained,
         run: &run,
-        backend: (BACKEND, &device),
-        engine: backend::engine(arguments.engine, BACKEND)?,
+        backend: (&compute.backend, &compute.device),
+        engine: compute.engine,
+        precision: compute.precision(),
         seed: arguments.seed,
     };
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&run.suite));
@@ -184,6 +209,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         checkpoint_seconds: arguments.checkpoint_seconds,
         claim_seconds: arguments.claim_seconds,
         wait: true,
+        devices: Vec::new().into(),
     };
     cells.show_found(&options, arguments.dry_run);
     if arguments.dry_run {
@@ -215,6 +241,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         title: format!("{}: longer than trained", pretrained.name),
         command: format!("pe-bench extend {}", arguments.model),
         skipped: outcome.unreadable.iter().map(ToString::to_string).collect(),
+        references: references_of(&outcome.records),
     };
     let summary = reports::write_report(&outcome.records, &options.out, &meta)?;
     say(&format!("Report: {}", summary.html.display()));

@@ -9,7 +9,7 @@ use tasks::Task;
 
 use super::list::aligned;
 use super::out::{complain, say};
-use super::trained::{CellArgs, Trained};
+use super::trained::{CellArgs, TrainedCell};
 use crate::inspect::page::{InspectedCell, MAX_TOKENS};
 use crate::run::{GATE_SAMPLES, gate_scores, observe};
 
@@ -36,8 +36,8 @@ pub(crate) struct InspectArgs {
 }
 
 pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
-    let Trained { experiment: cell, task, record, model, device } =
-        Trained::open(&arguments.which)?;
+    let TrainedCell { experiment: cell, task, record, model, device } =
+        TrainedCell::open(&arguments.which)?;
     let split = match &arguments.split {
         Some(split) => split.clone(),
         None => task.splits().first().map_or_else(String::new, |split| split.name.to_owned()),

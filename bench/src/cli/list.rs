@@ -1,82 +1,128 @@
 //! `pe-bench list`.
 
+use pe_zoo::card::Card;
+use serde_json::{Map, Value, json};
+
 use super::Listed;
 use super::out::say;
 use crate::host::{cpu_model, memory_bytes};
 use crate::sweep::FLOPS_PER_SECOND;
 use crate::{backend, suite};
 
-pub(super) fn list(kind: Listed) {
-    let rows = match kind {
-        Listed::Encodings => encodings(),
-        Listed::Tasks => tasks::ALL
-            .iter()
-            .map(|meta| {
-                vec![meta.id.to_owned(), meta.headline.id().to_owned(), meta.summary.to_owned()]
-            })
-            .collect(),
-        Listed::Suites => suites(),
-        Listed::Backends => backends(),
-    };
-    for line in aligned(&rows) {
-        say(&line);
+/// A list with the heads of its columns and its rows.
+struct ItemTable<const N: usize> {
+    heads: [&'static str; N],
+    rows: Vec<[Value; N]>,
+}
+
+pub(super) fn list(kind: Listed, json: bool) {
+    match kind {
+        Listed::Encodings => encodings().print(json),
+        Listed::Tasks => tasks().print(json),
+        Listed::Suites => suites().print(json),
+        Listed::Backends => backends().print(json),
     }
 }
 
-/// Returns one row per backend: device, memory of the device and supported precisions.
-fn backends() -> Vec<Vec<String>> {
-    let header = ["id", "device", "memory", "precision", "hardware"];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    rows.extend(backend::ALL.iter().map(|meta| {
-        let none = || "–".to_owned();
+impl<const N: usize> ItemTable<N> {
+    fn print(&self, json: bool) {
+        if json {
+            let object = |row: &[Value; N]| -> Value {
+                let keys = self.heads.iter().map(|head| head.replace(' ', "_"));
+                keys.zip(row.iter().cloned()).collect::<Map<_, _>>().into()
+            };
+            let objects = self.rows.iter().map(object).collect::<Vec<_>>();
+            say(&format!("{:#}", Value::from(objects)));
+            return;
+        }
+        let heads = self.heads.map(str::to_owned).to_vec();
+        let rows = self.rows.iter().map(|row| row.iter().map(shown).collect());
+        for line in aligned(&std::iter::once(heads).chain(rows).collect::<Vec<_>>()) {
+            say(&line);
+        }
+    }
+}
+
+/// Formats a value for a table.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "–".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().map(shown).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+fn tasks() -> ItemTable<3> {
+    let row =
+        |meta: &&tasks::TaskMeta| [json!(meta.id), json!(meta.headline.id()), json!(meta.summary)];
+    ItemTable { heads: ["id", "ranked by", "summary"], rows: tasks::ALL.iter().map(row).collect() }
+}
+
+/// One row per backend: device, memory of the device and the precisions it supports.
+fn backends() -> ItemTable<5> {
+    let row = |meta: &backend::BackendMeta| {
         let [device, memory, precision] = match meta.facts() {
-            None => [format!("not compiled in; build with --features {}", meta.id), none(), none()],
-            Some(Err(reason)) => [format!("unavailable: {reason}"), none(), none()],
+            None => [
+                json!(format!("not compiled in; build with --features {}", meta.feature)),
+                Value::Null,
+                Value::Null,
+            ],
+            Some(Err(reason)) => {
+                [json!(format!("unavailable: {reason}")), Value::Null, Value::Null]
+            }
             Some(Ok(facts)) => {
                 let memory = facts
                     .memory_bytes
                     .or_else(|| facts.name.is_none().then(memory_bytes).flatten());
                 let name = facts.name.or_else(cpu_model).unwrap_or_else(|| "processor".to_owned());
                 let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
-                [name, memory.map_or_else(none, gib), facts.floats.join(" ")]
+                [json!(name), json!(memory.map(gib)), json!(facts.floats)]
             }
         };
-        vec![meta.id.to_owned(), device, memory, precision, meta.about.to_owned()]
-    }));
-    rows
+        [json!(meta.id), device, memory, precision, json!(meta.about)]
+    };
+    ItemTable {
+        heads: ["id", "device", "memory", "precision", "hardware"],
+        rows: backend::ALL.iter().map(row).collect(),
+    }
 }
 
-fn encodings() -> Vec<Vec<String>> {
-    let header = ["id", "acts on", "learned parameters", "summary"];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
+fn encodings() -> ItemTable<4> {
     let registry = crate::encodings::registry();
-    rows.extend(registry.cards().map(|card| {
+    let row = |card: &Card| {
         let properties = registry.encoding(card.id).and_then(|own| pe_zoo::probe::properties(&own));
         let acts_on = match properties {
-            Ok(found) if found.acts_on.is_empty() => "nothing".to_owned(),
-            Ok(found) => {
-                found.acts_on.iter().map(|part| part.label()).collect::<Vec<_>>().join(", ")
-            }
-            Err(error) => error.to_string(),
+            Ok(found) if found.acts_on.is_empty() => json!("nothing"),
+            Ok(found) => found.acts_on.iter().map(|part| part.label()).collect(),
+            Err(error) => json!(error.to_string()),
         };
-        vec![card.id.to_owned(), acts_on, card.parameters.to_owned(), card.summary.to_owned()]
-    }));
-    rows
+        [json!(card.id), acts_on, json!(card.parameters), json!(card.summary)]
+    };
+    ItemTable {
+        heads: ["id", "acts on", "learned parameters", "summary"],
+        rows: registry.cards().map(row).collect(),
+    }
 }
 
-fn suites() -> Vec<Vec<String>> {
-    suite::BUILT_IN
-        .iter()
-        .map(|(name, text)| match suite::parse(name, text, &suite::Overrides::default()) {
-            Ok(suite) => vec![
-                suite.name.clone(),
-                format!("{} cells", suite.cells.len()),
-                core_time(&suite),
-                suite.about.split_whitespace().collect::<Vec<_>>().join(" "),
-            ],
-            Err(error) => vec![(*name).to_owned(), String::new(), String::new(), error.to_string()],
-        })
-        .collect()
+fn suites() -> ItemTable<4> {
+    let row = |(name, text): &(&str, &str)| match suite::parse(
+        name,
+        text,
+        &suite::Overrides::default(),
+    ) {
+        Ok(suite) => [
+            json!(suite.name),
+            json!(suite.cells.len()),
+            json!(core_time(&suite)),
+            json!(suite.about.split_whitespace().collect::<Vec<_>>().join(" ")),
+        ],
+        Err(error) => [json!(name), Value::Null, Value::Null, json!(error.to_string())],
+    };
+    ItemTable {
+        heads: ["id", "cells", "training on one core", "about"],
+        rows: suite::BUILT_IN.iter().map(row).collect(),
+    }
 }
 
 /// Assumed vocabulary of a character-level text that is not read, about that of English.

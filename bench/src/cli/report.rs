@@ -1,12 +1,16 @@
 //! `pe-bench report`: reports from existing records.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
 use super::folders;
 use super::out::say;
+use super::references::references;
+use crate::suite::{self, Overrides};
 
 /// Default output folder of a report over several results folders.
 pub(super) const ALL: &str = "results/report";
@@ -65,16 +69,56 @@ pub(crate) struct ReportArgs {
     criteria: Criteria,
 }
 
+/// Title and criteria of a suite, which `run` keeps beside its records for later reports.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredReport {
+    /// Title of the suite.
+    pub(super) title: String,
+    /// Criteria of the report.
+    pub(super) settings: reports::Settings,
+}
+
+impl StoredReport {
+    const FILE: &str = "report.json";
+
+    pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        let path = folder.join(Self::FILE);
+        std::fs::write(&path, serde_json::to_string_pretty(self)? + "\n")
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Reads the file of a results folder; `None` if it has none, as in older versions.
+    fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
+        let path = folder.join(Self::FILE);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = std::fs::read_to_string(&path)?;
+        let stored = serde_json::from_str(&text).with_context(|| {
+            format!("{}: expected a title and settings; delete it to do without", path.display())
+        })?;
+        Ok(Some(stored))
+    }
+}
+
+/// Returns the title of a built-in suite; the name of any other.
+fn title_of(suite: &str) -> String {
+    let text = suite::BUILT_IN.iter().find(|(name, _)| *name == suite);
+    let parsed = text.and_then(|(name, text)| suite::parse(name, text, &Overrides::default()).ok());
+    parsed.map_or_else(|| suite.to_owned(), |suite| suite.title)
+}
+
 fn formats() -> clap::builder::PossibleValuesParser {
     reports::formats::FORMATS.iter().map(|format| format.name()).collect::<Vec<_>>().into()
 }
 
 pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
     let ReportArgs { results, out, formats, criteria } = arguments;
-    let settings = criteria.over(reports::Settings::default())?;
     let folders = folders::or_all(results)?;
     let named = results.iter().map(|r| r.display().to_string()).collect::<Vec<_>>();
-    let (frames, meta) = gathered(&folders, &named.join(" "))?;
+    let (frames, meta, stored) = gathered(&folders, &named.join(" "))?;
+    let settings = criteria.over(stored)?;
     let out = out.clone().unwrap_or_else(|| match folders.as_slice() {
         [one] => one.clone(),
         // The report of several folders is not written to any of them.
@@ -100,14 +144,26 @@ fn some(skipped: &[String]) -> String {
     if more == 0 { shown } else { format!("{shown}; and {more} more of {} in all", skipped.len()) }
 }
 
-/// Reads the records of the folders as frames and builds the metadata of a report; `named` are the arguments of the
-/// command.
+/// Reads the records of the folders as frames, the metadata of their report, and its criteria where the folders agree on
+/// them; `named` are the arguments of the command.
 pub(super) fn gathered(
     folders: &[PathBuf],
     named: &str,
-) -> anyhow::Result<(reports::Frames, reports::ReportMeta)> {
-    let (frames, errors) = folders::frames(folders)?;
-    let skipped: Vec<String> = errors.iter().map(|error| format!("one cell: {error}")).collect();
+) -> anyhow::Result<(reports::Frames, reports::ReportMeta, reports::Settings)> {
+    let mut frames = reports::Frames::of(&[])?;
+    let mut skipped = Vec::new();
+    let (mut titles, mut settings) = (BTreeSet::new(), Vec::new());
+    for folder in folders {
+        let (own, errors) = folders::frames(std::slice::from_ref(folder))?;
+        skipped.extend(errors.iter().map(|error| format!("one cell: {error}")));
+        if let Some(StoredReport { title, settings: own }) = StoredReport::read(folder)? {
+            titles.insert(title);
+            settings.push(own);
+        } else {
+            titles.extend(own.suites()?.iter().map(|suite| title_of(suite)));
+        }
+        frames.append(own)?;
+    }
     let looked = folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
     let suites = frames.suites()?;
     anyhow::ensure!(
@@ -115,6 +171,10 @@ pub(super) fn gathered(
         "{looked}: no readable record, expected a results folder of `pe-bench run`; {}",
         if skipped.is_empty() { "its `cells` folder is empty".to_owned() } else { some(&skipped) }
     );
+    let title = titles.into_iter().collect::<Vec<_>>().join("; ");
     let command = format!("pe-bench report {named}");
-    Ok((frames, reports::ReportMeta { title: suites.join(", "), command, skipped }))
+    let references = references(&frames.trained()?);
+    let first = settings.first().filter(|first| settings.iter().all(|other| other == *first));
+    let settings = first.filter(|_| settings.len() == folders.len()).cloned().unwrap_or_default();
+    Ok((frames, reports::ReportMeta { title, command, skipped, references }, settings))
 }

@@ -31,10 +31,12 @@ pub(crate) struct ReproduceArgs {
 enum Which {
     Agrees,
     Differs,
+    Undecided,
     TooFewSeeds,
     OtherRecipe,
     NotRun,
     Elsewhere,
+    Unread,
 }
 
 impl Which {
@@ -42,10 +44,12 @@ impl Which {
         match self {
             Self::Agrees => Verdict::Agrees,
             Self::Differs => Verdict::Differs,
+            Self::Undecided => Verdict::Undecided,
             Self::TooFewSeeds => Verdict::TooFewSeeds,
             Self::OtherRecipe => Verdict::OtherRecipe,
             Self::NotRun => Verdict::NotRun,
             Self::Elsewhere => Verdict::Elsewhere,
+            Self::Unread => Verdict::Unread,
         }
     }
 }
@@ -104,7 +108,7 @@ fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
     let mut rows = Vec::new();
     for ((title, column), number) in result.numbers().filter(|(_, number)| wanted(number)) {
         let metric = result.table.metric_of(column);
-        let published = format!("{} {}", result.table.show(number.published), metric.unit());
+        let published = format!("{} {}", number.published.text, metric.unit());
         let ahead = |ours: String, verdict: &str| {
             vec![
                 format!("  {title}"),
@@ -136,7 +140,9 @@ fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
     for line in aligned(&rows) {
         say(&line);
     }
-    say(&format!("  Trust: {}\n", table.trust));
+    say(&format!("  Trust: {}", table.trust));
+    let needs = table.needs.iter().map(|needs| format!("  A verdict needs {needs}.\n"));
+    say(&needs.collect::<String>());
 }
 
 fn summary(table: &reports::document::Table) {

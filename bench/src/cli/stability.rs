@@ -10,8 +10,7 @@ use tasks::Task;
 use super::extend::read_parts;
 use super::list::aligned;
 use super::out::say;
-use super::trained::{self, CellArgs, Trained};
-use crate::backend;
+use super::trained::{self, CellArgs, TrainedCell};
 use crate::extend::LongText;
 use crate::inspect::{LayerStability, Shift, stability};
 use crate::pretrained::Around;
@@ -75,7 +74,8 @@ pub(super) fn run(arguments: &StabilityArgs) -> anyhow::Result<()> {
 }
 
 fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
-    let Trained { experiment: cell, task, model, device, .. } = Trained::open(&arguments.which)?;
+    let TrainedCell { experiment: cell, task, model, device, .. } =
+        TrainedCell::open(&arguments.which)?;
     let len = arguments.len.unwrap_or(cell.train.len);
     let sequences = sequences(arguments, &*task, len, cell.eval.seed)?;
     let id = cell.encoding.id();
@@ -86,8 +86,9 @@ fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
 }
 
 fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measured> {
-    let device = backend::device("flex")?;
-    let pretrained = trained::pretrained(model, &device)?;
+    let compute = arguments.which.compute.open()?;
+    let device = &compute.device;
+    let pretrained = trained::pretrained(model, device)?;
     let encoding: Combination = match &arguments.encoding {
         Some(text) => crate::encodings::parse(text)?,
         None => pretrained.own_encoding(),
@@ -97,10 +98,11 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     let text = LongText::new(&parts, tokens, pretrained.vocabulary, context)?;
     let sequences = sequences(arguments, &text, arguments.len.unwrap_or(256), 0)?;
     let first = tokens.encode("", Around::Added).ok().and_then(|ids| ids.first().copied());
-    let decoder = pretrained.decoder(&encoding, 0, &mut ChaCha8Rng::seed_from_u64(0))?;
+    let mut decoder = pretrained.decoder(&encoding, 0, &mut ChaCha8Rng::seed_from_u64(0))?;
+    (decoder.engine, decoder.precision) = (compute.engine, compute.precision());
     let name = format!("{} under {encoding}", pretrained.name);
     measure(arguments, name, sequences, first, |sequences, shift| {
-        Ok(stability(&decoder, encoding.id(), sequences, shift, &device)?)
+        Ok(stability(&decoder, encoding.id(), sequences, shift, device)?)
     })
 }
 

@@ -21,11 +21,12 @@ pub struct EvalConfig {
     pub batch_size: usize,
     /// Seed of the evaluation data, the same for all cells.
     pub seed: u64,
-    /// Weights that are evaluated. Not serialized if those after the last step, so that keys of older records stay valid.
+    /// Weights that are evaluated. Not serialized for those after the last step, so that keys of older records stay
+    /// valid.
     #[serde(skip_serializing_if = "is_last")]
     pub weights: WeightsAt,
-    /// Longest input in tokens that the encoding is built for, if it is not that of the lengths above: what it was in
-    /// the training of the evaluated weights.
+    /// Longest input in tokens that the encoding is built for, if it was another in the training of the evaluated
+    /// weights.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trained_for: Option<usize>,
 }

@@ -1,6 +1,8 @@
 //! Settings of AdamW and its learning-rate schedule.
 
+use pe_zoo::Combination;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::error::ExperimentError;
 
@@ -33,10 +35,24 @@ pub struct OptimizerConfig {
     pub betas: [f64; 2],
     /// Constant added to the root of the second moment.
     pub epsilon: f64,
-    /// Decoupled weight decay, on all parameters.
+    /// Decoupled weight decay, on all parameters except biases and slopes of encodings.
     pub weight_decay: f64,
+    /// Learning rate of biases and slopes of encodings ([`pe_zoo::probe::biases`]) as a multiple of that of all other
+    /// parameters. Not serialized at its default: the configuration of a cell has it beside the encoding
+    /// ([`Experiment::config`](crate::experiment::Experiment::config)) if the encoding has such parameters.
+    #[serde(skip_serializing_if = "is_default_bias_rate")]
+    pub bias_rate: f64,
     /// Maximum global norm of the gradient; `None`: no clipping.
     pub clip_norm: Option<f64>,
+}
+
+/// Default of [`OptimizerConfig::bias_rate`]: the factor `sqrt(head_dim)` that x-transformers puts before T5's bias, for
+/// its `head_dim` of 64.
+const BIAS_RATE: f64 = 8.0;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_default_bias_rate(rate: &f64) -> bool {
+    rate.to_bits() == BIAS_RATE.to_bits()
 }
 
 impl Default for OptimizerConfig {
@@ -49,6 +65,7 @@ impl Default for OptimizerConfig {
             betas: [0.9, 0.999],
             epsilon: 1e-8,
             weight_decay: 0.01,
+            bias_rate: BIAS_RATE,
             clip_norm: Some(1.0),
         }
     }
@@ -74,6 +91,7 @@ impl OptimizerConfig {
             ("train.optimizer.betas", self.betas[1], share(self.betas[1])),
             ("train.optimizer.epsilon", self.epsilon, positive(self.epsilon)),
             ("train.optimizer.weight_decay", self.weight_decay, not_negative(self.weight_decay)),
+            ("train.optimizer.bias_rate", self.bias_rate, not_negative(self.bias_rate)),
             (
                 "train.optimizer.clip_norm",
                 self.clip_norm.unwrap_or(1.0),
@@ -88,6 +106,18 @@ impl OptimizerConfig {
                 expected: "a finite number in range (rates above 0, shares in 0..1)".to_owned(),
             }),
         }
+    }
+
+    /// Ids and settings of an encoding, with `bias_rate` if it has biases or slopes: the part of a cell's configuration
+    /// that stands for the encoding. Encodings without such parameters learn as they did before there was a group.
+    pub fn identity_of(&self, encoding: &Combination) -> Value {
+        let mut identity = encoding.identity();
+        // An encoding that cannot be probed cannot be built either: the check of the experiment says so.
+        let has_biases = encoding.biases().is_ok_and(|parts| parts.iter().any(|p| !p.is_empty()));
+        if let (true, Some(identity)) = (has_biases, identity.as_object_mut()) {
+            identity.insert("bias_rate".to_owned(), self.bias_rate.into());
+        }
+        identity
     }
 
     /// Learning rate of step `step` (from 0) of `steps`.
@@ -122,6 +152,21 @@ mod tests {
         assert!((cosine.learning_rate_at(60, 110) - 5.5e-4).abs() < 1e-12);
         let constant = OptimizerConfig { decay: Decay::Constant, ..config };
         assert!((constant.learning_rate_at(109, 110) - 1e-3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn only_encodings_with_biases_have_their_rate_in_their_identity() {
+        let config = OptimizerConfig::default();
+        let identity = |text: &str| config.identity_of(&Combination::parse(text).unwrap());
+        for text in ["rope", "alibi", "cope", "learned-absolute", "fox"] {
+            assert_eq!(identity(text), Combination::parse(text).unwrap().identity());
+        }
+        for text in ["t5-bias", "kerple", "fire", "alibi{learning=per-layer}", "rope+t5-bias"] {
+            assert_eq!(identity(text)["bias_rate"], 8.0, "{text}");
+        }
+        assert!(serde_json::to_value(&config).unwrap().get("bias_rate").is_none());
+        let slow = OptimizerConfig { bias_rate: 1.0, ..config };
+        assert_eq!(serde_json::to_value(&slow).unwrap()["bias_rate"], 1.0);
     }
 
     #[test]

@@ -72,7 +72,8 @@ pub(super) fn read(path: &Path, text: &[u8]) -> Result<LlamaSettings, Pretrained
         context: file.max_position_embeddings,
     };
     let model = sizes.model(path, file.rms_norm_eps, file.tie_word_embeddings)?;
-    if let Some(head_dim) = file.head_dim.filter(|given| given * heads != file.hidden_size) {
+    let fits = |head_dim: &usize| head_dim.checked_mul(heads) == Some(file.hidden_size);
+    if let Some(head_dim) = file.head_dim.filter(|given| !fits(given)) {
         let expected =
             format!("{}, the hidden size divided by the number of heads", file.hidden_size / heads);
         return Err(PretrainedError::unsupported(path, "head_dim", head_dim, expected));
@@ -123,7 +124,7 @@ impl ConfigFile {
             (None, None) => &Map::new(),
         };
         let mut scaling = given.clone();
-        // The object says these two where it is new; they stand beside it in old files.
+        // New files have these two fields in the object, old files next to it.
         let mut number = |key: &str, beside: Option<f64>, otherwise: f64| match scaling.remove(key)
         {
             None => Ok(beside.unwrap_or(otherwise)),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use burn::tensor::Device;
-use pe_zoo::Combination;
-use pe_zoo::zoo::rope;
+use pe_zoo::zoo::rope::{self, Rope};
+use pe_zoo::{Combination, PositionEncoding};
 use rand_chacha::ChaCha8Rng;
 use tasks::Task;
 
@@ -29,7 +29,7 @@ pub(super) struct KeptModel {
 }
 
 impl Pretrained {
-    /// The model of a training of this program.
+    /// Creates the model of a training of this program.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl Pretrained {
         let [context, longest] = experiment.built_lens(&*task);
         let own = experiment.encoding;
         let rope = match own.parts() {
-            [part] if part.card().id == "rope" => {
+            [part] if part.card().id == Rope::CARD.id => {
                 serde_json::from_value::<rope::RopeConfig>(part.fields().clone().into()).ok()
             }
             _ => None,
@@ -71,8 +71,8 @@ impl Pretrained {
 }
 
 impl KeptModel {
-    /// The model under an encoding. Under its own it has the lengths of its training and all kept weights, under any
-    /// other the encoding's weights come from `encoding_rng`.
+    /// Builds the model under an encoding. Under its own encoding it has the lengths of its training and all kept
+    /// weights; under any other, the weights of the encoding are drawn from `encoding_rng`.
     pub(super) fn decoder(
         &self,
         config: &ModelConfig,
@@ -93,7 +93,7 @@ impl KeptModel {
     }
 }
 
-/// Tokens of a task: those of its tokenizer or, for tasks without text, symbols between blanks.
+/// Tokenizer of a task: that of a text, or symbols separated by blanks.
 struct TaskTokenizer {
     task: Box<dyn Task>,
     /// Ids of the symbols, for tasks without text.

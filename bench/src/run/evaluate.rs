@@ -1,5 +1,6 @@
 //! Evaluation by split and length: exact match, token accuracy and likelihood, in total and by slice.
 
+mod outcomes;
 mod slices;
 
 use std::time::Instant;
@@ -13,6 +14,7 @@ use tasks::{Batch, Sample, Task, TaskError};
 
 use crate::model::Decoder;
 use crate::run::scored::Scored;
+use outcomes::{Questions, chance};
 use slices::BySlice;
 
 /// Request for an evaluation at one split and length.
@@ -55,6 +57,7 @@ struct Totals {
     exact: u64,
     right: u64,
     nll: f64,
+    questions: Questions,
     slices: Option<BySlice>,
 }
 
@@ -93,6 +96,7 @@ pub fn evaluate(
     Ok(EvalPoint {
         split: request.split.to_owned(),
         in_distribution: in_split && request.len <= request.train_len,
+        trained_split: Some(in_split),
         len: request.len as u64,
         samples: totals.samples,
         scored_tokens: totals.tokens,
@@ -102,7 +106,8 @@ pub fn evaluate(
         perplexity: nll.exp(),
         bits_per_byte: bytes_per_token.map(|bytes| nll / std::f64::consts::LN_2 / bytes),
         seconds: start.elapsed().as_secs_f64(),
-        chance: None,
+        chance: chance(task.meta().headline, &samples),
+        outcomes: totals.questions.outcomes(task.meta().headline, &samples),
         slices: totals.slices.map(BySlice::columns).unwrap_or_default(),
     })
 }
@@ -136,6 +141,8 @@ impl Totals {
             self.samples += 1;
             self.right += hits as u64;
             self.exact += u64::from(hits == asked);
+            let loss = losses[own.clone()].iter().map(|loss| f64::from(*loss)).sum();
+            self.questions.add(hits == asked, asked as u64, loss);
             if let Some(slices) = &mut self.slices {
                 slices.add(sample, &task.token_slices(sample), &right[own.clone()], &losses[own]);
             }

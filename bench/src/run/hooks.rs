@@ -120,7 +120,7 @@ impl<'a> RunHooks<'a> {
         }
     }
 
-    /// Whether nothing is trained, not even to count what a step costs.
+    /// Whether the run only evaluates: it trains no model, not even to count the costs of a step.
     pub(super) fn only_evaluates(&self) -> bool {
         self.weights.reuse == Reuse::Only
     }
@@ -168,7 +168,7 @@ impl<'a> RunHooks<'a> {
         KeptTraining::read(&path).map_err(|error| error.to_string())
     }
 
-    /// Keeps weights if the policy says so. A failure is reported and does not end the run.
+    /// Writes the weights if the policy requests it. A failure is reported and does not end the run.
     pub(super) fn keep(
         &mut self,
         training: &TrainingId,
@@ -177,7 +177,7 @@ impl<'a> RunHooks<'a> {
         (at, step): (WeightsAt, usize),
         has_ended: bool,
     ) -> Option<KeptWeights> {
-        // The best ones are kept beside the last.
+        // The best weights are kept in addition to the last.
         if self.weights.keep.is_none_or(|wanted| at > wanted) {
             return None;
         }
@@ -191,7 +191,7 @@ impl<'a> RunHooks<'a> {
         }
     }
 
-    /// Completes the settings of the weights of the best validation at the end of the training.
+    /// Completes the settings file of the weights of the best validation at the end of the training.
     pub(super) fn finish_best(&mut self, training: &TrainingId, record: &RunRecord, step: usize) {
         if self.weights.keep != Some(WeightsAt::Best) {
             return;

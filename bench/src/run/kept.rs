@@ -1,9 +1,9 @@
-//! Weights kept after a training: `<results>/weights/<training>.safetensors`, with the settings beside it.
+//! Weights kept after a training: `<results>/weights/<training>.safetensors`, with a settings file next to it.
 //!
-//! The settings, `<training>.json`, are the record of the cell after its training and before its evaluation, sealed like
-//! every record; it names the hash of the weights. Both files appear whole or not at all, the weights first: weights
-//! without settings are not believed. Weights of the best validation are `<training>-best.safetensors`. Their settings
-//! have the status `interrupted` until the training has ended.
+//! The settings file, `<training>.json`, is the record of the cell after its training and before its evaluation, with a
+//! checksum like every record; it contains the hash of the weights. Both files are written atomically, the weights
+//! first, and weights without a settings file are ignored. Weights of the best validation are
+//! `<training>-best.safetensors`; their settings have the status `interrupted` until the training has ended.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -28,7 +28,7 @@ pub enum KeptError {
     /// The settings cannot be read or written.
     #[error("the settings of kept weights: {0}")]
     Settings(#[from] RecordError),
-    /// The weights are not those that the settings describe.
+    /// The weights do not match the hash in their settings file.
     #[error("{} is damaged: {reason}; delete it, and run the cell again with --force", path.display())]
     Damaged {
         /// Path of the file.
@@ -36,7 +36,7 @@ pub enum KeptError {
         /// Description of what is wrong.
         reason: String,
     },
-    /// The tensors cannot be stored, or are not those of the model.
+    /// The tensors cannot be stored or do not match the model.
     #[error("weights {}: {source}", path.display())]
     Weights {
         /// Path of the file.
@@ -58,13 +58,13 @@ pub enum Reuse {
     Only,
 }
 
-/// Folder of the weights of a run, and what the run does with it.
+/// Folder of the kept weights of a run, and their use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightsPolicy {
     /// Results folder with the weights.
     pub results: PathBuf,
-    /// Weights to keep: with `best`, those of the best validation beside the last.
+    /// Weights to write; with `best`, both the last and those of the best validation.
     pub keep: Option<WeightsAt>,
     /// Whether kept weights replace the training.
     pub reuse: Reuse,
@@ -84,7 +84,7 @@ pub struct KeptTraining {
     pub path: PathBuf,
     /// The record; `weights` describes the file.
     pub record: RunRecord,
-    /// The parameters.
+    /// Parameters of the model, by name.
     pub tensors: NamedTensors,
 }
 
@@ -95,8 +95,8 @@ pub fn weights_path(results: &Path, training: &TrainingId, at: WeightsAt) -> Pat
 }
 
 impl KeptTraining {
-    /// Reads the weights at a path, and the settings beside them; `None` if there are none, or the training that they
-    /// are from has not ended.
+    /// Reads the weights at a path and their settings file; `None` if they do not exist or their training has not
+    /// ended.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl KeptTraining {
             .map_err(|source| KeptError::Weights { path: self.path.clone(), source })
     }
 
-    /// Takes the training over into the record of another evaluation of the same training.
+    /// Copies the description of the training into the record of another evaluation of the same training.
     pub fn describe_in(self, record: &mut RunRecord) {
         let Self { record: trained, .. } = self;
         let evaluated_by = Program {
@@ -159,8 +159,8 @@ impl KeptTraining {
     }
 }
 
-/// Writes the weights of a model and the settings beside them. `record` is that of the cell so far; its status is
-/// replaced by `done` or, if the training has not ended, `interrupted`.
+/// Writes the weights of a model and their settings file. `record` is that of the cell so far; its status is replaced
+/// by `done` or, if the training has not ended, `interrupted`.
 ///
 /// # Errors
 ///
@@ -189,7 +189,7 @@ pub fn write(
     Ok(weights)
 }
 
-/// Writes the settings beside weights.
+/// Writes the settings file of weights.
 fn write_settings(
     path: &Path,
     record: &RunRecord,

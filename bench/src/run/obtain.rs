@@ -1,4 +1,4 @@
-//! The trained model of a run: read from kept weights, or trained.
+//! Trained model of a run: read from kept weights, or trained.
 
 use std::ops::ControlFlow;
 
@@ -13,11 +13,12 @@ use super::kept::KeptTraining;
 use super::train::{Diverged, TrainObserver, TrainProgress, Trainer, train};
 use super::{Progress, Training};
 use crate::experiment::{TrainConfig, TrainingId};
+use crate::host;
 use crate::median::median;
 use crate::model::Decoder;
 use crate::run::train::Stop;
 
-/// Training of a run, and where its weights are kept.
+/// Training of a run, and the place of its weights.
 pub(super) struct TrainingRun<'a> {
     /// Id of the encoding, for errors.
     pub(super) id: &'a str,
@@ -28,11 +29,11 @@ pub(super) struct TrainingRun<'a> {
     pub(super) kept: Option<(TrainingId, WeightsAt)>,
 }
 
-/// End of a training.
+/// Result of obtaining a trained model.
 pub(super) enum Obtained {
     /// The trained model, without autodiff.
     Model(Decoder),
-    /// The training has left no model to evaluate.
+    /// There is no model to evaluate: the training ended with this status.
     Nothing(Status),
 }
 
@@ -60,8 +61,12 @@ impl TrainingRun<'_> {
         hooks.resume(trainer.state_mut());
         let training = kept.as_ref().map(|(training, _)| training);
         let mut observer = Hooked { config, hooks, record, training };
+        let load_before = host::load();
         let trained = train(trainer, &mut observer).map_err(|error| error.to_string())?;
-        record.train = summary(&trained.progress, config);
+        record.train = TrainSummary {
+            machine_load: load_before.into_iter().chain(host::load()).reduce(f64::max),
+            ..summary(&trained.progress, config)
+        };
         if let Some(Diverged { step, reason }) = trained.progress.diverged {
             return Ok(Obtained::Nothing(Status::Diverged { step: step as u64, reason }));
         }
@@ -158,6 +163,7 @@ fn summary(progress: &TrainProgress, config: &TrainConfig) -> TrainSummary {
         final_loss: progress.curve.last().map(|point| point.loss),
         seconds: progress.seconds(),
         step_seconds_median: median,
+        machine_load: None,
         tokens_per_second: median
             .filter(|seconds| *seconds > 0.0)
             .map(|seconds| progress.tokens as f64 / steps as f64 / seconds),

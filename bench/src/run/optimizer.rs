@@ -1,7 +1,7 @@
-//! AdamW with clipping by the global norm, and its moments.
+//! AdamW with clipping by the global norm, its moments, and the parameter group of biases and slopes.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
@@ -29,13 +29,15 @@ impl Optimizer {
         self.steps
     }
 
-    /// Updates every parameter that has a gradient, in place if its tensor is not shared.
+    /// Updates every parameter that has a gradient, in place if its tensor is not shared. `biases` are the parameters
+    /// with `bias_rate` times the learning rate and without weight decay.
     pub fn step<M: Module>(
         &mut self,
         model: M,
         grads: GradientsParams,
         config: &OptimizerConfig,
         learning_rate: f64,
+        biases: &BTreeSet<ParamId>,
     ) -> M {
         self.steps += 1;
         let grad_scale = match config.clip_norm {
@@ -50,11 +52,13 @@ impl Optimizer {
             grad_scale,
             step: self.steps,
         };
-        model.map(&mut Step { optimizer: self, grads, by: step })
+        let on_biases =
+            AdamW { learning_rate: config.bias_rate * learning_rate, weight_decay: 0.0, ..step };
+        model.map(&mut Step { optimizer: self, grads, by: step, biases, on_biases })
     }
 }
 
-/// First and second moment of each parameter's gradients, under the names that PyTorch's Adam gives them.
+/// First and second moments of each parameter's gradients, named as in PyTorch's Adam.
 impl Extras for Optimizer {
     const NAMES: &'static [&'static str] = &["exp_avg", "exp_avg_sq"];
 
@@ -73,6 +77,8 @@ struct Step<'a> {
     optimizer: &'a mut Optimizer,
     grads: GradientsParams,
     by: AdamW,
+    biases: &'a BTreeSet<ParamId>,
+    on_biases: AdamW,
 }
 
 impl ModuleMapper for Step<'_> {
@@ -84,9 +90,10 @@ impl ModuleMapper for Step<'_> {
             .entry(param.id)
             .or_insert_with(|| Box::new(Moments::<D>::default()));
         let (id, tensor, mapper) = param.consume();
+        let by = if self.biases.contains(&id) { &self.on_biases } else { &self.by };
         let place = AutodiffRole::of(&tensor);
         let tensor = match moments.downcast_mut::<Moments<D>>() {
-            Some(moments) => place.take(ops::adamw(tensor.inner(), grad, moments, &self.by)),
+            Some(moments) => place.take(ops::adamw(tensor.inner(), grad, moments, by)),
             None => tensor,
         };
         Param::from_mapped_value(id, tensor, mapper)

@@ -98,6 +98,7 @@ impl RecordBuilder<'_> {
             schema: SCHEMA,
             key: self.key,
             suite: self.run.suite.clone(),
+            suite_sha256: self.run.suite_sha256.clone(),
             workload: self.workload,
             encoding: EncodingInfo {
                 id: self.encoding.id().to_owned(),
@@ -138,6 +139,8 @@ impl RecordBuilder<'_> {
             skipped_evals: Vec::new(),
             gates: Vec::new(),
             peak_bytes: None,
+            host_peak_bytes: None,
+            device: None,
             host: host::host(self.run.threads, self.run.jobs),
             backend: self.backend.to_owned(),
             engine: self.engine.id().to_owned(),
@@ -165,7 +168,12 @@ mod tests {
         let encoding = Combination::parse("learned-absolute").unwrap();
         let model = ModelConfig { width: 32, ..ModelConfig::default() };
         let task = TaskConfig::from_id("flip-flop").unwrap().build().unwrap();
-        let run = RunContext { suite: "s".to_owned(), threads: 3, jobs: 2 };
+        let run = RunContext {
+            suite: "s".to_owned(),
+            suite_sha256: Some("0a".to_owned()),
+            threads: 3,
+            jobs: 2,
+        };
         let dims = model.dims(10, 20);
         let blank = RecordBuilder {
             run: &run,
@@ -201,6 +209,7 @@ mod tests {
             "schema": SCHEMA,
             "key": "k",
             "suite": "s",
+            "suite_sha256": "0a",
             "workload": "w",
             "encoding": {
                 "id": encoding.id(), "name": "n", "label": "l", "config": encoding,

@@ -189,7 +189,8 @@ impl<'a> Trainer<'a> {
         let state = &mut self.state;
         let rate = state.progress.next_rate(self.config);
         let config = &self.config.optimizer;
-        state.model = state.optimizer.step(state.model.clone(), grads, config, rate);
+        let biases = state.model.encoding.bias_ids();
+        state.model = state.optimizer.step(state.model.clone(), grads, config, rate, &biases);
     }
 
     /// Positions of a batch; equal positions of the last batch are reused, and with them the values that encodings have

@@ -19,7 +19,10 @@ pub(super) struct SuiteFile {
     pub(super) encodings: Option<Vec<Value>>,
     #[serde(default)]
     learning_rates: Vec<f64>,
+    #[serde(default)]
+    fresh_seeds: Vec<u64>,
     pub(super) ablation: Option<AblationSection>,
+    pub(super) question: Option<reports::Question>,
     #[serde(default)]
     pub(super) report: reports::Settings,
     #[serde(default)]
@@ -42,6 +45,7 @@ pub(super) struct WorkloadSection {
     pub(super) seeds: Option<Vec<u64>>,
     pub(super) encodings: Option<Vec<Value>>,
     learning_rates: Option<Vec<f64>>,
+    fresh_seeds: Option<Vec<u64>>,
     /// Lists of values by dotted path.
     #[serde(default)]
     pub(super) axes: Map<String, Value>,
@@ -79,6 +83,11 @@ impl SuiteFile {
     /// Learning rates of the grid of a workload; empty: no grid.
     pub(super) fn rates<'a>(&'a self, workload: &'a WorkloadSection) -> &'a [f64] {
         workload.learning_rates.as_ref().unwrap_or(&self.learning_rates)
+    }
+
+    /// Seeds on which the chosen rates of a workload are reported; empty: those that chose.
+    pub(super) fn fresh_seeds<'a>(&'a self, workload: &'a WorkloadSection) -> &'a [u64] {
+        workload.fresh_seeds.as_ref().unwrap_or(&self.fresh_seeds)
     }
 }
 

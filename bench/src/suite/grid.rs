@@ -1,8 +1,12 @@
-//! Grid of learning rates: each cell runs once per rate, with the same rates for all encodings.
+//! Grid of learning rates: each cell runs once per rate, with the same rates for all encodings. Fresh seeds run at the
+//! rates that were chosen.
 
-use reports::GridPoint;
+use std::collections::BTreeMap;
 
-use crate::experiment::TrainConfig;
+use reports::{GridPoint, RunRecord};
+
+use super::Suite;
+use crate::experiment::{Experiment, TrainConfig};
 
 /// Setting that the grid varies, as a path into a cell's configuration.
 pub const AXIS: &str = "train.optimizer.learning_rate";
@@ -38,9 +42,48 @@ pub(super) fn trainings(
         let mut train = train.clone();
         train.optimizer.learning_rate = rate;
         let default = same(rate, own);
-        (train, Some(GridPoint { axis: AXIS.to_owned(), value: rate, default }))
+        (train, Some(GridPoint { axis: AXIS.to_owned(), value: rate, default, fresh: false }))
     };
     Ok(rates.iter().map(|rate| point(*rate)).collect())
+}
+
+/// Checks the fresh seeds of a workload.
+///
+/// # Errors
+/// Message, if there is no grid, or if a seed is among those that choose the rates.
+pub(super) fn check_fresh(fresh: &[u64], seeds: &[u64], rates: &[f64]) -> Result<(), String> {
+    if !fresh.is_empty() && rates.is_empty() {
+        return Err("given without `learning_rates`, whose choice they report on; add the rates, or move the \
+                    seeds to `seeds`"
+            .to_owned());
+    }
+    match fresh.iter().find(|seed| seeds.contains(seed)) {
+        None => Ok(()),
+        Some(seed) => Err(format!(
+            "{seed} is also among `seeds`, which choose the rates; give it another number"
+        )),
+    }
+}
+
+impl Suite {
+    /// Cells of the fresh seeds at the rates that the records of the other cells choose.
+    ///
+    /// # Errors
+    /// [`AnalysisError`](reports::analysis::AnalysisError) if the records cannot be analysed.
+    pub fn fresh_cells(
+        &self,
+        records: &[RunRecord],
+    ) -> Result<Vec<Experiment>, reports::analysis::AnalysisError> {
+        let chosen: BTreeMap<(String, String), f64> = reports::chosen_grid_values(records)?
+            .into_iter()
+            .map(|choice| ((choice.workload, choice.encoding), choice.value))
+            .collect();
+        let is_chosen = |cell: &&Experiment| {
+            let value = chosen.get(&(cell.workload.clone(), cell.name.clone()));
+            cell.grid.as_ref().zip(value).is_some_and(|(point, value)| same(point.value, *value))
+        };
+        Ok(self.fresh.iter().filter(is_chosen).cloned().collect())
+    }
 }
 
 /// Whether two rates have the same bits.

@@ -211,3 +211,33 @@ fn more_cells_than_anybody_can_run_are_refused_before_they_are_made() {
     let error = parsed(&text).unwrap_err().to_string();
     assert!(error.contains("expected at most 100000"), "{error}");
 }
+
+#[test]
+fn a_question_is_read_strictly_and_names_what_the_suite_has() {
+    let small =
+        SMALL.replace(r#"["nope", { kind = "rope", base = 500.0 }]"#, r#"["nope", "rope"]"#);
+    let asked = |question: &str| parsed(&format!("{small}\n[question]\n{question}"));
+    let suite =
+        asked("encodings = ['rope', 'nope']\ntasks = ['w']\nmetric = 'exact-match'").unwrap();
+    let question = suite.report.question.unwrap();
+    assert_eq!(
+        (question.encodings, question.tasks),
+        (["rope".into(), "nope".into()], vec!["w".into()])
+    );
+    for (question, expected) in [
+        (
+            "encodings = ['rope', 'npe']",
+            "no encoding of the suite is named `npe`, did you mean `nope`?",
+        ),
+        ("encodings = ['rope', 'rope']", "twice"),
+        ("encodings = ['rope', 'nope']\ntasks = ['v']", "no workload of the suite is named `v`"),
+        ("encodings = ['rope', 'nope']\nmetric = 'speed'", "speed"),
+        ("encodings = ['rope', 'nope']\nregions = 'longer'", "regions"),
+        ("encodings = ['rope']", "encodings"),
+    ] {
+        let error = asked(question).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains("question"), "{question}: {error}");
+    }
+    let hash = suite.sha256;
+    assert!(hash.len() == 64 && hash != parsed(SMALL).unwrap().sha256);
+}

@@ -16,6 +16,11 @@ pub trait SweepCells: Sync {
     /// Name of the suite, for records.
     fn suite(&self) -> &str;
 
+    /// SHA-256 of the text of the suite, for records; `None` for cells without a suite.
+    fn suite_sha256(&self) -> Option<&str> {
+        None
+    }
+
     /// Keys of the cells.
     fn keys(&self) -> &[String];
 

@@ -62,6 +62,8 @@ pub struct SkippedWorkload {
 pub struct SweepPlan {
     /// Name of the suite.
     pub suite: String,
+    /// SHA-256 of the text of the suite.
+    pub suite_sha256: String,
     /// Cells in the suite's order.
     pub cells: Vec<PlannedCell>,
     /// Keys of the cells, in the same order.
@@ -146,13 +148,17 @@ impl SweepPlan {
             }
         }
         let keys = cells.iter().map(|planned| planned.cell.key(&*planned.task)).collect();
-        Ok(Self { suite: suite.name, cells, keys, unrunnable })
+        Ok(Self { suite: suite.name, suite_sha256: suite.sha256, cells, keys, unrunnable })
     }
 }
 
 impl SweepCells for SweepPlan {
     fn suite(&self) -> &str {
         &self.suite
+    }
+
+    fn suite_sha256(&self) -> Option<&str> {
+        Some(self.suite_sha256.as_str()).filter(|hash| !hash.is_empty())
     }
 
     fn keys(&self) -> &[String] {

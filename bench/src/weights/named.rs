@@ -54,11 +54,11 @@ impl Stored {
     }
 }
 
-/// Tensors by name.
+/// Tensors and other data of a safetensors file, by name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NamedTensors {
     pub(super) tensors: BTreeMap<String, Stored>,
-    /// Data that are no tensor, by name.
+    /// Data that are not tensors, by name.
     blobs: BTreeMap<String, Vec<u8>>,
 }
 
@@ -119,7 +119,7 @@ impl NamedTensors {
         Some(floats(&self.tensors.get(name)?.bytes))
     }
 
-    /// Adds a tensor.
+    /// Adds a tensor of f32 values.
     pub fn insert(&mut self, name: String, dims: Vec<usize>, values: &[f32]) {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.tensors.insert(name, Stored { dims, bytes });

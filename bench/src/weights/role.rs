@@ -18,7 +18,7 @@ impl AutodiffRole {
         }
     }
 
-    /// The weights outside the autodiff graph.
+    /// Returns the weights outside the autodiff graph.
     pub(super) fn outside<const D: usize>(&self, weights: Tensor<D>) -> Tensor<D> {
         if self.in_graph { weights.inner() } else { weights }
     }

@@ -1,4 +1,4 @@
-//! What is stored comes back with the same bits, under the names of PyTorch.
+//! Tests of stored weights: equal bits after reading, and the names of PyTorch.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};

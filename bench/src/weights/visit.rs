@@ -13,10 +13,10 @@ pub(crate) trait Extras {
     /// Suffixes of the names of these tensors, which are `<suffix>.<name of the parameter>`.
     const NAMES: &'static [&'static str];
 
-    /// The tensors of a parameter, in the order of the names; `None` if it has none.
+    /// Returns the tensors of a parameter, in the order of the names; `None` if it has none.
     fn take<const D: usize>(&self, id: ParamId) -> Option<Vec<Tensor<D>>>;
 
-    /// Receives the restored tensors of a parameter.
+    /// Sets the restored tensors of a parameter.
     fn put<const D: usize>(&mut self, id: ParamId, tensors: Vec<Tensor<D>>);
 }
 
@@ -92,7 +92,7 @@ fn owner<'a>(name: &'a str, extras: &[&str]) -> &'a str {
     beside.unwrap_or(name)
 }
 
-/// Path of the parameter that a visitor stands at.
+/// Path of the visited parameter within the module.
 #[derive(Default)]
 struct ParamPath(Vec<(String, String)>);
 
@@ -105,7 +105,7 @@ impl ParamPath {
         self.0.pop();
     }
 
-    /// Name of the parameter in PyTorch's terms.
+    /// Returns the name of the parameter in PyTorch's convention.
     fn name(&self) -> String {
         // Variants of an enum are no modules in PyTorch.
         let modules = self.0.iter().filter(|(_, container)| !container.starts_with("Enum:"));
@@ -121,13 +121,13 @@ impl ParamPath {
         modules.map(name).collect::<Vec<_>>().join(".")
     }
 
-    /// Whether PyTorch stores the transpose: the matrix of a linear map.
+    /// Whether PyTorch stores the transposed matrix, as for linear maps.
     fn is_transposed(&self) -> bool {
         self.0.last().is_some_and(|(name, holder)| name == "weight" && holder == "Struct:Linear")
     }
 }
 
-/// Values `[rows, columns]` as `[columns, rows]`.
+/// Transposes values `[rows, columns]` to `[columns, rows]`.
 fn transposed(values: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {
     (0..columns).flat_map(|c| (0..rows).map(move |r| values[r * columns + c])).collect()
 }
@@ -184,7 +184,7 @@ impl<E: Extras> ModuleVisitor for Collect<'_, E> {
     }
 }
 
-/// Visitor that compares the parameters of a module with stored tensors.
+/// Visitor that checks the parameters of a module against stored tensors.
 struct Fit<'a, W> {
     path: ParamPath,
     stored: &'a NamedTensors,

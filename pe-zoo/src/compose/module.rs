@@ -1,8 +1,9 @@
 //! The module of a combination: the hooks of its parts, applied in order.
 
-use burn::module::Module;
+use burn::module::{Module, ParamId};
 use burn::tensor::{Device, Tensor};
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::card::{ActsOn, Properties};
@@ -11,7 +12,7 @@ use crate::encoding::{
 };
 use crate::erased::{AnyEncoding, Hooks};
 use crate::reference::ScalarReference;
-use crate::{Dims, PeError, Positions, ScoreMod, TokenState};
+use crate::{Dims, PeError, Positions, ScoreMod, TokenState, probe};
 
 /// One or more encodings that act together.
 #[derive(Module, Debug)]
@@ -22,6 +23,9 @@ pub struct Combined {
     state_tensors: Vec<Vec<usize>>,
     #[module(skip)]
     pub(super) places: Places,
+    /// Names of the biases and slopes of each part.
+    #[module(skip)]
+    biases: Vec<Arc<BTreeSet<String>>>,
 }
 
 /// Indices of the parts that implement hooks which at most one part may implement.
@@ -34,9 +38,11 @@ pub(super) struct Places {
 }
 
 impl Combined {
-    /// `properties` are those of the parts; empty for a single part.
+    /// `properties` are those of the parts; empty for a single part. `biases` are the names of each part's biases and
+    /// slopes.
     pub(super) fn new(
         properties: &[Arc<Properties>],
+        biases: Vec<Arc<BTreeSet<String>>>,
         parts: Vec<AnyEncoding>,
         dims: &Dims,
         device: &Device,
@@ -59,7 +65,13 @@ impl Combined {
         };
         let state_tensors =
             if parts.len() == 1 { Vec::new() } else { tensors(&parts, dims, device) };
-        Self { parts, state_tensors, places }
+        Self { parts, state_tensors, places, biases }
+    }
+
+    /// Ids of the biases and slopes: parameters that change the logits by amounts that depend on positions alone.
+    pub fn bias_ids(&self) -> BTreeSet<ParamId> {
+        let parts = self.parts.iter().zip(&self.biases);
+        parts.flat_map(|(part, names)| probe::bias_ids(part, names)).collect()
     }
 
     /// Selects the state of one part from the state of all parts in a layer.

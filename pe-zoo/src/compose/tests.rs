@@ -1,4 +1,6 @@
 use proptest::prelude::*;
+
+use rand_chacha::rand_core::SeedableRng;
 use serde_json::Value;
 
 use super::*;
@@ -265,4 +267,18 @@ proptest! {
         let _ = Combination::parse(&text);
         let _ = Combination::split_list(&text);
     }
+}
+
+#[test]
+fn bias_ids_are_those_of_the_parts_that_have_biases() {
+    let dims = Dims { layers: 3, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let both = Combination::parse("cope+t5-bias{sharing=per-layer}").unwrap();
+    let module = both.init(&dims, &mut rng, &probe::device()).unwrap();
+    let [cope, t5] = module.parts.as_slice() else { panic!("{} parts", module.parts.len()) };
+    let tables = ["tables".to_owned()].into();
+    assert_eq!(module.bias_ids(), probe::bias_ids(t5, &tables));
+    assert_eq!(module.bias_ids().len(), 3);
+    // CoPE's tables have the same name in their part and are multiplied with queries.
+    assert_eq!(probe::bias_ids(cope, &tables).len(), 3);
 }

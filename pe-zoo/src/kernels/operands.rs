@@ -23,7 +23,7 @@ pub(crate) enum HeadSlice {
     Whole,
 }
 
-/// Declares [`Slot`], with one line of shape and part for each operand.
+/// Declares the enum [`Slot`] from one line per operand: its documentation, its name and its [`HeadSlice`].
 macro_rules! slots {
     ($($(#[$doc:meta])* $slot:ident: $part:ident,)*) => {
         /// Operand of an attention kernel.
@@ -76,9 +76,9 @@ slots! {
     Hidden: Whole,
     /// Slopes of the contextual positions, `[H]`.
     ContextualSlopes: HeadScalar,
-    /// Parameters of the pair terms, `[H, P]`; of several terms, one after the other.
+    /// Parameters of the pair terms, `[H, P]`; concatenated if there are several terms.
     TermParams: HeadRow,
-    /// Token state of the pair terms, `[B, H, S, K]`; of several terms, one after the other.
+    /// Token state of the pair terms, `[B, H, S, K]`; concatenated if there are several terms.
     TermState: Plane,
     /// Dense biases of all pairs, `[B, H, T, S]`.
     Dense: Plane,

@@ -79,8 +79,8 @@ impl ContextualSpec {
 }
 
 impl Spec {
-    /// Factor from content logits to the logits of gates without keys of their own. It differs from
-    /// 1 in a sum of two contextual modifiers one of which leaves the content undivided.
+    /// Ratio of gate logits to content logits for gates without separate keys: the quotient of their
+    /// scales.
     pub(crate) fn gates_from_content(&self, contextual: ContextualSpec) -> f32 {
         self.content_scale.map_or(1.0, |scale| contextual.gate_scale / scale)
     }

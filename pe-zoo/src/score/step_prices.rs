@@ -1,4 +1,4 @@
-//! Sum of prices of the steps between key and query, as a modifier of the logits.
+//! Sum of content-dependent slopes (prices) of the tokens between key and query, as a modifier of the logits.
 
 use burn::tensor::Tensor;
 

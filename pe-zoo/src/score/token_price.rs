@@ -1,4 +1,4 @@
-//! Distance multiplied by prices that keys, queries or both set, as a modifier of the logits.
+//! Distance multiplied by slopes (prices) that depend on keys, queries or both, as a modifier of the logits.
 
 use burn::tensor::Tensor;
 

@@ -21,6 +21,10 @@
 //! `beyond`: `last-row` (default) or `refuse`: the treatment of a run that is longer than the table.
 //! `std` (default `C^(-1/2)`, the deviation of the model's own token embeddings).
 //!
+//! ## Initial values
+//! Table: normal with deviation `std`. The authors' tables of digits and tokens both have deviation 1; here both have
+//! `C^(-1/2)`.
+//!
 //! ## Deviations
 //! The offset is the position of the first column: `positions` draws it, so that an attention
 //! encoding combined with it is shifted as well and any positions can be requested. The authors'

@@ -16,6 +16,9 @@
 //! `learning`: `fixed` (default; `slopes` are constants), `all-layers` (learned with initial values
 //! `slopes`, one set for the model) or `per-layer`.
 //!
+//! ## Initial values
+//! Learned slopes start at the fixed ones.
+//!
 //! ## Deviations
 //! The authors' code adds `slope * j` instead; a constant per row cancels in the softmax. Learned
 //! slopes are kept as their logarithms, as in McGill-NLP's code, so that a head never prefers far

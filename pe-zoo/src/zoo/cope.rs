@@ -25,6 +25,10 @@
 //! `layers`: `{ type = "all" }` (default), `{ type = "first" }`, or `{ type = "every", n = K }`
 //! (layers K, 2 K and so on, counted from 1); the others have no encoding.
 //!
+//! ## Initial values
+//! Tables: 0, as in the authors' code, so that the model is NoPE at step 0. Projections to separate keys: uniform in
+//! `+-1 / sqrt(C)`, as PyTorch starts a linear layer.
+//!
 //! ## Deviations
 //! Eq. 5 counts `p_max + 1` rows, Listing 1 has `npos`; `max_positions` is the number of rows. The
 //! table starts at zero as in the authors' code, so that the model is NoPE at step 0. Projections

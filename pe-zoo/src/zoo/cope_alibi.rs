@@ -18,6 +18,9 @@
 //! `convention`: `listing` (default), `code` or `equation` (as eq. 10 is printed, without any
 //! division), as in CoPE.
 //!
+//! ## Initial values
+//! Learned slopes: 0, as in the paper.
+//!
 //! ## Deviations
 //! The paper gives slopes for four heads; for more heads the halving continues. Its first set is
 //! misprinted and is read as 1, 1/2, 1/4, 1/8. Counts are not clamped: eq. 10 has no table.

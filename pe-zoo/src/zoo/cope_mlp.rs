@@ -18,6 +18,10 @@
 //! `{ type = "every", n = K }`; the others have no encoding.
 //! `convention`: `listing` (default), `code` or `equation`, as in CoPE.
 //!
+//! ## Initial values
+//! `W2 = b2 = 0`, so that the model is NoPE at step 0, `W1 = +-1 / (max_positions - 1)` with the sign drawn, and `b1` such
+//! that the kinks of the units are drawn uniformly from the range of positions. The paper states none.
+//!
 //! ## Deviations
 //! The paper states only "an N-dimensional MLP", N 32 to 256; one hidden layer is the simplest
 //! reading, and its clamp, activation and initial values are this project's choice. `W2 = b2 = 0`,

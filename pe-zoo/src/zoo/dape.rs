@@ -19,6 +19,10 @@
 //! `mixer`: `per-pair` (default, DAPE) or `convolution` (DAPE-V2, 1 x 3 along the keys).
 //! `width` (32): hidden units. Each layer has its own network.
 //!
+//! ## Initial values
+//! Networks: as PyTorch starts linear layers and convolutions, which the authors' code leaves as they are. Base: as the
+//! encoding alone.
+//!
 //! ## Deviations
 //! The authors' code gives each layer its own KERPLE; here this is `base.sharing`, with the default of
 //! KERPLE. In the authors' convolution the last row of a sequence differs from the others: the

@@ -22,6 +22,9 @@
 //! FIRE is the base of DAPE, as its authors have it.
 //! `sharing`: `per-layer` (default, as in TAPE's baseline) or `all-layers`.
 //!
+//! ## Initial values
+//! `c` and `m` as in the paper's listing (0.1 and 1); the network as PyTorch starts linear layers, which the listing uses.
+//!
 //! ## Deviations
 //! The authors published no code; this is the paper's listing. The normaliser depends on absolute
 //! positions, so that FIRE is shift-invariant only while `i` stays below `|m L0|`.

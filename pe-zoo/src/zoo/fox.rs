@@ -13,20 +13,27 @@
 //! columns, and for more than 256 columns a second one with the rounding error of the first.
 //!
 //! ## Settings
-//! `gates`: `{ type = "full", bias = 0.0 }` (default; the bias at the start: 0 as in the authors'
-//! code, `f` near 1/2; some use 5, `f` near 1), `{ type = "bias-only", tau_min = 2.0, tau_max =
+//! `gates`: `{ type = "full", bias = 5.0 }` (default; the initial bias: 5, `f` near 0.993, as in x-transformers; 0, `f`
+//! near 1/2, as in the authors' code), `{ type = "bias-only", tau_min = 2.0, tau_max =
 //! 128.0 }` (one learned number per head, the same for all tokens), `{ type = "fixed", tau_min, tau_max }`
 //! (the same, not learned). In the last two, heads forget with time constants of `tau_min` to
 //! `tau_max` tokens, evenly spaced in their logarithm: `ln f = -1 / tau`. The authors' code has no
 //! defaults for these; 2 and 128 are this project's.
 //!
+//! ## Initial values
+//! Gate weights: normal with deviation 0.02, as in the authors' code. Gate bias: 5, as in `DataDependentAlibi` of
+//! x-transformers; 0 in the authors' code (see Deviations).
+//!
 //! ## Deviations
 //! The authors' "Pro" block (norms of query and key, output gate, shifts of keys and values) is not
 //! part of the encoding. Distances are counted in tokens, whatever positions the tokens have.
+//! The authors' code starts the bias at 0. A key 33 tokens back then has a weight of about 1e-10, and trainings of some
+//! thousand steps do not recover what was forgotten at the start; the default is that of x-transformers.
 //!
 //! ## References
 //! Lin et al. 2025, "Forgetting Transformer", arXiv 2503.02130; authors' code
-//! `zhixuan-lin/forgetting-transformer` at 883f260c63.
+//! `zhixuan-lin/forgetting-transformer` at 883f260c63; initial bias as in `DataDependentAlibi` of
+//! `lucidrains/x-transformers` at 9252ed7838.
 
 use burn::module::{Module, Param};
 use burn::tensor::activation::log_sigmoid;
@@ -85,13 +92,18 @@ pub enum ForgetGate {
     /// Each gate depends on the token through a learned projection per layer.
     Full {
         /// Initial value of every bias.
-        #[serde(default)]
+        #[serde(default = "open")]
         bias: f64,
     },
     /// Each gate depends on the head alone and is learned.
     BiasOnly(DecayTimes),
     /// Each gate depends on the head alone and is constant.
     Fixed(DecayTimes),
+}
+
+/// Initial bias with which a gate forgets 0.7 % per token.
+fn open() -> f64 {
+    5.0
 }
 
 /// Settings of forgetting attention.
@@ -104,7 +116,7 @@ pub struct FoxConfig {
 
 impl Default for FoxConfig {
     fn default() -> Self {
-        Self { gates: ForgetGate::Full { bias: 0.0 } }
+        Self { gates: ForgetGate::Full { bias: open() } }
     }
 }
 
@@ -297,6 +309,30 @@ mod tests {
             let error = Fox::check(&FoxConfig { gates }, &DIMS).unwrap_err().to_string();
             assert!(error.contains(field), "{error}");
         }
+    }
+
+    /// Attention weight of the key 33 tokens back among 64, at initialisation, with equal queries and keys.
+    fn weight_33_tokens_back(gates: ForgetGate) -> f64 {
+        const TOKENS: usize = 64;
+        let (device, pe) = (Device::flex(), build(gates));
+        let x = tensor3(&Problem::random(1, TOKENS, &DIMS, 3).x, &device);
+        let (at, carried) = (Positions::contiguous(0, TOKENS), TokenState::default());
+        let state = pe.state(&StateContext { layer: 0, at: &at, x: &x, carried: &carried });
+        let layer = LayerContext { layer: 0, at: &at, rows: &state, cols: &state };
+        let q = Tensor::<4>::zeros([1, 3, TOKENS, 2], &device);
+        let modifier = pe.score(&ScoreContext { layer: &layer, q: &q, k: &q });
+        let attended = attend(&q, &q, &q, q.clone(), &modifier, &at, 1.0, Weights::Return);
+        let weights = numbers(attended.weights.unwrap().slice_dim(2, TOKENS - 1..TOKENS));
+        weights.chunks(TOKENS).map(|row| row[TOKENS - 34]).fold(1.0, f64::min)
+    }
+
+    /// Selective copy needs keys that far back from the first step on.
+    #[test]
+    fn a_key_33_tokens_back_has_weight_at_initialisation() {
+        let default = weight_33_tokens_back(FoxConfig::default().gates);
+        assert!(default > 0.5 / 64.0, "{default}");
+        let authors = weight_33_tokens_back(ForgetGate::Full { bias: 0.0 });
+        assert!(authors < 1e-9, "{authors}");
     }
 
     #[test]

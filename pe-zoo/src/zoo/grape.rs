@@ -29,6 +29,11 @@
 //! `contextual`: `base` (10000), `phase` (`all-heads` or `per-head`), `qk_norm` (`rms`).
 //! `additive`: `gate` (`key`, `query` or `both`), `qk_norm` (`none`).
 //!
+//! ## Initial values
+//! Those of the authors' code: `softplus(w_h)` 1 and directions normal with deviation `D^(-1/2)` (`additive`), `omega`
+//! 0.394 for all tokens (`contextual`), RoPE's frequencies (`multiplicative`), projections normal with deviation
+//! `C^(-1/2) / 2` (`path`).
+//!
 //! ## Deviations
 //! All models of the authors, including that of RoPE, normalise queries and keys. The model here does
 //! not, and neither do `multiplicative` and `additive` by default. `contextual` starts with an omega of
@@ -70,9 +75,9 @@ pub enum Variant {
     Multiplicative(MultiplicativeConfig),
     /// Rotation by angles that are sums over the tokens.
     Contextual(ContextualConfig),
-    /// Distance times a price set by key and query.
+    /// Distance times a slope computed from key and query.
     Additive(AdditiveConfig),
-    /// Sum of prices along the path between the tokens.
+    /// Sum of slopes over the tokens between key and query.
     Path(AdditivePathConfig),
 }
 
@@ -97,9 +102,9 @@ pub enum Grape {
     Multiplicative(Multiplicative),
     /// Rotation by angles that are sums over the tokens.
     Contextual(ContextualRotation),
-    /// Distance times a price set by key and query.
+    /// Distance times a slope computed from key and query.
     Additive(Additive),
-    /// Sum of prices along the path between the tokens.
+    /// Sum of slopes over the tokens between key and query.
     Path(AdditivePath),
 }
 

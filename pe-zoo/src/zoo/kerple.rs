@@ -15,8 +15,10 @@
 //!
 //! ## Settings
 //! `kernel`: `logarithmic` (default, the better in the paper) or `power`.
-//! `sharing`: `all-layers` (default, as in the paper) or `per-layer` (as in DAPE's code). Initial
-//! values are the authors': `p` uniform in 0..2, `a` uniform in 0..1.
+//! `sharing`: `all-layers` (default, as in the paper) or `per-layer` (as in DAPE's code).
+//!
+//! ## Initial values
+//! `p` uniform in 0..2 and `a` uniform in 0..1, as in the authors' code.
 //!
 //! ## Deviations
 //! The authors' code writes the clamped values back into the parameters before each use, which does

@@ -14,6 +14,9 @@
 //! `max_len` (positions; default: the longest sequence of the run, so that evaluation beyond the training length uses rows that training never updated).
 //! `std` (default `C^(-1/2)`, as in CoPE's code): standard deviation of the initial table.
 //!
+//! ## Initial values
+//! Table: normal with deviation `C^(-1/2)`, as in CoPE's code.
+//!
 //! ## Deviations
 //! None.
 //!

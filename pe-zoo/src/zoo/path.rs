@@ -20,6 +20,10 @@
 //! `forget`: `{ type = "none" }` (default) or `{ type = "gate", bias = 0.0 }` (PaTH-FoX; the bias at
 //! the start).
 //!
+//! ## Initial values
+//! Projections: normal with deviation 0.02, and biases 0, as in flash-linear-attention. Convolution: as PyTorch starts one
+//! (see Deviations).
+//!
 //! ## Deviations
 //! The convolution is initialised as in `PyTorch` (uniformly in `+-1 / sqrt(kernel)`), not with
 //! standard deviation 0.02, which at small widths would make `w` as small as the epsilon of the norm. The authors'

@@ -17,6 +17,9 @@
 //! `base` (10000): twice as many frequencies as RoPE's between the same ends.
 //! `initial_phase`: `zero` (default) or `uniform` (in the clamp's range): initial value of `delta`.
 //!
+//! ## Initial values
+//! `delta`: 0, as in PoPE-pytorch.
+//!
 //! ## Deviations
 //! None.
 //!

@@ -14,6 +14,9 @@
 //! `max_distance` (entries of the table, distances `0..max_distance`; default: the training length,
 //! as in CoPE's code). `std` (default `D^(-1/2)`): standard deviation of the initial table.
 //!
+//! ## Initial values
+//! Table: normal with deviation `D^(-1/2)`, as in CoPE's code.
+//!
 //! ## Deviations
 //! The authors' code stores the table backwards (column `N - 1 - distance`); this is a permutation
 //! of independent draws from one distribution. Shaw et al. also learn vectors for the values; the

@@ -13,6 +13,9 @@
 //! ## Settings
 //! As `relative`.
 //!
+//! ## Initial values
+//! Table: normal with deviation `D^(-1/2)`, as in CoPE's code.
+//!
 //! ## Deviations
 //! As `relative`.
 //!

@@ -28,6 +28,9 @@
 //! proportional to `sqrt((1 - cos a_m) / (1 + cos a_m))`, `a_m` spaced evenly from 0 to `theta
 //! pi`).
 //!
+//! ## Initial values
+//! Maps, filter and gates: as PyTorch starts linear layers and convolutions, which the authors' code leaves as they are.
+//!
 //! ## Deviations
 //! Temperatures are fixed, as in the published configurations (the authors' code can train them).
 //! Initial values are those of PyTorch's layers, `+-1 / sqrt(inputs)`, and for the full-rank map

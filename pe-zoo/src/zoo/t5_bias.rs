@@ -16,8 +16,11 @@
 //!
 //! ## Settings
 //! `num_buckets` (32) and `max_distance` (128), T5's.
-//! `std` (0.02): standard deviation of the initial table.
+//! `std` (default `C^(-1/2)`, as in HuggingFace's T5): standard deviation of the initial table.
 //! `sharing`: `all-layers` (default, as in T5) or `per-layer` (as in TAPE's baseline).
+//!
+//! ## Initial values
+//! Table: normal with deviation `C^(-1/2)`, as in HuggingFace's T5. The paper states none.
 //!
 //! ## Deviations
 //! T5 does not divide `q . k` by `sqrt(D)`; here every encoding does, as in TAPE's baseline.
@@ -26,7 +29,8 @@
 //!
 //! ## References
 //! Raffel et al. 2020, "Exploring the Limits of Transfer Learning", arXiv 1910.10683, section 2.1;
-//! buckets as in `google-research/text-to-text-transfer-transformer`.
+//! buckets as in `google-research/text-to-text-transfer-transformer`; initial values as in `T5PreTrainedModel` of
+//! `huggingface/transformers`.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
@@ -49,15 +53,15 @@ pub struct T5BiasConfig {
     pub num_buckets: usize,
     /// Distance from which on all distances share the last bucket.
     pub max_distance: usize,
-    /// Standard deviation of the initial table.
-    pub std: f64,
+    /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
+    pub std: Option<f64>,
     /// Which layers share a table.
     pub sharing: Sharing,
 }
 
 impl Default for T5BiasConfig {
     fn default() -> Self {
-        Self { num_buckets: 32, max_distance: 128, std: 0.02, sharing: Sharing::AllLayers }
+        Self { num_buckets: 32, max_distance: 128, std: None, sharing: Sharing::AllLayers }
     }
 }
 
@@ -106,8 +110,8 @@ impl PositionEncoding for T5Bias {
             let expected = format!("above num_buckets / 2, that is {half}, and at most {LONGEST}");
             return invalid("max_distance", settings.max_distance.to_string(), &expected);
         }
-        if !(settings.std.is_finite() && settings.std >= 0.0) {
-            return invalid("std", settings.std.to_string(), "a number of at least 0");
+        if let Some(std) = settings.std.filter(|std| !(std.is_finite() && *std >= 0.0)) {
+            return invalid("std", std.to_string(), "a number of at least 0");
         }
         Ok(())
     }
@@ -118,8 +122,9 @@ impl PositionEncoding for T5Bias {
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
+        let std = settings.std.unwrap_or((dims.width() as f64).powf(-0.5));
         let tables = (0..settings.sharing.sets(dims.layers))
-            .map(|_| init::normal(settings.std, [settings.num_buckets, dims.heads], rng, device))
+            .map(|_| init::normal(std, [settings.num_buckets, dims.heads], rng, device))
             .collect();
         let buckets = buckets::causal(settings.num_buckets, settings.max_distance);
         Ok(T5Bias { tables, buckets, max_distance: settings.max_distance })
@@ -174,7 +179,7 @@ mod tests {
                 .is_err()
         );
         assert!(
-            T5Bias::check(&T5BiasConfig { std: f64::NAN, ..T5BiasConfig::default() }, &DIMS)
+            T5Bias::check(&T5BiasConfig { std: Some(f64::NAN), ..T5BiasConfig::default() }, &DIMS)
                 .is_err()
         );
     }

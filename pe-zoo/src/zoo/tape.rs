@@ -32,6 +32,10 @@
 //! `training_shift`: `{ type = "random" }` (default: all positions of a training pass later by 0 to
 //! twice the training length), `{ type = "random", max = k }`, or `{ type = "none" }`.
 //!
+//! ## Initial values
+//! Those of the authors' code: `W_U = W_A = 0`, so that the model is RoPE at step 0, `W_X` and `W_D` normal with
+//! deviation 0.02.
+//!
 //! ## Deviations
 //! The authors recompute YaRN for each length; here its factor is fixed, since tokens in the cache
 //! keep their state. Their file for `vector-not-equivariant` shares "one pair of maps"; here these are

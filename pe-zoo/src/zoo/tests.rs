@@ -28,11 +28,13 @@ fn every_file_of_the_folder_is_registered_under_its_name() {
 #[test]
 fn every_file_documents_itself_under_the_same_headings() {
     let headings = ["What it does", "Formula", "Shapes", "Settings", "Deviations", "References"];
+    let mut of_learned = headings.to_vec();
+    of_learned.insert(4, "Initial values");
     for module in files() {
         let text = std::fs::read_to_string(folder().join(format!("{module}.rs"))).unwrap();
         let found =
             text.lines().filter_map(|line| line.strip_prefix("//! ## ")).collect::<Vec<_>>();
-        assert_eq!(found, headings, "{module}");
+        assert!(found == headings || found == of_learned, "{module}: {found:?}");
     }
 }
 
@@ -159,6 +161,40 @@ fn properties_found_by_probing_are_those_that_are_known() {
     }
 }
 
+/// Biases and slopes of every encoding, and of settings that learn others than the defaults do.
+#[test]
+fn biases_found_by_probing_are_those_that_are_known() {
+    let fire = ["networks.b1", "networks.c", "networks.multiplier", "networks.w1", "networks.w2"];
+    let known: [(&str, &[&str]); 8] = [
+        ("t5-bias", &["tables"]),
+        ("kerple", &["a", "p"]),
+        ("kerple{kernel=power,sharing=per-layer}", &["a", "p"]),
+        ("fire", &fire),
+        ("alibi{learning=all-layers}", &["log_slopes"]),
+        ("alibi{learning=per-layer}", &["log_slopes"]),
+        ("fox{gates={type=bias-only}}", &["gates.BiasOnly"]),
+        // Slopes of a contextual position act through the content.
+        ("cope-alibi{slopes=learned}", &[]),
+    ];
+    let found = |text: &str| {
+        let parts = alone_or(text).biases().unwrap();
+        parts.iter().flat_map(|part| part.iter().cloned()).collect::<Vec<_>>()
+    };
+    for (text, expected) in known {
+        assert_eq!(found(text), expected, "{text}");
+    }
+    for card in Registry::builtin().cards() {
+        if known.iter().all(|(text, _)| *text != card.id) {
+            assert_eq!(found(card.id), Vec::<String>::new(), "{}", card.id);
+        }
+    }
+}
+
+/// Combination of an expression; an encoding that has no effect by itself stands over its default.
+fn alone_or(text: &str) -> Combination {
+    Combination::parse(text).unwrap_or_else(|_| alone(text, Map::new()))
+}
+
 #[test]
 fn no_encoding_is_dense_in_the_kernels_of_the_cpu() {
     use crate::attention::ScoreForm;
@@ -169,5 +205,18 @@ fn no_encoding_is_dense_in_the_kernels_of_the_cpu() {
         // FIRE's perceptron, DAPE's, and the products of PaTH and GRAPE have no kernel on GPUs.
         let dense = ["dape", "fire", "grape", "path"].contains(&entry.card.id);
         assert_eq!(gpu == ScoreForm::Dense, dense, "{}", entry.card.id);
+    }
+}
+
+/// Encodings that learn say where their parameters start, and by whose example.
+#[test]
+fn initial_values_are_documented() {
+    let registry = Registry::builtin();
+    for card in registry.cards() {
+        let entry = registry.entry(card.id).unwrap();
+        let text = entry.source.unwrap().split("//! ## Initial values\n").nth(1);
+        let stated =
+            text.is_some_and(|text| !text.trim_start_matches("//!").trim().starts_with("##"));
+        assert_eq!(stated, card.parameters != "0" || card.id == "alibi", "{}", card.id);
     }
 }

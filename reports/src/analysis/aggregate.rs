@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use super::selection::{Selection, stable};
 use crate::frame::rows;
+use crate::record::Metric;
 use crate::stats::Estimate;
 
 /// Aggregate over seeds of one encoding's evaluations on one split at one length.
@@ -22,9 +23,9 @@ pub struct Aggregate {
     pub in_distribution: bool,
     /// Sequence length in training.
     pub train_len: u64,
-    /// The metric that ranks: `exact-match` or `perplexity`.
+    /// Metric that ranks encodings: `exact-match` or `perplexity`.
     pub headline: String,
-    /// Exact match of guessing at this length, where it is known.
+    /// Exact match of the best constant answer at this length; `None` if unknown.
     pub chance: Option<f64>,
     /// Exact match, 0 to 1.
     pub exact_match: Estimate,
@@ -36,8 +37,19 @@ pub struct Aggregate {
     pub bits_per_byte: Option<f64>,
 }
 
+impl Aggregate {
+    /// Estimate of a metric, on the metric's scale: nats for perplexity.
+    pub fn estimate(&self, metric: Metric) -> Estimate {
+        match metric {
+            Metric::ExactMatch => self.exact_match,
+            Metric::TokenAccuracy => self.token_accuracy,
+            Metric::Perplexity => self.nll,
+        }
+    }
+}
+
 rows! {
-    /// Values of all seeds, in the order of seeds.
+    /// Values of all seeds, sorted by seed.
     struct EvaluationSeeds {
         workload: String,
         encoding: String,

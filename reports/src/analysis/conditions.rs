@@ -1,4 +1,4 @@
-//! Conditions that the cells of a report ran under, and their number.
+//! Conditions under which the cells of a report ran, and the number of cells.
 
 use std::collections::BTreeSet;
 
@@ -73,7 +73,7 @@ rows! {
 }
 
 rows! {
-    /// Ends of ranges over all cells; `None` without cells.
+    /// First and last start time and smallest and largest model of all cells; `None` without cells.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Ends {
         /// Start time of the oldest cell.
@@ -88,7 +88,7 @@ rows! {
 }
 
 rows! {
-    /// Number of the cells of one workload and encoding.
+    /// Number of cells of one workload and encoding.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub(crate) struct CellCount {
         pub(super) workload: String,
@@ -100,7 +100,7 @@ rows! {
     }
 }
 
-/// Conditions of all cells of a report, each distinct one once.
+/// Distinct conditions of all cells of a report.
 #[derive(Debug, Clone)]
 pub struct Conditions {
     /// Sources, machines and versions.
@@ -144,7 +144,7 @@ impl Conditions {
         })
     }
 
-    /// Distinct values of a property, sorted.
+    /// Returns the distinct values of a property, sorted.
     pub(crate) fn distinct(&self, get: impl Fn(&Condition) -> String) -> BTreeSet<String> {
         self.all.iter().map(get).collect()
     }

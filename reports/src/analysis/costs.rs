@@ -8,7 +8,7 @@ use super::selection::{Selection, mean};
 use crate::frame::rows;
 use crate::number::count;
 
-/// Name of the encoding that ratios refer to.
+/// Name of the encoding in the denominator of all cost ratios.
 const YARDSTICK: &str = "rope";
 
 rows! {
@@ -37,6 +37,9 @@ rows! {
         pub tokens_per_second: Option<f64>,
         /// Seconds of a step (mean over seeds of the median).
         pub step_seconds: Option<f64>,
+        /// Whether the times of a cell were disturbed by concurrent cells or other load; see
+        /// [`crate::RunRecord::disturbance`].
+        pub disturbed: bool,
         /// Ratio of its step time to that of `rope`.
         pub step_ratio: Option<f64>,
         /// Highest peak memory of a seed, in bytes.
@@ -46,8 +49,8 @@ rows! {
     }
 }
 
-/// Ratios of a column to the first value of another, where they are finite. Polars would multiply by the reciprocal, which
-/// rounds twice.
+/// Divides a column by the first value of another, where both are finite. Polars would multiply by the reciprocal,
+/// which rounds twice.
 fn ratios(columns: &mut [Column]) -> PolarsResult<Column> {
     let under = columns[1].f64()?.get(0);
     let ratio = |over: Option<f64>| Some(over? / under?).filter(|ratio| ratio.is_finite());
@@ -72,6 +75,7 @@ pub(super) fn costs(counted: &Selection<'_>) -> PolarsResult<Vec<EncodingCost>> 
         mean("step_instructions"),
         mean("tokens_per_second"),
         mean("step_seconds_median").alias("step_seconds"),
+        col("disturbed").any(true),
         col("peak_bytes").max(),
     ];
     let costs = counted
@@ -95,7 +99,7 @@ rows! {
     }
 }
 
-/// Distinct conditions that the cells ran under: CPU, threads, concurrent cells, engine.
+/// Returns the distinct machine settings of the cells: CPU, threads, concurrent cells, engine.
 ///
 /// # Errors
 /// If the query fails.

@@ -7,7 +7,7 @@ use crate::frame::rows;
 use crate::record::Metric;
 use crate::stats::Mean;
 
-/// A quantity by training step.
+/// Curve of a quantity by training step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
     /// Name of the encoding.
@@ -26,7 +26,7 @@ pub struct StepMean {
 }
 
 rows! {
-    /// Values of all seeds that have one at a step.
+    /// Values of all seeds with a value at a step.
     struct StepSeeds {
         encoding: String,
         step: u64,
@@ -48,7 +48,7 @@ fn curves(points: LazyFrame, value: &str) -> PolarsResult<Vec<Curve>> {
     Ok(StepSeeds::of(seeds)?.chunk_by(|a, b| a.encoding == b.encoding).map(curve).collect())
 }
 
-/// Training loss, nats per scored token.
+/// Computes curves of the training loss, in nats per scored token.
 ///
 /// # Errors
 /// If the query fails.
@@ -56,7 +56,8 @@ pub(super) fn training(counted: &Selection<'_>) -> PolarsResult<Vec<Curve>> {
     curves(counted.rows(|frames| &frames.curves), "loss")
 }
 
-/// The headline metric in validations; negative log-likelihood where it is perplexity.
+/// Computes curves of the headline metric in validations; negative log-likelihood if the headline metric is
+/// perplexity.
 ///
 /// # Errors
 /// If the query fails.

@@ -1,6 +1,6 @@
 //! Errors of analysing records.
 
-/// Why records cannot be analysed.
+/// Error of the analysis of records.
 #[derive(Debug, thiserror::Error)]
 pub enum AnalysisError {
     /// A query over the frames of the records failed.
@@ -17,7 +17,13 @@ pub enum AnalysisError {
         /// Name of the metric.
         headline: String,
     },
-    /// A setting outside its range.
+    /// The question of the report is invalid.
+    #[error("the question of the report: {reason}")]
+    Question {
+        /// Problem, with what was expected.
+        reason: String,
+    },
+    /// A setting is outside its range.
     #[error("the report setting `{field}` is {value}, expected {expected}")]
     Setting {
         /// Name of the setting.

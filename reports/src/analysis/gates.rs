@@ -6,7 +6,7 @@ use super::selection::{Selection, stable};
 use crate::frame::rows;
 use crate::stats::Mean;
 
-/// The gate score of one head over seeds; see [`crate::GateScore`].
+/// Gate score of one head over seeds; see [`crate::GateScore`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateMean {
     /// Name of the encoding.
@@ -22,7 +22,7 @@ pub struct GateMean {
 }
 
 rows! {
-    /// Scores of a head, by seed.
+    /// Scores of a head by seed.
     struct HeadSeeds {
         encoding: String,
         gate: String,

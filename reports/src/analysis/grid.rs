@@ -1,17 +1,19 @@
-//! Grids: cells that differ from each other in one value of their configuration, the same values for all
-//! encodings.
+//! Grids: cells that differ in one value of their configuration, with the same values for all encodings.
 //!
-//! Of each encoding one value counts, the same for all of its seeds: the one whose mean *validation* over
-//! seeds is best. Validations are drawn from another stream than the evaluations that a report shows, so no
-//! value is chosen by the numbers that it is then judged by. What that leaves uncorrected stands in
-//! METHODOLOGY.md.
+//! For each encoding one value is selected for all of its seeds: the one with the best mean *validation* over seeds.
+//! Validations are drawn from another random stream than the evaluations that a report shows, so the selection does
+//! not use the numbers that are reported. METHODOLOGY.md describes the bias that remains.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use polars::prelude::*;
 use serde_json::Value;
 
+use super::error::AnalysisError;
 use super::ranking::Ranking;
 use super::selection::{has_status, stable};
 use crate::frame::{Frames, rows};
+use crate::record::RunRecord;
 
 /// The grid of a workload with the value selected for each encoding.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,22 +22,23 @@ pub struct WorkloadGrid {
     pub axis: String,
     /// Values of the grid, ascending.
     pub values: Vec<f64>,
-    /// Value of the axis in the suite without a grid, taken from the newest cell.
+    /// Value of the axis in the suite without a grid, read from the newest cell.
     pub default: Option<f64>,
     /// Selected values, one for each encoding, sorted by name.
     pub choices: Vec<GridChoice>,
+    /// Seeds that had no part in the selection and whose results stand for the selected values; empty: those of the
+    /// selection.
+    pub fresh_seeds: BTreeSet<u64>,
 }
 
-/// The grid of a workload with rankings at the default value. All other numbers of a report on the workload are at
-/// the selected values.
+/// Grid of a workload, with the rankings at the default value. All other results of the workload are at the selected
+/// values.
 #[derive(Debug, Clone)]
 pub struct GridReport {
-    /// The grid and the selected values.
+    /// Grid with the selected values.
     pub grid: WorkloadGrid,
-    /// In distribution, every encoding at the default value.
-    pub default_inside: Ranking,
-    /// Beyond training, every encoding at the default value.
-    pub default_beyond: Ranking,
+    /// Rankings of the regions with evaluations, every encoding at the default value.
+    pub defaults: Vec<Ranking>,
 }
 
 /// The value selected for an encoding.
@@ -49,16 +52,17 @@ pub struct GridChoice {
     pub by: ChosenBy,
     /// Results at each value, ascending.
     pub points: Vec<GridResult>,
-    /// Cost of all of its cells.
+    /// Total cost of all cells of the encoding.
     pub spent: GridCost,
 }
 
 /// Criterion by which a value was selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChosenBy {
-    /// The best mean of the last validation over seeds.
+    /// The best mean of the last validations over seeds.
     Validation,
-    /// The default, or the least value if the default was not run: no value has a validation of every seed.
+    /// The default value, or the smallest value if the default was not run, because no value has a validation of
+    /// every seed.
     Default,
 }
 
@@ -69,7 +73,7 @@ pub struct GridResult {
     pub value: f64,
     /// Number of seeds with a record.
     pub seeds: u32,
-    /// Number of seeds that diverged; they count as no correct answer and infinite loss.
+    /// Number of seeds that diverged; they are scored as exact match 0 and infinite loss.
     pub diverged: u32,
     /// Mean of the last validations; `None` if a seed of the encoding has none at this value.
     pub validation: Option<Score>,
@@ -84,7 +88,7 @@ pub struct Score {
     pub nll: f64,
 }
 
-/// Total cost of cells, those that diverged or failed included as far as they got.
+/// Total cost of cells. Diverged and failed cells are included up to their last step.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct GridCost {
     /// Number of cells that were run.
@@ -98,18 +102,18 @@ pub struct GridCost {
 }
 
 impl WorkloadGrid {
-    /// The value selected for an encoding.
+    /// Returns the selection for an encoding.
     pub fn choice(&self, encoding: &str) -> Option<&GridChoice> {
         self.choices.iter().find(|choice| choice.encoding == encoding)
     }
 
-    /// Last component of the path, for example `learning_rate`.
+    /// Returns the last component of the path, for example `learning_rate`.
     pub fn short_axis(&self) -> &str {
         self.axis.rsplit('.').next().unwrap_or(&self.axis)
     }
 
-    /// Names of encodings whose selected value is the first or last of a grid of three or more values: a wider grid
-    /// may hold a better one.
+    /// Returns the names of encodings whose selected value is the first or last of a grid of three or more values: a
+    /// wider grid may contain a better one.
     pub fn at_the_edge(&self) -> Vec<&str> {
         let (Some(first), Some(last)) = (self.values.first(), self.values.last()) else {
             return Vec::new();
@@ -131,11 +135,13 @@ pub(crate) struct GridSelection {
 }
 
 rows! {
-    /// Settings that place a cell in a grid.
+    /// Grid setting and value of a cell.
     struct GridPlace {
         grid_axis: Option<String>,
         grid_value: Option<f64>,
         grid_default: Option<bool>,
+        grid_fresh: bool,
+        seed: u64,
         config: String,
     }
 }
@@ -157,7 +163,12 @@ pub(crate) fn select_grid_values(frames: &Frames) -> PolarsResult<GridSelection>
     };
     let (places, values, default) = values(&axis, &placed);
     let cells = cells.hstack(&[Column::new("value".into(), &places)])?.lazy();
-    let choices = choices(cells.clone(), frames, &values, default)?;
+    // Fresh seeds have no part in the selection; where there are any, results are theirs alone.
+    let fresh_seeds: BTreeSet<u64> =
+        placed.iter().filter(|cell| cell.grid_fresh).map(|cell| cell.seed).collect();
+    let selecting = cells.clone().filter(col("grid_fresh").not());
+    let choices = choices(selecting.clone(), frames, &values, default)?;
+    let results = if fresh_seeds.is_empty() { cells } else { cells.filter(col("grid_fresh")) };
     let chosen = df!(
         "encoding" => choices.iter().map(|choice| choice.encoding.as_str()).collect::<Vec<_>>(),
         "chosen" => choices.iter().map(|choice| choice.value).collect::<Vec<_>>(),
@@ -165,23 +176,55 @@ pub(crate) fn select_grid_values(frames: &Frames) -> PolarsResult<GridSelection>
     let is_chosen =
         col("value").is_null().or(col("chosen").is_null()).or(col("value").eq(col("chosen")));
     let selected =
-        cells.clone().left_join(chosen.lazy(), col("encoding"), col("encoding")).filter(is_chosen);
+        results.left_join(chosen.lazy(), col("encoding"), col("encoding")).filter(is_chosen);
     let is_default = default.map_or(lit(false), |default| col("value").eq(lit(default)));
     let in_order = |cells: LazyFrame| cells.sort(["cell"], stable()).collect();
     Ok(GridSelection {
         selected: in_order(selected)?,
-        defaults: in_order(cells.filter(is_default))?,
-        grid: Some(WorkloadGrid { axis, values, default, choices }),
+        defaults: in_order(selecting.filter(is_default))?,
+        grid: Some(WorkloadGrid { axis, values, default, choices, fresh_seeds }),
     })
+}
+
+/// Value of a grid that was chosen for an encoding on a workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChosenValue {
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of the encoding.
+    pub encoding: String,
+    /// The chosen value.
+    pub value: f64,
+}
+
+/// Values that the validations of all grids among the records choose.
+///
+/// # Errors
+/// [`AnalysisError::Frame`] if a query fails.
+pub fn chosen_grid_values(records: &[RunRecord]) -> Result<Vec<ChosenValue>, AnalysisError> {
+    let mut workloads: BTreeMap<&str, Vec<RunRecord>> = BTreeMap::new();
+    for record in records {
+        workloads.entry(&record.workload).or_default().push(record.clone());
+    }
+    let mut chosen = Vec::new();
+    for (workload, own) in workloads {
+        let Some(grid) = select_grid_values(&Frames::of(&own)?)?.grid else { continue };
+        chosen.extend(grid.choices.into_iter().map(|choice| ChosenValue {
+            workload: workload.to_owned(),
+            encoding: choice.encoding,
+            value: choice.value,
+        }));
+    }
+    Ok(chosen)
 }
 
 fn same(a: f64, b: f64) -> bool {
     a.total_cmp(&b).is_eq()
 }
 
-/// Grid value of each cell, all values, and the default. A cell from before the suite had a grid is placed by its
-/// configuration. If no cell is marked as the default, the newest such cell states the default. A cell at no value of
-/// the grid, for example of an older suite, has no place.
+/// Returns the grid value of each cell, all values, and the default. A cell that was run before the suite had a grid
+/// is assigned by its configuration. If no cell is marked as the default, the newest such cell defines the default. A
+/// cell at no value of the grid, for example of an older suite, has `None`.
 fn values(axis: &str, cells: &[GridPlace]) -> (Vec<Option<f64>>, Vec<f64>, Option<f64>) {
     let pointer = format!("/{}", axis.replace('.', "/"));
     let on_axis = |cell: &&GridPlace| cell.grid_axis.as_deref() == Some(axis);
@@ -204,7 +247,7 @@ fn values(axis: &str, cells: &[GridPlace]) -> (Vec<Option<f64>>, Vec<f64>, Optio
 }
 
 rows! {
-    /// Cells of an encoding at one value: the validation scores of those that have one.
+    /// Cells of an encoding at one value, with the validation scores of those that have one.
     struct CellsAtValue {
         encoding: String,
         value: f64,
@@ -247,7 +290,7 @@ fn choices(
             .otherwise(NULL.lit())
             .alias(name)
     };
-    // The newest cell of each encoding, value and seed counts, as everywhere.
+    // The newest cell of each encoding, value and seed is used, as in all analyses.
     let id = ["encoding", "value", "seed"];
     let newest = cells
         .filter(col("value").is_not_null())
@@ -311,7 +354,7 @@ fn choice(all: CellsOfEncoding, points: Vec<GridResult>, default: Option<f64>) -
     GridChoice { encoding: all.encoding, value, by, points, spent }
 }
 
-/// Result at a value; its validation counts if each of so many `seeds` of the encoding has one.
+/// Returns the result at a value; its validation is set if all `seeds` seeds of the encoding have one.
 fn point(value: f64, cells: Option<&CellsAtValue>, seeds: u32) -> GridResult {
     let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;
     let scored = cells.filter(|cells| cells.exact_match.len() == seeds as usize);

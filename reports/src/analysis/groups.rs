@@ -1,4 +1,4 @@
-//! Groups of cells behind the numbers of a report.
+//! Groups of cells from which the numbers of a report were computed.
 
 use polars::prelude::*;
 
@@ -13,7 +13,7 @@ pub struct Group<'a> {
     pub workload: &'a Workload,
     /// Name of the encoding.
     pub encoding: &'a str,
-    /// Id of the place on pages that shows the cells; see [`Report::anchor`].
+    /// Id of the element on pages that lists the cells; see [`Report::anchor`].
     pub anchor: String,
     /// Number of cells of any status.
     pub count: u32,
@@ -25,7 +25,7 @@ pub struct Group<'a> {
 }
 
 rows! {
-    /// A cell as pages list it.
+    /// A cell as listed on pages.
     #[derive(Debug, Clone, PartialEq)]
     pub struct CellRow {
         /// Seed of initialisation and data.
@@ -60,7 +60,7 @@ rows! {
 }
 
 impl Report {
-    /// Groups of all workloads and encodings.
+    /// Returns the groups of all workloads and encodings.
     pub fn groups(&self) -> Vec<Group<'_>> {
         let group = |count: &'_ CellCount| {
             let workload = self.workloads.iter().find(|w| w.name == count.workload)?;
@@ -80,8 +80,8 @@ impl Report {
         CellRow::of(self.frames.cells.slice(i64::from(group.first), group.count as usize).lazy())
     }
 
-    /// Id of the place where pages show the records of `encoding` on `workload`, for example `w0e3`; `None` for an
-    /// encoding that is not in the report.
+    /// Returns the id of the page element that lists the records of `encoding` on `workload`, for example `w0e3`;
+    /// `None` for an encoding that is not in the report.
     pub fn anchor(&self, workload: &Workload, encoding: &str) -> Option<String> {
         let slot = self.encoding(encoding)?.slot;
         Some(format!("w{}e{slot}", workload.index))

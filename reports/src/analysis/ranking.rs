@@ -1,4 +1,4 @@
-//! Rankings of encodings on a workload, in distribution and beyond training.
+//! Rankings of encodings on a workload: in distribution, at longer lengths, on other distributions, on both.
 //!
 //! An encoding's value of a region is, for each seed, the mean over all evaluations of that region,
 //! then the mean over seeds. Only encodings that have *all* evaluations of the region are ranked: one
@@ -6,35 +6,16 @@
 //!
 //! All pairs of ranked encodings are compared by their differences paired by seed, and Holm's
 //! correction runs over all of them ([`decide`]). So it does not matter that the best is chosen on the
-//! data that it is then compared on: every comparison that the choice could have led to is paid for.
+//! data that it is then compared on: every comparison that the choice could have led to is paid for. Where the seeds
+//! are too few for any pair to be separable, nothing is ranked; nothing is better than another unless it is above chance.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use polars::prelude::*;
-
-use super::selection::{Selection, stable};
-use crate::frame::rows;
+use super::answers::AnswerTable;
+use super::evaluated::{Evaluated, SeedRun, mean_chance};
+pub use super::region::Region;
 use crate::record::Metric;
-use crate::stats::{Comparison, Estimate, Paired, SeedSpread, decide, paired, rank_groups};
-
-/// Position of evaluations relative to training.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Region {
-    /// In-distribution splits up to the training length.
-    Inside,
-    /// All other evaluations: longer, or of another distribution.
-    Beyond,
-}
-
-impl Region {
-    /// Name of the region for use in a sentence.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Inside => "in distribution",
-            Self::Beyond => "beyond training",
-        }
-    }
-}
+use crate::stats::{Comparison, Estimate, Paired, decide, paired, rank_groups, seeds_needed};
 
 /// Place of an encoding relative to the best.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,14 +37,18 @@ pub struct EncodingResult {
     pub display: String,
     /// Estimate over seeds, on the scale of the metric (nats for perplexity); `None` if nothing was evaluated.
     pub estimate: Option<Estimate>,
-    /// Mean over the evaluations, by seed.
+    /// Mean over the evaluations of each seed, as (seed, mean).
     pub per_seed: Vec<(u64, f64)>,
     /// Number of the region's evaluations that the encoding has.
     pub evaluated: usize,
-    /// Place relative to the best.
+    /// Rank relative to the best encoding.
     pub rank: Rank,
-    /// Rank, shared by encodings without a significant difference ([`rank_groups`]); `None` if not ranked.
+    /// Rank number, shared by encodings without a significant difference ([`rank_groups`]); `None` if not ranked, or
+    /// if there are too few seeds for ranks ([`Ranking::seeds_needed`]).
     pub group: Option<u32>,
+    /// Whether the interval of the mean, or the mean if there is no interval, is above chance; `None` if the chance
+    /// is unknown.
+    pub above_chance: Option<bool>,
 }
 
 impl EncodingResult {
@@ -75,27 +60,21 @@ impl EncodingResult {
     fn mean(&self) -> f64 {
         self.estimate.map_or(f64::NAN, |e| e.mean)
     }
-
-    /// Difference between its best and its worst seed.
-    fn range(&self) -> f64 {
-        let values = || self.per_seed.iter().map(|(_, value)| *value);
-        values().fold(f64::MIN, f64::max) - values().fold(f64::MAX, f64::min)
-    }
 }
 
-/// Reports whether the first of the two encodings is significantly better.
+/// Reports whether `comparison` is significant in favour of the first encoding.
 pub(crate) fn separable(comparison: Option<&Comparison>) -> bool {
     comparison.is_some_and(|c| c.separable && c.paired.mean_difference > 0.0)
 }
 
-/// Comparison of two ranked encodings with a seed in common.
+/// Comparison of two ranked encodings with at least one seed in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RankedPair {
     /// Name of the encoding with the better mean.
     pub better: String,
     /// Name of the encoding with the worse mean.
     pub worse: String,
-    /// Comparison of the two; the mean difference is positive if paired seeds agree with the means.
+    /// Comparison of the two; the mean difference is positive if the paired seeds agree with the means.
     pub comparison: Comparison,
 }
 
@@ -106,95 +85,74 @@ pub struct Ranking {
     pub region: Region,
     /// Metric that ranks the encodings.
     pub metric: Metric,
-    /// The common exact match of all encodings, if there is one and token accuracy ranks instead.
+    /// Exact match shared by all encodings, in which case token accuracy ranks; `None` if they differ.
     pub fallback: Option<f64>,
     /// Split and length of each evaluation.
     pub points: Vec<(String, u64)>,
-    /// One per encoding, sorted by name.
+    /// Results, one per encoding, sorted by name.
     pub results: Vec<EncodingResult>,
-    /// Comparisons of all pairs of ranked encodings, in the order of their places. They form one family.
+    /// Comparisons of all pairs of ranked encodings, in the order of their ranks. They form one family.
     pub pairs: Vec<RankedPair>,
-    /// Display names of ranked encodings with bimodal seeds: half of the scale or more apart; see [`SeedSpread`].
-    pub bimodal_seeds: Vec<String>,
+    /// Exact match of guessing, mean over the evaluations; `None` for other metrics or if it is unknown for one.
+    pub chance: Option<f64>,
+    /// Number of seeds needed for ranks; `None` if the encodings have as many.
+    pub seeds_needed: Option<u32>,
 }
 
 impl Ranking {
-    /// Ranks the encodings of the counted cells of one workload.
-    /// `display` maps names of encodings to names for people.
-    ///
-    /// # Errors
-    /// If a query fails.
+    /// Ranks the encodings of `runs`, which must be the selected runs of one workload, sorted by encoding and seed.
+    /// `display` maps names of encodings to display names.
     pub(crate) fn new(
-        counted: &Selection<'_>,
+        runs: &[SeedRun],
         display: &BTreeMap<String, String>,
         region: Region,
         headline: Metric,
-    ) -> PolarsResult<Self> {
-        let ranking = Self::by(counted, display, region, headline)?;
-        // Whole answers of long sequences can be wrong for all: the tokens may still tell.
+    ) -> Self {
+        let ranking = Self::by(runs, display, region, headline);
+        // Exact match of long sequences can be 0 for all encodings whose token accuracies differ.
         if headline == Metric::ExactMatch
             && let Some(value) = ranking.common_value()
         {
             let by_token = Self {
                 fallback: Some(value),
-                ..Self::by(counted, display, region, Metric::TokenAccuracy)?
+                ..Self::by(runs, display, region, Metric::TokenAccuracy)
             };
             if by_token.ranked().len() > 1 && by_token.common_value().is_none() {
-                return Ok(by_token);
+                return by_token;
             }
         }
-        Ok(ranking)
+        ranking
     }
 
     fn by(
-        counted: &Selection<'_>,
+        runs: &[SeedRun],
         display: &BTreeMap<String, String>,
         region: Region,
         metric: Metric,
-    ) -> PolarsResult<Self> {
-        let inside = col("in_distribution").eq(lit(region == Region::Inside));
-        let evaluations = counted.rows(|frames| &frames.evaluations).filter(inside);
-        let by = ["split", "len"];
-        let points = evaluations
-            .clone()
-            .select(by.map(col))
-            .unique(None, UniqueKeepStrategy::Any)
-            .sort(by, stable());
-        let points: Vec<(String, u64)> =
-            EvaluatedAt::of(points)?.into_iter().map(|at| (at.split, at.len)).collect();
-        let values =
-            evaluations.group_by_stable([col("cell")]).agg([col(metric.column()).alias("values")]);
-        let seeds = counted
-            .cells()
-            .left_join(values, col("cell"), col("cell"))
-            .sort(["encoding", "seed"], stable());
-        let seeds = SeedValues::of(seeds)?;
-        let chance = seeds.first().and_then(|seed| seed.task_chance);
+    ) -> Self {
+        let points: BTreeSet<(String, u64)> = runs
+            .iter()
+            .flat_map(|run| evals_of(run, region))
+            .map(|e| (e.split.clone(), e.len))
+            .collect();
+        let chance = chance(runs, region, metric);
+        let (results, tables) = results(runs, display, region, metric, points.len(), chance);
         let mut ranking = Self {
             region,
             metric,
             fallback: None,
-            results: results(&seeds, display, points.len()),
-            points,
+            results,
+            points: points.into_iter().collect(),
             pairs: Vec::new(),
-            bimodal_seeds: Vec::new(),
+            chance,
+            seeds_needed: None,
         };
-        if let Some(jump) = metric.bimodal_gap(chance) {
-            let ranked = ranking.ranked().into_iter();
-            ranking.bimodal_seeds =
-                ranked.filter(|s| s.range() >= jump).map(|s| s.display.clone()).collect();
-        }
-        ranking.rank();
-        Ok(ranking)
-    }
-
-    /// Spread of the seeds, for [`decide`].
-    pub fn seed_spread(&self) -> SeedSpread {
-        if self.bimodal_seeds.is_empty() { SeedSpread::Unimodal } else { SeedSpread::Bimodal }
+        ranking.rank(&tables);
+        ranking
     }
 
     /// Compares all pairs, then assigns places and ranks.
-    fn rank(&mut self) {
+    fn rank(&mut self, tables: &BTreeMap<String, AnswerTable>) {
         let order: Vec<EncodingResult> = self.ranked().into_iter().cloned().collect();
         let mut places = Vec::new();
         let mut seen: Vec<Paired> = Vec::new();
@@ -206,13 +164,21 @@ impl Ranking {
                     paired(&worse.per_seed, &better.per_seed)
                 };
                 if let Some(difference) = difference {
+                    let both = tables.get(&better.encoding).zip(tables.get(&worse.encoding));
+                    let error = both.and_then(|(better, worse)| better.error_of_difference(worse));
                     places.push((i, j));
-                    seen.push(difference);
+                    seen.push(error.map_or(difference, |error| difference.with_questions(error)));
                 }
             }
         }
-        let verdicts: BTreeMap<(usize, usize), Comparison> =
-            places.into_iter().zip(decide(&seen, self.seed_spread())).collect();
+        let mut verdicts: BTreeMap<(usize, usize), Comparison> =
+            places.into_iter().zip(decide(&seen)).collect();
+        for ((better, _), verdict) in &mut verdicts {
+            verdict.separable &= order[*better].above_chance != Some(false);
+        }
+        let most = seen.iter().map(|pair| pair.n).max().unwrap_or(0);
+        let needed = seeds_needed(seen.len() as u32);
+        self.seeds_needed = (!seen.is_empty() && most < needed).then_some(needed);
         let is_best = |place: usize| equal(order[place].mean(), order[0].mean());
         let groups = rank_groups(order.len(), |a, b| {
             !(a == 0 && is_best(b)) && separable(verdicts.get(&(a, b)))
@@ -225,7 +191,7 @@ impl Ranking {
             };
             if let Some(s) = self.results.iter_mut().find(|s| s.encoding == result.encoding) {
                 s.rank = rank;
-                s.group = Some(groups[place]);
+                s.group = self.seeds_needed.is_none().then_some(groups[place]);
             }
         }
         self.pairs = verdicts
@@ -238,7 +204,12 @@ impl Ranking {
             .collect();
     }
 
-    /// The ranked encodings, best first.
+    /// Reports whether any two encodings are separable.
+    pub fn separates(&self) -> bool {
+        self.results.iter().any(|s| s.group > Some(1))
+    }
+
+    /// Returns the ranked encodings, best first.
     pub fn ranked(&self) -> Vec<&EncodingResult> {
         let mut ranked: Vec<&EncodingResult> =
             self.results.iter().filter(|s| s.rank != Rank::Unranked).collect();
@@ -249,7 +220,7 @@ impl Ranking {
         ranked
     }
 
-    /// Value shared by all ranked encodings, if there are two or more.
+    /// Returns the value that all ranked encodings share, if there are two or more and they are equal.
     pub fn common_value(&self) -> Option<f64> {
         let ranked = self.ranked();
         let first = ranked.first()?.mean();
@@ -261,56 +232,60 @@ fn equal(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-12 * a.abs().max(b.abs()).max(1.0)
 }
 
-rows! {
-    /// Split and length of an evaluation.
-    struct EvaluatedAt {
-        split: String,
-        len: u64,
-    }
+/// Returns the evaluations of a seed in a region.
+fn evals_of(run: &SeedRun, region: Region) -> impl Iterator<Item = &Evaluated> {
+    run.evals.iter().filter(move |e| e.region == region)
 }
 
-rows! {
-    /// Values of the metric in all evaluations of one seed.
-    struct SeedValues {
-        encoding: String,
-        seed: u64,
-        task_chance: Option<f64>,
-        values: Vec<f64>,
-    }
+/// Returns the mean chance over the evaluations of a region, from the first seed with the most evaluations.
+fn chance(runs: &[SeedRun], region: Region, metric: Metric) -> Option<f64> {
+    let most = runs.iter().rev().max_by_key(|run| evals_of(run, region).count())?;
+    mean_chance(evals_of(most, region)).filter(|_| metric == Metric::ExactMatch)
 }
 
+/// Computes the results of all encodings, with their answers to the questions if they are known.
 fn results(
-    seeds: &[SeedValues],
+    runs: &[SeedRun],
     display: &BTreeMap<String, String>,
+    region: Region,
+    metric: Metric,
     points: usize,
-) -> Vec<EncodingResult> {
-    seeds
-        .chunk_by(|a, b| a.encoding == b.encoding)
-        .map(|seeds| {
-            let encoding = seeds[0].encoding.as_str();
-            // Seeds with all evaluations count; without any such seed, those that come closest.
-            let evaluated = seeds.iter().map(|seed| seed.values.len()).max().unwrap_or(0);
-            let per_seed: Vec<(u64, f64)> = seeds
-                .iter()
-                .filter(|seed| evaluated > 0 && seed.values.len() == evaluated)
-                .map(|SeedValues { seed, values, .. }| {
-                    (*seed, values.iter().sum::<f64>() / values.len() as f64)
-                })
-                .collect();
-            let values: Vec<f64> = per_seed.iter().map(|(_, value)| *value).collect();
-            let estimate = Estimate::of(&values);
-            let complete = evaluated == points && estimate.is_some_and(|e| e.mean.is_finite());
-            EncodingResult {
-                encoding: encoding.to_owned(),
-                display: display.get(encoding).map_or(encoding, String::as_str).to_owned(),
-                estimate,
-                per_seed,
-                evaluated,
-                rank: if complete { Rank::Behind(None) } else { Rank::Unranked },
-                group: None,
-            }
-        })
-        .collect()
+    chance: Option<f64>,
+) -> (Vec<EncodingResult>, BTreeMap<String, AnswerTable>) {
+    let mut tables = BTreeMap::new();
+    let results = runs.chunk_by(|a, b| a.encoding == b.encoding).map(|runs| {
+        let encoding = runs[0].encoding.as_str();
+        let mut seeds: Vec<(u64, Vec<&Evaluated>)> =
+            runs.iter().map(|run| (run.seed, evals_of(run, region).collect())).collect();
+        // Seeds with all evaluations count; without any such seed, those that come closest.
+        let evaluated = seeds.iter().map(|(_, evals)| evals.len()).max().unwrap_or(0);
+        seeds.retain(|(_, evals)| evaluated > 0 && evals.len() == evaluated);
+        let mean = |evals: &Vec<&Evaluated>| {
+            evals.iter().map(|e| e.value(metric)).sum::<f64>() / evals.len() as f64
+        };
+        let per_seed: Vec<(u64, f64)> =
+            seeds.iter().map(|(seed, evals)| (*seed, mean(evals))).collect();
+        let values: Vec<f64> = per_seed.iter().map(|(_, value)| *value).collect();
+        seeds.iter_mut().for_each(|(_, evals)| evals.sort_by_key(|e| (&e.split, e.len)));
+        let table = AnswerTable::of(&seeds, metric);
+        let error = table.as_ref().and_then(AnswerTable::error);
+        let estimate = Estimate::of(&values)
+            .map(|estimate| error.map_or(estimate, |error| estimate.with_questions(error)));
+        tables.extend(table.map(|table| (encoding.to_owned(), table)));
+        let complete = evaluated == points && estimate.is_some_and(|e| e.mean.is_finite());
+        let low = estimate.map(|e| e.ci95.map_or(e.mean, |(low, _)| low));
+        EncodingResult {
+            encoding: encoding.to_owned(),
+            display: display.get(encoding).map_or(encoding, String::as_str).to_owned(),
+            estimate,
+            per_seed,
+            evaluated,
+            rank: if complete { Rank::Behind(None) } else { Rank::Unranked },
+            group: None,
+            above_chance: chance.zip(low).map(|(chance, low)| low > chance),
+        }
+    });
+    (results.collect(), tables)
 }
 
 #[cfg(test)]

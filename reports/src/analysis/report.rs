@@ -8,14 +8,19 @@ use serde_json::Value;
 
 use super::ablation::Ablation;
 use super::aggregate::{Aggregate, aggregate};
+use super::answers::widen;
 use super::conditions::Conditions;
 use super::costs::{EncodingCost, costs, machines};
 use super::curves::{Curve, training, validation};
 use super::error::AnalysisError;
+use super::evaluated::SeedRun;
 use super::gates::{GateMean, gates};
 use super::grid::{GridReport, GridSelection, select_grid_values};
 use super::missing_seeds::{MissingSeeds, missing_seeds};
+use super::overall::Overall;
+use super::question::Answer;
 use super::ranking::{Ranking, Region};
+use super::region::STANDING;
 use super::run_metrics::{RunMetrics, run_metrics};
 use super::selection::{
     NotCounted, Selection, has_status, is_newest, not_counted, stable, with_newest,
@@ -23,10 +28,11 @@ use super::selection::{
 use super::settings::Settings;
 use super::skipped::{SkippedEvals, skipped_evals};
 use super::slices::{SliceSet, slices};
+use super::slots::slots;
 use crate::frame::{Frames, rows};
 use crate::record::{Metric, RunRecord};
 
-/// Facts about a report that its records do not hold.
+/// Facts about a report that its records do not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReportMeta {
     /// Title of the page.
@@ -35,25 +41,32 @@ pub struct ReportMeta {
     pub command: String,
     /// Cells or workloads without a record, each with the reason.
     pub skipped: Vec<String>,
+    /// References of the encodings and tasks, as BibTeX.
+    pub references: String,
 }
 
-/// Analysis of records, without words and without a format.
+/// Analysis of records as plain data, independent of texts and formats.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// Title, command and skipped cells, as given by the caller.
     pub meta: ReportMeta,
     /// Criteria for solved training and effective length.
     pub settings: Settings,
-    /// Encodings of all records, sorted by name, which is the order of colours in every figure.
+    /// Encodings of all records, sorted by name.
     pub encodings: Vec<Encoding>,
     /// Workloads, sorted by name.
     pub workloads: Vec<Workload>,
-    /// Frames with cells sorted by workload, encoding, seed and key; without the points of curves and slices, which the
-    /// workloads hold.
+    /// Aggregates over the workloads; `None` with fewer than two workloads, or fewer than two encodings ranked on all
+    /// of them.
+    pub overall: Option<Overall>,
+    /// Answer to [`Settings::question`]; `None` without a question.
+    pub answer: Option<Answer>,
+    /// Frames with cells sorted by workload, encoding, seed and key. The points of curves and slices are in the
+    /// workloads.
     pub frames: Frames,
     /// Conditions of all cells.
     pub conditions: Conditions,
-    /// Cells without influence on any number.
+    /// Cells excluded from all numbers.
     pub not_counted: Vec<NotCounted>,
     /// Evaluations that were not possible.
     pub skipped_evals: Vec<SkippedEvals>,
@@ -61,16 +74,16 @@ pub struct Report {
     pub missing_seeds: Vec<MissingSeeds>,
 }
 
-/// Names and colour slot of an encoding.
+/// Names and colour index of an encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoding {
     /// Name of the suite's expression.
     pub name: String,
     /// Label, or the name where several encodings share the label.
     pub display: String,
-    /// Registry id, for example `rope`.
+    /// Registry id of the encoding, for example `rope`.
     pub id: String,
-    /// Index in the sorted list; selects colour, dash and marker.
+    /// Number that determines colour, marker and dash; the same in every report for a built-in encoding.
     pub slot: usize,
 }
 
@@ -95,13 +108,11 @@ pub struct Workload {
     pub chance: Option<f64>,
     /// Lengths in training (one, unless the records disagree).
     pub train_lens: Vec<u64>,
-    /// Ranking in distribution, up to the training length.
-    pub inside: Ranking,
-    /// Ranking over all other evaluations.
-    pub beyond: Ranking,
-    /// Metrics of individual runs, one for each encoding; empty for tasks that cannot be solved.
+    /// Rankings of the regions with evaluations, in the order of [`Region::ALL`].
+    pub rankings: Vec<Ranking>,
+    /// Metrics of individual runs, one for each encoding; empty for tasks without exact match.
     pub run_metrics: Vec<RunMetrics>,
-    /// Changes of [`Settings::ablation_base`], in distribution and beyond; empty without a base.
+    /// Changes of [`Settings::ablation_base`] in each region; empty without a base.
     pub ablations: Vec<Ablation>,
     /// The grid, if there is one; all other fields are then at the selected values.
     pub grid: Option<GridReport>,
@@ -109,7 +120,8 @@ pub struct Workload {
     pub rows: Vec<Aggregate>,
     /// Loss in nats by step, for each encoding.
     pub training: Vec<Curve>,
-    /// The headline metric in validations by step, for each encoding that has some; nll for perplexity.
+    /// Headline metric in validations by step, for each encoding with validations; nll if the headline metric is
+    /// perplexity.
     pub validation: Vec<Curve>,
     /// Results by properties of samples and tokens.
     pub slices: Vec<SliceSet>,
@@ -122,9 +134,15 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Ranking beyond training, or in distribution where nothing else was evaluated.
-    pub fn deciding(&self) -> &Ranking {
-        if self.beyond.points.is_empty() { &self.inside } else { &self.beyond }
+    /// Returns the ranking of a region; `None` if nothing was evaluated there.
+    pub fn ranking(&self, region: Region) -> Option<&Ranking> {
+        self.rankings.iter().find(|ranking| ranking.region == region)
+    }
+
+    /// Returns the ranking of the deciding region: longer, else other distributions, else both, else in distribution.
+    /// `None` if nothing was evaluated.
+    pub fn deciding(&self) -> Option<&Ranking> {
+        STANDING.into_iter().find_map(|region| self.ranking(region))
     }
 }
 
@@ -176,6 +194,8 @@ impl Report {
             encodings,
             conditions: Conditions::of_all(&frames)?,
             workloads: Vec::new(),
+            overall: None,
+            answer: None,
             not_counted: Vec::new(),
             skipped_evals: Vec::new(),
             missing_seeds: Vec::new(),
@@ -186,28 +206,34 @@ impl Report {
                 frames
             },
         };
-        // Results are gathered before the first error is looked for, so that it is always the same one.
+        // All results are collected before the first error is returned, so that it is always the same one.
+        let mut rankings = Vec::new();
         for found in found {
-            let WorkloadResults { workload, not_counted, skipped_evals, missing_seeds } = found?;
+            let WorkloadResults { workload, asked, not_counted, skipped_evals, missing_seeds } =
+                found?;
+            rankings.push((workload.name.clone(), asked));
             report.workloads.push(workload);
             report.not_counted.extend(not_counted);
             report.skipped_evals.extend(skipped_evals);
             report.missing_seeds.extend(missing_seeds);
         }
+        let standing = report.workloads.iter().filter_map(|w| Some((&*w.name, w.deciding()?)));
+        report.overall = Overall::of(standing.collect());
+        report.answer = settings.question.as_ref().map(|question| Answer::of(question, rankings));
         Ok(report)
     }
 
-    /// Looks up an encoding by name. Every name in the report is in the list.
+    /// Looks up an encoding by name. The list contains every name of the report.
     pub fn encoding(&self, name: &str) -> Option<&Encoding> {
         self.encodings.iter().find(|e| e.name == name)
     }
 
-    /// Display name of an encoding.
+    /// Returns the display name of an encoding.
     pub fn display<'a>(&'a self, name: &'a str) -> &'a str {
         self.encoding(name).map_or(name, |e| &e.display)
     }
 
-    /// Smallest and largest number of seeds behind any number; `None` without numbers.
+    /// Returns the smallest and largest number of seeds of all results; `None` without results.
     pub fn seeds(&self) -> Option<(u32, u32)> {
         let n = || self.workloads.iter().flat_map(|w| &w.rows).map(|r| r.exact_match.n);
         n().min().zip(n().max())
@@ -231,22 +257,23 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
     let names = EncodingNames::of(names)?;
     let with_label =
         |label: &str| names.iter().filter(|other| other.encoding_label == label).count();
-    let encoding = |(slot, own): (usize, &EncodingNames)| Encoding {
+    let slots = slots(names.iter().map(|own| own.encoding.as_str()));
+    let encoding = |own: &EncodingNames| Encoding {
         name: own.encoding.clone(),
-        // `RoPE` stays the plain one's label beside `rope(linear)`.
+        // The label of plain `rope` stays `RoPE` if `rope(linear)` is also present.
         display: if with_label(&own.encoding_label) == 1 || own.encoding == own.encoding_id {
             own.encoding_label.clone()
         } else {
             own.encoding.clone()
         },
         id: own.encoding_id.clone(),
-        slot,
+        slot: slots[own.encoding.as_str()],
     };
-    Ok(names.iter().enumerate().map(encoding).collect())
+    Ok(names.iter().map(encoding).collect())
 }
 
 rows! {
-    /// The number of a workload's cells, and facts of the first.
+    /// Number of a workload's cells, and facts about the first cell.
     struct FirstCell {
         workload: String,
         cell: u32,
@@ -268,9 +295,11 @@ rows! {
     }
 }
 
-/// Results on a workload, and the cells and evaluations that are not in them.
+/// Results on a workload, and its excluded cells and evaluations.
 struct WorkloadResults {
     workload: Workload,
+    /// Ranking of the two encodings of the question.
+    asked: Option<Ranking>,
     not_counted: Vec<NotCounted>,
     skipped_evals: Vec<SkippedEvals>,
     missing_seeds: Vec<MissingSeeds>,
@@ -300,30 +329,32 @@ fn workload(
     // A seed that diverged was trained, and did not solve: it belongs in the fit rate.
     let diverged = is_newest().and(has_status("diverged"));
     let ended = Selection::new(frames, cells.clone().filter(done.clone().or(diverged)))?;
-    let ranking =
-        |counted: &Selection<'_>, region| Ranking::new(counted, display, region, headline);
-    let (inside, beyond) = (ranking(&counted, Region::Inside)?, ranking(&counted, Region::Beyond)?);
+    let rankings_of = |runs: &[SeedRun]| -> Vec<Ranking> {
+        let all = Region::ALL.map(|region| Ranking::new(runs, display, region, headline));
+        all.into_iter().filter(|ranking| !ranking.points.is_empty()).collect()
+    };
+    let runs = SeedRun::all(&counted)?;
+    let rankings = rankings_of(&runs);
+    let asked = settings.question.as_ref().and_then(|q| q.ranking(&runs, display, headline));
     let grid = match grid {
         None => None,
         Some(grid) => {
             let defaults = Selection::new(frames, with_newest(defaults.lazy())?.filter(done))?;
-            let default_inside = ranking(&defaults, Region::Inside)?;
-            let default_beyond = ranking(&defaults, Region::Beyond)?;
-            Some(GridReport { grid, default_inside, default_beyond })
+            Some(GridReport { grid, defaults: rankings_of(&SeedRun::all(&defaults)?) })
         }
     };
-    let ablations = settings.ablation_base.iter().flat_map(|base| {
-        [&inside, &beyond]
-            .into_iter()
-            .filter(|ranking| !ranking.points.is_empty())
-            .filter_map(|ranking| Ablation::of(ranking, base))
-    });
+    let ablations = settings
+        .ablation_base
+        .iter()
+        .flat_map(|base| rankings.iter().filter_map(|ranking| Ablation::of(ranking, base)));
     let ablations = ablations.collect();
     let mut train_lens: Vec<u64> = tasks.iter().map(|task| task.train_len).collect();
     train_lens.sort_unstable();
     train_lens.dedup();
     // Names come from cells, so there is a first one.
     let task = tasks.into_iter().next();
+    let mut rows = aggregate(&counted)?;
+    widen(&mut rows, &runs);
     let workload = Workload {
         index,
         name: first.workload.clone(),
@@ -335,11 +366,10 @@ fn workload(
         headline,
         train_lens,
         run_metrics: run_metrics(&ended, settings)?,
-        inside,
-        beyond,
+        rankings,
         ablations,
         grid,
-        rows: aggregate(&counted)?,
+        rows,
         training: training(&counted)?,
         validation: validation(&counted, headline)?,
         slices: slices(&counted)?,
@@ -349,6 +379,7 @@ fn workload(
     };
     Ok(WorkloadResults {
         workload,
+        asked,
         not_counted: not_counted(cells)?,
         skipped_evals: skipped_evals(&counted)?,
         missing_seeds: missing_seeds(&counted)?,

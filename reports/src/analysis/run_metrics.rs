@@ -1,6 +1,6 @@
 //! Metrics of individual runs: whether and when training was solved, and the effective length.
 //!
-//! Only tasks that exact match ranks can be solved. A text has no such point.
+//! They are defined for tasks ranked by exact match only: text has no criterion of being solved.
 
 use polars::prelude::*;
 
@@ -37,34 +37,37 @@ pub struct RunMetrics {
     pub solved: u32,
     /// Number of seeds trained to the end or until they diverged.
     pub run: u32,
+    /// Number of these seeds with validations, from which their time to solve is taken; the loss is used for the
+    /// others.
+    pub by_validation: u32,
     /// Steps to solve training, over the seeds that did.
     pub solve_steps: Option<MedianRange>,
     /// Seconds to solve training, over the seeds that did.
     pub solve_seconds: Option<MedianRange>,
     /// Effective length over the finished seeds, in the task's unit of length.
     pub effective: Option<MedianRange>,
-    /// Whether the median effective length is the longest evaluated length: the true value may be larger.
+    /// Whether the median effective length is the longest evaluated length, so that the true value may be larger.
     pub effective_at_least: bool,
     /// Median of the ratio of effective length to training length.
     pub effective_ratio: Option<f64>,
 }
 
 impl RunMetrics {
-    /// Share of seeds that solved training; `None` if none was run.
+    /// Returns the share of seeds that solved training; `None` if none was run.
     pub fn fit_rate(&self) -> Option<f64> {
         (self.run > 0).then(|| f64::from(self.solved) / f64::from(self.run))
     }
 }
 
 rows! {
-    /// Metrics of all runs of an encoding. Of a seed that did not solve training, or has no effective length, they are
-    /// null.
+    /// Metrics of all runs of an encoding; null for a seed that did not solve training or has no effective length.
     struct EncodingRuns {
         encoding: String,
         train_len: Vec<u64>,
         solved: Vec<bool>,
         solve_step: Vec<Option<u64>>,
         solve_seconds: Vec<Option<f64>>,
+        validated: Vec<bool>,
         effective: Vec<Option<u64>>,
         longest: Vec<Option<u64>>,
     }
@@ -128,16 +131,26 @@ pub(super) fn run_metrics(
         .with_columns([
             time("solved_step", "step").alias("solve_step"),
             time("solved_seconds", "seconds").alias("solve_seconds"),
+            col("validations").is_not_null().alias("validated"),
         ])
         .group_by_stable([col("encoding")])
         .agg(
-            ["train_len", "solved", "solve_step", "solve_seconds", "effective", "longest"].map(col),
+            [
+                "train_len",
+                "solved",
+                "solve_step",
+                "solve_seconds",
+                "validated",
+                "effective",
+                "longest",
+            ]
+            .map(col),
         );
     Ok(EncodingRuns::of(runs)?.into_iter().map(metrics).collect())
 }
 
-/// Columns `cell`, `effective` and `longest`: the effective length, 0 if exact match is too low at the shortest length,
-/// and the longest evaluated length.
+/// Computes the columns `cell`, `effective` and `longest`: the effective length, 0 if exact match is too low at the
+/// shortest length, and the longest evaluated length.
 fn effective_lengths(ended: &Selection<'_>, settings: &Settings) -> PolarsResult<LazyFrame> {
     let done = || ended.cells().filter(has_status("done")).select([col("cell")]);
     let evaluations = ended.rows(|frames| &frames.evaluations);
@@ -184,6 +197,7 @@ fn metrics(runs: EncodingRuns) -> RunMetrics {
         encoding: runs.encoding,
         solved: runs.solved.iter().filter(|solved| **solved).count() as u32,
         run: runs.solved.len() as u32,
+        by_validation: runs.validated.iter().filter(|validated| **validated).count() as u32,
         solve_steps: MedianRange::of(
             runs.solve_step.iter().flatten().map(|step| *step as f64).collect(),
         ),

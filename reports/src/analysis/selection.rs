@@ -24,7 +24,7 @@ rows! {
     }
 }
 
-/// Cells of one workload with the frames of their evaluations, curves and so on.
+/// Cells of one workload with the frames of their evaluations, curves and other lists.
 #[derive(Debug, Clone)]
 pub(crate) struct Selection<'a> {
     frames: &'a Frames,
@@ -32,7 +32,7 @@ pub(crate) struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// The cells that these are, sorted by encoding and seed.
+    /// Creates a selection of the given cells, sorted by encoding and seed.
     ///
     /// # Errors
     /// If the query fails.
@@ -52,7 +52,7 @@ impl<'a> Selection<'a> {
         self.cells.clone().lazy()
     }
 
-    /// Rows of one of the frames that belong to these cells, in their order, with the columns `workload`,
+    /// Returns the rows of a frame that belong to these cells, in their order, with the columns `workload`,
     /// `encoding`, `seed`, `train_len`, `headline` and `task_chance` of the cell.
     pub(super) fn rows(&self, frame: fn(&Frames) -> &DataFrame) -> LazyFrame {
         let names =
@@ -70,7 +70,7 @@ pub(super) fn stable() -> SortMultipleOptions {
     SortMultipleOptions::default().with_maintain_order(true)
 }
 
-/// Mean of the values of a column that are not null, summed from the first to the last; an aggregation.
+/// Returns an aggregation: the mean of the non-null values of a column, summed from first to last.
 pub(super) fn mean(name: &str) -> Expr {
     let mean = |values: Column| {
         let name = values.name().clone();
@@ -81,7 +81,8 @@ pub(super) fn mean(name: &str) -> Expr {
     col(name).cast(DataType::Float64).apply(mean, |_, field| Ok(field.clone())).first()
 }
 
-/// Cells with the columns `newest` and `newest_key`: the cell of the same encoding and seed that was started last.
+/// Adds the columns `newest` and `newest_key` to the cells: the cell of the same encoding and seed that was started
+/// last.
 ///
 /// A results folder keeps the cells of older configurations. Two cells of one encoding and seed are one seed, not two.
 ///
@@ -94,7 +95,7 @@ pub(super) fn with_newest(cells: LazyFrame) -> PolarsResult<LazyFrame> {
         .with_columns([last("cell")?.alias("newest"), last("key")?.alias("newest_key")]))
 }
 
-/// Condition of the newest cells of [`with_newest`].
+/// Returns the condition that a cell of [`with_newest`] is the newest of its encoding and seed.
 pub(super) fn is_newest() -> Expr {
     col("cell").eq(col("newest"))
 }
@@ -103,7 +104,7 @@ pub(super) fn has_status(status: &'static str) -> Expr {
     col("status").eq(lit(status))
 }
 
-/// The cells of [`with_newest`] that do not count, sorted by encoding and seed.
+/// Returns the cells of [`with_newest`] that are excluded, sorted by encoding and seed.
 ///
 /// # Errors
 /// If the query fails.

@@ -3,23 +3,26 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::AnalysisError;
+use super::question::Question;
 
-/// Criteria of a report. The defaults stand in METHODOLOGY.md; pages name the values that they used.
+/// Criteria of a report. METHODOLOGY.md lists the defaults; pages show the values that were used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// A seed solved training if its exact match, mean over all evaluations in distribution, is at
-    /// least this. Above 0, at most 1. Default 0.99.
+    /// Exact match from which a seed has solved training: mean over all evaluations in distribution, above 0, at most
+    /// 1. Default 0.99.
     pub solved_exact_match: f64,
-    /// The time to solve is the first point of the training curve with a loss of at most this, in
-    /// nats per scored token; for seeds that solved training. Above 0. Default 0.05: the right token
-    /// has a probability of 95 %.
+    /// Loss, in nats per scored token, that defines the time to solve: the first point of the training curve with at
+    /// most this loss, for seeds that solved training. Above 0. Default 0.05, which is a probability of 95 % for the
+    /// correct token.
     pub solved_loss: f64,
-    /// The effective length is the largest up to which exact match is at least this at every
-    /// evaluated length. Above 0, at most 1. Default 0.9.
+    /// Exact match that defines the effective length: the largest length up to which exact match is at least this at
+    /// every evaluated length. Above 0, at most 1. Default 0.9.
     pub effective_exact_match: f64,
-    /// Name of the encoding that all others are compared with, as changes of it. Default: none.
+    /// Name of the base encoding of an ablation, with which all others are compared. Default: none.
     pub ablation_base: Option<String>,
+    /// Comparison that the suite defines in advance. Default: none.
+    pub question: Option<Question>,
 }
 
 impl Default for Settings {
@@ -29,12 +32,13 @@ impl Default for Settings {
             solved_loss: 0.05,
             effective_exact_match: 0.9,
             ablation_base: None,
+            question: None,
         }
     }
 }
 
 impl Settings {
-    /// Refuses settings that cannot work.
+    /// Checks that all settings are in range.
     ///
     /// # Errors
     /// [`AnalysisError::Setting`], which names the field.
@@ -46,6 +50,9 @@ impl Settings {
                 Err(AnalysisError::Setting { field, value, expected: "a share above 0, at most 1" })
             }
         };
+        if let Some(question) = &self.question {
+            question.check().map_err(|reason| AnalysisError::Question { reason })?;
+        }
         share("solved_exact_match", self.solved_exact_match)?;
         share("effective_exact_match", self.effective_exact_match)?;
         if self.solved_loss > 0.0 && self.solved_loss.is_finite() {

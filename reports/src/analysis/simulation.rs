@@ -1,24 +1,15 @@
-//! Simulations of intervals and verdicts on artificial seeds with known truth. The numbers that METHODOLOGY.md
-//! quotes are measured by these tests (`--nocapture` shows them).
+//! Simulations of intervals and verdicts on artificial seeds with known truth. They measure the numbers that
+//! METHODOLOGY.md quotes (`--nocapture` prints them).
 #![expect(clippy::print_stdout, reason = "the measured numbers are what METHODOLOGY.md quotes")]
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::ranking::{Ranking, Region};
-use crate::frame::Frames;
-use crate::record::{Metric, RunRecord};
-use crate::stats::{Estimate, Paired, SeedSpread, decide, paired};
-use crate::testkit::{TestCell, counted};
+use crate::stats::over_tasks::{TaskScores, aggregate, normal};
+use crate::stats::{Estimate, LEVEL, Paired, QuestionError, decide, holm, paired};
 
-fn normal(rng: &mut ChaCha8Rng) -> f64 {
-    // Box and Muller; 1 - u is never 0.
-    let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
-}
-
-/// Shares of intervals that hold the truth: t interval of the mean, bootstrap of the mean, bootstrap
-/// of the median.
+/// Measures coverage: the shares of t intervals of the mean, bootstrap intervals of the mean and bootstrap intervals
+/// of the median that contain the true value.
 fn coverage(n: usize, repeats: u32) -> [f64; 3] {
     let mut rng = ChaCha8Rng::seed_from_u64(20);
     let mut held = [0_u32; 3];
@@ -53,8 +44,7 @@ fn intervals_cover_as_methodology_says() {
 /// Values of each encoding, by seed.
 type Values = [Vec<(u64, f64)>];
 
-/// Draws values of `encodings` by seed, as a shared effect of the seed plus noise. No encoding is
-/// better than another.
+/// Draws the values of `encodings` equally good encodings by seed: a shared random effect of the seed plus noise.
 fn equals(rng: &mut ChaCha8Rng, encodings: usize, n: u64) -> Vec<Vec<(u64, f64)>> {
     let seeds: Vec<f64> = (0..n).map(|_| 0.05 * normal(rng)).collect();
     (0..encodings)
@@ -81,30 +71,33 @@ fn against_the_best(values: &Values) -> Vec<Paired> {
         .collect()
 }
 
-/// Share of families of six equal encodings in which any two are called separable.
-fn false_families(n: u64, family: fn(&Values) -> Vec<Paired>) -> f64 {
+/// Measures the shares of families of six equal encodings in which any two are called separable: by the verdicts of
+/// [`decide`], and by Holm's correction of plain t tests.
+fn false_families(n: u64, family: fn(&Values) -> Vec<Paired>) -> [f64; 2] {
     const REPEATS: u32 = 3000;
     let mut rng = ChaCha8Rng::seed_from_u64(n);
-    let mut wrong = 0;
+    let mut wrong = [0; 2];
     for _ in 0..REPEATS {
         let seen = family(&equals(&mut rng, 6, n));
-        wrong += u32::from(decide(&seen, SeedSpread::Unimodal).iter().any(|c| c.separable));
+        let plain: Vec<f64> = seen.iter().filter_map(|pair| pair.p_t).collect();
+        wrong[0] += u32::from(decide(&seen).iter().any(|c| c.separable));
+        wrong[1] += u32::from(holm(&plain).iter().any(|p| *p <= LEVEL));
     }
-    f64::from(wrong) / f64::from(REPEATS)
+    wrong.map(|wrong| f64::from(wrong) / f64::from(REPEATS))
 }
 
 #[test]
 fn equal_encodings_are_called_separable_in_less_than_one_ranking_in_twenty() {
     for n in [3, 5, 9] {
-        let rate = false_families(n, all_pairs);
-        println!("n = {n}: {rate:.4} of rankings");
+        let [rate, plain] = false_families(n, all_pairs);
+        println!("n = {n}: {rate:.4} of rankings, {plain:.4} by plain t tests");
         assert!(rate <= 0.05, "n = {n}: {rate}");
     }
 }
 
 #[test]
 fn correcting_for_the_comparisons_with_the_best_alone_would_not_do() {
-    let rate = false_families(3, against_the_best);
+    let [_, rate] = false_families(3, against_the_best);
     println!("against the best, n = 3: {rate:.4}");
     assert!(rate > 0.06, "{rate}");
 }
@@ -119,7 +112,7 @@ fn a_difference_of_many_standard_deviations_is_found_and_a_small_one_is_not() {
             for value in &mut values[0] {
                 value.1 += shift;
             }
-            let first = decide(&all_pairs(&values), SeedSpread::Unimodal)[0];
+            let first = decide(&all_pairs(&values))[0];
             *found += u32::from(first.separable && first.paired.mean_difference > 0.0);
         }
     }
@@ -127,44 +120,148 @@ fn a_difference_of_many_standard_deviations_is_found_and_a_small_one_is_not() {
     assert!(found[0] > 400 && found[1] < 50, "{found:?}");
 }
 
-/// Share of rankings of six encodings, each seed of which solves the task with chance `q`, in which
-/// any two are called separable; with the verdicts of [`Ranking`], and with plain t tests.
-fn lotteries(n: u64, q: f64) -> (f64, f64) {
-    const REPEATS: u32 = 400;
+/// Measures the share of families of six equal encodings in which any two are called separable, if each seed solves
+/// the task with probability `q`: `high` plus a little noise, or else `low`.
+fn lotteries(n: u64, q: f64, [low, high]: [f64; 2]) -> f64 {
+    const REPEATS: u32 = 1500;
     let mut rng = ChaCha8Rng::seed_from_u64(n);
-    let (mut guarded, mut plain) = (0, 0);
+    let mut wrong = 0;
     for _ in 0..REPEATS {
-        let mut records: Vec<RunRecord> = Vec::new();
-        for encoding in ["a", "b", "c", "d", "e", "f"] {
-            for seed in 0..n {
-                let noise = 0.01 * rng.random::<f64>();
-                let value = if rng.random::<f64>() < q { 1.0 - noise } else { noise };
-                let cell = TestCell::new("w", encoding, seed).beyond(value);
-                records.push(cell.change(|r| r.task.chance = None).record());
-            }
-        }
-        let frames = Frames::of(&records).unwrap();
-        let none = std::collections::BTreeMap::new();
-        let ranking = Ranking::new(&counted(&frames), &none, Region::Beyond, Metric::ExactMatch);
-        let ranking = ranking.unwrap();
-        guarded += u32::from(ranking.pairs.iter().any(|p| p.comparison.separable));
-        let seen: Vec<Paired> = ranking.pairs.iter().map(|p| p.comparison.paired).collect();
-        // Differences of the little noise are not the question: only those of solved and failed.
-        plain += u32::from(
-            decide(&seen, SeedSpread::Unimodal)
-                .iter()
-                .any(|c| c.separable && c.paired.mean_difference.abs() > 0.5),
-        );
+        let mut seed = |seed| {
+            let noise = 0.01 * rng.random::<f64>();
+            (seed, noise + if rng.random::<f64>() < q { high } else { low })
+        };
+        let values: Vec<Vec<(u64, f64)>> =
+            (0..6).map(|_| (0..n).map(&mut seed).collect()).collect();
+        wrong += u32::from(decide(&all_pairs(&values)).iter().any(|c| c.separable));
     }
-    (f64::from(guarded) / f64::from(REPEATS), f64::from(plain) / f64::from(REPEATS))
+    f64::from(wrong) / f64::from(REPEATS)
 }
 
 #[test]
 fn seeds_that_solve_by_luck_do_not_make_winners() {
-    for (n, q) in [(3, 0.5), (3, 0.8), (5, 0.5)] {
-        let (guarded, plain) = lotteries(n, q);
-        println!("n = {n}, q = {q}: bounded {guarded:.3}, plain t {plain:.3}");
-        assert!(guarded <= 0.05, "n = {n}, q = {q}: {guarded}");
+    // Modes far apart and near each other, from three seeds to twelve.
+    for n in 3..=12 {
+        let rates = [0.5, 0.8].map(|q| {
+            [[0.0, 0.98], [0.5, 0.8]].map(|modes| {
+                let rate = lotteries(n, q, modes);
+                assert!(rate <= 0.05, "n = {n}, q = {q}, {modes:?}: {rate}");
+                rate
+            })
+        });
+        println!("bimodal, n = {n}: false families {rates:.3?}");
     }
-    assert!(lotteries(3, 0.5).1 > 0.1, "the bound would not be needed");
+}
+
+/// Draws the answers of an encoding, `[seed][question]`: right if the sum of normal effects of the seed, the question
+/// and the remainder, with these deviations, is above `bar`.
+fn answers(
+    rng: &mut ChaCha8Rng,
+    questions: &[f64],
+    n: usize,
+    [seed, question, rest]: [f64; 3],
+    bar: f64,
+) -> Vec<Vec<f64>> {
+    let own: Vec<f64> = questions.iter().map(|shared| shared + question * normal(rng)).collect();
+    (0..n)
+        .map(|_| {
+            let ability = seed * normal(rng);
+            let right = |q: &f64| f64::from(u8::from(ability + q + rest * normal(rng) > bar));
+            own.iter().map(right).collect()
+        })
+        .collect()
+}
+
+fn means(answers: &[Vec<f64>]) -> Vec<(u64, f64)> {
+    let mean = |seed: &Vec<f64>| seed.iter().sum::<f64>() / seed.len() as f64;
+    (0..).zip(answers.iter().map(mean)).collect()
+}
+
+#[test]
+fn intervals_with_questions_cover_other_seeds_and_other_questions() {
+    for (n, m, repeats) in [(3, 50, 1500), (5, 100, 1000), (12, 100, 500)] {
+        let mut rng = ChaCha8Rng::seed_from_u64(n as u64);
+        let mut held = [0_u32; 2];
+        for _ in 0..repeats {
+            // Of the variance a twentieth is the seed's and half is the question's; half of the answers are right.
+            let sizes = [0.05_f64.sqrt(), 0.5_f64.sqrt(), 0.45_f64.sqrt()];
+            let found = answers(&mut rng, &vec![0.0; m], n, sizes, 0.0);
+            let values: Vec<f64> = means(&found).into_iter().map(|(_, value)| value).collect();
+            let seeds = Estimate::of(&values).unwrap();
+            let both = seeds.with_questions(QuestionError::of(&[found], true).unwrap());
+            for (held, estimate) in held.iter_mut().zip([seeds, both]) {
+                let (low, high) = estimate.ci95.unwrap();
+                *held += u32::from(low <= 0.5 && 0.5 <= high);
+            }
+        }
+        let [seeds, both] = held.map(|held| f64::from(held) / f64::from(repeats));
+        println!("n = {n}, {m} questions: over seeds {seeds:.3}, over both {both:.3}");
+        assert!(both >= 0.93, "n = {n}: {both}");
+        assert!(n < 5 || seeds < both - 0.03, "the questions would not matter at n = {n}: {seeds}");
+    }
+}
+
+#[test]
+fn few_questions_do_not_make_winners() {
+    // Six equal encodings, each good at questions of its own; 60 questions, half of them right.
+    for n in [3, 4, 5, 8, 12] {
+        let mut rng = ChaCha8Rng::seed_from_u64(n as u64);
+        let mut wrong = [0_u32; 2];
+        let repeats = 300;
+        for _ in 0..repeats {
+            let questions: Vec<f64> = (0..60).map(|_| 0.6 * normal(&mut rng)).collect();
+            let all: Vec<Vec<Vec<f64>>> =
+                (0..6).map(|_| answers(&mut rng, &questions, n, [0.05, 0.6, 0.5], 0.0)).collect();
+            let mut families = [Vec::new(), Vec::new()];
+            for (i, a) in all.iter().enumerate() {
+                for b in &all[i + 1..] {
+                    let difference = paired(&means(a), &means(b)).unwrap();
+                    let minus = |(a, b): (&Vec<f64>, &Vec<f64>)| {
+                        a.iter().zip(b).map(|(a, b)| a - b).collect()
+                    };
+                    let answers: Vec<Vec<f64>> = a.iter().zip(b).map(minus).collect();
+                    let error = QuestionError::of(&[answers], true).unwrap();
+                    families[0].push(difference);
+                    families[1].push(difference.with_questions(error));
+                }
+            }
+            for (wrong, family) in wrong.iter_mut().zip(&families) {
+                *wrong += u32::from(decide(family).iter().any(|c| c.separable));
+            }
+        }
+        let [seeds, both] = wrong.map(|wrong| f64::from(wrong) / f64::from(repeats));
+        println!(
+            "60 questions, n = {n}: false families over seeds {seeds:.3}, over both {both:.3}"
+        );
+        assert!(both <= 0.05, "n = {n}: {both}");
+        assert!(n < 5 || seeds > 0.2, "the questions would not matter at n = {n}: {seeds}");
+    }
+}
+
+#[test]
+fn intervals_of_aggregates_cover() {
+    const TASKS: [f64; 4] = [0.2, 0.5, 0.6, 0.9];
+    for (n, repeats) in [(3, 300), (5, 200), (10, 100)] {
+        let mut rng = ChaCha8Rng::seed_from_u64(n as u64);
+        let mut draw = || -> Vec<TaskScores> {
+            let mut seeds = |mean: &f64| (0..n).map(|_| mean + 0.1 * normal(&mut rng)).collect();
+            TASKS
+                .iter()
+                .map(|mean| TaskScores { seeds: seeds(mean), question_error: 0.0 })
+                .collect()
+        };
+        // The aim is the mean of the aggregate itself, which the draws of many reports tell.
+        let value = |tasks: &[TaskScores]| {
+            let mut all: Vec<f64> = tasks.iter().flat_map(|task| task.seeds.clone()).collect();
+            crate::stats::over_tasks::interquartile_mean(&mut all)
+        };
+        let truth = (0..20_000).map(|_| value(&draw())).sum::<f64>() / 20_000.0;
+        let holds = |_: &u32| {
+            let (low, high) = aggregate(&draw(), &[]).0.ci95.unwrap();
+            low <= truth && truth <= high
+        };
+        let held = f64::from((0..repeats).filter(holds).count() as u32) / f64::from(repeats);
+        println!("interquartile mean over 4 tasks, n = {n}: {held:.3} of intervals");
+        assert!((0.91..=0.995).contains(&held), "n = {n}: {held}");
+    }
 }

@@ -7,7 +7,7 @@ use crate::frame::rows;
 use crate::record::{PAIRED, SliceUnit};
 use crate::stats::Mean;
 
-/// Maximum number of groups that values of a property are binned into; no figure shows more.
+/// Maximum number of bins for the values of a property.
 const GROUPS: usize = 40;
 
 /// Results by one property on one split at one length.
@@ -21,14 +21,14 @@ pub struct SliceSet {
     pub split: String,
     /// Sequence length in the task's unit.
     pub len: u64,
-    /// Split in distribution and length within training.
+    /// Whether the split is in distribution and the length within training.
     pub in_distribution: bool,
     /// Curves, one for each encoding, sorted by name.
     pub curves: Vec<SliceCurve>,
 }
 
 impl SliceSet {
-    /// The two properties, if this is a pair of properties; see [`Slices::name`].
+    /// Returns the names of the two properties if this is a pair of properties; see [`crate::record::Slices::name`].
     pub fn pair(&self) -> Option<(&str, &str)> {
         self.name.split_once(PAIRED)
     }
@@ -72,14 +72,14 @@ pub struct SlicePoint {
 }
 
 impl SlicePoint {
-    /// Midpoint of the bin.
+    /// Returns the midpoint of the bin.
     pub fn middle(&self) -> f64 {
         f64::midpoint(f64::from(self.from), f64::from(self.to))
     }
 }
 
 rows! {
-    /// Slices of all cells by one property on one split at one length; the lists have one element for each cell.
+    /// Slices of all cells by one property on one split at one length; the lists have one element per cell.
     struct SliceMembers {
         slice: String,
         split: String,
@@ -151,7 +151,7 @@ fn point(seeds: &[(&str, Vec<BinSum>)], bin: usize, (from, to): (u32, u32)) -> O
     Some(SlicePoint { from, to, count, accuracy: mean(|s| s.accuracy)?, nll: mean(|s| s.nll)? })
 }
 
-/// Sums of one cell over each bin.
+/// Sums the slices of one cell over each bin.
 fn sums(members: &SliceMembers, cell: usize, bins: &[(u32, u32)]) -> Vec<BinSum> {
     let mut sums = vec![BinSum::default(); bins.len()];
     let columns = members.value[cell].iter().zip(&members.count[cell]);

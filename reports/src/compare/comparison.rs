@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::analysis::ranking::Region;
 use crate::record::SliceUnit;
 
 /// Request for a comparison.
@@ -24,7 +25,7 @@ pub struct HeadToHead {
     pub a: ComparedEncoding,
     /// Names of the second encoding.
     pub b: ComparedEncoding,
-    /// Comparisons on the workloads that have seeds of both, sorted by suite and name.
+    /// Comparisons on the workloads that have seeds of both encodings, sorted by suite and name.
     #[serde(rename = "duels")]
     pub comparisons: Vec<PairwiseComparison>,
     /// Records that were not compared, each with the reason in one sentence.
@@ -57,7 +58,7 @@ pub struct PairwiseComparison {
     pub only_a: Vec<u64>,
     /// Seeds that only the second has.
     pub only_b: Vec<u64>,
-    /// Comparisons of the mean over a region's evaluations.
+    /// Comparisons of the mean over the evaluations of each region.
     pub regions: Vec<Compared<RegionEvaluations>>,
     /// Comparisons by split and length.
     pub points: Vec<Compared<EvaluationPoint>>,
@@ -69,10 +70,10 @@ pub struct PairwiseComparison {
     pub notes: Vec<String>,
 }
 
-/// A difference and the evaluations that it is about.
+/// Difference between two encodings, with the evaluations that it was computed from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared<P> {
-    /// Evaluations that the difference is about.
+    /// Evaluations that the difference was computed from.
     #[serde(flatten)]
     pub place: P,
     /// Difference of the two encodings.
@@ -83,7 +84,7 @@ pub struct Compared<P> {
 /// All evaluations of a region that both encodings have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RegionEvaluations {
-    /// `in distribution` or `beyond training`.
+    /// Name of the region: [`Region::name`].
     pub region: &'static str,
     /// Number of evaluations in the region.
     pub evaluations: usize,
@@ -98,6 +99,8 @@ pub struct EvaluationPoint {
     pub len: u64,
     /// Whether the evaluation is in distribution.
     pub in_distribution: bool,
+    /// Region of the evaluations relative to training.
+    pub region: Region,
 }
 
 /// One value of one property in one evaluation.
@@ -120,9 +123,9 @@ pub struct Slice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
-    /// The first is significantly better.
+    /// The first encoding is significantly better. No encoding is better at or below chance.
     A,
-    /// The second is significantly better.
+    /// The second encoding is significantly better.
     B,
     /// No significant difference; this does not mean that they are equal.
     NotSeparable,
@@ -146,19 +149,28 @@ pub struct Difference {
     pub p: Option<f64>,
     /// p-value after Holm's correction.
     pub p_holm: Option<f64>,
-    /// Number of comparisons that were corrected for.
+    /// Number of comparisons in the family of Holm's correction.
     pub family: u32,
     /// Name of the test.
     pub test: &'static str,
     /// Hedges' g of the differences; `None` without spread or with too few seeds.
     pub effect: Option<f64>,
+    /// 95 % interval of Hedges' g; `None` if it does not exist.
+    pub effect_ci95: Option<(f64, f64)>,
+    /// Exact match of guessing; `None` for other metrics or if it is unknown.
+    pub chance: Option<f64>,
+    /// Standard error of the difference due to the questions, which the interval includes; `None` if the records have
+    /// no answers to single questions.
+    pub question_error: Option<f64>,
+    /// Number of seeds needed for a significant difference; `None` if there are as many.
+    pub seeds_needed: Option<u32>,
     /// Number of seeds that both encodings have.
     pub n: u32,
-    /// Seeds in which the first is better.
+    /// Number of seeds in which the first encoding is better.
     pub won: u32,
-    /// Seeds in which the second is better.
+    /// Number of seeds in which the second encoding is better.
     pub lost: u32,
-    /// Seeds in which they are equal.
+    /// Number of seeds in which the two are equal.
     pub tied: u32,
     /// The encoding that is significantly better.
     #[serde(rename = "outcome")]

@@ -1,17 +1,16 @@
 //! A comparison as a document.
 
-use super::comparison::{Better, HeadToHead};
-use super::tables::sections;
+use super::comparison::{Better, HeadToHead, PairwiseComparison};
+use super::tables::{label, sections};
+use crate::analysis::{NEUTRAL, slots};
 use crate::document::figures::Plot;
+use crate::document::figures::capital;
 use crate::document::figures::plot::{Axis, Dots, Point, Series};
 use crate::document::figures::scale::Scale;
 use crate::document::{Document, DocumentFigure};
-use crate::number::points;
+use crate::number::{count, listed, points};
 
-/// Colours of the first, the second, and of differences that are not separable: blue, vermilion, grey.
-const SLOTS: [usize; 3] = [0, 1, 7];
-
-/// The comparison as a document: a figure for each region, a section for each workload.
+/// Converts a comparison to a document: one figure for each region, one section for each workload.
 pub fn document(found: &HeadToHead) -> Document {
     let (a, b) = (&found.a, &found.b);
     let about = format!(
@@ -19,36 +18,76 @@ pub fn document(found: &HeadToHead) -> Document {
          correction; not separable does not mean equal. The interval is not corrected.",
         a.name, b.name
     );
-    let regions = ["in distribution", "beyond training"];
     Document {
         title: format!("{} against {}", a.label, b.label),
-        paragraphs: vec![about],
-        figures: regions.into_iter().filter_map(|region| forest(found, region)).collect(),
+        paragraphs: verdict(found).into_iter().chain([about]).collect(),
+        figures: region_names(found)
+            .into_iter()
+            .filter_map(|region| forest(found, region))
+            .collect(),
         sections: sections(found),
         elsewhere: "`--slices` prints them, `--json` has them".to_owned(),
     }
 }
 
-/// The differences of a region as dots with intervals, a row for each workload; nothing where no share was compared.
+/// Returns the names of the regions of all comparisons without duplicates.
+fn region_names(found: &HeadToHead) -> Vec<&'static str> {
+    let mut names: Vec<&str> = Vec::new();
+    for line in found.comparisons.iter().flat_map(|comparison| &comparison.regions) {
+        if !names.contains(&line.place.region) {
+            names.push(line.place.region);
+        }
+    }
+    names
+}
+
+/// Returns the verdict, one sentence for each region; in distribution comes last.
+fn verdict(found: &HeadToHead) -> Vec<String> {
+    let sentence = |region: &str| {
+        let of = |better: Better| -> Vec<String> {
+            let in_region = |comparison: &&PairwiseComparison| {
+                let mut lines = comparison.regions.iter();
+                lines.any(|line| line.place.region == region && line.difference.better == better)
+            };
+            found.comparisons.iter().filter(in_region).map(|own| label(found, own)).collect()
+        };
+        let [a, b, neither] = [Better::A, Better::B, Better::NotSeparable].map(of);
+        let all = count((a.len() + b.len() + neither.len()) as u64, "workload");
+        let on = |names: &[String]| match names {
+            [] => "none".to_owned(),
+            names => format!("{} ({})", names.len(), listed(names, "and")),
+        };
+        let be = if neither.len() == 1 { "is" } else { "are" };
+        format!(
+            "{}, of {all}: {} is significantly better on {}, {} on {}; {} {be} not separable.",
+            capital(region),
+            found.a.label,
+            on(&a),
+            found.b.label,
+            on(&b),
+            neither.len()
+        )
+    };
+    region_names(found).into_iter().rev().map(sentence).collect()
+}
+
+/// Draws the differences of a region as dots with intervals, one row for each workload; `None` if no metric that is a
+/// share was compared.
 fn forest(found: &HeadToHead, region: &str) -> Option<DocumentFigure> {
     let comparisons = found.comparisons.iter().filter_map(|comparison| {
         let line = comparison.regions.iter().find(|line| line.place.region == region)?;
-        // Workloads of one name in several suites are several workloads.
-        let label = if found.comparisons.iter().all(|other| other.suite == comparison.suite) {
-            comparison.workload.clone()
-        } else {
-            format!("{} ({})", comparison.workload, comparison.suite)
-        };
+        let label = label(found, comparison);
         (line.difference.metric != "nll").then_some((label, &line.difference))
     });
+    let slots = slots([&*found.a.name, &*found.b.name]);
     let series: Vec<Series> = comparisons
         .map(|(label, d)| {
             let slot = match d.better {
-                Better::A => SLOTS[0],
-                Better::B => SLOTS[1],
-                Better::NotSeparable => SLOTS[2],
+                Better::A => slots[&*found.a.name],
+                Better::B => slots[&*found.b.name],
+                Better::NotSeparable => NEUTRAL,
             };
-            // Differences of shares end at one, whatever an interval says.
+            // Differences of shares are at most 1, so intervals are clamped.
             let cut = |x: f64| 100.0 * x.clamp(-1.0, 1.0);
             let bar = d.ci95.map(|(low, high)| (cut(low), cut(high)));
             let point = Point { x: 0.0, y: cut(d.difference), bar, note: points(d.difference) };
@@ -65,10 +104,14 @@ fn forest(found: &HeadToHead, region: &str) -> Option<DocumentFigure> {
     let value = Axis::new("points", Scale::linear(&ends.collect::<Vec<_>>()));
     let heading = format!("points, {} minus {}", found.a.label, found.b.label);
     let title = format!("{} against {}, {region}", found.a.label, found.b.label);
-    let plot = Plot::Dots(Dots { value, groups: vec![(heading, series)] });
+    let plot = Plot::Dots(Dots {
+        value,
+        rules: vec![(0.0, "equal".to_owned())],
+        groups: vec![(heading, series)],
+    });
     let caption = format!(
-        "Mean difference {region} with its 95 % interval. Blue: {} is significantly better; orange: {}; grey: not \
-         separable.",
+        "Mean difference {region} with its 95 % interval. The mark is that of the encoding that is significantly \
+         better, {} to the right and {} to the left, or a grey circle: not separable.",
         found.a.label, found.b.label
     );
     Some(DocumentFigure { title, caption, plot })

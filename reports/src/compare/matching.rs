@@ -49,7 +49,7 @@ fn conditions(record: &RunRecord, grid: Option<&WorkloadGrid>) -> String {
     cell_key(&config)
 }
 
-/// Pairs the records of both encodings.
+/// Pairs the records of both encodings on all workloads.
 pub(super) fn find<'a>(
     records: &'a [RunRecord],
     request: &Request,
@@ -90,7 +90,7 @@ pub(super) fn find<'a>(
 fn side(records: &[RunRecord], name: &str) -> Result<ComparedEncoding, CompareError> {
     match records.iter().find(|r| r.encoding.name == name) {
         Some(record) => {
-            // A setting in the name is no part of the label: such a name says more.
+            // A name with settings is shown instead of the label, which does not contain them.
             let plain = record.encoding.name == record.encoding.id;
             let label = if plain { &record.encoding.label } else { &record.encoding.name };
             Ok(ComparedEncoding { name: name.to_owned(), label: label.clone() })
@@ -116,7 +116,7 @@ fn names(records: &[RunRecord], get: fn(&RunRecord) -> &String) -> Vec<String> {
     records.iter().map(get).cloned().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Pairs the records of one workload; the reason if nothing pairs.
+/// Pairs the records of one workload. Fails with the reason if no seed pairs.
 fn pair<'a>(
     at: &str,
     records: &[&'a RunRecord],
@@ -146,7 +146,7 @@ fn pair<'a>(
             notes: notes.clone(),
         });
         let side = if record.encoding.name == a { &mut group.a } else { &mut group.b };
-        // One seed counts once: the settings of an encoding may have changed under its name.
+        // Each seed is used once: the settings of an encoding may have changed under its name.
         let newest = side.entry(record.seed).or_insert(record);
         if newest.started() < record.started() {
             *newest = record;
@@ -193,7 +193,7 @@ fn pair<'a>(
     }
 }
 
-/// Sentence on the grid values selected for each encoding.
+/// Returns a sentence on the grid values selected for each encoding.
 fn chosen_values(grid: &WorkloadGrid, names: [&str; 2]) -> String {
     let choices = names.into_iter().filter_map(|name| grid.choice(name));
     let value = |choice: &GridChoice| match choice.by {

@@ -1,4 +1,4 @@
-//! Comparison of two encodings on one workload: values, families, decisions.
+//! Comparison of two encodings on one workload: values, families of tests, verdicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,16 @@ use super::comparison::{
     Better, Compared, Difference, EvaluationPoint, PairwiseComparison, RegionEvaluations, Slice,
 };
 use super::matching::PairedRuns;
+use crate::analysis::answers::AnswerTable;
+use crate::analysis::evaluated::{Evaluated, SeedRun, mean_chance};
+use crate::analysis::ranking::Region;
 use crate::record::Metric;
 use crate::record::{EvalPoint, RunRecord, SliceUnit, Slices};
-use crate::stats::{Comparison, Paired, SeedSpread, decide, paired};
+use crate::stats::{
+    Comparison, Estimate, Paired, QuestionError, decide, hedges_g_interval, paired, seeds_needed,
+};
 
-/// Relative difference below which values are equal.
+/// Relative difference up to which two values are equal.
 const ROUNDING: f64 = 1e-9;
 
 /// A candidate for a comparison: place, metric, and values of both encodings by seed.
@@ -19,6 +24,10 @@ struct CandidateComparison<P> {
     metric: Metric,
     a: Vec<(u64, f64)>,
     b: Vec<(u64, f64)>,
+    /// Error of the difference, and of each side, due to the questions; `None` if the answers are not known.
+    questions: Option<[QuestionError; 3]>,
+    /// Exact match of guessing; `None` for other metrics, or where it is not known.
+    chance: Option<f64>,
 }
 
 pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
@@ -38,12 +47,12 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
     if !lacking.is_empty() {
         notes.push(format!("Not every seed of both has {}; left out.", lacking.join(", ")));
     }
-    for (name, inside) in [("in distribution", true), ("beyond training", false)] {
-        let points: Vec<&EvaluationPoint> =
-            points.iter().filter(|p| p.in_distribution == inside).collect();
+    for kind in Region::ALL {
+        let points: Vec<&EvaluationPoint> = points.iter().filter(|p| p.region == kind).collect();
         if points.is_empty() {
             continue;
         }
+        let name = kind.name();
         let place = || RegionEvaluations { region: name, evaluations: points.len() };
         let mut region = both.mean(place(), &points, headline);
         if headline == Metric::ExactMatch && region.is_level() {
@@ -54,9 +63,9 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
             region = both.mean(place(), &points, Metric::TokenAccuracy);
         }
         let metric = region.metric;
-        regions.extend(decided(vec![region], record.task.chance));
+        regions.extend(decided(vec![region]));
         let each = points.iter().map(|p| both.mean((*p).clone(), &[*p], metric)).collect();
-        lines.extend(decided(each, record.task.chance));
+        lines.extend(decided(each));
     }
     let mut properties: BTreeMap<(SliceUnit, String), Vec<CandidateComparison<Slice>>> =
         BTreeMap::new();
@@ -66,8 +75,7 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
             properties.entry(id).or_default().push(candidate);
         }
     }
-    // Chance at a slice is not known.
-    slices.extend(properties.into_values().flat_map(|family| decided(family, None)));
+    slices.extend(properties.into_values().flat_map(decided));
     let mut keys: Vec<String> = both.a.iter().chain(&both.b).map(|r| r.key.clone()).collect();
     keys.sort();
     PairwiseComparison {
@@ -97,15 +105,16 @@ fn at<'a>(record: &'a RunRecord, point: &EvaluationPoint) -> Option<&'a EvalPoin
 }
 
 impl Both<'_> {
-    /// Evaluations that every seed of both encodings has, and names of those that some lack.
+    /// Returns the evaluations that every seed of both encodings has, and the names of those that some seed lacks.
     fn points(&self) -> (Vec<EvaluationPoint>, Vec<String>) {
         let all: BTreeSet<EvaluationPoint> = self
             .records()
-            .flat_map(|r| &r.evals)
-            .map(|e| EvaluationPoint {
+            .flat_map(|r| r.evals.iter().zip(SeedRun::of(r).evals))
+            .map(|(e, evaluated)| EvaluationPoint {
                 split: e.split.clone(),
                 len: e.len,
                 in_distribution: e.in_distribution,
+                region: evaluated.region,
             })
             .collect();
         let everywhere = |point: &EvaluationPoint| self.records().all(|r| at(r, point).is_some());
@@ -119,7 +128,7 @@ impl Both<'_> {
         self.a.iter().chain(&self.b).copied()
     }
 
-    /// Candidate for the mean over evaluations.
+    /// Returns the comparison candidate for the mean over `evaluations`.
     fn mean<P>(
         &self,
         place: P,
@@ -133,10 +142,31 @@ impl Both<'_> {
             };
             records.iter().map(|record| (record.seed, value(record))).collect()
         };
-        CandidateComparison { place, metric, a: of(&self.a), b: of(&self.b) }
+        let [runs_a, runs_b] = [&self.a, &self.b].map(|side| -> Vec<SeedRun> {
+            side.iter().map(|record| SeedRun::of(record)).collect()
+        });
+        let asked = |run: &'_ SeedRun| -> Vec<Evaluated> {
+            let at = |point: &&EvaluationPoint| {
+                run.evals.iter().find(|e| e.split == point.split && e.len == point.len).cloned()
+            };
+            points.iter().filter_map(at).collect()
+        };
+        let [asked_a, asked_b] = [&runs_a, &runs_b].map(|runs| -> Vec<(u64, Vec<Evaluated>)> {
+            runs.iter().map(|run| (run.seed, asked(run))).collect()
+        });
+        let table = |side: &[(u64, Vec<Evaluated>)]| {
+            let seeds: Vec<_> =
+                side.iter().map(|(seed, evals)| (*seed, evals.iter().collect())).collect();
+            AnswerTable::of(&seeds, metric)
+        };
+        let questions = table(&asked_a)
+            .zip(table(&asked_b))
+            .and_then(|(a, b)| Some([a.error_of_difference(&b)?, a.error()?, b.error()?]));
+        let chance = mean_chance(asked_a[0].1.iter()).filter(|_| metric == Metric::ExactMatch);
+        CandidateComparison { place, metric, a: of(&self.a), b: of(&self.b), questions, chance }
     }
 
-    /// Candidates for the slices of an evaluation that every seed of both encodings has.
+    /// Returns the comparison candidates for the slices of an evaluation that every seed of both encodings has.
     fn slices(&self, point: &EvaluationPoint, headline: Metric) -> Vec<CandidateComparison<Slice>> {
         let Some(first) = at(self.a[0], point) else { return Vec::new() };
         let mut found = Vec::new();
@@ -166,7 +196,15 @@ impl Both<'_> {
                     value: *value,
                     count: *count,
                 };
-                found.push(CandidateComparison { place, metric, a, b });
+                // Neither answers nor chance are kept by slice.
+                found.push(CandidateComparison {
+                    place,
+                    metric,
+                    a,
+                    b,
+                    questions: None,
+                    chance: None,
+                });
             }
         }
         found
@@ -180,12 +218,17 @@ impl<P> CandidateComparison<P> {
         self.a.iter().chain(&self.b).all(|(_, value)| equal(*value, first))
     }
 
-    fn jumps(&self, chance: Option<f64>) -> bool {
-        let Some(jump) = self.metric.bimodal_gap(chance) else { return false };
-        [&self.a, &self.b].into_iter().any(|side| {
-            let values = || side.iter().map(|(_, value)| *value);
-            values().fold(f64::MIN, f64::max) - values().fold(f64::MAX, f64::min) >= jump
-        })
+    /// Reports whether a side is above chance: the interval of its mean, or its mean if there is no interval.
+    fn above_chance(&self) -> bool {
+        let Some(chance) = self.chance else { return true };
+        let low = |(side, error): (&Vec<(u64, f64)>, Option<QuestionError>)| {
+            let values: Vec<f64> = side.iter().map(|(_, value)| *value).collect();
+            let estimate = Estimate::of(&values)?;
+            let estimate = error.map_or(estimate, |error| estimate.with_questions(error));
+            Some(estimate.ci95.map_or(estimate.mean, |(low, _)| low))
+        };
+        let [of_a, of_b] = [1, 2].map(|side| self.questions.map(|errors| errors[side]));
+        [(&self.a, of_a), (&self.b, of_b)].into_iter().filter_map(low).any(|low| low > chance)
     }
 }
 
@@ -193,18 +236,18 @@ fn equal(a: f64, b: f64) -> bool {
     (a - b).abs() <= ROUNDING * a.abs().max(b.abs())
 }
 
-/// Tests candidates as one family. Candidates with values that are not finite are left out.
-fn decided<P>(candidates: Vec<CandidateComparison<P>>, chance: Option<f64>) -> Vec<Compared<P>> {
-    let jumps = candidates.iter().any(|candidate| candidate.jumps(chance));
-    let scatter = if jumps { SeedSpread::Bimodal } else { SeedSpread::Unimodal };
+/// Tests candidates as one family. Candidates with values that are not finite are dropped.
+fn decided<P>(candidates: Vec<CandidateComparison<P>>) -> Vec<Compared<P>> {
     let (kept, family): (Vec<CandidateComparison<P>>, Vec<Paired>) = candidates
         .into_iter()
         .filter_map(|candidate| {
             let paired = paired(&candidate.a, &candidate.b)?;
+            let questions = candidate.questions.map(|[difference, ..]| difference);
+            let paired = questions.map_or(paired, |error| paired.with_questions(error));
             Some((candidate, paired))
         })
         .unzip();
-    let comparisons = decide(&family, scatter);
+    let comparisons = decide(&family);
     let line = |(candidate, comparison): (CandidateComparison<P>, Comparison)| {
         let difference = difference(&candidate, &comparison);
         Compared { place: candidate.place, difference }
@@ -237,11 +280,18 @@ fn difference<P>(candidate: &CandidateComparison<P>, comparison: &Comparison) ->
         family: comparison.family,
         test: comparison.test.name(),
         effect: paired.effect,
+        effect_ci95: paired.effect.and_then(|g| hedges_g_interval(g, paired.n)),
+        chance: candidate.chance,
+        question_error: paired.question_error,
+        seeds_needed: Some(seeds_needed(comparison.family)).filter(|needed| paired.n < *needed),
         n: paired.n,
         won,
         lost,
         tied,
-        better: match (comparison.separable, (paired.mean_difference > 0.0) == higher) {
+        better: match (
+            comparison.separable && candidate.above_chance(),
+            (paired.mean_difference > 0.0) == higher,
+        ) {
             (false, _) => Better::NotSeparable,
             (true, true) => Better::A,
             (true, false) => Better::B,

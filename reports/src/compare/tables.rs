@@ -1,17 +1,27 @@
 //! The tables of a comparison.
 
+use std::collections::BTreeSet;
+
 use super::comparison::{
     Better, Compared, Difference, EvaluationPoint, HeadToHead, PairwiseComparison,
     RegionEvaluations, Slice,
 };
+use crate::analysis::ranking::Region;
 use crate::document::{Section, Table, TableCell};
 use crate::number::{count, percent, points, three_digits, two_digits};
 use crate::record::{PAIR, PAIRED, SliceUnit};
+use crate::stats::minimum_p_value;
 
-/// One section for each workload; the last one lists the cells that were not compared, if there are any.
+/// Returns a section with the regions of all workloads, one for each workload, and one that lists the cells that were
+/// not compared, if there are any.
 pub(super) fn sections(found: &HeadToHead) -> Vec<Section> {
-    let mut sections: Vec<Section> =
-        found.comparisons.iter().map(|comparison| section(found, comparison)).collect();
+    let all = Section {
+        heading: "All workloads".to_owned(),
+        tables: vec![(String::new(), regions(found))],
+        ..Section::default()
+    };
+    let own = found.comparisons.iter().map(|comparison| section(found, comparison));
+    let mut sections: Vec<Section> = std::iter::once(all).chain(own).collect();
     if !found.left_out.is_empty() {
         sections.push(Section {
             heading: "Not compared".to_owned(),
@@ -35,10 +45,7 @@ fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
         }
     }
     notes.extend(comparison.notes.iter().cloned());
-    let tables = vec![
-        ("By region".to_owned(), regions(found, comparison)),
-        ("By split and length".to_owned(), by_point(found, comparison)),
-    ];
+    let tables = vec![("By split and length".to_owned(), by_point(found, comparison))];
     let mut details = Vec::new();
     let mut properties: Vec<(SliceUnit, &str)> = comparison
         .slices
@@ -53,15 +60,40 @@ fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
     Section { heading, notes, tables, details, ..Section::default() }
 }
 
-fn regions(found: &HeadToHead, comparison: &PairwiseComparison) -> Table {
-    let name = |line: &Compared<RegionEvaluations>| vec![line.place.region.to_owned()];
-    table(found, &["region"], &comparison.regions.iter().collect::<Vec<_>>(), name)
+/// Returns the name of a workload, with its suite if several are compared.
+pub(super) fn label(found: &HeadToHead, comparison: &PairwiseComparison) -> String {
+    let PairwiseComparison { suite, workload, .. } = comparison;
+    if found.comparisons.iter().all(|other| other.suite == *suite) {
+        workload.clone()
+    } else {
+        format!("{workload} ({suite})")
+    }
+}
+
+/// Returns the table with one row for each workload and region.
+fn regions(found: &HeadToHead) -> Table {
+    let of = |comparison: &PairwiseComparison| -> Vec<Vec<TableCell>> {
+        let workload = label(found, comparison);
+        let name = |line: &Compared<RegionEvaluations>| {
+            vec![workload.clone(), line.place.region.to_owned()]
+        };
+        let lines: Vec<&Compared<RegionEvaluations>> = comparison.regions.iter().collect();
+        table(found, &["workload", "region"], &lines, name).rows
+    };
+    let rows = found.comparisons.iter().flat_map(of).collect();
+    let heads = table(found, &["workload", "region"], &[], |_: &Compared<Slice>| Vec::new());
+    Table { rows, ..heads }
 }
 
 fn by_point(found: &HeadToHead, comparison: &PairwiseComparison) -> Table {
     let name = |line: &Compared<EvaluationPoint>| {
-        let beyond = if line.place.in_distribution { "" } else { " (beyond)" };
-        vec![format!("{}{beyond}", line.place.split), line.place.len.to_string()]
+        let place = match line.place.region {
+            Region::Inside => "",
+            Region::Longer => " (longer)",
+            Region::Shifted => " (other distribution)",
+            Region::Both => " (other distribution, longer)",
+        };
+        vec![format!("{}{place}", line.place.split), line.place.len.to_string()]
     };
     table(found, &["split", "length"], &comparison.points.iter().collect::<Vec<_>>(), name)
 }
@@ -90,7 +122,7 @@ fn by_slice(
     table(found, &["split", "length", property, counted], &lines, name)
 }
 
-/// Two properties told together have one number.
+/// Formats a value of a property. The value of a pair of properties is split into its two numbers.
 fn value(property: &str, value: u32) -> String {
     let value = u64::from(value);
     if property.contains(PAIRED) {
@@ -109,23 +141,40 @@ fn table<P>(
     let mut columns: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
     columns.extend(["metric".to_owned(), found.a.name.clone(), found.b.name.clone()]);
     columns.extend(
-        ["difference", "95 % interval", "p", "g", "won-lost-tied", "better"].map(str::to_owned),
+        ["chance", "difference", "95 % interval", "p", "g", "won-lost-tied", "better"]
+            .map(str::to_owned),
     );
     let row = |line: &&Compared<P>| {
         let mut row: Vec<TableCell> = name(line).into_iter().map(TableCell::from).collect();
         row.extend(cells(found, &line.difference));
         row
     };
-    let mut notes = Vec::new();
-    if let Some(line) = lines.first() {
-        let Difference { family, test, .. } = line.difference;
-        notes.push(match family {
-            0 => "No test: fewer than 3 seeds in common.".to_owned(),
-            1 => format!("p: {test}."),
-            _ => format!("p: {test}, with Holm's correction over {family} comparisons."),
-        });
+    // Lines may differ in seeds, and so in the test: each kind is said.
+    let tests: BTreeSet<String> = lines.iter().map(|line| used(&line.difference)).collect();
+    let mut notes: Vec<String> = tests.into_iter().collect();
+    if lines.iter().any(|line| line.difference.question_error.is_some()) {
+        notes.push("Intervals and p cover other seeds and other questions.".to_owned());
     }
     Table { columns, rows: lines.iter().map(row).collect(), notes, ..Table::default() }
+}
+
+/// Returns a sentence on the test of a line.
+fn used(difference: &Difference) -> String {
+    let Difference { family, test, n, .. } = difference;
+    let seeds = count(*n, "seed");
+    let corrected = match family {
+        0 => return format!("No test: {seeds} in common, fewer than 3."),
+        1 => String::new(),
+        _ => format!(", with Holm's correction over {family} comparisons"),
+    };
+    let bound = match *test {
+        "paired t" => format!(" (p at least {})", two_digits(minimum_p_value(*n))),
+        _ => String::new(),
+    };
+    let needed = difference.seeds_needed.map_or_else(String::new, |needed| {
+        format!("; no difference can be significant, {needed} seeds would be needed")
+    });
+    format!("p of lines with {seeds}: {test}{bound}{corrected}{needed}.")
 }
 
 fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
@@ -147,10 +196,17 @@ fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
         TableCell::from(d.metric),
         value(d.mean_a).into(),
         value(d.mean_b).into(),
+        or_none(d.chance.map(percent)).into(),
         change(d.difference).into(),
         or_none(d.ci95.map(|(low, high)| format!("{} to {}", change(low), change(high)))).into(),
         or_none(d.p_holm.map(p)).into(),
-        or_none(d.effect.map(|g| format!("{g:.1}"))).into(),
+        TableCell {
+            text: or_none(d.effect.map(|g| format!("{g:.1}"))),
+            detail: d
+                .effect_ci95
+                .map_or_else(String::new, |(low, high)| format!("[{low:.1} to {high:.1}]")),
+            ..TableCell::default()
+        },
         format!("{}-{}-{}", d.won, d.lost, d.tied).into(),
         better,
     ]

@@ -3,27 +3,33 @@
 mod cost;
 mod figure;
 mod lengths;
+mod overall;
 pub(crate) mod plot;
 pub(crate) mod scale;
 mod size;
 mod slices;
+mod tasks;
 mod training;
 
 use std::collections::BTreeSet;
 
-pub(crate) use self::figure::{Figure, Subject};
+pub(crate) use self::figure::{Figure, Subject, capital};
 pub(crate) use self::plot::Plot;
 use crate::analysis::Report;
 use crate::record::Metric;
 use crate::text::slug;
 
-/// Above this number of figures only the most important have PNG files: rasterizing costs more than the rest of a
-/// report, and every figure has its SVG file.
+/// Number of figures up to which each has a PNG file. Rasterizing takes longer than the rest of a report; every
+/// figure has an SVG file.
 const MOST_PIXELS: usize = 200;
-/// Number of PNG files above [`MOST_PIXELS`] figures.
+/// Number of PNG files of a report with more than [`MOST_PIXELS`] figures.
 const FEWER_PIXELS: usize = 40;
 
-/// Figures by workload and subject, then those about several workloads.
+/// Note on the marks of all figures.
+pub(crate) const LEGEND: &str = "Figures: means over seeds; bars and bands are 95 % confidence intervals over seeds, \
+    clipped at the frame. An encoding has the same colour, mark and dash in every figure and every report.";
+
+/// Returns all figures by workload and subject, then those of several workloads.
 pub(crate) fn figures(report: &Report) -> Vec<Figure> {
     let mut figures = Vec::new();
     for workload in &report.workloads {
@@ -36,9 +42,12 @@ pub(crate) fn figures(report: &Report) -> Vec<Figure> {
         figures.extend(training::figures(report, workload));
         figures.extend(cost::figures(report, workload));
     }
+    figures.extend(overall::figure(report));
+    figures.extend(tasks::figures(report));
     figures.extend(size::figures(report));
     let mut most = if figures.len() > MOST_PIXELS { FEWER_PIXELS } else { MOST_PIXELS };
-    let important = |f: &Figure| matches!(f.subject, Subject::Headline | Subject::Size);
+    let important =
+        |f: &Figure| matches!(f.subject, Subject::Overall | Subject::Headline | Subject::Size);
     let all = figures.len() <= MOST_PIXELS;
     for figure in figures.iter_mut().filter(|f| all || important(f)) {
         figure.pixels = most > 0;

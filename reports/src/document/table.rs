@@ -1,17 +1,19 @@
-//! Tables without a format.
+//! Tables as data, independent of formats.
 
 /// A table: columns with heads, and rows of cells.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Table {
-    /// Heads of the columns, a second line after `\n` in smaller print. The first column is text, the
-    /// others are numbers unless `words`.
+    /// Column heads; text after `\n` is in smaller print. The first column is text, the others are numbers unless
+    /// `words`.
     pub columns: Vec<String>,
-    /// Rows, each as long as `columns`.
+    /// Rows, each with one cell per column.
     pub rows: Vec<Vec<TableCell>>,
-    /// Whether the columns hold text; otherwise all but the first hold numbers.
+    /// Whether all columns contain text; otherwise all but the first contain numbers.
     pub words: bool,
-    /// Remarks below the table, one sentence each.
+    /// Remarks on this table only, one sentence each.
     pub notes: Vec<String>,
+    /// Explanations of the columns, one sentence each, which a document with many tables shows once.
+    pub legends: Vec<String>,
 }
 
 /// A cell of a table.
@@ -19,11 +21,13 @@ pub struct Table {
 pub struct TableCell {
     /// Main text of the cell.
     pub text: String,
-    /// Text in smaller print, for example an interval and n.
+    /// Text in smaller print, for example an interval and n; `\n` separates parts that may be on separate lines.
     pub detail: String,
+    /// Whether the row that begins here contains reference values and belongs to no encoding.
+    pub reference: bool,
     /// Whether the text is bold.
     pub strong: bool,
-    /// The encoding whose row begins here, by its slot.
+    /// Colour index of the encoding whose row begins here.
     pub encoding: Option<usize>,
     /// Group of records from which the number was computed; see
     /// [`crate::analysis::Report::anchor`].
@@ -37,7 +41,7 @@ impl<T: Into<String>> From<T> for TableCell {
 }
 
 impl Table {
-    /// Drops the columns in which every row has a dash.
+    /// Removes the columns in which every row has a dash.
     pub(crate) fn without_empty_columns(mut self) -> Self {
         let empty = |column: usize| self.rows.iter().all(|row| row[column].text == "–");
         let kept: Vec<usize> = (0..self.columns.len()).filter(|column| !empty(*column)).collect();
@@ -50,7 +54,7 @@ impl Table {
         self
     }
 
-    /// Splits the table into pieces of at most `most` columns beside the first, which every piece repeats.
+    /// Splits the table into pieces of at most `most` columns besides the first, which every piece repeats.
     pub(crate) fn pieces(&self, most: usize) -> Vec<Self> {
         let columns = self.columns.len().saturating_sub(1);
         // Pieces of nearly one width read better than a full one and a rest.
@@ -67,6 +71,7 @@ impl Table {
                     rows: self.rows.iter().map(|row| cut(row)).collect(),
                     words: self.words,
                     notes: if last { self.notes.clone() } else { Vec::new() },
+                    legends: if last { self.legends.clone() } else { Vec::new() },
                 }
             })
             .collect()

@@ -1,6 +1,7 @@
 //! Sentences of a report.
 
 mod limits;
+mod overall;
 mod overview;
 mod warnings;
 mod workload;

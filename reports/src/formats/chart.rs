@@ -1,7 +1,7 @@
-//! Figures as SVG: for papers, and the source of the PNG files.
+//! Figures as SVG, for papers and as the source of the PNG files.
 //!
-//! Plotters is not used: it writes every colour as an attribute and places text by measuring fonts. Here marks
-//! have CSS classes, so that one style sheet serves light and dark screens, and text is text.
+//! The crate plotters is not used: it writes every colour as an attribute and measures fonts to place text. The marks
+//! drawn here have CSS classes, so that one style sheet serves light and dark screens, and text remains text.
 
 mod dots;
 mod draw;
@@ -10,23 +10,22 @@ mod lines;
 mod scatter;
 mod style;
 
-pub(crate) use self::style::{COLOURS, of_pages};
+pub(crate) use self::style::{MarkStyle, of_pages};
 use crate::document::figures::{Figure, Plot};
 
 /// Renders a figure as an SVG file with an embedded style sheet and an explicit width.
 pub(super) fn svg(figure: &Figure) -> String {
-    chart_of(&figure.title, &figure.plot)
+    standalone(&chart_of(&figure.title, &figure.plot))
 }
 
-/// Draws a plot under a title as SVG.
+/// Draws a plot with a title as an `svg` element for a page with the rules of [`of_pages`].
 pub(crate) fn chart_of(title: &str, plot: &Plot) -> String {
-    let svg = match plot {
+    match plot {
         Plot::Lines(plot) => lines::lines(title, plot),
         Plot::Dots(plot) => dots::dots(title, plot),
         Plot::Scatter(plot) => scatter::scatter(title, plot),
         Plot::Heat(plot) => heat::heat(title, plot),
-    };
-    standalone(&svg)
+    }
 }
 
 fn standalone(svg: &str) -> String {

@@ -3,17 +3,17 @@
 use polars::prelude::PolarsError;
 
 use crate::analysis::Report;
-use crate::document::figures::{Figure, figures};
+use crate::document::figures::{Figure, Subject, figures};
 use crate::document::text;
 use crate::reproduction::{PublishedError, Reproduction, reproduction};
 
-/// Why a report cannot be rendered.
+/// Error of rendering a report.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// Polars could not build or write a table.
+    /// Polars failed to build or write a table.
     #[error("the tables of the report cannot be made: {0}")]
     Frame(#[from] PolarsError),
-    /// There is no format of this name.
+    /// No format has this name.
     #[error("there is no report format `{name}`; choose among {known}")]
     Unknown {
         /// Name that was asked for.
@@ -21,7 +21,7 @@ pub enum FormatError {
         /// Names of all formats.
         known: String,
     },
-    /// Records cannot be compared with published numbers.
+    /// Records could not be compared with published numbers.
     #[error(transparent)]
     Published(#[from] PublishedError),
     /// A figure cannot be written as JSON.
@@ -59,7 +59,7 @@ impl OutFile {
     }
 }
 
-/// Everything that a format may show.
+/// Input of a format: the report with its texts and the published numbers.
 #[derive(Debug)]
 pub struct Contents<'a> {
     /// The analysis of the records.
@@ -70,7 +70,7 @@ pub struct Contents<'a> {
     pub(crate) workloads: Vec<String>,
     pub(crate) warnings: Vec<String>,
     pub(crate) figures: Vec<Figure>,
-    /// Published numbers beside those of the records.
+    /// Published numbers compared with those of the records.
     pub(crate) reproduction: Reproduction,
 }
 
@@ -92,6 +92,12 @@ impl<'a> Contents<'a> {
             reproduction: reproduction?,
         })
     }
+
+    /// Returns the figure of the first screen: all tasks together, or the headline metric of the first workload.
+    pub(crate) fn front(&self) -> Option<&Figure> {
+        let of = |subject| self.figures.iter().find(|figure| figure.subject == subject);
+        of(Subject::Overall).or_else(|| of(Subject::Headline))
+    }
 }
 
 /// A format of reports.
@@ -99,9 +105,9 @@ pub trait Format: Sync {
     /// Name of the format, for example `html`.
     fn name(&self) -> &'static str;
 
-    /// Renders the report to files; depends on nothing but its contents.
+    /// Renders the report to files; the result depends only on its contents.
     ///
     /// # Errors
-    /// [`FormatError`], when the format cannot hold what the report says.
+    /// [`FormatError`] if the report cannot be represented in the format.
     fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError>;
 }

@@ -1,5 +1,5 @@
-//! `tables/*.csv`, for other programs: `evaluations`, `ranks`, `pairs`, `costs`, `training`, `slices`,
-//! `gates`, `cells`. Empty fields: no value.
+//! `tables/*.csv`, for other programs: `evaluations`, `ranks`, `pairs`, `costs`, `training`, `slices`, `gates`,
+//! `cells`. An empty field means that there is no value.
 
 mod curves;
 mod evaluations;
@@ -21,27 +21,36 @@ impl Format for Csv {
         let report = contents.report;
         let rows: Vec<Aggregate> =
             report.workloads.iter().flat_map(|w| w.rows.iter().cloned()).collect();
-        let mut files = Vec::new();
-        for (name, frame) in [
-            ("evaluations", evaluations::evaluations(&rows)?),
-            ("ranks", ranks::ranks(report)?),
-            ("pairs", ranks::pairs(report)?),
-            ("costs", curves::costs(report)?),
-            ("training", curves::training(report)?),
-            ("slices", curves::slices(report)?),
-            ("gates", curves::gates(report)?),
-            ("cells", report.frames.table()),
-        ] {
-            let mut bytes = Vec::new();
-            CsvWriter::new(&mut bytes).finish(&mut harmless(frame)?)?;
-            files.push(OutFile { path: format!("tables/{name}.csv"), bytes });
-        }
-        Ok(files)
+        let frames = [
+            evaluations::evaluations(&rows)?,
+            ranks::ranks(report)?,
+            ranks::pairs(report)?,
+            curves::costs(report)?,
+            curves::training(report)?,
+            curves::slices(report)?,
+            curves::gates(report)?,
+            report.frames.table(),
+        ];
+        let file = |(name, frame): (&&str, DataFrame)| {
+            Ok(OutFile { path: format!("tables/{name}.csv"), bytes: bytes(frame)? })
+        };
+        NAMES.iter().zip(frames).map(file).collect()
     }
 }
 
-/// Spreadsheets run fields that begin like a formula. Such text gets an apostrophe in front, which they
-/// read as "this is text"; numbers are left alone.
+/// Names of the tables, in the order of [`Csv`]'s frames.
+pub(super) const NAMES: [&str; 8] =
+    ["evaluations", "ranks", "pairs", "costs", "training", "slices", "gates", "cells"];
+
+/// Formats a frame as CSV in which a spreadsheet runs no formula.
+pub(super) fn bytes(frame: DataFrame) -> Result<Vec<u8>, FormatError> {
+    let mut bytes = Vec::new();
+    CsvWriter::new(&mut bytes).finish(&mut harmless(frame)?)?;
+    Ok(bytes)
+}
+
+/// Prefixes texts that a spreadsheet would evaluate as a formula with an apostrophe, which spreadsheets read as a
+/// mark of plain text. Numbers are unchanged.
 fn harmless(mut frame: DataFrame) -> PolarsResult<DataFrame> {
     let texts: Vec<PlSmallStr> = frame
         .columns()
@@ -82,7 +91,7 @@ mod tests {
     fn ranks_and_pairs_hold_what_the_pages_show() {
         let report = Report::new(suite(), &ReportMeta::default()).unwrap();
         let ranks = ranks::ranks(&report).unwrap();
-        let rankings = report.workloads.iter().flat_map(|w| [&w.inside, &w.beyond]);
+        let rankings = report.workloads.iter().flat_map(|w| &w.rankings);
         let results: usize = rankings.clone().map(|c| c.results.len()).sum();
         assert_eq!(ranks.height(), results);
         let row = (0..ranks.height())
@@ -90,7 +99,7 @@ mod tests {
                 let is = |column: &str, value: &str| {
                     ranks.column(column).unwrap().str().unwrap().get(*row) == Some(value)
                 };
-                is("workload", "flip-flop") && is("region", "beyond") && is("encoding", "rope")
+                is("workload", "flip-flop") && is("region", "both") && is("encoding", "rope")
             })
             .unwrap();
         let real = |column: &str| ranks.column(column).unwrap().f64().unwrap().get(row);

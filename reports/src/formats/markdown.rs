@@ -1,4 +1,4 @@
-//! `report.md`, and other documents as Markdown.
+//! Markdown: `report.md`, and other documents.
 
 mod document;
 mod escape;
@@ -6,6 +6,7 @@ mod report;
 mod table;
 
 pub use self::document::markdown_document;
+pub use self::table::whole_table;
 use super::contents::{Contents, Format, FormatError, OutFile};
 
 pub(super) struct Markdown;

@@ -1,11 +1,10 @@
-//! `data.parquet`: every evaluation of every cell with all settings, and a row for each cell without any.
+//! `data.parquet`: every evaluation of every cell with all settings, and one row for each cell without evaluations.
 
 use polars::prelude::*;
 
 use super::contents::{Contents, Format, FormatError, OutFile};
 
-/// Cells that are joined with their evaluations at a time: all of them at once would be the most memory that a report
-/// takes.
+/// Number of cells that are joined with their evaluations at a time, which bounds the memory of a report.
 const BATCH: usize = 8192;
 
 pub(super) struct Parquet;

@@ -1,4 +1,4 @@
-//! `tables/*.tex`: tables for papers, `\input` as they are. They need no package.
+//! `tables/*.tex`: tables of the page for `\input`. They need no package.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,11 @@ use crate::analysis::Report;
 use crate::document::{Table, TableCell, tables};
 use crate::text::{slug, visible};
 
-/// Columns beside the first that fit across a page of two columns.
-const COLUMNS: usize = 7;
+/// Maximum number of columns besides the first, on a page and in one of two columns.
+const COLUMNS: usize = 6;
+const COLUMNS_NARROW: usize = 4;
+/// Maximum length of a detail next to a number; longer ones are below it.
+const BESIDE: usize = 8;
 
 pub(super) struct Tex;
 
@@ -24,7 +27,7 @@ impl Format for Tex {
             let taken = files.iter().filter(|f| f.path == path).count();
             debug_assert_eq!(taken, 0, "names carry the workload's number where they could meet");
             if !found.rows.is_empty() {
-                files.push(OutFile::text(path, tabular(&found)));
+                files.push(OutFile::text(path, tex_table(&found, TexWidth::Page)));
             }
         }
         Ok(files)
@@ -38,9 +41,9 @@ fn tables(report: &Report) -> Vec<(String, Table)> {
     ];
     for workload in &report.workloads {
         let name = format!("{}-{}", workload.index + 1, slug(&workload.name));
-        for (region, ranking) in [("inside", &workload.inside), ("beyond", &workload.beyond)] {
+        for ranking in &workload.rankings {
             let ranks = tables::ranks(report, workload, ranking);
-            tables.push((format!("ranks-{region}-{name}"), ranks));
+            tables.push((format!("ranks-{}-{name}", ranking.region.id()), ranks));
         }
         tables.push((format!("gates-{name}"), tables::gates(report, workload)));
         tables.push((format!("costs-{name}"), tables::costs(report, workload)));
@@ -49,48 +52,85 @@ fn tables(report: &Report) -> Vec<(String, Table)> {
     tables
 }
 
-fn tabular(table: &Table) -> String {
+/// Width of a table on a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TexWidth {
+    /// Both columns of a page.
+    Page,
+    /// One column of a page of two columns, in smaller print.
+    Column,
+}
+
+/// A table as `tabular` environments below each other, each no wider than `width`. Explanations are comments.
+pub fn tex_table(table: &Table, width: TexWidth) -> String {
     let mut out = String::new();
-    for note in &table.notes {
+    for note in table.notes.iter().chain(&table.legends) {
         let _ = writeln!(out, "% {}", visible(note));
     }
-    for piece in table.pieces(COLUMNS) {
-        let right = "r".repeat(piece.columns.len().saturating_sub(1));
-        let _ = writeln!(out, "\\begin{{tabular}}{{l{right}}}\n\\hline");
-        let heads: Vec<String> = piece.columns.iter().map(|head| stacked(head)).collect();
-        let _ = writeln!(out, "{} \\\\\n\\hline", heads.join(" & "));
+    let (columns, open) = match width {
+        TexWidth::Page => (COLUMNS, "{\\small\\setlength{\\tabcolsep}{4pt}%\n"),
+        TexWidth::Column => (COLUMNS_NARROW, "{\\footnotesize\\setlength{\\tabcolsep}{3pt}%\n"),
+    };
+    for piece in table.pieces(columns) {
+        let (left, right) = if table.words { ("l", "l") } else { ("l", "r") };
+        let right = right.repeat(piece.columns.len().saturating_sub(1));
+        let _ = writeln!(
+            out,
+            "{open}\\begin{{tabular}}{{{left}{right}}}\n\\hline\n{}\\hline",
+            heads(&piece)
+        );
         for row in &piece.rows {
+            if row.first().is_some_and(|cell| cell.reference) {
+                out.push_str("\\hline\n");
+            }
             let cells: Vec<String> = row.iter().map(cell).collect();
             let _ = writeln!(out, "{} \\\\", cells.join(" & "));
         }
-        out.push_str("\\hline\n\\end{tabular}\n\n");
+        out.push_str("\\hline\n\\end{tabular}}\n\n");
     }
     out
 }
 
-/// Sets a column head of several lines as a nested table.
-fn stacked(head: &str) -> String {
-    let lines: Vec<String> = head.split('\n').map(escape).collect();
-    match lines.as_slice() {
-        [line] => line.clone(),
-        lines => format!("\\begin{{tabular}}{{@{{}}r@{{}}}}{}\\end{{tabular}}", lines.join("\\\\")),
+/// Renders the heads of columns. Heads of two lines have one row per line; neighbours with the same first line share
+/// it.
+fn heads(table: &Table) -> String {
+    let split = |head: &String| {
+        let (first, second) = head.split_once('\n').unwrap_or(("", head));
+        (tex_text(first), tex_text(second))
+    };
+    let heads: Vec<(String, String)> = table.columns.iter().map(split).collect();
+    let line = |cells: Vec<String>| format!("{} \\\\\n", cells.join(" & "));
+    let mut out = String::new();
+    if heads.iter().any(|(first, _)| !first.is_empty()) {
+        let groups =
+            heads.chunk_by(|a, b| a.0 == b.0).map(|group| match (group.len(), &group[0].0) {
+                (1, first) => first.clone(),
+                (n, first) => format!("\\multicolumn{{{n}}}{{c}}{{{first}}}"),
+            });
+        out.push_str(&line(groups.collect()));
     }
+    out + &line(heads.into_iter().map(|(_, second)| second).collect())
 }
 
 fn cell(cell: &TableCell) -> String {
-    let mut text = escape(&cell.text);
+    let mut text = tex_text(&cell.text);
     if cell.strong {
         text = format!("\\textbf{{{text}}}");
     }
-    if !cell.detail.is_empty() {
-        let _ = write!(text, " {{\\scriptsize {}}}", escape(&cell.detail));
+    let small = |part: &str| format!("{{\\scriptsize {}}}", tex_text(part));
+    if cell.detail.chars().count() > BESIDE || cell.detail.contains('\n') {
+        let lines: Vec<String> = cell.detail.lines().map(small).collect();
+        let lines = lines.join("\\\\");
+        text = format!("\\begin{{tabular}}[t]{{@{{}}r@{{}}}}{text}\\\\{lines}\\end{{tabular}}");
+    } else if !cell.detail.is_empty() {
+        let _ = write!(text, " {}", small(&cell.detail));
     }
     // A bracket right behind `\\` would be read as its argument.
     if text.starts_with('[') { format!("{{}}{text}") } else { text }
 }
 
-/// Text of which TeX runs nothing.
-fn escape(text: &str) -> String {
+/// Escapes text so that TeX executes none of it.
+pub(super) fn tex_text(text: &str) -> String {
     let mut out = String::new();
     for letter in visible(text).chars() {
         match letter {
@@ -100,14 +140,21 @@ fn escape(text: &str) -> String {
             '<' => out.push_str("\\textless{}"),
             '>' => out.push_str("\\textgreater{}"),
             '|' => out.push_str("\\textbar{}"),
-            '"' => out.push_str("\\textquotedbl{}"),
+            '"' => out.push_str("''"),
             '{' | '}' | '$' | '&' | '#' | '_' | '%' => out.extend(['\\', letter]),
             '\u{2009}' => out.push_str("\\,"),
             '–' => out.push_str("--"),
             '†' => out.push_str("\\dag{}"),
             '‡' => out.push_str("\\ddag{}"),
             '≥' => out.push_str("$\\geq$"),
-            shown => out.push(shown),
+            '±' => out.push_str("$\\pm$"),
+            '×' => out.push_str("$\\times$"),
+            '…' => out.push_str("\\dots{}"),
+            // Letters with accents are known without a package.
+            ' '..='~' | '\u{c0}'..='\u{17f}' => out.push(letter),
+            other => {
+                let _ = write!(out, "[U+{:04X}]", u32::from(other));
+            }
         }
     }
     out
@@ -120,7 +167,7 @@ mod tests {
     #[test]
     fn nothing_of_a_record_is_a_command() {
         let wicked = r"\input{/etc/passwd}^^5c$x$&#_%~{}|<>";
-        let safe = escape(wicked);
+        let safe = tex_text(wicked);
         let commands: Vec<&str> = safe
             .split('\\')
             .skip(1)

@@ -1,4 +1,4 @@
-//! Frames of large results folders, kept as Parquet beside the records.
+//! Frames of large results folders, stored as Parquet next to the records.
 //!
 //! `frames/<digit>-<hash>/` holds the frames of the records whose keys begin with this digit. The hash covers the key,
 //! size and times of every such file: when a record is added or replaced, only its digit is read again.
@@ -16,15 +16,15 @@ use super::{FrameError, Frames};
 use crate::store::{RecordError, hex, read_named, record_files};
 
 /// Version of the frames; raised when a column changes.
-const VERSION: u32 = 1;
-/// Number of records from which frames are kept. Fewer are read within a tenth of a second.
+const VERSION: u32 = 2;
+/// Number of records from which frames are stored. Fewer are read within a tenth of a second.
 const LEAST: usize = 2000;
-/// File of checksums, as `sha256sum` writes it.
+/// File of checksums in the format of `sha256sum`.
 const SUMS: &str = "SHA256SUMS";
-/// Age from which a file's times identify its content: file systems round times, some to two seconds.
+/// Age from which the times of a file identify its content: file systems round times, some to two seconds.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Reads every record of a results folder as frames, with the errors of files that are no readable records.
+/// Reads every record of a results folder as frames, with the errors of files that are not valid records.
 ///
 /// From 2000 records on, the frames are kept in the folder `frames` beside `cells`, and later calls read only records
 /// that changed. The folder may be deleted at any time; if it cannot be written, every call reads all records.
@@ -73,7 +73,7 @@ fn read(dir: &Path, least: usize) -> Result<(Frames, Vec<RecordError>), FrameErr
     Ok((frames, errors))
 }
 
-/// First digit of a record's key.
+/// Returns the first digit of a record's key.
 fn digit(path: &Path) -> char {
     path.file_name().and_then(|name| name.to_str()?.chars().next()).unwrap_or('0')
 }
@@ -93,7 +93,7 @@ fn parsed(paths: &[PathBuf], errors: &mut Vec<RecordError>) -> PolarsResult<Fram
     frames
 }
 
-/// Hash of the names, sizes and times of files; `None` if one is too new or its metadata cannot be read.
+/// Returns a hash of the names, sizes and times of files; `None` if one is too new or its metadata cannot be read.
 fn fingerprint(paths: &[PathBuf]) -> Option<String> {
     let now = SystemTime::now();
     let stamp = |path: &PathBuf| {
@@ -110,7 +110,7 @@ fn fingerprint(paths: &[PathBuf]) -> Option<String> {
     Some(hex(&hash.finalize()[..8]))
 }
 
-/// Time of the last change of a file or its attributes in nanoseconds, which programs cannot set.
+/// Returns the time of the last change of a file or its attributes in nanoseconds; programs cannot set it.
 #[cfg(unix)]
 fn changed(metadata: &fs::Metadata) -> i128 {
     use std::os::unix::fs::MetadataExt as _;
@@ -127,7 +127,7 @@ fn remove_others(kept: &Path, parts: &[(&[PathBuf], Option<PathBuf>)]) {
         let path = entry.path();
         let hidden = entry.file_name().to_string_lossy().starts_with('.');
         if !hidden && !parts.iter().any(|(_, folder)| folder.as_ref() == Some(&path)) {
-            // An old part is in nobody's way.
+            // An old part that remains does no harm.
             let _ = fs::remove_dir_all(path);
         }
     }
@@ -142,7 +142,7 @@ fn sum(name: &str, bytes: &[u8]) -> String {
     format!("{}  {}\n", hex(&Sha256::digest(bytes)), file(name))
 }
 
-/// Writes the frames to a folder that appears as a whole.
+/// Writes the frames to a folder atomically.
 fn keep(frames: &mut Frames, folder: &Path) -> Result<(), FrameError> {
     let failed = |source| FrameError::Keep { path: folder.to_owned(), source };
     let temporary = folder.with_file_name(format!(".{}", std::process::id()));
@@ -164,7 +164,7 @@ fn keep(frames: &mut Frames, folder: &Path) -> Result<(), FrameError> {
     written.map_err(failed)
 }
 
-/// Reads kept frames; `None` if they are not there or not whole.
+/// Reads stored frames; `None` if they are missing or incomplete.
 fn load(folder: &Path) -> Result<Option<Frames>, FrameError> {
     let failed = |source| FrameError::Keep { path: folder.to_owned(), source };
     let sums = fs::read_to_string(folder.join(SUMS)).map_err(failed)?;

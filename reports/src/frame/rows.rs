@@ -2,7 +2,7 @@
 
 use polars::prelude::*;
 
-/// Values that are read from a column, one for each row.
+/// A type whose values can be read from a column, one per row.
 pub(crate) trait FromColumn: Sized {
     /// Reads all values of a column.
     ///
@@ -41,7 +41,8 @@ impl<T: FromColumn> FromColumn for Vec<T> {
     }
 }
 
-/// Defines a struct and its function `of`, which collects a query and reads each row: a field is the column of its name.
+/// Defines a row struct and its function `of`, which collects a query and reads each row; a field is read from the
+/// column of its name.
 macro_rules! rows {
     (
         $(#[$attribute:meta])*

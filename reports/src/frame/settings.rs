@@ -6,13 +6,13 @@ use polars::prelude::*;
 use rayon::prelude::*;
 use serde_json::Value;
 
-/// Cells that are parsed at a time: settings of all cells with their names would take much memory.
+/// Number of cells that are parsed at a time, which bounds the memory of their settings.
 const BATCH: usize = 4096;
 
 /// Settings of one cell by path.
 type FlatSettings = Vec<(String, Value)>;
 
-/// One column `config.<path>` for each setting that a cell has, in the order of paths: numbers, booleans or text; lists
+/// Returns one column `config.<path>` for each setting of the cells, sorted by path: numbers, booleans or text; lists
 /// and columns of several types as JSON.
 pub(super) fn settings(cells: &DataFrame) -> PolarsResult<DataFrame> {
     let texts: Vec<Option<&str>> = cells.column("config")?.str()?.iter().collect();

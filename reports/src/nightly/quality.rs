@@ -7,10 +7,12 @@ use serde::Serialize;
 
 use super::matching::MatchedCell;
 use super::thresholds::Thresholds;
+use crate::analysis::evaluated::{SeedRun, mean_chance};
+use crate::analysis::ranking::Region;
 use crate::number::{p_value, points, three_digits};
 use crate::record::EvalPoint;
 use crate::record::Metric;
-use crate::stats::{Comparison, LEAST_SEEDS, Paired, SeedSpread, decide, paired};
+use crate::stats::{Comparison, LEAST_SEEDS, Paired, decide, paired};
 
 /// Scope of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -36,9 +38,10 @@ pub struct QualityChange {
     /// Scope of the comparison.
     #[serde(flatten)]
     pub scope: Scope,
-    /// `in distribution` or `beyond training`.
+    /// Name of the region: `in distribution` or `beyond training`.
     pub region: &'static str,
-    /// `exact match` or `token accuracy` (shares), or `nll` (nats per scored token, less is better).
+    /// Name of the metric: `exact match` or `token accuracy` (shares), or `nll` (nats per scored token, less is
+    /// better).
     pub metric: &'static str,
     /// Mean in the baseline.
     pub before: f64,
@@ -91,10 +94,17 @@ struct CandidateChange {
     metric: Metric,
     before: f64,
     after: f64,
-    /// Gains: values of this night minus those of the baseline, with the sign changed where less is
-    /// better.
+    /// Gains paired by seed: values of this night minus those of the baseline, negated if less is better.
     paired: Paired,
-    jumps: bool,
+    /// Exact match of guessing in the same evaluations; `None` for other metrics or if it is unknown.
+    chance: Option<f64>,
+}
+
+impl CandidateChange {
+    /// Reports whether both means are at or below chance, where a change is neither a loss nor a gain.
+    fn is_guessing(&self) -> bool {
+        self.chance.is_some_and(|chance| self.before <= chance && self.after <= chance)
+    }
 }
 
 pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds) -> Quality {
@@ -133,21 +143,20 @@ pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds) -> Quality 
                 workload: (*workload).to_owned(),
             };
             let metric = headline.unwrap_or(Metric::ExactMatch);
-            // What is not finite is told by the encoding's own comparison.
+            // Values that are not finite are reported by the comparison of the encoding.
             if let Ok(Some(found)) = candidate(scope, region, inside, metric, pairs) {
                 candidates.push(found);
             }
         }
     }
-    let jumps = candidates.iter().any(|candidate| candidate.jumps);
-    let scatter = if jumps { SeedSpread::Bimodal } else { SeedSpread::Unimodal };
     let family: Vec<Paired> = candidates.iter().map(|candidate| candidate.paired).collect();
-    for (candidate, comparison) in candidates.into_iter().zip(decide(&family, scatter)) {
+    for (candidate, comparison) in candidates.into_iter().zip(decide(&family)) {
         let gain = comparison.paired.mean_difference;
         let least =
             if candidate.metric.higher_is_better() { gate.least_share } else { gate.least_nats };
+        let separable = comparison.separable && !candidate.is_guessing();
         let change = change(candidate, &comparison);
-        match (comparison.separable, gain >= 0.0) {
+        match (separable, gain >= 0.0) {
             (true, true) => quality.gains.push(change),
             (true, false) if -gain >= least => quality.losses.push(change),
             _ => quality.not_separable.push(change),
@@ -161,7 +170,7 @@ pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds) -> Quality 
 
 /// Compares pairs of cells in one region; `None` if the region was not evaluated.
 ///
-/// Fails with a loss when numbers that were finite are so no more.
+/// Returns a loss as the error if numbers that were finite in the baseline are not finite any more.
 fn candidate(
     scope: Scope,
     region: &'static str,
@@ -184,12 +193,10 @@ fn candidate(
     };
     let (better, worse) =
         if metric.higher_is_better() { (side(1), side(0)) } else { (side(0), side(1)) };
-    let jump = metric.bimodal_gap(pairs[0].night.task.chance);
-    let jumps = matches!(scope, Scope::Workload { .. })
-        && jump.is_some_and(|jump| [0, 1].into_iter().any(|side| range(&means, side) >= jump));
+    let chance = chance(pairs, inside).filter(|_| metric == Metric::ExactMatch);
     match paired(&better, &worse) {
         Some(paired) => {
-            Ok(Some(CandidateChange { scope, region, metric, before, after, paired, jumps }))
+            Ok(Some(CandidateChange { scope, region, metric, before, after, paired, chance }))
         }
         None => Err(Box::new(QualityChange {
             scope,
@@ -204,9 +211,11 @@ fn candidate(
     }
 }
 
-fn range(means: &[[f64; 2]], side: usize) -> f64 {
-    let values = || means.iter().map(|mean| mean[side]);
-    values().fold(f64::MIN, f64::max) - values().fold(f64::MAX, f64::min)
+/// Returns the mean chance over the evaluations of a region; `None` if it is unknown for one.
+fn chance(pairs: &[&MatchedCell<'_>], inside: bool) -> Option<f64> {
+    let runs: Vec<SeedRun> = pairs.iter().map(|pair| SeedRun::of(pair.night)).collect();
+    let evals = runs.iter().flat_map(|run| &run.evals);
+    mean_chance(evals.filter(|e| (e.region == Region::Inside) == inside))
 }
 
 fn name(metric: Metric) -> &'static str {

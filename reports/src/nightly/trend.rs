@@ -1,25 +1,26 @@
-//! The trend: every workload and encoding over the nights.
+//! Trend of every workload and encoding over the nights.
 
 use std::collections::BTreeSet;
 
 use super::history::{Night, NightLine};
+use crate::analysis::slots;
 use crate::document::figures::Plot;
 use crate::document::figures::plot::{Axis, Lines, Marks, Point, Series};
 use crate::document::figures::scale::Scale;
 use crate::document::{Document, DocumentFigure, Section, Table, TableCell, heads};
 use crate::number::{bytes, percent, si, thousands, three_digits};
 
-/// Most ticks of the axis of nights.
+/// Maximum number of ticks of the axis of nights.
 const TICKS: usize = 8;
 
-/// A quantity that is followed over the nights.
+/// A quantity that is plotted over the nights.
 struct Quantity {
     name: &'static str,
     /// Head of its table column.
     column: &'static str,
     get: fn(&NightLine) -> Option<f64>,
     show: fn(f64) -> String,
-    /// Whether it is a share, drawn from 0 to 100 %.
+    /// Whether the quantity is a share, plotted from 0 to 100 %.
     share: bool,
 }
 
@@ -89,7 +90,7 @@ const QUANTITIES: [Quantity; 9] = [
     },
 ];
 
-/// The trend as a document: the last night beside the one before, figures by workload, the commits.
+/// Returns the trend as a document: the last night compared with the one before, figures by workload, the commits.
 pub fn document(nights: &[Night]) -> Document {
     let about = match nights {
         [] => "No night yet.".to_owned(),
@@ -114,7 +115,8 @@ pub fn document(nights: &[Night]) -> Document {
     }
 }
 
-/// The last night; where a number differs from that of the night before, both.
+/// Returns the section of the last night; numbers that differ from those of the night before are shown with both
+/// values.
 fn last_night(nights: &[Night], last: &Night) -> Section {
     let before = nights.len().checked_sub(2).and_then(|index| nights.get(index));
     let row = |line: &NightLine| -> Vec<TableCell> {
@@ -171,7 +173,7 @@ fn names(nights: &[Night], get: fn(&NightLine) -> &String) -> Vec<String> {
     all.into_iter().cloned().collect()
 }
 
-/// One quantity on one workload, a line for each encoding; `None` where no night has it.
+/// Draws one quantity on one workload, a line for each encoding; `None` if no night has it.
 fn figure(nights: &[Night], workload: &str, quantity: &Quantity) -> Option<DocumentFigure> {
     let place = |index: usize| (index + 1) as f64;
     let points = |encoding: &str| -> Vec<Point> {
@@ -184,10 +186,11 @@ fn figure(nights: &[Night], workload: &str, quantity: &Quantity) -> Option<Docum
         values.collect()
     };
     let encodings = names(nights, |line| &line.encoding);
+    let known = encodings.clone();
+    let slots = slots(known.iter().map(String::as_str));
     let series: Vec<Series> = encodings
         .into_iter()
-        .enumerate()
-        .map(|(slot, label)| Series { slot, points: points(&label), label })
+        .map(|label| Series { slot: slots[&*label], points: points(&label), label })
         .filter(|series| !series.points.is_empty())
         .collect();
     let values: Vec<f64> = series.iter().flat_map(|s| &s.points).map(|p| p.y).collect();

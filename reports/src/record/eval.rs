@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::json_float;
+use super::outcomes::Outcomes;
 
 /// One evaluation: a split at a length.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -10,8 +11,11 @@ use super::json_float;
 pub struct EvalPoint {
     /// Name of the split.
     pub split: String,
-    /// The split is in distribution *and* `len <= train_len`.
+    /// Whether the split is in distribution *and* `len <= train_len`.
     pub in_distribution: bool,
+    /// Whether the split is a training split, for any length; `None` in records of schema 2 and before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trained_split: Option<bool>,
     /// Sequence length, in `task.len_unit`.
     pub len: u64,
     /// Number of sequences evaluated.
@@ -30,23 +34,26 @@ pub struct EvalPoint {
     /// Perplexity per scored token, `exp(nll)`.
     #[serde(with = "json_float")]
     pub perplexity: f64,
-    /// Bits per byte of text, where the task is text.
+    /// Bits per byte of text; `None` unless the task is text.
     #[serde(with = "json_float::option")]
     pub bits_per_byte: Option<f64>,
     /// Wall-clock seconds of the evaluation.
     #[serde(with = "json_float")]
     pub seconds: f64,
-    /// Exact match of the best constant answer at this length; `None` if unknown.
+    /// Exact match of guessing at this split and length; `None` if unknown.
     #[serde(default, with = "json_float::option", skip_serializing_if = "Option::is_none")]
     pub chance: Option<f64>,
+    /// Answers to the single questions; `None` in records of schema 2 and before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcomes: Option<Outcomes>,
     /// The evaluation by properties of samples and tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Slices>,
 }
 
-/// Separator between the names of a pair of properties.
+/// Separator of the names of a pair of properties.
 pub const PAIRED: &str = " x ";
-/// Factor of the first value in the common value of a pair of properties.
+/// Factor of the first value in the combined value of a pair of properties.
 pub const PAIR: u64 = 1000;
 
 /// Unit of the counts of a slice.
@@ -59,11 +66,11 @@ pub enum SliceUnit {
     Tokens,
 }
 
-/// An evaluation by one property, as columns of one length, sorted by the property's value.
+/// Results of an evaluation by one property, as columns of equal length, sorted by the property's value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slices {
-    /// The property, for example `distance`. Two of them together are `a x b`, and their values
+    /// Name of the property, for example `distance`. A pair of properties is named `a x b` and has the values
     /// [`PAIR`] `a + b`.
     pub name: String,
     /// Unit of the counts.
@@ -72,10 +79,10 @@ pub struct Slices {
     pub values: Vec<u32>,
     /// Number of samples or tokens of each value.
     pub counts: Vec<u64>,
-    /// Exact match or token accuracy of each, 0 to 1.
+    /// Exact match or token accuracy of each value, 0 to 1.
     #[serde(with = "json_float::vec")]
     pub accuracy: Vec<f64>,
-    /// Negative log-likelihood of each, nats per scored token.
+    /// Negative log-likelihood of each value, nats per scored token.
     #[serde(with = "json_float::vec")]
     pub nll: Vec<f64>,
 }

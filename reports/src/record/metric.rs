@@ -1,10 +1,13 @@
 //! Metrics that rank encodings, and their formatting.
 
+use serde::{Deserialize, Serialize};
+
 use super::eval::EvalPoint;
 use crate::number;
 
 /// A metric of an evaluation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// Exact match: share of samples that are correct as a whole; higher is better.
     ExactMatch,
@@ -15,7 +18,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// The metric that a record's `task.headline` names.
+    /// Returns the metric that a record's `task.headline` names.
     pub fn from_headline(name: &str) -> Option<Self> {
         match name {
             "exact-match" => Some(Self::ExactMatch),
@@ -24,7 +27,7 @@ impl Metric {
         }
     }
 
-    /// Name of the metric for use in text.
+    /// Returns the name of the metric for use in text.
     pub fn name(self) -> &'static str {
         match self {
             Self::ExactMatch => "exact match",
@@ -38,7 +41,7 @@ impl Metric {
         self != Self::Perplexity
     }
 
-    /// Column of the metric in frames; negative log-likelihood for perplexity.
+    /// Returns the column of the metric in frames; negative log-likelihood for perplexity.
     pub(crate) fn column(self) -> &'static str {
         match self {
             Self::ExactMatch => "exact_match",
@@ -64,23 +67,13 @@ impl Metric {
         }
     }
 
-    /// Formats an interval; shares are clamped to 0 and 100 %, which a t interval does not respect.
+    /// Formats an interval; shares are clamped to 0 and 100 %, because a t interval may exceed them.
     pub fn show_interval(self, (low, high): (f64, f64)) -> String {
         if self.higher_is_better() {
             let (low, high) = (low.max(0.0), high.min(1.0));
             format!("{} to {}", number::points(low), number::points(high))
         } else {
             format!("{} to {}", number::three_digits(low.exp()), number::three_digits(high.exp()))
-        }
-    }
-
-    /// Distance between seeds of one encoding from which they count as bimodal: half of the scale above `chance`.
-    /// `None` for a metric without a scale.
-    pub(crate) fn bimodal_gap(self, chance: Option<f64>) -> Option<f64> {
-        match self {
-            Self::ExactMatch => Some(0.5 * (1.0 - chance.unwrap_or(0.0))),
-            Self::TokenAccuracy => Some(0.5),
-            Self::Perplexity => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The run record: the result of one cell (encoding x task x sizes x seed).
 //!
-//! Units stand in the field names or their comments; what was not measured is `None`, never 0.
-//! Numbers that are not finite: see the schema note on [`RunRecord`].
+//! Units are part of the field names or documented at the fields. A quantity that was not measured is `None`, never
+//! 0. For numbers that are not finite see [`RunRecord`].
 
 use std::collections::BTreeMap;
 
@@ -12,35 +12,39 @@ use super::eval::{EvalPoint, SkippedEval};
 use super::gates::GateScore;
 use super::json_float;
 use super::train::TrainSummary;
-use super::weights::{KeptWeights, Program};
+use super::weights::KeptWeights;
 
-/// The schema that this crate writes, and the newest one that it reads.
-pub const SCHEMA: u32 = 2;
+/// Schema that this crate writes, and the newest one that it reads.
+pub const SCHEMA: u32 = 3;
 
-/// One cell's complete result, kept as one JSON file `cells/<key>.json`.
+/// Complete result of one cell, stored as one JSON file `cells/<key>.json`.
 ///
-/// Numbers are written with 15 significant digits. NaN and infinities are written as `null`: a plain
-/// `f64` comes back as NaN, an `Option<f64>` as `None`.
+/// Numbers are written with 15 significant digits. NaN and infinities are written as `null`, which is read as NaN for
+/// a plain `f64` and as `None` for an `Option<f64>`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRecord {
-    /// Version of this layout; see [`SCHEMA`].
+    /// Version of the file layout; see [`SCHEMA`].
     pub schema: u32,
-    /// 16 lower-case hex digits: [`crate::store::cell_key`] of the cell's complete configuration.
+    /// Key of the cell, 16 lower-case hex digits: [`crate::store::cell_key`] of its complete configuration.
     pub key: String,
-    /// The suite that the cell belongs to.
+    /// Name of the suite.
     pub suite: String,
-    /// Display name of the task-and-sizes group in the suite, for example `flip-flop`.
+    /// SHA-256 of the text of the suite, 64 lower-case hex digits; `None` in records of schema 2 and before, and for cells
+    /// without a suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite_sha256: Option<String>,
+    /// Display name of the workload (a task at one size) in the suite, for example `flip-flop`.
     pub workload: String,
-    /// The position encoding that was trained.
+    /// Position encoding of the model.
     pub encoding: EncodingInfo,
-    /// The task that it was trained on.
+    /// Task of the cell.
     pub task: TaskInfo,
-    /// The cell's complete configuration, defaults included.
+    /// Complete configuration of the cell, including defaults.
     pub config: Value,
     /// Seed of initialisation and data.
     pub seed: u64,
-    /// Position in a grid, if the suite has one; not written otherwise.
+    /// Position in a grid; absent if the suite has no grid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid: Option<GridPoint>,
     /// Status of the cell.
@@ -59,29 +63,36 @@ pub struct RunRecord {
     pub step_instructions: Option<u64>,
     /// Cost and course of training.
     pub train: TrainSummary,
-    /// One entry per split and length that was evaluated.
+    /// Evaluations, one per split and length.
     pub evals: Vec<EvalPoint>,
-    /// Evaluations that the suite asks for and that were not possible.
+    /// Evaluations that the suite requests and that were not possible.
     pub skipped_evals: Vec<SkippedEval>,
-    /// Agreement of gates with the counted tokens, by layer and head; empty where there are no gates or nothing is
-    /// counted.
+    /// Agreement of gates with the counted tokens, by layer and head; empty if the encoding has no gates or the task
+    /// counts no tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateScore>,
-    /// Peak memory in bytes; `None`: not measured.
+    /// Peak memory in bytes of the device that computed; `None` if not measured. Records of GPU cells without
+    /// [`device`](Self::device), which older programs wrote, have the memory of the process here.
     pub peak_bytes: Option<u64>,
+    /// Peak memory of the process in bytes, if the device is not the processor; not written otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_peak_bytes: Option<u64>,
+    /// The device that computed, if it is not the processor; not written otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceInfo>,
     /// Machine that the cell ran on.
     pub host: Host,
-    /// The tensor backend, for example `flex`.
+    /// Tensor backend, for example `flex`.
     pub backend: String,
-    /// The attention engine, for example `reference`.
+    /// Attention engine, for example `reference`.
     pub engine: String,
     /// The form in which the engine evaluates the logits: `fused`, `dense` (a part is a tensor of size T x S) or
     /// `reference`; not written by older programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score_form: Option<String>,
-    /// The number format of training, for example `f32`.
+    /// Number format of training, for example `f32`.
     pub precision: String,
-    /// Commit of the source; `None`: unknown.
+    /// Commit of the source; `None` if unknown.
     pub commit: Option<String>,
     /// Whether the source had uncommitted changes; `None` if unknown.
     pub dirty: Option<bool>,
@@ -98,7 +109,7 @@ pub struct RunRecord {
     pub evaluated_by: Option<Program>,
 }
 
-/// One point of a grid that is the same for all encodings.
+/// Point of a grid that is the same for all encodings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GridPoint {
@@ -107,45 +118,48 @@ pub struct GridPoint {
     /// Value of the setting in this cell.
     #[serde(with = "json_float")]
     pub value: f64,
-    /// Whether it is the value that the suite states without a grid.
+    /// Whether it is the value of the suite without a grid.
     pub default: bool,
+    /// Whether the cell's seed had no part in choosing the value: results at the chosen value are those of such seeds,
+    /// if there are any. Not written if it had.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
 }
 
 /// Status of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Status {
-    /// Trained and evaluated to the end.
+    /// The cell was trained and evaluated to the end.
     Done,
-    /// Training left the finite numbers: a result about the encoding, and final.
+    /// Loss or weights became infinite or NaN during training; a final result of the encoding.
     Diverged {
-        /// Step at which it was detected.
+        /// Step at which the divergence was detected.
         step: u64,
         /// Reason, for example a loss that is NaN.
         reason: String,
     },
-    /// The run exceeded its time budget; final until a retry is requested.
+    /// The run exceeded its time budget; it is not repeated unless requested.
     TimedOut {
-        /// The budget and the progress made.
+        /// Budget and progress made.
         reason: String,
     },
-    /// The run exceeded its memory budget or the memory of the machine; final until a retry is
-    /// requested.
+    /// The run exceeded its memory budget or the memory of the machine; it is not repeated unless requested.
     OutOfMemory {
-        /// The budget and the memory taken.
+        /// Budget and memory used.
         reason: String,
     },
-    /// Something broke; a new run tries again.
+    /// The run failed with an error; it is repeated if requested.
     Failed {
         /// Description of the failure.
         reason: String,
     },
-    /// Stopped from outside; a new run tries again.
+    /// The run was stopped by the user; the next sweep resumes it.
     Interrupted,
 }
 
 impl Status {
-    /// The state's name in JSON and in tables.
+    /// Returns the name of the status in JSON and in tables.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -157,7 +171,7 @@ impl Status {
         }
     }
 
-    /// Reason why the cell did not finish; empty for [`Status::Done`].
+    /// Returns the reason why the cell did not finish; empty for [`Status::Done`].
     pub fn reason(&self) -> String {
         match self {
             Self::Done => String::new(),
@@ -174,13 +188,13 @@ impl Status {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EncodingInfo {
-    /// Registry id, for example `rope`.
+    /// Registry id of the task, for example `flip-flop`.
     pub id: String,
-    /// Display expression, unique in a suite: `rope`, `rope(linear)`.
+    /// Expression of the encoding, unique in a suite: `rope`, `rope(linear)`.
     pub name: String,
     /// Display name, for example `RoPE`.
     pub label: String,
-    /// Complete settings, defaults included.
+    /// Complete settings, including defaults.
     pub config: Value,
 }
 
@@ -192,16 +206,16 @@ pub struct TaskInfo {
     pub id: String,
     /// Display name of the task.
     pub label: String,
-    /// Version of the generator: results of different versions are not comparable.
+    /// Version of the generator; results of different versions are not comparable.
     pub version: u32,
-    /// The metric that ranks: `exact-match` or `perplexity`.
+    /// Metric that ranks encodings: `exact-match` or `perplexity`.
     pub headline: String,
     /// Unit of lengths, for example `tokens`.
     pub len_unit: String,
     /// Headline metric of guessing, if it is known.
     #[serde(with = "json_float::option")]
     pub chance: Option<f64>,
-    /// Complete settings, defaults included.
+    /// Complete settings, including defaults.
     pub config: Value,
 }
 
@@ -209,9 +223,9 @@ pub struct TaskInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParamCount {
-    /// Parameters of the whole model.
+    /// Number of parameters of the whole model.
     pub total: u64,
-    /// Parameters of the encoding alone, all layers.
+    /// Number of parameters of the encoding, over all layers.
     pub encoding: u64,
 }
 
@@ -219,9 +233,9 @@ pub struct ParamCount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlopCount {
-    /// One training step: forward, backward, whole batch.
+    /// Operations of a training step: forward and backward pass of the whole batch.
     pub train_step: u64,
-    /// One token of a forward pass at the training length.
+    /// Operations per token of a forward pass at the training length.
     pub forward_per_token: u64,
 }
 
@@ -231,8 +245,20 @@ pub struct FlopCount {
 pub struct Allocations {
     /// Number of allocations and reallocations.
     pub count: u64,
-    /// Bytes of these blocks in total.
+    /// Total size of these blocks in bytes.
     pub bytes: u64,
+}
+
+/// The GPU that a cell ran on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceInfo {
+    /// Model name; the name of the backend if it does not report one.
+    pub name: String,
+    /// Version of its driver; `None` if unknown.
+    pub driver: Option<String>,
+    /// Memory of the device in bytes; `None` if unknown.
+    pub memory_bytes: Option<u64>,
 }
 
 /// The machine that a cell ran on.
@@ -245,16 +271,44 @@ pub struct Host {
     pub logical_cpus: u64,
     /// Operating system of the machine.
     pub os: String,
-    /// Threads given to the cell.
+    /// Number of threads given to the cell.
     pub threads: u64,
-    /// Cells that ran at the same time.
+    /// Number of cells that ran at the same time.
     pub jobs: u64,
+}
+
+/// Program and machine that made a part of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Commit of the source; `None`: unknown.
+    pub commit: Option<String>,
+    /// Whether the source had uncommitted changes; `None` if unknown.
+    pub dirty: Option<bool>,
+    /// Versions of the programs and libraries that affect the numbers, by name.
+    pub versions: BTreeMap<String, String>,
+    /// Machine that it ran on.
+    pub host: Host,
+    /// Start time, RFC 3339, UTC.
+    pub started_utc: String,
 }
 
 impl RunRecord {
     /// Reports whether the result is final: [`Status::Done`] or [`Status::Diverged`].
     pub fn is_finished(&self) -> bool {
         matches!(self.status, Status::Done | Status::Diverged { .. })
+    }
+
+    /// Returns the reason why the times of the cell are unreliable, for example `2 cells at a time`; `None` if no
+    /// disturbance is known.
+    pub fn disturbance(&self) -> Option<String> {
+        let Host { jobs, threads, .. } = self.host;
+        if jobs > 1 {
+            return Some(format!("{jobs} cells at a time"));
+        }
+        // A load of half a process besides the cell's own threads is normal system activity.
+        let load = self.train.machine_load.filter(|load| *load > threads as f64 + 0.5)?;
+        Some(format!("a load of {load:.1} with {}", crate::number::count(threads, "thread")))
     }
 
     /// Start time of the last part and key: the order from oldest to newest.

@@ -10,14 +10,14 @@ use super::json_float;
 pub struct TrainSummary {
     /// Number of optimizer steps done.
     pub steps: u64,
-    /// Sequences per training step.
+    /// Number of sequences per training step.
     pub batch_size: u64,
-    /// Number of tokens seen.
+    /// Number of tokens in all training steps.
     pub tokens: u64,
     /// Loss at the end, nats per scored token.
     #[serde(with = "json_float::option")]
     pub final_loss: Option<f64>,
-    /// Wall-clock seconds of training, validations not counted.
+    /// Wall-clock seconds of training, without validations.
     #[serde(with = "json_float")]
     pub seconds: f64,
     /// Median seconds of a step.
@@ -26,21 +26,25 @@ pub struct TrainSummary {
     /// Training throughput in tokens per second.
     #[serde(with = "json_float::option")]
     pub tokens_per_second: Option<f64>,
+    /// Greatest load average of the machine over a minute (processes that run or wait), at the beginning and the end of
+    /// training; `None` if not measured. See [`super::RunRecord::disturbance`].
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "json_float::option")]
+    pub machine_load: Option<f64>,
     /// Training loss by step.
     pub curve: Vec<CurvePoint>,
-    /// Validations on fresh samples of the training distribution, if the cell has them.
+    /// Validations on new samples of the training distribution; empty without validations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub validations: Vec<Validation>,
     /// Time at which training was solved; `None` if it was not, or without validations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub solved: Option<Solved>,
-    /// Training ended before its last step because it was solved.
+    /// Whether training ended before its last step because it was solved.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped_early: bool,
 }
 
 impl TrainSummary {
-    /// Summary of a training that has not begun.
+    /// Returns the summary of a training that has not begun.
     pub fn not_begun(batch_size: u64) -> Self {
         Self {
             steps: 0,
@@ -50,6 +54,7 @@ impl TrainSummary {
             seconds: 0.0,
             step_seconds_median: None,
             tokens_per_second: None,
+            machine_load: None,
             curve: Vec::new(),
             validations: Vec::new(),
             solved: None,
@@ -76,7 +81,7 @@ pub struct Validation {
     pub nll: f64,
     /// Number of validation samples.
     pub samples: u64,
-    /// Seconds of training until here, validations not counted.
+    /// Seconds of training up to this validation, without validations.
     #[serde(with = "json_float")]
     pub seconds: f64,
 }
@@ -88,10 +93,10 @@ pub struct Validation {
 pub struct Solved {
     /// Optimizer steps done so far.
     pub step: u64,
-    /// Seconds of training until then, validations not counted.
+    /// Seconds of training up to then, without validations.
     #[serde(with = "json_float")]
     pub seconds: f64,
-    /// The criterion: exact match of at least this.
+    /// Exact match required by the criterion.
     #[serde(with = "json_float")]
     pub exact_match: f64,
 }
@@ -102,7 +107,7 @@ pub struct Solved {
 pub struct CurvePoint {
     /// Optimizer steps done so far.
     pub step: u64,
-    /// Mean loss since the point before, nats per scored token.
+    /// Mean loss since the previous point, nats per scored token.
     #[serde(with = "json_float")]
     pub loss: f64,
     /// Learning rate at this step.

@@ -9,10 +9,11 @@ fn meta() -> ReportMeta {
         title: "quick".into(),
         command: "pe-bench run quick".into(),
         skipped: vec!["text/cope: no corpus".into()],
+        references: String::new(),
     }
 }
 
-/// Every file below `dir`, by relative path.
+/// Reads every file below `dir`, by relative path.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![dir.to_owned()];

@@ -1,4 +1,4 @@
-//! The reproduction as sections with tables, for any format.
+//! The reproduction as sections with tables, for all formats.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use super::result::{NumberResult, PaperResult, Reproduction, TableResult};
 use super::verdict::{VERDICTS, Verdict};
 use crate::document::{Section, Table, TableCell, heads};
 
-/// Explanation of the verdicts, in the words of METHODOLOGY.md.
+/// Explanation of the verdicts, in the wording of METHODOLOGY.md.
 const RULE: [&str; 3] = [
     "Agrees: the published recipe as far as it is known, at least 3 seeds, none diverged, and our 95 % \
      interval over seeds (Student's t, a spread of at least 0.1 points) meets the published number, which \
      is taken with its rounding and, where it is published, its own uncertainty.",
-    "Differs: the same recipe and seeds, and they do not meet. Too few seeds: the same recipe with fewer \
-     than 3 seeds.",
+    "Differs: the same recipe and seeds, and they do not meet. Undecided: they do not meet, but the paper prints a \
+     standard deviation that is not carried over here. Too few seeds: the same recipe with fewer than 3 seeds.",
     "Other recipe: every run has settings other than the published ones, or the task is not quite the \
      same. Such a run never agrees or differs: the differences are listed. Of several recipes the one with \
      the fewest differences is shown.",
 ];
 
 impl Reproduction {
-    /// Table of the number of verdicts of each kind by source.
+    /// Returns the table of the number of verdicts of each kind by source.
     pub fn summary(&self) -> Table {
         let mut columns = heads(["source", "numbers"]);
         columns.extend(VERDICTS.map(|verdict| verdict.label().to_owned()));
@@ -41,10 +41,10 @@ impl Reproduction {
                 row
             })
             .collect();
-        Table { columns, rows, words: false, notes: RULE.map(str::to_owned).to_vec() }
+        Table { columns, rows, notes: RULE.map(str::to_owned).to_vec(), ..Table::default() }
     }
 
-    /// One section for each table of each source.
+    /// Returns one section for each table of each source.
     pub fn sections(&self) -> Vec<Section> {
         let of = |paper: &PaperResult| {
             let label = paper.source.label.clone();
@@ -69,7 +69,10 @@ fn section(paper: &str, result: &TableResult) -> Section {
             let mut cells = vec![TableCell::from(&row.title)];
             let columns = table.columns.iter();
             cells.extend(row.numbers.iter().zip(columns).map(|(number, column)| TableCell {
-                text: table.show(number.published),
+                text: match number.published.value {
+                    Some(_) => number.published.text.clone(),
+                    None => number.verdict.label().to_owned(),
+                },
                 detail: detail(
                     number,
                     number.runs.first().map(|r| r.text(table.metric_of(column))),
@@ -90,16 +93,22 @@ fn section(paper: &str, result: &TableResult) -> Section {
     if !table.unknown.is_empty() {
         notes.push(format!("Not published: {}", table.unknown.join(" ")));
     }
+    if let Some(reason) = &table.unread_deviations {
+        notes.push(format!(
+            "Standard deviations: {reason}. A number without one may agree and never differs."
+        ));
+    }
     notes.extend(table.unlike.iter().map(|unlike| format!("Not the same: {unlike}.")));
+    notes.extend(table.needs.iter().map(|needs| format!("A verdict needs {needs}.")));
     Section {
         heading: format!("{paper}, {}: {}", lower_first(&table.source), table.id),
         paragraphs: vec![format!("{}; {}.", table.what, unit(table)), plan(table)],
-        tables: vec![(String::new(), Table { columns, rows, words: false, notes })],
+        tables: vec![(String::new(), Table { columns, rows, notes, ..Table::default() })],
         ..Section::default()
     }
 }
 
-/// Lower-cases the first letter of a text.
+/// Changes the first letter of a text to lower case.
 fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
@@ -122,7 +131,7 @@ fn plan(table: &PublishedTable) -> String {
     }
 }
 
-/// `ours 12.1 [8.0 to 16.1] n=3, other recipe 1`; nothing where there is no run.
+/// Formats the result of our runs: `ours 12.1 [8.0 to 16.1] n=3, other recipe 1`; empty without runs.
 fn detail(number: &NumberResult, ours: Option<String>, recipes: &mut Vec<String>) -> String {
     let Some(ours) = ours else { return String::new() };
     let listed = number.listed_differences();

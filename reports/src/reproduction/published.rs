@@ -1,15 +1,19 @@
 //! Published numbers as data: `reports/published/*.toml`, one file for each source, compiled in.
 //!
-//! A table of a file is a table of the paper: rows are encodings, columns are settings of the
-//! evaluation. It also says how a record of ours is recognised: `task`, split and length of the column,
-//! the encoding's settings, and
+//! A table of a file is a table of the paper: rows are encodings, columns are settings of the evaluation. It also
+//! defines how records of the experiment are found: by `task`, split and length of the column, the encoding's
+//! settings, and
 //!
-//! * `identity`: paths of a record's `config` without whose values a record shows something else;
-//! * `recipe`: paths whose other values make it the same experiment under another recipe.
+//! * `identity`: paths of a record's `config` whose values must match, or the record is of another experiment;
 //!
-//! Of both, what stands nearer wins: column, then row, then table. `"unset"` stands for a path without a
-//! value, `{ any = [..] }` for one of several. A table for which no record can exist says why (`missing`)
-//! or which command shows it (`instead`).
+//! * `recipe`: paths whose values may differ, which makes it the same experiment with another recipe.
+//!
+//! Entries of a column override those of a row, which override those of the table. `"unset"` matches a path without a
+//! value, `{ any = [..] }` one of several values. A table that no record can reproduce states the reason (`missing`)
+//! or the command that reproduces it (`instead`), and what is needed to judge its numbers (`needs`).
+//!
+//! Numbers are texts with the printed digits, from which the rounding follows; `"unread"` stands for a number that
+//! the source prints and that is not carried over. `unread_deviations` says the same of standard deviations.
 
 mod check;
 mod table;
@@ -17,11 +21,12 @@ mod table;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::table::{
-    Coverage, Paper, PublishedColumn, PublishedMetric, PublishedRow, PublishedTable, Source,
+    Coverage, Paper, Printed, PublishedColumn, PublishedMetric, PublishedRow, PublishedTable,
+    Source,
 };
 use super::recipe::Identity;
 
-/// The files, by the id that each must have.
+/// Contents of the files, each with its id.
 const FILES: &[(&str, &str)] = &[
     ("cope", include_str!("../../published/cope.toml")),
     ("cope-vs-rope", include_str!("../../published/cope-vs-rope.toml")),
@@ -29,8 +34,8 @@ const FILES: &[(&str, &str)] = &[
     ("tape", include_str!("../../published/tape.toml")),
 ];
 
-/// Settings of every encoding that a file names, as records have them: a test of `bench`, which knows
-/// the encodings, writes it.
+/// Settings of every encoding that a file names, in the form of records. A test of `bench`, which knows the
+/// encodings, writes it.
 const ENCODINGS: &str = include_str!("../../published/encodings.json");
 
 /// Errors of published numbers.
@@ -52,7 +57,7 @@ pub enum PublishedError {
         "published/encodings.json: {0}; `cargo test --workspace --test published` says how to write it anew"
     )]
     Encodings(#[from] serde_json::Error),
-    /// An entry that contradicts itself or another.
+    /// An entry contradicts itself or another entry.
     #[error("published/{file}.toml: {at}: {reason}")]
     Entry {
         /// Path of the file.
@@ -67,7 +72,7 @@ pub enum PublishedError {
 /// Reads one file.
 ///
 /// # Errors
-/// [`PublishedError`], the file and the place in it named.
+/// [`PublishedError`], with the file and the position in it.
 pub fn parse(file: &str, text: &str) -> Result<Paper, PublishedError> {
     let paper: Paper = toml::from_str(text).map_err(|source| PublishedError::Syntax {
         file: file.to_owned(),
@@ -88,15 +93,15 @@ pub fn parse(file: &str, text: &str) -> Result<Paper, PublishedError> {
     Ok(paper)
 }
 
-/// Every source, sorted by id.
+/// Returns every source, sorted by id.
 ///
 /// # Errors
-/// [`PublishedError`]; the files are compiled in and tested, so never in a program that passed its tests.
+/// [`PublishedError`]. The files are compiled in and tested, so a program that passed its tests never returns one.
 pub fn papers() -> Result<Vec<Paper>, PublishedError> {
     FILES.iter().map(|(file, text)| parse(file, text)).collect()
 }
 
-/// Settings of every encoding that a row names, by expression.
+/// Returns the settings of every encoding that a row names, by expression.
 ///
 /// # Errors
 /// As [`papers`].

@@ -28,6 +28,14 @@ pub enum Expected {
 }
 
 impl Expected {
+    /// The value, if there is only one.
+    pub fn one(&self) -> Option<&Value> {
+        match self {
+            Self::Any { .. } => None,
+            Self::One(value) => Some(value),
+        }
+    }
+
     fn holds(&self, found: Option<&Value>) -> bool {
         let is = |value: &Value| match found {
             None => value.as_str() == Some(UNSET),

@@ -1,10 +1,10 @@
 //! Published numbers with the runs beside them, as data.
 
-use super::published::{PublishedColumn, PublishedTable, Source};
+use super::published::{Printed, PublishedColumn, PublishedTable, Source};
 use super::runs::RecipeRun;
 use super::verdict::Verdict;
 
-/// All published numbers with the results of our records.
+/// All published numbers with the results of the records.
 #[derive(Debug, Clone)]
 pub struct Reproduction {
     /// Sources, sorted by id.
@@ -16,7 +16,7 @@ pub struct Reproduction {
 pub struct PaperResult {
     /// Source of the numbers.
     pub source: Source,
-    /// Entries in the order of the file.
+    /// Tables in the order of the file.
     pub tables: Vec<TableResult>,
 }
 
@@ -25,7 +25,7 @@ pub struct PaperResult {
 pub struct TableResult {
     /// Table as it was published.
     pub table: PublishedTable,
-    /// Entries in the order of the file.
+    /// Rows in the order of the file.
     pub rows: Vec<RowResult>,
 }
 
@@ -38,23 +38,23 @@ pub struct RowResult {
     pub numbers: Vec<NumberResult>,
 }
 
-/// A published number with our runs.
+/// A published number with the runs that reproduce it.
 #[derive(Debug, Clone)]
 pub struct NumberResult {
     /// The number as published.
-    pub published: f64,
-    /// Range of values that the published number represents; see `published_interval`.
-    pub published_interval: (f64, f64),
-    /// Verdict, from the first of `runs`.
+    pub published: Printed,
+    /// Range of values that the published number represents; see `published_interval`. `None` if it is not carried over.
+    pub published_interval: Option<(f64, f64)>,
+    /// Verdict, given by the first of `runs`.
     pub verdict: Verdict,
-    /// Ours, by recipe: the nearest to the published one first.
+    /// Runs by recipe, the one nearest to the published recipe first.
     pub runs: Vec<RecipeRun>,
     /// Differences of the task that exist whatever the settings.
     pub unlike: Vec<String>,
 }
 
 impl NumberResult {
-    /// Differences of the nearest run as one text; empty without differences.
+    /// Returns the differences of the nearest run as one text; empty without differences.
     pub fn listed_differences(&self) -> String {
         let Some(run) = self.runs.first() else { return String::new() };
         let settings = run.differences.iter().map(ToString::to_string);

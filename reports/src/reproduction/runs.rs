@@ -1,4 +1,4 @@
-//! Records beside a published number, gathered by recipe.
+//! Records that reproduce a published number, grouped by recipe.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use crate::stats::estimate::half_width_factor;
 use crate::stats::{Estimate, RESOLUTION};
 use crate::store::cell_key_without;
 
-/// Runs of one recipe with all their seeds, for comparison with a published number.
+/// Runs of one recipe with all their seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecipeRun {
-    /// Settings that are not the published ones.
+    /// Settings that differ from the published ones.
     pub differences: Vec<SettingDifference>,
-    /// Settings of the encoding that are not published and are not the zoo's defaults.
+    /// Settings of the encoding that are not published and differ from the defaults of pe-zoo.
     pub choices: Vec<String>,
     /// Mean over the finished seeds, in the published unit; `None` if all diverged.
     pub mean: Option<f64>,
@@ -49,7 +49,7 @@ pub(super) struct Wanted<'a> {
     pub(super) identity: Paths,
 }
 
-/// A finished cell of a task and encoding with published numbers.
+/// Finished cell of a task and encoding with published numbers.
 pub(super) struct FinishedRun {
     cell: RunCell,
     config: Value,
@@ -97,7 +97,7 @@ impl FinishedRun {
     }
 }
 
-/// A configuration of which only the encoding's id is read.
+/// Configuration, of which only the encoding's id is read.
 #[derive(Deserialize)]
 struct ConfiguredEncoding {
     encoding: EncodingId,
@@ -108,7 +108,7 @@ struct EncodingId {
     id: String,
 }
 
-/// Candidates by task and id of the encoding.
+/// Finished cells by task and id of the encoding.
 pub(super) struct Candidates(BTreeMap<(String, String), Vec<FinishedRun>>);
 
 impl Candidates {
@@ -169,8 +169,9 @@ fn recipe_key(config: &Value) -> String {
     cell_key_without(config, &["seed", "eval", "backend", "engine"])
 }
 
-/// The runs beside a published number: the one with the fewest differences first, then the one with
-/// the fewest choices of its own, then the one with the most seeds, then the newest. Never by its result.
+/// Returns the runs of a published number, sorted by the number of differences from the recipe, then by the number of
+/// choices of their own (both ascending), then by the number of seeds and by age (most and newest first). Results do
+/// not affect the order.
 pub(super) fn runs(candidates: &Candidates, wanted: &Wanted<'_>) -> Vec<RecipeRun> {
     let mut recipes: BTreeMap<&str, BTreeMap<u64, &FinishedRun>> = BTreeMap::new();
     let id = (wanted.task.to_owned(), wanted.encoding.id.clone());
@@ -181,7 +182,7 @@ pub(super) fn runs(candidates: &Candidates, wanted: &Wanted<'_>) -> Vec<RecipeRu
         }
         let seeds = recipes.entry(&run.recipe).or_default();
         let held = seeds.entry(run.cell.seed).or_insert(run);
-        // Two cells of one seed are one seed: the one started last counts.
+        // Of two cells of one seed the one started last is used.
         if run.started() > held.started() {
             *held = run;
         }
@@ -223,8 +224,7 @@ fn run(seeds: &[&FinishedRun], wanted: &Wanted<'_>) -> Option<RecipeRun> {
     })
 }
 
-/// All differences from the published recipe: of the configuration and of the quantities derived
-/// from it.
+/// Returns all differences from the published recipe: of the configuration and of the quantities derived from it.
 fn all_differences(seeds: &[&FinishedRun], wanted: &Wanted<'_>) -> Vec<SettingDifference> {
     let config = seeds.first().map(|run| differences(&run.config, &wanted.table.recipe));
     let early =
@@ -237,7 +237,7 @@ fn all_differences(seeds: &[&FinishedRun], wanted: &Wanted<'_>) -> Vec<SettingDi
     config.into_iter().flatten().chain(stopped).collect()
 }
 
-/// Value of one seed on the scale on which values are averaged: a fraction, or nats.
+/// Returns the value of one seed on the scale on which values are averaged: a fraction, or nats.
 fn raw(metric: &PublishedMetric, eval: &RunEvaluation) -> f64 {
     match metric {
         PublishedMetric::ExactMatchPercent => eval.exact_match,
@@ -249,12 +249,12 @@ fn raw(metric: &PublishedMetric, eval: &RunEvaluation) -> f64 {
     }
 }
 
-/// Converts a value from that scale to the published unit.
+/// Converts a value from the scale of [`raw`] to the published unit.
 fn shown(metric: &PublishedMetric, raw: f64) -> f64 {
     if *metric == PublishedMetric::Perplexity { raw.exp() } else { 100.0 * raw }
 }
 
-/// Student's interval with a spread of at least [`RESOLUTION`], shares cut to 0 and 100 %.
+/// Returns Student's interval with a spread of at least [`RESOLUTION`]; shares are clamped to 0 and 100 %.
 fn interval(metric: &PublishedMetric, estimate: &Estimate) -> Option<(f64, f64)> {
     let half = half_width_factor(estimate.n)? * estimate.std?.max(RESOLUTION);
     let ends = (shown(metric, estimate.mean - half), shown(metric, estimate.mean + half));

@@ -1,6 +1,6 @@
 //! Verdicts on published numbers.
 
-use super::published::{PublishedColumn, PublishedRow, PublishedTable};
+use super::published::{Printed, PublishedColumn, PublishedRow, PublishedTable};
 use super::runs::RecipeRun;
 use crate::stats::LEAST_SEEDS;
 use crate::stats::estimate::half_width_factor;
@@ -12,81 +12,100 @@ const NORMAL_QUANTILE: f64 = 1.96;
 /// Verdict on a published number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The published recipe, and the intervals of both numbers have a value in common.
+    /// The recipe is the published one, and the intervals of both numbers overlap.
     Agrees,
-    /// The published recipe, and they have none; or a seed diverged.
+    /// The recipe is the published one, and the intervals do not overlap or a seed diverged.
     Differs,
-    /// The published recipe, with fewer seeds than a claim needs.
+    /// The recipe is the published one, and the intervals do not overlap, but the published standard deviation is not
+    /// carried over, with which they might.
+    Undecided,
+    /// The recipe is the published one, with fewer seeds than a claim needs.
     TooFewSeeds,
-    /// All runs have other settings, or the task differs slightly: no claim.
+    /// All runs have other settings, or the task differs slightly, so that no claim is possible.
     OtherRecipe,
-    /// No record of the experiment.
+    /// There is no record of the experiment.
     NotRun,
-    /// Verified by a command and not by records.
+    /// The number is verified by a command and not by records.
     Elsewhere,
+    /// The source prints the number, which is not carried over.
+    Unread,
 }
 
 /// All verdicts, in the order of table columns.
-pub const VERDICTS: [Verdict; 6] = [
+pub const VERDICTS: [Verdict; 8] = [
     Verdict::Agrees,
     Verdict::Differs,
+    Verdict::Undecided,
     Verdict::TooFewSeeds,
     Verdict::OtherRecipe,
     Verdict::NotRun,
     Verdict::Elsewhere,
+    Verdict::Unread,
 ];
 
 impl Verdict {
-    /// Kebab-case name, as on the command line.
+    /// Returns the kebab-case name, as on the command line.
     pub fn id(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
             Self::Differs => "differs",
+            Self::Undecided => "undecided",
             Self::TooFewSeeds => "too-few-seeds",
             Self::OtherRecipe => "other-recipe",
             Self::NotRun => "not-run",
             Self::Elsewhere => "elsewhere",
+            Self::Unread => "unread",
         }
     }
 
-    /// Name of the verdict for use in tables.
+    /// Returns the name of the verdict for use in tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
             Self::Differs => "differs",
+            Self::Undecided => "undecided",
             Self::TooFewSeeds => "too few seeds",
             Self::OtherRecipe => "other recipe",
             Self::NotRun => "not run",
             Self::Elsewhere => "shown elsewhere",
+            Self::Unread => "not carried over",
         }
     }
 }
 
-/// The values that a published number stands for: it was rounded, and is itself a mean over seeds.
+/// Returns the range of values that a published number represents, given its rounding and its spread over seeds; `None` if the number is
+/// not carried over.
 ///
-/// With a standard deviation over a known number of seeds, Student's 95 % interval; over an unknown
-/// number, one deviation; with a standard error, 1.96 of them; else what rounds to it.
+/// With a standard deviation over a known number of seeds this is Student's 95 % interval; over an unknown number,
+/// one deviation; with a standard error, 1.96 of them; otherwise all values that round to the number.
 pub fn published_interval(
     table: &PublishedTable,
     row: &PublishedRow,
     column: &PublishedColumn,
-    value: f64,
-) -> (f64, f64) {
+    printed: &Printed,
+) -> Option<(f64, f64)> {
+    let value = printed.value?;
     let spread = match (row.deviations.get(&column.name), row.standard_errors.get(&column.name)) {
         (Some(deviation), _) => deviation * table.seeds.and_then(half_width_factor).unwrap_or(1.0),
         (None, Some(error)) => NORMAL_QUANTILE * error,
         (None, None) => 0.0,
     };
-    let half = table.rounding + spread;
-    if table.metric_of(column).is_percent() {
+    let half = printed.rounding() + spread;
+    Some(if table.metric_of(column).is_percent() {
         ((value - half).max(0.0), (value + half).min(100.0))
     } else {
         (value - half, value + half)
-    }
+    })
 }
 
-/// The rule. METHODOLOGY.md states it in words.
-pub(super) fn judge(table: &PublishedTable, run: &RecipeRun, published: (f64, f64)) -> Verdict {
+/// Gives the verdict on a run. METHODOLOGY.md states the rule. `spread_known`: whether the published interval contains the
+/// number's uncertainty, or none is printed.
+pub(super) fn judge(
+    table: &PublishedTable,
+    run: &RecipeRun,
+    published: (f64, f64),
+    spread_known: bool,
+) -> Verdict {
     if !run.differences.is_empty() || !table.unlike.is_empty() {
         return Verdict::OtherRecipe;
     }
@@ -94,9 +113,9 @@ pub(super) fn judge(table: &PublishedTable, run: &RecipeRun, published: (f64, f6
         return Verdict::TooFewSeeds;
     }
     match run.interval {
-        Some((low, high)) if run.diverged == 0 && low <= published.1 && published.0 <= high => {
-            Verdict::Agrees
-        }
-        _ => Verdict::Differs,
+        _ if run.diverged > 0 => Verdict::Differs,
+        Some((low, high)) if low <= published.1 && published.0 <= high => Verdict::Agrees,
+        _ if spread_known => Verdict::Differs,
+        _ => Verdict::Undecided,
     }
 }

@@ -7,32 +7,36 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::bootstrap::{self, Bootstrap, Resamples, sorted_median};
+use super::questions::QuestionError;
 use super::student::t_quantile;
 
-/// The seed of every bootstrap: the same values give the same interval, in whatever report.
+/// Seed of every bootstrap, so that the same values give the same interval in every report.
 const BOOTSTRAP_SEED: u64 = 0x7065_2d7a_6f6f;
 
-/// Mean and median over seeds, with what is known about their spread.
+/// Mean and median over seeds with measures of their spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// `mean = sum(x_i) / n`.
+    /// Arithmetic mean, `sum(x_i) / n`.
     pub mean: f64,
     /// Sample standard deviation, `sqrt(sum((x_i - mean)^2) / (n - 1))`; `None` for n = 1.
     pub std: Option<f64>,
-    /// 95 % interval of the mean, `mean -+ t(0.975, n - 1) * std / sqrt(n)`; `None` for n = 1 or
-    /// values that are not finite. Right at any n if seeds scatter normally.
+    /// 95 % interval of the mean, `mean -+ t(0.975, n - 1) * std / sqrt(n)`; `None` for n = 1 or values that are not
+    /// finite. Exact at any n if seeds are normally distributed. With [`Estimate::with_questions`] it includes the
+    /// error of the questions.
     pub ci95: Option<(f64, f64)>,
-    /// The middle value, or the mean of the two in the middle.
+    /// Median: the middle value, or the mean of the two in the middle.
     pub median: f64,
-    /// Percentile bootstrap of mean and median; `None` for n = 1 or values that are not finite.
-    /// Too narrow for few seeds: see [`bootstrap`].
+    /// Percentile bootstrap of mean and median; `None` for n = 1 or values that are not finite. Too narrow for few
+    /// seeds: see [`bootstrap`].
     pub bootstrap: Option<Bootstrap>,
+    /// Standard error of the mean due to the questions; `None` if the answers to questions are not known.
+    pub question_error: Option<f64>,
     /// Number of values, at least 1.
     pub n: u32,
 }
 
 impl Estimate {
-    /// The estimate from `values`; `None` when there are none.
+    /// Computes the estimate from `values`; `None` if there are none.
     ///
     /// ```
     /// # use reports::stats::Estimate;
@@ -48,7 +52,8 @@ impl Estimate {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let median = if mean.is_finite() { sorted_median(&sorted) } else { f64::NAN };
-        let point = Self { mean, std: None, ci95: None, median, bootstrap: None, n };
+        let point =
+            Self { mean, std: None, ci95: None, median, bootstrap: None, question_error: None, n };
         if n == 1 || !mean.is_finite() {
             return Some(point);
         }
@@ -61,6 +66,19 @@ impl Estimate {
             bootstrap: bootstrap::percentile(values, resamples),
             ..point
         })
+    }
+
+    /// Adds the error of the questions to the interval of the mean, which does not get narrower. The bootstrap
+    /// intervals are unchanged.
+    #[must_use]
+    pub fn with_questions(self, questions: QuestionError) -> Self {
+        let (Some(std), Some((low, high))) = (self.std, self.ci95) else { return self };
+        let half = questions.half_width(std, self.n, f64::midpoint(high, -low));
+        Self {
+            ci95: Some((self.mean - half, self.mean + half)),
+            question_error: Some(questions.standard_error()),
+            ..self
+        }
     }
 
     /// Maps the estimate by a monotonically increasing function. Mean, median and the ends of the intervals are
@@ -76,22 +94,23 @@ impl Estimate {
             bootstrap: self
                 .bootstrap
                 .map(|b| Bootstrap { mean95: both(b.mean95), median95: both(b.median95) }),
+            question_error: None,
             n: self.n,
         }
     }
 }
 
-/// The draws for `n` values, made once.
+/// Returns the draws for `n` values, which are made once.
 fn resamples(n: usize) -> Arc<Resamples> {
     static MADE: Mutex<BTreeMap<usize, Arc<Resamples>>> = Mutex::new(BTreeMap::new());
-    // What a thread that panicked left is whole: draws are put in at once.
+    // The map is valid even after a panic, because draws are inserted complete.
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     let draw = || Arc::new(Resamples::draw(n, &mut ChaCha8Rng::seed_from_u64(BOOTSTRAP_SEED)));
     made.entry(n).or_insert_with(draw).clone()
 }
 
-/// `t(0.975, n - 1) / sqrt(n)`: times a standard deviation, half of a 95 % interval. `None` below
-/// n = 2, where there is no interval.
+/// Returns `t(0.975, n - 1) / sqrt(n)`, which multiplied by a standard deviation is half of a 95 % interval. `None`
+/// below n = 2, where there is no interval.
 pub fn half_width_factor(n: u32) -> Option<f64> {
     // A large report asks for a few of these a hundred thousand times.
     static MADE: [OnceLock<f64>; 128] = [const { OnceLock::new() }; 128];

@@ -1,49 +1,37 @@
-//! Families of comparisons: choice of the test and Holm's correction.
+//! Families of comparisons: choice of the test, bound of the p-value, Holm's correction.
 
+use super::lottery::minimum_p_value;
 use super::paired::Paired;
 use super::sign_flip::least_p;
 
-/// Accepted rate of families with a false "separable": 5 %.
+/// Accepted share of families with a false "separable": 5 %.
 pub const LEVEL: f64 = 0.05;
 
 /// Smallest number of seeds at which encodings can be called separable.
 ///
-/// Two encodings that both solve a task by luck, each seed with chance q, differ in the same way in
-/// all n seeds with probability `2 (q (1 - q))^n <= 2^(1 - 2n)`: 1 in 8 for two seeds, 1 in 32 for
-/// three. Two differences also say next to nothing about their own spread.
+/// If each seed of two encodings solves the task with probability q, they differ in the same direction in all n seeds
+/// with probability `2 (q (1 - q))^n <= 2^(1 - 2n)`: 1 in 8 for two seeds, 1 in 32 for three. Two differences also
+/// give almost no information about their own spread.
 pub const LEAST_SEEDS: u32 = 3;
 
-/// Spread of the seeds in the ranking that a family of comparisons belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SeedSpread {
-    /// Seeds of every encoding lie close enough for a t test.
-    Unimodal,
-    /// Seeds of some encoding lie half of the scale or more apart: they solve the task or they do
-    /// not. Differences are then far from normal and the t test is too sure of itself.
-    Bimodal,
-}
-
-/// The test whose p-value decided.
+/// Test whose p-value decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Test {
     /// No test: fewer than [`LEAST_SEEDS`] seeds.
     TooFewSeeds,
     /// Two-sided sign-flip permutation test.
     SignFlip,
-    /// Two-sided paired t test.
+    /// Two-sided paired t test with a p-value of at least that of [`super::lottery()`].
     PairedT,
-    /// Paired t test, its p-value no less than `2^(1 - 2n)`; see [`LEAST_SEEDS`].
-    BoundedT,
 }
 
 impl Test {
-    /// Name of the test in tables.
+    /// Returns the name of the test in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::TooFewSeeds => "none",
             Self::SignFlip => "permutation",
             Self::PairedT => "paired t",
-            Self::BoundedT => "bounded t",
         }
     }
 }
@@ -59,7 +47,7 @@ pub struct Comparison {
     pub p: Option<f64>,
     /// p-value after Holm's correction over the family.
     pub p_holm: Option<f64>,
-    /// Number of comparisons that were corrected for.
+    /// Number of comparisons in the family of Holm's correction.
     pub family: u32,
     /// Whether the difference is significant: `p_holm <= LEVEL`.
     pub separable: bool,
@@ -67,14 +55,14 @@ pub struct Comparison {
 
 /// Tests a family of comparisons.
 ///
-/// Which test decides depends on the numbers of seeds and comparisons (and on `spread`, which only
-/// ever makes it harder), never on the differences: the sign-flip test where it could reach
-/// [`LEVEL`] after Holm's correction, `2^(1 - n) * family <= LEVEL`, because it assumes nothing
-/// about the distribution; else the paired t test, because a test that cannot say yes says nothing.
-pub fn decide(family: &[Paired], spread: SeedSpread) -> Vec<Comparison> {
+/// Which test decides depends on the numbers of seeds and comparisons, never on the differences: the
+/// sign-flip test where it could reach [`LEVEL`] after Holm's correction, `2^(1 - n) * family <= LEVEL`,
+/// because it assumes nothing about the distribution; else the paired t test. The p-value of the t test is never
+/// below that of a [`super::lottery()`], and so never below [`minimum_p_value`]. Where the error of the questions is known, the p-value of the sign-flip test is at least
+/// that of the t test that has both sources of variance: flipping signs knows nothing of other questions.
+pub fn decide(family: &[Paired]) -> Vec<Comparison> {
     let testable = family.iter().filter(|c| c.n >= LEAST_SEEDS).count() as u32;
-    let raw: Vec<(Test, Option<f64>)> =
-        family.iter().map(|c| choose(c, testable, spread)).collect();
+    let raw: Vec<(Test, Option<f64>)> = family.iter().map(|c| choose(c, testable)).collect();
     let tested: Vec<f64> = raw.iter().filter_map(|(_, p)| *p).collect();
     let mut corrected = holm(&tested).into_iter();
     family
@@ -88,26 +76,32 @@ pub fn decide(family: &[Paired], spread: SeedSpread) -> Vec<Comparison> {
         .collect()
 }
 
-fn choose(c: &Paired, family: u32, spread: SeedSpread) -> (Test, Option<f64>) {
+fn choose(c: &Paired, family: u32) -> (Test, Option<f64>) {
     if c.n < LEAST_SEEDS {
         return (Test::TooFewSeeds, None);
     }
     if least_p(c.n) * f64::from(family) <= LEVEL {
-        return (Test::SignFlip, Some(c.p_sign_flip));
+        let questions = c.question_error.and(c.p_t).unwrap_or(0.0);
+        return (Test::SignFlip, Some(c.p_sign_flip.max(questions)));
     }
-    match spread {
-        SeedSpread::Unimodal => (Test::PairedT, c.p_t),
-        SeedSpread::Bimodal => (Test::BoundedT, c.p_t.map(|p| p.max(bound(c.n)))),
-    }
+    (Test::PairedT, c.p_t.map(|p| p.max(c.p_lottery)))
 }
 
-/// `2^(1 - 2n)`; see [`LEAST_SEEDS`].
-pub(crate) fn bound(n: u32) -> f64 {
-    2.0 * 0.25_f64.powi(n as i32)
+/// Smallest number of seeds with which a family of so many comparisons can have a significant one: at least
+/// [`LEAST_SEEDS`], and `2^(1 - 2n) * family <= LEVEL`.
+///
+/// ```
+/// # use reports::stats::seeds_needed;
+/// // 2, 3, 4, 6 and 8 encodings, all pairs.
+/// assert_eq!([1, 3, 6, 15, 28].map(seeds_needed), [3, 4, 4, 5, 6]);
+/// ```
+pub fn seeds_needed(family: u32) -> u32 {
+    let carries = |n: &u32| minimum_p_value(*n) * f64::from(family) <= LEVEL;
+    (LEAST_SEEDS..).find(carries).unwrap_or(LEAST_SEEDS)
 }
 
-/// Holm's step-down correction: p-values that keep the chance of any false rejection below the
-/// level, whatever depends on what. In the order of `p`.
+/// Applies Holm's step-down correction, which keeps the probability of any false rejection below the level for any
+/// dependence between the tests. The result is in the order of `p`.
 ///
 /// The i-th smallest (from 0) of m is multiplied by m - i, never falls below the one before it, and
 /// is at most 1.
@@ -131,7 +125,7 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::paired;
+    use crate::stats::{QuestionError, paired};
 
     fn of(differences: &[f64]) -> Paired {
         let a: Vec<(u64, f64)> = (0..).zip(differences.iter().copied()).collect();
@@ -140,7 +134,7 @@ mod tests {
     }
 
     fn only(c: Paired) -> Comparison {
-        decide(&[c], SeedSpread::Unimodal)[0]
+        decide(&[c])[0]
     }
 
     #[test]
@@ -149,7 +143,7 @@ mod tests {
         assert_eq!(only(five).test, Test::PairedT, "5 seeds cannot reach 5 %");
         assert_eq!(only(six).test, Test::SignFlip);
         assert_eq!(only(six).p, Some(0.03125));
-        assert_eq!(decide(&[six, six], SeedSpread::Unimodal)[0].test, Test::PairedT, "nor 6 twice");
+        assert_eq!(decide(&[six, six])[0].test, Test::PairedT, "nor 6 twice");
     }
 
     #[test]
@@ -160,17 +154,16 @@ mod tests {
             (Test::TooFewSeeds, None, false)
         );
         let three = of(&[0.9, 0.91, 0.92]);
-        let both = decide(&[two, three], SeedSpread::Unimodal);
+        let both = decide(&[two, three]);
         assert_eq!((both[1].family, both[1].separable), (1, true));
     }
 
     #[test]
     fn one_difference_may_be_clear_and_one_of_many_not() {
-        // t = 6 at 2 degrees: p = 0.0267.
+        // t = 6 at 2 degrees: p = 0.0267, below the least that 3 seeds allow.
         let c = of(&[0.4, 0.6, 0.8]);
         assert!(only(c).separable);
-        let with_others =
-            decide(&[c, of(&[0.1, -0.1, 0.2]), of(&[0.0, 0.1, -0.1])], SeedSpread::Unimodal);
+        let with_others = decide(&[c, of(&[0.1, -0.1, 0.2]), of(&[0.0, 0.1, -0.1])]);
         assert!(!with_others[0].separable && with_others[0].family == 3);
         assert!((with_others[0].p_holm.unwrap() - 3.0 * with_others[0].p.unwrap()).abs() < 1e-12);
     }
@@ -183,15 +176,22 @@ mod tests {
     }
 
     #[test]
-    fn seeds_that_jump_bound_the_p_value() {
+    fn the_number_of_seeds_bounds_the_p_value() {
         let c = of(&[1.0, 0.99, 1.0]);
-        assert!(only(c).p.unwrap() < 1e-4);
-        let bounded = decide(&[c], SeedSpread::Bimodal)[0];
-        assert_eq!(
-            (bounded.test, bounded.p, bounded.separable),
-            (Test::BoundedT, Some(0.03125), true)
-        );
-        assert!(!decide(&[c, c], SeedSpread::Bimodal)[0].separable);
+        assert!(c.p_t.unwrap() < 1e-4);
+        assert_eq!((only(c).p, only(c).separable), (Some(0.03125), true));
+        assert!(!decide(&[c, c])[0].separable, "three seeds carry one comparison and not two");
+        assert_eq!((seeds_needed(1), seeds_needed(2), seeds_needed(0)), (3, 4, 3));
+    }
+
+    #[test]
+    fn a_difference_on_one_question_is_not_separable_however_many_seeds_repeat_it() {
+        let same = of(&[0.0025; 8]);
+        assert!(only(same).separable, "without the questions: the same in eight seeds");
+        // One question of 400 differs, in every seed: mean 0.0025, standard error 0.0025.
+        let questions = QuestionError { variance: 0.0025 * 0.0025, df: 399.0 };
+        let c = only(same.with_questions(questions));
+        assert!(c.test == Test::SignFlip && c.p.unwrap() > 0.3 && !c.separable, "{c:?}");
     }
 
     #[test]

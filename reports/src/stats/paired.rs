@@ -2,21 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use super::effect::hedges_g;
 use super::estimate::half_width_factor;
+use super::lottery::lottery;
+use super::questions::QuestionError;
 use super::sign_flip::sign_flip;
-use super::student::{ln_gamma, t_test};
+use super::student::{t_test, two_sided};
 
 /// Lower bound of the standard deviation of differences: 0.1 points of a share, 0.001 nats.
 ///
-/// Values are shown to a tenth of a point, and evaluations have some hundred questions: three
-/// differences that agree more closely agree by their resolution. Without it both encodings at a
-/// bound (100 and 0 % in every seed) would give an interval without width and a p-value of 0.
+/// Shares are shown to a tenth of a point, and evaluations have some hundred questions, so that three differences
+/// that agree more closely agree because of their resolution. Without the bound, two encodings at 100 and 0 % in
+/// every seed would have an interval of width 0 and a p-value of 0.
 pub const RESOLUTION: f64 = 0.001;
 
-/// Differences below this share of the largest value are rounding, not spread.
+/// Share of the largest value below which differences are rounding errors.
 const ROUNDING: f64 = 1e-9;
 
-/// Statistics of the differences `a_s - b_s` over the seeds `s` that both have, without a verdict.
+/// Statistics of the differences `a_s - b_s` over the seeds `s` that both encodings have, without a verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Paired {
     /// Mean of the differences.
@@ -28,26 +31,51 @@ pub struct Paired {
     pub ci95: Option<(f64, f64)>,
     /// Two-sided p-value of the paired t test, with the same spread; `None` for n = 1.
     pub p_t: Option<f64>,
-    /// Two-sided p-value of the sign-flip test; [`sign_flip`].
+    /// Two-sided p-value of the sign-flip test; see [`sign_flip`].
     pub p_sign_flip: f64,
-    /// Hedges' g of the differences; [`hedges_g`].
+    /// p-value for seeds that solve the task or fail at random; see [`lottery`].
+    pub p_lottery: f64,
+    /// Hedges' g of the differences; see [`hedges_g`].
     pub effect: Option<f64>,
-    /// Number of seeds that both have.
+    /// Standard error of the mean difference due to the questions, if known; interval and `p_t` then include both
+    /// sources of variance.
+    pub question_error: Option<f64>,
+    /// Number of seeds that both encodings have.
     pub n: u32,
 }
 
 impl Paired {
-    /// Reports whether all seeds gave the same difference, up to rounding.
+    /// Reports whether all seeds have the same difference, up to rounding.
     pub fn is_the_same_in_every_seed(&self) -> bool {
         self.std.is_some_and(|std| std <= ROUNDING)
     }
+
+    /// Adds the error of the questions to the interval and to the p-value of the t test; neither gets smaller. With
+    /// one seed there is neither.
+    #[must_use]
+    pub fn with_questions(self, questions: QuestionError) -> Self {
+        let (Some(std), Some(p)) = (self.std, self.p_t) else { return self };
+        let spread = std.max(RESOLUTION);
+        let (error, df) = questions.with_seeds(spread, self.n);
+        let both = two_sided(self.mean_difference / error, df);
+        let widened = self.ci95.map(|(low, high)| {
+            let half = questions.half_width(spread, self.n, f64::midpoint(high, -low));
+            (self.mean_difference - half, self.mean_difference + half)
+        });
+        Self {
+            ci95: widened,
+            p_t: Some(p.max(both)),
+            question_error: Some(questions.standard_error()),
+            ..self
+        }
+    }
 }
 
-/// Compares `a` with `b`, pairing values of equal seed. `None` when they have no seed in common or a
-/// paired value is not finite. A seed that occurs twice counts once, with its last value.
+/// Compares `a` with `b` by pairing values of equal seed. `None` if they have no seed in common or a paired value is
+/// not finite. A seed that occurs twice is used once, with its last value.
 ///
-/// Pairing removes what a seed does to both (same data, same initialisation), so it finds
-/// differences that two separate intervals would hide.
+/// Pairing removes effects of the seed that both encodings share (data and initialisation), so it finds differences
+/// that two separate intervals would hide.
 pub fn paired(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<Paired> {
     let b: BTreeMap<u64, f64> = b.iter().copied().collect();
     let a: BTreeMap<u64, f64> = a.iter().copied().collect();
@@ -60,6 +88,7 @@ pub fn paired(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<Paired> {
         .map(|d| if d.abs() <= ROUNDING * scale { 0.0 } else { d })
         .collect();
     let p_sign_flip = sign_flip(&differences)?;
+    let p_lottery = lottery(&differences);
     let n = u32::try_from(differences.len()).ok()?;
     let mean = differences.iter().sum::<f64>() / f64::from(n);
     if n == 1 {
@@ -69,7 +98,9 @@ pub fn paired(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<Paired> {
             ci95: None,
             p_t: None,
             p_sign_flip,
+            p_lottery,
             effect: None,
+            question_error: None,
             n,
         });
     }
@@ -83,23 +114,11 @@ pub fn paired(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<Paired> {
         ci95: half.map(|half| (mean - half, mean + half)),
         p_t: Some(t_test(mean, spread, n)),
         p_sign_flip,
+        p_lottery,
         effect: (std > ROUNDING * scale).then(|| hedges_g(mean, std, n)).flatten(),
+        question_error: None,
         n,
     })
-}
-
-/// Hedges' g of paired differences: Cohen's d of the differences, `d_z = mean / std`, times the
-/// small-sample correction `J = Gamma(m / 2) / (sqrt(m / 2) Gamma((m - 1) / 2))` with `m = n - 1`
-/// (Hedges 1981), exact and not by its usual approximation: d is too large on average by 77 % at n = 3.
-///
-/// `None` below n = 3, where J is 0, and without spread, where d is infinite.
-pub fn hedges_g(mean: f64, std: f64, n: u32) -> Option<f64> {
-    if n < 3 || std.is_nan() || std <= 0.0 {
-        return None;
-    }
-    let m = f64::from(n - 1);
-    let ln_j = ln_gamma(m / 2.0) - ln_gamma((m - 1.0) / 2.0) - 0.5 * (m / 2.0).ln();
-    Some(ln_j.exp() * mean / std)
 }
 
 #[cfg(test)]
@@ -155,11 +174,5 @@ mod tests {
         let c = paired(&[(0, 0.3), (1, 0.4), (2, 0.1)], &[(0, 0.1 + 0.2), (1, 0.4), (2, 0.1)]);
         let c = c.unwrap();
         assert_eq!((c.mean_difference, c.p_t, c.p_sign_flip), (0.0, Some(1.0), 1.0));
-    }
-
-    #[test]
-    fn two_seeds_have_no_effect_size() {
-        assert_eq!(hedges_g(1.0, 0.1, 2), None);
-        assert_eq!(hedges_g(1.0, 0.0, 5), None);
     }
 }

@@ -11,19 +11,18 @@ use crate::record::RunRecord;
 
 /// Reads every record of a results folder, `dir/cells/*.json`, in the order of their keys.
 ///
-/// A folder without `cells` has no records yet: the result is empty. Temporary files of a write
-/// that was killed (their names begin with a dot) are no records and are passed over.
+/// The result is empty for a folder without `cells`. Temporary files of interrupted writes (their names begin with a
+/// dot) are ignored.
 ///
 /// # Errors
-/// The first of [`read_each`].
+/// The first error of [`read_each`].
 pub fn read_dir(dir: &Path) -> Result<Vec<RunRecord>, RecordError> {
     read_each(dir)?.into_iter().collect()
 }
 
 /// Reads every record of a results folder like [`read_dir`], with one result for each file.
 ///
-/// A file whose name is not its record's key is [`RecordError::Damaged`], because its cell would be
-/// counted twice.
+/// A file whose name is not its record's key is [`RecordError::Damaged`], because its cell would be counted twice.
 ///
 /// # Errors
 /// [`RecordError::Io`] if the folder cannot be listed.

@@ -53,7 +53,7 @@ use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta};
 
 use program::Rules;
-pub use program::{Program, Statement};
+pub use program::{CountingProgram, Statement};
 
 const PASS: u32 = 0;
 const EQUALS: u32 = 1;
@@ -116,7 +116,7 @@ impl Default for CountingConfig {
 
 impl CountingConfig {
     /// Draws a program of the split with this number, of any length up to the limit for `len`, not truncated.
-    pub fn program(&self, split: usize, len: usize, rng: &mut ChaCha8Rng) -> Program {
+    pub fn program(&self, split: usize, len: usize, rng: &mut ChaCha8Rng) -> CountingProgram {
         let pass = [self.pass_weight, self.pass_weight_more, self.pass_weight_fewer][split];
         let rules = Rules {
             odds: Weighted::new([self.set_weight, pass, self.increment_weight]),
@@ -128,7 +128,7 @@ impl CountingConfig {
     }
 
     /// The program as tokens, question and answer included, and the index of the `set` that the answer depends on.
-    pub fn tokens(&self, program: &Program) -> (Vec<u32>, usize) {
+    pub fn tokens(&self, program: &CountingProgram) -> (Vec<u32>, usize) {
         let variable = VALUE + self.max_value + 1;
         let mut tokens = Vec::with_capacity(2 * program.statements.len());
         let mut set_at = 0;

@@ -59,7 +59,7 @@ impl HubTokenizer {
     }
 }
 
-/// Maximum number of unused ids, besides as many as are used.
+/// Maximum number of unused ids by which the vocabulary may exceed twice the number of used ids.
 const SPARE_IDS: usize = 1024;
 
 /// Parsed tokenizer whose tokens depend only on the text.

@@ -1,45 +1,112 @@
-//! `--dry-run`: table of the cells with their estimated training times.
+//! `--dry-run`: the cells of this shard with their estimated training times, as a table or as JSON lines.
 
 use std::time::Duration;
+
+use serde_json::json;
 
 use super::table::{clock, encoding_label};
 use crate::cli::list::aligned;
 use crate::cli::out::say;
 use crate::sweep::{CellStatus, SweepOptions, SweepPlan, look_up_all, training_seconds};
 
-pub(super) fn print(plan: &SweepPlan, options: &SweepOptions) {
+/// An estimated cell.
+struct CellEstimate<'a> {
+    key: &'a str,
+    workload: &'a str,
+    encoding: String,
+    seed: u64,
+    /// Number of parameters, if the encoding knows its own.
+    parameters: Option<usize>,
+    train_flops: u64,
+    /// Status of a finished cell.
+    status: Option<&'static str>,
+    seconds: f64,
+}
+
+/// Prints the estimate. With `json`, each cell is an object with `event` `cell`, and the last one, `total`, has their number
+/// and the seconds of training on one worker.
+pub(super) fn print(
+    plan: &SweepPlan,
+    options: &SweepOptions,
+    json: bool,
+    rate: impl FnOnce() -> f64,
+) {
     let statuses = look_up_all(plan, &options.out, &options.retry);
-    let others = |index: usize| !options.shard.has(&plan.keys[index]);
-    let seconds = training_seconds(plan, &statuses, options);
-    let header = ["workload", "encoding", "seed", "parameters", "training", "estimate"];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    for (index, planned) in plan.cells.iter().enumerate() {
-        let cell = &planned.cell;
-        let own = cell.encoding.param_count(&cell.dims(&*planned.task));
+    let seconds = training_seconds(plan, &statuses, options, rate);
+    let own = (0..plan.cells.len()).filter(|index| options.shard.has(&plan.keys[*index]));
+    let cells = own.map(|index| {
+        let (planned, cell) = (&plan.cells[index], &plan.cells[index].cell);
         let model = cell.model.param_count(planned.task.vocab_size());
-        let parameters = own.map_or("unknown".to_owned(), |own| (model + own).to_string());
-        let about = duration(seconds[index]);
-        rows.push(vec![
-            cell.workload.clone(),
-            encoding_label(plan, index),
-            cell.seed.to_string(),
-            parameters,
-            format!("{:.2e} FLOPs", planned.train_flops() as f64),
-            match &statuses[index].status {
-                CellStatus::Kept(record) => record.status.name().to_owned(),
-                CellStatus::Unreadable(_) => "damaged".to_owned(),
-                CellStatus::Open if others(index) => "other shard".to_owned(),
-                CellStatus::Open => clock(about),
+        let own = cell.encoding.param_count(&cell.dims(&*planned.task));
+        CellEstimate {
+            key: &plan.keys[index],
+            workload: &cell.workload,
+            encoding: encoding_label(plan, index),
+            seed: cell.seed,
+            parameters: own.map(|own| model + own),
+            train_flops: planned.train_flops(),
+            status: match &statuses[index].status {
+                CellStatus::Kept(record) => Some(record.status.name()),
+                CellStatus::Unreadable(_) => Some("damaged"),
+                CellStatus::Open => None,
             },
-        ]);
+            seconds: seconds[index],
+        }
+    });
+    let cells = cells.collect::<Vec<_>>();
+    let total = cells.iter().map(|cell| cell.seconds).sum::<f64>();
+    if json { lines(&cells, total, options) } else { table(&cells, total, plan, options) }
+}
+
+fn lines(cells: &[CellEstimate<'_>], total: f64, options: &SweepOptions) {
+    for cell in cells {
+        let line = json!({
+            "event": "cell",
+            "key": cell.key,
+            "workload": cell.workload,
+            "encoding": cell.encoding,
+            "seed": cell.seed,
+            "parameters": cell.parameters,
+            "train_flops": cell.train_flops,
+            "status": cell.status.unwrap_or("open"),
+            "seconds": cell.seconds,
+        });
+        say(&line.to_string());
     }
-    for line in aligned(&rows) {
+    let line = json!({
+        "event": "total",
+        "cells": cells.len(),
+        "seconds": total,
+        "jobs": options.jobs,
+        "shard": options.shard.to_string(),
+    });
+    say(&line.to_string());
+}
+
+fn table(cells: &[CellEstimate<'_>], total: f64, plan: &SweepPlan, options: &SweepOptions) {
+    let header = ["workload", "encoding", "seed", "parameters", "training", "estimate"];
+    let rows = cells.iter().map(|cell| {
+        vec![
+            cell.workload.to_owned(),
+            cell.encoding.clone(),
+            cell.seed.to_string(),
+            cell.parameters.map_or("unknown".to_owned(), |count| count.to_string()),
+            format!("{:.2e} FLOPs", cell.train_flops as f64),
+            cell.status.map_or_else(|| clock(duration(cell.seconds)), str::to_owned),
+        ]
+    });
+    let header = header.map(str::to_owned).to_vec();
+    for line in aligned(&std::iter::once(header).chain(rows).collect::<Vec<_>>()) {
         say(&line);
     }
-    let total = seconds.iter().sum::<f64>();
+    let shard = if cells.len() == plan.cells.len() {
+        String::new()
+    } else {
+        format!(" of {} (shard {})", plan.cells.len(), options.shard)
+    };
     say(&format!(
-        "{} cells; about {} of training in total, {} with {} in parallel; evaluation not included",
-        plan.cells.len(),
+        "{} cells{shard}; about {} of training in total, {} with {} in parallel; evaluation not included",
+        cells.len(),
         clock(duration(total)),
         clock(duration(total / options.jobs as f64)),
         options.jobs

@@ -2,23 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use clap::ValueEnum;
 use reports::WeightsAt;
 
-use super::options::SweepArgs;
+use super::options::{KeepWeights, SweepArgs};
 use crate::experiment::budget::bytes_text;
 use crate::sweep::{SweepOptions, SweepPlan};
-
-/// Weights that a sweep keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum KeepWeights {
-    /// Those after the last step.
-    Last,
-    /// Also those of the validation with the lowest loss.
-    Best,
-    /// No weights.
-    None,
-}
 
 /// Bytes up to which weights are kept by default.
 const MOST_BYTES: u64 = 2 << 30;
@@ -80,7 +68,7 @@ pub(super) fn decide(
     Ok(format!("weights: {text}"))
 }
 
-/// Bytes of the weights of all trainings of a plan.
+/// Returns the size in bytes of the weights of all trainings of a plan.
 fn bytes(plan: &SweepPlan) -> u64 {
     let sizes = plan.cells.iter().map(|planned| {
         let (cell, task) = (&planned.cell, &*planned.task);

@@ -102,7 +102,7 @@ impl Checkpointer {
         let kept = pack(state, cell_seconds)
             .map_err(|error| error.to_string())
             .and_then(|bytes| self.folder.write(step, &bytes).map_err(|error| error.to_string()));
-        // After the work: what it takes is no part of the time between two.
+        // After the work, so that its duration is not part of the interval.
         self.last = Instant::now();
         kept.map_err(|reason| {
             format!("the checkpoint after {step} steps was not kept: {reason}; training continues")

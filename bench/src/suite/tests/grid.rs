@@ -57,3 +57,56 @@ fn mistakes_in_the_grid_are_told() {
     );
     assert!(parsed(&both).unwrap_err().to_string().contains("are given; keep one"));
 }
+
+#[test]
+fn fresh_seeds_are_cells_of_their_own_at_the_chosen_rate() {
+    let text = |fresh: &str| format!("learning_rates = [0.1, 0.5]\nfresh_seeds = {fresh}\nseeds");
+    let with = |fresh: &str| parsed(&SMALL.replacen("seeds", &text(fresh), 1));
+    let suite = with("[7, 8, 9]").unwrap();
+    assert_eq!((suite.cells.len(), suite.fresh.len()), (2 * 4, 2 * 6));
+    assert!(suite.cells.iter().all(|cell| !cell.grid.as_ref().unwrap().fresh));
+    assert!(suite.fresh.iter().all(|cell| cell.grid.as_ref().unwrap().fresh));
+    let task = suite.cells[0].task.build().unwrap();
+    let context = crate::run::RunContext {
+        suite: suite.name.clone(),
+        suite_sha256: None,
+        threads: 1,
+        jobs: 1,
+    };
+    let mut records: Vec<_> = suite
+        .cells
+        .iter()
+        .map(|cell| crate::run::unfinished_record(cell, &*task, &context))
+        .collect();
+    // Without validations the default rate, 0.5, counts.
+    let chosen = suite.fresh_cells(&records).unwrap();
+    let rates: BTreeSet<String> =
+        chosen.iter().map(|cell| cell.train.optimizer.learning_rate.to_string()).collect();
+    assert_eq!((chosen.len(), rates), (6, BTreeSet::from(["0.5".to_owned()])));
+    // One encoding validates better at 0.1.
+    for record in &mut records {
+        let better = record.encoding.name == suite.cells[0].name
+            && record.config["train"]["optimizer"]["learning_rate"] == 0.1;
+        record.status = reports::Status::Done;
+        record.train.validations = vec![reports::Validation {
+            step: 1,
+            exact_match: if better { 1.0 } else { 0.0 },
+            token_accuracy: 0.0,
+            nll: if record.grid.as_ref().unwrap().default { 1.0 } else { 2.0 },
+            samples: 1,
+            seconds: 1.0,
+        }];
+    }
+    let chosen = suite.fresh_cells(&records).unwrap();
+    let at_small = |cell: &&Experiment| cell.train.optimizer.learning_rate < 0.2;
+    let small: BTreeSet<&str> =
+        chosen.iter().filter(at_small).map(|cell| cell.name.as_str()).collect();
+    assert_eq!((chosen.len(), small), (6, BTreeSet::from([suite.cells[0].name.as_str()])));
+
+    for (refused, told) in [("[3]", "3 is also among `seeds`"), ("[3.5]", "fresh_seeds")] {
+        let error = with(refused).unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+    }
+    let alone = parsed(&SMALL.replacen("seeds", "fresh_seeds = [7]\nseeds", 1));
+    assert!(alone.unwrap_err().to_string().contains("without `learning_rates`"));
+}

@@ -1,4 +1,4 @@
-//! GRAPE-A: ALiBi with prices set by keys and queries.
+//! GRAPE-A: ALiBi with slopes computed from keys and queries.
 
 use burn::module::{Module, Param};
 use burn::tensor::activation::softplus;
@@ -21,16 +21,16 @@ const SHORTEST: f32 = 1e-6;
 /// the gates.
 const OMEGA: f32 = 0.541_324_85;
 
-/// Which of key and query sets the price.
+/// Which of key and query determines the slope.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateInput {
-    /// The key sets the price.
+    /// The key determines the slope.
     #[default]
     Key,
-    /// The query sets the price.
+    /// The query determines the slope.
     Query,
-    /// Both set the price; their gates are added.
+    /// Both determine the slope; their gates are added.
     Both,
 }
 
@@ -47,7 +47,7 @@ impl GateInput {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdditiveConfig {
-    /// Which of key and query sets the price.
+    /// Which of key and query determines the slope.
     pub gate: GateInput,
     /// Whether queries and keys are normalised first.
     pub qk_norm: QkNorm,
@@ -59,14 +59,14 @@ impl Default for AdditiveConfig {
     }
 }
 
-/// Distance times a learned price.
+/// Distance times a learned, content-dependent slope.
 #[derive(Module, Debug)]
 pub struct Additive {
     /// Rate before its softplus, `[H]` per layer.
     pub omega: Vec<Param<Tensor<1>>>,
-    /// Gate directions for keys, `[H, D]` per layer; empty if only queries set the price.
+    /// Gate directions for keys, `[H, D]` per layer; empty if only queries determine the slope.
     pub key: Vec<Param<Tensor<2>>>,
-    /// Gate directions for queries, `[H, D]` per layer; empty if only keys set the price.
+    /// Gate directions for queries, `[H, D]` per layer; empty if only keys determine the slope.
     pub query: Vec<Param<Tensor<2>>>,
     /// Normalisation of queries and keys.
     pub norms: QkNorms,

@@ -1,4 +1,4 @@
-//! GRAPE-AP: sum of prices of the steps on the path from the key to the query.
+//! GRAPE-AP: sum of slopes over the tokens on the path from the key to the query.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -35,7 +35,7 @@ impl Default for AdditivePathConfig {
     }
 }
 
-/// Sum of prices along the path between the tokens.
+/// Sum of slopes over the tokens between key and query.
 #[derive(Module, Debug)]
 pub struct AdditivePath {
     /// Projections to `p`, `[C, H dim]` per layer.

@@ -1,11 +1,11 @@
 use super::*;
-use crate::frame::Frames;
 use crate::record::RunRecord;
-use crate::testkit::{TestCell, counted, suite};
+use crate::testkit::{TestCell, suite};
 
 fn ranking(records: &[RunRecord], region: Region, metric: Metric) -> Ranking {
-    let frames = Frames::of(records).unwrap();
-    Ranking::new(&counted(&frames), &BTreeMap::new(), region, metric).unwrap()
+    let mut runs: Vec<SeedRun> = records.iter().map(SeedRun::of).collect();
+    runs.sort_by(|a, b| (&a.encoding, a.seed).cmp(&(&b.encoding, b.seed)));
+    Ranking::new(&runs, &BTreeMap::new(), region, metric)
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn values_are_means_over_evaluations_and_then_over_seeds() {
                 .record()
         })
         .collect();
-    let ranking = ranking(&records, Region::Beyond, Metric::ExactMatch);
+    let ranking = ranking(&records, Region::Both, Metric::ExactMatch);
     assert_eq!(ranking.points, [("sparse".into(), 128), ("sparse".into(), 256)]);
     let rope = &ranking.results[0];
     let by_hand = [(0, f64::midpoint(0.9, 0.5)), (1, f64::midpoint(0.7, 0.3))];
@@ -32,7 +32,7 @@ fn values_are_means_over_evaluations_and_then_over_seeds() {
 fn an_encoding_without_the_long_evaluations_is_shown_and_not_ranked() {
     let records: Vec<RunRecord> =
         suite().into_iter().filter(|r| r.workload == "flip-flop" && !r.evals.is_empty()).collect();
-    let beyond = ranking(&records, Region::Beyond, Metric::ExactMatch);
+    let beyond = ranking(&records, Region::Both, Metric::ExactMatch);
     let learned = beyond.results.iter().find(|s| s.encoding == "learned-absolute").unwrap();
     assert_eq!((learned.rank, learned.estimate, learned.evaluated), (Rank::Unranked, None, 0));
     let names: Vec<_> = beyond.ranked().iter().map(|s| s.encoding.clone()).collect();
@@ -46,7 +46,7 @@ fn a_perfect_short_score_does_not_beat_a_complete_one() {
     let complete = TestCell::new("w", "rope", 0).eval("sparse", false, 512, 0.2).record();
     let short =
         TestCell::new("w", "learned", 0).eval("sparse", false, 512, 0.0).limited_to(128).record();
-    let ranking = ranking(&[complete, short], Region::Beyond, Metric::ExactMatch);
+    let ranking = ranking(&[complete, short], Region::Both, Metric::ExactMatch);
     let learned = &ranking.results[0];
     assert_eq!((learned.evaluated, learned.mean(), learned.rank), (1, 1.0, Rank::Unranked));
     assert_eq!(ranking.ranked().len(), 1);
@@ -58,7 +58,7 @@ fn lower_perplexity_wins_and_the_difference_is_positive() {
         TestCell::new("text", "rope", 0).text(1.4, 1.55).record(),
         TestCell::new("text", "cope", 0).text(1.4, 1.5).record(),
     ];
-    let ranking = ranking(&records, Region::Beyond, Metric::Perplexity);
+    let ranking = ranking(&records, Region::Both, Metric::Perplexity);
     assert_eq!(ranking.ranked()[0].encoding, "cope");
     let Rank::Behind(Some(c)) = ranking.results[1].rank else { panic!("rope is behind") };
     assert!((c.paired.mean_difference - 0.05).abs() < 1e-12 && !c.separable);
@@ -72,11 +72,11 @@ fn equal_exact_matches_hand_over_to_token_accuracy_only_when_it_tells_more() {
         TestCell::new("w", encoding, 0).exact(0.0).token_accuracy(tokens).record()
     };
     let told = [cell("rope", 0.8), cell("cope", 0.9)];
-    let by_token = ranking(&told, Region::Beyond, Metric::ExactMatch);
+    let by_token = ranking(&told, Region::Both, Metric::ExactMatch);
     assert_eq!((by_token.metric, by_token.fallback), (Metric::TokenAccuracy, Some(0.0)));
     assert_eq!(by_token.ranked()[0].encoding, "cope");
     let untold = [cell("rope", 0.8), cell("cope", 0.8)];
-    let same = ranking(&untold, Region::Beyond, Metric::ExactMatch);
+    let same = ranking(&untold, Region::Both, Metric::ExactMatch);
     assert_eq!((same.metric, same.common_value()), (Metric::ExactMatch, Some(0.0)));
 }
 
@@ -85,7 +85,7 @@ fn a_value_that_is_not_finite_is_not_ranked() {
     let mut bad = TestCell::new("w", "cope", 0).record();
     bad.evals[1].exact_match = f64::NAN;
     let good = TestCell::new("w", "rope", 0).beyond(0.1).record();
-    let ranking = ranking(&[bad, good], Region::Beyond, Metric::ExactMatch);
+    let ranking = ranking(&[bad, good], Region::Both, Metric::ExactMatch);
     assert_eq!(ranking.results[0].rank, Rank::Unranked);
     assert_eq!(ranking.results[1].rank, Rank::Best);
 }
@@ -93,15 +93,17 @@ fn a_value_that_is_not_finite_is_not_ranked() {
 #[test]
 fn all_pairs_are_one_family_and_ranks_are_shared() {
     let mut records = Vec::new();
-    for (encoding, values) in
-        [("cope", [0.97, 0.98, 0.99]), ("rope", [0.96, 0.99, 0.95]), ("nope", [0.10, 0.12, 0.11])]
-    {
+    for (encoding, values) in [
+        ("cope", [0.97, 0.98, 0.99, 0.98]),
+        ("rope", [0.96, 0.99, 0.95, 0.98]),
+        ("nope", [0.10, 0.12, 0.11, 0.12]),
+    ] {
         for (seed, value) in (0..).zip(values) {
             records.push(TestCell::new("w", encoding, seed).beyond(value).record());
         }
     }
-    let ranking = ranking(&records, Region::Beyond, Metric::ExactMatch);
-    let pairs: Vec<_> = ranking
+    let found = ranking(&records, Region::Both, Metric::ExactMatch);
+    let pairs: Vec<_> = found
         .pairs
         .iter()
         .map(|p| (&*p.better, &*p.worse, p.comparison.family, p.comparison.separable))
@@ -110,22 +112,59 @@ fn all_pairs_are_one_family_and_ranks_are_shared() {
         pairs,
         [("cope", "rope", 3, false), ("cope", "nope", 3, true), ("rope", "nope", 3, true)]
     );
-    let groups: Vec<_> = ranking.results.iter().map(|s| (&*s.encoding, s.group.unwrap())).collect();
+    let groups: Vec<_> = found.results.iter().map(|s| (&*s.encoding, s.group.unwrap())).collect();
     assert_eq!(groups, [("cope", 1), ("nope", 2), ("rope", 1)]);
-    assert_eq!(ranking.seed_spread(), SeedSpread::Unimodal);
+    assert_eq!((found.seeds_needed, found.separates()), (None, true));
+    // Three seeds cannot carry three pairs, however far apart: no ranks, and the number that could.
+    records.retain(|r| r.seed < 3);
+    let few = ranking(&records, Region::Both, Metric::ExactMatch);
+    assert!(few.results.iter().all(|s| s.group.is_none()) && !few.separates());
+    assert_eq!(few.seeds_needed, Some(4));
 }
 
 #[test]
-fn seeds_half_of_the_scale_apart_are_noticed_above_chance() {
-    // Chance is 50 % for these cells: half of the scale is 25 points.
-    let cells = |values: [f64; 3]| -> Vec<RunRecord> {
-        (0..)
-            .zip(values)
-            .map(|(seed, v)| TestCell::new("w", "rope", seed).beyond(v).record())
-            .collect()
+fn nothing_at_or_below_chance_is_better_than_anything() {
+    let mut records = Vec::new();
+    for seed in 0..4_u64 {
+        let noise = 0.001 * seed as f64;
+        for (encoding, value) in [("cope", 0.3 + noise), ("rope", 0.1)] {
+            // The task states no chance, the evaluation does.
+            let cell = TestCell::new("w", encoding, seed).beyond(value);
+            let known = |r: &mut RunRecord| {
+                r.task.chance = None;
+                r.evals[1].chance = Some(0.4);
+            };
+            records.push(cell.change(known).record());
+        }
+    }
+    let below = ranking(&records, Region::Longer, Metric::ExactMatch);
+    assert_eq!((below.chance, below.results[0].above_chance), (Some(0.4), Some(false)));
+    assert!(!below.separates() && !below.pairs[0].comparison.separable);
+    records.iter_mut().for_each(|r| r.evals[1].chance = Some(0.2));
+    let above = ranking(&records, Region::Longer, Metric::ExactMatch);
+    assert_eq!(above.results[0].above_chance, Some(true));
+    assert!(above.separates());
+}
+
+#[test]
+fn answers_to_questions_widen_intervals_and_can_undo_a_verdict() {
+    use crate::record::{Answers, Outcomes};
+    let cell = |encoding: &str, seed, wrong: usize| {
+        let right: Vec<bool> = (0..400).map(|question| question >= wrong).collect();
+        let share = (400 - wrong) as f64 / 400.0;
+        let outcomes = Outcomes { questions: "q".into(), answers: Answers::ExactMatch(right) };
+        let cell = TestCell::new("w", encoding, seed).beyond(share);
+        cell.change(|r| r.evals[1].outcomes = Some(outcomes)).record()
     };
-    let jumps = ranking(&cells([0.5, 1.0, 1.0]), Region::Beyond, Metric::ExactMatch);
-    assert_eq!((jumps.bimodal_seeds.len(), jumps.seed_spread()), (1, SeedSpread::Bimodal));
-    let even = ranking(&cells([0.8, 1.0, 1.0]), Region::Beyond, Metric::ExactMatch);
-    assert_eq!(even.seed_spread(), SeedSpread::Unimodal);
+    // Two questions of 400 are wrong, the same in every one of eight seeds.
+    let mut records: Vec<RunRecord> =
+        (0..8).flat_map(|seed| [cell("rope", seed, 2), cell("cope", seed, 0)]).collect();
+    let known = ranking(&records, Region::Both, Metric::ExactMatch);
+    let (low, high) = known.results[1].estimate.unwrap().ci95.unwrap();
+    assert!(0.987 < low && low < 0.989 && high > 1.0, "{low} {high}");
+    assert!(!known.separates(), "{:?}", known.pairs);
+    records.iter_mut().for_each(|r| r.evals[1].outcomes = None);
+    let unknown = ranking(&records, Region::Both, Metric::ExactMatch);
+    assert_eq!(unknown.results[1].estimate.unwrap().ci95, Some((0.995, 0.995)));
+    assert!(unknown.separates(), "as before");
 }

@@ -52,7 +52,7 @@ fn a_length_that_could_not_be_run_is_not_held() {
 fn other_splits_have_no_say() {
     let cell = by_length(0, &[(64, 1.0), (128, 1.0)]).eval("sparse", false, 128, 0.0).record();
     assert_eq!(effective(cell.into()), Some((128.0, true)));
-    // Without an evaluation in distribution, nothing tells whether training was solved.
+    // Without an evaluation in distribution it is unknown whether training was solved.
     let nothing = TestCell::new("w", "rope", 0).without_evals().eval("sparse", false, 128, 1.0);
     let report = Report::new([nothing.record()], &ReportMeta::default()).unwrap();
     assert_eq!(report.workloads[0].run_metrics, []);

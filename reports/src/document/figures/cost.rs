@@ -1,12 +1,13 @@
 //! The headline metric against costs, with the Pareto front.
 
 use super::figure::{Figure, Subject, capital, drawn, note, series_of};
-use super::lengths::scale_of;
+use super::lengths::{CHANCE, scale_of};
 use super::plot::{Axis, Plot, Point, Scatter, Series};
 use super::scale::Scale;
 use crate::analysis::ranking::{Rank, Ranking};
 use crate::analysis::{EncodingCost, Report, Workload};
 use crate::number::{bytes, si, three_digits};
+use crate::record::Metric;
 
 /// A kind of cost: name, axis label, accessor and formatter.
 struct Price {
@@ -38,7 +39,7 @@ const PRICES: [Price; 3] = [
 ];
 
 pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
-    let ranking = workload.deciding();
+    let Some(ranking) = workload.deciding() else { return Vec::new() };
     PRICES.iter().filter_map(|price| figure(report, workload, ranking, price)).collect()
 }
 
@@ -72,20 +73,19 @@ fn figure(
     let plot = Plot::Scatter(Scatter {
         x: Axis::new(price.axis, Scale::around(&costs)),
         y: Axis::new(metric.name(), scale_of(metric, &series)),
+        level: workload
+            .chance
+            .filter(|_| metric == Metric::ExactMatch)
+            .map(|chance| (chance, CHANCE.to_owned())),
         front: front(&points, metric.higher_is_better()),
         series,
     });
     let title = format!("{}: {} against {}", workload.name, metric.name(), price.name);
-    let caption = format!(
-        "{} {}, mean over seeds, against cost. Line: Pareto front. Bars: 95 % confidence interval \
-         over seeds.",
-        capital(metric.name()),
-        ranking.region.name()
-    );
+    let caption = format!("{}. Line: Pareto front.", capital(ranking.region.name()));
     Some(Figure::of(workload, Subject::Cost, title, caption, plot))
 }
 
-/// The Pareto front: points that no other point beats or equals in both coordinates, by rising cost.
+/// Returns the Pareto front by rising cost: the points that no other point beats or equals in both coordinates.
 fn front(points: &[(f64, f64)], higher_is_better: bool) -> Vec<(f64, f64)> {
     let gain = |y: f64| if higher_is_better { y } else { -y };
     let mut order: Vec<(f64, f64)> =

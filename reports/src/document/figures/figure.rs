@@ -5,9 +5,11 @@ use crate::analysis::{Report, Workload};
 use crate::record::Metric;
 use crate::stats::Estimate;
 
-/// Subject of a figure, which decides its place on a page.
+/// Subject of a figure, which determines its position on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
+    /// All encodings over all tasks.
+    Overall,
     /// The headline metric by length.
     Headline,
     /// The second metric by length.
@@ -22,18 +24,20 @@ pub(crate) enum Subject {
     Cost,
     /// The headline metric by the number of training samples, over workloads.
     Size,
+    /// Profiles and mean ranks over all tasks.
+    Tasks,
 }
 
 /// A figure of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Figure {
-    /// Name of its workload; `None` for a figure about several.
+    /// Name of the workload; `None` for a figure of several workloads.
     pub(crate) workload: Option<String>,
     pub(crate) subject: Subject,
     pub(crate) title: String,
     pub(crate) caption: String,
     pub(crate) plot: Plot,
-    /// Unique in the report, without an extension.
+    /// File name without extension, unique in the report.
     pub(crate) file: String,
     /// Whether the figure has a PNG file beside its SVG file.
     pub(crate) pixels: bool,
@@ -51,27 +55,27 @@ impl Figure {
         Self { workload, subject, title, caption, plot, file: String::new(), pixels: false }
     }
 
-    /// Path of its file of this kind, `svg` or `png`, relative to the report.
+    /// Returns the path of the file of this kind, `svg` or `png`, relative to the report.
     pub(crate) fn path(&self, kind: &str) -> String {
         format!("figures/{}.{kind}", self.file)
     }
 }
 
-/// A series in the colour and under the name of an encoding.
+/// Returns a series with the colour and display name of an encoding.
 pub(super) fn series_of(report: &Report, encoding: &str, points: Vec<Point>) -> Series {
     let known = report.encoding(encoding);
     let label = known.map_or(encoding, |e| &e.display).to_owned();
     Series { slot: known.map_or(0, |e| e.slot), label, points }
 }
 
-/// `97.1 % [92.0 to 100.0] n=3`, for hovering over a point.
+/// Formats the hover text of a point: `97.1 % [92.0 to 100.0] n=3`.
 pub(super) fn note(metric: Metric, estimate: &Estimate) -> String {
     let interval =
         estimate.ci95.map_or_else(String::new, |ci| format!(" [{}]", metric.show_interval(ci)));
     format!("{}{interval} n={}", metric.show(estimate.mean), estimate.n)
 }
 
-/// Mean and interval on the scale of the axis: perplexity is stored as its logarithm.
+/// Returns mean and interval on the scale of the axis; perplexity is stored as its logarithm.
 pub(super) fn drawn(metric: Metric, estimate: &Estimate) -> (f64, Option<(f64, f64)>) {
     if metric.higher_is_better() {
         // A t interval does not know that a share ends at 0 and 1.
@@ -82,7 +86,7 @@ pub(super) fn drawn(metric: Metric, estimate: &Estimate) -> (f64, Option<(f64, f
     }
 }
 
-pub(super) fn capital(text: &str) -> String {
+pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -2,21 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::figure::{Figure, Subject, capital, drawn, note, series_of};
+use super::figure::{Figure, Subject, drawn, note, series_of};
 use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
 use crate::analysis::aggregate::Aggregate;
 use crate::analysis::{Report, Workload};
 use crate::record::Metric;
-use crate::stats::Estimate;
 
-pub(super) fn estimate_of(row: &Aggregate, metric: Metric) -> Estimate {
-    match metric {
-        Metric::ExactMatch => row.exact_match,
-        Metric::TokenAccuracy => row.token_accuracy,
-        Metric::Perplexity => row.nll,
-    }
-}
+/// Label of the exact match of guessing.
+pub(super) const CHANCE: &str = "chance";
 
 fn series_by_encoding(report: &Report, rows: &[&Aggregate], metric: Metric) -> Vec<Series> {
     let mut by_encoding: BTreeMap<&str, Vec<&Aggregate>> = BTreeMap::new();
@@ -27,7 +21,7 @@ fn series_by_encoding(report: &Report, rows: &[&Aggregate], metric: Metric) -> V
         .into_iter()
         .map(|(encoding, rows)| {
             let point = |row: &Aggregate| {
-                let estimate = estimate_of(row, metric);
+                let estimate = row.estimate(metric);
                 let (y, bar) = drawn(metric, &estimate);
                 Point { x: row.len as f64, y, bar, note: note(metric, &estimate) }
             };
@@ -47,13 +41,9 @@ pub(super) fn scale_of<'a>(metric: Metric, series: impl IntoIterator<Item = &'a 
     }
 }
 
-/// Caption that explains the intervals of a figure.
+/// Returns the caption of a figure without intervals.
 pub(super) fn intervals(several_seeds: bool) -> &'static str {
-    if several_seeds {
-        " Bars and bands: 95 % confidence interval over seeds, clipped at the frame."
-    } else {
-        " One seed: no interval."
-    }
+    if several_seeds { "" } else { "One seed: no interval." }
 }
 
 pub(super) fn figures(
@@ -69,12 +59,13 @@ pub(super) fn figures(
     let rules: Vec<(f64, String)> =
         workload.train_lens.iter().map(|len| (*len as f64, format!("trained at {len}"))).collect();
     let bars = intervals(workload.rows.iter().any(|r| r.exact_match.n > 1));
-    let figure = |title: String, what: &str, plot: Plot| {
-        Figure::of(workload, subject, title, format!("{what}{bars}"), plot)
-    };
+    let figure =
+        |title: String, plot: Plot| Figure::of(workload, subject, title, bars.to_owned(), plot);
     let mut figures = Vec::new();
     let mut single: Vec<(String, Vec<Series>)> = Vec::new();
-    // Splits in distribution first: they are what the others are compared with.
+    let mut alone: Vec<&Aggregate> = Vec::new();
+    let guessing = subject == Subject::Headline && metric == Metric::ExactMatch;
+    // Splits in distribution come first, because the others are compared with them.
     let mut ordered: Vec<_> = splits.into_iter().collect();
     ordered.sort_by_key(|(_, rows)| !rows.iter().any(|r| r.in_distribution));
     for (split, rows) in ordered {
@@ -86,12 +77,12 @@ pub(super) fn figures(
             } else {
                 "beyond training"
             };
+            alone.extend(rows);
             single.push((format!("{split} at {len} {} ({region})", workload.len_unit), series));
             continue;
         }
         let mut along: Vec<f64> = lens.iter().map(|len| *len as f64).collect();
         along.extend(rules.iter().map(|(len, _)| *len));
-        let guessing = subject == Subject::Headline && metric.higher_is_better();
         let plot = Plot::Lines(Lines {
             x: Axis::new(format!("length in {}", workload.len_unit), Scale::at(&along)),
             y: Axis::new(metric.name(), scale_of(metric, &series)),
@@ -101,25 +92,30 @@ pub(super) fn figures(
             series,
         });
         let title = format!("{}: {} on {split}", workload.name, metric.name());
-        let what = format!("{} by length, mean over seeds.", capital(metric.name()));
-        figures.push(figure(title, &what, plot));
+        figures.push(figure(title, plot));
     }
     if !single.is_empty() {
         let scale = scale_of(metric, single.iter().flat_map(|(_, series)| series));
         let which = if figures.is_empty() { "" } else { ", splits of one length" };
         let title = format!("{}: {}{which}", workload.name, metric.name());
-        let plot = Plot::Dots(Dots { value: Axis::new(metric.name(), scale), groups: single });
-        let what = format!("{}, mean over seeds.", capital(metric.name()));
-        figures.push(figure(title, &what, plot));
+        let levels: BTreeSet<u64> =
+            alone.iter().filter_map(|r| Some(r.chance?.to_bits())).collect();
+        let rules = match (guessing, levels.into_iter().collect::<Vec<_>>().as_slice()) {
+            (true, [level]) => vec![(f64::from_bits(*level), CHANCE.to_owned())],
+            _ => Vec::new(),
+        };
+        let plot =
+            Plot::Dots(Dots { value: Axis::new(metric.name(), scale), rules, groups: single });
+        figures.push(figure(title, plot));
     }
     figures
 }
 
-/// The level of guessing by length, where the task knows it.
+/// Returns the exact match of guessing by length, if the task defines it.
 fn chance(rows: &[&Aggregate]) -> Option<(Vec<(f64, f64)>, String)> {
     let known = rows.iter().filter_map(|row| Some((row.len, row.chance?)));
     let by_len: BTreeMap<u64, f64> = known.collect();
     let points: Vec<(f64, f64)> =
         by_len.into_iter().map(|(len, chance)| (len as f64, chance)).collect();
-    (points.len() > 1).then(|| (points, "chance".to_owned()))
+    (points.len() > 1).then(|| (points, CHANCE.to_owned()))
 }

@@ -1,4 +1,4 @@
-//! Plots as data: both the SVG file and the interactive plot are drawn from them.
+//! Plots as data, from which both the SVG file and the interactive plot are drawn.
 
 use super::scale::Scale;
 
@@ -12,7 +12,7 @@ pub(crate) struct Point {
     pub(crate) note: String,
 }
 
-/// One encoding's points; `slot` chooses colour, dash and marker.
+/// Points of one encoding; `slot` selects colour, dash and marker.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Series {
     pub(crate) slot: usize,
@@ -33,13 +33,16 @@ impl Axis {
     }
 }
 
-/// Whether the points of a line have markers.
+/// Number of markers on a line with many points.
+pub(crate) const FEW_MARKS: usize = 6;
+
+/// Markers of the points of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Marks {
-    /// For few points: a marker and an interval at each.
+    /// A marker and an interval at each point, for few points.
     Points,
-    /// For many points: a line without markers.
-    None,
+    /// A line with a few markers and no intervals, for many points.
+    Few,
 }
 
 /// Line chart: one line for each encoding.
@@ -49,17 +52,19 @@ pub(crate) struct Lines {
     pub(crate) y: Axis,
     /// Vertical rules: position and label.
     pub(crate) rules: Vec<(f64, String)>,
-    /// A horizontal line with a label, a point for each x: the level of guessing.
+    /// A horizontal line with a label and a point for each x, for example the exact match of guessing.
     pub(crate) level: Option<(Vec<(f64, f64)>, String)>,
     pub(crate) marks: Marks,
     pub(crate) series: Vec<Series>,
 }
 
-/// Dots along a horizontal axis. Each group has a heading and a row for each series, whose only point
-/// holds the value in `y` and nothing in `x`.
+/// Dots along a horizontal axis. Each group has a heading and one row for each series, whose only point has its value
+/// in `y`; `x` is unused.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Dots {
     pub(crate) value: Axis,
+    /// Vertical rules: value and label, for example the exact match of guessing.
+    pub(crate) rules: Vec<(f64, String)>,
     pub(crate) groups: Vec<(String, Vec<Series>)>,
 }
 
@@ -68,6 +73,8 @@ pub(crate) struct Dots {
 pub(crate) struct Scatter {
     pub(crate) x: Axis,
     pub(crate) y: Axis,
+    /// Horizontal rule: value and label.
+    pub(crate) level: Option<(f64, String)>,
     /// Points of the Pareto front, by rising cost.
     pub(crate) front: Vec<(f64, f64)>,
     pub(crate) series: Vec<Series>,
@@ -88,7 +95,7 @@ pub(crate) struct Heat {
 pub(crate) struct HeatMap {
     pub(crate) slot: usize,
     pub(crate) label: String,
-    /// One list for each row, as long as there are columns; `None`: not measured.
+    /// Rows of values, each with one value per column; `None`: not measured.
     pub(crate) values: Vec<Vec<Option<f64>>>,
 }
 

@@ -1,4 +1,4 @@
-//! The headline metric by the number of training samples: workloads that differ in nothing else.
+//! The headline metric by the number of training samples, over workloads that differ in nothing else.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,21 @@ use crate::analysis::ranking::Region;
 use crate::analysis::{Report, Workload};
 use crate::record::Metric;
 
-/// Setting that holds the number of training samples in a record's configuration.
+/// Setting of a record's configuration that contains the number of training samples.
 const SETTING: &str = "train_samples";
 
-/// One figure for each family of workloads and region.
+/// Returns one figure for each family of workloads and each region.
 pub(super) fn figures(report: &Report) -> Vec<Figure> {
     families(report)
         .values()
         .filter(|family| family.len() > 1)
         .flat_map(|family| {
-            [Region::Inside, Region::Beyond]
-                .into_iter()
-                .filter_map(|region| figure(report, family, region))
+            Region::ALL.into_iter().filter_map(|region| figure(report, family, region))
         })
         .collect()
 }
 
-/// Groups workloads that differ only in the number of training samples, each group by that number.
+/// Groups workloads that differ only in the number of training samples, each group sorted by that number.
 fn families(report: &Report) -> BTreeMap<String, BTreeMap<u64, &Workload>> {
     let mut families: BTreeMap<String, BTreeMap<u64, &Workload>> = BTreeMap::new();
     for workload in &report.workloads {
@@ -57,14 +55,10 @@ fn take(config: &mut Value) -> Option<u64> {
 }
 
 fn figure(report: &Report, family: &BTreeMap<u64, &Workload>, region: Region) -> Option<Figure> {
-    let ranking = |workload: &'_ Workload| match region {
-        Region::Inside => workload.inside.clone(),
-        Region::Beyond => workload.beyond.clone(),
-    };
     let mut lines: BTreeMap<String, Vec<Point>> = BTreeMap::new();
     let mut metrics: Vec<Metric> = Vec::new();
     for (samples, workload) in family {
-        let ranking = ranking(workload);
+        let Some(ranking) = workload.ranking(region) else { continue };
         metrics.push(ranking.metric);
         for result in &ranking.results {
             let Some(estimate) = result.estimate else { continue };
@@ -74,7 +68,7 @@ fn figure(report: &Report, family: &BTreeMap<u64, &Workload>, region: Region) ->
             lines.entry(result.encoding.clone()).or_default().push(point);
         }
     }
-    // Where some sizes are told by tokens and others by whole answers there is no common axis.
+    // Sizes ranked by token accuracy and sizes ranked by exact match have no common axis.
     let metric = *metrics.first()?;
     if lines.is_empty() || metrics.iter().any(|other| *other != metric) {
         return None;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::figure::{Figure, Subject, capital, series_of};
+use super::figure::{Figure, Subject, series_of};
 use super::lengths::{intervals, scale_of};
 use super::plot::{Axis, Heat, HeatMap, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
@@ -12,11 +12,11 @@ use crate::record::{PAIR, SliceUnit};
 
 /// Maximum number of values that each get a tick of their own.
 const FEW: usize = 12;
-/// Maximum number of rows and columns of a readable map.
+/// Maximum number of rows and columns of a heat map.
 const MOST_ROWS: usize = 64;
-/// Properties whose values are identifiers: a line between two of them would mean nothing. They are in the tables.
+/// Properties whose values are identifiers without an order. They are shown in tables only.
 const NAMES: [&str; 1] = ["document"];
-/// Minimum number of lengths for a map over lengths; two lengths are two curves.
+/// Minimum number of lengths for a heat map over lengths; fewer are drawn as curves.
 const LENGTHS: usize = 3;
 
 pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
@@ -40,7 +40,7 @@ pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
     figures
 }
 
-/// The longest trained length and the longest of all; the others are in the tables.
+/// Returns the sets of the longest trained length and of the longest length; the others are shown in tables only.
 fn shown<'a>(sets: &[&'a SliceSet]) -> Vec<&'a SliceSet> {
     let longest = |inside: bool| {
         let of = sets.iter().filter(|set| set.in_distribution == inside);
@@ -99,26 +99,20 @@ fn curve(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
         y: Axis::new(metric.name(), scale_of(metric, &series)),
         rules: Vec::new(),
         level: None,
-        marks: if few { Marks::Points } else { Marks::None },
+        marks: if few { Marks::Points } else { Marks::Few },
         series,
     });
-    let Workload { name, len_unit, .. } = workload;
+    let name = &workload.name;
     let title =
         format!("{name}: {} by {} on {} at {}", metric.name(), set.name, set.split, set.len);
-    let caption = format!(
-        "{} by {}, length {} {len_unit}, mean over seeds.{}{grouped}",
-        capital(metric.name()),
-        set.name,
-        set.len,
-        intervals(several)
-    );
+    let caption = format!("{}{grouped}", intervals(several));
     Some(Figure::of(workload, Subject::Slices, title, caption, plot))
 }
 
-/// A share for each encoding, row and column.
+/// Share by encoding, row and column.
 type Cells<'a> = BTreeMap<&'a str, BTreeMap<(u64, u64), f64>>;
 
-/// One map for each encoding; `None` where it would say nothing or be unreadable.
+/// Returns one map for each encoding; `None` if there are too few or too many rows and columns.
 fn maps(report: &Report, cells: &Cells<'_>, x_label: String, y_label: String) -> Option<Plot> {
     let places = || cells.values().flat_map(BTreeMap::keys);
     let rows: BTreeSet<u64> = places().map(|(row, _)| *row).collect();
@@ -140,7 +134,7 @@ fn maps(report: &Report, cells: &Cells<'_>, x_label: String, y_label: String) ->
     Some(Plot::Heat(Heat { x_label, y_label, columns, rows, maps }))
 }
 
-/// Heat maps of value against length.
+/// Draws heat maps of a property's value against length.
 fn by_length(report: &Report, workload: &Workload, sets: &[&SliceSet]) -> Option<Figure> {
     let first = sets.first()?;
     let metric = metric_of(workload, first);
@@ -165,7 +159,7 @@ fn by_length(report: &Report, workload: &Workload, sets: &[&SliceSet]) -> Option
     Some(heat_figure(workload, metric, &what, plot))
 }
 
-/// Figure of two properties, as selected by [`SliceSet::pair`].
+/// Draws the figure of a pair of properties; see [`SliceSet::pair`].
 fn pairs(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure> {
     let (up, along) = set.pair()?;
     let metric = metric_of(workload, set);
@@ -184,9 +178,6 @@ fn pairs(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
 
 fn heat_figure(workload: &Workload, metric: Metric, what: &str, plot: Plot) -> Figure {
     let title = format!("{}: {} by {what}", workload.name, metric.name());
-    let caption = format!(
-        "{}, mean over seeds. Dark blue: 0 %; yellow: 100 %. Empty: not measured.",
-        capital(metric.name())
-    );
+    let caption = "Dark blue: 0 %; yellow: 100 %; empty: not measured.".to_owned();
     Figure::of(workload, Subject::Grid, title, caption, plot)
 }

@@ -1,7 +1,7 @@
-//! The course of training: loss and validation by step, steps to solve.
+//! Figures of training: loss and validation by step, steps to solve.
 
-use super::figure::{Figure, Subject, capital, series_of};
-use super::lengths::scale_of;
+use super::figure::{Figure, Subject, series_of};
+use super::lengths::{CHANCE, scale_of};
 use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
 use crate::analysis::run_metrics::MedianRange;
@@ -56,15 +56,15 @@ fn loss(report: &Report, workload: &Workload) -> Option<Figure> {
         y: Axis::new("loss in nats", Scale::around(&losses)),
         rules: Vec::new(),
         level: None,
-        marks: Marks::None,
+        marks: Marks::Few,
         series,
     });
-    let caption = "Loss in nats per scored token, mean since the point before, mean over seeds.";
+    let caption = "Loss per scored token, mean since the point before.";
     let title = format!("{}: training loss", workload.name);
     Some(Figure::of(workload, Subject::Training, title, caption.to_owned(), plot))
 }
 
-/// The headline metric on fresh samples in the course of training.
+/// Draws the headline metric in validations by training step.
 fn validation(report: &Report, workload: &Workload) -> Option<Figure> {
     let metric = workload.headline;
     let drawn = |x: f64| if metric == Metric::Perplexity { x.exp() } else { x.clamp(0.0, 1.0) };
@@ -73,24 +73,24 @@ fn validation(report: &Report, workload: &Workload) -> Option<Figure> {
         return None;
     }
     let steps: Vec<f64> = series.iter().flat_map(|s| &s.points).map(|p| p.x).collect();
+    let x = Scale::linear(&steps);
+    let chance = workload.chance.filter(|_| metric == Metric::ExactMatch);
+    let level = chance.map(|y| (vec![(x.low, y), (x.high, y)], CHANCE.to_owned()));
     let plot = Plot::Lines(Lines {
-        x: Axis::new("step", Scale::linear(&steps)),
+        x: Axis::new("step", x),
         y: Axis::new(metric.name(), scale_of(metric, &series)),
         rules: Vec::new(),
-        level: None,
-        marks: Marks::None,
+        level,
+        marks: Marks::Few,
         series,
     });
-    let caption = format!(
-        "{} in validations at the trained length, on samples that neither training nor evaluations see; \
-         mean over the seeds still in training.",
-        capital(metric.name())
-    );
+    let caption = "At the trained length, on samples that neither training nor evaluations see; mean over the seeds \
+                   still in training.";
     let title = format!("{}: validation", workload.name);
-    Some(Figure::of(workload, Subject::Training, title, caption, plot))
+    Some(Figure::of(workload, Subject::Training, title, caption.to_owned(), plot))
 }
 
-/// Steps to solve, where a seed of any encoding solved training.
+/// Draws the steps to solve; `None` if no seed of any encoding solved training.
 fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
     let series: Vec<Series> = workload
         .run_metrics
@@ -113,6 +113,7 @@ fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
         .collect();
     let plot = Plot::Dots(Dots {
         value: Axis::new("steps to solve", Scale::linear(&ends)),
+        rules: Vec::new(),
         groups: vec![("steps to solve".to_owned(), series)],
     });
     let caption = "Median over the seeds that solved training. Bars: minimum to maximum. Encodings \

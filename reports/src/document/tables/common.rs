@@ -1,40 +1,37 @@
-//! Cells and notes that several tables share.
+//! Cells and notes shared by several tables.
 
 use crate::analysis::{Report, Workload};
 use crate::document::table::TableCell;
 use crate::record::Metric;
-use crate::stats::{Estimate, sorted_median};
+use crate::stats::Estimate;
 
 /// Marks an encoding without a seed in common with the best.
 pub(super) const NO_COMMON_SEED: &str = "†";
 /// Marks an encoding that is not ranked.
 pub(super) const UNRANKED: &str = "‡";
 
-/// Explains the intervals of tables that show means and medians.
-pub(super) const INTERVALS: &str = "Mean with its 95 % confidence interval (Student's t over n seeds); \
-    median with its 95 % bootstrap interval, which is too narrow for few seeds (its coverage is 1/2 with 2 seeds, \
-    3/4 with 3).";
+/// Note on the means and medians of tables.
+pub(super) const MEAN: &str = "Mean: over n seeds, with its 95 % confidence interval in brackets (Student's t over the \
+    seeds, and over the questions where records hold the answers).";
+pub(super) const MEDIAN: &str = "Median: with its 95 % bootstrap interval, which is too narrow for few seeds: it \
+    covers the true value in 1/2 of all cases with 2 seeds, in 3/4 with 3.";
 
 impl TableCell {
-    /// Cell with the name of an encoding, at the head of its row.
+    /// Returns the first cell of an encoding's row: its name.
     pub(crate) fn of_encoding(report: &Report, name: &str) -> Self {
         let slot = report.encoding(name).map(|encoding| encoding.slot);
         Self { encoding: slot, ..Self::from(report.display(name)) }
     }
 
-    /// Links the cell to the records from which it was computed.
+    /// Links the cell to the records from which its number was computed.
     pub(super) fn with_cells(self, report: &Report, workload: &Workload, encoding: &str) -> Self {
         Self { cells: report.anchor(workload, encoding), ..self }
     }
 }
 
-/// Cell with a mean, and its interval and n in smaller print: `97.1 %`, `[92.0 to 100.0] n=3`.
+/// Returns a cell with a mean, and its interval and n in smaller print: `97.1 %`, `[92.0 to 100.0] n=3`.
 pub(super) fn with_interval(metric: Metric, estimate: &Estimate) -> TableCell {
-    // An interval without width says no more than the mean.
-    let interval = estimate
-        .ci95
-        .filter(|(low, high)| metric.show(*low) != metric.show(*high))
-        .map_or_else(String::new, |ci| format!("[{}] ", metric.show_interval(ci)));
+    let interval = interval(metric, estimate).map_or_else(String::new, |text| text + " ");
     TableCell {
         text: metric.show(estimate.mean),
         detail: format!("{interval}n={}", estimate.n),
@@ -42,7 +39,13 @@ pub(super) fn with_interval(metric: Metric, estimate: &Estimate) -> TableCell {
     }
 }
 
-/// Cell with a median, and its bootstrap interval in smaller print.
+/// Formats the interval of a mean in brackets; `None` without an interval, or if it rounds to the mean.
+pub(super) fn interval(metric: Metric, estimate: &Estimate) -> Option<String> {
+    let wide = estimate.ci95.filter(|(low, high)| metric.show(*low) != metric.show(*high));
+    wide.map(|ci| format!("[{}]", metric.show_interval(ci)))
+}
+
+/// Returns a cell with a median, and its bootstrap interval in smaller print.
 pub(super) fn median(metric: Metric, estimate: &Estimate) -> TableCell {
     let interval = estimate
         .bootstrap
@@ -56,20 +59,33 @@ pub(super) fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> Tabl
     value.map_or_else(|| TableCell::from("–"), |value| show(value).into())
 }
 
-/// Cell with the median of values over several workloads, and their range in smaller print; a dash without values.
-pub(super) fn spread(mut values: Vec<f64>, show: impl Fn(f64) -> String) -> TableCell {
-    values.retain(|value| value.is_finite());
-    values.sort_by(f64::total_cmp);
-    let (Some(low), Some(high)) = (values.first(), values.last()) else { return "–".into() };
-    let detail = if values.len() > 1 && show(*low) != show(*high) {
-        format!("[{} to {}]", show(*low), show(*high))
-    } else {
-        String::new()
-    };
-    TableCell { text: show(sorted_median(&values)), detail, ..TableCell::default() }
+/// Returns a cell with the median of values over several workloads, and their range in smaller print; a dash without
+/// values.
+pub(super) fn spread(values: Vec<f64>, show: impl Fn(f64) -> String) -> TableCell {
+    spread_of_bounds(values.into_iter().map(|value| (value, false)).collect(), show)
 }
 
-/// A ratio with two decimals.
+/// Like [`spread`], for values some of which are lower bounds: a number that depends on a bound is marked with `≥`.
+pub(super) fn spread_of_bounds(
+    mut values: Vec<(f64, bool)>,
+    show: impl Fn(f64) -> String,
+) -> TableCell {
+    values.retain(|(value, _)| value.is_finite());
+    values.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let (Some(low), Some(high)) = (values.first(), values.last()) else { return "–".into() };
+    let bound =
+        |(value, bound): (f64, bool)| format!("{}{}", if bound { "≥ " } else { "" }, show(value));
+    let (below, above) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+    let middle = (f64::midpoint(below.0, above.0), below.1 || above.1);
+    let detail = if bound(*low) == bound(*high) {
+        String::new()
+    } else {
+        format!("[{} to {}]", bound(*low), bound(*high))
+    };
+    TableCell { text: bound(middle), detail, ..TableCell::default() }
+}
+
+/// Formats a ratio with two decimals.
 pub(super) fn ratio(value: f64) -> String {
     format!("{value:.2}")
 }

@@ -5,7 +5,8 @@ use crate::analysis::{EncodingCost, Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::{bytes, si, thousands, three_digits};
 
-/// Throughput, step time and memory, arranged as in TAPE's Table 4 (He et al. 2025, arXiv 2501.00712).
+/// Returns the table of throughput, step time and memory, arranged as Table 4 of TAPE (Zhu et al. 2025, arXiv
+/// 2501.00712).
 pub fn costs(report: &Report, workload: &Workload) -> Table {
     let rows = workload
         .costs
@@ -14,18 +15,24 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
             let name = TableCell::of_encoding(report, &cost.encoding);
             vec![
                 name.with_cells(report, workload, &cost.encoding),
-                optional(cost.tokens_per_second, si),
-                optional(cost.step_seconds, |s| three_digits(1000.0 * s)),
-                optional(cost.step_ratio, ratio),
+                optional(cost.tokens_per_second, |rate| si(rate) + &mark(cost)),
+                optional(cost.step_seconds, |s| three_digits(1000.0 * s) + &mark(cost)),
+                optional(cost.step_ratio, |found| ratio(found) + &mark(cost)),
                 optional(cost.peak_bytes.map(|b| b as f64), bytes),
                 optional(cost.memory_ratio, ratio),
             ]
         })
         .collect();
-    let mut notes = vec![
+    let legends = vec![
         "Step times: median over steps, mean over seeds. Peak memory: maximum over seeds."
             .to_owned(),
     ];
+    let mut notes = Vec::new();
+    if workload.costs.iter().any(|cost| cost.disturbed) {
+        notes.push(format!(
+            "{DISTURBED} Measured while other cells or programs ran on the machine: of little worth."
+        ));
+    }
     if workload.machines.len() > 1 {
         notes.push(format!(
             "Warning: these cells ran under {} conditions ({}); times and memory are comparable only \
@@ -44,14 +51,22 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
             "memory / RoPE's",
         ]),
         rows,
-        words: false,
         notes,
+        legends,
+        ..Table::default()
     }
     .without_empty_columns()
 }
 
-/// Parameters and FLOPs, arranged as in TAPE's Table 3 (He et al. 2025, arXiv 2501.00712), and counts of a training
-/// step.
+/// Marks times that other work disturbed.
+const DISTURBED: &str = "†";
+
+fn mark(cost: &EncodingCost) -> String {
+    if cost.disturbed { format!(" {DISTURBED}") } else { String::new() }
+}
+
+/// Returns the table of parameters and FLOPs, arranged as Table 3 of TAPE (Zhu et al. 2025, arXiv 2501.00712), and of
+/// counts of a training step.
 pub fn flops(report: &Report, workload: &Workload) -> Table {
     let rows = workload
         .costs
@@ -71,14 +86,14 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
             ]
         })
         .collect();
-    let mut notes = vec![
-        "Analytic counts; a multiply-add counts as two operations. Per token: a forward pass at the training \
+    let mut legends = vec![
+        "FLOPs: analytic counts; a multiply-add counts as two operations. Per token: a forward pass at the training \
          length. Per step: forward and backward pass of the whole batch."
             .to_owned(),
     ];
     let counted = |c: &EncodingCost| c.step_allocations.is_some() || c.step_instructions.is_some();
     if workload.costs.iter().any(counted) {
-        notes.push(
+        legends.push(
             "Instructions and allocations are counted in the third step, on one thread; means over the seeds \
              that have them."
                 .to_owned(),
@@ -97,8 +112,8 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
             "allocated per step",
         ]),
         rows,
-        words: false,
-        notes,
+        legends,
+        ..Table::default()
     }
     .without_empty_columns()
 }

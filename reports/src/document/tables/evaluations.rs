@@ -1,12 +1,12 @@
 //! Evaluations of a workload, aggregated over seeds.
 
-use super::common::{INTERVALS, median, optional, with_interval};
+use super::common::{MEAN, MEDIAN, median, optional, with_interval};
 use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::three_digits;
 use crate::record::Metric;
 
-/// Table of all aggregated evaluations of a workload.
+/// Returns the table of all aggregated evaluations of a workload.
 pub fn evaluations(report: &Report, workload: &Workload) -> Table {
     let text = workload.headline == Metric::Perplexity;
     let mut columns = heads(["encoding", "split", "length"]);
@@ -47,6 +47,6 @@ pub fn evaluations(report: &Report, workload: &Workload) -> Table {
             cells
         })
         .collect();
-    let notes = vec![INTERVALS.to_owned()];
-    Table { columns, rows, notes, ..Table::default() }
+    let legends = vec![MEAN.to_owned(), MEDIAN.to_owned()];
+    Table { columns, rows, legends, ..Table::default() }
 }

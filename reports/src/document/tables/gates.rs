@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::analysis::{GateMean, Report, Workload};
 use crate::document::table::{Table, TableCell};
 
-/// GateMean scores: a row for each encoding, gate and layer, a column for each head; no rows without gates.
+/// Returns the table of gate scores: one row for each encoding, gate and layer, one column for each head; no rows
+/// without gates.
 pub fn gates(report: &Report, workload: &Workload) -> Table {
     let heads: BTreeSet<u32> = workload.gates.iter().map(|gate| gate.head).collect();
     let layers = workload
@@ -30,13 +31,13 @@ pub fn gates(report: &Report, workload: &Workload) -> Table {
     Table {
         columns: std::iter::once("encoding".to_owned()).chain(named).collect(),
         rows,
-        words: false,
-        notes: vec![
-            "How well gates agree with the tokens that the task counts: area under the ROC curve within a \
-             row, mean over rows that answer, then over n seeds [95 % confidence interval, Student's t]. 1: \
+        legends: vec![
+            "Gate score: how well gates agree with the tokens that the task counts, as the area under the ROC \
+             curve within a row, mean over rows that answer, then over n seeds [95 % confidence interval]. 1: \
              gates of counted tokens are above all others; 0.5: no relation; 0: below all others."
                 .to_owned(),
         ],
+        ..Table::default()
     }
 }
 

@@ -8,17 +8,12 @@ use crate::document::table::{Table, TableCell, heads};
 use crate::number::{listed, percent, si, thousands, three_digits};
 use crate::record::Metric;
 
-/// Table of a grid with one row for each encoding.
+/// Returns the table of a grid, one row for each encoding.
 pub(super) fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> Table {
-    let GridReport { grid, default_inside, default_beyond } = grid;
-    let rankings = [
-        ("default", default_inside),
-        ("default", default_beyond),
-        ("best", &workload.inside),
-        ("best", &workload.beyond),
-    ];
-    let rankings = rankings.into_iter().filter(|(_, ranking)| !ranking.points.is_empty());
-    let rankings: Vec<(&str, &Ranking)> = rankings.collect();
+    let GridReport { grid, defaults } = grid;
+    let defaults = defaults.iter().map(|ranking| ("default", ranking));
+    let best = workload.rankings.iter().map(|ranking| ("best", ranking));
+    let rankings: Vec<(&str, &Ranking)> = defaults.chain(best).collect();
     let mut columns = heads(["encoding", "best value"]);
     columns.extend(grid.values.iter().map(|value| format!("validation at {value}")));
     columns.extend(rankings.iter().map(|(which, ranking)| {
@@ -57,7 +52,7 @@ pub(super) fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> T
             row
         })
         .collect();
-    Table { columns, rows, words: false, notes: notes(report, workload, grid) }
+    Table { columns, rows, notes: notes(report, workload, grid), ..Table::default() }
 }
 
 fn validation(headline: Metric, point: &GridResult) -> TableCell {
@@ -99,6 +94,14 @@ fn notes(
         notes.push(format!(
             "At the edge of the grid, so that a wider one may hold a better value: {}.",
             listed(&edge, "and")
+        ));
+    }
+    if !grid.fresh_seeds.is_empty() {
+        let seeds: Vec<String> = grid.fresh_seeds.iter().map(u64::to_string).collect();
+        notes.push(format!(
+            "Results at the best value are those of the fresh seeds {}, which had no part in choosing it; those under \
+             \"default\" are of the seeds that chose.",
+            listed(&seeds, "and")
         ));
     }
     if grid.choices.iter().any(|choice| choice.by == ChosenBy::Default) {

@@ -1,60 +1,115 @@
 //! The tables of the front page: ranking and cost of all encodings.
 
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
 
-use super::common::{UNRANKED, ratio, spread, with_interval};
+use super::common::{MEAN, UNRANKED, interval, optional, ratio, spread, spread_of_bounds};
+use super::ranks::inversions;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region};
 use crate::analysis::run_metrics::RunMetrics;
-use crate::analysis::{EncodingCost, Report, Workload};
+use crate::analysis::{Encoding, EncodingCost, Overall, OverallScore, Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::document::text::grid_sentence;
-use crate::number::{bytes, percent, thousands};
+use crate::number::{bytes, count, percent, points, thousands};
 use crate::record::Metric;
 use crate::stats::LEAST_SEEDS;
 
 /// Table of encodings by workloads: the headline metric beyond training, or in distribution where nothing else was
-/// evaluated.
+/// evaluated. With an aggregate over workloads it comes first and orders the rows.
 pub fn summary(report: &Report) -> Table {
     let mut table = Table { columns: vec!["encoding".to_owned()], ..Table::default() };
-    let rankings: Vec<(&Workload, &Ranking)> = report
-        .workloads
-        .iter()
-        .map(|w| (w, w.deciding()))
-        .filter(|(_, ranking)| !ranking.points.is_empty())
-        .collect();
+    let rankings: Vec<(&Workload, &Ranking)> =
+        report.workloads.iter().filter_map(|w| Some((w, w.deciding()?))).collect();
     for (workload, ranking) in &rankings {
         let region = ranking.region.name();
         table.columns.push(format!("{}\n{}, {region}", workload.name, ranking.metric.name()));
     }
-    for encoding in &report.encodings {
+    let scores = report.overall.as_ref().map_or(&[][..], |overall| &overall.scores);
+    if !scores.is_empty() {
+        table.columns.insert(1, format!("all tasks\n{}", Overall::NAME));
+    }
+    let n = common_seeds(&rankings);
+    let place = |name: &str| scores.iter().position(|score| score.encoding == name);
+    let mut encodings: Vec<&Encoding> = report.encodings.iter().collect();
+    encodings.sort_by_key(|encoding| place(&encoding.name).unwrap_or(usize::MAX));
+    for encoding in encodings {
         let mut row = vec![TableCell::of_encoding(report, &encoding.name)];
+        if !scores.is_empty() {
+            let score = place(&encoding.name).map(|place| &scores[place]);
+            row.push(score.map_or_else(|| "–".into(), score_cell));
+        }
         row.extend(rankings.iter().map(|(workload, ranking)| {
             let result = ranking.results.iter().find(|s| s.encoding == encoding.name);
             result.map_or_else(
                 || TableCell::from("–"),
-                |s| result_cell(workload, ranking, s).with_cells(report, workload, &s.encoding),
+                |s| result_cell(workload, ranking, s, n).with_cells(report, workload, &s.encoding),
             )
         }));
         table.rows.push(row);
     }
+    table.rows.extend(chance(&rankings, !scores.is_empty()));
     table.notes = notes(&rankings);
+    table.notes.extend(n.map(|n| format!("{} everywhere.", count(n, "seed"))));
+    table.legends = vec![
+        MEAN.to_owned(),
+        format!(
+            "Summary: each number is the mean over all evaluations of the region, then over seeds. Bold: first \
+             rank, the best mean and all that cannot be separated from it with these seeds (paired by seed, \
+             Holm's correction over all pairs of a column; at least {LEAST_SEEDS} seeds); nothing is bold where \
+             all share the first rank. Fit: share of seeds that solved training."
+        ),
+    ];
     table
 }
 
-fn result_cell(workload: &Workload, ranking: &Ranking, result: &EncodingResult) -> TableCell {
+fn score_cell(score: &OverallScore) -> TableCell {
+    let show = |(low, high)| format!("[{} to {}]", points(low), points(high));
+    let detail = score.ci95.map_or_else(String::new, show);
+    TableCell { text: percent(score.value), detail, ..TableCell::default() }
+}
+
+/// Row with the level of guessing, if it is known of any workload; with `overall` it has a column for all tasks.
+fn chance(rankings: &[(&Workload, &Ranking)], overall: bool) -> Option<Vec<TableCell>> {
+    let known = |(_, ranking): &(&Workload, &Ranking)| ranking.chance;
+    rankings.iter().any(|found| known(found).is_some()).then(|| {
+        let cells =
+            rankings.iter().map(|found| optional(known(found), |x| Metric::ExactMatch.show(x)));
+        std::iter::once(TableCell { reference: true, ..TableCell::from("chance") })
+            .chain(overall.then(|| percent(0.0).into()))
+            .chain(cells)
+            .collect()
+    })
+}
+
+/// Returns the number of seeds of all numbers, if it is the same.
+fn common_seeds(rankings: &[(&Workload, &Ranking)]) -> Option<u32> {
+    let results = rankings.iter().flat_map(|(_, ranking)| &ranking.results);
+    let seeds: BTreeSet<u32> = results.filter_map(|result| Some(result.estimate?.n)).collect();
+    if seeds.len() == 1 { seeds.first().copied() } else { None }
+}
+
+/// Returns the cell of an encoding in the summary; `n` is the number of seeds if it is the same in all cells.
+fn result_cell(
+    workload: &Workload,
+    ranking: &Ranking,
+    result: &EncodingResult,
+    n: Option<u32>,
+) -> TableCell {
     let Some(estimate) = result.estimate else {
         return TableCell::from(format!("– {UNRANKED}"));
     };
-    let mut cell = with_interval(ranking.metric, &estimate);
-    if let Some(rank) = result.group {
-        let _ = write!(cell.detail, ", rank {rank}");
-    }
     let metrics = workload.run_metrics.iter().find(|o| o.encoding == result.encoding);
-    if let Some(rate) = metrics.and_then(RunMetrics::fit_rate) {
-        let rate = percent(rate).replace(".0 %", " %");
-        let _ = write!(cell.detail, ", fit {rate}");
-    }
-    // Where nobody can be told apart, marking everybody says nothing, and marking one too much.
+    let rate = metrics.and_then(RunMetrics::fit_rate);
+    let facts = [
+        n.is_none().then(|| format!("n={}", estimate.n)),
+        result.group.map(|rank| format!("rank {rank}")),
+        rate.map(|rate| format!("fit {}", percent(rate).replace(".0 %", " %"))),
+    ];
+    let facts = facts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let interval = interval(ranking.metric, &estimate);
+    let detail = interval.into_iter().chain([facts]).collect::<Vec<_>>().join("\n");
+    let text = ranking.metric.show(estimate.mean);
+    let mut cell = TableCell { text, detail, ..TableCell::default() };
+    // If no encodings can be separated, none is marked.
     let told_apart = ranking.results.iter().any(|s| s.group > Some(1));
     cell.strong = told_apart && result.group == Some(1);
     if result.rank == Rank::Unranked {
@@ -65,12 +120,12 @@ fn result_cell(workload: &Workload, ranking: &Ranking, result: &EncodingResult) 
 }
 
 fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
-    let mut notes = vec![format!(
-        "Mean over all evaluations of the region, then over n seeds [95 % confidence interval, Student's t]. \
-         Bold: first rank, the best mean and all that cannot be separated from it with these seeds (paired \
-         by seed, Holm's correction over all pairs of a column; at least {LEAST_SEEDS} seeds); nothing is bold \
-         where all share the first rank. Fit: share of seeds that solved training."
-    )];
+    let mut notes = Vec::new();
+    for (workload, ranking) in rankings {
+        notes.extend(
+            inversions(ranking).into_iter().map(|text| format!("{}: {text}", workload.name)),
+        );
+    }
     let results = || rankings.iter().flat_map(|(_, c)| &c.results);
     if results().any(|s| s.rank == Rank::Unranked) {
         notes.push(format!(
@@ -88,7 +143,7 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
         }
     }
     for (workload, _) in rankings {
-        // A number that was chosen among several says so where it is shown.
+        // A value selected from a grid is marked as selected.
         if let Some(found) = &workload.grid {
             notes.push(format!("{}:{}", workload.name, grid_sentence(&found.grid)));
         }
@@ -99,7 +154,7 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     notes
 }
 
-/// Table of costs and effective lengths of encodings over all workloads.
+/// Returns the table of costs and effective lengths of encodings over all workloads.
 pub fn prices(report: &Report) -> Table {
     let rows = report.encodings.iter().map(|encoding| {
         let costs: Vec<&EncodingCost> = report
@@ -116,16 +171,12 @@ pub fn prices(report: &Report) -> Table {
             .flat_map(|w| &w.run_metrics)
             .filter(|metrics| metrics.encoding == encoding.name)
             .collect();
-        let reach: Vec<f64> = run_metrics.iter().filter_map(|o| o.effective_ratio).collect();
-        let least = run_metrics.iter().any(|o| o.effective_at_least && o.effective_ratio.is_some());
-        let mut reach = spread(reach, ratio);
-        if least {
-            reach.text.insert_str(0, "≥ ");
-        }
+        let reach =
+            run_metrics.iter().filter_map(|o| Some((o.effective_ratio?, o.effective_at_least)));
         let whole = |value: f64| thousands(value as u64);
         vec![
             TableCell::of_encoding(report, &encoding.name),
-            reach,
+            spread_of_bounds(reach.collect(), ratio),
             spread(of(|c| Some(c.params_total as f64)), whole),
             spread(of(|c| Some(c.params_encoding as f64)), whole),
             spread(of(|c| c.flops_ratio), |r| format!("{r:.3}")),
@@ -133,12 +184,14 @@ pub fn prices(report: &Report) -> Table {
             spread(of(|c| c.peak_bytes.map(|b| b as f64)), bytes),
         ]
     });
-    let mut notes = vec![
-        "Median over workloads [minimum to maximum]. Effective length: the largest evaluated length up to \
-         which exact match stays high, over the training length; ≥: on some workload it is the longest \
-         evaluated length. FLOPs and ms: of a training step, relative to RoPE on the same workload."
-            .to_owned(),
+    let legends = [
+        "Over several workloads: median, with minimum and maximum in brackets.",
+        "Effective length: the largest evaluated length up to which exact match stays high; ≥: it is the longest \
+         evaluated length, so that the true value may be larger.",
+        "FLOPs and ms: of a training step, relative to RoPE on the same workload. FLOPs count matrix products alone, \
+         of all T x T pairs of attention; what is masked, added, exponentiated or normalised is not counted.",
     ];
+    let mut notes = Vec::new();
     if report.workloads.iter().any(|w| w.machines.len() > 1) {
         notes.push(
             "Warning: cells of one workload ran under different conditions; their times and memory are not \
@@ -155,6 +208,7 @@ pub fn prices(report: &Report) -> Table {
         "ms per step\ntimes RoPE's",
         "peak memory",
     ];
-    Table { columns: heads(columns), rows: rows.collect(), words: false, notes }
-        .without_empty_columns()
+    let legends = legends.map(str::to_owned).to_vec();
+    let (columns, rows) = (heads(columns), rows.collect());
+    Table { columns, rows, notes, legends, ..Table::default() }.without_empty_columns()
 }

@@ -4,7 +4,7 @@ use crate::analysis::{Condition, Report};
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::count;
 
-/// Table of facts about the runs, each with its distinct values over all cells.
+/// Returns the table of facts about the runs, each with its distinct values over all cells.
 pub fn provenance(report: &Report) -> Table {
     let mut rows = Vec::new();
     let mut fact = |name: &str, get: &dyn Fn(&Condition) -> String| {
@@ -28,5 +28,5 @@ pub fn provenance(report: &Report) -> Table {
     if !report.meta.command.is_empty() {
         rows.push(vec![TableCell::from("command"), report.meta.command.clone().into()]);
     }
-    Table { columns: heads(["fact", "value"]), rows, words: true, notes: Vec::new() }
+    Table { columns: heads(["fact", "value"]), rows, words: true, ..Table::default() }
 }

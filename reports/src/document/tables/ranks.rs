@@ -1,6 +1,6 @@
 //! Ranks, run metrics and ablations.
 
-use super::common::{INTERVALS, NO_COMMON_SEED, UNRANKED, median, with_interval};
+use super::common::{MEAN, MEDIAN, NO_COMMON_SEED, UNRANKED, median, with_interval};
 use super::gates::gates;
 use super::grid::grid;
 use crate::analysis::Settings;
@@ -10,18 +10,20 @@ use crate::analysis::run_metrics::{MedianRange, RunMetrics};
 use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::document::text::method;
-use crate::number::{p_value, percent, points, three_digits};
+use crate::number::{listed, p_value, percent, points, three_digits};
 use crate::record::Metric;
-use crate::stats::Comparison;
+use crate::stats::{Comparison, hedges_g_interval};
 
-/// Statistical tables of a workload, each with its heading: ranks in distribution and beyond training, run metrics,
-/// gate scores, ablations, the grid. Empty tables are left out.
+/// Returns the statistical tables of a workload, each with its heading: ranks in distribution and beyond training,
+/// run metrics, gate scores, ablations, the grid. Empty tables are left out.
 pub fn statistics(report: &Report, workload: &Workload) -> Vec<(String, Table)> {
-    let mut tables: Vec<(String, Table)> = [&workload.inside, &workload.beyond]
+    let mut tables: Vec<(String, Table)> = workload
+        .rankings
+        .iter()
         .map(|ranking| {
             (format!("Ranks {}", ranking.region.name()), ranks(report, workload, ranking))
         })
-        .into();
+        .collect();
     tables.push(("Solving and effective length".to_owned(), run_metrics(report, workload)));
     tables.push(("Gate scores".to_owned(), gates(report, workload)));
     tables.extend(workload.ablations.iter().map(|found| {
@@ -35,7 +37,35 @@ pub fn statistics(report: &Report, workload: &Workload) -> Vec<(String, Table)> 
     tables
 }
 
-/// Table of the encodings of a ranking by rank and mean, then those without a rank.
+/// Note on the columns of [`ranks`].
+const RANKS: [&str; 2] = [
+    "Rank: an encoding shares the rank of the best one that it cannot be separated from.",
+    "Behind the best: mean difference paired by seed, with its 95 % confidence interval, not corrected.",
+];
+
+/// Returns notes on ranks in another order than the means: an encoding with larger variation between seeds may share
+/// a rank that an encoding with a better mean does not.
+pub(super) fn inversions(ranking: &Ranking) -> Vec<String> {
+    let ranked = ranking.ranked();
+    let passed = |(place, result): (usize, &&EncodingResult)| {
+        let behind = |other: &&&EncodingResult| other.group > result.group;
+        let better: Vec<String> =
+            ranked[..place].iter().filter(behind).map(|other| other.display.clone()).collect();
+        let rank = result.group?;
+        (!better.is_empty()).then(|| {
+            let have = if better.len() == 1 { "has" } else { "have" };
+            format!(
+                "{} has rank {rank} although {} {have} a better mean: its seeds vary too much to separate it from the \
+                 first of that rank.",
+                result.display,
+                listed(&better, "and"),
+            )
+        })
+    };
+    ranked.iter().enumerate().filter_map(passed).collect()
+}
+
+/// Returns the table of the ranked encodings by rank and mean, followed by those without a rank.
 pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
     let columns = heads([
         "encoding",
@@ -53,7 +83,7 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
     let mut results: Vec<&EncodingResult> = ranking.ranked();
     // Stable: within a rank the order of means is kept.
     results.sort_by_key(|s| s.group);
-    results.extend(ranking.results.iter().filter(|s| s.group.is_none()));
+    results.extend(ranking.results.iter().filter(|s| s.rank == Rank::Unranked));
     let rows = results
         .into_iter()
         .map(|s| {
@@ -67,14 +97,19 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
             row
         })
         .collect();
-    let mut notes = vec![
-        INTERVALS.to_owned(),
-        "An encoding shares the rank of the best one that it cannot be separated from. Behind the best: \
-         mean difference paired by seed [95 % confidence interval, not corrected]."
-            .to_owned(),
-    ];
+    let mut legends = vec![MEAN.to_owned(), MEDIAN.to_owned()];
+    legends.extend(RANKS.map(str::to_owned));
+    let mut notes = inversions(ranking);
+    notes.extend(ranking.chance.map(|chance| {
+        format!("Chance: {}. Nothing at or below chance is better than anything.", percent(chance))
+    }));
+    notes.extend(
+        ranking.seeds_needed.map(|needed| {
+            format!("No ranks: these seeds cannot carry them, {needed} seeds would.")
+        }),
+    );
     notes.extend(method(ranking).map(|method| format!("Test: {method}.")));
-    Table { columns, rows, words: false, notes }.without_empty_columns()
+    Table { columns, rows, notes, legends, ..Table::default() }.without_empty_columns()
 }
 
 fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
@@ -84,7 +119,8 @@ fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
         Rank::Best | Rank::Unranked => None,
     };
     let verdict = match &result.rank {
-        Rank::Best => "best".to_owned(),
+        Rank::Best if result.above_chance == Some(false) => "not above chance".to_owned(),
+        Rank::Best => "best mean".to_owned(),
         Rank::Behind(None) => format!("no common seed {NO_COMMON_SEED}"),
         Rank::Behind(Some(c)) if result.is_level() => {
             format!("not separable with n = {}", c.paired.n)
@@ -113,7 +149,8 @@ fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
     row
 }
 
-/// Leader of the rank of `result`, unless it is `result` itself, with the number of seeds of their comparison.
+/// Returns the encoding that leads the rank of `result`, unless it is `result` itself, with the number of seeds of
+/// their comparison.
 fn level_with<'a>(ranking: &'a Ranking, result: &EncodingResult) -> Option<(&'a str, u32)> {
     let leader = ranking.ranked().into_iter().find(|s| s.group == result.group)?;
     let pair =
@@ -121,7 +158,7 @@ fn level_with<'a>(ranking: &'a Ranking, result: &EncodingResult) -> Option<(&'a 
     Some((&leader.display, pair.comparison.paired.n))
 }
 
-/// Cells of a comparison: difference with its interval, p-value with its test, effect size.
+/// Returns the cells of a comparison: difference with its interval, p-value with its test, effect size.
 fn compared(metric: Metric, comparison: Option<&Comparison>) -> [TableCell; 3] {
     let Some(c) = comparison else { return ["–", "–", "–"].map(TableCell::from) };
     let show = |x: f64| {
@@ -142,9 +179,15 @@ fn compared(metric: Metric, comparison: Option<&Comparison>) -> [TableCell; 3] {
         },
     );
     let effect = match c.paired.effect {
-        Some(g) => three_digits(g),
-        None if c.paired.is_the_same_in_every_seed() => "no spread".to_owned(),
-        None => "–".to_owned(),
+        Some(g) => TableCell {
+            text: three_digits(g),
+            detail: hedges_g_interval(g, c.paired.n).map_or_else(String::new, |(low, high)| {
+                format!("[{} to {}]", three_digits(low), three_digits(high))
+            }),
+            ..TableCell::default()
+        },
+        None if c.paired.is_the_same_in_every_seed() => "no spread".into(),
+        None => "–".into(),
     };
     [
         TableCell {
@@ -153,11 +196,33 @@ fn compared(metric: Metric, comparison: Option<&Comparison>) -> [TableCell; 3] {
             ..TableCell::default()
         },
         p,
-        effect.into(),
+        effect,
     ]
 }
 
-/// Table of fit rate, time to solve and effective length; no rows for a task that cannot be solved.
+/// Returns the criteria that determine the time to solve of a workload.
+fn criteria(workload: &Workload, solved_loss: f64) -> String {
+    let by_validation =
+        "the first of the validations in a row that were good enough to end the training";
+    let by_loss = format!(
+        "the first point of the training curve with a loss of at most {solved_loss} nats per scored token"
+    );
+    let validated = |all: bool| {
+        let mut metrics = workload.run_metrics.iter();
+        if all {
+            metrics.all(|m| m.by_validation == m.run)
+        } else {
+            metrics.any(|m| m.by_validation > 0)
+        }
+    };
+    match (validated(true), validated(false)) {
+        (true, _) => by_validation.to_owned(),
+        (false, true) => format!("{by_validation}; for cells without validations {by_loss}"),
+        (false, false) => by_loss,
+    }
+}
+
+/// Returns the table of fit rate, time to solve and effective length; no rows for a task that cannot be solved.
 pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
     let rows = workload
         .run_metrics
@@ -178,14 +243,13 @@ pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
             "times training length",
         ]),
         rows,
-        words: false,
-        notes: vec![
+        legends: vec![
             format!(
                 "Fit rate: share of seeds that solved training, with an exact match in distribution \
-                 of at least {}; diverged seeds did not. To solve: over those seeds, the first point \
-                 of the training curve with a loss of at most {solved_loss} nats per scored token; \
-                 median [minimum to maximum].",
-                percent(solved_exact_match)
+                 of at least {}; diverged seeds did not. To solve: over those seeds, {}; median [minimum to \
+                 maximum].",
+                percent(solved_exact_match),
+                criteria(workload, solved_loss)
             ),
             format!(
                 "Effective length: the largest evaluated length up to which exact match on the \
@@ -194,6 +258,7 @@ pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
                 percent(effective_exact_match)
             ),
         ],
+        ..Table::default()
     }
     .without_empty_columns()
 }
@@ -232,7 +297,7 @@ fn metrics_row(name: TableCell, metrics: &RunMetrics) -> Vec<TableCell> {
     ]
 }
 
-/// Table of an ablation: each change against the base.
+/// Returns the table of an ablation: each change compared with the base.
 pub(super) fn ablation(ablation: &Ablation) -> Table {
     let metric = ablation.metric;
     let value = |e: Option<crate::stats::Estimate>| {
@@ -274,12 +339,12 @@ pub(super) fn ablation(ablation: &Ablation) -> Table {
         })
         .collect(),
         rows,
-        words: false,
-        notes: vec![
-            "Each change is paired with the base by seed [95 % interval of the mean difference, not \
+        legends: vec![
+            "Ablation: each change is paired with the base by seed [95 % interval of the mean difference, not \
              corrected]; Holm's correction runs over the changes."
                 .to_owned(),
         ],
+        ..Table::default()
     }
 }
 

@@ -1,10 +1,10 @@
-//! Tables of cells and evaluations, and of those that are missing.
+//! Tables of cells and evaluations, and of missing ones.
 
 use crate::analysis::{CellRow, Report};
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::count;
 
-/// Table of evaluations that were not possible.
+/// Returns the table of evaluations that were not possible.
 pub fn skipped_evaluations(report: &Report) -> Table {
     let list = |values: &[u64]| values.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     let rows = report
@@ -22,10 +22,10 @@ pub fn skipped_evaluations(report: &Report) -> Table {
         })
         .collect();
     let columns = heads(["workload", "encoding", "split", "lengths", "seeds", "reason"]);
-    Table { columns, rows, words: true, notes: Vec::new() }
+    Table { columns, rows, words: true, ..Table::default() }
 }
 
-/// Table of cells that are excluded from all numbers.
+/// Returns the table of cells that are excluded from all numbers.
 pub fn not_counted(report: &Report) -> Table {
     let rows = report
         .not_counted
@@ -42,10 +42,10 @@ pub fn not_counted(report: &Report) -> Table {
         })
         .collect();
     let columns = heads(["workload", "encoding", "seed", "state", "reason", "cell"]);
-    Table { columns, rows, words: true, notes: Vec::new() }
+    Table { columns, rows, words: true, ..Table::default() }
 }
 
-/// Table of the cells of one workload and encoding.
+/// Returns the table of the cells of one workload and encoding.
 pub fn cells(cells: &[CellRow]) -> Table {
     let rows = cells
         .iter()
@@ -70,10 +70,10 @@ pub fn cells(cells: &[CellRow]) -> Table {
         })
         .collect();
     let columns = heads(["seed", "state", "cell", "commit", "host", "started (UTC)", "training s"]);
-    Table { columns, rows, words: true, notes: Vec::new() }
+    Table { columns, rows, words: true, ..Table::default() }
 }
 
-/// Table of the number of cells of each workload and encoding.
+/// Returns the table of the number of cells of each workload and encoding.
 pub fn groups(report: &Report) -> Table {
     let rows = report
         .groups()
@@ -89,5 +89,5 @@ pub fn groups(report: &Report) -> Table {
         })
         .collect();
     let columns = heads(["workload", "encoding", "cells", "done", "seeds"]);
-    Table { columns, rows, words: true, notes: Vec::new() }
+    Table { columns, rows, words: true, ..Table::default() }
 }

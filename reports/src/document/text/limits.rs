@@ -1,10 +1,10 @@
-//! Limits of what a report shows, its date and its hosts.
+//! Limitations of a report, its date and its hosts.
 
-use crate::analysis::{Ends, Report};
-use crate::number::{count, si};
+use crate::analysis::{Ends, Report, Workload};
+use crate::number::{count, listed, si};
 
-/// Start times and hosts, one line each. The date is that of the cells and not of the rendering, so that the same
-/// records give the same bytes.
+/// Returns start times and hosts, one line each. The date is that of the cells and not of the rendering, so that the
+/// same records give the same bytes.
 pub(crate) fn about(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     match &report.conditions.ends {
@@ -25,7 +25,26 @@ pub(crate) fn about(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Limitations of the report, one sentence each.
+/// Returns a sentence on the error due to the questions.
+fn questions(report: &Report) -> &'static str {
+    let known = |workload: &Workload| {
+        let rows = &workload.rows;
+        rows.iter().any(|r| r.exact_match.question_error.or(r.nll.question_error).is_some())
+    };
+    let measured = report.workloads.iter().filter(|w| known(w)).count();
+    if measured == 0 {
+        "These records hold no answers to single questions: intervals are over seeds alone and leave out the error \
+         that comes from the choice of questions."
+    } else if measured < report.workloads.len() {
+        "Intervals of means and differences cover other seeds and other questions where records hold the answers to \
+         single questions; elsewhere they are over seeds alone. Intervals of slices, gates and costs are over seeds."
+    } else {
+        "Intervals of means and differences cover other seeds and other questions; those of medians, token accuracy, \
+         slices, gates and costs are over seeds alone."
+    }
+}
+
+/// Returns the limitations of the report, one sentence each.
 pub(crate) fn limits(report: &Report) -> Vec<String> {
     let mut limits = Vec::new();
     if let Some((low, high)) = report.seeds() {
@@ -34,6 +53,7 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
             "Means are over {n}. An interval from few seeds is wide and assumes normally distributed \
              seeds; a single seed has no interval."
         ));
+        limits.push(questions(report).to_owned());
     }
     if let Some(Ends { least_params: Some(low), most_params: Some(high), .. }) =
         report.conditions.ends
@@ -52,9 +72,24 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
     );
     limits.push(
         "The paired t test assumes normally distributed seeds. Seeds that either solve a task or fail it \
-         are not: read the fit rate beside the rank."
+         are not: p-values are never below what the number of seeds allows whatever their distribution, and the \
+         fit rate stands beside the rank."
             .to_owned(),
     );
+    if let Some(overall) = &report.overall {
+        limits.push(
+            "Aggregates over workloads take these workloads as given: their intervals are about other seeds and \
+             questions, not about other tasks. Mean ranks and Friedman's test take the workloads as a random sample \
+             of independent tasks."
+                .to_owned(),
+        );
+        if !overall.without_chance.is_empty() {
+            limits.push(format!(
+                "The chance of guessing is not known on {}; it counts as 0 in scores above chance.",
+                listed(&overall.without_chance, "and")
+            ));
+        }
+    }
     limits.push(
         "All encodings of a workload share their settings. An encoding may do better with settings \
          of its own."

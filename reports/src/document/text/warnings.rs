@@ -1,10 +1,10 @@
-//! Warnings: differences between cells that make them hard to compare.
+//! Warnings about differences between cells that limit their comparability.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::analysis::{Condition, Conditions, Report};
 
-/// The warnings of a report, one sentence each.
+/// Returns the warnings of a report, one sentence each.
 pub(crate) fn warnings(report: &Report) -> Vec<String> {
     let encodings: Vec<&str> = report.encodings.iter().map(|e| e.name.as_str()).collect();
     let mut warnings = of_cells(&report.conditions);
@@ -14,7 +14,7 @@ pub(crate) fn warnings(report: &Report) -> Vec<String> {
     warnings
 }
 
-/// One sentence for each workload in which encodings lack seeds that others have.
+/// Returns one sentence for each workload in which encodings lack seeds that others have.
 fn missing_seeds(report: &Report) -> impl Iterator<Item = String> {
     report.missing_seeds.chunk_by(|a, b| a.workload == b.workload).map(|missing| {
         let lists = missing.iter().map(|m| {
@@ -26,7 +26,7 @@ fn missing_seeds(report: &Report) -> impl Iterator<Item = String> {
     })
 }
 
-/// A warning if the base of ablations is none of the encodings.
+/// Returns a warning if the base of the ablations is not among the encodings.
 fn no_base(base: &str, encodings: &[&str]) -> Option<String> {
     (!encodings.is_empty() && !encodings.contains(&base)).then(|| {
         format!(
@@ -36,7 +36,7 @@ fn no_base(base: &str, encodings: &[&str]) -> Option<String> {
     })
 }
 
-/// Differences in anything but the encoding.
+/// Returns warnings about differences between cells in anything but the encoding.
 fn of_cells(conditions: &Conditions) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut differ = |what: &str, so: &str, get: &dyn Fn(&Condition) -> String| {
@@ -72,8 +72,8 @@ fn of_cells(conditions: &Conditions) -> Vec<String> {
     warnings
 }
 
-/// Adds a warning for each workload whose encodings did not get the same task or budget, and for
-/// each encoding whose seeds did not get the same settings.
+/// Adds a warning for each workload whose encodings differ in task or budget, and for each encoding whose seeds
+/// differ in settings.
 fn unequal_groups(conditions: &Conditions, warnings: &mut Vec<String>) {
     let mut budgets: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for b in &conditions.budgets {

@@ -1,24 +1,24 @@
-//! The sentence of a workload. It claims no more than the number of seeds allows.
+//! Sentences on one workload, limited to the claims that the number of seeds supports.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::analysis::grid::WorkloadGrid;
-use crate::analysis::ranking::{EncodingResult, Rank, Ranking, separable};
+use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region, separable};
 use crate::analysis::{NotCounted, Report, Workload};
-use crate::number::{count, listed, p_value, points, three_digits, two_digits};
+use crate::number::{count, listed, p_value, percent, points, three_digits, two_digits};
 use crate::record::Metric;
 use crate::stats::sign_flip::least_p;
-use crate::stats::{Comparison, LEAST_SEEDS, LEVEL, Test, family};
+use crate::stats::{Comparison, LEAST_SEEDS, LEVEL, Test, minimum_p_value};
 
-/// The sentence of a workload, with that of its grid.
+/// Returns the sentences on a workload and its grid.
 pub(crate) fn workload_sentence(report: &Report, workload: &Workload) -> String {
-    let Workload { name, len_unit, inside, beyond, grid, .. } = workload;
+    let Workload { name, len_unit, rankings, grid, .. } = workload;
     let grid = grid.as_ref().map_or_else(String::new, |found| grid_sentence(&found.grid));
-    sentence(name, len_unit, inside, beyond, &report.not_counted) + &grid
+    sentence(name, len_unit, rankings, &report.not_counted) + &grid
 }
 
-/// Sentence on the selection from a grid, with a space in front.
+/// Returns a sentence on the selection from a grid, with a leading space.
 pub(crate) fn grid_sentence(grid: &WorkloadGrid) -> String {
     let values: Vec<String> = grid.values.iter().map(f64::to_string).collect();
     let default = grid.default.map_or_else(String::new, |default| {
@@ -32,32 +32,31 @@ pub(crate) fn grid_sentence(grid: &WorkloadGrid) -> String {
     )
 }
 
-/// Beyond training first, because that is where encodings differ; then in distribution; then the cells that are
-/// not counted.
+/// Returns the sentence on a workload: evaluations beyond training first, because encodings differ most there; then
+/// in distribution; then the excluded cells.
 fn sentence(
     name: &str,
     len_unit: &str,
-    inside: &Ranking,
-    beyond: &Ranking,
+    rankings: &[Ranking],
     not_counted: &[NotCounted],
 ) -> String {
     let lost: Vec<&NotCounted> =
         not_counted.iter().filter(|n| n.workload == name && n.state != "superseded").collect();
-    if inside.results.is_empty() {
+    if rankings.is_empty() && !lost.is_empty() {
         let cells = count(lost.len() as u64, "cell");
         return format!(
             "{name}: no cell was finished ({cells} not counted), so there is no result."
         );
     }
-    let mut clauses: Vec<String> = [beyond, inside]
-        .iter()
-        .filter_map(|ranking| Some(clause(ranking, len_unit)? + &unranked(ranking)))
-        .collect();
+    let inside = |ranking: &&Ranking| ranking.region == Region::Inside;
+    let order = || rankings.iter().filter(|r| !inside(r)).chain(rankings.iter().filter(inside));
+    let mut clauses: Vec<String> =
+        order().map(|ranking| clause(ranking, len_unit) + &unranked(ranking)).collect();
     if clauses.is_empty() {
         clauses.push("nothing was evaluated, so there is no result".to_owned());
     }
     let mut text = format!("{name}: {}.", clauses.join("; "));
-    let methods: BTreeSet<String> = [inside, beyond].into_iter().filter_map(method).collect();
+    let methods: BTreeSet<String> = rankings.iter().filter_map(method).collect();
     if !methods.is_empty() {
         let methods: Vec<String> = methods.into_iter().collect();
         let _ = write!(text, " Test: {}.", methods.join("; or "));
@@ -70,11 +69,8 @@ fn sentence(
     text
 }
 
-/// Clause on one region; `None` when nothing was evaluated there.
-fn clause(ranking: &Ranking, len_unit: &str) -> Option<String> {
-    if ranking.points.is_empty() {
-        return None;
-    }
+/// Returns a clause on one region.
+fn clause(ranking: &Ranking, len_unit: &str) -> String {
     let region = ranking.region.name();
     let metric = ranking.metric;
     let ranked = ranking.ranked();
@@ -88,14 +84,14 @@ fn clause(ranking: &Ranking, len_unit: &str) -> Option<String> {
         format!("; exact match is {equal} for all, so token accuracy decides")
     });
     let Some(first) = ranked.first() else {
-        return Some(format!(
+        return format!(
             "{region} no encoding has finite values in all evaluations, so none is ranked"
-        ));
+        );
     };
-    let score = format!("{} {}{over}{why}", metric.name(), value(first));
+    let score = format!("{} {}{over}{}{why}", metric.name(), value(first), chance_text(ranking));
     if let [only] = ranked[..] {
         let others = ranking.results.len() - 1;
-        return Some(if others == 0 {
+        return if others == 0 {
             format!(
                 "only {} was measured {region} ({score}), so there is nothing to compare",
                 only.display
@@ -105,25 +101,44 @@ fn clause(ranking: &Ranking, len_unit: &str) -> Option<String> {
                 "{region} only {} has finite values in all evaluations ({score}), so there is nothing to compare",
                 only.display
             )
-        });
+        };
     }
     if ranking.common_value().is_some() {
         let all = match ranked.len() {
             2 => "both".to_owned(),
             n => format!("all {n}"),
         };
-        return Some(format!("{region} {all} encodings are equal ({score})"));
+        return format!("{region} {all} encodings are equal ({score})");
     }
     let (best, rest): (Vec<&EncodingResult>, Vec<&EncodingResult>) =
         ranked.iter().copied().partition(|s| s.rank == Rank::Best);
     let best_names: Vec<String> = best.iter().map(|s| s.display.clone()).collect();
     let lead = Lead { names: listed(&best_names, "and"), several: best.len() > 1, region, score };
+    let mean = first.estimate.map_or(f64::NAN, |e| e.mean);
+    if ranking.chance.is_some_and(|chance| mean <= chance) {
+        return format!("{}, which is not above chance", lead.head());
+    }
     let Some((runner_up, others)) = rest.split_first() else {
-        return Some(lead.head());
+        return lead.head();
     };
     let second = (&*runner_up.display, &*value(runner_up));
-    Some(match runner_up.rank {
+    match runner_up.rank {
         Rank::Behind(Some(c)) if c.paired.n == 1 => lead.over_one_seed(second),
+        Rank::Behind(Some(c)) if ranking.seeds_needed.is_some() => {
+            let needed = ranking.seeds_needed.unwrap_or(LEAST_SEEDS);
+            let pairs = count(ranking.pairs.len() as u64, "pair");
+            format!(
+                "{}, but {} cannot carry ranks: a difference among {pairs} can be significant with \
+                 {needed} seeds (next is {} with {})",
+                lead.head(),
+                count(c.paired.n, "seed"),
+                second.0,
+                second.1
+            )
+        }
+        _ if first.above_chance == Some(false) => {
+            format!("{}, whose interval does not exclude chance", lead.head())
+        }
         Rank::Behind(Some(c)) => lead.over_seeds(second, &c, metric, others),
         _ => format!(
             "{}, but the runner-up {} ({}) shares no seed with it, so there is no test",
@@ -131,10 +146,15 @@ fn clause(ranking: &Ranking, len_unit: &str) -> Option<String> {
             second.0,
             second.1
         ),
-    })
+    }
 }
 
-/// The leading encodings of a region, with the words for them.
+/// Returns `, chance 23.6 %`; empty if the chance is unknown.
+pub(super) fn chance_text(ranking: &Ranking) -> String {
+    ranking.chance.map_or_else(String::new, |chance| format!(", chance {}", percent(chance)))
+}
+
+/// The leading encodings of a region, with their grammatical number.
 struct Lead<'a> {
     names: String,
     several: bool,
@@ -144,7 +164,7 @@ struct Lead<'a> {
 
 impl Lead<'_> {
     fn head(&self) -> String {
-        let verb = if self.several { "tie for best" } else { "is best" };
+        let verb = if self.several { "share the best mean" } else { "has the best mean" };
         format!("{} {verb} {} ({})", self.names, self.region, self.score)
     }
 
@@ -157,8 +177,8 @@ impl Lead<'_> {
         )
     }
 
-    /// Clause that compares with the runner-up by `c`, then names the `others` that are, and are not, significantly
-    /// worse.
+    /// Returns a clause that compares the leader with the runner-up by `c`, then names the `others` that are, and are
+    /// not, significantly worse.
     fn over_seeds(
         &self,
         (name, value): (&str, &str),
@@ -198,9 +218,9 @@ impl Lead<'_> {
     }
 }
 
-/// Difference from the best in words: in points, or for perplexity as the ratio of the other's to the best's, with
-/// the 95 % interval and the p-value where they exist.
-fn difference_text(metric: Metric, c: &Comparison) -> String {
+/// Formats the difference from the best: in points, or for perplexity as the ratio of the other's to the best's, with
+/// the 95 % interval and the p-value if they exist.
+pub(super) fn difference_text(metric: Metric, c: &Comparison) -> String {
     let paired = &c.paired;
     let (all, spread) = if metric.higher_is_better() {
         (
@@ -223,21 +243,21 @@ fn difference_text(metric: Metric, c: &Comparison) -> String {
     format!("{all}{interval}{p}")
 }
 
-/// Name of the test that decides the comparisons of a ranking, with the reason; `None` when nothing with two or
-/// more seeds is compared, or all encodings are equal.
+/// Returns the name of the test that decides the comparisons of a ranking, with the reason; `None` if nothing with
+/// two or more seeds is compared or all encodings are equal.
 pub(crate) fn method(ranking: &Ranking) -> Option<String> {
     if ranking.common_value().is_some() {
         return None;
     }
     let mut ways: BTreeSet<String> = BTreeSet::new();
     for pair in ranking.pairs.iter().filter(|p| p.comparison.paired.n > 1) {
-        ways.insert(way(&pair.comparison, &ranking.bimodal_seeds));
+        ways.insert(way(&pair.comparison));
     }
     let ways: Vec<String> = ways.into_iter().collect();
     (!ways.is_empty()).then(|| ways.join("; "))
 }
 
-fn way(c: &Comparison, bimodal_seeds: &[String]) -> String {
+fn way(c: &Comparison) -> String {
     let (n, family) = (c.paired.n, c.family);
     let holm = if family > 1 {
         format!(" with Holm's correction over {family} pairs")
@@ -245,7 +265,7 @@ fn way(c: &Comparison, bimodal_seeds: &[String]) -> String {
         String::new()
     };
     let least = least_p(n);
-    // At 5 % for one pair the pairs are what is in the way.
+    // If a single pair can reach 5 %, the correction over all pairs is the reason.
     let over = if least <= LEVEL { format!(" over {family} pairs") } else { String::new() };
     let because = format!(
         "because {n} seeds cannot reach 5 %{over} by permutation (minimum p {})",
@@ -253,26 +273,36 @@ fn way(c: &Comparison, bimodal_seeds: &[String]) -> String {
     );
     match c.test {
         Test::TooFewSeeds => format!("none ({n} seeds are too few, {LEAST_SEEDS} are needed)"),
-        Test::SignFlip => format!("sign-flip permutation test over {n} seeds{holm}"),
-        Test::PairedT => format!("paired t test{holm}, {because}"),
-        Test::BoundedT => {
-            let bound = family::bound(n);
-            let so = if bound * f64::from(family) > LEVEL {
-                format!(", so that nothing is separable with n = {n}")
+        Test::SignFlip => {
+            let questions = if c.paired.question_error.is_some() {
+                ", p no less than that of the t test over seeds and questions"
             } else {
-                String::new()
+                ""
+            };
+            format!("sign-flip permutation test over {n} seeds{holm}{questions}")
+        }
+        Test::PairedT => {
+            let sources = match c.paired.question_error {
+                Some(_) => " over seeds and questions",
+                None => "",
+            };
+            let bound = minimum_p_value(n);
+            let so = if bound * f64::from(family) > LEVEL {
+                ", so that nothing is separable"
+            } else {
+                ""
             };
             format!(
-                "paired t test{holm}, {because}, with p-values of at least {}, because the seeds of {} are \
-                 bimodal: half of the scale or more apart{so}",
-                two_digits(bound),
-                listed(bimodal_seeds, "and")
+                "paired t test{sources}{holm}, {because}, with p-values of at least {}, the least that {n} seeds \
+                 allow{so}",
+                two_digits(bound)
             )
         }
     }
 }
 
-/// `; not ranked: learned (1 of 7 evaluations)`; empty when all are, or none is.
+/// Returns the clause on encodings that are not ranked: `; not ranked: learned (1 of 7 evaluations)`. Empty if all
+/// are ranked, or none.
 fn unranked(ranking: &Ranking) -> String {
     let names: Vec<String> = ranking
         .results

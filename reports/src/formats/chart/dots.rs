@@ -1,10 +1,9 @@
 //! Dots along a horizontal axis, in groups.
 
-use super::draw::{TOP, WIDTH, classes, label, marker, open, put, text, widest};
+use super::draw::{TOP, WIDTH, group, label, marker, open, put, text, widest};
 use crate::document::figures::plot::Dots;
-use crate::text::html as escape;
 
-/// Each group has a heading and one row for each series.
+/// Draws groups of dots; each group has a heading and one row for each series.
 pub(super) fn dots(title: &str, chart: &Dots) -> String {
     const ROW: f64 = 18.0;
     const HEAD: f64 = 22.0;
@@ -28,6 +27,16 @@ pub(super) fn dots(title: &str, chart: &Dots) -> String {
             last = x;
         }
     }
+    for (value, label) in &chart.rules {
+        let x = x(*value);
+        put!(
+            out,
+            "<line class=\"rule\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>"
+        );
+        let (anchor, shift) =
+            if x > f64::midpoint(left, right) { ("end", -4.0) } else { ("start", 4.0) };
+        put!(out, "{}", text(x + shift, TOP + 10.0, anchor, label));
+    }
     let mut y = TOP;
     for (heading, series) in groups {
         y += HEAD;
@@ -35,8 +44,7 @@ pub(super) fn dots(title: &str, chart: &Dots) -> String {
         for series in series {
             y += ROW;
             let middle = y - ROW / 2.0;
-            let (class, name) = (classes(series.slot), escape(&series.label));
-            put!(out, "<g class=\"{class}\"><title>{name}</title>");
+            put!(out, "{}", group(series));
             let shown = label(&series.label, left - 16.0);
             put!(out, "{}", text(left - 8.0, middle + 4.0, "end", &shown));
             for point in series.points.iter().filter(|p| p.y.is_finite()) {

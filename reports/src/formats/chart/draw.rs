@@ -1,13 +1,15 @@
 //! Parts of an SVG drawing.
 
+use super::style::MarkStyle;
+use crate::document::figures::plot::Series;
 use crate::text::html as escape;
 
 pub(super) const WIDTH: f64 = 480.0;
 pub(super) const TOP: f64 = 34.0;
-/// Width of a character, on the wide side for 12 px sans-serif.
+/// Upper estimate of the width of a character in 12 px sans-serif, in pixels.
 pub(super) const CHARACTER: f64 = 6.7;
 
-/// Writes into the string; `fmt::Write` for `String` cannot fail.
+/// Appends formatted text to a string; `fmt::Write` for `String` cannot fail.
 macro_rules! put {
     ($out:expr, $($argument:tt)*) => {{
         use std::fmt::Write as _;
@@ -32,28 +34,25 @@ pub(super) fn open(title: &str, height: f64) -> String {
     )
 }
 
-pub(super) fn classes(slot: usize) -> String {
-    format!("s c{} d{}", slot % 8, (slot / 8) % 3)
+/// Begins the group of a series, with its name as hover text.
+pub(super) fn group(series: &Series) -> String {
+    let Series { slot, label, .. } = series;
+    let (classes, name) = (MarkStyle::of(*slot).classes(), escape(label));
+    format!("<g class=\"s {classes}\" data-slot=\"{slot}\"><title>{name}</title>")
 }
 
-/// Filled mark whose shape, like its colour, identifies the slot.
+/// Draws a filled mark; the slot determines its shape and colour.
 pub(super) fn marker(slot: usize, x: f64, y: f64) -> String {
-    let d = match slot % 5 {
-        0 => return format!("<circle class=\"m\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>"),
-        1 => "-3.5,-3.5 3.5,-3.5 3.5,3.5 -3.5,3.5",
-        2 => "0,-5 5,0 0,5 -5,0",
-        3 => "0,-4.5 4.5,3.5 -4.5,3.5",
-        _ => "0,4.5 4.5,-3.5 -4.5,-3.5",
-    };
-    format!("<polygon class=\"m\" transform=\"translate({x:.1} {y:.1})\" points=\"{d}\"/>")
+    let shape = MarkStyle::of(slot).path();
+    format!("<path class=\"m\" transform=\"translate({x:.1} {y:.1})\" d=\"{shape}\"/>")
 }
 
-/// Width of the widest label in pixels.
+/// Returns the width of the widest label in pixels.
 pub(super) fn widest<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
     labels.map(|l| l.chars().count()).max().unwrap_or(0) as f64 * CHARACTER
 }
 
-/// A series' name where there is room for `width` pixels.
+/// Shortens the name of a series to `width` pixels.
 pub(super) fn label(text: &str, width: f64) -> String {
     let most = (width / CHARACTER).ceil().max(2.0) as usize;
     if text.chars().count() > most {

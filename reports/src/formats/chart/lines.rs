@@ -1,16 +1,15 @@
-//! Lines along a horizontal axis, named at their right ends.
+//! Line charts, with the names of the lines at their right ends.
 
-use super::draw::{TOP, WIDTH, classes, label, marker, open, put, text, widest};
-use crate::document::figures::plot::{Lines, Marks, Point, Series};
-use crate::text::html as escape;
+use super::draw::{TOP, WIDTH, group, label, marker, open, put, text, widest};
+use crate::document::figures::plot::{FEW_MARKS, Lines, Marks, Point, Series};
 
 const HEIGHT: f64 = 300.0;
 const BOTTOM: f64 = 40.0;
 const LEFT: f64 = 50.0;
-/// Between labels, baseline to baseline.
+/// Minimum distance between the baselines of two labels, in pixels.
 const LABEL_GAP: f64 = 14.0;
 
-/// Baselines for labels as near to `wanted` as keeps them `LABEL_GAP` apart within `top..bottom`.
+/// Returns baselines for labels within `top..bottom`, at least `LABEL_GAP` apart and as near to `wanted` as possible.
 fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
@@ -61,7 +60,7 @@ impl PlotArea<'_> {
         let mut last = f64::NEG_INFINITY;
         for (value, label) in &self.chart.x.scale.ticks {
             let x = self.x(*value);
-            // A label that would touch the one before is left out.
+            // A label that would touch the previous one is left out.
             if x - last >= widest(std::iter::once(label.as_str())) + 8.0 {
                 put!(out, "{}", text(x, below, "middle", label));
                 last = x;
@@ -95,18 +94,19 @@ impl PlotArea<'_> {
         }
     }
 
-    /// A line with its marks, and its label at height `label_y`.
+    /// Draws a line with its marks, and its label at height `label_y`.
     fn series(&self, out: &mut String, series: &Series, shift: f64, label_y: f64) {
         let points = || finite(series);
-        let (class, name) = (classes(series.slot), escape(&series.label));
-        put!(out, "<g class=\"{class}\"><title>{name}</title>");
+        put!(out, "{}", group(series));
         let path: Vec<String> =
             points().map(|p| format!("{:.1} {:.1}", self.x(p.x) + shift, self.y(p.y))).collect();
         put!(out, "<path class=\"line\" d=\"M{}\"/>", path.join("L"));
-        let marked = if self.chart.marks == Marks::Points { usize::MAX } else { 0 };
-        for point in points().take(marked) {
+        let few = self.chart.marks == Marks::Few;
+        let every = if few { points().count().div_ceil(FEW_MARKS).max(1) } else { 1 };
+        // Markers of several lines stand at different places.
+        for point in points().skip(series.slot % every).step_by(every) {
             let (x, y) = (self.x(point.x) + shift, self.y(point.y));
-            if let Some((low, high)) = point.bar {
+            if let Some((low, high)) = point.bar.filter(|_| !few) {
                 let (low, high) = (self.y(low), self.y(high));
                 put!(
                     out,
@@ -134,7 +134,7 @@ fn finite(series: &Series) -> impl Iterator<Item = &Point> {
     series.points.iter().filter(|p| p.y.is_finite())
 }
 
-/// Draws the chart; series without a finite value are left out.
+/// Draws the chart. Series without a finite value are left out.
 pub(super) fn lines(title: &str, chart: &Lines) -> String {
     let shown: Vec<(&Series, f64)> =
         chart.series.iter().filter_map(|series| Some((series, finite(series).last()?.y))).collect();

@@ -1,15 +1,14 @@
-//! One mark for each encoding against two axes, named in a legend at the right.
+//! Scatter charts with one mark for each encoding and a legend at the right.
 
-use super::draw::{TOP, WIDTH, classes, label, marker, open, put, text, widest};
+use super::draw::{TOP, WIDTH, group, label, marker, open, put, text, widest};
 use crate::document::figures::plot::Scatter;
-use crate::text::html as escape;
 
 const HEIGHT: f64 = 300.0;
 const BOTTOM: f64 = 40.0;
 const LEFT: f64 = 50.0;
 const ROW: f64 = 16.0;
 
-/// Draws the chart. The legend runs from the best value to the worst, as the marks do.
+/// Draws the chart. The legend is sorted from the best value to the worst.
 pub(super) fn scatter(title: &str, chart: &Scatter) -> String {
     let rows = chart.series.len() as f64;
     let width = widest(chart.series.iter().map(|s| s.label.as_str())).clamp(30.0, 150.0);
@@ -39,6 +38,14 @@ pub(super) fn scatter(title: &str, chart: &Scatter) -> String {
         }
     }
     put!(out, "{}", text(f64::midpoint(LEFT, right), floor + 33.0, "middle", &chart.x.label));
+    if let Some((value, label)) = &chart.level {
+        let y = y(*value);
+        put!(
+            out,
+            "<line class=\"rule\" x1=\"{LEFT}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
+        );
+        put!(out, "{}", text(right - 2.0, y - 4.0, "end", label));
+    }
     let front: Vec<String> =
         chart.front.iter().map(|(cost, gain)| format!("{:.1} {:.1}", x(*cost), y(*gain))).collect();
     if front.len() > 1 {
@@ -47,8 +54,7 @@ pub(super) fn scatter(title: &str, chart: &Scatter) -> String {
     let mut order: Vec<_> = chart.series.iter().filter(|s| !s.points.is_empty()).collect();
     order.sort_by(|a, b| y(a.points[0].y).total_cmp(&y(b.points[0].y)));
     for (row, series) in order.into_iter().enumerate() {
-        let (class, name) = (classes(series.slot), escape(&series.label));
-        put!(out, "<g class=\"{class}\"><title>{name}</title>");
+        put!(out, "{}", group(series));
         for point in series.points.iter().filter(|p| p.x.is_finite() && p.y.is_finite()) {
             let (x, high) = (x(point.x), y(point.y));
             if let Some((from, to)) = point.bar {

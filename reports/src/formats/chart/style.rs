@@ -1,12 +1,72 @@
-//! Colours of figures and pages, in one place.
+//! Colours, markers and dashes of figures and pages, in one place.
 //!
-//! Marks after Okabe and Ito 2008 ("Color Universal Design"), which colour-blind readers can tell
-//! apart, made lighter for dark screens; beyond eight, dashes and shapes tell.
+//! Colours after Okabe and Ito 2008 ("Color Universal Design"), which colour-blind readers can tell apart, made
+//! lighter for dark screens. Markers and dashes tell encodings apart in grey print.
 
 use std::fmt::Write as _;
 
-/// Number of colours; beyond it they repeat with another dash.
-pub(crate) const COLOURS: usize = 8;
+use plotly::common::{DashType, MarkerSymbol};
+
+use crate::analysis::NEUTRAL;
+
+/// Number of colours.
+const COLOURS: usize = 8;
+
+/// Markers: the symbol of plotly.js, and the same shape as an SVG path around the origin.
+const MARKERS: [(MarkerSymbol, &str); 9] = [
+    (MarkerSymbol::Circle, "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z"),
+    (MarkerSymbol::Square, "M-3.5-3.5h7v7h-7z"),
+    (MarkerSymbol::Diamond, "M0-5 5 0 0 5-5 0z"),
+    (MarkerSymbol::TriangleUp, "M0-4.5 4.5 3.5-4.5 3.5z"),
+    (MarkerSymbol::TriangleDown, "M0 4.5 4.5-3.5-4.5-3.5z"),
+    (MarkerSymbol::Cross, "M-1.7-5h3.4v3.3h3.3v3.4h-3.3v3.3h-3.4v-3.3h-3.3v-3.4h3.3z"),
+    (
+        MarkerSymbol::X,
+        "M-4.6-2.2-2.2-4.6 0-2.4 2.2-4.6 4.6-2.2 2.4 0 4.6 2.2 2.2 4.6 0 2.4-2.2 4.6-4.6 2.2-2.4 0z",
+    ),
+    (
+        MarkerSymbol::Star,
+        "M0-5.6 1.3-1.8 5.3-1.7 2.1.7 3.3 4.5 0 2.2-3.3 4.5-2.1.7-5.3-1.7-1.3-1.8z",
+    ),
+    (MarkerSymbol::Hexagon, "M0-4.8 4.2-2.4v4.8L0 4.8-4.2 2.4v-4.8z"),
+];
+
+const DASHES: [DashType; 3] = [DashType::Solid, DashType::Dash, DashType::Dot];
+
+/// Indices of the colour and the dash of a slot, and its marker.
+pub(crate) struct MarkStyle {
+    colour: usize,
+    dash: usize,
+    marker: &'static (MarkerSymbol, &'static str),
+}
+
+impl MarkStyle {
+    pub(crate) fn of(slot: usize) -> Self {
+        Self {
+            colour: slot % COLOURS,
+            dash: slot / MARKERS.len() % DASHES.len(),
+            marker: &MARKERS[if slot == NEUTRAL { 0 } else { slot % MARKERS.len() }],
+        }
+    }
+
+    /// Returns the classes for the rules of [`of_files`] and [`of_pages`].
+    pub(crate) fn classes(&self) -> String {
+        format!("c{} d{}", self.colour, self.dash)
+    }
+
+    /// Returns the marker as an SVG path.
+    pub(crate) fn path(&self) -> &'static str {
+        self.marker.1
+    }
+
+    pub(crate) fn symbol(&self) -> MarkerSymbol {
+        self.marker.0.clone()
+    }
+
+    pub(crate) fn dash(&self) -> DashType {
+        DASHES[self.dash].clone()
+    }
+}
 
 struct Palette {
     background: &'static str,
@@ -32,9 +92,28 @@ const DARK: Palette = Palette {
     marks: ["#5aa9f0", "#ff7f3f", "#2fc79b", "#e79bc6", "#f5b83d", "#8fd0ff", "#e3d34a", "#c9ccd1"],
 };
 
+/// CSS variables of a page with the colours of its theme.
+const VARIABLES: Palette = Palette {
+    background: "var(--bg)",
+    ink: "var(--ink)",
+    soft: "var(--soft)",
+    grid: "var(--grid)",
+    marks: [
+        "var(--c0)",
+        "var(--c1)",
+        "var(--c2)",
+        "var(--c3)",
+        "var(--c4)",
+        "var(--c5)",
+        "var(--c6)",
+        "var(--c7)",
+    ],
+};
+
 const SHAPES: &str = include_str!("figure.css");
 
-/// The style sheet of an SVG file. No variables: programs that turn SVG into PDF do not know them.
+/// Returns the style sheet of an SVG file. It has no CSS variables, because programs that convert SVG to PDF do not
+/// support them.
 pub(super) fn of_files() -> String {
     let mut out = SHAPES.to_owned();
     out.push_str(&rules(&LIGHT));
@@ -59,7 +138,8 @@ fn rules(palette: &Palette) -> String {
     out
 }
 
-/// Colours as CSS variables of a page: `--bg`, `--ink`, `--soft`, `--grid`, `--c0` to `--c7`.
+/// Returns the colours as CSS variables of a page, `--bg`, `--ink`, `--soft`, `--grid`, `--c0` to `--c7`, and the
+/// rules of its figures. Printed pages are light.
 pub(crate) fn of_pages() -> String {
     let variables = |palette: &Palette| {
         let mut out = format!(
@@ -72,5 +152,36 @@ pub(crate) fn of_pages() -> String {
         out.push('}');
         out
     };
-    format!("{}\n@media (prefers-color-scheme:dark){{{}}}\n", variables(&LIGHT), variables(&DARK))
+    format!(
+        "{}\n@media screen and (prefers-color-scheme:dark){{{}}}\n{SHAPES}{}",
+        variables(&LIGHT),
+        variables(&DARK),
+        rules(&VARIABLES)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::analysis::{FIXED_SLOTS, LOOKS};
+
+    fn looks(slots: impl Iterator<Item = usize>) -> Vec<(usize, usize, &'static str)> {
+        slots.map(MarkStyle::of).map(|look| (look.colour, look.dash, look.path())).collect()
+    }
+
+    #[test]
+    fn no_two_slots_look_alike() {
+        let all = looks((0..LOOKS).filter(|slot| *slot != NEUTRAL));
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), LOOKS - 1);
+    }
+
+    #[test]
+    fn built_in_encodings_are_told_apart_without_colour() {
+        let distinct = MARKERS.len() * DASHES.len();
+        let own = (0..FIXED_SLOTS.len().min(distinct)).filter(|slot| *slot != NEUTRAL);
+        let grey: BTreeSet<_> = looks(own.clone()).into_iter().map(|(_, d, m)| (d, m)).collect();
+        assert_eq!(grey.len(), own.count());
+    }
 }

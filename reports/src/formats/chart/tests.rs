@@ -32,7 +32,8 @@ fn series(slot: usize, label: &str, values: &[f64]) -> Series {
 #[test]
 fn a_file_has_namespace_and_style_and_asks_nobody() {
     let axis = Axis::new("value", Scale::percent());
-    let file = svg(&figure("t", Plot::Dots(Dots { value: axis, groups: Vec::new() })));
+    let file =
+        svg(&figure("t", Plot::Dots(Dots { value: axis, rules: Vec::new(), groups: Vec::new() })));
     assert!(file.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
     assert!(file.contains(".chart .s") && file.trim_end().ends_with("</svg>"));
     assert_eq!(file.matches("http").count(), 1, "the namespace alone");
@@ -59,7 +60,7 @@ fn an_encoding_keeps_its_colour_in_every_figure() {
     let report = Report::new(suite(), &ReportMeta::default()).unwrap();
     let rope = report.encoding("rope").unwrap().slot;
     for figure in figures(&report) {
-        let mark = format!("<g class=\"s c{rope} d0\"><title>RoPE</title>");
+        let mark = format!("<g class=\"s c{rope} d0\" data-slot=\"{rope}\"><title>RoPE</title>");
         assert!(svg(&figure).contains(&mark), "{}", figure.title);
     }
 }
@@ -69,6 +70,7 @@ fn a_scatter_names_every_encoding_and_draws_the_front() {
     let plot = Scatter {
         x: Axis::new("FLOPs", Scale::around(&[1.0, 2.0])),
         y: Axis::new("share", Scale::percent()),
+        level: Some((0.5, "chance".into())),
         front: vec![(1.0, 0.2), (2.0, 0.9)],
         series: (0..30).map(|i| series(i, &format!("encoding {i}"), &[0.03 * i as f64])).collect(),
     };

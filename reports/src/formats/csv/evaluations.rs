@@ -5,16 +5,18 @@ use polars::prelude::*;
 use crate::analysis::aggregate::Aggregate;
 use crate::stats::Estimate;
 
-/// The columns of an estimate: `_mean`, `_std`, `_ci_low`, `_ci_high` (Student's t, 95 %),
-/// `_mean_boot_low`, `_mean_boot_high`, `_median`, `_median_boot_low`, `_median_boot_high` (bootstrap).
-/// No value where there is none, for n = 1 above all.
+/// Returns the columns of an estimate: `_mean`, `_std`, `_ci_low`, `_ci_high` (Student's t, 95 %), `_question_error`
+/// (standard error of the mean due to the questions), `_mean_boot_low`, `_mean_boot_high`, `_median`,
+/// `_median_boot_low`, `_median_boot_high` (bootstrap). Values that do not exist, such as intervals for n = 1, are
+/// null.
 pub(super) fn estimate_columns(name: &str, estimates: &[Option<Estimate>]) -> Vec<Column> {
     type Part = (&'static str, fn(&Estimate) -> Option<f64>);
-    const PARTS: [Part; 9] = [
+    const PARTS: [Part; 10] = [
         ("mean", |e| Some(e.mean)),
         ("std", |e| e.std),
         ("ci_low", |e| e.ci95.map(|(low, _)| low)),
         ("ci_high", |e| e.ci95.map(|(_, high)| high)),
+        ("question_error", |e| e.question_error),
         ("mean_boot_low", |e| e.bootstrap.map(|b| b.mean95.0)),
         ("mean_boot_high", |e| e.bootstrap.map(|b| b.mean95.1)),
         ("median", |e| Some(e.median)),
@@ -31,15 +33,15 @@ pub(super) fn estimate_columns(name: &str, estimates: &[Option<Estimate>]) -> Ve
         .collect()
 }
 
-/// `rows` as a table: keys, `n`, and for exact match, token accuracy and nll the columns of an
-/// estimate (`exact_match_mean`, `exact_match_ci_low` ...).
+/// Returns `rows` as a table: keys, `n`, and for exact match, token accuracy and nll the columns of an estimate
+/// (`exact_match_mean`, `exact_match_ci_low` ...).
 ///
-/// Perplexity is aggregated where it is additive: `perplexity`, `perplexity_ci_low`,
-/// `perplexity_ci_high` and `perplexity_median` are `exp` of those of the nll. One bad seed (nll 20)
-/// would drown an arithmetic mean of perplexities.
+/// Perplexity is aggregated on the scale of the nll: `perplexity`, `perplexity_ci_low`, `perplexity_ci_high` and
+/// `perplexity_median` are `exp` of those of the nll. A single bad seed (nll 20) would dominate an arithmetic mean of
+/// perplexities.
 ///
 /// # Errors
-/// When polars cannot build the table.
+/// If polars cannot build the table.
 pub(super) fn evaluations(rows: &[Aggregate]) -> PolarsResult<DataFrame> {
     macro_rules! column {
         ($f:expr) => {

@@ -1,36 +1,29 @@
-//! Standings and comparisons as tables for other programs.
+//! Ranks and comparisons as tables for other programs.
 
 use polars::prelude::*;
 
 use super::evaluations::estimate_columns;
-use crate::analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking, Region};
+use crate::analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking};
 use crate::analysis::run_metrics::RunMetrics;
 use crate::analysis::{Report, Workload};
 use crate::record::Metric;
-use crate::stats::Comparison;
+use crate::stats::{Comparison, hedges_g_interval};
 
 fn rankings(report: &Report) -> impl Iterator<Item = (&Workload, &Ranking)> {
-    report
-        .workloads
-        .iter()
-        .flat_map(|w| [(w, &w.inside), (w, &w.beyond)])
-        .filter(|(_, ranking)| !ranking.points.is_empty())
+    report.workloads.iter().flat_map(|w| w.rankings.iter().map(move |ranking| (w, ranking)))
 }
 
-fn region(ranking: &Ranking) -> &'static str {
-    match ranking.region {
-        Region::Inside => "inside",
-        Region::Beyond => "beyond",
-    }
-}
-
-/// Name of the scale of the values: perplexity is stored as nll.
+/// Returns the name of the scale of the values; perplexity is stored as nll.
 fn scale(metric: Metric) -> &'static str {
     match metric {
         Metric::ExactMatch => "exact_match",
         Metric::TokenAccuracy => "token_accuracy",
         Metric::Perplexity => "nll",
     }
+}
+
+fn effect_interval(comparison: &Comparison) -> Option<(f64, f64)> {
+    hedges_g_interval(comparison.paired.effect?, comparison.paired.n)
 }
 
 fn comparison_columns(found: &[Option<Comparison>]) -> Vec<Column> {
@@ -44,7 +37,10 @@ fn comparison_columns(found: &[Option<Comparison>]) -> Vec<Column> {
         column!("difference", |c| Some(c.paired.mean_difference)),
         column!("difference_ci_low", |c| c.paired.ci95.map(|(low, _)| low)),
         column!("difference_ci_high", |c| c.paired.ci95.map(|(_, high)| high)),
+        column!("difference_question_error", |c| c.paired.question_error),
         column!("hedges_g", |c| c.paired.effect),
+        column!("hedges_g_ci_low", |c| effect_interval(&c).map(|(low, _)| low)),
+        column!("hedges_g_ci_high", |c| effect_interval(&c).map(|(_, high)| high)),
         column!("p_t", |c| c.paired.p_t),
         column!("p_permutation", |c| Some(c.paired.p_sign_flip)),
         column!("test", |c| Some(c.test.name())),
@@ -55,8 +51,8 @@ fn comparison_columns(found: &[Option<Comparison>]) -> Vec<Column> {
     ]
 }
 
-/// Table with one row for each workload, region and encoding. Each encoding is compared with the
-/// best one, so that a positive difference is its distance from the best.
+/// Returns a table with one row for each workload, region and encoding. Each encoding is compared with the best one,
+/// so that a positive difference is its distance from the best.
 pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
     let rows: Vec<(&Workload, &Ranking, &EncodingResult, Option<&RunMetrics>)> = rankings(report)
         .flat_map(|(workload, ranking)| ranking.results.iter().map(move |s| (workload, ranking, s)))
@@ -72,11 +68,14 @@ pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
     }
     let mut frame = df!(
         "workload" => column!(|(w, ..)| w.name.as_str()),
-        "region" => column!(|(_, c, ..)| region(c)),
+        "region" => column!(|(_, c, ..)| c.region.id()),
         "scale" => column!(|(_, c, ..)| scale(c.metric)),
         "encoding" => column!(|(_, _, s, _)| s.encoding.as_str()),
         "rank" => column!(|(_, _, s, _)| s.group),
         "best" => column!(|(_, _, s, _)| s.rank == Rank::Best),
+        "seeds_needed" => column!(|(_, c, ..)| c.seeds_needed),
+        "chance" => column!(|(_, c, ..)| c.chance),
+        "above_chance" => column!(|(_, _, s, _)| s.above_chance),
         "n" => column!(|(_, _, s, _)| s.estimate.map_or(0, |e| e.n)),
     )?;
     let mut columns = estimate_columns("value", &column!(|(_, _, s, _)| s.estimate));
@@ -100,7 +99,7 @@ pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
     frame.hstack(run_metrics.columns())
 }
 
-/// One row for each pair of ranked encodings.
+/// Returns a table with one row for each pair of ranked encodings.
 pub(super) fn pairs(report: &Report) -> PolarsResult<DataFrame> {
     let rows: Vec<(&Workload, &Ranking, &RankedPair)> = rankings(report)
         .flat_map(|(workload, ranking)| ranking.pairs.iter().map(move |p| (workload, ranking, p)))
@@ -112,7 +111,7 @@ pub(super) fn pairs(report: &Report) -> PolarsResult<DataFrame> {
     }
     let frame = df!(
         "workload" => column!(|(w, ..)| w.name.as_str()),
-        "region" => column!(|(_, c, _)| region(c)),
+        "region" => column!(|(_, c, _)| c.region.id()),
         "scale" => column!(|(_, c, _)| scale(c.metric)),
         "better" => column!(|(.., p)| p.better.as_str()),
         "worse" => column!(|(.., p)| p.worse.as_str()),

@@ -1,30 +1,29 @@
-//! Figures as plotly.js takes them: data and layout as JSON, without colours, which the page gives them
-//! from its style sheet so that light and dark are one figure.
+//! Figures as input of plotly.js: data and layout as JSON. Colours are set by the page from its style sheet, so that
+//! a figure follows the light and dark theme.
 
 use plotly::common::{
     Anchor, ColorScale, ColorScalePalette, DashType, ErrorData, ErrorType, Fill, HoverInfo, Line,
-    Marker, MarkerSymbol, Mode, Orientation, Title,
+    Marker, Mode, Title,
 };
 use plotly::layout::{
-    Annotation, Axis as PlotAxis, AxisType, HoverMode, Legend, Margin, Shape, ShapeLine, ShapeType,
+    Annotation, Axis as PlotAxis, AxisType, HoverMode, Margin, Shape, ShapeLine, ShapeType,
 };
 use plotly::{HeatMap, Layout, Scatter, Trace, Traces};
 
 use crate::document::figures::plot::{
-    Axis, Dots, Heat, Lines, Marks, Plot, Point, Scatter as Trade, Series,
+    Axis, Dots, FEW_MARKS, Heat, Lines, Marks, Plot, Point, Scatter as Trade, Series,
 };
 use crate::document::figures::scale::{Scale, Spacing};
+use crate::formats::chart::MarkStyle;
 use crate::text::visible;
 
-/// Maximum number of names in a legend: the page has a list of all encodings.
-const LEGEND: usize = 12;
-const HEIGHT: usize = 334;
-const LEGEND_ROW: usize = 20;
-/// ByteBudget above a drawing, and below it for numbers and the name of the axis.
+/// Height of a drawing area in pixels, and its margins above and below.
+const HEIGHT: usize = 320;
+const HEAT: usize = 230;
 const TOP: usize = 22;
-const AXIS: usize = 68;
+const AXIS: usize = 56;
 
-/// Width of a digit, in shares of an axis on a narrow screen.
+/// Width of a digit relative to an axis on a narrow screen.
 const DIGIT: f64 = 7.0 / 290.0;
 
 /// A drawing area of plotly.js.
@@ -37,7 +36,7 @@ pub(super) struct Canvas {
     pub(super) json: String,
 }
 
-/// The drawing areas of a figure.
+/// Returns the drawing areas of a figure.
 pub(super) fn canvases(plot: &Plot) -> serde_json::Result<Vec<Canvas>> {
     match plot {
         Plot::Lines(plot) => lines(plot).map(|canvas| vec![canvas]),
@@ -47,7 +46,7 @@ pub(super) fn canvases(plot: &Plot) -> serde_json::Result<Vec<Canvas>> {
     }
 }
 
-/// Text that plotly.js, which reads some HTML and `%{...}` in labels, shows as it is.
+/// Escapes text for plotly.js, which interprets some HTML and `%{...}` in labels.
 fn plain(text: &str) -> String {
     visible(text)
         .replace('&', "&amp;")
@@ -56,7 +55,7 @@ fn plain(text: &str) -> String {
         .replace("%{", "%&#123;")
 }
 
-/// Hover texts of points, which may have several lines.
+/// Returns the hover texts of points, which may have several lines.
 fn notes(points: &[&Point]) -> Vec<String> {
     let lines = |note: &str| note.split('\n').map(plain).collect::<Vec<_>>().join("<br>");
     points.iter().map(|point| lines(&point.note)).collect()
@@ -69,33 +68,21 @@ fn canvas(traces: &Traces, layout: &Layout, height: usize) -> serde_json::Result
     Ok(Canvas { label: None, height, json })
 }
 
-fn layout(names: usize, height: usize) -> (Layout, usize) {
-    // Three names stand in a row, at least.
-    let rows = if (2..=LEGEND).contains(&names) { names.div_ceil(3) } else { 0 };
-    let height = height + rows * LEGEND_ROW;
-    // In shares of the drawing itself, below the numbers and the name of the axis.
-    let below = AXIS as f64 / (height - TOP - AXIS - rows * LEGEND_ROW) as f64;
-    let layout = Layout::new()
+/// Returns a layout without a legend; the page has one list of all encodings.
+fn layout(height: usize) -> Layout {
+    Layout::new()
         .auto_size(true)
         .height(height)
-        .margin(Margin::new().left(56).right(12).top(TOP).bottom(AXIS + rows * LEGEND_ROW))
+        .margin(Margin::new().left(56).right(12).top(TOP).bottom(AXIS))
         .hover_mode(HoverMode::Closest)
-        .show_legend(rows > 0)
-        .legend(
-            Legend::new()
-                .orientation(Orientation::Horizontal)
-                .x(0.0)
-                .y(-below)
-                .y_anchor(Anchor::Top),
-        );
-    (layout, height)
+        .show_legend(false)
 }
 
 fn axis(axis: &Axis) -> PlotAxis {
     let scale = &axis.scale;
     let plotted = PlotAxis::new().title(Title::with_text(plain(&axis.label))).zero_line(false);
     let plotted = match scale.spacing {
-        Spacing::Percent => plotted.tick_format(".0%").range(vec![-0.03, 1.03]),
+        Spacing::Percent => plotted.tick_format(".0%").range(padded(scale.low, scale.high)),
         Spacing::Linear => plotted.range(padded(scale.low, scale.high)),
         Spacing::Log => {
             plotted.type_(AxisType::Log).range(padded(scale.low.log10(), scale.high.log10()))
@@ -109,7 +96,7 @@ fn axis(axis: &Axis) -> PlotAxis {
     }
 }
 
-/// Labels of ticks; those that would lie on the one before, on a narrow screen, are empty.
+/// Returns the labels of ticks; those that would overlap the previous one on a narrow screen are empty.
 fn thinned(scale: &Scale) -> Vec<String> {
     let mut end = f64::NEG_INFINITY;
     let shown = |(value, label): &(f64, String)| {
@@ -129,25 +116,6 @@ fn padded(low: f64, high: f64) -> Vec<f64> {
     vec![low - margin, high + margin]
 }
 
-fn dash(slot: usize) -> DashType {
-    match (slot / crate::formats::chart::COLOURS) % 3 {
-        0 => DashType::Solid,
-        1 => DashType::Dash,
-        _ => DashType::Dot,
-    }
-}
-
-/// The shapes of the SVG files, in the same order.
-fn symbol(slot: usize) -> MarkerSymbol {
-    match slot % 5 {
-        0 => MarkerSymbol::Circle,
-        1 => MarkerSymbol::Square,
-        2 => MarkerSymbol::Diamond,
-        3 => MarkerSymbol::TriangleUp,
-        _ => MarkerSymbol::TriangleDown,
-    }
-}
-
 fn finite(series: &Series) -> Vec<&Point> {
     series.points.iter().filter(|p| p.x.is_finite() && p.y.is_finite()).collect()
 }
@@ -156,18 +124,18 @@ fn finite(series: &Series) -> Vec<&Point> {
 /// colour.
 fn trace(series: &Series, points: &[&Point], mode: Mode) -> Box<Scatter<f64, f64>> {
     let (x, y) = points.iter().map(|p| (p.x, p.y)).unzip();
+    let look = MarkStyle::of(series.slot);
     Scatter::new(x, y)
         .name(plain(&series.label))
         .mode(mode)
-        .legend_group(series.slot.to_string())
         .meta(series.slot)
-        .line(Line::new().width(2.0).dash(dash(series.slot)))
-        .marker(Marker::new().symbol(symbol(series.slot)).size(8))
+        .line(Line::new().width(2.0).dash(look.dash()))
+        .marker(Marker::new().symbol(look.symbol()).size(8))
         .text_array(notes(points))
         .hover_template("%{text}<extra>%{fullData.name}</extra>")
 }
 
-/// The intervals of a series as an area.
+/// Returns the intervals of a series as a filled area.
 fn band(series: &Series, points: &[&Point]) -> Option<Box<Scatter<f64, f64>>> {
     let ends: Vec<(f64, f64, f64)> = points
         .iter()
@@ -183,8 +151,6 @@ fn band(series: &Series, points: &[&Point]) -> Option<Box<Scatter<f64, f64>>> {
     Some(
         Scatter::new(x, y)
             .mode(Mode::Lines)
-            .legend_group(series.slot.to_string())
-            .show_legend(false)
             .meta(series.slot)
             .fill(Fill::ToSelf)
             .line(Line::new().width(0.0))
@@ -192,7 +158,7 @@ fn band(series: &Series, points: &[&Point]) -> Option<Box<Scatter<f64, f64>>> {
     )
 }
 
-/// A line that belongs to no encoding.
+/// Returns the trace of a line that belongs to no encoding.
 fn rule(points: &[(f64, f64)], name: &str) -> Box<Scatter<f64, f64>> {
     let (x, y) = points.iter().copied().unzip();
     Scatter::new(x, y)
@@ -203,46 +169,57 @@ fn rule(points: &[(f64, f64)], name: &str) -> Box<Scatter<f64, f64>> {
         .hover_template(format!("{name} %{{y}}<extra></extra>"))
 }
 
-fn lines(plot: &Lines) -> serde_json::Result<Canvas> {
-    let mut traces = Traces::new();
-    let mode = match plot.marks {
-        Marks::Points => Mode::LinesMarkers,
-        Marks::None => Mode::Lines,
-    };
-    for series in &plot.series {
-        let points = finite(series);
-        if let Some(band) = band(series, &points) {
-            traces.push(band);
-        }
-    }
-    for series in &plot.series {
-        let points = finite(series);
-        if !points.is_empty() {
-            traces.push(trace(series, &points, mode.clone()));
-        }
-    }
-    if let Some((points, label)) = &plot.level {
-        traces.push(rule(points, &plain(label)));
-    }
-    let log = plot.x.scale.spacing == Spacing::Log;
-    let (layout, height) = layout(plot.series.len(), HEIGHT);
-    let shapes = plot.rules.iter().map(|(x, _)| {
+/// Returns a label at the right end of a horizontal rule.
+fn rule_label(label: &str, y: f64) -> Annotation {
+    let text = Annotation::new().text(plain(label)).x_ref("paper").y_ref("y").x(1.0).y(y);
+    text.x_anchor(Anchor::Right).y_anchor(Anchor::Bottom).show_arrow(false)
+}
+
+/// Returns vertical rules as shapes, and their labels.
+fn upright(rules: &[(f64, String)], x: &Scale) -> (Vec<Shape>, Vec<Annotation>) {
+    let log = x.spacing == Spacing::Log;
+    let shape = |(x, _): &(f64, String)| {
         let line = ShapeLine::new().width(1.0).dash(DashType::Dot);
         let shape = Shape::new().shape_type(ShapeType::Line).x_ref("x").y_ref("paper").line(line);
         shape.x0(*x).x1(*x).y0(0.0).y1(1.0)
-    });
-    let annotations = plot.rules.iter().map(|(x, label)| {
+    };
+    let label = |(x, label): &(f64, String)| {
         // Annotations, unlike shapes, count a logarithmic axis in powers of ten.
         let place = if log { x.log10() } else { *x };
         let text = Annotation::new().text(plain(label)).x_ref("x").y_ref("paper");
         text.x(place).y(1.0).y_anchor(Anchor::Bottom).show_arrow(false)
-    });
-    let layout = layout
-        .x_axis(axis(&plot.x))
-        .y_axis(axis(&plot.y))
-        .shapes(shapes.collect())
-        .annotations(annotations.collect());
-    canvas(&traces, &layout, height)
+    };
+    (rules.iter().map(shape).collect(), rules.iter().map(label).collect())
+}
+
+fn lines(plot: &Lines) -> serde_json::Result<Canvas> {
+    let mut traces = Traces::new();
+    let shown: Vec<(&Series, Vec<&Point>)> = plot
+        .series
+        .iter()
+        .map(|series| (series, finite(series)))
+        .filter(|(_, points)| !points.is_empty())
+        .collect();
+    for (series, points) in &shown {
+        if let Some(band) = band(series, points) {
+            traces.push(band);
+        }
+    }
+    for (series, points) in &shown {
+        let mut line = trace(series, points, Mode::LinesMarkers);
+        if plot.marks == Marks::Few {
+            let marker = Marker::new().symbol(MarkStyle::of(series.slot).symbol()).size(7);
+            line = line.marker(marker.max_displayed(FEW_MARKS));
+        }
+        traces.push(line);
+    }
+    let (shapes, mut annotations) = upright(&plot.rules, &plot.x.scale);
+    if let Some((points, label)) = &plot.level {
+        traces.push(rule(points, &plain(label)));
+        annotations.extend(points.last().map(|(_, y)| rule_label(label, *y)));
+    }
+    let layout = layout(HEIGHT).x_axis(axis(&plot.x)).y_axis(axis(&plot.y));
+    canvas(&traces, &layout.shapes(shapes).annotations(annotations), HEIGHT)
 }
 
 fn errors(points: &[&Point]) -> Option<ErrorData> {
@@ -279,7 +256,7 @@ fn dots(plot: &Dots) -> serde_json::Result<Canvas> {
                     .collect(),
                 ..series.clone()
             };
-            let mut dots = trace(&placed, &finite(&placed), Mode::Markers).show_legend(false);
+            let mut dots = trace(&placed, &finite(&placed), Mode::Markers);
             if let Some(errors) = errors(&points) {
                 dots = dots.error_x(errors);
             }
@@ -288,16 +265,16 @@ fn dots(plot: &Dots) -> serde_json::Result<Canvas> {
         }
     }
     let (values, labels): (Vec<f64>, Vec<String>) = ticks.into_iter().unzip();
-    let height = 80 + 22 * values.len();
+    let height = TOP + AXIS + 22 * values.len();
     let rows = PlotAxis::new()
         .tick_values(values)
         .tick_text(labels)
         .range(vec![row - 0.4, -0.6])
         .auto_margin(true)
         .zero_line(false);
-    let (layout, height) = layout(0, height);
-    let layout = layout.x_axis(axis(&plot.value)).y_axis(rows);
-    canvas(&traces, &layout, height)
+    let (shapes, annotations) = upright(&plot.rules, &plot.value.scale);
+    let layout = layout(height).x_axis(axis(&plot.value)).y_axis(rows);
+    canvas(&traces, &layout.shapes(shapes).annotations(annotations), height)
 }
 
 fn scatter(plot: &Trade) -> serde_json::Result<Canvas> {
@@ -313,9 +290,13 @@ fn scatter(plot: &Trade) -> serde_json::Result<Canvas> {
         }
         traces.push(marks);
     }
-    let (layout, height) = layout(plot.series.len(), HEIGHT);
-    let layout = layout.x_axis(axis(&plot.x)).y_axis(axis(&plot.y));
-    canvas(&traces, &layout, height)
+    let mut layout = layout(HEIGHT).x_axis(axis(&plot.x)).y_axis(axis(&plot.y));
+    if let Some((level, label)) = &plot.level {
+        let ends = [plot.x.scale.low, plot.x.scale.high].map(|x| (x, *level));
+        traces.push(rule(&ends, &plain(label)));
+        layout = layout.annotations(vec![rule_label(label, *level)]);
+    }
+    canvas(&traces, &layout, HEIGHT)
 }
 
 fn heat(plot: &Heat, index: usize) -> serde_json::Result<Canvas> {
@@ -335,13 +316,12 @@ fn heat(plot: &Heat, index: usize) -> serde_json::Result<Canvas> {
             .show_scale(false)
             .hover_template(said);
     traces.push(cells);
-    let (layout, height) = layout(0, 230);
     let named = |label: &str| {
         let axis = PlotAxis::new().title(Title::with_text(plain(label))).type_(AxisType::Category);
         axis.n_ticks(6).zero_line(false)
     };
-    let layout = layout.x_axis(named(&plot.x_label)).y_axis(named(&plot.y_label));
-    let canvas = canvas(&traces, &layout, height)?;
+    let layout = layout(HEAT).x_axis(named(&plot.x_label)).y_axis(named(&plot.y_label));
+    let canvas = canvas(&traces, &layout, HEAT)?;
     Ok(Canvas { label: Some((map.slot, map.label.clone())), ..canvas })
 }
 

@@ -65,17 +65,21 @@
     (entries) => {
       for (const entry of entries) {
         if (!entry.isIntersecting) {
-          near.delete(entry.target);
+          for (const div of entry.target.querySelectorAll(".plot")) near.delete(div);
           continue;
         }
-        near.add(entry.target);
-        draw(entry.target);
-        refresh(entry.target);
+        // Visible first: a plot takes the width of its place.
+        entry.target.classList.add("drawn");
+        for (const div of entry.target.querySelectorAll(".plot")) {
+          near.add(div);
+          draw(div);
+          refresh(div);
+        }
       }
     },
     { rootMargin: "300px" }
   );
-  document.querySelectorAll(".plot").forEach((div) => seen.observe(div));
+  document.querySelectorAll(".live").forEach((live) => seen.observe(live.parentElement));
 
   function refresh(div) {
     if (!stale.has(div) || !div.data) return;
@@ -91,7 +95,6 @@
     }
   }
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
-  window.addEventListener("beforeprint", () => document.querySelectorAll(".plot").forEach(draw));
 
   const all = document.getElementById("all");
   const buttons = [...document.querySelectorAll("#filter [data-slot]")];
@@ -99,8 +102,8 @@
     for (const button of buttons) {
       button.setAttribute("aria-pressed", String(!hidden.has(Number(button.dataset.slot))));
     }
-    for (const part of document.querySelectorAll("tr[data-slot], .maps [data-slot], details[data-slot]")) {
-      part.hidden = hidden.has(Number(part.dataset.slot));
+    for (const part of document.querySelectorAll("tr[data-slot], svg [data-slot], .maps [data-slot], details[data-slot]")) {
+      part.toggleAttribute("hidden", hidden.has(Number(part.dataset.slot)));
     }
     all.hidden = hidden.size === 0;
     repaint();
@@ -131,6 +134,39 @@
     for (const row of table.tBodies[0].rows) {
       [...row.cells].forEach((cell, i) => (cell.dataset.head = heads[i]));
     }
+  }
+
+  // Tables of numbers are sorted by the column whose head is pressed: largest first, then smallest first.
+  const units = { k: 1e3, M: 1e6, G: 1e9, T: 1e12, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
+  function value(cell) {
+    const text = cell.textContent.replace(/\u2009/g, "").trim();
+    const found = /^[≥<]?\s*(-?\d+(?:\.\d+)?(?:e-?\d+)?)(?:\s(k|M|G|T|[KMGT]iB)\b)?/.exec(text);
+    return found ? Number(found[1]) * (units[found[2]] || 1) : text.startsWith("–") ? null : text;
+  }
+  function compare(a, b) {
+    if (a === null || b === null) return 0;
+    return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
+  }
+  function sort(head, column) {
+    const body = head.closest("table").tBodies[0];
+    const rows = [...body.rows].map((row) => [value(row.cells[column]), row]);
+    const numbers = rows.some(([key]) => typeof key === "number");
+    const before = head.getAttribute("aria-sort");
+    const down = before ? before === "ascending" : numbers;
+    // Rows without a value stay at the end.
+    rows.sort(([a], [b]) => (a === null) - (b === null) || (down ? compare(b, a) : compare(a, b)));
+    for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    body.append(...rows.map(([, row]) => row));
+  }
+  for (const table of document.querySelectorAll("table:not(.words)")) {
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      button.addEventListener("click", () => sort(head, column));
+      head.append(button);
+    });
   }
 
   // A link to records opens what they are folded into.

@@ -1,49 +1,58 @@
-//! The page: one file, without any request, for light and dark, wide and narrow screens.
+//! The HTML page: one file that makes no request, for light and dark, wide and narrow screens.
 //!
-//! It holds plotly.js once, figures as data, and the tables as HTML. A policy in its head forbids every
-//! connection and every script but the two that it came with, known by their hashes: a name that got
-//! past all escaping could still do nothing.
+//! It contains plotly.js once, figures as data, and the tables as HTML. A content security policy in its head forbids
+//! every connection and every script except its own two, identified by their hashes, so that a name that was not
+//! escaped could not run code.
 
 use std::fmt::Write as _;
 
 use askama::Template;
 
-use super::parts::{self, ByteBudget, details, list, prose, rendered, section, swatch, table};
+use super::parts::{self, PageState, details, list, prose, rendered, section, swatch, table};
 use super::plain::page_under;
 use super::records;
 use super::script::Scripts;
 use crate::analysis::{Report, Workload};
 use crate::document::figures::{Figure, Subject};
-use crate::document::{tables, text};
+use crate::document::{figures, tables, text};
+use crate::formats::chart::chart_of;
 use crate::formats::contents::{Contents, FormatError};
+use crate::formats::{csv, paper};
+use crate::number::count;
 use crate::text::html as escape;
 
-/// Bytes for everything but the scripts: with them the page stays below 10 MB.
+/// Bytes for everything except the scripts, so that the page stays below 10 MB.
 const ROOM: usize = 4_800_000;
-/// Maximum number of figures of one kind that are not folded.
+/// Maximum number of unfolded figures of one kind.
 const UNFOLDED: usize = 4;
 
 /// Renders the page as HTML.
 pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
     let Contents { report, .. } = contents;
     let script = Scripts::new();
-    let mut budget = ByteBudget::of(ROOM);
-    let mut body = front(contents);
-    // What matters most takes its budget first; pages are put together in the order of reading.
-    let records = records::section(report, &mut budget)?;
+    let mut state = PageState::with_room_for(ROOM);
+    let mut body = front(contents, &mut state);
+    // The most important sections take their bytes first; the page is assembled in reading order.
+    let records = records::section(report, &mut state)?;
     let sections: Vec<(String, String)> = report
         .workloads
         .iter()
-        .map(|w| Ok((w.name.clone(), workload(contents, w, &mut budget)?)))
+        .map(|w| Ok((w.name.clone(), workload(contents, w, &mut state)?)))
         .collect::<Result<_, FormatError>>()?;
     for (index, (name, text)) in sections.iter().enumerate() {
         section(&mut body, &format!("w{index}"), name, text);
     }
-    let several: Vec<&Figure> = contents.figures.iter().filter(|f| f.workload.is_none()).collect();
-    section(&mut body, "size", "Training-set size", &gallery(&several, &mut budget)?);
-    section(&mut body, "cost", "Cost", &costs(contents, &mut budget)?);
-    section(&mut body, "published", "Published numbers", &published(contents, &mut budget));
-    section(&mut body, "provenance", "Provenance", &origin(contents, &mut budget));
+    let of_tasks = |f: &&Figure| f.subject == Subject::Tasks;
+    let over_tasks: Vec<&Figure> = contents.figures.iter().filter(of_tasks).collect();
+    section(&mut body, "tasks", "All tasks", &gallery(&over_tasks, &mut state)?);
+    let of_size = |f: &&Figure| f.subject == Subject::Size;
+    let several: Vec<&Figure> = contents.figures.iter().filter(of_size).collect();
+    section(&mut body, "size", "Training-set size", &gallery(&several, &mut state)?);
+    section(&mut body, "cost", "Cost", &costs(contents, &mut state)?);
+    section(&mut body, "published", "Published numbers", &published(contents, &mut state));
+    let legends = [&[figures::LEGEND.to_owned()], &state.legends[..]].concat();
+    section(&mut body, "reading", "How to read the tables", &list("legends", &legends));
+    section(&mut body, "provenance", "Provenance", &origin(contents, &mut state));
     section(&mut body, "cells", "Cells", &records);
     body.push_str(&script.elements());
     Ok(page_under(&script.policy(), &report.meta.title, &body))
@@ -53,42 +62,61 @@ pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
 #[template(path = "front.html")]
 struct Front<'a> {
     report: &'a Report,
-    about: Vec<String>,
-    overview: String,
+    lead: String,
     alerts: Vec<String>,
+    figure: Option<&'a Figure>,
+    summary: String,
+    files: Vec<(String, String)>,
+    about: Vec<String>,
 }
 
-/// Heading, overview, links to the sections, a switch for each encoding, and the two main tables.
-fn front(contents: &Contents<'_>) -> String {
+/// Renders the first screen: the results in one paragraph, one figure and one table, a switch for each encoding, and
+/// links.
+fn front(contents: &Contents<'_>, state: &mut PageState) -> String {
     let Contents { report, .. } = contents;
     let mut alerts: Vec<String> = Vec::new();
     if !report.not_counted.is_empty() {
-        let lost = report.not_counted.len();
-        alerts.push(format!("{lost} of {} cells are not counted", report.frames.cells.height()));
+        let lost = report.not_counted.len() as u64;
+        let are = if lost == 1 { "is" } else { "are" };
+        alerts.push(format!(
+            "{lost} of {} {are} not counted",
+            count(report.frames.cells.height() as u64, "cell")
+        ));
     }
-    match contents.warnings.len() {
-        0 => {}
-        1 => alerts.push("one warning".to_owned()),
-        n => alerts.push(format!("{n} warnings")),
+    if !contents.warnings.is_empty() {
+        alerts.push(count(contents.warnings.len() as u64, "warning"));
     }
-    let overview = list("sentences", &contents.overview);
-    let mut out = rendered(&Front { report, about: text::about(report), overview, alerts });
-    let mut budget = ByteBudget::of(ROOM);
-    for (id, heading, found) in [
-        ("summary", "Summary", tables::summary(report)),
-        ("prices", "Cost and effective length", tables::prices(report)),
-    ] {
-        section(&mut out, id, heading, &table(&found, &mut budget));
-    }
+    let mut out = rendered(&Front {
+        report,
+        lead: contents.overview.join(" "),
+        alerts,
+        figure: contents.front(),
+        summary: table(&tables::summary(report), state),
+        files: files(report),
+        about: text::about(report),
+    });
+    let prices = table(&tables::prices(report), state);
+    section(&mut out, "prices", "Cost and effective length", &prices);
     out
 }
 
-fn gallery(figures: &[&Figure], budget: &mut ByteBudget) -> Result<String, FormatError> {
+/// Returns the labels and paths of the tables for other programs and for papers.
+fn files(report: &Report) -> Vec<(String, String)> {
+    let csv = csv::NAMES.iter().map(|name| (format!("{name}.csv"), format!("tables/{name}.csv")));
+    let mut files: Vec<(String, String)> = csv.collect();
+    files.push(("tables for papers (TeX)".to_owned(), paper::DOCUMENT.to_owned()));
+    if !report.meta.references.is_empty() {
+        files.push(("BibTeX".to_owned(), paper::REFERENCES.to_owned()));
+    }
+    files
+}
+
+fn gallery(figures: &[&Figure], state: &mut PageState) -> Result<String, FormatError> {
     let mut out = String::new();
     let mut left_out = 0;
     for figure in figures {
         let text = parts::figure(figure)?;
-        if budget.take(&text) {
+        if state.take(&text) {
             out.push_str(&text);
         } else {
             left_out += 1;
@@ -111,50 +139,58 @@ fn gallery(figures: &[&Figure], budget: &mut ByteBudget) -> Result<String, Forma
 fn workload(
     contents: &Contents<'_>,
     workload: &Workload,
-    budget: &mut ByteBudget,
+    state: &mut PageState,
 ) -> Result<String, FormatError> {
     let Contents { report, figures, .. } = contents;
     let of = |subjects: &[Subject]| -> Vec<&Figure> {
         let own = |f: &&Figure| f.workload.as_ref() == Some(&workload.name);
         figures.iter().filter(own).filter(|f| subjects.contains(&f.subject)).collect()
     };
-    // The heading above says of which workload.
+    // The heading above names the workload.
     let sentence = &contents.workloads[workload.index];
     let sentence = sentence.strip_prefix(&format!("{}: ", workload.name)).unwrap_or(sentence);
     let mut body = format!("<p>{}</p>\n", prose(sentence));
-    body.push_str(&gallery(&of(&[Subject::Headline]), budget)?);
+    let kinds =
+        [("TeX", "tex"), ("TeX, one column", "column.tex"), ("Markdown", "md"), ("CSV", "csv")];
+    let links =
+        kinds.map(|(name, kind)| format!("<a href=\"{}\">{name}</a>", paper::path(workload, kind)));
+    if !workload.rows.is_empty() {
+        let _ =
+            writeln!(body, "<p class=\"note files\">Table for papers: {}</p>", links.join(", "));
+    }
+    body.push_str(&gallery(&of(&[Subject::Headline]), state)?);
     for (heading, ranks) in tables::statistics(report, workload) {
-        let ranks = table(&ranks, budget);
+        let ranks = table(&ranks, state);
         let _ = write!(body, "<h3>{}</h3>\n{ranks}", escape(&heading));
     }
-    let slices = gallery(&of(&[Subject::Slices, Subject::Grid]), budget)?;
+    let slices = gallery(&of(&[Subject::Slices, Subject::Grid]), state)?;
     let several = of(&[Subject::Slices, Subject::Grid]).len();
     if several > UNFOLDED {
         body.push_str(&details(&format!("By sample property: {several} figures"), &slices));
     } else if !slices.is_empty() {
         let _ = write!(body, "<h3>By sample property</h3>\n{slices}");
     }
-    let training = gallery(&of(&[Subject::Training]), budget)?;
+    let training = gallery(&of(&[Subject::Training]), state)?;
     if !training.is_empty() {
         let _ = write!(body, "<h3>Training</h3>\n{training}");
     }
-    let second = gallery(&of(&[Subject::Second]), budget)?;
+    let second = gallery(&of(&[Subject::Second]), state)?;
     body.push_str(&details("Token accuracy", &second));
-    let all = table(&tables::evaluations(report, workload), budget);
+    let all = table(&tables::evaluations(report, workload), state);
     body.push_str(&details("All evaluations", &all));
     Ok(body)
 }
 
-fn costs(contents: &Contents<'_>, budget: &mut ByteBudget) -> Result<String, FormatError> {
+fn costs(contents: &Contents<'_>, state: &mut PageState) -> Result<String, FormatError> {
     let Contents { report, figures, .. } = contents;
     let mut out = String::new();
     for workload in report.workloads.iter().filter(|w| !w.costs.is_empty()) {
         let own =
             |f: &&Figure| f.subject == Subject::Cost && f.workload.as_ref() == Some(&workload.name);
         let figures: Vec<&Figure> = figures.iter().filter(own).collect();
-        let mut body = gallery(&figures, budget)?;
-        body.push_str(&table(&tables::costs(report, workload), budget));
-        body.push_str(&table(&tables::flops(report, workload), budget));
+        let mut body = gallery(&figures, state)?;
+        body.push_str(&table(&tables::costs(report, workload), state));
+        body.push_str(&table(&tables::flops(report, workload), state));
         // One workload is read at once; of several, those that the reader asks for.
         if report.workloads.len() == 1 {
             out.push_str(&body);
@@ -165,12 +201,11 @@ fn costs(contents: &Contents<'_>, budget: &mut ByteBudget) -> Result<String, For
     Ok(out)
 }
 
-/// Section that compares published numbers with those of the records: the verdicts, then each
-/// table.
-fn published(contents: &Contents<'_>, budget: &mut ByteBudget) -> String {
-    let mut out = table(&contents.reproduction.summary(), budget);
+/// Renders the comparison of published numbers with those of the records: the verdicts, then each table.
+fn published(contents: &Contents<'_>, state: &mut PageState) -> String {
+    let mut out = table(&contents.reproduction.summary(), state);
     for found in contents.reproduction.sections() {
-        let tables = found.tables.iter().map(|(_, found)| table(found, budget));
+        let tables = found.tables.iter().map(|(_, found)| table(found, state));
         let body = paragraphs(&found.paragraphs) + &tables.collect::<String>();
         out.push_str(&details(&found.heading, &body));
     }
@@ -181,18 +216,18 @@ fn paragraphs(texts: &[String]) -> String {
     texts.iter().map(|text| ["<p>", &prose(text), "</p>\n"].concat()).collect()
 }
 
-/// Warnings, missing cells, and the facts about all cells.
-fn origin(contents: &Contents<'_>, budget: &mut ByteBudget) -> String {
+/// Renders warnings, missing cells, and the facts about all cells.
+fn origin(contents: &Contents<'_>, state: &mut PageState) -> String {
     let Contents { report, .. } = contents;
-    let mut out = table(&tables::provenance(report), budget);
+    let mut out = table(&tables::provenance(report), state);
     let mut part = |heading: &str, body: String| {
         if !body.is_empty() {
             let _ = write!(out, "<h3>{heading}</h3>\n{body}");
         }
     };
     part("Warnings", list("warnings", &contents.warnings));
-    part("Cells that are not counted", table(&tables::not_counted(report), budget));
-    part("Evaluations that were skipped", table(&tables::skipped_evaluations(report), budget));
+    part("Cells that are not counted", table(&tables::not_counted(report), state));
+    part("Evaluations that were skipped", table(&tables::skipped_evaluations(report), state));
     part("Not run", list("skipped", &report.meta.skipped));
     part("Limitations", list("limits", &text::limits(report)));
     out

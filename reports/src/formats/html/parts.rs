@@ -8,32 +8,37 @@ use askama::Template;
 use super::interactive::{Canvas, canvases};
 use crate::document::figures::Figure;
 use crate::document::{Table, TableCell};
-use crate::formats::chart::COLOURS;
+use crate::formats::chart::{MarkStyle, chart_of};
 use crate::formats::contents::FormatError;
 use crate::text::html as escape;
 
-/// Columns beside the first that fit on a page without scrolling sideways.
+/// Maximum number of columns besides the first on a page without horizontal scrolling.
 const COLUMNS: usize = 7;
 
-/// Budget of bytes that the page may still take.
-pub(super) struct ByteBudget(usize);
+/// State of a page while it is rendered.
+pub(super) struct PageState {
+    /// Number of bytes that may still be added to the page.
+    bytes: usize,
+    /// Explanations of the tables so far, without duplicates.
+    pub(super) legends: Vec<String>,
+}
 
-impl ByteBudget {
-    pub(super) fn of(bytes: usize) -> Self {
-        Self(bytes)
+impl PageState {
+    pub(super) fn with_room_for(bytes: usize) -> Self {
+        Self { bytes, legends: Vec::new() }
     }
 
-    /// Takes the length of `text` from the budget; returns whether it fits.
+    /// Subtracts the length of `text` from the remaining bytes if it fits; returns whether it did.
     pub(super) fn take(&mut self, text: &str) -> bool {
-        let fits = text.len() <= self.0;
+        let fits = text.len() <= self.bytes;
         if fits {
-            self.0 -= text.len();
+            self.bytes -= text.len();
         }
         fits
     }
 }
 
-/// Escaped text in which `x` between backticks is code.
+/// Escapes text and renders `x` between backticks as code.
 pub(super) fn prose(text: &str) -> String {
     let mut out = String::new();
     for (index, part) in text.split('`').enumerate() {
@@ -48,10 +53,13 @@ pub(super) fn prose(text: &str) -> String {
     out
 }
 
-/// The mark of an encoding, in its colour.
+/// Renders the mark of an encoding in its colour.
 pub(super) fn swatch(slot: impl Borrow<usize>) -> String {
-    let slot = *slot.borrow();
-    format!("<i class=\"k c{} m{} d{}\"></i>", slot % COLOURS, slot % 5, (slot / COLOURS) % 3)
+    let look = MarkStyle::of(*slot.borrow());
+    let (classes, path) = (look.classes(), look.path());
+    format!(
+        "<svg class=\"k {classes}\" viewBox=\"-6 -6 12 12\" aria-hidden=\"true\"><path d=\"{path}\"/></svg>"
+    )
 }
 
 /// Renders a template to a string.
@@ -62,7 +70,7 @@ pub(super) fn rendered<T: Template>(template: &T) -> String {
     out
 }
 
-/// A table; `labelled` puts the head of the column into each cell, for narrow screens without scripts.
+/// Template of a table; `labelled` adds the column head to each cell, for narrow screens without scripts.
 #[derive(Template)]
 #[template(path = "table.html")]
 struct Grid<'a> {
@@ -71,20 +79,28 @@ struct Grid<'a> {
     labelled: bool,
 }
 
-/// The slot of the encoding whose row this is.
+/// Returns the slot of the encoding that a row belongs to.
 fn slot(row: &[TableCell]) -> Option<usize> {
     row.first()?.encoding
 }
 
-/// A table with its notes; empty when it has no rows, a pointer when it exceeds the budget.
-pub(super) fn table(whole: &Table, budget: &mut ByteBudget) -> String {
+fn is_reference(row: &[TableCell]) -> bool {
+    row.first().is_some_and(|cell| cell.reference)
+}
+
+/// Renders a table with its notes; empty if it has no rows, a reference to its file if it exceeds the size of the
+/// page.
+pub(super) fn table(whole: &Table, page: &mut PageState) -> String {
     if whole.rows.is_empty() {
         return String::new();
     }
     let pieces = whole.pieces(if whole.words { usize::MAX } else { COLUMNS });
     let grid = |table: &Table| rendered(&Grid { table, notes: &table.notes, labelled: false });
     let out: String = pieces.iter().map(grid).collect();
-    if budget.take(&out) {
+    if page.take(&out) {
+        let new = whole.legends.iter().filter(|legend| !page.legends.contains(legend));
+        let new: Vec<String> = new.cloned().collect();
+        page.legends.extend(new);
         out
     } else {
         format!(
@@ -95,12 +111,13 @@ pub(super) fn table(whole: &Table, budget: &mut ByteBudget) -> String {
     }
 }
 
-/// A table in one piece for a page without scripts, with its notes; empty when it has no rows.
+/// Renders a table in one piece for a page without scripts, with its notes; empty if it has no rows.
 pub fn html_table(table: &Table) -> String {
     if table.rows.is_empty() {
         return String::new();
     }
-    rendered(&Grid { table, notes: &table.notes, labelled: true })
+    let notes = [&table.notes[..], &table.legends].concat();
+    rendered(&Grid { table, notes: &notes, labelled: true })
 }
 
 pub(super) fn list(class: &str, items: &[String]) -> String {
@@ -141,7 +158,7 @@ struct FigureTemplate<'a> {
     canvases: Vec<Canvas>,
 }
 
-/// A figure: drawing areas for the script, their data, and links to the files.
+/// Renders a figure: drawing areas for the script, their data, and links to the files.
 pub(super) fn figure(figure: &Figure) -> Result<String, FormatError> {
     let canvases = canvases(&figure.plot)
         .map_err(|source| FormatError::Figure { figure: figure.title.clone(), source })?;
@@ -151,7 +168,7 @@ pub(super) fn figure(figure: &Figure) -> Result<String, FormatError> {
     Ok(rendered(&FigureTemplate { figure, title, canvases }))
 }
 
-/// Replaces spaces between numbers and the words that belong to them by no-break spaces.
+/// Replaces spaces by no-break spaces before `%` and after words such as `rank`.
 fn unbroken(text: &str) -> String {
     let mut out = text.replace(" %", "\u{a0}%");
     for word in ["rank ", "fit ", "n = "] {

@@ -1,4 +1,4 @@
-//! The section of records: for each workload and encoding the cells with seed, host, commit and configuration.
+//! Section of records: the cells of each workload and encoding with seed, host, commit and configuration.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,16 +7,16 @@ use askama::Template;
 use polars::prelude::PolarsResult;
 use serde_json::Value;
 
-use super::parts::{ByteBudget, details, rendered, swatch, table};
+use super::parts::{PageState, details, rendered, swatch, table};
 use crate::analysis::{CellRow, Group, Report};
 use crate::document::tables;
 use crate::number::count;
 use crate::text::html as escape;
 
-/// Maximum number of cells that the page lists; `data.parquet` and `tables/cells.csv` have all of them.
+/// Maximum number of cells on the page; `data.parquet` and `tables/cells.csv` contain all of them.
 const MOST: usize = 2000;
 
-pub(super) fn section(report: &Report, budget: &mut ByteBudget) -> PolarsResult<String> {
+pub(super) fn section(report: &Report, state: &mut PageState) -> PolarsResult<String> {
     let pointer = "<p>Each cell is one file <code>cells/KEY.json</code> of its results folder, with its \
                    complete configuration. All of them: <code>data.parquet</code> (every evaluation), \
                    <code>tables/cells.csv</code> (every cell).</p>\n";
@@ -33,7 +33,7 @@ pub(super) fn section(report: &Report, budget: &mut ByteBudget) -> PolarsResult<
         out.push('\n');
         out.push_str(&details(
             "Cells by workload and encoding",
-            &table(&tables::groups(report), budget),
+            &table(&tables::groups(report), state),
         ));
         return Ok(out);
     }
@@ -44,7 +44,8 @@ pub(super) fn section(report: &Report, budget: &mut ByteBudget) -> PolarsResult<
             name = &group.workload.name;
             let _ = writeln!(out, "<h3>{}</h3>", escape(name));
         }
-        out.push_str(&one(report, group, budget)?);
+        let text = one(report, group, state)?;
+        out.push_str(&text);
     }
     Ok(out)
 }
@@ -61,10 +62,10 @@ struct GroupTemplate<'a> {
     configuration: String,
 }
 
-fn one(report: &Report, group: &Group<'_>, budget: &mut ByteBudget) -> PolarsResult<String> {
+fn one(report: &Report, group: &Group<'_>, state: &mut PageState) -> PolarsResult<String> {
     let listed = report.cells_of(group)?;
-    let cells = table(&tables::cells(&listed), budget);
-    let configuration = Some(configuration(&listed)).filter(|text| budget.take(text));
+    let cells = table(&tables::cells(&listed), state);
+    let configuration = Some(configuration(&listed)).filter(|text| state.take(text));
     Ok(rendered(&GroupTemplate {
         group,
         first: &listed[0],
@@ -76,7 +77,7 @@ fn one(report: &Report, group: &Group<'_>, budget: &mut ByteBudget) -> PolarsRes
     }))
 }
 
-/// The configurations of a group: one where they differ in nothing but the seed.
+/// Renders the configurations of a group; cells that differ only in the seed share one.
 fn configuration(cells: &[CellRow]) -> String {
     let mut found: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for cell in cells {
@@ -100,7 +101,7 @@ fn configuration(cells: &[CellRow]) -> String {
     out
 }
 
-/// One setting a line, by its path: `train.optimizer.learning_rate = 0.001`.
+/// Formats a configuration with one setting per line: `train.optimizer.learning_rate = 0.001`.
 fn lines(config: &Value) -> String {
     let mut out = String::new();
     flatten("", config, &mut out);
@@ -121,7 +122,7 @@ fn flatten(path: &str, value: &Value, out: &mut String) {
     }
 }
 
-/// Escaped, line by line: escaping alone would join the lines.
+/// Escapes text line by line, so that line breaks are kept.
 fn preserved(text: &str) -> String {
     text.lines().map(escape).collect::<Vec<_>>().join("\n")
 }

@@ -1,10 +1,10 @@
-//! `report.md`: the page for terminals and repositories, figures linked.
+//! `report.md`: the report as Markdown, with links to its figures.
 
 use std::fmt::Write as _;
 
 use super::escape::{escape, prose};
-use super::table::table;
-use crate::document::figures::{Figure, Subject};
+use super::table::{Tables, table};
+use crate::document::figures::{Figure, LEGEND, Subject};
 use crate::document::{tables, text};
 use crate::formats::contents::Contents;
 use crate::reproduction::Reproduction;
@@ -35,12 +35,15 @@ fn pictures<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
     for figure in figures {
         let (title, caption) = (escape(&figure.title), escape(&figure.caption));
         let title = title.replace(['[', ']'], "");
-        let _ = writeln!(out, "![{title}]({})\n\n{caption}\n", figure.path("svg"));
+        let _ = writeln!(out, "![{title}]({})\n", figure.path("svg"));
+        if !caption.is_empty() {
+            let _ = writeln!(out, "{caption}\n");
+        }
     }
     out
 }
 
-/// Figures that are too many to be shown.
+/// Returns a list of links to figures that the page does not show.
 fn links<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
     let link = |figure: &Figure| {
         let title = escape(&figure.title).replace(['[', ']'], "");
@@ -50,7 +53,7 @@ fn links<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
     if list.is_empty() { list } else { format!("By sample property:\n\n{list}\n") }
 }
 
-/// Section of the verdicts, and of the published tables for which there are records.
+/// Renders the section of verdicts and the published tables for which there are records.
 fn published(reproduction: &Reproduction) -> String {
     const FILE: &str = "index.html";
     let paragraphs = |texts: &[String]| texts.iter().map(|t| prose(t) + "\n\n").collect::<String>();
@@ -72,45 +75,54 @@ pub(super) fn page(contents: &Contents<'_>) -> String {
     const COSTS: &str = "tables/costs.csv";
     const CELLS: &str = "tables/cells.csv";
     let Contents { report, figures, reproduction, .. } = contents;
+    let mut tables_shown = Tables::default();
     let mut out = format!("# {}\n\n", escape(&report.meta.title));
-    for line in text::about(report) {
-        let _ = writeln!(out, "{}  ", prose(&line));
-    }
-    let _ = write!(out, "\n{}", list(&contents.overview));
-    section(&mut out, "Summary", &table(&tables::summary(report), RANKS));
-    section(&mut out, "Cost and effective length", &table(&tables::prices(report), COSTS));
+    let _ = write!(out, "{}\n\n", prose(&contents.overview.join(" ")));
+    out.push_str(&pictures(contents.front().into_iter()));
+    section(&mut out, "Summary", &tables_shown.add(&tables::summary(report), RANKS));
+    section(
+        &mut out,
+        "Cost and effective length",
+        &tables_shown.add(&tables::prices(report), COSTS),
+    );
     for workload in &report.workloads {
         let mut body = format!("{}\n\n", prose(&contents.workloads[workload.index]));
-        let own = |f: &&Figure| f.workload.as_ref() == Some(&workload.name);
+        let front = contents.front();
+        let own = |f: &&Figure| f.workload.as_ref() == Some(&workload.name) && Some(*f) != front;
         let of_cost = |f: &&Figure| f.subject == Subject::Cost;
         let sliced = |f: &&Figure| f.subject == Subject::Slices;
         let shown = |f: &&Figure| own(f) && !of_cost(f) && !sliced(f);
         body.push_str(&pictures(figures.iter().filter(shown)));
         body.push_str(&links(figures.iter().filter(|f| own(f) && sliced(f))));
         for (heading, ranks) in tables::statistics(report, workload) {
-            section_of(&mut body, &escape(&heading), &table(&ranks, RANKS));
+            section_of(&mut body, &escape(&heading), &tables_shown.add(&ranks, RANKS));
         }
-        let all = table(&tables::evaluations(report, workload), EVALUATIONS);
+        let all = tables_shown.add(&tables::evaluations(report, workload), EVALUATIONS);
         section_of(&mut body, "All evaluations", &all);
         let cost = pictures(figures.iter().filter(|f| own(f) && of_cost(f)))
-            + &table(&tables::costs(report, workload), COSTS)
-            + &table(&tables::flops(report, workload), COSTS);
+            + &tables_shown.add(&tables::costs(report, workload), COSTS)
+            + &tables_shown.add(&tables::flops(report, workload), COSTS);
         section_of(&mut body, "Cost", &cost);
         section(&mut out, &escape(&workload.name), &body);
     }
-    let several = pictures(figures.iter().filter(|f| f.workload.is_none()));
+    let over_tasks = pictures(figures.iter().filter(|f| f.subject == Subject::Tasks));
+    section(&mut out, "All tasks", &over_tasks);
+    let several = pictures(figures.iter().filter(|f| f.subject == Subject::Size));
     section(&mut out, "Training-set size", &several);
     section(&mut out, "Published numbers", &published(reproduction));
-    let skipped = table(&tables::skipped_evaluations(report), CELLS);
+    let skipped = tables_shown.add(&tables::skipped_evaluations(report), CELLS);
     section(&mut out, "Skipped evaluations", &skipped);
-    let lost = table(&tables::not_counted(report), CELLS);
+    let lost = tables_shown.add(&tables::not_counted(report), CELLS);
     section(&mut out, "Cells that are not counted", &lost);
     section(&mut out, "Not run", &list(&report.meta.skipped));
+    let legends = [&[LEGEND.to_owned()], &tables_shown.legends[..]].concat();
+    section(&mut out, "How to read the tables", &list(&legends));
     section(&mut out, "Warnings", &list(&contents.warnings));
-    let facts = table(&tables::provenance(report), CELLS);
-    section(&mut out, "Provenance", &facts);
+    let facts = tables_shown.add(&tables::provenance(report), CELLS);
+    let about: String = text::about(report).iter().map(|line| prose(line) + "  \n").collect();
+    section(&mut out, "Provenance", &format!("{about}\n{facts}"));
     section(&mut out, "Limitations", &list(&text::limits(report)));
-    let groups = table(&tables::groups(report), CELLS);
+    let groups = tables_shown.add(&tables::groups(report), CELLS);
     section(&mut out, "Cells", &(groups + "Every cell: `tables/cells.csv` and `data.parquet`.\n"));
     out.truncate(out.trim_end().len());
     out.push('\n');

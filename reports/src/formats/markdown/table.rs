@@ -5,13 +5,29 @@ use std::fmt::Write as _;
 use super::escape::{escape, prose};
 use crate::document::{Table, TableCell};
 
-/// Columns beside the first that a repository's page shows without scrolling.
+/// Maximum number of columns besides the first that a page shows without scrolling.
 const COLUMNS: usize = 7;
-/// Maximum number of rows; longer tables are complete in their files only.
+/// Maximum number of rows; the files contain longer tables completely.
 const ROWS: usize = 400;
 
-/// A table with its notes, wide tables in pieces; empty when it has no rows. Rows that do not fit are said to be
-/// in `file`.
+/// Tables of a page, with the explanations of their columns without duplicates.
+#[derive(Default)]
+pub(super) struct Tables {
+    pub(super) legends: Vec<String>,
+}
+
+impl Tables {
+    /// Renders a table as [`table`] does, and keeps its legends for the end of the page.
+    pub(super) fn add(&mut self, whole: &Table, file: &str) -> String {
+        let new = whole.legends.iter().filter(|legend| !self.legends.contains(legend));
+        let new: Vec<String> = new.cloned().collect();
+        self.legends.extend(new);
+        table(whole, file)
+    }
+}
+
+/// Renders a table with its notes, wide tables in pieces; empty if it has no rows. A note refers to `file` for rows
+/// that do not fit.
 pub(super) fn table(whole: &Table, file: &str) -> String {
     if whole.rows.is_empty() {
         return String::new();
@@ -24,12 +40,12 @@ pub(super) fn table(whole: &Table, file: &str) -> String {
             let _ = writeln!(out, "{more} more rows are in `{file}`.\n");
         }
     }
-    out + &notes(whole)
+    out + &notes(&whole.notes)
 }
 
-/// A table with its notes, in one piece and with all rows.
-pub(super) fn whole_table(table: &Table) -> String {
-    grid(table, usize::MAX) + &notes(table)
+/// Renders a table with its notes and legends, in one piece and with all rows.
+pub fn whole_table(table: &Table) -> String {
+    grid(table, usize::MAX) + &notes(&table.notes) + &notes(&table.legends)
 }
 
 fn grid(table: &Table, rows: usize) -> String {
@@ -50,6 +66,6 @@ fn cell(cell: &TableCell) -> String {
     if cell.detail.is_empty() { text } else { format!("{text} {}", escape(&cell.detail)) }
 }
 
-fn notes(table: &Table) -> String {
-    table.notes.iter().map(|note| prose(note) + "\n\n").collect()
+fn notes(notes: &[String]) -> String {
+    notes.iter().map(|note| prose(note) + "\n\n").collect()
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::record::RunRecord;
 use crate::testkit::{TestCell, suite};
 
-/// Writes a record as if it had been there for a while.
+/// Writes a record with times in the past.
 fn put(record: &RunRecord, dir: &Path) -> PathBuf {
     let path = record.write(dir).unwrap();
     File::options()
@@ -23,7 +23,7 @@ fn frames(dir: &Path) -> Frames {
     frames
 }
 
-/// Names of the kept parts.
+/// Returns the names of the stored parts.
 fn kept(dir: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(dir.join("frames")).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()

@@ -5,14 +5,17 @@ use std::collections::BTreeSet;
 use super::table::{Coverage, PublishedMetric, PublishedTable};
 
 impl PublishedTable {
-    /// Checks what the types do not enforce.
+    /// Checks the conditions that the types do not enforce. Fails with the place and the reason.
     pub(super) fn check(&self) -> Result<(), (String, String)> {
         let wrong =
             |what: &str, reason: String| Err((format!("table `{}`: {what}", self.id), reason));
-        if !(self.rounding.is_finite() && self.rounding > 0.0) {
-            return wrong("rounding", format!("{}, expected a number above 0", self.rounding));
-        }
         let records = matches!(self.plan, Coverage::Records { .. });
+        let judgeable = records && self.unlike.is_empty();
+        if judgeable == self.needs.is_some() {
+            let reason = "expected the requirement for a verdict where there is `missing`, `instead` or `unlike`, and \
+                          nothing elsewhere";
+            return wrong("needs", reason.to_owned());
+        }
         let mut columns = BTreeSet::new();
         for column in &self.columns {
             let at = format!("column `{}`", column.name);
@@ -58,11 +61,12 @@ impl PublishedTable {
                     return wrong(&at, format!("no column is called `{name}`"));
                 }
             }
-            for (column, value) in self.columns.iter().zip(&row.values) {
+            for (column, printed) in self.columns.iter().zip(&row.values) {
+                let Some(value) = printed.value else { continue };
                 let most = if self.metric_of(column).is_percent() { 100.0 } else { f64::MAX };
                 let least =
                     if *self.metric_of(column) == PublishedMetric::Perplexity { 1.0 } else { 0.0 };
-                if !(least..=most).contains(value) {
+                if !(least..=most).contains(&value) {
                     return wrong(&at, format!("{value}, expected {least} to {most}"));
                 }
             }

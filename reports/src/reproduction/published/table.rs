@@ -37,20 +37,20 @@ pub struct Source {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PublishedMetric {
-    /// Answers that are right as a whole, in percent.
+    /// Share of answers that are correct as a whole, in percent.
     ExactMatchPercent,
-    /// Answers that are wrong anywhere, in percent.
+    /// Share of answers with an error anywhere, in percent.
     ErrorPercent,
-    /// Scored tokens that are wrong, in percent.
+    /// Share of scored tokens that are wrong, in percent.
     TokenErrorPercent,
     /// Perplexity per scored token.
     Perplexity,
-    /// Something that records do not hold, in this unit.
+    /// A metric that records do not have, with this unit.
     Other(String),
 }
 
 impl PublishedMetric {
-    /// Unit or name of the metric for use in text.
+    /// Returns the unit or name of the metric for use in text.
     pub fn unit(&self) -> &str {
         match self {
             Self::ExactMatchPercent => "% right",
@@ -65,19 +65,54 @@ impl PublishedMetric {
     }
 }
 
-/// Way in which a published table is covered here.
+/// A published number as it is printed.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Printed {
+    /// The number with all printed digits, or [`UNREAD`].
+    pub text: String,
+    /// The number; `None` if the source prints one that is not carried over.
+    pub value: Option<f64>,
+}
+
+/// Text of a number that the source prints and that is not carried over.
+const UNREAD: &str = "unread";
+
+impl TryFrom<String> for Printed {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let value = match text.as_str() {
+            UNREAD => None,
+            text => Some(text.parse().map_err(|_| {
+                format!("`{text}`, expected a number as it is printed, or `{UNREAD}`")
+            })?),
+        };
+        Ok(Self { text, value })
+    }
+}
+
+impl Printed {
+    /// Half of the last printed digit.
+    pub fn rounding(&self) -> f64 {
+        let decimals = self.text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        0.5 * 10f64.powi(-(decimals as i32))
+    }
+}
+
+/// Way in which a published table can be reproduced here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Coverage {
-    /// Records of a task.
+    /// From records of a task.
     Records {
-        /// Registry id, for example `rope`.
+        /// Registry id of the task, for example `flip-flop`.
         task: String,
-        /// The suite with the paper's recipe.
+        /// Suite with the paper's recipe.
         suite: Option<String>,
     },
-    /// Reproduced by this command, not from records.
+    /// By this command, not from records.
     Instead(String),
-    /// Not covered, for this reason.
+    /// Not reproduced, for this reason.
     Missing(String),
 }
 
@@ -85,27 +120,29 @@ pub enum Coverage {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "RawTable")]
 pub struct PublishedTable {
-    /// Kebab-case, unique in its file.
+    /// Kebab-case id, unique in its file.
     pub id: String,
     /// Place in the source, for example `Table 1`.
     pub source: String,
     /// Description of the experiment and its sizes.
     pub what: String,
-    /// Metric of the numbers, unless their column has another.
+    /// Metric of the numbers, unless a column has another.
     pub metric: PublishedMetric,
-    /// Half of the last printed digit.
-    pub rounding: f64,
     /// Seeds behind each number, if that is published.
     pub seeds: Option<u32>,
+    /// Reason why standard deviations that the source prints are not carried over; `None`: each that is printed is.
+    pub unread_deviations: Option<String>,
     /// Assessment of how far to trust the numbers.
     pub trust: String,
     /// Facts that the source does not state.
     pub unknown: Vec<String>,
     /// Differences of the task that exist whatever the settings.
     pub unlike: Vec<String>,
-    /// Way in which the table is covered here.
+    /// Way in which the table can be reproduced here.
     pub plan: Coverage,
-    /// Settings that make a record this experiment.
+    /// Requirement for numbers that no record can agree with or differ from; `None`: records of the suite suffice.
+    pub needs: Option<String>,
+    /// Settings that a record must have to be of this experiment.
     pub identity: Paths,
     /// Settings of the published training.
     pub recipe: Paths,
@@ -123,8 +160,8 @@ struct RawTable {
     source: String,
     what: String,
     metric: PublishedMetric,
-    rounding: f64,
     seeds: Option<u32>,
+    unread_deviations: Option<String>,
     trust: String,
     #[serde(default)]
     unknown: Vec<String>,
@@ -134,6 +171,7 @@ struct RawTable {
     suite: Option<String>,
     instead: Option<String>,
     missing: Option<String>,
+    needs: Option<String>,
     #[serde(default)]
     identity: Paths,
     #[serde(default)]
@@ -162,12 +200,13 @@ impl TryFrom<RawTable> for PublishedTable {
             source: raw.source,
             what: raw.what,
             metric: raw.metric,
-            rounding: raw.rounding,
             seeds: raw.seeds,
+            unread_deviations: raw.unread_deviations,
             trust: raw.trust,
             unknown: raw.unknown,
             unlike: raw.unlike,
             plan,
+            needs: raw.needs,
             identity: raw.identity,
             recipe: raw.recipe,
             columns: raw.columns,
@@ -182,9 +221,9 @@ impl TryFrom<RawTable> for PublishedTable {
 pub struct PublishedColumn {
     /// Name in the paper, unique in its table.
     pub name: String,
-    /// The split of our task.
+    /// Split of the task.
     pub split: Option<String>,
-    /// Length of the evaluation over that of training.
+    /// Length of the evaluation divided by that of training.
     #[serde(default = "one")]
     pub length_ratio: f64,
     /// Metric, if it differs from that of the table.
@@ -202,18 +241,18 @@ fn one() -> f64 {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedRow {
-    /// Expression in the grammar of `pe-bench`, if it is an encoding.
+    /// Expression of the encoding in the grammar of `pe-bench`; `None` for a method that is not an encoding.
     pub encoding: Option<String>,
-    /// Name in the paper, if it differs from the encoding's expression.
+    /// Name in the paper, if it differs from the expression.
     pub name: Option<String>,
-    /// Settings of the encoding that are not published: any value will do.
+    /// Settings of the encoding that are not published; records may have any value.
     #[serde(default)]
     pub free: BTreeSet<String>,
     /// Overrides of the table's identity.
     #[serde(default)]
     pub identity: Paths,
     /// Values, one for each column.
-    pub values: Vec<f64>,
+    pub values: Vec<Printed>,
     /// Standard deviation over seeds, by name of the column.
     #[serde(default)]
     pub deviations: BTreeMap<String, f64>,
@@ -223,14 +262,14 @@ pub struct PublishedRow {
 }
 
 impl PublishedRow {
-    /// Title of the row.
+    /// Returns the title of the row.
     pub fn title(&self) -> &str {
         self.name.as_deref().or(self.encoding.as_deref()).unwrap_or_default()
     }
 }
 
 impl PublishedTable {
-    /// Id of the task whose records are compared, if any.
+    /// Returns the id of the task whose records are compared, if any.
     pub fn task(&self) -> Option<&str> {
         match &self.plan {
             Coverage::Records { task, .. } => Some(task),
@@ -238,20 +277,12 @@ impl PublishedTable {
         }
     }
 
-    /// Formats a published number with the digits of its table, or with more if the number has
-    /// more.
-    pub fn show(&self, value: f64) -> String {
-        let decimals = (-(2.0 * self.rounding).log10()).ceil().max(0.0) as usize;
-        let text = format!("{value:.decimals$}");
-        if text.parse() == Ok(value) { text } else { value.to_string() }
-    }
-
-    /// Metric of a column.
+    /// Returns the metric of a column.
     pub fn metric_of<'a>(&'a self, column: &'a PublishedColumn) -> &'a PublishedMetric {
         column.metric.as_ref().unwrap_or(&self.metric)
     }
 
-    /// Settings that make a record one of this row and column.
+    /// Returns the settings that a record must have to match a row and column.
     pub fn identity_of(&self, row: &PublishedRow, column: &PublishedColumn) -> Paths {
         let nearer = row.identity.iter().chain(&column.identity);
         self.identity

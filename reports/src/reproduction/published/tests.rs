@@ -1,8 +1,8 @@
 use super::*;
 
-/// Sources with the numbers that they hold: counted by hand in the papers' tables.
+/// Number of published values of each source, counted independently in the papers.
 const COUNTS: [(&str, usize, usize); 4] =
-    [("cope", 8, 116), ("cope-vs-rope", 1, 4), ("grape", 1, 8), ("tape", 13, 215)];
+    [("cope", 8, 116), ("cope-vs-rope", 1, 4), ("grape", 1, 8), ("tape", 13, 235)];
 
 #[test]
 fn every_file_parses_and_holds_what_was_carried_over() {
@@ -47,18 +47,35 @@ fn what_is_known_of_the_flip_flop_table_is_there() {
     let table = &cope.tables[0];
     assert_eq!((table.seeds, table.task()), (Some(3), Some("flip-flop")));
     let row = table.rows.iter().find(|row| row.encoding.as_deref() == Some("rope")).unwrap();
-    assert_eq!(row.values, [1.8, 20.3]);
+    let values = row.values.iter().map(|printed| printed.value.unwrap());
+    assert_eq!(values.collect::<Vec<_>>(), [1.8, 20.3]);
     assert_eq!(row.deviations.get("in distribution"), Some(&3.1));
 }
 
 #[test]
-fn a_number_is_shown_as_it_was_printed() {
-    let papers = papers().unwrap();
-    let (flip_flop, wikitext) = (&papers[0].tables[0], &papers[0].tables[6]);
-    for (value, text) in [(0.0, "0.0"), (4.9, "4.9"), (0.03, "0.03"), (100.0, "100.0")] {
-        assert_eq!(flip_flop.show(value), text);
+fn a_number_has_the_digits_and_the_rounding_of_its_print() {
+    let printed = |text: &str| Printed::try_from(text.to_owned()).unwrap();
+    for (text, value, rounding) in
+        [("0.03", 0.03, 0.005), ("22.90", 22.9, 0.005), ("0.0", 0.0, 0.05), ("3910", 3910.0, 0.5)]
+    {
+        let number = printed(text);
+        assert_eq!((number.text.as_str(), number.value), (text, Some(value)));
+        assert!((number.rounding() - rounding).abs() < 1e-12, "{text}: {}", number.rounding());
     }
-    assert_eq!((wikitext.show(22.9), wikitext.show(22.55)), ("22.90".into(), "22.55".into()));
+    assert_eq!(printed("unread").value, None);
+    assert!(Printed::try_from("4,9".to_owned()).unwrap_err().contains("`4,9`, expected"));
+}
+
+/// Numbers that the papers print and that are not carried over, so that none is forgotten.
+#[test]
+fn every_unread_number_is_counted() {
+    let papers = papers().unwrap();
+    let tables = || papers.iter().flat_map(|paper| &paper.tables);
+    let rows = tables().flat_map(|table| &table.rows);
+    let unread = rows.clone().flat_map(|row| &row.values).filter(|n| n.value.is_none()).count();
+    let deviations = rows.map(|row| row.deviations.len()).sum::<usize>();
+    // TAPE's Table 9 lacks 18 of 24; of 35 deviations in CoPE's Tables 7, 9 and 10 four are here.
+    assert_eq!((unread, deviations), (18, 4));
 }
 
 const GOOD: &str = r#"
@@ -73,11 +90,10 @@ id = "t"
 source = "Table 1"
 what = "w"
 metric = "error-percent"
-rounding = 0.05
 trust = "t"
 task = "copy"
 columns = [{ name = "a", split = "uniform" }, { name = "b", split = "uniform", length_ratio = 2 }]
-rows = [{ encoding = "rope", values = [1.0, 2.0], deviations = { b = 0.5 } }]
+rows = [{ encoding = "rope", values = ["1.0", "2.0"], deviations = { b = 0.5 } }]
 "#;
 
 #[test]
@@ -85,15 +101,20 @@ fn a_mistake_is_refused_and_its_place_named() {
     assert!(parse("p", GOOD).is_ok());
     for (from, to, told) in [
         ("id = \"p\"", "id = \"q\"", "name of its file"),
-        ("rounding = 0.05", "rounding = 0.0", "rounding"),
-        ("[1.0, 2.0]", "[1.0]", "1 values, expected 2"),
-        ("[1.0, 2.0]", "[1.0, 200.0]", "200, expected 0 to 100"),
-        ("[1.0, 2.0]", "[1.0, nan]", "NaN, expected 0 to 100"),
+        ("\"2.0\"]", "\"2.o\"]", "`2.o`, expected a number"),
+        ("[\"1.0\", \"2.0\"]", "[\"1.0\"]", "1 values, expected 2"),
+        ("\"2.0\"]", "\"200.0\"]", "200, expected 0 to 100"),
+        ("\"2.0\"]", "\"nan\"]", "NaN, expected 0 to 100"),
+        ("\"2.0\"]", "\"unread\"]", ""),
+        ("trust = \"t\"", "trust = \"t\"\nneeds = \"n\"", "needs"),
+        ("trust = \"t\"", "trust = \"t\"\nunlike = [\"u\"]", "needs"),
+        ("trust = \"t\"", "trust = \"t\"\nunlike = [\"u\"]\nneeds = \"n\"", ""),
         ("{ b = 0.5 }", "{ c = 0.5 }", "no column is called `c`"),
         ("name = \"b\"", "name = \"a\"", "stands twice"),
         ("length_ratio = 2", "length_ratio = -2", "length_ratio -2"),
         ("task = \"copy\"", "", "exactly one of"),
-        ("task = \"copy\"", "missing = \"data\"", "column `a`"),
+        ("task = \"copy\"", "missing = \"data\"", "needs"),
+        ("task = \"copy\"", "missing = \"data\"\nneeds = \"n\"", "column `a`"),
         ("task = \"copy\"", "task = \"copy\"\nmissing = \"data\"", "exactly one of"),
         ("encoding = \"rope\"", "name = \"rope\"", "needs an `encoding`"),
         ("metric = \"error-percent\"", "metric = { other = \"F1\" }", "records do not hold"),

@@ -22,7 +22,7 @@ pub enum Statement {
 
 /// Program with its question and answer, not truncated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct CountingProgram {
     /// Statements in order of execution.
     pub statements: Vec<Statement>,
     /// Variable that is printed.
@@ -51,7 +51,7 @@ struct Variables {
 
 impl Rules {
     /// Draws programs until one sets a variable that can be printed.
-    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Program {
+    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> CountingProgram {
         let (fewest, spread) = (*self.ops.start(), self.ops.end() - self.ops.start() + 1);
         let mut statements = Vec::new();
         let mut state = Variables {
@@ -67,7 +67,7 @@ impl Rules {
             }
         }
         let query = state.any(rng);
-        Program { statements, query, answer: state.values[query as usize] }
+        CountingProgram { statements, query, answer: state.values[query as usize] }
     }
 
     /// Draws and executes one statement; `None` if it is impossible.

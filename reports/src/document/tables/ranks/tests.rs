@@ -38,7 +38,7 @@ fn report(settings: &Settings) -> Report {
     Report::with(Frames::of(&records()).unwrap(), &ReportMeta::default(), settings).unwrap()
 }
 
-/// The table as text: cells by ` | `, detail in braces, bold with a star.
+/// Formats a table as text: cells separated by ` | `, details in braces, bold marked with a star.
 fn show(table: &Table) -> String {
     let row = |cells: Vec<String>| cells.join(" | ");
     let mut lines = vec![row(table.columns.clone())];
@@ -53,7 +53,7 @@ fn show(table: &Table) -> String {
             })
             .collect())
     }));
-    lines.extend(table.notes.iter().cloned());
+    lines.extend(table.notes.iter().chain(&table.legends).cloned());
     lines.join("\n")
 }
 
@@ -67,10 +67,13 @@ RoPE | 1 | 96.7 % {[91.5 to 100.0] n=3} | 96.0 % {[95.0 to 99.0]} | 1.3 points {
 ALiBi | 2 | 11.0 % {[6.7 to 15.3] n=3} | 10.0 % {[10.0 to 13.0]} | 87.0 points {[82.0 to 92.0]} | 0.00053 {paired t} | 24.5 | separable
 NoPE | 2 | 11.0 % {[8.5 to 13.5] n=3} | 11.0 % {[10.0 to 12.0]} | 87.0 points {[84.5 to 89.5]} | 0.00022 {paired t} | 49.1 | separable; not separable with n = 3 from ALiBi
 learned | – | – | – | – | – | – | ‡ 0 of 2 evaluations
-Mean with its 95 % confidence interval (Student's t over n seeds); median with its 95 % bootstrap interval, which is too narrow for few seeds (its coverage is 1/2 with 2 seeds, 3/4 with 3).
-An encoding shares the rank of the best one that it cannot be separated from. Behind the best: mean difference paired by seed [95 % confidence interval, not corrected].
-Test: paired t test with Holm's correction over 6 pairs, because 3 seeds cannot reach 5 % by permutation (minimum p 0.25).";
-    assert_eq!(show(&ranks(&report, &report.workloads[0], &report.workloads[0].beyond)), expected);
+Test: paired t test with Holm's correction over 6 pairs, because 3 seeds cannot reach 5 % by permutation (minimum p 0.25).
+Mean: over n seeds, with its 95 % confidence interval in brackets (Student's t).
+Median: with its 95 % bootstrap interval, which is too narrow for few seeds: it covers the true value in 1/2 of all cases with 2 seeds, in 3/4 with 3.
+Rank: an encoding shares the rank of the best one that it cannot be separated from.
+Behind the best: mean difference paired by seed, with its 95 % confidence interval, not corrected.";
+    let workload = &report.workloads[0];
+    assert_eq!(show(&ranks(&report, workload, &workload.rankings[1])), expected);
 }
 
 #[test]
@@ -112,6 +115,6 @@ ALiBi | 11.0 % {[6.7 to 15.3] n=3} | -85.7 points {[-87.1 to -84.2]} | < 0.0001 
 CoPE | 98.0 % {[95.5 to 100.0] n=3} | 1.3 points {[-4.9 to 7.6]} | 0.46 {paired t} | 0.299 | not separable with n = 3
 learned | – | – | – | – | evaluations or common seeds are missing
 NoPE | 11.0 % {[8.5 to 13.5] n=3} | -85.7 points {[-89.5 to -81.9]} | 0.00021 {paired t} | -31.6 | worse
-Each change is paired with the base by seed [95 % interval of the mean difference, not corrected]; Holm's correction runs over the changes.";
+Ablation: each change is paired with the base by seed [95 % interval of the mean difference, not corrected]; Holm's correction runs over the changes.";
     assert_eq!(show(&ablation(&report.workloads[0].ablations[1])), expected);
 }

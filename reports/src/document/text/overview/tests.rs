@@ -1,5 +1,5 @@
 use crate::analysis::Report;
-use crate::analysis::ReportMeta;
+use crate::analysis::{ReportMeta, Settings};
 use crate::record::{RunRecord, Status};
 use crate::testkit::{TestCell, suite};
 
@@ -16,34 +16,43 @@ fn cells(workload: &str, encoding: &str, values: &[f64]) -> Vec<RunRecord> {
 
 #[test]
 fn a_clear_winner_of_one_workload_is_named_with_its_price() {
-    let records = [
+    let mut records = [
         cells("flip-flop", "cope", &[0.96, 0.97, 0.98]),
         cells("flip-flop", "rope", &[0.60, 0.63, 0.66]),
     ]
     .concat();
+    let said = say(&records);
     assert_eq!(
-        say(&records),
+        said,
         [
-            "On flip-flop, beyond training, CoPE has the best mean (exact match 97.0 %); with 3 seeds the \
-             other one is separable from it.",
+            "On flip-flop, on other distributions at longer lengths, CoPE has the best mean (exact match 97.0 %, chance \
+             50.0 %); with 3 seeds the other one is separable from it.",
             "A training step with CoPE takes 2.00 times as long as with RoPE.",
         ]
     );
+    // Times of cells that ran concurrently or on a busy machine are not comparable.
+    records[0].train.machine_load = Some(9.0);
+    assert_eq!(say(&records), said[..1]);
+    records[0].train.machine_load = Some(2.0);
+    assert_eq!(say(&records).len(), 2);
+    records.iter_mut().for_each(|r| r.host.jobs = 2);
+    assert_eq!(say(&records), said[..1]);
 }
 
 #[test]
 fn who_shares_the_first_rank_is_said_and_many_are_counted() {
-    let mut records = cells("w", "rope", &[0.91, 0.93, 0.94]);
+    let mut records = cells("w", "rope", &[0.91, 0.93, 0.94, 0.92, 0.93, 0.91]);
     for (i, name) in ["cope", "alibi", "nope", "fire", "fox", "tape"].iter().enumerate() {
         let shift = 0.001 * i as f64;
-        records.extend(cells("w", name, &[0.94 - shift, 0.90, 0.93]));
+        records.extend(cells("w", name, &[0.94 - shift, 0.90, 0.93, 0.90, 0.94, 0.91]));
     }
-    records.extend(cells("w", "xpos", &[0.10, 0.11, 0.10]));
+    records.extend(cells("w", "xpos", &[0.10, 0.11, 0.10, 0.12, 0.10, 0.11]));
     let said = say(&records);
     assert!(
-        said[0].starts_with("On w, beyond training, RoPE has the best mean (exact match 92.7 %); with 3 \
-                             seeds CoPE, ALiBi, NoPE and 3 more are not separable from it, the remaining \
-                             one is."),
+        said[0].starts_with(
+            "On w, on other distributions at longer lengths, RoPE has the best mean (exact match 92.3 %, chance 50.0 %); \
+             with 6 seeds CoPE, ALiBi, NoPE and 3 more are not separable from it, the remaining one is."
+        ),
         "{said:?}"
     );
 }
@@ -53,13 +62,15 @@ fn two_seeds_separate_nothing_and_this_is_said() {
     let records = [cells("w", "cope", &[0.9, 0.8]), cells("w", "rope", &[0.1, 0.2])].concat();
     assert_eq!(
         say(&records)[0],
-        "On w, beyond training, CoPE has the best mean (exact match 85.0 %), but 2 seeds cannot separate \
-         encodings; at least 3 are needed."
+        "On w, on other distributions at longer lengths, CoPE has the best mean (exact match 85.0 %, chance 50.0 %), but 2 \
+         seeds cannot separate 2 encodings; at least 3 are needed."
     );
+    let records = [cells("w", "cope", &[0.4; 3]), cells("w", "rope", &[0.1; 3])].concat();
+    assert!(say(&records)[0].ends_with("which is not above chance."), "{:?}", say(&records));
 }
 
 #[test]
-fn several_workloads_are_counted_first() {
+fn the_aggregate_leads_and_only_contests_that_separate_are_counted() {
     let records = [
         cells("a", "cope", &[0.96, 0.97, 0.98]),
         cells("a", "rope", &[0.60, 0.63, 0.66]),
@@ -67,14 +78,23 @@ fn several_workloads_are_counted_first() {
         cells("b", "rope", &[0.97, 0.96, 0.98]),
     ]
     .concat();
+    let said = say(&records);
+    assert!(
+        said[0].starts_with(
+            "CoPE has the best interquartile mean above chance over 2 workloads, 94 % ["
+        ) || said[0]
+            .starts_with("CoPE and RoPE have the best interquartile mean above chance over 2"),
+        "{said:?}"
+    );
     assert_eq!(
-        say(&records)[0],
-        "CoPE is in the first rank of all 2 workloads; one workload has a first rank of one encoding alone."
+        said[1],
+        "1 of 2 workloads separates encodings with these seeds: CoPE is in the first rank of 1 of them, and 1 has a first \
+         rank of one encoding alone."
     );
 }
 
 #[test]
-fn where_nothing_is_separable_the_best_means_are_counted() {
+fn where_seeds_are_too_few_there_are_no_ranks() {
     let records = [
         cells("a", "cope", &[0.9, 0.8]),
         cells("a", "rope", &[0.1, 0.2]),
@@ -82,22 +102,70 @@ fn where_nothing_is_separable_the_best_means_are_counted() {
         cells("b", "rope", &[0.7, 0.8]),
     ]
     .concat();
+    let said = say(&records);
     assert_eq!(
-        say(&records),
-        [
-            "No two encodings can be separated on any of 2 workloads; CoPE has the best mean most often, on \
-             all 2 workloads.",
-            "On a, beyond training, CoPE has the best mean (exact match 85.0 %), but 2 seeds cannot separate \
-         encodings; at least 3 are needed.",
-            "A training step with CoPE takes 2.00 times as long as with RoPE, median over 2 workloads.",
-        ]
+        said[1],
+        "None of 2 workloads has ranks: with so few seeds no difference can be significant, 3 seeds can separate \
+         encodings."
     );
+    assert_eq!(
+        said[2],
+        "A training step with CoPE takes 2.00 times as long as with RoPE, median over 2 workloads."
+    );
+    let level = [cells("a", "cope", &[0.9; 3]), cells("a", "rope", &[0.9; 3])].concat();
+    let both = [
+        level.clone(),
+        level
+            .into_iter()
+            .map(|mut r| {
+                r.workload = "b".into();
+                r
+            })
+            .collect(),
+    ];
+    assert_eq!(
+        say(&both.concat())[1],
+        "No two encodings can be separated on any of 2 workloads with these seeds."
+    );
+}
+
+#[test]
+fn the_question_of_the_suite_is_answered_first() {
+    let records = [
+        cells("a", "cope", &[0.96, 0.97, 0.98]),
+        cells("a", "rope", &[0.60, 0.63, 0.66]),
+        cells("b", "cope", &[0.96, 0.97, 0.98]),
+        cells("b", "rope", &[0.97, 0.96, 0.98]),
+    ]
+    .concat();
+    let answer = |question: &str| {
+        let settings =
+            Settings { question: Some(toml::from_str(question).unwrap()), ..Settings::default() };
+        let frames = crate::frame::Frames::of(&records).unwrap();
+        let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
+        super::overview(&report)[0].clone()
+    };
+    let said = answer("encodings = ['cope', 'rope']\ntasks = ['a']");
+    assert!(
+        said.starts_with(
+            "Planned question, CoPE against RoPE: on a, on other distributions at longer lengths, CoPE is better than RoPE \
+             (exact match 97.0 % and 63.0 %, chance 50.0 %; difference 34.0 points"
+        ),
+        "{said}"
+    );
+    assert_eq!(
+        answer("encodings = ['cope', 'rope']"),
+        "Planned question, CoPE against RoPE on 2 workloads: CoPE is better on 0, RoPE on 0, and 2 do not separate them."
+    );
+    assert!(answer("encodings = ['cope', 'fire']").contains("not answered"));
 }
 
 #[test]
 fn equal_encodings_none_and_one_are_said_plainly() {
     let equal = [cells("w", "cope", &[1.0; 3]), cells("w", "rope", &[1.0; 3])].concat();
-    assert!(say(&equal)[0].ends_with("all 2 encodings are equal (exact match 100.0 %)."));
+    assert!(
+        say(&equal)[0].ends_with("all 2 encodings are equal (exact match 100.0 %, chance 50.0 %).")
+    );
     assert_eq!(say(&[]), [super::NOTHING]);
     assert!(say(&cells("w", "rope", &[0.5]))[0].contains("nothing to compare"));
     let failed = Status::Failed { reason: "no corpus".into() };

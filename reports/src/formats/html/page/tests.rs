@@ -21,6 +21,7 @@ fn example() -> (Report, String) {
         title: "quick <suite>".into(),
         command: "pe-bench run quick".into(),
         skipped: vec!["text/shaw: no corpus".into()],
+        references: String::new(),
     };
     let report = Report::new(suite(), &meta).unwrap();
     let page = page(&Contents::of(&report).unwrap()).unwrap();
@@ -35,7 +36,8 @@ fn the_page_asks_nobody_for_anything_and_runs_its_two_scripts_alone() {
         assert!(!markup.contains(request), "{request}");
     }
     for link in markup.split("href=\"").skip(1) {
-        assert!(link.starts_with('#') || link.starts_with("figures/"), "{}", &link[..40]);
+        let own = ["#", "figures/", "tables/", "paper/", "data.parquet"];
+        assert!(own.iter().any(|place| link.starts_with(place)), "{}", &link[..40]);
     }
     assert!(markup.contains("default-src 'none'") && markup.contains("connect-src 'none'"));
     let scripts = page.split("<script").skip(1);
@@ -152,7 +154,7 @@ fn a_page_of_too_many_cells_counts_them_and_says_where_they_are() {
 #[test]
 fn what_has_no_room_is_told() {
     let (report, _) = example();
-    let mut none = ByteBudget::of(10);
+    let mut none = PageState::with_room_for(10);
     let text = table(&tables::summary(&report), &mut none);
     assert!(text.contains("rows have no room") && text.contains("<code>tables</code>"));
 }

@@ -1,0 +1,124 @@
+//! `pe-bench table`: results in the layout of papers' tables.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use reports::analysis::Report;
+use reports::document::tables::{PaperLayout, Spread, paper};
+use reports::formats::{TexWidth, table_csv, tex_table, whole_table};
+use reports::record::Metric;
+
+use super::out::say_part;
+use super::{folders, report};
+
+/// Format of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// LaTeX, as wide as a page.
+    Tex,
+    /// LaTeX, as wide as one column of two.
+    TexColumn,
+    /// Markdown table.
+    Markdown,
+    /// CSV, with the spread in a separate column.
+    Csv,
+    /// BibTeX references of the encodings and tasks of all workloads.
+    Bibtex,
+}
+
+/// Spread next to a mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SpreadChoice {
+    /// Standard deviation over seeds.
+    Deviation,
+    /// 95 % confidence interval.
+    Interval,
+    /// No spread.
+    None,
+}
+
+/// Metric of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum MetricChoice {
+    /// Share of samples that are correct as a whole.
+    ExactMatch,
+    /// Perplexity per scored token.
+    TokenAccuracy,
+    /// Perplexity.
+    Perplexity,
+}
+
+/// Arguments of `table`.
+#[derive(Args, Clone)]
+pub(crate) struct TableArgs {
+    /// Results folders (with a `cells` folder), or folders that contain some.
+    #[arg(required = true)]
+    results: Vec<PathBuf>,
+    /// Print only this workload; may be repeated. Default: all.
+    #[arg(long = "workload", value_name = "NAME")]
+    workloads: Vec<String>,
+    /// Metric; default: the one that ranks encodings.
+    #[arg(long, value_enum)]
+    metric: Option<MetricChoice>,
+    /// Spread beside each mean.
+    #[arg(long, value_enum, default_value = "deviation")]
+    spread: SpreadChoice,
+    /// Encodings in the order of the rows, separated by commas; default: all.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    encodings: Vec<String>,
+    /// Splits, separated by commas; default: all.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    splits: Vec<String>,
+    /// Lengths, separated by commas; default: all.
+    #[arg(long, value_delimiter = ',', value_name = "LEN")]
+    lens: Vec<u64>,
+    /// Format of the table.
+    #[arg(long, value_enum, default_value = "markdown")]
+    format: Form,
+}
+
+pub(super) fn run(arguments: &TableArgs) -> anyhow::Result<()> {
+    let folders = folders::or_all(&arguments.results)?;
+    let (frames, meta, settings) = report::gathered(&folders, "")?;
+    if arguments.format == Form::Bibtex {
+        say_part(&meta.references);
+        return Ok(());
+    }
+    let layout = PaperLayout {
+        metric: arguments.metric.map(|metric| match metric {
+            MetricChoice::ExactMatch => Metric::ExactMatch,
+            MetricChoice::TokenAccuracy => Metric::TokenAccuracy,
+            MetricChoice::Perplexity => Metric::Perplexity,
+        }),
+        spread: match arguments.spread {
+            SpreadChoice::Deviation => Spread::Deviation,
+            SpreadChoice::Interval => Spread::Interval,
+            SpreadChoice::None => Spread::Omitted,
+        },
+        encodings: arguments.encodings.clone(),
+        splits: arguments.splits.clone(),
+        lens: arguments.lens.clone(),
+    };
+    let report = Report::with(frames, &meta, &settings)?;
+    let wanted = &arguments.workloads;
+    let names = || report.workloads.iter().map(|workload| workload.name.as_str());
+    if let Some(name) = wanted.iter().find(|name| names().all(|known| known != *name)) {
+        let known = names().collect::<Vec<_>>().join(", ");
+        anyhow::bail!("--workload {name}: there is no such workload, expected one of {known}");
+    }
+    let chosen = report.workloads.iter().filter(|w| wanted.is_empty() || wanted.contains(&w.name));
+    for (index, workload) in chosen.enumerate() {
+        let table = paper(&report, workload, &layout)?;
+        let text = match arguments.format {
+            Form::Tex => tex_table(&table, TexWidth::Page),
+            Form::TexColumn => tex_table(&table, TexWidth::Column),
+            Form::Markdown => whole_table(&table),
+            Form::Csv => String::from_utf8(table_csv(&table)?).context("the table is not UTF-8")?,
+            Form::Bibtex => continue,
+        };
+        let between = if index > 0 && arguments.format == Form::Csv { "\n" } else { "" };
+        say_part(&format!("{between}{text}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Biases and slopes: learned parameters that change the logits by amounts that depend on positions alone.
+//!
+//! Queries, keys and values have unit scale, and one unit of a logit is a factor of e between attention weights. Adam moves
+//! every parameter by about its learning rate per step, whatever the parameter's scale, so that a bias needs as many
+//! steps for one unit as a weight matrix needs to be rewritten. Optimizers therefore treat these parameters as a group.
+
+use std::collections::BTreeSet;
+
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
+use burn::tensor::{Bool, Device, Gradients, Tensor, TensorData};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::built_on;
+use super::close::numbers;
+use super::passes::TOKENS;
+use super::problem::{Problem, tensor3, tensor4};
+use crate::attention::logits;
+use crate::encoding::{LayerContext, StateContext};
+use crate::erased::AnyEncoding;
+use crate::init::standard_normal;
+use crate::registry::EncodingConfig;
+use crate::{Dims, Positions, TokenState};
+
+/// Gradients of random parameters are near 1; those of parameters that the softmax ignores are rounding errors.
+const NO_EFFECT: f64 = 1e-4;
+
+/// Largest relative difference of two gradients that counts as rounding.
+const ROUNDING: f64 = 1e-3;
+
+/// Names of the biases and slopes: parameters whose gradient of the logits is the same for other queries, keys and
+/// layer inputs. A parameter that shifts all logits of a row alike has no effect on the attention and is none of them.
+pub(super) fn find(config: &EncodingConfig, dims: &Dims) -> Result<BTreeSet<String>, String> {
+    let device = super::device().autodiff();
+    let encoding = built_on(config, dims, 0.5, &device)?;
+    if encoding.num_params() == 0 {
+        return Ok(BTreeSet::new());
+    }
+    let [one, other] = [21, 22].map(|seed| gradients(&encoding, dims, seed, &device));
+    let (mut positional, mut contextual) = (BTreeSet::new(), BTreeSet::new());
+    for ((name, a), (_, b)) in one.into_iter().zip(other) {
+        let size = a.iter().chain(&b).fold(0.0, |size: f64, x| size.max(x.abs()));
+        let same = a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= ROUNDING * size);
+        if size > NO_EFFECT {
+            if same {
+                positional.insert(name)
+            } else {
+                contextual.insert(name)
+            };
+        }
+    }
+    Ok(positional.difference(&contextual).cloned().collect())
+}
+
+/// Gradient of a fixed sum of all visible logits with regard to each parameter, by name; empty if the parameter does
+/// not act on the logits.
+fn gradients(
+    encoding: &AnyEncoding,
+    dims: &Dims,
+    seed: u64,
+    device: &Device,
+) -> Vec<(String, Vec<f64>)> {
+    let problem = Problem::random(1, TOKENS, dims, seed);
+    let at = Positions::contiguous(0, TOKENS);
+    let x = tensor3(&problem.x, device);
+    // The sum has a gradient even if no parameter acts on the logits.
+    let q = tensor4(&problem.q, device).require_grad();
+    let [k, v] = [&problem.k, &problem.v].map(|heads| tensor4(heads, device));
+    let (hooks, carried) = (encoding.hooks(), TokenState::default());
+    let mut rng = ChaCha8Rng::seed_from_u64(23);
+    let mut sum = Tensor::<1>::zeros([1], device);
+    for layer in 0..dims.layers {
+        let rows = hooks.state(&StateContext { layer, at: &at, x: &x, carried: &carried });
+        let ctx = LayerContext { layer, at: &at, rows: &rows, cols: &rows };
+        let (q, k) = hooks.transform_qk(q.clone(), k.clone(), &ctx);
+        let hidden = Tensor::<4, Bool>::tril_mask([1, 1, TOKENS, TOKENS], 0, device);
+        let visible = logits(hooks, &ctx, &q, &k, &v)
+            .mask_fill(hidden.expand([1, dims.heads, TOKENS, TOKENS]), 0.0);
+        sum = sum + (visible * factors(dims.heads, &mut rng, device)).sum();
+    }
+    let mut visitor = ByName {
+        path: Vec::new(),
+        visit: GradientsByName { gradients: sum.backward(), found: Vec::new() },
+    };
+    encoding.visit(&mut visitor);
+    visitor.visit.found
+}
+
+/// Random factors of the visible logits, `[1, H, T, T]`, that sum to 0 in each row.
+fn factors(heads: usize, rng: &mut ChaCha8Rng, device: &Device) -> Tensor<4> {
+    let mut values = Vec::with_capacity(heads * TOKENS * TOKENS);
+    for row in (0..heads).flat_map(|_| 0..TOKENS) {
+        let drawn = (0..=row).map(|_| standard_normal(rng)).collect::<Vec<_>>();
+        let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+        values.extend(drawn.iter().map(|x| (x - mean) as f32));
+        values.extend(std::iter::repeat_n(0.0, TOKENS - row - 1));
+    }
+    Tensor::from_data(TensorData::new(values, [1, heads, TOKENS, TOKENS]), device)
+}
+
+/// Ids of the parameters of an encoding that have one of these names.
+pub(crate) fn ids(encoding: &AnyEncoding, names: &BTreeSet<String>) -> BTreeSet<ParamId> {
+    let mut visitor =
+        ByName { path: Vec::new(), visit: IdsByName { names, found: BTreeSet::new() } };
+    encoding.visit(&mut visitor);
+    visitor.visit.found
+}
+
+/// Visit of float parameters with their names.
+trait NamedVisit {
+    fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>);
+}
+
+/// Visitor that names a parameter by the fields that lead to it, without the indices of lists: the parameters of all
+/// layers have one name.
+struct ByName<V> {
+    path: Vec<String>,
+    visit: V,
+}
+
+impl<V: NamedVisit> ModuleVisitor for ByName<V> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let name = self.path.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>();
+        self.visit.visit(name.join("."), param);
+    }
+
+    fn enter_module(&mut self, name: &str, container: &str) {
+        let is_index = matches!(container, "Vec" | "Array" | "Tuple");
+        self.path.push(if is_index { String::new() } else { name.to_owned() });
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+}
+
+struct GradientsByName {
+    gradients: Gradients,
+    found: Vec<(String, Vec<f64>)>,
+}
+
+impl NamedVisit for GradientsByName {
+    fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
+        let gradient = param.val().grad(&self.gradients);
+        self.found.push((name, gradient.map(numbers).unwrap_or_default()));
+    }
+}
+
+struct IdsByName<'a> {
+    names: &'a BTreeSet<String>,
+    found: BTreeSet<ParamId>,
+}
+
+impl NamedVisit for IdsByName<'_> {
+    fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
+        if self.names.contains(&name) {
+            self.found.insert(param.id);
+        }
+    }
+}

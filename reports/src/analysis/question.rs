@@ -1,0 +1,205 @@
+//! A comparison of two encodings that a suite defines in advance, and its result.
+//!
+//! The question names two encodings, so it is tested without a correction for the comparisons of the others; Holm's
+//! correction runs over the workloads that it names.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::evaluated::SeedRun;
+use super::ranking::{EncodingResult, Ranking, Region, separable};
+use super::region::STANDING;
+use crate::record::Metric;
+use crate::stats::{Comparison, Paired, decide};
+
+/// Question of a suite: two encodings to compare; section `[question]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// Names of the two encodings; differences are first minus second.
+    pub encodings: [String; 2],
+    /// Names of the workloads; empty for all.
+    #[serde(default)]
+    pub tasks: Vec<String>,
+    /// Metric that is compared; by default the one that ranks the encodings of the workload.
+    #[serde(default)]
+    pub metric: Option<Metric>,
+    /// Evaluations that are compared; by default those of the deciding region, as on the front page.
+    #[serde(default)]
+    pub region: Option<Region>,
+}
+
+impl Question {
+    /// Checks the question.
+    ///
+    /// # Errors
+    /// Message that says what was found and expected.
+    pub fn check(&self) -> Result<(), String> {
+        let [a, b] = &self.encodings;
+        if a == b {
+            return Err(format!("`encodings` are `{a}` twice, expected two different ones"));
+        }
+        Ok(())
+    }
+}
+
+/// Answer to a question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Question that is answered.
+    pub question: Question,
+    /// Results, one line for each workload that can be compared.
+    pub lines: Vec<AnswerLine>,
+    /// Workloads that cannot be compared, each with the reason.
+    pub unanswered: Vec<String>,
+}
+
+/// Answer on one workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnswerLine {
+    /// Name of the workload.
+    pub workload: String,
+    /// Ranking of the two encodings alone.
+    pub ranking: Ranking,
+    /// Comparison of the two encodings, the one with the better mean first, with Holm's correction over the lines.
+    pub comparison: Comparison,
+}
+
+impl AnswerLine {
+    /// Returns the result of one of the two encodings.
+    pub fn result(&self, encoding: &str) -> Option<&EncodingResult> {
+        self.ranking.results.iter().find(|result| result.encoding == encoding)
+    }
+
+    /// Returns the name of the encoding that is significantly better; `None` if neither is.
+    pub fn better(&self) -> Option<&str> {
+        let pair = self.ranking.pairs.first()?;
+        separable(Some(&self.comparison)).then_some(&*pair.better)
+    }
+}
+
+impl Answer {
+    /// Answers a question from rankings of its two encodings by workload ([`Question::ranking`]).
+    pub(super) fn of(question: &Question, rankings: Vec<(String, Option<Ranking>)>) -> Self {
+        let mut rankings: BTreeMap<String, Option<Ranking>> = rankings.into_iter().collect();
+        let asked: Vec<String> = if question.tasks.is_empty() {
+            rankings.keys().cloned().collect()
+        } else {
+            question.tasks.clone()
+        };
+        let (mut found, mut unanswered) = (Vec::new(), Vec::new());
+        for name in asked {
+            match rankings.remove(&name).flatten() {
+                Some(ranking) if !ranking.pairs.is_empty() => found.push((name, ranking)),
+                Some(_) => unanswered.push(format!("{name}: no seed with all evaluations of both")),
+                None => unanswered.push(format!("{name}: no evaluation to compare")),
+            }
+        }
+        let family: Vec<Paired> =
+            found.iter().map(|(_, ranking)| ranking.pairs[0].comparison.paired).collect();
+        let lines = found.into_iter().zip(decide(&family)).map(|((name, ranking), comparison)| {
+            let best = ranking.results.iter().find(|r| r.encoding == ranking.pairs[0].better);
+            let above_chance = best.is_none_or(|best| best.above_chance != Some(false));
+            let separable = comparison.separable && above_chance;
+            let comparison = Comparison { separable, ..comparison };
+            AnswerLine { workload: name, ranking, comparison }
+        });
+        Self { question: question.clone(), lines: lines.collect(), unanswered }
+    }
+}
+
+impl Question {
+    /// Ranks the two encodings among `runs` of a workload ranked by `headline`, in the region of the question; `None`
+    /// if nothing was evaluated there.
+    pub(super) fn ranking(
+        &self,
+        runs: &[SeedRun],
+        display: &BTreeMap<String, String>,
+        headline: Metric,
+    ) -> Option<Ranking> {
+        let own = runs.iter().filter(|run| self.encodings.contains(&run.encoding));
+        let runs: Vec<SeedRun> = own.cloned().collect();
+        let metric = self.metric.unwrap_or(headline);
+        let regions = self.region.map_or_else(|| STANDING.to_vec(), |region| vec![region]);
+        let mut rankings =
+            regions.into_iter().map(|region| Ranking::new(&runs, display, region, metric));
+        rankings.find(|ranking| !ranking.points.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::{Report, ReportMeta, Settings};
+    use crate::frame::Frames;
+    use crate::record::RunRecord;
+    use crate::testkit::TestCell;
+
+    fn ask(toml: &str) -> Question {
+        toml::from_str(toml).unwrap()
+    }
+
+    fn answer(question: Question, records: Vec<RunRecord>) -> Answer {
+        let settings = Settings { question: Some(question), ..Settings::default() };
+        Report::with(Frames::of(&records).unwrap(), &ReportMeta::default(), &settings)
+            .unwrap()
+            .answer
+            .unwrap()
+    }
+
+    fn cells(workload: &str) -> Vec<RunRecord> {
+        let mut records = Vec::new();
+        for seed in 0..3_u64 {
+            let noise = 0.01 * seed as f64;
+            for (encoding, value) in [("cope", 0.9 + noise), ("rope", 0.7), ("a", 0.6), ("b", 0.8)]
+            {
+                records.push(TestCell::new(workload, encoding, seed).beyond(value).record());
+            }
+        }
+        records
+    }
+
+    #[test]
+    fn two_named_encodings_need_no_correction_for_the_others() {
+        let found = answer(ask("encodings = ['rope', 'cope']"), cells("w"));
+        let line = &found.lines[0];
+        assert_eq!((line.comparison.family, line.better()), (1, Some("cope")));
+        assert_eq!(line.ranking.region, Region::Both);
+        // Six pairs of four encodings would need four seeds.
+        let report = Report::new(cells("w"), &ReportMeta::default()).unwrap();
+        let ranking = report.workloads[0].deciding().unwrap();
+        assert_eq!((ranking.seeds_needed, ranking.separates()), (Some(4), false));
+        // Two workloads are a family of two, which three seeds cannot carry.
+        let both = [cells("v"), cells("w")].concat();
+        let found = answer(ask("encodings = ['rope', 'cope']"), both.clone());
+        assert_eq!((found.lines[0].comparison.family, found.lines[0].better()), (2, None));
+        let found = answer(ask("encodings = ['rope', 'cope']\ntasks = ['w']"), both);
+        assert_eq!(found.lines.len(), 1);
+    }
+
+    #[test]
+    fn metric_and_region_may_be_named() {
+        let found = answer(
+            ask("encodings = ['rope', 'cope']\nmetric = 'token-accuracy'\nregion = 'inside'"),
+            cells("w"),
+        );
+        let ranking = &found.lines[0].ranking;
+        assert_eq!((ranking.metric, ranking.region), (Metric::TokenAccuracy, Region::Inside));
+    }
+
+    #[test]
+    fn what_cannot_be_answered_is_said() {
+        let found = answer(ask("encodings = ['rope', 'alibi']\ntasks = ['w', 'x']"), cells("w"));
+        assert_eq!(found.lines, []);
+        assert_eq!(
+            found.unanswered,
+            ["w: no seed with all evaluations of both", "x: no evaluation to compare"]
+        );
+        let same =
+            Question { encodings: ["a".into(), "a".into()], ..ask("encodings = ['a', 'b']") };
+        assert!(same.check().unwrap_err().contains("twice"));
+        let unknown = toml::from_str::<Question>("encodings = ['a', 'b']\nmetrics = 'x'");
+        assert!(unknown.unwrap_err().to_string().contains("unknown field `metrics`"));
+    }
+}

@@ -1,0 +1,126 @@
+//! Sentences on the aggregate over workloads and on the question of a suite.
+
+use super::workload::{chance_text, difference_text};
+use crate::analysis::{Answer, AnswerLine, Overall, OverallScore, Report};
+use crate::number::{count, listed, p_value};
+use crate::stats::seeds_needed;
+
+/// Returns a sentence on the encoding with the best aggregate over the workloads.
+pub(super) fn lead_sentence(report: &Report, overall: &Overall) -> String {
+    let tasks = count(overall.scored.len() as u64, "workload");
+    let [first, second, ..] = overall.scores.as_slice() else {
+        return mean_rank_sentence(report, overall);
+    };
+    let name = |score: &OverallScore| report.display(&score.encoding).to_owned();
+    let share = |value: f64| format!("{:.0}", 100.0 * value);
+    let value = |score: &OverallScore| {
+        let interval = |(low, high)| format!(" [{} to {}]", share(low), share(high));
+        let interval = score.ci95.map_or_else(String::new, interval);
+        format!("{} %{interval}", share(score.value))
+    };
+    let what = format!("{} over {tasks}", Overall::NAME);
+    match (first.ci95, second.ci95) {
+        (Some((low, _)), _) if low <= 0.0 => format!(
+            "No encoding is above chance over {tasks}: the best {} is that of {}, {}.",
+            Overall::NAME,
+            name(first),
+            value(first)
+        ),
+        (Some((low, _)), Some((_, high))) if low > high => format!(
+            "{} has the best {what}, {}, before {} with {} (95 % intervals).",
+            name(first),
+            value(first),
+            name(second),
+            value(second)
+        ),
+        (Some(_), Some(_)) => format!(
+            "{} and {} have the best {what}, {} and {}; their 95 % intervals overlap.",
+            name(first),
+            name(second),
+            value(first),
+            value(second)
+        ),
+        _ => format!(
+            "{} has the best {what}, {}; with one seed there is no interval.",
+            name(first),
+            value(first)
+        ),
+    }
+}
+
+/// Returns a sentence on mean ranks, for reports without scores above chance.
+fn mean_rank_sentence(report: &Report, overall: &Overall) -> String {
+    let ranks = &overall.ranks;
+    let best = ranks.ranks[0];
+    let first: Vec<String> = overall
+        .ranked
+        .iter()
+        .zip(&ranks.ranks)
+        .filter(|(_, rank)| (**rank - best).abs() < 1e-9)
+        .map(|(name, _)| report.display(name).to_owned())
+        .collect();
+    let (verb, each) = if first.len() == 1 { ("has", "") } else { ("have", " each") };
+    let found = if ranks.differ() { "finds a difference" } else { "finds no difference" };
+    format!(
+        "{} {verb} the best mean rank of {} over {}, {best:.1}{each}; Friedman's test {found} (p {}).",
+        listed(&first, "and"),
+        count(overall.ranked.len() as u64, "encoding"),
+        count(ranks.tasks, "workload"),
+        p_value(ranks.p)
+    )
+}
+
+/// Returns a sentence that answers the question of the suite.
+pub(super) fn answer_sentence(report: &Report, answer: &Answer) -> String {
+    let [a, b] = answer.question.encodings.each_ref().map(|name| report.display(name));
+    match answer.lines.as_slice() {
+        [] => format!(
+            "Planned question, {a} against {b}: not answered ({}).",
+            if answer.unanswered.is_empty() {
+                "no finished cell of either".to_owned()
+            } else {
+                answer.unanswered.join("; ")
+            }
+        ),
+        [line] => format!("Planned question, {a} against {b}: {}.", line_text(report, line)),
+        lines => {
+            let won = |name: &str| lines.iter().filter(|line| line.better() == Some(name)).count();
+            let [wins_a, wins_b] = answer.question.encodings.each_ref().map(|name| won(name));
+            let level = lines.len() - wins_a - wins_b;
+            format!(
+                "Planned question, {a} against {b} on {}: {a} is better on {wins_a}, {b} on {wins_b}, and {level} {} not \
+                 separate them.",
+                count(lines.len() as u64, "workload"),
+                if level == 1 { "does" } else { "do" }
+            )
+        }
+    }
+}
+
+/// Returns the verdict on one workload: `on w, at longer lengths, CoPE is better than RoPE (...)`.
+pub(crate) fn line_text(report: &Report, line: &AnswerLine) -> String {
+    let ranking = &line.ranking;
+    let Some(pair) = ranking.pairs.first() else { return "nothing is compared".to_owned() };
+    let (better, worse) = (report.display(&pair.better), report.display(&pair.worse));
+    let value = |name: &str| {
+        let estimate = line.result(name).and_then(|result| result.estimate);
+        estimate.map_or_else(String::new, |e| ranking.metric.show(e.mean))
+    };
+    let values = format!(
+        "{} {} and {}{}; {}",
+        ranking.metric.name(),
+        value(&pair.better),
+        value(&pair.worse),
+        chance_text(ranking),
+        difference_text(ranking.metric, &line.comparison)
+    );
+    let (n, needed) = (line.comparison.paired.n, seeds_needed(line.comparison.family.max(1)));
+    let place = format!("on {}, {}, ", line.workload, ranking.region.name());
+    if line.better().is_some() {
+        format!("{place}{better} is better than {worse} ({values})")
+    } else if n < needed {
+        format!("{place}{} cannot separate the two, {needed} can ({values})", count(n, "seed"))
+    } else {
+        format!("{place}{better} and {worse} are not separable with n = {n} ({values})")
+    }
+}

@@ -1,0 +1,204 @@
+//! Answers to the questions of an evaluation, in a compact form.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
+use serde::{Deserialize, Serialize};
+
+use super::json_float;
+
+/// Answers to the questions (sequences) of an evaluation, in their order. They are exact matches for tasks ranked by
+/// exact match, and losses for tasks ranked by perplexity.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Packed", into = "Packed")]
+pub struct Outcomes {
+    /// 16 hex digits of the SHA-256 of the questions. Equal digits mean equal questions.
+    pub questions: String,
+    /// Answers to the questions.
+    pub answers: Answers,
+}
+
+/// Answers of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answers {
+    /// Whether every scored token of the question was right.
+    ExactMatch(Vec<bool>),
+    /// Loss of the question in nats per scored token, scaled such that the mean over questions is that of the
+    /// evaluation.
+    Nll(Losses),
+}
+
+/// Losses, quantized to 65,536 steps between the smallest and the largest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Losses {
+    low: f64,
+    high: f64,
+    steps: Vec<u16>,
+}
+
+impl Losses {
+    /// Losses of questions with these sums of nats and numbers of scored tokens. A question of `t` tokens has the value
+    /// `R + (sum - R t) / mean t` with the evaluation's `R = sum of sums / sum of tokens`: values whose mean is `R` and
+    /// whose variance is that of a ratio of sums. `None` without scored tokens or where a sum is not finite.
+    pub fn of(sums: &[f64], tokens: &[u64]) -> Option<Self> {
+        let all: u64 = tokens.iter().sum();
+        if all == 0 || sums.len() != tokens.len() || sums.iter().any(|sum| !sum.is_finite()) {
+            return None;
+        }
+        let ratio = sums.iter().sum::<f64>() / all as f64;
+        let mean = all as f64 / sums.len() as f64;
+        let value = |(sum, t): (&f64, &u64)| ratio + (sum - ratio * *t as f64) / mean;
+        let values: Vec<f64> = sums.iter().zip(tokens).map(value).collect();
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let width = if high > low { high - low } else { 1.0 };
+        let step = |x: &f64| ((x - low) / width * f64::from(u16::MAX)).round() as u16;
+        Some(Self { low, high, steps: values.iter().map(step).collect() })
+    }
+
+    /// Returns the losses, each within half a step of the measured value.
+    pub fn values(&self) -> impl Iterator<Item = f64> {
+        let step = (self.high - self.low) / f64::from(u16::MAX);
+        self.steps.iter().map(move |steps| self.low + step * f64::from(*steps))
+    }
+}
+
+impl Answers {
+    /// Returns the answers as numbers: 0 or 1, or nats.
+    pub fn values(&self) -> Vec<f64> {
+        match self {
+            Self::ExactMatch(right) => {
+                right.iter().map(|right| f64::from(u8::from(*right))).collect()
+            }
+            Self::Nll(losses) => losses.values().collect(),
+        }
+    }
+}
+
+/// Outcomes in the form of a record: bits for exact match, steps between `low` and `high` for losses.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Packed {
+    questions: String,
+    count: usize,
+    /// Base64 of one bit for each question, lowest bit of a byte first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    exact_match: Option<String>,
+    /// Base64 of one little-endian u16 for each question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nll: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "json_float::option")]
+    low: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "json_float::option")]
+    high: Option<f64>,
+}
+
+impl From<Outcomes> for Packed {
+    fn from(Outcomes { questions, answers }: Outcomes) -> Self {
+        let none =
+            Self { questions, count: 0, exact_match: None, nll: None, low: None, high: None };
+        match answers {
+            Answers::ExactMatch(right) => {
+                let byte = |bits: &[bool]| {
+                    bits.iter().rev().fold(0_u8, |byte, bit| byte << 1 | u8::from(*bit))
+                };
+                let bytes: Vec<u8> = right.chunks(8).map(byte).collect();
+                Self { count: right.len(), exact_match: Some(BASE64.encode(bytes)), ..none }
+            }
+            Answers::Nll(Losses { low, high, steps }) => {
+                let bytes: Vec<u8> = steps.iter().flat_map(|step| step.to_le_bytes()).collect();
+                Self {
+                    count: steps.len(),
+                    nll: Some(BASE64.encode(bytes)),
+                    low: Some(low),
+                    high: Some(high),
+                    ..none
+                }
+            }
+        }
+    }
+}
+
+impl TryFrom<Packed> for Outcomes {
+    type Error = String;
+
+    fn try_from(packed: Packed) -> Result<Self, String> {
+        let Packed { questions, count, exact_match, nll, low, high } = packed;
+        let bytes = |text: &str, size: usize| match BASE64.decode(text) {
+            Ok(bytes) if bytes.len() == size => Ok(bytes),
+            Ok(bytes) => Err(format!("outcomes have {} bytes, expected {size}", bytes.len())),
+            Err(error) => Err(format!("outcomes are not base64: {error}")),
+        };
+        let answers = match (exact_match, nll, low, high) {
+            (Some(text), None, None, None) => {
+                let bytes = bytes(&text, count.div_ceil(8))?;
+                let bit = |index: usize| bytes[index / 8] >> (index % 8) & 1 == 1;
+                Answers::ExactMatch((0..count).map(bit).collect())
+            }
+            (None, Some(text), Some(low), Some(high)) => {
+                let bytes = bytes(&text, 2 * count)?;
+                let steps = bytes.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
+                Answers::Nll(Losses { low, high, steps: steps.collect() })
+            }
+            _ => {
+                return Err(
+                    "outcomes have either `exact_match`, or `nll`, `low` and `high`".to_owned()
+                );
+            }
+        };
+        Ok(Self { questions, answers })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(outcomes: &Outcomes) -> Outcomes {
+        let text = serde_json::to_string(outcomes).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn answers_come_back_bit_by_bit() {
+        for count in [0, 1, 7, 8, 9, 400] {
+            let right = (0..count).map(|i| i % 3 == 0 || i % 7 == 0).collect();
+            let kept = Outcomes { questions: "0f".into(), answers: Answers::ExactMatch(right) };
+            assert_eq!(round_trip(&kept), kept);
+        }
+        let text = serde_json::to_string(&Outcomes {
+            questions: "0f".into(),
+            answers: Answers::ExactMatch(vec![true, false, true, true]),
+        });
+        assert_eq!(text.unwrap(), r#"{"questions":"0f","count":4,"exact_match":"DQ"}"#);
+    }
+
+    #[test]
+    fn the_mean_of_the_losses_is_the_evaluations() {
+        // 2, 6 and 1 nats over 1, 4 and 1 tokens: 1.5 nats per token.
+        let losses = Losses::of(&[2.0, 6.0, 1.0], &[1, 4, 1]).unwrap();
+        let values: Vec<f64> = losses.values().collect();
+        assert!((values.iter().sum::<f64>() / 3.0 - 1.5).abs() < 1e-5, "{values:?}");
+        // The middle one has exactly the ratio, whatever its length.
+        assert!((values[1] - 1.5).abs() < 1e-5 && (values[0] - 1.75).abs() < 1e-5);
+        let kept = Outcomes { questions: "0f".into(), answers: Answers::Nll(losses) };
+        assert_eq!(round_trip(&kept), kept);
+        assert_eq!(Losses::of(&[f64::INFINITY], &[1]), None);
+        assert_eq!(Losses::of(&[], &[]), None);
+        let level = Losses::of(&[0.5, 0.5], &[1, 1]).unwrap();
+        assert_eq!(level.values().collect::<Vec<_>>(), [0.5, 0.5]);
+    }
+
+    #[test]
+    fn damaged_outcomes_are_refused_with_the_reason() {
+        for (text, reason) in [
+            (r#"{"questions":"0f","count":9,"exact_match":"DQ"}"#, "1 bytes, expected 2"),
+            (r#"{"questions":"0f","count":4,"exact_match":"D?"}"#, "not base64"),
+            (r#"{"questions":"0f","count":4}"#, "either"),
+            (r#"{"questions":"0f","count":1,"nll":"AAA"}"#, "either"),
+            (r#"{"questions":"0f","count":1,"exact_match":"AQ","more":1}"#, "unknown field `more`"),
+        ] {
+            let error = serde_json::from_str::<Outcomes>(text).unwrap_err().to_string();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+}
