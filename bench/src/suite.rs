@@ -81,9 +81,8 @@ pub struct Overrides {
 pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, SuiteError> {
     let file = SuiteFile::read(name, text)?;
     let at = |path: &str, reason: String| SuiteError::field(name, path, reason);
-    let (raced, report) = race(name, &file)?;
-    let mut raced = raced;
-    encodings::choose(&mut raced, &overrides.encodings).map_err(|e| at("--encodings", e))?;
+    let (mut selected, report) = select(name, &file)?;
+    encodings::choose(&mut selected, &overrides.encodings).map_err(|e| at("--encodings", e))?;
     let seeds = |workload: &'_ WorkloadSection| match (overrides.seeds.is_empty(), &workload.seeds)
     {
         (false, _) => overrides.seeds.clone(),
@@ -91,7 +90,7 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
         (true, None) => file.seeds.clone(),
     };
     // Counted before the expansion, so that a huge suite is refused at once.
-    let count = file.workload.iter().zip(&raced).fold(0_usize, |sum, (workload, encodings)| {
+    let count = file.workload.iter().zip(&selected).fold(0_usize, |sum, (workload, encodings)| {
         let rates = file.rates(workload).len().max(1);
         let seeds = seeds(workload).len() + file.fresh_seeds(workload).len();
         let counts = [encodings.len(), seeds, rates, axes::count(&workload.axes)];
@@ -105,7 +104,7 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
         return Err(at("workload", reason));
     }
     let (mut cells, mut fresh) = (Vec::with_capacity(count), Vec::new());
-    for (workload, encodings) in file.workload.iter().zip(&raced) {
+    for (workload, encodings) in file.workload.iter().zip(&selected) {
         for variant in axes::expand(&file, workload).map_err(|(path, e)| at(&path, e))? {
             let runs = runs(name, &file, workload, &variant, overrides)?;
             let chosen_on = seeds(workload);
@@ -155,7 +154,7 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
 }
 
 /// Returns the encodings of each workload, and the settings of the report with the base of the ablation.
-fn race(name: &str, file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Settings), SuiteError> {
+fn select(name: &str, file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Settings), SuiteError> {
     let at = |path: &str, reason: String| SuiteError::field(name, path, reason);
     let mut report = file.report.clone();
     let common = match (&file.encodings, &file.ablation) {
@@ -179,10 +178,10 @@ fn race(name: &str, file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Setti
         }
         (None, None) => None,
     };
-    let mut raced = Vec::new();
+    let mut selected = Vec::new();
     for workload in &file.workload {
         let path = format!("workload `{}`.encodings", workload.name);
-        raced.push(match (&workload.encodings, &common) {
+        selected.push(match (&workload.encodings, &common) {
             (Some(own), _) => encodings::read_all(own).map_err(|e| at(&path, e))?,
             (None, Some(common)) => common.clone(),
             (None, None) => {
@@ -203,13 +202,13 @@ fn race(name: &str, file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Setti
     let asked = report.question.iter().flat_map(|question| &question.encodings);
     let asked = asked.map(|name| ("question.encodings", name));
     let base = report.ablation_base.iter().map(|name| ("report.ablation_base", name));
-    let known = || raced.iter().flatten().map(|(name, _)| name.as_str());
+    let known = || selected.iter().flatten().map(|(name, _)| name.as_str());
     for (path, name) in base.chain(asked) {
         if known().all(|known| known != name) {
             return Err(at(path, unknown("encoding", name, known())));
         }
     }
-    Ok((raced, report))
+    Ok((selected, report))
 }
 
 /// Returns the message that the suite has no `kind` of this name, with the nearest name.

@@ -192,7 +192,7 @@ fn results_are_compared_and_set_as_tables_of_papers() {
     let table = |more: &[&str]| bench(&[&["table", &out], more].concat());
     for (form, expected) in [
         ("markdown", "| encoding | in-distribution: 8 |"),
-        ("tex", "\\begin{tabular}{lrrrrr}"),
+        ("tex", "\\begin{tabular}{lrrrrrr}"),
         ("tex-column", "\\footnotesize"),
         ("csv", "encoding,in-distribution 8,in-distribution 8 spread"),
         ("bibtex", "@misc{press2021alibi,"),
@@ -525,7 +525,7 @@ fn no_control_character_of_a_file_reaches_the_terminal() {
     // Arguments are printed too: the names of files may be hostile.
     for (arguments, shown) in [
         (&["report", "no\u{1b}[31m\u{7}"][..], "no\\u001b[31m\\u0007"),
-        (&["list", "no\u{7}"], "no\\u0007"),
+        (&["list", "no\u{7}"], "invalid value 'no"),
         (&["no\u{1b}[31m"], "unrecognized subcommand"),
     ] {
         let output = bench(arguments);

@@ -137,8 +137,7 @@ fn slices_add_up_to_the_whole() {
             }
             seen += 1;
         }
-        let inside = eval.split == record.evals[0].split;
-        assert_eq!(eval.chance.is_some(), inside, "{}", eval.split);
+        assert!(eval.chance.is_some(), "{}", eval.split);
     }
     assert!(seen >= 3, "{seen}");
 }

@@ -55,11 +55,11 @@ pub fn encoding(entry: &Value) -> Result<Named, String> {
 }
 
 /// Replaces the encodings of each workload by those given on the command line.
-pub(super) fn choose(raced: &mut [Vec<Named>], asked: &[String]) -> Result<(), String> {
+pub(super) fn choose(selected: &mut [Vec<Named>], asked: &[String]) -> Result<(), String> {
     if asked.is_empty() {
         return Ok(());
     }
-    let known = raced.iter().flatten().cloned().collect::<Vec<_>>();
+    let known = selected.iter().flatten().cloned().collect::<Vec<_>>();
     let has_name = |text: &str| known.iter().any(|(name, _)| name == text);
     let mut chosen = Vec::new();
     for text in asked {
@@ -70,7 +70,7 @@ pub(super) fn choose(raced: &mut [Vec<Named>], asked: &[String]) -> Result<(), S
                 .push((item, if has_name(item) { None } else { Some(expression(item, &known)?) }));
         }
     }
-    for encodings in raced {
+    for encodings in selected {
         *encodings = chosen
             .iter()
             .flat_map(|(text, expression)| match expression {

@@ -35,7 +35,7 @@ pub fn mix(weights: &Heads, values: &Heads) -> Heads {
 
 /// Moves the whole weight of each row to its largest entry, the first among equals; rows of zeros
 /// are unchanged.
-pub fn hardened(weights: &Heads) -> Heads {
+pub fn argmax_weights(weights: &Heads) -> Heads {
     let row = |row: &Vec<f64>| {
         let mut largest = 0;
         for (j, weight) in row.iter().enumerate() {

@@ -28,7 +28,7 @@ pub fn transformed(input: &ScalarInput, frequencies: &[f64], mixture: &Mixture) 
         }
         sums
     };
-    let turned = |h: usize, u: &[f64], position: usize| -> Vec<f64> {
+    let rotated = |h: usize, u: &[f64], position: usize| -> Vec<f64> {
         let mut out = u.to_vec();
         for m in 0..half {
             let (cos, sin) = wave(h, m, position);
@@ -37,6 +37,6 @@ pub fn transformed(input: &ScalarInput, frequencies: &[f64], mixture: &Mixture) 
         }
         out
     };
-    let turned = |h: usize, u: &[f64], column: usize| turned(h, u, input.positions[column]);
-    input.changed(turned, turned)
+    let rotated = |h: usize, u: &[f64], column: usize| rotated(h, u, input.positions[column]);
+    input.changed(rotated, rotated)
 }

@@ -138,8 +138,8 @@ pub fn path_bias(input: &ScalarInput, p: &Heads, slopes: &[f64]) -> Heads {
     let dim = p[0][0].len();
     let edge = |h: usize, i: usize, l: usize| {
         let angle = input.positions[l] as f64;
-        let turned = turn_back(&rms(&p[h][l], f64::from(f32::EPSILON)), &vec![angle; dim / 2]);
-        -softplus(-dot(&p[h][i], &turned) / dim as f64)
+        let rotated = turn_back(&rms(&p[h][l], f64::from(f32::EPSILON)), &vec![angle; dim / 2]);
+        -softplus(-dot(&p[h][i], &rotated) / dim as f64)
     };
     input.map(|h, _row, i, j| slopes[h] * (j + 1..=i).map(|l| edge(h, i, l)).sum::<f64>())
 }

@@ -24,12 +24,12 @@ pub fn transformed(
     attention_factor: f64,
     interleaved: bool,
 ) -> ScalarInput {
-    let turned = |_head: usize, u: &[f64], column: usize| -> Vec<f64> {
+    let rotated = |_head: usize, u: &[f64], column: usize| -> Vec<f64> {
         let mut out = rotate(u, input.positions[column], frequencies, interleaved);
         out[..2 * frequencies.len()].iter_mut().for_each(|x| *x *= attention_factor);
         out
     };
-    input.changed(turned, turned)
+    input.changed(rotated, rotated)
 }
 
 /// Logits `R_i q . R_j k / sqrt(D)`.

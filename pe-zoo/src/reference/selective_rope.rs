@@ -36,7 +36,7 @@ pub fn filter(steps: &[f64], taps: &[f64]) -> Vec<f64> {
 /// token`; `steps[head][column][pair]`.
 pub fn transformed(input: &ScalarInput, steps: &Heads, temperatures: &[f64]) -> ScalarInput {
     let half = temperatures.len();
-    let turned = |h: usize, u: &[f64], token: usize| -> Vec<f64> {
+    let rotated = |h: usize, u: &[f64], token: usize| -> Vec<f64> {
         let mut out = u.to_vec();
         for m in 0..half {
             let sum = steps[h][..=token].iter().map(|step| step[m]).sum::<f64>();
@@ -46,12 +46,12 @@ pub fn transformed(input: &ScalarInput, steps: &Heads, temperatures: &[f64]) -> 
         }
         out
     };
-    input.changed(turned, turned)
+    input.changed(rotated, rotated)
 }
 
 /// Logits of the queries and keys rotated by [`transformed`].
 pub fn logits(input: &ScalarInput, steps: &Heads, temperatures: &[f64]) -> Heads {
-    let turned = transformed(input, steps, temperatures);
+    let rotated = transformed(input, steps, temperatures);
     let root = (input.head_dim() as f64).sqrt();
-    turned.map(|h, row, _i, j| turned.content(h, row, j) / root)
+    rotated.map(|h, row, _i, j| rotated.content(h, row, j) / root)
 }

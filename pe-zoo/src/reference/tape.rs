@@ -46,7 +46,7 @@ pub fn initial(positions: &[usize], heads: usize, frequencies: &[f64], factor: f
 }
 
 /// Rotated vector `u cos + rotate_half(u) sin`.
-fn turned(u: &[f64], z: &[[f64; 2]]) -> Vec<f64> {
+fn rotated(u: &[f64], z: &[[f64; 2]]) -> Vec<f64> {
     let half = u.len() / 2;
     (0..u.len())
         .map(|d| {
@@ -58,8 +58,8 @@ fn turned(u: &[f64], z: &[[f64; 2]]) -> Vec<f64> {
 
 /// Queries and keys rotated by the state of their tokens.
 pub fn transformed(input: &ScalarInput, z: &ScalarState) -> ScalarInput {
-    let turned = |h: usize, u: &[f64], column: usize| turned(u, &z[h][column]);
-    input.changed(turned, turned)
+    let rotated = |h: usize, u: &[f64], column: usize| rotated(u, &z[h][column]);
+    input.changed(rotated, rotated)
 }
 
 /// Returns the index of a component in its group, and all components of the group as (head,
@@ -143,8 +143,8 @@ pub fn stack(
 ) -> Vec<Heads> {
     let mut all = Vec::new();
     for layer in layers {
-        let turned = transformed(&layer.input, &z);
-        let weights = weigh(&turned, turned.plain());
+        let rotated = transformed(&layer.input, &z);
+        let weights = weigh(&rotated, rotated.plain());
         let maps = &maps[layer.input.layer];
         z = attention_update(maps, &weights, &z);
         z = feed_forward_update(maps, &layer.feed_forward, &z);

@@ -13,9 +13,9 @@ pub fn transformed(
     let head_dim = input.head_dim() as f64;
     let pairs = frequencies.len();
     let stretched = |u: &[f64], position: usize, sign: f64| -> Vec<f64> {
-        let turned = rotate(u, position, frequencies, interleaved);
+        let rotated = rotate(u, position, frequencies, interleaved);
         let pair = |channel: usize| if interleaved { channel / 2 } else { channel % pairs };
-        turned
+        rotated
             .iter()
             .enumerate()
             .map(|(channel, x)| {

@@ -138,7 +138,7 @@ impl Tape {
 }
 
 /// Rotates `u`, `[B, H, T, D]`, by the state, `[B, 1 or H, T, 2 E]`.
-fn turned(u: Tensor<4>, z: &Tensor<4>) -> Tensor<4> {
+fn rotated(u: Tensor<4>, z: &Tensor<4>) -> Tensor<4> {
     let [_batch, _heads, _tokens, head_dim] = u.dims();
     let [_batch, _heads, _tokens, both] = z.dims();
     let (half, kept) = (head_dim / 2, both / 2);
@@ -262,7 +262,7 @@ impl PositionEncoding for Tape {
         k: Tensor<4>,
         ctx: &LayerContext<'_>,
     ) -> (Tensor<4>, Tensor<4>) {
-        (turned(q, &ctx.rows.tensors[0]), turned(k, &ctx.cols.tensors[0]))
+        (rotated(q, &ctx.rows.tensors[0]), rotated(k, &ctx.cols.tensors[0]))
     }
 
     fn mixed_values(&self, ctx: &LayerContext<'_>) -> Option<Tensor<4>> {

@@ -9,7 +9,7 @@ use crate::frame::rows;
 use crate::number::count;
 
 /// Name of the encoding in the denominator of all cost ratios.
-const YARDSTICK: &str = "rope";
+pub(crate) const YARDSTICK: &str = "rope";
 
 rows! {
     /// Costs of an encoding on a workload: means over seeds of finished cells.

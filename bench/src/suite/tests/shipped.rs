@@ -63,7 +63,7 @@ fn what_suites_say_of_themselves_is_kept() {
     assert_eq!(count(&contextual, |c| c.seed.to_string()), 5);
     assert_eq!(count(&contextual, |c| c.task.meta().id.to_owned()), 4);
     let quick = of("quick");
-    assert_eq!(count(&quick, |c| c.seed.to_string()), 3);
+    assert_eq!(count(&quick, |c| c.seed.to_string()), 6);
     for name in ["ablation-cope", "ablation-tape"] {
         let suite = of(name);
         let base = suite.report.ablation_base.clone().unwrap();

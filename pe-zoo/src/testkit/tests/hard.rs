@@ -51,7 +51,7 @@ fn each_row_takes_the_value_of_its_largest_logit() {
     for id in ["nope", "alibi", "rope"] {
         let pe = pe(id, &device);
         let input = problem.scalar(0, 0, &Positions::contiguous(0, TOKENS));
-        let weights = attention::hardened(&pe.scalar().scalar_weights(&input));
+        let weights = attention::argmax_weights(&pe.scalar().scalar_weights(&input));
         let expected = attention::mix(&weights, &input.v);
         let expected = expected.into_iter().flatten().flatten().collect::<Vec<_>>();
         let (output, weights, _q) = attended(&pe, &problem, AttentionKind::Hard, &device);

@@ -142,10 +142,10 @@ impl PositionEncoding for AdditivePath {
             let turn = |position: usize, _pair: usize| (-(position as f64), 1.0);
             Rotation::tabulate(at, Pairs::HalfSplit, dim / 2, &device, turn)
         });
-        let turned = rotation.turn(rms_norm(cols, Tensor::ones([dim], &device), EPS));
+        let rotated = rotation.turn(rms_norm(cols, Tensor::ones([dim], &device), EPS));
         let slopes = self.slopes.iter().map(|slope| *slope as f32).collect::<Vec<_>>();
         let slopes = Tensor::from_data(slopes.as_slice(), &device);
-        ScoreMod::StepPrices(StepPrices { queries: rows, keys: turned, slopes })
+        ScoreMod::StepPrices(StepPrices { queries: rows, keys: rotated, slopes })
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::overall::{answer_sentence, lead_sentence};
 use super::workload::{chance_text, workload_sentence};
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking};
-use crate::analysis::{EncodingCost, Report, Workload};
+use crate::analysis::{EncodingCost, Report, Workload, YARDSTICK};
 use crate::number::{count, listed};
 use crate::stats::LEAST_SEEDS;
 
@@ -18,14 +18,14 @@ const NAMED: usize = 3;
 const SENTENCES: usize = 3;
 
 /// A workload in which at least two encodings are compared.
-struct Contest<'a> {
+struct RankedWorkload<'a> {
     workload: &'a Workload,
     ranking: &'a Ranking,
     /// The encodings, best first.
     ranked: Vec<&'a EncodingResult>,
 }
 
-impl<'a> Contest<'a> {
+impl<'a> RankedWorkload<'a> {
     fn of(workload: &'a Workload) -> Option<Self> {
         let ranking = workload.deciding()?;
         let ranked = ranking.ranked();
@@ -43,7 +43,7 @@ pub(crate) fn overview(report: &Report) -> Vec<String> {
     if report.workloads.is_empty() {
         return vec![NOTHING.to_owned()];
     }
-    let contests: Vec<Contest<'_>> = report.workloads.iter().filter_map(Contest::of).collect();
+    let contests: Vec<RankedWorkload<'_>> = report.workloads.iter().filter_map(RankedWorkload::of).collect();
     let mut sentences: Vec<String> =
         report.answer.iter().map(|answer| answer_sentence(report, answer)).collect();
     match contests.as_slice() {
@@ -78,7 +78,7 @@ fn names(all: &[String]) -> String {
 
 /// Counts the contests in which each encoding is chosen, in descending order; ties by name.
 fn counted<'a>(
-    contests: &[&Contest<'a>],
+    contests: &[&RankedWorkload<'a>],
     chosen: impl Fn(&EncodingResult) -> bool,
 ) -> Vec<(&'a EncodingResult, usize)> {
     let mut counts: BTreeMap<&str, (&EncodingResult, usize)> = BTreeMap::new();
@@ -91,9 +91,9 @@ fn counted<'a>(
 }
 
 /// Returns a sentence on the encodings that are most often in the first rank, over the workloads that separate any.
-fn leaders(contests: &[Contest<'_>]) -> String {
+fn leaders(contests: &[RankedWorkload<'_>]) -> String {
     let all = count(contests.len() as u64, "workload");
-    let telling: Vec<&Contest<'_>> = contests.iter().filter(|c| c.ranking.separates()).collect();
+    let telling: Vec<&RankedWorkload<'_>> = contests.iter().filter(|c| c.ranking.separates()).collect();
     if telling.is_empty() {
         let needed = contests.iter().map(|c| c.ranking.seeds_needed).min().flatten();
         return match needed {
@@ -122,8 +122,8 @@ fn leaders(contests: &[Contest<'_>]) -> String {
 }
 
 /// Returns the sentence on the only workload.
-fn single(contest: &Contest<'_>) -> String {
-    let Contest { workload, ranking, ranked } = contest;
+fn single(contest: &RankedWorkload<'_>) -> String {
+    let RankedWorkload { workload, ranking, ranked } = contest;
     let (name, region) = (&workload.name, ranking.region.name());
     let chance = chance_text(ranking);
     if let Some(value) = ranking.common_value() {
@@ -181,12 +181,12 @@ fn single(contest: &Contest<'_>) -> String {
 }
 
 /// Returns a sentence on the step time, relative to RoPE, of the leading encoding, from cells with undisturbed times.
-fn price(contests: &[Contest<'_>], report: &Report) -> Option<String> {
+fn price(contests: &[RankedWorkload<'_>], report: &Report) -> Option<String> {
     let ratios = |encoding: &str| -> Vec<f64> {
-        let ratio = |contest: &Contest<'_>| {
+        let ratio = |contest: &RankedWorkload<'_>| {
             let Workload { costs, machines, .. } = contest.workload;
             let own = costs.iter().find(|cost: &&EncodingCost| cost.encoding == encoding)?;
-            let rope = costs.iter().find(|cost| cost.encoding == "rope")?;
+            let rope = costs.iter().find(|cost| cost.encoding == YARDSTICK)?;
             let sound = machines.len() == 1 && !own.disturbed && !rope.disturbed;
             own.step_ratio.filter(|_| sound)
         };
@@ -194,12 +194,12 @@ fn price(contests: &[Contest<'_>], report: &Report) -> Option<String> {
         ratios.sort_by(f64::total_cmp);
         ratios
     };
-    let contests: Vec<&Contest<'_>> = contests.iter().collect();
+    let contests: Vec<&RankedWorkload<'_>> = contests.iter().collect();
     let scores = report.overall.iter().flat_map(|overall| &overall.scores);
     let best = counted(&contests, |s| s.rank == Rank::Best);
     let order = scores.map(|score| &*score.encoding).chain(best.iter().map(|(s, _)| &*s.encoding));
     // RoPE is not compared with itself.
-    let leader = order.into_iter().find(|name| *name != "rope")?;
+    let leader = order.into_iter().find(|name| *name != YARDSTICK)?;
     let ratios = ratios(leader);
     let over = match ratios.len() {
         0 => return None,

@@ -83,17 +83,17 @@ impl PositionEncoding for Rotated {
         let angle = |position: &usize| SPEED * *position as f64;
         let rows = ctx.at.rows().iter().map(angle);
         let cols = ctx.at.cols().iter().map(angle);
-        let turned = (turn(&q, rows), turn(&k, cols.clone()));
+        let rotated = (turn(&q, rows), turn(&k, cols.clone()));
         match self.fault {
-            Fault::None => turned,
+            Fault::None => rotated,
             Fault::RotationDiscarded => (q, k),
-            Fault::KeysTurnBackwards => (turned.0, turn(&k, cols.map(|angle| -angle))),
-            Fault::KeysAlone => (q, turned.1),
+            Fault::KeysTurnBackwards => (rotated.0, turn(&k, cols.map(|angle| -angle))),
+            Fault::KeysAlone => (q, rotated.1),
             Fault::CachedKeysUnturned => {
                 let cached = ctx.at.first_row();
                 let cols = cols.enumerate();
                 let fresh = cols.map(|(n, angle)| if n < cached { 0.0 } else { angle });
-                (turned.0, turn(&k, fresh))
+                (rotated.0, turn(&k, fresh))
             }
         }
     }
@@ -101,14 +101,14 @@ impl PositionEncoding for Rotated {
 
 impl ScalarReference for Rotated {
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
-        let turned = |_head: usize, u: &[f64], column: usize| {
+        let rotated = |_head: usize, u: &[f64], column: usize| {
             let (sin, cos) = (SPEED * input.positions[column] as f64).sin_cos();
             let mut out = u.to_vec();
             out[0] = u[0] * cos - u[1] * sin;
             out[1] = u[0] * sin + u[1] * cos;
             out
         };
-        input.changed(turned, turned)
+        input.changed(rotated, rotated)
     }
 
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {

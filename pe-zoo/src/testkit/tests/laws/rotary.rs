@@ -198,7 +198,7 @@ fn selective_rope_by_differences_turns_by_the_steps_themselves() {
     // Equal tokens at both ends have equal sums, whatever the tokens in between.
     input.x[0] = last;
     let plain = pe("nope", json!({})).scalar().scalar_logits(&input);
-    let turned = one.scalar().scalar_logits(&input);
-    assert!((plain[0][10][0] - turned[0][10][0]).abs() < 1e-12);
-    assert!((plain[0][10][5] - turned[0][10][5]).abs() > 1e-6);
+    let rotated = one.scalar().scalar_logits(&input);
+    assert!((plain[0][10][0] - rotated[0][10][0]).abs() < 1e-12);
+    assert!((plain[0][10][5] - rotated[0][10][5]).abs() > 1e-6);
 }

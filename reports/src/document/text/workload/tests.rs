@@ -102,8 +102,11 @@ fn many_that_are_level_are_counted_and_not_listed() {
             cells(name, &[value, value - 0.2, value, value - 0.1, value, value - 0.3])
         })
         .collect();
+    // Another course over the seeds for each encoding.
     let noisy = |mut r: RunRecord| {
-        r.evals[1].exact_match += 0.01 * ((r.seed * 7 + r.encoding.name.len() as u64) % 5) as f64;
+        let own = ["alibi", "cope", "nope", "rope", "other"].iter();
+        let own = own.position(|name| *name == r.encoding.name).unwrap() as u64;
+        r.evals[1].exact_match += 0.03 * ((r.seed * (own + 1) + own * own) % 5) as f64;
         r
     };
     let text = say(&six.into_iter().map(noisy).collect::<Vec<_>>());
