@@ -1,25 +1,20 @@
 #!/usr/bin/env bash
-# Kills a sweep N times (default 30) at random moments with signal 9, continues each time with the same
-# command, and compares the records with those of an undisturbed run: none lost, none doubled, all equal in
-# everything except timings. Every second kill hits the sweep's process only and not its workers, so that
-# those must end by themselves; every third one happens while a second sweep works on the same folder.
+# Disturbs a sweep N times (default 30) at random moments and runs the same command again each time. Asks for the records
+# of an undisturbed run: none lost, none doubled, all equal in everything but timings. The disturbances take turns:
+#
+#   KILL of the group (sweep and workers), of the sweep alone (its workers must end by themselves), of one worker (its cell
+#   resumes); TERM, HUP, USR1 and INT to the sweep (exit statuses 143, 129, 138 and 130); STOP of the whole group until
+#   its claims have expired and CONT later, while a second sweep takes its cells.
+#
+# Every third sweep that is killed or asked to stop has a second one beside it on the same folder.
 #
 #   ci/kill-test.sh [N [SEED]]        PE_BENCH=path of the program; default: the debug build
 set -euo pipefail
 cd "$(dirname "$0")/.."
-kills=${1:-30}
+source ci/disturbed.sh
+disturbances=${1:-30}
 seed=${2:-1}
-target="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pe-zoo/ci-target}"
-bench="${PE_BENCH:-$target/debug/pe-bench}"
-[ -x "$bench" ] || { echo "kill-test: no program $bench; build it, or name it by PE_BENCH" >&2; exit 2; }
-
-folder=$(mktemp -d)
-running=()
-clean_up() {
-  for pid in "${running[@]}"; do kill -9 -- "-$pid" 2>/dev/null || true; done
-  rm -rf "$folder"
-}
-trap clean_up EXIT
+claim_seconds=5
 
 cat > "$folder/suite.toml" <<'TOML'
 name = "kill"
@@ -56,70 +51,95 @@ train = { steps = 400, len = 16 }
 eval = { lens = [16, 32] }
 TOML
 
-sweep() { # folder of results; more options
-  "$bench" run "$folder/suite.toml" --out "$1" --jobs 2 --checkpoint-seconds 0.2 --claim-seconds 5 --quiet "${@:2}"
+# Starts a sweep in a group of processes of its own, so that the group can be killed.
+start() { # folder of results; name of the log
+  setsid "$bench" "${command[@]}" --out "$1" > "$folder/log.$2" 2>&1 &
+  running+=($!)
 }
 
-# In a group of processes of its own, so that the group can be killed.
-start() {
-  setsid "$bench" run "$folder/suite.toml" --out "$1" --jobs 2 --checkpoint-seconds 0.2 \
-    --claim-seconds 5 --quiet > "$folder/log.$2" 2>&1 &
-  running+=($!)
+failed() { # what; name of the log
+  echo "$1:"
+  cat "$folder/log.$2"
+  exit 1
+}
+
+# Workers of a sweep that have not ended.
+workers() { # process id of the sweep
+  for stat in /proc/[0-9]*/stat; do
+    awk -v parent="$1" '{ id = $1; sub(/.*\) /, ""); if ($2 == parent && $1 != "Z") print id }' "$stat" 2>/dev/null || true
+  done
 }
 
 RANDOM=$seed
 start_seconds=$SECONDS
-began=$(date +%s%N)
-sweep "$folder/undisturbed" > /dev/null
-cells=$(find "$folder/undisturbed/cells" -name '*.json' | wc -l)
-whole_milliseconds=$((($(date +%s%N) - began) / 1000000))
-echo "undisturbed: $cells cells in $whole_milliseconds ms"
+undisturbed
+whole_milliseconds=$milliseconds
 
-# Compares with the undisturbed run, and checks that no files are left over.
-check() {
-  "$bench" diff-records "$folder/undisturbed" "$1" > "$folder/diff" || { cat "$folder/diff"; return 1; }
-  local left
-  left=$(find "$1/cells" "$1/claims" "$1/checkpoints" -type f ! -name '.lock' ! -path '*/cells/*.json' 2>/dev/null || true)
-  [ -z "$left" ] || { echo "left over: $left"; return 1; }
-  [ "$(find "$1/cells" -type f | wc -l)" -eq "$cells" ] || { echo "not $cells records"; return 1; }
-}
-
-killed=0 finished=0 groups=0 alone=0 pairs=0
-results="$folder/killed.0"
-while [ "$killed" -lt "$kills" ]; do
+kinds=(group sweep worker TERM HUP USR1 INT STOP)
+declare -A statuses=([TERM]=143 [HUP]=129 [USR1]=138 [INT]=130)
+declare -A counts=()
+done_so_far=0 finished=0 pairs=0 worker_kills=0
+results="$folder/disturbed.0"
+while [ "$done_so_far" -lt "$disturbances" ]; do
+  kind=${kinds[$((done_so_far % ${#kinds[@]}))]}
+  # Three deaths of its worker are the end of a cell: a folder sees two.
+  if [ "$kind" = worker ] && [ "$worker_kills" -ge 2 ]; then kind=group; fi
   running=()
   start "$results" 1
-  if [ $((killed % 3)) -eq 2 ]; then
+  pid=${running[0]}
+  if [ $((done_so_far % 3)) -eq 2 ] && [ "$kind" != worker ] && [ "$kind" != STOP ]; then
     start "$results" 2
     pairs=$((pairs + 1))
   fi
   # Anywhere from its first moment to two thirds of an undisturbed run.
-  milliseconds=$((20 + (RANDOM * 32768 + RANDOM) % (whole_milliseconds * 2 / 3)))
-  sleep "$((milliseconds / 1000)).$(printf %03d $((milliseconds % 1000)))"
-  pid=${running[0]}
-  if ! kill -0 "$pid" 2>/dev/null; then
-    # The sweep finished before: its records are compared, and the kills continue in a new folder.
-    wait "$pid" || { echo "a sweep failed:"; cat "$folder/log.1"; exit 1; }
-    for other in "${running[@]:1}"; do wait "$other" || { cat "$folder/log.2"; exit 1; }; done
-    check "$results"
-    finished=$((finished + 1))
-    results="$folder/killed.$finished"
+  pause=$((20 + (RANDOM * 32768 + RANDOM) % (whole_milliseconds * 2 / 3)))
+  sleep "$((pause / 1000)).$(printf %03d $((pause % 1000)))"
+  worker=
+  [ "$kind" != worker ] || worker=$(workers "$pid" | head -1)
+  if ! kill -0 "$pid" 2>/dev/null || { [ "$kind" = worker ] && [ -z "$worker" ]; }; then
+    # The sweep ended before: its records are compared, and the disturbances continue in a new folder.
+    wait "$pid" || failed "a sweep failed" 1
+    for other in "${running[@]:1}"; do wait "$other" || failed "the second sweep failed" 2; done
+    check "$results" || exit 1
+    finished=$((finished + 1)) worker_kills=0
+    results="$folder/disturbed.$finished"
     continue
   fi
-  if [ $((killed % 2)) -eq 0 ]; then
-    what=group; kill -9 -- "-$pid"; groups=$((groups + 1))
-  else
-    what=sweep; kill -9 "$pid"; alone=$((alone + 1))
-  fi
-  { wait "$pid" || true; } 2>/dev/null
-  killed=$((killed + 1))
-  echo "kill $killed: the $what after $milliseconds ms, $(find "$results/cells" -name '*.json' 2>/dev/null | wc -l) records by then"
+  status=0
+  case $kind in
+    group) kill -9 -- "-$pid" ;;
+    sweep) kill -9 "$pid" ;;
+    worker)
+      kill -9 "$worker" 2>/dev/null || true
+      worker_kills=$((worker_kills + 1))
+      ;;
+    STOP)
+      kill -STOP -- "-$pid"
+      start "$results" 2
+      sleep $((claim_seconds + 1))
+      kill -CONT -- "-$pid"
+      ;;
+    *) kill "-$kind" "$pid" ;;
+  esac
+  { wait "$pid" || status=$?; } 2>/dev/null
+  expected="${statuses[$kind]:-0}"
+  case $kind in
+    group | sweep) ;;
+    # A sweep that was at its end when the signal came has succeeded.
+    *) [ "$status" -eq "$expected" ] || [ "$status" -eq 0 ] || failed "exit status $status after $kind, expected $expected" 1 ;;
+  esac
+  done_so_far=$((done_so_far + 1))
+  counts[$kind]=$((${counts[$kind]:-0} + 1))
+  records=$( (find "$results/cells" -name '*.json' 2>/dev/null || true) | wc -l)
+  echo "disturbance $done_so_far: $kind after $pause ms, exit status $status, $records records by then"
   for other in "${running[@]:1}"; do
     # The second sweep continues alone and takes over the cells of the first one.
-    wait "$other" || { echo "the second sweep failed:"; cat "$folder/log.2"; exit 1; }
+    wait "$other" || failed "the second sweep failed" 2
   done
 done
 running=()
-sweep "$results" > "$folder/log.last" 2>&1 || { cat "$folder/log.last"; exit 1; }
-check "$results"
-echo "kill test passed: $killed kills ($groups of the group, $alone of the sweep alone, $pairs during a second sweep), $((finished + 1)) folders of $cells cells equal the undisturbed one, seed $seed, $((SECONDS - start_seconds)) s"
+again "$results"
+check "$results" || exit 1
+summary=
+for kind in "${kinds[@]}"; do summary="$summary, ${counts[$kind]:-0} $kind"; done
+echo "kill test passed: $disturbances disturbances (${summary#, }; $pairs beside a second sweep), $((finished + 1)) folders of $cells cells equal the undisturbed one, seed $seed, $((SECONDS - start_seconds)) s"

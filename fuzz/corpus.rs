@@ -2,9 +2,14 @@
 
 use std::path::Path;
 
+use pe_bench::run::checkpoint::{CheckpointFolder, pack};
 use pe_bench::suite::BUILT_IN;
 use pe_zoo::Registry;
+use polars::prelude::{Column, DataFrame, NamedFrom as _, ParquetWriter, Series};
+use serde_json::json;
 use tasks::TaskConfig;
+
+use crate::properties::files::{KEY, TINY_LLAMA, WORDS, trainer};
 
 /// Suites up to this size: larger ones take time and hold nothing that smaller ones do not.
 const SMALL_SUITE: usize = 1600;
@@ -150,4 +155,153 @@ fn shortened(text: &[u8]) -> Option<Vec<u8>> {
 pub(crate) fn published(root: &Path) -> Vec<Vec<u8>> {
     let path = |file: &str| root.join("reports/published").join(format!("{file}.toml"));
     crate::properties::PUBLISHED.iter().filter_map(|file| std::fs::read(path(file)).ok()).collect()
+}
+
+/// Tokenizers of all four models of the library, with and without normalizers, templates and decoders.
+pub(crate) fn tokenizers() -> Vec<Vec<u8>> {
+    let byte_level = json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true });
+    let template = json!({
+        "type": "TemplateProcessing",
+        "single": [{ "SpecialToken": { "id": "a", "type_id": 0 } }, { "Sequence": { "id": "A", "type_id": 0 } }],
+        "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
+        "special_tokens": { "a": { "id": "a", "ids": [0], "tokens": ["a"] } },
+    });
+    let added = json!([{
+        "id": 4, "content": "<s>", "special": true, "single_word": false, "lstrip": false, "rstrip": true,
+        "normalized": false,
+    }]);
+    let pairs = json!({
+        "type": "BPE", "dropout": 0.1, "unk_token": "a", "fuse_unk": false, "byte_fallback": false,
+        "vocab": { "a": 0, "b": 1, "ab": 2, "abab": 3 }, "merges": [["a", "b"], ["ab", "ab"]],
+    });
+    let pieces = json!({
+        "type": "WordPiece", "unk_token": "w", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+        "vocab": { "w": 0, "##1": 1, "##2": 2, "ab": 3 },
+    });
+    let unigram = json!({
+        "type": "Unigram", "unk_id": 0, "byte_fallback": false,
+        "vocab": [["<unk>", 0.0], ["w", -1.5], ["ab", -2.0], ["a", -2.5]],
+    });
+    let file = |model: &serde_json::Value, changes: serde_json::Value| {
+        let mut file = json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+            "pre_tokenizer": null, "post_processor": null, "decoder": null, "model": model,
+        });
+        for (key, value) in changes.as_object().into_iter().flatten() {
+            file[key] = value.clone();
+        }
+        // Each key on a line of its own, so that lines of other entries fit.
+        format!("{file:#}").into_bytes()
+    };
+    let truncation =
+        json!({ "direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 2 });
+    let padding = json!({
+        "strategy": { "Fixed": 12 }, "direction": "Right", "pad_to_multiple_of": null, "pad_id": 1,
+        "pad_type_id": 0, "pad_token": "b",
+    });
+    let normalizer = json!({
+        "type": "Sequence", "normalizers": [{ "type": "NFC" }, { "type": "Lowercase" },
+            { "type": "Replace", "pattern": { "String": " " }, "content": "_" }],
+    });
+    let split = json!({
+        "type": "Sequence", "pretokenizers": [
+            { "type": "Split", "pattern": { "Regex": "\\p{L}+|\\d" }, "behavior": "Isolated", "invert": false },
+            { "type": "Digits", "individual_digits": true }],
+    });
+    vec![
+        WORDS.as_bytes().to_vec(),
+        file(
+            &pairs,
+            json!({ "pre_tokenizer": byte_level, "decoder": byte_level, "added_tokens": added }),
+        ),
+        file(
+            &pairs,
+            json!({ "post_processor": template, "truncation": truncation, "padding": padding }),
+        ),
+        file(&pairs, json!({ "normalizer": normalizer, "pre_tokenizer": split })),
+        file(
+            &pieces,
+            json!({ "pre_tokenizer": { "type": "BertPreTokenizer" },
+            "normalizer": { "type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+                "strip_accents": null, "lowercase": true },
+            "decoder": { "type": "WordPiece", "prefix": "##", "cleanup": true } }),
+        ),
+        file(
+            &unigram,
+            json!({ "pre_tokenizer":
+                { "type": "Metaspace", "replacement": "_", "prepend_scheme": "always", "split": true } }),
+        ),
+    ]
+}
+
+/// Settings of models in the old and the new way of writing rotations.
+pub(crate) fn model_configs() -> Vec<Vec<u8>> {
+    let text = std::fs::read(Path::new(TINY_LLAMA).join("config.json")).unwrap_or_default();
+    let whole = serde_json::from_slice::<serde_json::Value>(&text).unwrap_or_default();
+    let changed = |key: &str, value: serde_json::Value| {
+        let mut changed = whole.clone();
+        for old in ["rope_scaling", "rope_parameters", "rope_theta"] {
+            changed.as_object_mut().map(|fields| fields.remove(old));
+        }
+        changed[key] = value;
+        format!("{changed:#}").into_bytes()
+    };
+    let llama3 = json!({ "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 16 });
+    let linear = json!({ "rope_theta": 500.0, "rope_type": "linear", "factor": 2.0 });
+    vec![text, changed("rope_scaling", llama3), changed("rope_parameters", linear)]
+}
+
+/// Tables of documents.
+pub(crate) fn parquet() -> Vec<Vec<u8>> {
+    let table = |rows: &[&str]| {
+        let texts: Column = Series::new("text".into(), rows).into();
+        let numbers: Column =
+            Series::new("id".into(), (0..rows.len() as i64).collect::<Vec<_>>()).into();
+        let mut frame = DataFrame::new(rows.len(), vec![numbers, texts]).expect("two columns");
+        let mut bytes = Vec::new();
+        ParquetWriter::new(&mut bytes).finish(&mut frame).expect("a table in memory");
+        bytes
+    };
+    vec![table(&["first row of text", "second row of text", "third"]), table(&["größer"; 40])]
+}
+
+/// Documents as lines of JSON.
+pub(crate) fn json_lines() -> Vec<Vec<u8>> {
+    let line = |number: usize| {
+        json!({ "id": number, "text": format!("document {number} 漢字") }).to_string()
+    };
+    vec![(0..3).map(line).collect::<Vec<_>>().join("\n").into_bytes(), line(7).into_bytes()]
+}
+
+/// Questions with the fields of all four published benchmarks.
+pub(crate) fn questions() -> Vec<Vec<u8>> {
+    let lines = [
+        json!({ "input": "A text.", "output": "answer" }),
+        json!({ "input": "A text.", "outputs": ["one", "two"] }),
+        json!({ "article": "A text.", "questions": [
+            { "question": "Why?", "options": ["a", "b", "c", "d"], "gold_label": 2 }] }),
+        json!({ "question": "Why?", "choices": ["a", "b"], "answer": 1 }),
+        json!({ "question": "Why?", "choices": ["a", "b"], "answer": "B" }),
+        json!({ "question": "Why?", "choices": { "text": ["a", "b"], "label": ["A", "B"] }, "answerKey": "B" }),
+        json!({ "question": { "stem": "Why?", "choices": [{ "text": "a", "label": "1" }] }, "answerKey": "1" }),
+    ];
+    let lines = lines.map(|line| line.to_string().into_bytes());
+    [&lines[..], &[lines.join(&b"\n"[..])]].concat()
+}
+
+/// Contents of checkpoints, before and after a few steps, and the file of one.
+pub(crate) fn checkpoints() -> Vec<Vec<u8>> {
+    let mut trainer = trainer("rope");
+    let fresh = pack(trainer.state(), 0.0).expect("a small state");
+    for _ in 0..4 {
+        trainer.step().expect("a small step");
+    }
+    let trained = pack(trainer.state(), 1.5).expect("a small state");
+    let results = tempfile::tempdir().expect("a temporary folder");
+    let folder = CheckpointFolder::new(results.path(), KEY);
+    folder.write(4, &trained).expect("a temporary folder");
+    let file = folder.newest_first().expect("a temporary folder").remove(0);
+    let file = std::fs::read(file).expect("a temporary folder");
+    vec![fresh, trained, file]
 }

@@ -83,14 +83,24 @@ const NESTS: &[(&str, &str)] = &[
 /// Deepest nest.
 const DEEPEST: usize = 20_000;
 
+/// Bytes at the beginning of a file that are changed more often than others.
+const HEADER: usize = 512;
+
 /// Longest result.
 const LONGEST: usize = 1 << 17;
 
-/// Changes `corpus[which]` in one to five places.
+/// Changes an entry of the corpus in one to five places, few more often than many.
 pub(crate) fn mutate(corpus: &[Vec<u8>], rng: &mut ChaCha8Rng) -> Vec<u8> {
     let mut bytes = corpus[below(rng, corpus.len())].clone();
-    for _ in 0..=below(rng, 5) {
-        once(&mut bytes, corpus, rng);
+    let binary = std::str::from_utf8(&bytes).is_err();
+    let most = 1 + below(rng, 5);
+    for _ in 0..=below(rng, most) {
+        // Binary formats survive few changes of their length.
+        if binary && below(rng, 4) > 0 {
+            overwrite(&mut bytes, rng);
+        } else {
+            once(&mut bytes, corpus, rng);
+        }
         bytes.truncate(LONGEST);
     }
     bytes
@@ -113,7 +123,7 @@ fn insert(bytes: &mut Vec<u8>, at: usize, what: &[u8]) {
 
 fn once(bytes: &mut Vec<u8>, corpus: &[Vec<u8>], rng: &mut ChaCha8Rng) {
     let at = below(rng, bytes.len() + 1);
-    match below(rng, 12) {
+    match below(rng, 13) {
         0 if !bytes.is_empty() => {
             let at = below(rng, bytes.len());
             bytes[at] ^= 1 << below(rng, 8);
@@ -155,8 +165,25 @@ fn once(bytes: &mut Vec<u8>, corpus: &[Vec<u8>], rng: &mut ChaCha8Rng) {
             }
             *bytes = lines.concat();
         }
+        8 => overwrite(bytes, rng),
         // The rest go to numbers: that is where ranges are.
         _ => replace_number(bytes, rng),
+    }
+}
+
+/// Changes a bit, or up to eight bytes: lengths and offsets of binary formats. Half of the changes are among the first
+/// bytes, where headers are.
+fn overwrite(bytes: &mut [u8], rng: &mut ChaCha8Rng) {
+    let end = if below(rng, 2) == 0 { bytes.len() } else { bytes.len().min(HEADER) };
+    let bytes = &mut bytes[..end];
+    if bytes.is_empty() {
+        return;
+    }
+    if below(rng, 2) == 0 {
+        bytes[below(rng, end)] ^= 1 << below(rng, 8);
+    } else {
+        let range = range(bytes, 8, rng);
+        bytes[range].fill([0, 1, 0x7f, 0xff][below(rng, 4)]);
     }
 }
 

@@ -1,8 +1,12 @@
-//! What must hold for any input of a parser: no panic, and what is read survives being written and read
-//! again. `bench/tests/fuzz.rs` tries mutated inputs, the targets of this folder what libFuzzer thinks of.
+//! Properties of the parsers of text: no panic, and a value that was read survives being written and read again.
+//! `bench/tests/fuzz.rs` tries mutated inputs, the target of this folder those of libFuzzer. Properties of files that
+//! are downloaded are in `properties/files.rs`.
 //!
-//! Each function says whether its input was read as valid, so that a test can tell whether it tries
-//! anything but the first line of the parser.
+//! Each function returns whether its input was valid, so that a test can tell whether it reaches more than the first
+//! line of the parser.
+
+#[path = "properties/files.rs"]
+pub(crate) mod files;
 
 use std::path::Path;
 
@@ -21,6 +25,28 @@ const LONGEST: usize = 4096;
 
 /// Files of published numbers that are short enough to be read ten thousand times.
 pub(crate) const PUBLISHED: [&str; 2] = ["cope-vs-rope", "grape"];
+
+/// A property: whether its input was valid.
+pub(crate) type Property = fn(&[u8]) -> bool;
+
+/// Every property by name.
+pub(crate) const ALL: [(&str, Property); 15] = [
+    ("suite", suite),
+    ("record", record),
+    ("expression", expression),
+    ("task", task),
+    ("cost-config", cost_config),
+    ("command-line", command_line),
+    ("published", published),
+    ("tokenizer", files::tokenizer),
+    ("gguf", files::gguf),
+    ("weights", files::weights),
+    ("model-config", files::model_config),
+    ("parquet", files::parquet),
+    ("json-lines", files::json_lines),
+    ("questions", files::questions),
+    ("checkpoint", files::checkpoint),
+];
 
 fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()

@@ -1,12 +1,13 @@
 //! Attention under each encoding, forward alone and with its backward pass, at three lengths.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
+mod place;
+
 use std::hint::black_box;
 
 use burn::tensor::{Device, Tensor};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use pe_zoo::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
-use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::testkit::problem::{Problem, tensor3, tensor4};
 use pe_zoo::{AnyEncoding, Dims, Positions, Registry, TokenState};
 use rand_chacha::ChaCha8Rng;
@@ -57,7 +58,7 @@ impl Inputs {
             carried: &TokenState::default(),
             engine: Engine::best(&self.q.device()),
             attention_kind: AttentionKind::Soft,
-            precision: MatmulPrecision::F32,
+            precision: place::precision(),
         };
         layer(encoding.hooks(), input, None, Weights::Drop).output
     }
@@ -66,7 +67,7 @@ impl Inputs {
 fn forward(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("attention-forward");
     group.sample_size(10);
-    let device = Device::flex();
+    let device = place::device();
     for len in LENS {
         let inputs = Inputs::new(len, &device);
         for meta in Registry::builtin().cards() {
@@ -81,7 +82,7 @@ fn forward(criterion: &mut Criterion) {
 fn forward_backward(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("attention-forward-backward");
     group.sample_size(10);
-    let device = Device::flex().autodiff();
+    let device = place::device().autodiff();
     for len in LENS {
         let inputs = Inputs::new(len, &device);
         for meta in Registry::builtin().cards() {

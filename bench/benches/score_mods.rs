@@ -1,6 +1,8 @@
 //! Attention under each `ScoreMod`, forward and backward, on both engines.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
+mod place;
+
 use std::hint::black_box;
 
 use burn::tensor::{Device, Tensor};
@@ -67,7 +69,7 @@ fn modifiers(device: &Device) -> Vec<(&'static str, ScoreMod)> {
 }
 
 fn forward_backward(criterion: &mut Criterion) {
-    let device = Device::flex().autodiff();
+    let device = place::device().autodiff();
     let plane = [BATCH, HEADS, LEN, HEAD_DIM];
     let [q, k, v] = [21, 22, 23].map(|seed| tensor(plane, seed, &device).require_grad());
     let at = Positions::contiguous(0, LEN);

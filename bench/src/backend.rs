@@ -1,64 +1,140 @@
 //! Backends by name, their devices and attention engines.
+//!
+//! A process computes on one device of one backend. [`select`] chooses it by its index, before the first is opened.
+
+pub mod pool;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use burn::tensor::Device;
 use pe_zoo::attention::Engine;
-use pe_zoo::device::{DeviceFacts, facts, open};
+use pe_zoo::device::{DeviceFacts, facts, identity, open};
 use pe_zoo::ops::MatmulPrecision;
+use reports::DeviceInfo;
+
+use crate::host;
 
 /// Backend that can be named with `--backend`.
 #[derive(Debug, Clone, Copy)]
 pub struct BackendMeta {
-    /// Name, and the cargo feature that compiles it in.
+    /// Name that `--backend` takes.
     pub id: &'static str,
-    /// Hardware that it runs on.
+    /// Cargo feature that compiles it in.
+    pub feature: &'static str,
+    /// Description of the hardware that it runs on.
     pub about: &'static str,
-    /// Opens the device; `None` if the backend is not compiled in.
-    device: Option<fn() -> Device>,
+    /// Kind of its devices.
+    pub hardware: Hardware,
+    /// Makes the device with an index, without opening it; `None` if the backend is not compiled in.
+    device: Option<fn(usize) -> Device>,
+}
+
+/// Kind of a backend's devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hardware {
+    /// The processor: one device.
+    Processor,
+    /// GPUs of NVIDIA, counted by CUDA.
+    Cuda,
+    /// The GPU of an Apple machine: one device.
+    Metal,
+    /// Adapters of Vulkan, Metal or WebGPU.
+    Wgpu,
+}
+
+impl Hardware {
+    /// Whether there is only device 0.
+    fn is_single(self) -> bool {
+        matches!(self, Self::Processor | Self::Metal)
+    }
+}
+
+/// The value if a feature is on, and `None` otherwise.
+macro_rules! with_feature {
+    ($feature:literal, $device:expr) => {{
+        #[cfg(feature = $feature)]
+        let device: Option<fn(usize) -> Device> = Some($device);
+        #[cfg(not(feature = $feature))]
+        let device: Option<fn(usize) -> Device> = None;
+        device
+    }};
 }
 
 /// Every backend, compiled in or not.
 pub const ALL: &[BackendMeta] = &[
     BackendMeta {
         id: "flex",
+        feature: "flex",
         about: "pure Rust on the CPU; needs nothing but cargo",
-        #[cfg(feature = "flex")]
-        device: Some(Device::flex),
-        #[cfg(not(feature = "flex"))]
-        device: None,
+        hardware: Hardware::Processor,
+        device: with_feature!("flex", |_| Device::flex()),
     },
     BackendMeta {
         id: "tch",
+        feature: "tch",
         about: "LibTorch on the CPU; set LIBTORCH_USE_PYTORCH=1 with PyTorch 2.9.0 in the active Python",
-        #[cfg(feature = "tch")]
-        device: Some(libtorch),
-        #[cfg(not(feature = "tch"))]
-        device: None,
+        hardware: Hardware::Processor,
+        device: with_feature!("tch", |_| libtorch::cpu()),
+    },
+    BackendMeta {
+        id: "tch-cuda",
+        feature: "tch",
+        about: "LibTorch on NVIDIA GPUs; as tch, with a PyTorch for CUDA",
+        hardware: Hardware::Cuda,
+        device: with_feature!("tch", libtorch::cuda),
+    },
+    BackendMeta {
+        id: "tch-mps",
+        feature: "tch",
+        about: "LibTorch on the GPU of an Apple machine; as tch, with a PyTorch for macOS",
+        hardware: Hardware::Metal,
+        device: with_feature!("tch", |_| libtorch::mps()),
     },
     BackendMeta {
         id: "cuda",
+        feature: "cuda",
         about: "NVIDIA GPUs",
-        #[cfg(feature = "cuda")]
-        device: Some(|| Device::cuda(0)),
-        #[cfg(not(feature = "cuda"))]
-        device: None,
+        hardware: Hardware::Cuda,
+        device: with_feature!("cuda", |index| Device::cuda(index)),
     },
     BackendMeta {
         id: "wgpu",
+        feature: "wgpu",
         about: "Vulkan, Metal or WebGPU",
-        #[cfg(feature = "wgpu")]
-        device: Some(|| Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)),
-        #[cfg(not(feature = "wgpu"))]
-        device: None,
+        hardware: Hardware::Wgpu,
+        device: with_feature!("wgpu", adapter),
     },
 ];
 
+/// Devices of LibTorch.
 #[cfg(feature = "tch")]
 #[expect(deprecated, reason = "Burn drops LibTorch in its next release; 0.22.1 is pinned for it")]
-fn libtorch() -> Device {
-    Device::libtorch()
+mod libtorch {
+    use burn::tensor::Device;
+
+    pub(super) fn cpu() -> Device {
+        Device::libtorch()
+    }
+
+    pub(super) fn cuda(index: usize) -> Device {
+        Device::libtorch_cuda(index)
+    }
+
+    pub(super) fn mps() -> Device {
+        Device::libtorch_mps()
+    }
+}
+
+/// Adapter of wgpu: 0 is the one that wgpu prefers, `n` the `n`-th discrete GPU from 0 for `n` above 0.
+#[cfg(feature = "wgpu")]
+fn adapter(index: usize) -> Device {
+    use burn::tensor::DeviceKind;
+    Device::wgpu(match index {
+        0 => DeviceKind::DefaultDevice,
+        index => DeviceKind::DiscreteGpu(index),
+    })
 }
 
 /// Error for a backend that cannot be used.
@@ -77,22 +153,36 @@ pub enum BackendError {
     /// The backend is not compiled in.
     #[error(
         "backend `{id}` is not compiled in; this program has: {compiled}; \
-         build with `cargo build --release --features {id}`"
+         build with `cargo build --release --features {feature}`"
     )]
     NotCompiled {
         /// The value that was requested.
         id: String,
+        /// Cargo feature that compiles it in.
+        feature: &'static str,
         /// Backends that are compiled in, for the message.
         compiled: String,
     },
+    /// The backend has one device only.
+    #[error(
+        "backend `{id}` has only device 0, --device is {index}; `run --devices` binds workers to processors"
+    )]
+    OneDevice {
+        /// Name of the backend.
+        id: &'static str,
+        /// The value that was requested.
+        index: usize,
+    },
     /// The device of the backend cannot be opened.
     #[error(
-        "backend `{id}` has no usable device: {reason}; check its driver, or choose another backend \
+        "backend `{id}` has no usable device {index}: {reason}; check its driver, or choose another device or backend \
          (`pe-bench list backends`)"
     )]
     NoDevice {
         /// The value that was requested.
         id: String,
+        /// Index of the device.
+        index: usize,
         /// Message of the driver.
         reason: String,
     },
@@ -183,29 +273,45 @@ impl BackendMeta {
 
     /// Facts of the device, or the reason why it cannot be opened; `None` if the backend is not compiled in.
     pub fn facts(&self) -> Option<Result<DeviceFacts, String>> {
-        self.device.map(|make| facts(&make()))
+        self.device.map(|make| facts(&make(0)))
     }
+}
+
+/// Index of the device that this process computes on.
+static SELECTED: AtomicUsize = AtomicUsize::new(0);
+
+/// Chooses the device of this process among those of its backend.
+pub fn select(index: usize) {
+    SELECTED.store(index, Ordering::SeqCst);
 }
 
 /// Result of opening each device, cached: a later call may come from a thread in which a panic of the driver would be
 /// harmful.
-static OPENED: Mutex<BTreeMap<&str, Result<(), String>>> = Mutex::new(BTreeMap::new());
+static OPENED: Mutex<BTreeMap<(&str, usize), Result<(), String>>> = Mutex::new(BTreeMap::new());
 
-/// The device of a backend.
+/// Description of a backend.
+///
+/// # Errors
+/// [`BackendError::Unknown`], with the nearest name.
+pub fn meta(id: &str) -> Result<&'static BackendMeta, BackendError> {
+    let known = || ALL.iter().map(|meta| meta.id);
+    ALL.iter().find(|meta| meta.id == id).ok_or_else(|| BackendError::Unknown {
+        id: id.to_owned(),
+        nearest: pe_zoo::settings::nearest(id, known()),
+        known: known().collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// The device of a backend that this process computes on; see [`select`].
 ///
 /// # Errors
 /// [`BackendError`] if the name is unknown or the backend is unavailable.
 pub fn device(id: &str) -> Result<Device, BackendError> {
-    let known = || ALL.iter().map(|meta| meta.id);
-    let Some(meta) = ALL.iter().find(|meta| meta.id == id) else {
-        return Err(BackendError::Unknown {
-            id: id.to_owned(),
-            nearest: pe_zoo::settings::nearest(id, known()),
-            known: known().collect::<Vec<_>>().join(", "),
-        });
-    };
-    let device = meta.device.map(|make| make()).ok_or_else(|| BackendError::NotCompiled {
+    let meta = meta(id)?;
+    let index = SELECTED.load(Ordering::SeqCst);
+    let make = meta.device.ok_or_else(|| BackendError::NotCompiled {
         id: id.to_owned(),
+        feature: meta.feature,
         compiled: ALL
             .iter()
             .filter(|meta| meta.is_compiled())
@@ -213,11 +319,30 @@ pub fn device(id: &str) -> Result<Device, BackendError> {
             .collect::<Vec<_>>()
             .join(", "),
     })?;
-    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
-    match opened.entry(meta.id).or_insert_with(|| open(&device)) {
-        Ok(()) => Ok(device),
-        Err(reason) => Err(BackendError::NoDevice { id: id.to_owned(), reason: reason.clone() }),
+    if index > 0 && meta.hardware.is_single() {
+        return Err(BackendError::OneDevice { id: meta.id, index });
     }
+    let device = make(index);
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    match opened.entry((meta.id, index)).or_insert_with(|| open(&device)) {
+        Ok(()) => Ok(device),
+        Err(reason) => {
+            Err(BackendError::NoDevice { id: id.to_owned(), index, reason: reason.clone() })
+        }
+    }
+}
+
+/// Description of a device that is not the processor, for records.
+pub fn accelerator(id: &str, device: &Device) -> Option<DeviceInfo> {
+    let hardware = meta(id).ok()?.hardware;
+    let driver = match hardware {
+        Hardware::Processor => return None,
+        Hardware::Cuda => host::nvidia_driver(),
+        Hardware::Metal | Hardware::Wgpu => None,
+    };
+    let (name, memory_bytes) = identity(device);
+    let name = name.or_else(|| (hardware == Hardware::Cuda).then(host::nvidia_model).flatten());
+    Some(DeviceInfo { name: name.unwrap_or_else(|| id.to_owned()), driver, memory_bytes })
 }
 
 #[cfg(test)]

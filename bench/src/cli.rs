@@ -3,6 +3,7 @@
 mod benchmark;
 mod compare;
 mod completions;
+mod compute;
 mod conform;
 mod count;
 mod data;
@@ -10,6 +11,7 @@ mod diff_records;
 mod docs;
 mod eval;
 mod explain;
+mod export;
 mod extend;
 mod fit;
 mod flops;
@@ -29,11 +31,11 @@ mod stability;
 mod stop;
 mod table;
 mod trained;
+mod vectors;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::backend::EngineChoice;
 use crate::{process, signals};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pe_zoo::{PeError, Registry};
@@ -158,6 +160,12 @@ enum Command {
     /// Checks encodings with the conformance kit and prints the result of each check.
     #[command(after_help = "Example: pe-bench conform rope 'cope{max_positions=16}+rope'")]
     Conform(conform::ConformArgs),
+    /// Prints inputs, logits, outputs and gradients of an encoding's scalar f64 reference, for other implementations.
+    #[command(after_help = "Example: pe-bench vectors 'cope{max_positions=8}+rope' --json")]
+    Vectors(vectors::VectorsArgs),
+    /// Writes kept weights with a PyTorch module, or as a folder for transformers if the model is of Llama's type.
+    #[command(after_help = "Example: pe-bench export dd59a472 exported")]
+    Export(export::ExportArgs),
     /// Prints the documentation, properties and defaults of an encoding, a combination or a task.
     #[command(after_help = "Example: pe-bench explain rope")]
     Explain {
@@ -210,6 +218,8 @@ enum Command {
         record: PathBuf,
         /// Number of training steps.
         count: usize,
+        #[command(flatten)]
+        compute: compute::ComputeArgs,
     },
 }
 
@@ -231,15 +241,15 @@ enum Listed {
 pub(crate) struct RunArgs {
     /// A built-in suite (`pe-bench list suites`) or the path of a TOML file.
     suite: String,
-    /// Backend: flex, tch, cuda or wgpu.
-    #[arg(long, default_value = "flex")]
-    backend: String,
-    /// Attention engine to use.
-    #[arg(long, value_enum, default_value_t)]
-    engine: EngineChoice,
-    /// Precision of matrix products: f32, tf32 or bf16; default: the suite's, or f32.
-    #[arg(long, value_parser = crate::backend::named_precision)]
-    precision: Option<pe_zoo::ops::MatmulPrecision>,
+    #[command(flatten)]
+    compute: compute::ComputeArgs,
+    /// Devices to run cells on, one at a time on each, such as 0-7 or 0,2; --jobs is then their number.
+    ///
+    /// A GPU backend has GPUs, with CUDA counted among those of CUDA_VISIBLE_DEVICES. On a CPU backend device I is the
+    /// I-th group of --threads processors, to which its worker is bound (Linux). A device is locked for other sweeps
+    /// with --devices.
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
+    devices: Option<crate::backend::pool::DeviceList>,
     /// CPU threads per cell.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -307,6 +317,7 @@ where
 }
 
 fn main() -> ExitCode {
+    out::print_panics();
     if let Err(error) = signals::survive_file_size_limit() {
         out::complain(&format!("cannot install a handler for SIGXFSZ: {error}"));
     }
@@ -314,7 +325,7 @@ fn main() -> ExitCode {
         out::complain(&format!("error: cannot start a thread that reads standard input: {error}"));
         return ExitCode::FAILURE;
     }
-    match dispatch(Cli::parse().command) {
+    match dispatch(Cli::try_parse().unwrap_or_else(|error| out::refuse(&error)).command) {
         Ok(code) if code == ExitCode::SUCCESS && out::has_failed() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
@@ -344,13 +355,15 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
         Command::Explain { name, json } => explain::explain(&name, json)?,
+        Command::Vectors(arguments) => vectors::run(&arguments)?,
+        Command::Export(arguments) => export::run(&arguments)?,
         Command::Flops(arguments) => flops::flops(&arguments)?,
         Command::Extend(arguments) => return extend::extend(&arguments),
         Command::Generate(arguments) => return generate::run(&arguments),
         Command::Benchmark(arguments) => benchmark::benchmark(&arguments)?,
         Command::Pretrained { command } => pretrained::pretrained(&command)?,
         Command::Docs { check, root } => docs::docs(&root, check)?,
-        Command::Steps { record, count } => count::steps(&record, count)?,
+        Command::Steps { record, count, compute } => count::steps(&record, count, &compute)?,
         Command::Worker => {
             crate::sweep::worker_main(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
                 .map_err(anyhow::Error::msg)?;

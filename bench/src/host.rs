@@ -60,6 +60,29 @@ pub fn load() -> Option<f64> {
     cfg!(unix).then(|| System::load_average().one).filter(|load| load.is_finite())
 }
 
+/// Version of NVIDIA's driver; `None` on systems other than Linux and without it.
+pub fn nvidia_driver() -> Option<String> {
+    driver_version(&std::fs::read_to_string("/proc/driver/nvidia/version").ok()?)
+}
+
+/// Number in the first line of the driver's description: `NVRM version: ... Kernel Module  535.104.05  Sat ...`.
+fn driver_version(text: &str) -> Option<String> {
+    let is_version =
+        |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
+    text.lines().next()?.split_whitespace().find(is_version).map(str::to_owned)
+}
+
+/// Model of the NVIDIA GPUs of this machine; `None` without any, or if they differ.
+pub fn nvidia_model() -> Option<String> {
+    let gpus = std::fs::read_dir("/proc/driver/nvidia/gpus").ok()?;
+    let models = gpus.filter_map(|gpu| {
+        let text = std::fs::read_to_string(gpu.ok()?.path().join("information")).ok()?;
+        text.lines().find_map(|line| Some(line.strip_prefix("Model:")?.trim().to_owned()))
+    });
+    let models = models.collect::<std::collections::BTreeSet<_>>();
+    if models.len() == 1 { models.into_iter().next() } else { None }
+}
+
 /// Versions of the program, Burn and rustc, for records.
 pub fn versions() -> BTreeMap<String, String> {
     [
@@ -104,6 +127,13 @@ mod tests {
         assert!(cpu_model().is_some() && memory_bytes().unwrap() > 64 << 20);
         assert!(resident_bytes(std::process::id()).unwrap() > 1 << 20);
         assert_eq!(resident_bytes(u32::MAX), None);
+    }
+
+    #[test]
+    fn the_version_of_a_driver_is_read() {
+        let text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023\nGCC";
+        assert_eq!(driver_version(text).as_deref(), Some("535.104.05"));
+        assert_eq!(driver_version(""), None);
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod benchmarks;
 pub mod cli;
 pub mod encodings;
 pub mod experiment;
+pub mod export;
 pub mod extend;
 pub mod flops;
 pub mod generate;

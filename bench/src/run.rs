@@ -143,7 +143,10 @@ pub fn execute(plan: RunPlan<'_>, mut hooks: RunHooks<'_>) -> RunRecord {
     if let Err(reason) = fill(&mut record, plan, &mut hooks) {
         record.status = Status::Failed { reason };
     }
-    record.peak_bytes = record.peak_bytes.or_else(host::peak_bytes);
+    match record.device {
+        Some(_) => record.host_peak_bytes = record.host_peak_bytes.or_else(host::peak_bytes),
+        None => record.peak_bytes = record.peak_bytes.or_else(host::peak_bytes),
+    }
     record
 }
 
@@ -241,6 +244,7 @@ pub fn build(experiment: &Experiment, task: &dyn Task) -> Result<(Decoder, Devic
 fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> Result<(), String> {
     let RunPlan { encoding_id: id, seed, training, task, requests, gates, start, count, .. } = plan;
     let (mut model, mut device) = start()?;
+    record.device = backend::accelerator(&record.backend, &device);
     record.score_form = Some(model.score_form(&device).id().to_owned());
     if let Some(unstated) = plan.unstated {
         unstated.count(record, &model).map_err(|error| error.to_string())?;
@@ -257,6 +261,7 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
         }
         device = device.inner();
         last_step = Some(record.train.steps.saturating_sub(1));
+        note_device_memory(record, &device);
     }
     let trained_on = task.splits().first().map(|split| split.name);
     let mut chances = BTreeMap::new();
@@ -294,19 +299,31 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
                 reason: error.to_string(),
             }),
         }
+        note_device_memory(record, &device);
     }
     if let Some((len, seed)) = gates {
         record.gates = gate_scores(&model, id, task, [len, GATE_SAMPLES], seed, &device)
             .map_err(|error| format!("gate scores: {error}"))?;
     }
     // Counting builds another model, whose memory is not part of the run.
-    record.peak_bytes = host::peak_bytes();
+    match record.device {
+        Some(_) => record.host_peak_bytes = host::peak_bytes(),
+        None => record.peak_bytes = host::peak_bytes(),
+    }
     drop(model);
     if !hooks.only_evaluates() {
         record.step_allocations = count();
     }
     record.status = Status::Done;
     Ok(())
+}
+
+/// Raises the peak memory of a GPU to what the backend holds there now: it keeps freed memory for later use.
+fn note_device_memory(record: &mut RunRecord, device: &Device) {
+    if record.device.is_some() {
+        let held = device.memory_pool_usage().map(|usage| usage.bytes_reserved);
+        record.peak_bytes = record.peak_bytes.max(held);
+    }
 }
 
 fn requests<'a>(experiment: &'a Experiment, task: &dyn Task) -> Vec<EvalRequest<'a>> {

@@ -21,9 +21,9 @@ mod worker;
 mod worker_main;
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reports::{RecordError, RunRecord};
@@ -40,6 +40,7 @@ pub use status::{CellFile, CellStatus};
 use sweeper::Sweeper;
 pub use worker_main::{serve, worker_main};
 
+use crate::backend::pool::PooledDevice;
 use crate::experiment::Budget;
 use crate::run::kept::WeightsPolicy;
 use crate::run::{Progress, RunContext};
@@ -67,6 +68,8 @@ pub struct SweepOptions {
     pub claim_seconds: f64,
     /// Whether to wait at the end for cells that other sweeps hold.
     pub wait: bool,
+    /// One device for each of the `jobs`; empty: all use the default device of the backend.
+    pub devices: Arc<[PooledDevice]>,
 }
 
 /// Event of a cell, with the cell's index.
@@ -81,8 +84,11 @@ pub struct SweepEvent {
 /// Event of one cell.
 #[derive(Debug)]
 pub enum CellEvent {
-    /// The worker of the cell was started.
-    Began,
+    /// The worker of the cell is started.
+    Began {
+        /// Number of its device in `--devices`, if that is given.
+        device: Option<usize>,
+    },
     /// The cell resumes from a checkpoint.
     Resumed {
         /// Steps done in earlier attempts.
@@ -132,7 +138,10 @@ pub enum SweepError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A worker process cannot be started.
-    #[error("cannot start a worker process: {0}; check that the program file still exists")]
+    #[error(
+        "cannot start a worker process: {0}; check that the program file still exists, and the limits of processes, open files \
+         and memory"
+    )]
     Spawn(std::io::Error),
     /// A thread cannot be started.
     #[error(
@@ -193,10 +202,11 @@ pub fn sweep(
     sweeper.clear_settled()?;
     std::thread::scope(|scope| {
         let threads = (0..options.jobs)
-            .map(|_| {
+            .map(|job| {
                 let (sweeper, sender) = (&sweeper, sender.clone());
+                let device = options.devices.get(job);
                 std::thread::Builder::new().spawn_scoped(scope, move || {
-                    let worked = sweeper.work(&sender);
+                    let worked = sweeper.work(device, &sender);
                     // The other threads finish their steps; a sweep that cannot store results must stop.
                     stop.fetch_or(worked.is_err(), Ordering::SeqCst);
                     worked

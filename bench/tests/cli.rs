@@ -522,6 +522,17 @@ fn no_control_character_of_a_file_reaches_the_terminal() {
         assert!(!said.contains(['\u{1b}', '\u{9b}']), "{said:?}");
         assert!(said.contains("\\u001b[31m"), "{said}");
     }
+    // Arguments are printed too: the names of files may be hostile.
+    for (arguments, shown) in [
+        (&["report", "no\u{1b}[31m\u{7}"][..], "no\\u001b[31m\\u0007"),
+        (&["list", "no\u{7}"], "no\\u0007"),
+        (&["no\u{1b}[31m"], "unrecognized subcommand"),
+    ] {
+        let output = bench(arguments);
+        let said = text(&output);
+        assert!(!output.status.success() && !said.contains(['\u{1b}', '\u{7}']), "{said:?}");
+        assert!(said.contains(shown), "{said}");
+    }
 }
 
 #[test]

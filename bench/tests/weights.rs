@@ -321,7 +321,7 @@ fn eval_evaluates_elsewhere_what_was_trained_once() {
     refused(&["eval", &a, "--keep-weights", "last"], "`eval` trains nothing");
     refused(&["eval", &place.path("none")], "no finished cell");
     fs::remove_dir_all(Path::new(&a).join("weights")).unwrap();
-    refused(&["eval", &a, "--encodings", "cope"], "kept-weights last` trains them again");
+    refused(&["eval", &a, "--encodings", "cope"], "keep-weights last` trains them again");
 }
 
 const TEXT: &str = r#"
@@ -347,7 +347,7 @@ task = { kind = "text", path = "PATH" }
 #[test]
 fn kept_weights_are_a_model_for_every_command_that_takes_one() {
     let place = Place::new();
-    let words = "the ferry left at nine with 1234567890 passengers, two dogs and a piano. ";
+    let words = "Question: the ferry left at nine with 1234567890 passengers, two dogs and a piano?\nAnswer: z.\n";
     place.write("text.txt", &words.repeat(60));
     place.write("letters.toml", &TEXT.replace("PATH", &place.path("text.txt")));
     let (suite, out) = (place.path("letters.toml"), place.path("a"));

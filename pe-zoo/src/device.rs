@@ -70,7 +70,7 @@ fn first_words(text: &str) -> String {
 }
 
 fn asked(device: &Device) -> DeviceFacts {
-    let (name, memory_bytes) = named(&device.clone().inner());
+    let (name, memory_bytes) = identity(device);
     // Types that can only be stored are excluded.
     let types =
         [("f32", DType::F32), ("bf16", DType::BF16), ("f16", DType::F16), ("f64", DType::F64)];
@@ -83,8 +83,9 @@ fn asked(device: &Device) -> DeviceFacts {
     DeviceFacts { name, memory_bytes, floats }
 }
 
-/// Name and memory in bytes, if the backend knows them.
-fn named(device: &Device) -> (Option<String>, Option<u64>) {
+/// Name and memory in bytes of a device, if the backend knows them.
+pub fn identity(device: &Device) -> (Option<String>, Option<u64>) {
+    let device = device.clone().inner();
     #[cfg(feature = "cube")]
     if let DispatchDevice::Cube(device) = device.as_dispatch() {
         let client = device.client();

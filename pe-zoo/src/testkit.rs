@@ -13,11 +13,16 @@
 mod checks;
 mod decode;
 mod stack;
+mod vectors;
 
 pub use crate::probe::{close, problem, randomise, randomise_by};
 pub use checks::{Check, CheckResult, Failure, Finding, examine_on, failures};
 #[cfg(feature = "flex")]
 pub use checks::{conforms, examine};
+
+pub use vectors::{
+    LayerVectors, MOST_VECTOR_TOKENS, Sizes, TestVectors, VectorGradients, VectorParameter, vectors,
+};
 
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;

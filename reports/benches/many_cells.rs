@@ -152,6 +152,8 @@ fn record(cell: usize) -> RunRecord {
         skipped_evals: Vec::new(),
         gates: Vec::new(),
         peak_bytes: Some(90 << 20),
+        host_peak_bytes: None,
+        device: None,
         host: Host {
             cpu: "A CPU".into(),
             logical_cpus: 2,

@@ -16,8 +16,8 @@ pub use self::metric::Metric;
 pub(crate) use self::newest::newest_by;
 pub use self::outcomes::{Answers, Losses, Outcomes};
 pub use self::run::{
-    Allocations, EncodingInfo, FlopCount, GridPoint, Host, ParamCount, RunRecord, SCHEMA, Status,
-    TaskInfo,
+    Allocations, DeviceInfo, EncodingInfo, FlopCount, GridPoint, Host, ParamCount, Program,
+    RunRecord, SCHEMA, Status, TaskInfo,
 };
 pub use self::train::{CurvePoint, Solved, TrainSummary, Validation};
-pub use self::weights::{KeptWeights, Program, WeightsAt};
+pub use self::weights::{KeptWeights, WeightsAt};

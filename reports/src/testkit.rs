@@ -88,6 +88,8 @@ impl TestCell {
             skipped_evals: Vec::new(),
             gates: Vec::new(),
             peak_bytes: Some(64 << 20),
+            host_peak_bytes: None,
+            device: None,
             host: Host {
                 cpu: "Test CPU <9000>".into(),
                 logical_cpus: 2,

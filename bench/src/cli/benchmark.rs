@@ -7,9 +7,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde_json::json;
 
+use super::compute::ComputeArgs;
 use super::out::say;
 use super::trained;
-use crate::backend;
 use crate::benchmarks::{AskSettings, Summary, ask, read};
 
 /// Arguments of `benchmark`.
@@ -34,14 +34,17 @@ pub(super) struct BenchmarkArgs {
     /// Maximum number of items per file; default: all.
     #[arg(long)]
     limit: Option<usize>,
+    #[command(flatten)]
+    compute: ComputeArgs,
 }
 
 /// Evaluates the model on each file and prints one JSON object per file.
 pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
-    let device = backend::device("flex")?;
+    let compute = arguments.compute.open()?;
+    let device = &compute.device;
     let files = arguments.files.iter().map(|path| Ok((path, read(path)?)));
     let files = files.collect::<anyhow::Result<Vec<_>>>()?;
-    let pretrained = trained::pretrained(&arguments.model, &device)?;
+    let pretrained = trained::pretrained(&arguments.model, device)?;
     let encoding = match &arguments.encoding {
         Some(text) => crate::encodings::parse(text)?,
         None => pretrained.own_encoding(),
@@ -50,13 +53,14 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     let longest = arguments.longest.unwrap_or(pretrained.context);
     anyhow::ensure!(longest > 1, "--longest is {longest}, expected at least 2");
     let mut rng = ChaCha8Rng::seed_from_u64(0);
-    let model = pretrained.decoder(&encoding, longest + arguments.tokens, &mut rng)?;
+    let mut model = pretrained.decoder(&encoding, longest + arguments.tokens, &mut rng)?;
+    (model.engine, model.precision) = (compute.engine, compute.precision());
     let settings = AskSettings { tokens: arguments.tokens, longest, end: &pretrained.end };
     for (path, items) in files {
         let items = &items[..arguments.limit.unwrap_or(items.len()).min(items.len())];
         let mut summary = Summary::default();
         for item in items {
-            let asked = ask(&model, id, pretrained.tokenizer(), item, settings, &device)?;
+            let asked = ask(&model, id, pretrained.tokenizer(), item, settings, device)?;
             summary.add(&asked);
         }
         let (written, [exact_match, f1, rouge]) = summary.written;

@@ -7,18 +7,17 @@ use pe_zoo::card::Properties;
 use pe_zoo::testkit::{CheckResult, Finding, examine_on};
 use pe_zoo::{Combination, PeError};
 
+use super::compute::DeviceArgs;
 use super::list::aligned;
 use super::out::{complain, say};
-use crate::backend;
 
 /// Arguments of `conform`.
 #[derive(Args, Clone)]
 pub(crate) struct ConformArgs {
     /// Encodings or combinations to check; default: all encodings.
     encodings: Vec<String>,
-    /// Backend to check on: flex, tch, cuda or wgpu.
-    #[arg(long, default_value = "flex")]
-    backend: String,
+    #[command(flatten)]
+    place: DeviceArgs,
 }
 
 pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
@@ -31,7 +30,7 @@ pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|text| crate::encodings::parse(text))
         .collect::<Result<Vec<_>, PeError>>()?;
-    let device = backend::device(&arguments.backend)?;
+    let device = arguments.place.open()?;
     // A panic inside a check becomes a finding, so the default message on standard error would repeat it.
     std::panic::set_hook(Box::new(|_| {}));
     let mut failed = 0;

@@ -7,6 +7,7 @@ use clap::Args;
 use pe_zoo::Combination;
 use reports::{RunRecord, Status};
 
+use super::compute::ComputeArgs;
 use super::folders;
 use super::out::{complain, say};
 use crate::experiment::of_record;
@@ -24,6 +25,8 @@ pub(crate) struct CountArgs {
     /// Encodings to count, separated by commas, by their names in the suite; default: all.
     #[arg(long)]
     encodings: Option<String>,
+    #[command(flatten)]
+    compute: ComputeArgs,
 }
 
 /// Counts the instructions and adds them to the records. A machine without valgrind is not an error: the records then
@@ -39,7 +42,7 @@ pub(super) fn run(arguments: &CountArgs) -> anyhow::Result<()> {
     for record in chosen {
         let mut record = record.clone();
         let file = arguments.results.join("cells").join(format!("{}.json", record.key));
-        let counted = match step_instructions(&file) {
+        let counted = match step_instructions(&file, &arguments.compute.arguments()) {
             Ok(counted) => counted,
             Err(CountError::NotHere) => {
                 complain(&format!("instructions: {}", CountError::NotHere));
@@ -47,11 +50,16 @@ pub(super) fn run(arguments: &CountArgs) -> anyhow::Result<()> {
             }
             Err(error) => return Err(error.into()),
         };
-        record.step_instructions = Some(counted);
-        record.write(&arguments.results)?;
+        let note = if arguments.compute.is_default() {
+            record.step_instructions = Some(counted);
+            record.write(&arguments.results)?;
+            ""
+        } else {
+            ", not stored, because the command line changes where the record's cell computes"
+        };
         let RunRecord { encoding, workload, seed, .. } = &record;
         say(&format!(
-            "{} on {workload}, seed {seed}: {counted} instructions per step",
+            "{} on {workload}, seed {seed}: {counted} instructions per step{note}",
             encoding.name
         ));
     }
@@ -78,8 +86,9 @@ fn chosen<'a>(records: &'a [RunRecord], arguments: &CountArgs) -> Vec<&'a RunRec
 }
 
 /// Runs training steps of a record's cell for an external instruction counter and prints the allocations of each step.
-pub(super) fn steps(record: &Path, count: usize) -> anyhow::Result<()> {
-    let (cell, task) = of_record(&RunRecord::read(record)?)?;
+pub(super) fn steps(record: &Path, count: usize, compute: &ComputeArgs) -> anyhow::Result<()> {
+    let (mut cell, task) = of_record(&RunRecord::read(record)?)?;
+    compute.apply(&mut cell)?;
     let asked = take_steps(&cell, &*task, count).map_err(anyhow::Error::msg)?;
     for two in asked.windows(2) {
         let (count, bytes) = (two[1].count - two[0].count, two[1].bytes - two[0].bytes);

@@ -14,8 +14,10 @@ use super::out::say;
 const TIMINGS: [&str; 4] = ["seconds", "step_seconds_median", "tokens_per_second", "machine_load"];
 
 /// Top-level fields of a record that describe the machine, time and program of a run.
-const PROVENANCE: [&str; 11] = [
+const PROVENANCE: [&str; 13] = [
     "suite_sha256",
+    "device",
+    "host_peak_bytes",
     "peak_bytes",
     "step_allocations",
     "step_instructions",

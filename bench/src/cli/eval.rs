@@ -9,14 +9,16 @@ use clap::Args;
 use pe_zoo::Combination;
 use reports::{RunRecord, Status, WeightsAt};
 
+use super::compute::DeviceArgs;
 use super::out::complain;
 use super::report;
-use super::run::{SweepArgs, SweepReport, jobs, watch};
+use super::run::{SweepArgs, SweepReport, devices, jobs, watch};
 use super::stop::StopFlag;
+use crate::backend::pool::DeviceList;
 use crate::experiment::{Experiment, of_record};
 use crate::run::kept::{Reuse, WeightsPolicy, weights_path};
 use crate::suite::Suite;
-use crate::sweep::SweepPlan;
+use crate::sweep::{FLOPS_PER_SECOND, SweepPlan};
 
 /// Arguments of `eval`.
 #[derive(Args, Clone)]
@@ -50,6 +52,12 @@ pub(super) struct EvalArgs {
     /// Number of cells to evaluate in parallel; default: number of CPUs divided by --threads (1 on a GPU).
     #[arg(long)]
     jobs: Option<usize>,
+    /// Index of the device among those of the records' backend.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    device: usize,
+    /// Devices to evaluate on, as for `run`.
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
+    devices: Option<DeviceList>,
     /// Folder of the new records and their report; default: RESULTS-eval.
     #[arg(long)]
     out: Option<PathBuf>,
@@ -81,21 +89,23 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     };
     let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
+    let place = DeviceArgs::new(&backend, arguments.device);
+    let devices = devices::reserve(
+        &place,
+        arguments.devices.as_ref(),
+        [arguments.jobs, Some(arguments.threads)],
+    )?;
     let jobs = arguments.jobs.unwrap_or_else(|| jobs(&backend, arguments.threads));
-    let mut options = arguments.sweep.options(out, jobs, arguments.threads);
+    let mut options = arguments.sweep.options(out, [jobs, arguments.threads], devices);
     let results = arguments.results.clone();
     options.weights = WeightsPolicy { results, keep: None, reuse: Reuse::Only };
     options.budget.check().context("budget of a cell")?;
     let plan = SweepPlan::new(suite)?;
     let command = format!("pe-bench eval {}", arguments.results.display());
-    watch(
-        &plan,
-        None,
-        &StopFlag::install()?,
-        &options,
-        &arguments.sweep,
-        &SweepReport { title, command, settings },
-    )
+    let report = SweepReport { title, command, settings };
+    watch(&plan, None, &StopFlag::install()?, &options, &arguments.sweep, &report, &|| {
+        FLOPS_PER_SECOND
+    })
 }
 
 /// Returns the default output folder, `RESULTS-eval`.

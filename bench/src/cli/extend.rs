@@ -14,12 +14,12 @@ use clap::{Args, ValueEnum};
 use reports::{ReportMeta, RunRecord};
 use tasks::corpus;
 
+use super::compute::ComputeArgs;
 use super::out::{complain, say};
 use super::references::references_of;
 use super::run::seconds;
 use super::stop::StopFlag;
 use super::trained;
-use crate::backend::{self, EngineChoice};
 use crate::experiment::Budget;
 use crate::extend::{Context, Method};
 use crate::pretrained::{known, place};
@@ -115,9 +115,8 @@ pub(super) struct ExtendArgs {
     /// Number of CPU threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Attention engine to use.
-    #[arg(long, value_enum, default_value_t)]
-    engine: EngineChoice,
+    #[command(flatten)]
+    compute: ComputeArgs,
     /// Results folder; default: results/extend-MODEL.
     #[arg(long)]
     out: Option<PathBuf>,
@@ -138,9 +137,6 @@ pub(super) struct ExtendArgs {
     only: Option<String>,
 }
 
-/// Name of the backend: pretrained weights are f32 on the CPU.
-const BACKEND: &str = "flex";
-
 /// Fails if the model or its text would have to be fetched.
 fn on_this_machine(arguments: &ExtendArgs) -> anyhow::Result<()> {
     let ExtendArgs { model, data, .. } = arguments;
@@ -152,8 +148,10 @@ fn on_this_machine(arguments: &ExtendArgs) -> anyhow::Result<()> {
     if known(model).is_some_and(|meta| !place(meta).exists()) {
         return Err(absent(&format!("model `{model}`"), &format!("pretrained fetch {model}")));
     }
-    if corpus::find(data)
-        .is_ok_and(|text| matches!(corpus::state(text), corpus::CorpusState::Absent))
+    let reads_text = arguments.tasks.contains(&EvalTask::Text) || arguments.tune.is_some();
+    if reads_text
+        && corpus::find(data)
+            .is_ok_and(|text| matches!(corpus::state(text), corpus::CorpusState::Absent))
     {
         return Err(absent(&format!("corpus `{data}`"), &format!("data fetch {data}")));
     }
@@ -165,8 +163,8 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     if arguments.dry_run {
         on_this_machine(arguments)?;
     }
-    let device = backend::device(BACKEND)?;
-    let pretrained = trained::pretrained(&arguments.model, &device)?;
+    let compute = arguments.compute.open()?;
+    let pretrained = trained::pretrained(&arguments.model, &compute.device)?;
     let prepared = Prepared::new(arguments, &pretrained)?;
     let cells = prepared.cells();
     let run = RunContext {
@@ -178,8 +176,9 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     let context = Context {
         pretrained: &pretrained,
         run: &run,
-        backend: (BACKEND, &device),
-        engine: backend::engine(arguments.engine, BACKEND)?,
+        backend: (&compute.backend, &compute.device),
+        engine: compute.engine,
+        precision: compute.precision(),
         seed: arguments.seed,
     };
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&run.suite));
@@ -210,6 +209,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         checkpoint_seconds: arguments.checkpoint_seconds,
         claim_seconds: arguments.claim_seconds,
         wait: true,
+        devices: Vec::new().into(),
     };
     cells.show_found(&options, arguments.dry_run);
     if arguments.dry_run {

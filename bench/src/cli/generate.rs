@@ -9,9 +9,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde_json::json;
 
+use super::compute::ComputeArgs;
 use super::out::say;
 use super::trained;
-use crate::backend::{self, EngineChoice};
 use crate::generate::{GenerateRequest, Generation, Sampling, generate};
 use crate::pretrained::Around;
 use crate::process;
@@ -43,9 +43,8 @@ pub(super) struct GenerateArgs {
     /// Number of CPU threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Attention engine to use.
-    #[arg(long, value_enum, default_value_t)]
-    engine: EngineChoice,
+    #[command(flatten)]
+    compute: ComputeArgs,
     /// Measure tokens per second on random tokens and print one JSON object per round; see ci/peers/smollm2.py.
     #[arg(long)]
     speed: bool,
@@ -78,7 +77,8 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
         Some(temperature) => Sampling::Sampled { temperature, top_p: arguments.top_p },
     };
     choice.check()?;
-    let device = backend::device("flex")?;
+    let compute = arguments.compute.open()?;
+    let device = compute.device.clone();
     let pretrained = trained::pretrained(&arguments.model, &device)?;
     let encoding = match &arguments.encoding {
         Some(text) => crate::encodings::parse(text)?,
@@ -88,8 +88,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     let mut rng = ChaCha8Rng::seed_from_u64(arguments.seed);
     let longest = if arguments.speed { arguments.prefill + arguments.decode } else { 0 };
     let mut model = pretrained.decoder(&encoding, longest, &mut rng)?;
-    let engine = backend::engine(arguments.engine, "flex")?;
-    model.engine = engine;
+    (model.engine, model.precision) = (compute.engine, compute.precision());
     let generation = || Generation::new(&model, id, &device);
     let Some(prompt) = &arguments.prompt else {
         for round in 0..=arguments.rounds {
@@ -105,13 +104,16 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
                 let line = json!({
                     "model": pretrained.name,
                     "encoding": encoding.to_string(),
-                    "engine": engine.id(),
+                    "backend": compute.backend,
+                    "engine": compute.engine.id(),
+                    "precision": compute.precision().id(),
                     "threads": arguments.threads,
                     "prefill_tokens": ids.len(),
                     "prefill_tokens_per_second": ids.len() as f64 / made.prefill_seconds,
                     "decoded_tokens": made.decode_passes,
                     "decode_tokens_per_second": made.decode_passes as f64 / made.decode_seconds,
                     "peak_bytes": crate::host::peak_bytes(),
+                    "device_bytes": device.memory_pool_usage().map(|usage| usage.bytes_reserved),
                 });
                 say(&line.to_string());
             }

@@ -64,7 +64,7 @@ fn backends() -> ItemTable<5> {
     let row = |meta: &backend::BackendMeta| {
         let [device, memory, precision] = match meta.facts() {
             None => [
-                json!(format!("not compiled in; build with --features {}", meta.id)),
+                json!(format!("not compiled in; build with --features {}", meta.feature)),
                 Value::Null,
                 Value::Null,
             ],

@@ -1,5 +1,6 @@
 //! Output: the only module that writes to standard output and standard error.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write, stderr, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -88,6 +89,29 @@ pub(super) fn has_failed() -> bool {
 /// Prints a line to standard error; failures to do so are ignored.
 pub(super) fn complain(text: &str) {
     let _ = writeln!(stderr(), "{}", printable(text));
+}
+
+/// Ends the program with a message about its command line. An argument may be the name of a file that somebody else
+/// chose: one with control characters is printed without colours, as escapes.
+pub(super) fn refuse(error: &clap::Error) -> ! {
+    let text = error.render().to_string();
+    if !error.use_stderr() || matches!(printable(&text), Cow::Borrowed(_)) {
+        error.exit();
+    }
+    complain(text.trim_end());
+    std::process::exit(error.exit_code());
+}
+
+/// Prints panics through [`complain`], with a backtrace if the environment asks for one.
+pub(super) fn print_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        complain(&format!("thread `{}` {panic}", thread.name().unwrap_or("unnamed")));
+        let backtrace = Backtrace::capture();
+        if backtrace.status() == BacktraceStatus::Captured {
+            complain(&backtrace.to_string());
+        }
+    }));
 }
 
 /// Formats an error and its causes as one line, without causes that the text already contains.

@@ -1,10 +1,12 @@
 //! `pe-bench run`: sweep over a suite, followed by its report.
 
+pub(super) mod devices;
 mod estimate;
 mod forecast;
 mod json_lines;
 mod options;
 mod output;
+mod rate;
 mod table;
 mod weights;
 
@@ -19,21 +21,18 @@ use super::out::{complain, say};
 use super::references::references_of;
 use super::report::StoredReport;
 use super::stop::StopFlag;
+use crate::backend::{self, Hardware};
 use crate::experiment::Experiment;
+use crate::host;
 use crate::run::kept::Reuse;
 use crate::suite::{self, Overrides, Suite};
 use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds};
-use crate::{backend, host};
 
 pub(crate) use options::{SweepArgs, seconds};
 use output::SweepOutput;
 
 pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
-    let engine = backend::engine(arguments.engine, &arguments.backend)?;
-    if let Some(wanted) = arguments.precision {
-        let device = backend::device(&arguments.backend)?;
-        backend::precision(wanted, &arguments.backend, &device)?;
-    }
+    let compute = arguments.compute.open()?;
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     anyhow::ensure!(arguments.jobs != Some(0), "--jobs is 0, expected at least 1");
     if let Some(path) = &arguments.data {
@@ -42,9 +41,9 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let (name, text) = suite::text(&arguments.suite)?;
     let overrides = Overrides {
         seeds: arguments.seeds.clone(),
-        backend: Some(arguments.backend.clone()),
-        engine: Some(engine),
-        precision: arguments.precision,
+        backend: Some(compute.backend.clone()),
+        engine: Some(compute.engine),
+        precision: compute.precision,
         data: arguments.data.clone(),
         encodings: arguments.encodings.clone(),
     };
@@ -52,8 +51,13 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let title = suite.title.clone();
     let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite.name));
-    let jobs = arguments.jobs.unwrap_or_else(|| jobs(&arguments.backend, arguments.threads));
-    let mut options = arguments.sweep.options(out, jobs, arguments.threads);
+    let devices = devices::reserve(
+        &arguments.compute.place,
+        arguments.devices.as_ref().filter(|_| !arguments.dry_run),
+        [arguments.jobs, Some(arguments.threads)],
+    )?;
+    let jobs = arguments.jobs.unwrap_or_else(|| jobs(&compute.backend, arguments.threads));
+    let mut options = arguments.sweep.options(out, [jobs, arguments.threads], devices);
     options.budget.check().context("budget of a cell")?;
     let plan = if arguments.dry_run {
         SweepPlan::offline(suite.clone())?
@@ -70,12 +74,13 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
             unrunnable.workload, unrunnable.cells, unrunnable.reason
         ));
     }
+    let rate = || rate::operations_per_second(&arguments.compute, &compute, arguments.threads);
     let kept = weights::decide(&arguments.sweep, &plan, &mut options)?;
     if !arguments.sweep.quiet && !arguments.sweep.json {
         say(&kept);
     }
     if arguments.dry_run {
-        estimate::print(&plan, &options, arguments.sweep.json);
+        estimate::print(&plan, &options, arguments.sweep.json, rate);
         let at_one_rate =
             |cell: &&Experiment| cell.grid.as_ref().is_some_and(|point| point.default);
         let fresh = suite.fresh.iter().filter(at_one_rate).count();
@@ -88,13 +93,13 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let command = format!("pe-bench run {}", arguments.suite);
     let report = SweepReport { title, command, settings };
-    watch(&plan, Some(suite), &StopFlag::install()?, &options, &arguments.sweep, &report)
+    watch(&plan, Some(suite), &StopFlag::install()?, &options, &arguments.sweep, &report, &rate)
 }
 
 /// Number of cells run in parallel; by default the CPUs divided by the threads of a cell, and 1 on other devices.
 pub(super) fn jobs(backend: &str, threads: usize) -> usize {
-    match backend {
-        "flex" | "tch" => (host::logical_cpus() / threads).max(1),
+    match backend::meta(backend).map(|meta| meta.hardware) {
+        Ok(Hardware::Processor) => (host::logical_cpus() / threads).max(1),
         _ => 1,
     }
 }
@@ -115,13 +120,14 @@ pub(super) fn watch(
     options: &SweepOptions,
     arguments: &SweepArgs,
     report: &SweepReport,
+    rate: &dyn Fn() -> f64,
 ) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(options.out.join("cells"))
         .with_context(|| format!("cannot create the results folder {}", options.out.display()))?;
     let statuses = look_up_all(plan, &options.out, &options.retry);
     let seconds = match options.weights.reuse {
         Reuse::Only => vec![0.0; plan.cells.len()],
-        Reuse::IfKept | Reuse::Never => training_seconds(plan, &statuses, options),
+        Reuse::IfKept | Reuse::Never => training_seconds(plan, &statuses, options, rate),
     };
     let mut show = SweepOutput::new(arguments, plan, &statuses, &seconds, options);
     let outcome = sweep(plan, options, &seconds, stop.flag(), &mut |event| show.event(&event));
@@ -144,7 +150,7 @@ pub(super) fn watch(
             suite.cells.extend(suite.fresh_cells(&outcome.records)?);
             suite.fresh.clear();
             let plan = SweepPlan::new(suite)?;
-            return watch(&plan, None, stop, options, arguments, report);
+            return watch(&plan, None, stop, options, arguments, report, rate);
         }
         complain(
             "note: fresh seeds run when every cell of the grid has a record; run the same command again",

@@ -5,12 +5,10 @@ use std::process::Stdio;
 use anyhow::Context;
 use clap::Args;
 use pe_zoo::Combination;
-use pe_zoo::attention::Engine;
-use pe_zoo::ops::MatmulPrecision;
 
+use super::compute::{Compute, ComputeArgs};
 use super::list::aligned;
 use super::out::say;
-use crate::backend::{self, EngineChoice};
 use crate::process;
 use crate::speed::{SpeedRequest, SpeedRow, measure};
 
@@ -44,18 +42,11 @@ pub(crate) struct SpeedArgs {
     /// Number of CPU threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Backend: flex, tch, cuda or wgpu.
-    #[arg(long, default_value = "flex")]
-    backend: String,
+    #[command(flatten)]
+    compute: ComputeArgs,
     /// Time the forward and backward pass of one attention layer instead of a training step.
     #[arg(long)]
     attention: bool,
-    /// Attention engine to use.
-    #[arg(long, value_enum, default_value_t)]
-    engine: EngineChoice,
-    /// Precision of matrix products: f32, tf32 or bf16.
-    #[arg(long, default_value = "f32", value_parser = backend::named_precision)]
-    precision: MatmulPrecision,
     /// Print one JSON object per encoding instead of a table.
     #[arg(long)]
     json: bool,
@@ -68,7 +59,7 @@ pub(crate) struct SpeedArgs {
 const BASELINE: &str = "rope";
 
 pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
-    let engine = backend::engine(arguments.engine, &arguments.backend)?;
+    let compute = arguments.compute.open()?;
     let encodings = match &arguments.encodings {
         Some(list) => Combination::split_list(list).into_iter().map(str::to_owned).collect(),
         None => crate::encodings::ids(),
@@ -76,9 +67,9 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for encoding in encodings {
         let row = if arguments.in_process {
-            measure(&request(arguments, engine, encoding)).map_err(anyhow::Error::msg)?
+            measure(&request(arguments, &compute, encoding)).map_err(anyhow::Error::msg)?
         } else {
-            elsewhere(arguments, engine, &encoding)?
+            elsewhere(arguments, &encoding)?
         };
         if arguments.json || arguments.in_process {
             say(&serde_json::to_string(&row)?);
@@ -91,12 +82,12 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn request(arguments: &SpeedArgs, engine: Engine, encoding: String) -> SpeedRequest {
+fn request(arguments: &SpeedArgs, compute: &Compute, encoding: String) -> SpeedRequest {
     SpeedRequest {
         encoding,
-        backend: arguments.backend.clone(),
-        engine,
-        precision: arguments.precision,
+        backend: compute.backend.clone(),
+        engine: compute.engine,
+        precision: compute.precision(),
         batch: arguments.batch,
         len: arguments.len,
         dim: arguments.dim,
@@ -110,7 +101,7 @@ fn request(arguments: &SpeedArgs, engine: Engine, encoding: String) -> SpeedRequ
 }
 
 /// Measures in a separate process, so that the peak memory is that of this encoding alone.
-fn elsewhere(arguments: &SpeedArgs, engine: Engine, encoding: &str) -> anyhow::Result<SpeedRow> {
+fn elsewhere(arguments: &SpeedArgs, encoding: &str) -> anyhow::Result<SpeedRow> {
     let numbers = [
         ("--batch", arguments.batch),
         ("--len", arguments.len),
@@ -123,8 +114,8 @@ fn elsewhere(arguments: &SpeedArgs, engine: Engine, encoding: &str) -> anyhow::R
     ];
     let mut command = process::dependent(arguments.threads)?;
     command
-        .args(["speed", "--in-process", "--encodings", encoding, "--backend", &arguments.backend])
-        .args(["--engine", engine.id(), "--precision", arguments.precision.id()])
+        .args(["speed", "--in-process", "--encodings", encoding])
+        .args(arguments.compute.arguments())
         .args(arguments.attention.then_some("--attention"))
         .args(numbers.iter().flat_map(|(name, n)| [(*name).to_owned(), n.to_string()]))
         .stderr(Stdio::piped());

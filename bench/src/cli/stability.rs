@@ -11,7 +11,6 @@ use super::extend::read_parts;
 use super::list::aligned;
 use super::out::say;
 use super::trained::{self, CellArgs, TrainedCell};
-use crate::backend;
 use crate::extend::LongText;
 use crate::inspect::{LayerStability, Shift, stability};
 use crate::pretrained::Around;
@@ -87,8 +86,9 @@ fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
 }
 
 fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measured> {
-    let device = backend::device("flex")?;
-    let pretrained = trained::pretrained(model, &device)?;
+    let compute = arguments.which.compute.open()?;
+    let device = &compute.device;
+    let pretrained = trained::pretrained(model, device)?;
     let encoding: Combination = match &arguments.encoding {
         Some(text) => crate::encodings::parse(text)?,
         None => pretrained.own_encoding(),
@@ -98,10 +98,11 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     let text = LongText::new(&parts, tokens, pretrained.vocabulary, context)?;
     let sequences = sequences(arguments, &text, arguments.len.unwrap_or(256), 0)?;
     let first = tokens.encode("", Around::Added).ok().and_then(|ids| ids.first().copied());
-    let decoder = pretrained.decoder(&encoding, 0, &mut ChaCha8Rng::seed_from_u64(0))?;
+    let mut decoder = pretrained.decoder(&encoding, 0, &mut ChaCha8Rng::seed_from_u64(0))?;
+    (decoder.engine, decoder.precision) = (compute.engine, compute.precision());
     let name = format!("{} under {encoding}", pretrained.name);
     measure(arguments, name, sequences, first, |sequences, shift| {
-        Ok(stability(&decoder, encoding.id(), sequences, shift, &device)?)
+        Ok(stability(&decoder, encoding.id(), sequences, shift, device)?)
     })
 }
 

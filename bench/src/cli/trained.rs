@@ -9,6 +9,7 @@ use clap::Args;
 use reports::{RunRecord, WeightsAt};
 use tasks::Task;
 
+use super::compute::ComputeArgs;
 use super::folders;
 use crate::backend;
 use crate::experiment::{Experiment, of_record};
@@ -27,13 +28,15 @@ pub(super) struct CellArgs {
     /// Results folder to search for records and weights; may be repeated. Default: every folder below `results` with a
     /// `cells` folder.
     #[arg(long, value_name = "DIR")]
-    results: Vec<PathBuf>,
+    pub(super) results: Vec<PathBuf>,
     /// Seed of the cell, with SUITE WORKLOAD ENCODING; default: the suite's first.
     #[arg(long)]
-    seed: Option<u64>,
+    pub(super) seed: Option<u64>,
     /// Use the weights of the best validation (`run --keep-weights best`) instead of the last.
     #[arg(long)]
-    best: bool,
+    pub(super) best: bool,
+    #[command(flatten)]
+    pub(super) compute: ComputeArgs,
 }
 
 /// Cell with its trained model.
@@ -52,7 +55,8 @@ impl TrainedCell {
     /// Finds a cell and builds its model from kept weights.
     pub(super) fn open(arguments: &CellArgs) -> anyhow::Result<Self> {
         let kept = find(arguments)?;
-        let (experiment, task) = of_record(&kept.record)?;
+        let (mut experiment, task) = of_record(&kept.record)?;
+        arguments.compute.apply(&mut experiment)?;
         let (model, device) = run::build(&experiment, &*task).map_err(anyhow::Error::msg)?;
         let model = kept.restore(model.valid())?;
         Ok(Self { experiment, task, record: kept.record, model, device: device.inner() })
@@ -69,16 +73,15 @@ pub(super) fn pretrained(given: &str, device: &Device) -> anyhow::Result<Pretrai
 }
 
 /// Finds the kept weights of a cell.
-fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
+pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
     let at = if arguments.best { WeightsAt::Best } else { WeightsAt::Last };
     match arguments.cell.as_slice() {
-        [path] if path.ends_with(".safetensors") => of_path(Path::new(path)),
         [key] => {
             anyhow::ensure!(
                 arguments.seed.is_none(),
                 "--seed applies only to SUITE WORKLOAD ENCODING; a record has its own seed"
             );
-            by_key(key, &arguments.results, at)
+            by_key_or_path(key, &arguments.results, at)
         }
         [suite, workload, encoding] => {
             let experiment = by_name([suite, workload, encoding], arguments.seed)?;
@@ -89,6 +92,19 @@ fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
         _ => anyhow::bail!(
             "expected the key of a record, or three names SUITE WORKLOAD ENCODING such as `quick flip-flop cope`"
         ),
+    }
+}
+
+/// Finds kept weights by the key of their record, or a prefix of it, or by their path.
+pub(super) fn by_key_or_path(
+    given: &str,
+    results: &[PathBuf],
+    at: WeightsAt,
+) -> anyhow::Result<KeptTraining> {
+    if given.ends_with(".safetensors") {
+        of_path(Path::new(given))
+    } else {
+        by_key(given, results, at)
     }
 }
 

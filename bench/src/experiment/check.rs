@@ -12,6 +12,9 @@ const MOST_STEPS: usize = 1_000_000_000;
 /// Maximum number of sequences of a batch or an evaluation.
 const MOST_SEQUENCES: usize = 1 << 24;
 
+/// Maximum number of tokens of a sequence.
+const MOST_TOKENS: usize = 1 << 26;
+
 /// Maximum number of tokens of an evaluation.
 const MOST_EVAL_TOKENS: usize = 1 << 40;
 
@@ -85,8 +88,11 @@ impl Experiment {
             Err(ExperimentError::Number { field, value, expected })
         };
         let [train, _] = self.token_lens(task);
-        if let Some(tokens) = self.eval.trained_for.filter(|tokens| *tokens < train) {
-            let expected = format!("at least {train}, the tokens of a training sequence");
+        let possible = train..=train.max(MOST_TOKENS);
+        if let Some(tokens) = self.eval.trained_for.filter(|tokens| !possible.contains(tokens)) {
+            let expected = format!(
+                "at least {train}, the tokens of a training sequence, and at most {MOST_TOKENS}"
+            );
             return refuse("eval.trained_for", tokens.to_string(), expected);
         }
         let validation = self.train.validation.as_ref();

@@ -30,6 +30,8 @@ pub struct Context<'a> {
     pub backend: (&'a str, &'a Device),
     /// Attention engine that is used.
     pub engine: Engine,
+    /// Precision of matrix products.
+    pub precision: MatmulPrecision,
     /// Seed of the initial values of the encoding and the adapters, and of the training windows.
     pub seed: u64,
 }
@@ -107,7 +109,7 @@ impl ExtendCell<'_> {
     /// Complete configuration, of which the key is a hash.
     pub fn config(&self, context: &Context<'_>) -> Value {
         let Pretrained { model, rope, weights_sha256, .. } = context.pretrained;
-        json!({
+        let mut config = json!({
             "encoding": self.identity(),
             "task": { self.task.meta().id: self.task_config },
             "task_version": self.task.meta().version,
@@ -123,7 +125,11 @@ impl ExtendCell<'_> {
             "seed": context.seed,
             "backend": context.backend.0,
             "engine": context.engine,
-        })
+        });
+        if context.precision != MatmulPrecision::F32 {
+            config["precision"] = json!(context.precision);
+        }
+        config
     }
 
     /// Hash of the complete configuration, 16 hexadecimal digits.
@@ -194,7 +200,7 @@ impl ExtendCell<'_> {
             counted: CountedStep { sequences: 1, tokens: *trained },
             backend: context.backend.0,
             engine: context.engine,
-            precision: MatmulPrecision::F32,
+            precision: context.precision,
         };
         record.build()
     }
@@ -241,11 +247,12 @@ impl ExtendCell<'_> {
         let Some((config, _)) = self.tune else {
             let model = context.pretrained.decoder(encoding, longest, &mut rng);
             let mut model = model.map_err(text)?;
-            model.engine = context.engine;
+            (model.engine, model.precision) = (context.engine, context.precision);
             return Ok((model, device.clone()));
         };
         let mut model = context.pretrained.trainable(encoding, longest, &mut rng).map_err(text)?;
         (model.engine, model.groups) = (context.engine, config.groups);
+        model.precision = context.precision;
         let model = config.what.prepare(model, &mut stream(context.seed, Stream::Model));
         Ok((model, device.clone().autodiff()))
     }

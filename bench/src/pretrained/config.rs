@@ -72,7 +72,8 @@ pub(super) fn read(path: &Path, text: &[u8]) -> Result<LlamaSettings, Pretrained
         context: file.max_position_embeddings,
     };
     let model = sizes.model(path, file.rms_norm_eps, file.tie_word_embeddings)?;
-    if let Some(head_dim) = file.head_dim.filter(|given| given * heads != file.hidden_size) {
+    let fits = |head_dim: &usize| head_dim.checked_mul(heads) == Some(file.hidden_size);
+    if let Some(head_dim) = file.head_dim.filter(|given| !fits(given)) {
         let expected =
             format!("{}, the hidden size divided by the number of heads", file.hidden_size / heads);
         return Err(PretrainedError::unsupported(path, "head_dim", head_dim, expected));

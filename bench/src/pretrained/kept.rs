@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use burn::tensor::Device;
-use pe_zoo::Combination;
-use pe_zoo::zoo::rope;
+use pe_zoo::zoo::rope::{self, Rope};
+use pe_zoo::{Combination, PositionEncoding};
 use rand_chacha::ChaCha8Rng;
 use tasks::Task;
 
@@ -39,7 +39,7 @@ impl Pretrained {
         let [context, longest] = experiment.built_lens(&*task);
         let own = experiment.encoding;
         let rope = match own.parts() {
-            [part] if part.card().id == "rope" => {
+            [part] if part.card().id == Rope::CARD.id => {
                 serde_json::from_value::<rope::RopeConfig>(part.fields().clone().into()).ok()
             }
             _ => None,

@@ -139,6 +139,8 @@ impl RecordBuilder<'_> {
             skipped_evals: Vec::new(),
             gates: Vec::new(),
             peak_bytes: None,
+            host_peak_bytes: None,
+            device: None,
             host: host::host(self.run.threads, self.run.jobs),
             backend: self.backend.to_owned(),
             engine: self.engine.id().to_owned(),

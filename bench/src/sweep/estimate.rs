@@ -1,4 +1,4 @@
-//! Expected training times, from records and cost formulas, without building any model.
+//! Expected training times, from records, cost formulas and the speed of the device, without building any model.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,14 @@ pub const FLOPS_PER_SECOND: f64 = 2e10;
 /// Expected seconds of training for each cell of a plan; 0 for those that this sweep does not run.
 ///
 /// A cell of the same workload and encoding with a record takes the median step time of such records. Others take
-/// their operations at the median rate of all records of the plan, or at [`FLOPS_PER_SECOND`] a thread without any.
-pub fn training_seconds(plan: &SweepPlan, found: &[CellFile], options: &SweepOptions) -> Vec<f64> {
+/// their operations at the median rate of all records of the plan; without any, `rate` gives the operations per second
+/// of the device.
+pub fn training_seconds(
+    plan: &SweepPlan,
+    found: &[CellFile],
+    options: &SweepOptions,
+    rate: impl FnOnce() -> f64,
+) -> Vec<f64> {
     let mut step_seconds = BTreeMap::<_, Vec<f64>>::new();
     let mut rates = Vec::new();
     for record in found.iter().filter_map(CellFile::kept) {
@@ -25,8 +31,13 @@ pub fn training_seconds(plan: &SweepPlan, found: &[CellFile], options: &SweepOpt
             rates.push(record.flops.train_step as f64 / seconds);
         }
     }
-    let assumed = FLOPS_PER_SECOND * options.threads as f64;
-    let rate = median(&rates).filter(|rate| *rate > 0.0).unwrap_or(assumed);
+    let is_open =
+        |(found, key): (&CellFile, &String)| !found.is_settled() && options.shard.has(key);
+    // Nothing is measured for a sweep that has nothing to do.
+    if !found.iter().zip(&plan.keys).any(is_open) {
+        return vec![0.0; plan.cells.len()];
+    }
+    let rate = median(&rates).filter(|rate| *rate > 0.0).unwrap_or_else(rate);
     let cells = plan.cells.iter().zip(found).zip(&plan.keys);
     cells
         .map(|((planned, found), key)| {

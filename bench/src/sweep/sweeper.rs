@@ -13,8 +13,9 @@ use super::protocol::WorkerRequest;
 use super::queue::WorkQueue;
 use super::retry::RetryPolicy;
 use super::status::{CellFile, CellStatus};
-use super::worker::{self, WorkerEnd};
+use super::worker::{self, WorkerEnd, WorkerProgram};
 use super::{CellEvent, SweepError, SweepEvent, SweepOptions};
+use crate::backend::pool::PooledDevice;
 use crate::run::checkpoint::CheckpointFolder;
 use crate::run::{RunContext, RunEvent};
 
@@ -36,7 +37,11 @@ pub(super) struct Sweeper<'a> {
 
 impl Sweeper<'_> {
     /// Runs cells from the queue until it is empty or the sweep is stopped.
-    pub(super) fn work(&self, sender: &Sender<SweepEvent>) -> Result<(), SweepError> {
+    pub(super) fn work(
+        &self,
+        device: Option<&PooledDevice>,
+        sender: &Sender<SweepEvent>,
+    ) -> Result<(), SweepError> {
         let mut held = std::collections::BTreeMap::new();
         while let Some(index) = self.queue.next(self.stop) {
             // The receiver is gone only when the sweep is over.
@@ -46,7 +51,7 @@ impl Sweeper<'_> {
                 tell(CellEvent::Trouble(warning));
             }
             let settled = match claimed {
-                Ok(ClaimAttempt::Mine(claim)) => self.run(index, &claim, &mut tell),
+                Ok(ClaimAttempt::Mine(claim)) => self.run(index, &claim, device, &mut tell),
                 Ok(ClaimAttempt::Held(holder)) => {
                     let by = holder.text();
                     if held.insert(index, by.clone()).as_ref() != Some(&by) {
@@ -76,6 +81,7 @@ impl Sweeper<'_> {
         &self,
         index: usize,
         claim: &Claim,
+        device: Option<&PooledDevice>,
         tell: &mut dyn FnMut(CellEvent),
     ) -> Result<bool, SweepError> {
         let now = self.look_up(index);
@@ -94,7 +100,7 @@ impl Sweeper<'_> {
             }
         }
         self.prepare(index, &now.status, tell)?;
-        tell(CellEvent::Began);
+        tell(CellEvent::Began { device: device.map(|device| device.index) });
         let request = WorkerRequest {
             context: self.context.clone(),
             results: self.options.out.clone(),
@@ -102,10 +108,14 @@ impl Sweeper<'_> {
             budget: self.options.budget.or(self.cells.budget(index)),
             weights: self.options.weights.clone(),
             key: self.cells.keys()[index].clone(),
+            device: device.map(|device| device.in_worker().clone()),
             job: self.cells.job(index),
         };
-        let arguments = self.cells.worker_arguments(index);
-        let end = worker::run(&request, &arguments, self.stop, claim, &mut |event| {
+        let program = WorkerProgram {
+            arguments: self.cells.worker_arguments(index),
+            environment: device.and_then(PooledDevice::environment),
+        };
+        let end = worker::run(&request, &program, self.stop, claim, &mut |event| {
             tell(match event {
                 RunEvent::Resumed { step, .. } => CellEvent::Resumed { step },
                 RunEvent::Progress(progress) => CellEvent::Progress(progress),

@@ -48,10 +48,17 @@ pub(super) enum WorkerEnd {
     Lost,
 }
 
+/// Command line of a worker after the program, and its own environment variable.
+#[derive(Debug)]
+pub(super) struct WorkerProgram<'a> {
+    pub(super) arguments: Vec<OsString>,
+    pub(super) environment: Option<(&'a str, &'a str)>,
+}
+
 /// Runs a cell in a worker process and calls `heard` with its events.
 pub(super) fn run(
     request: &WorkerRequest,
-    arguments: &[OsString],
+    program: &WorkerProgram<'_>,
     stop: &AtomicBool,
     claim: &Claim,
     heard: &mut dyn FnMut(RunEvent),
@@ -59,7 +66,8 @@ pub(super) fn run(
     let kills = SystemKills::now();
     let mut child = process::again(request.context.threads)
         .map_err(SweepError::Spawn)?
-        .args(arguments)
+        .args(&program.arguments)
+        .envs(program.environment)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -54,6 +54,9 @@ pub fn serve(
     let request: WorkerRequest = serde_json::from_str(&line).map_err(|error| {
         format!("worker: {error}; workers are started by `pe-bench run SUITE`, which should be used instead")
     })?;
+    if let Some(device) = &request.device {
+        device.take().map_err(|error| format!("worker: {error}"))?;
+    }
     let stop = Arc::new(AtomicBool::new(false));
     // A terminal or a batch system may signal the whole group of processes.
     let on_signal = stop.clone();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 mod arrows;
+mod doors;
 
 use std::path::Path;
 

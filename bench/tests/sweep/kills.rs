@@ -15,9 +15,9 @@ use crate::tiny;
 fn killed_at_random_moments_it_leaves_the_records_of_an_undisturbed_run() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ci/kill-test.sh");
     let output =
-        Command::new("bash").arg(script).args(["5", "7"]).env("PE_BENCH", BENCH).output().unwrap();
+        Command::new("bash").arg(script).args(["8", "7"]).env("PE_BENCH", BENCH).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
-    assert!(text(&output).contains("kill test passed: 5 kills"), "{}", text(&output));
+    assert!(text(&output).contains("kill test passed: 8 disturbances"), "{}", text(&output));
 }
 
 #[test]

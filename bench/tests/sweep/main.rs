@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 mod damage;
+mod devices;
 mod disks;
 mod kills;
 mod limits;

@@ -2,7 +2,7 @@
 
 mod agree;
 mod cost;
-mod derivatives;
+pub(in crate::testkit) mod derivatives;
 mod engine;
 mod limits;
 mod settings;

@@ -24,15 +24,17 @@
 //! zero).
 //!
 //! ## Deviations
-//! `A` and `B` are not parameters: they are drawn from the seed when the encoding is built, so that
-//! a checkpoint need not contain them. The fans of a `[H, K, M]` tensor are `K M` and `H M`, as
-//! PyTorch defines them for the authors' initialisation.
+//! `A` and `B` are constants and not parameters: they are drawn from the seed when the encoding is
+//! built, and checkpoints and Burn's records do not contain them. `Fope::with_mixtures` sets those
+//! of another model. The fans of a `[H, K, M]` tensor are `K M` and `H M`, as PyTorch defines them
+//! for the authors' initialisation.
 //!
 //! ## References
 //! Hua et al. 2024, "Fourier Position Embedding", arXiv 2412.17739; authors' code
 //! `TsinghuaC3I/Fourier-Position-Embedding` `olmo/model.py` at bd94b20d82.
 
 use std::f64::consts::TAU;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -45,6 +47,7 @@ use crate::count::CountedMatmul;
 use crate::encoding::LayerContext;
 use crate::init::standard_normal;
 use crate::math::frequencies::{check_base, inverse_frequencies};
+use crate::probe::close::numbers;
 use crate::reference::{Heads, ScalarInput, ScalarReference, fope};
 use crate::rotary::Rotation;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
@@ -88,22 +91,38 @@ impl Default for FopeConfig {
     }
 }
 
-/// Rotation by mixtures of waves. The mixtures are constants: they are part of the module's record
-/// but are not optimised.
+/// Rotation by mixtures of waves. The mixtures are constants: they are neither optimised nor part
+/// of the module's record.
 #[derive(Module, Debug)]
 pub struct Fope {
-    /// Mixtures of the cosines of each layer, `[H, K, M]`.
-    pub cos_mixtures: Vec<Tensor<3>>,
-    /// Mixtures of the sines of each layer, `[H, K, M]`.
-    pub sin_mixtures: Vec<Tensor<3>>,
+    layers: Vec<Mixtures>,
     #[module(skip)]
     frequencies: Vec<f64>,
     #[module(skip)]
     padding: Padding,
-    /// Cache key of everything besides positions and layer on which the tables depend, the drawn
-    /// numbers included.
+}
+
+/// Constant mixtures of one layer, each `[H, K, M]`.
+#[derive(Module, Debug)]
+struct Mixtures {
+    cos: Tensor<3>,
+    sin: Tensor<3>,
+    /// Hash of the values of both tensors, for the cache of rotations.
     #[module(skip)]
-    key: String,
+    digest: u64,
+}
+
+impl Mixtures {
+    fn new(cos: Tensor<3>, sin: Tensor<3>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        for tensor in [&cos, &sin] {
+            tensor.dims().hash(&mut hasher);
+            for value in numbers(tensor.clone()) {
+                value.to_bits().hash(&mut hasher);
+            }
+        }
+        Self { cos, sin, digest: hasher.finish() }
+    }
 }
 
 impl FopeConfig {
@@ -138,10 +157,48 @@ impl FopeConfig {
 }
 
 impl Fope {
+    /// Mixtures of the cosines and of the sines of a layer, each `[H, K, M]`.
+    ///
+    /// # Panics
+    /// If there is no such layer.
+    pub fn mixtures(&self, layer: usize) -> [&Tensor<3>; 2] {
+        let Mixtures { cos, sin, .. } = &self.layers[layer];
+        [cos, sin]
+    }
+
+    /// Replaces the mixtures of a layer, `[H, K, M]` as [`mixtures`](Self::mixtures), by those of
+    /// another model.
+    ///
+    /// # Errors
+    /// [`PeError::InvalidSetting`] if a tensor has another shape.
+    ///
+    /// # Panics
+    /// If there is no such layer.
+    pub fn with_mixtures(
+        mut self,
+        layer: usize,
+        cos: Tensor<3>,
+        sin: Tensor<3>,
+    ) -> Result<Self, PeError> {
+        let expected = self.layers[layer].cos.dims();
+        for (field, tensor) in [("cosine mixtures", &cos), ("sine mixtures", &sin)] {
+            if tensor.dims() != expected {
+                let found = format!("{:?}", tensor.dims());
+                let expected = format!("a tensor of shape {expected:?}");
+                return Err(PeError::invalid(Fope::CARD.id, field, found, expected));
+            }
+        }
+        self.layers[layer] = Mixtures::new(cos, sin);
+        Ok(self)
+    }
+
     fn rotation(&self, layer: usize, at: &Positions, head_dim: usize, device: &Device) -> Rotation {
-        at.memo(&format!("{} layer {layer}", self.key), device, || {
+        let Mixtures { cos, sin, digest } = &self.layers[layer];
+        let key =
+            format!("fope {digest:016x} {head_dim} {:?} {:?}", self.padding, self.frequencies);
+        at.memo(&key, device, || {
             let columns = at.cols().len();
-            let mixed = |wave: fn(f64) -> f64, mixtures: &[Tensor<3>], padding: f64| {
+            let mixed = |wave: fn(f64) -> f64, mixture: &Tensor<3>, padding: f64| {
                 let values = at
                     .cols()
                     .iter()
@@ -149,16 +206,13 @@ impl Fope {
                     .collect::<Vec<_>>();
                 let shape = [1, columns, self.frequencies.len()];
                 let waves = Tensor::<3>::from_data(TensorData::new(values, shape), device);
-                let mixed = waves.counted_matmul(mixtures[layer].clone());
+                let mixed = waves.counted_matmul(mixture.clone());
                 let [heads, _columns, outputs] = mixed.dims();
                 let rest = head_dim / 2 - outputs;
                 let padding = Tensor::full([heads, columns, rest], padding, device);
                 Tensor::cat(vec![mixed, padding], 2).swap_dims(0, 1)
             };
-            Rotation::of_heads(
-                mixed(f64::cos, &self.cos_mixtures, 1.0),
-                mixed(f64::sin, &self.sin_mixtures, self.padding.sine()),
-            )
+            Rotation::of_heads(mixed(f64::cos, cos, 1.0), mixed(f64::sin, sin, self.padding.sine()))
         })
     }
 }
@@ -205,12 +259,13 @@ impl PositionEncoding for Fope {
         let mut draw =
             || (0..dims.layers).map(|_| settings.mixture(dims, rng, device)).collect::<Vec<_>>();
         let (cos_mixtures, sin_mixtures) = (draw(), draw());
+        // Encodings that are built after this one draw from the same stream as in committed records.
+        let _unused = rng.random::<u64>();
+        let layers = cos_mixtures.into_iter().zip(sin_mixtures);
         Ok(Fope {
-            cos_mixtures,
-            sin_mixtures,
+            layers: layers.map(|(cos, sin)| Mixtures::new(cos, sin)).collect(),
             frequencies: settings.frequencies(dims),
             padding: settings.padding,
-            key: format!("fope {:016x} {} {settings:?}", rng.random::<u64>(), dims.head_dim),
         })
     }
 
@@ -241,18 +296,15 @@ impl PositionEncoding for Fope {
 
 impl ScalarReference for Fope {
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
-        let numbers = |mixtures: &[Tensor<3>]| {
-            let mixture = mixtures[input.layer].clone();
+        let [cos, sin] = self.mixtures(input.layer);
+        let weights = |mixture: &Tensor<3>| {
             let [_heads, kept, mixed] = mixture.dims();
-            let values = crate::testkit::close::numbers(mixture);
+            let values = numbers(mixture.clone());
             let rows = values.chunks(mixed).map(<[f64]>::to_vec).collect::<Vec<_>>();
             rows.chunks(kept).map(<[Vec<f64>]>::to_vec).collect()
         };
-        let mixture = fope::Mixture {
-            cos: numbers(&self.cos_mixtures),
-            sin: numbers(&self.sin_mixtures),
-            padded_sin: self.padding.sine(),
-        };
+        let mixture =
+            fope::Mixture { cos: weights(cos), sin: weights(sin), padded_sin: self.padding.sine() };
         fope::transformed(input, &self.frequencies, &mixture)
     }
 
@@ -264,7 +316,7 @@ impl ScalarReference for Fope {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testkit::close::numbers;
+    use crate::TokenState;
     use rand_chacha::rand_core::SeedableRng;
 
     const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 64, train_len: 512, max_len: 512 };
@@ -294,24 +346,56 @@ mod tests {
         let there = fope(&FopeConfig::default(), &device.clone().autodiff());
         assert_eq!(there.num_params(), 0);
         let drawn = fope(&FopeConfig::default(), &device);
-        for (a, b) in there.valid().cos_mixtures.iter().zip(&drawn.cos_mixtures) {
-            assert_eq!(numbers(a.clone()), numbers(b.clone()));
-        }
-        assert_ne!(numbers(drawn.cos_mixtures[0].clone()), numbers(drawn.cos_mixtures[1].clone()));
-        assert_ne!(numbers(drawn.cos_mixtures[0].clone()), numbers(drawn.sin_mixtures[0].clone()));
+        let values = |fope: &Fope| {
+            (0..DIMS.layers)
+                .flat_map(|layer| fope.mixtures(layer).map(|mixture| numbers(mixture.clone())))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(values(&there.valid()), values(&drawn));
+        let [first_cos, first_sin, second_cos, _second_sin] = &values(&drawn)[..] else {
+            panic!("two layers have four mixtures")
+        };
+        assert!(first_cos != second_cos && first_cos != first_sin);
+    }
+
+    #[test]
+    fn changed_mixtures_change_the_rotation_at_the_same_positions() {
+        let device = Device::flex();
+        let at = Positions::contiguous(0, 9);
+        let state = TokenState::default();
+        let ctx = LayerContext { layer: 1, at: &at, rows: &state, cols: &state };
+        let x = Tensor::<4>::ones([1, DIMS.heads, 9, DIMS.head_dim], &device);
+        let turned = |fope: &Fope| numbers(fope.transform_qk(x.clone(), x.clone(), &ctx).0);
+        let drawn = fope(&FopeConfig::default(), &device);
+        let before = turned(&drawn);
+        let [cos, sin] = drawn.mixtures(1).map(|mixture| mixture.clone() * 2.0);
+        let changed = drawn.clone().with_mixtures(1, cos, sin).unwrap();
+        assert_ne!(turned(&changed), before);
+        // The order of calls plays no part.
+        assert_eq!(turned(&drawn), before);
+        let alone = LayerContext { at: &Positions::contiguous(0, 9), ..ctx };
+        assert_eq!(turned(&changed), numbers(changed.transform_qk(x.clone(), x.clone(), &alone).0));
+    }
+
+    #[test]
+    fn mixtures_of_another_shape_are_refused() {
+        let drawn = fope(&FopeConfig::default(), &Device::flex());
+        let [cos, sin] = drawn.mixtures(0).map(Tensor::clone);
+        let error = drawn.with_mixtures(0, cos, sin.slice_dim(1, 0..3)).unwrap_err().to_string();
+        assert!(error.contains("sine mixtures is [3, 3, 16]"), "{error}");
     }
 
     #[test]
     fn without_gain_a_mixture_is_every_so_manieth_wave_and_the_rest_is_normal() {
         let device = Device::flex();
         let plain = fope(&FopeConfig { gain: 0.0, ..FopeConfig::default() }, &device);
-        let ones = numbers(plain.cos_mixtures[0].clone());
+        let ones = numbers(plain.mixtures(0)[0].clone());
         // 16 frequencies are kept and 16 are mixed: the identity for each head.
         for (at, value) in ones.iter().enumerate() {
             let expected = if at / 16 % 16 == at % 16 { 1.0 } else { 0.0 };
             assert!((value - expected).abs() < 1e-12, "{at}");
         }
-        let drawn = numbers(fope(&FopeConfig::default(), &device).cos_mixtures[0].clone());
+        let drawn = numbers(fope(&FopeConfig::default(), &device).mixtures(0)[0].clone());
         let deviation = ones.iter().zip(&drawn).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
         let deviation = (deviation / ones.len() as f64).sqrt();
         let expected = 0.3 * (2.0f64 / (16.0 * 16.0 + 3.0 * 16.0)).sqrt();

@@ -25,7 +25,7 @@ fn every_setting_is_a_column_of_its_type() {
     let cells = Frames::of(&records).unwrap().with_settings().unwrap().cells;
     let column = |name: &str| cells.column(name).unwrap().as_materialized_series().clone();
     assert_eq!(
-        Vec::<f64>::from_iter(column("config.train.rate").f64().unwrap().iter().flatten()),
+        column("config.train.rate").f64().unwrap().iter().flatten().collect::<Vec<_>>(),
         [1.0, 0.5]
     );
     assert_eq!(column("config.train.on").bool().unwrap().get(1), Some(false));

@@ -12,7 +12,7 @@ use super::eval::{EvalPoint, SkippedEval};
 use super::gates::GateScore;
 use super::json_float;
 use super::train::TrainSummary;
-use super::weights::{KeptWeights, Program};
+use super::weights::KeptWeights;
 
 /// Schema that this crate writes, and the newest one that it reads.
 pub const SCHEMA: u32 = 3;
@@ -71,8 +71,15 @@ pub struct RunRecord {
     /// counts no tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateScore>,
-    /// Peak memory in bytes; `None` if not measured.
+    /// Peak memory in bytes of the device that computed; `None` if not measured. Records of GPU cells without
+    /// [`device`](Self::device), which older programs wrote, have the memory of the process here.
     pub peak_bytes: Option<u64>,
+    /// Peak memory of the process in bytes, if the device is not the processor; not written otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_peak_bytes: Option<u64>,
+    /// The device that computed, if it is not the processor; not written otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceInfo>,
     /// Machine that the cell ran on.
     pub host: Host,
     /// Tensor backend, for example `flex`.
@@ -242,6 +249,18 @@ pub struct Allocations {
     pub bytes: u64,
 }
 
+/// The GPU that a cell ran on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceInfo {
+    /// Model name; the name of the backend if it does not report one.
+    pub name: String,
+    /// Version of its driver; `None` if unknown.
+    pub driver: Option<String>,
+    /// Memory of the device in bytes; `None` if unknown.
+    pub memory_bytes: Option<u64>,
+}
+
 /// The machine that a cell ran on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -256,6 +275,22 @@ pub struct Host {
     pub threads: u64,
     /// Number of cells that ran at the same time.
     pub jobs: u64,
+}
+
+/// Program and machine that made a part of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Commit of the source; `None`: unknown.
+    pub commit: Option<String>,
+    /// Whether the source had uncommitted changes; `None` if unknown.
+    pub dirty: Option<bool>,
+    /// Versions of the programs and libraries that affect the numbers, by name.
+    pub versions: BTreeMap<String, String>,
+    /// Machine that it ran on.
+    pub host: Host,
+    /// Start time, RFC 3339, UTC.
+    pub started_utc: String,
 }
 
 impl RunRecord {

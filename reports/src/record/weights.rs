@@ -1,10 +1,6 @@
-//! Weights that a training left, and the program that evaluated them.
-
-use std::collections::BTreeMap;
+//! Weights that a training left.
 
 use serde::{Deserialize, Serialize};
-
-use super::run::Host;
 
 /// Step of a training whose weights are meant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,20 +25,4 @@ pub struct KeptWeights {
     pub at: WeightsAt,
     /// Number of optimizer steps before these weights.
     pub step: u64,
-}
-
-/// Program and machine that made a part of a record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Program {
-    /// Commit of the source; `None`: unknown.
-    pub commit: Option<String>,
-    /// Whether the source had uncommitted changes; `None` if unknown.
-    pub dirty: Option<bool>,
-    /// Versions of the programs and libraries that affect the numbers, by name.
-    pub versions: BTreeMap<String, String>,
-    /// Machine that it ran on.
-    pub host: Host,
-    /// Start time, RFC 3339, UTC.
-    pub started_utc: String,
 }

@@ -46,7 +46,7 @@ impl ExtendSweep {
     pub(super) fn show(&self, event: &SweepEvent) {
         let name = &self.names[event.index];
         match &event.what {
-            CellEvent::Began => say(name),
+            CellEvent::Began { .. } => say(name),
             CellEvent::Resumed { step } => say(&format!("{name}: resumes after step {step}")),
             CellEvent::Held { by } => say(&format!("{name}: held by {by}")),
             CellEvent::Interrupted => say(&format!("{name}: interrupted")),

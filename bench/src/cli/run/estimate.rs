@@ -25,9 +25,14 @@ struct CellEstimate<'a> {
 
 /// Prints the estimate. With `json`, each cell is an object with `event` `cell`, and the last one, `total`, has their number
 /// and the seconds of training on one worker.
-pub(super) fn print(plan: &SweepPlan, options: &SweepOptions, json: bool) {
+pub(super) fn print(
+    plan: &SweepPlan,
+    options: &SweepOptions,
+    json: bool,
+    rate: impl FnOnce() -> f64,
+) {
     let statuses = look_up_all(plan, &options.out, &options.retry);
-    let seconds = training_seconds(plan, &statuses, options);
+    let seconds = training_seconds(plan, &statuses, options, rate);
     let own = (0..plan.cells.len()).filter(|index| options.shard.has(&plan.keys[*index]));
     let cells = own.map(|index| {
         let (planned, cell) = (&plan.cells[index], &plan.cells[index].cell);

@@ -3,7 +3,7 @@
 //! | event | when | further fields |
 //! | --- | --- | --- |
 //! | `start` | first | `suite`, `results`, `cells`, `kept`, `jobs`, `shard`, `keep_weights` (`last`, `best` or null) |
-//! | `began` | a cell's worker starts | |
+//! | `began` | a cell's worker starts | `device`, its number, with `--devices` |
 //! | `resumed` | the cell resumes from a checkpoint | `step` |
 //! | `progress` | at most five times a second for each cell | `phase` (`train`, `eval`), `done`, `of`, `loss` or null |
 //! | `held` | another process holds the cell | `by` |
@@ -53,7 +53,8 @@ impl<'a> JsonLines<'a> {
 
     pub(super) fn event(&self, event: &SweepEvent) {
         let (name, more) = match &event.what {
-            CellEvent::Began => ("began", json!({})),
+            CellEvent::Began { device: None } => ("began", json!({})),
+            CellEvent::Began { device } => ("began", json!({ "device": device })),
             CellEvent::Resumed { step } => ("resumed", json!({ "step": step })),
             CellEvent::Progress(Progress::Train { done, of, loss }) => {
                 ("progress", json!({ "phase": "train", "done": done, "of": of, "loss": loss }))

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::weights::KeepWeights;
+use crate::backend::pool::PooledDevice;
 use crate::experiment::budget::{Budget, bytes};
 use crate::run::kept::{Reuse, WeightsPolicy};
 use crate::sweep::{Retry, RetryPolicy, Shard, SweepOptions};
@@ -69,10 +69,11 @@ impl SweepArgs {
     pub(in crate::cli) fn options(
         &self,
         out: PathBuf,
-        jobs: usize,
-        threads: usize,
+        [jobs, threads]: [usize; 2],
+        devices: Vec<PooledDevice>,
     ) -> SweepOptions {
         let given = Budget { seconds: self.cell_seconds, memory_bytes: self.cell_memory };
+        let jobs = if devices.is_empty() { jobs } else { devices.len() };
         let reuse = if self.force { Reuse::Never } else { Reuse::IfKept };
         SweepOptions {
             weights: WeightsPolicy { results: out.clone(), keep: None, reuse },
@@ -85,8 +86,20 @@ impl SweepArgs {
             checkpoint_seconds: self.checkpoint_seconds,
             claim_seconds: self.claim_seconds,
             wait: !self.no_wait,
+            devices: devices.into(),
         }
     }
+}
+
+/// Weights that a sweep keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum KeepWeights {
+    /// Those after the last step.
+    Last,
+    /// Also those of the validation with the lowest loss.
+    Best,
+    /// No weights.
+    None,
 }
 
 /// Parses a positive, finite number of seconds.

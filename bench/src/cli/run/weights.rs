@@ -2,23 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use clap::ValueEnum;
 use reports::WeightsAt;
 
-use super::options::SweepArgs;
+use super::options::{KeepWeights, SweepArgs};
 use crate::experiment::budget::bytes_text;
 use crate::sweep::{SweepOptions, SweepPlan};
-
-/// Weights that a sweep keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum KeepWeights {
-    /// The weights after the last step.
-    Last,
-    /// The weights after the last step and those of the validation with the lowest loss.
-    Best,
-    /// No weights.
-    None,
-}
 
 /// Bytes up to which weights are kept by default.
 const MOST_BYTES: u64 = 2 << 30;

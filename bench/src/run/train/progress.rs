@@ -50,7 +50,7 @@ impl TrainProgress {
     pub fn end(&self, config: &TrainConfig) -> usize {
         let cooldown = config.validation.as_ref().and_then(|v| v.stop.as_ref());
         match (self.cooled_from, cooldown) {
-            (Some(from), Some(stop)) => (from + stop.cooldown_steps).min(config.steps),
+            (Some(from), Some(stop)) => from.saturating_add(stop.cooldown_steps).min(config.steps),
             _ => config.steps,
         }
     }

@@ -67,29 +67,36 @@ const TRIED: usize = 7;
 
 /// Tolerance for f32 forward and backward sums of a few dozen products, and for the error of a
 /// difference, `STEP^2` times a third derivative.
-const DERIVATIVE: Tolerance = Tolerance { absolute: 5e-4, relative: 1e-3 };
+pub(in crate::testkit) const DERIVATIVE: Tolerance = Tolerance { absolute: 5e-4, relative: 1e-3 };
 
 /// Loss that weights every output by a fixed number, so that errors do not cancel.
-struct WeightedLoss {
-    problem: Problem,
-    at: Positions,
-    output: Vec<f64>,
-    embedding: Vec<f64>,
+pub(in crate::testkit) struct WeightedLoss {
+    pub(in crate::testkit) problem: Problem,
+    pub(in crate::testkit) at: Positions,
+    /// Weights of the output of a layer, `[H T D]`.
+    pub(in crate::testkit) output: Vec<f64>,
+    /// Weights of the embeddings, `[T C]`.
+    pub(in crate::testkit) embedding: Vec<f64>,
 }
 
 impl WeightedLoss {
-    fn new() -> Self {
+    /// Loss of a random problem of `tokens` tokens.
+    pub(in crate::testkit) fn new(tokens: usize, seed: u64) -> Self {
         let weights = |n: usize| (0..n).map(|i| (1.0 + 2.3 * i as f64).sin()).collect();
         Self {
-            problem: Problem::random(1, TOKENS, &DIMS, 20),
-            at: Positions::contiguous(0, TOKENS),
-            output: weights(DIMS.heads * TOKENS * DIMS.head_dim),
-            embedding: weights(TOKENS * DIMS.width()),
+            problem: Problem::random(1, tokens, &DIMS, seed),
+            at: Positions::contiguous(0, tokens),
+            output: weights(DIMS.heads * tokens * DIMS.head_dim),
+            embedding: weights(tokens * DIMS.width()),
         }
     }
 
     /// Loss of the scalar reference.
-    fn scalar(&self, encoding: &dyn ScalarReference, input: &ScalarInput) -> f64 {
+    pub(in crate::testkit) fn scalar(
+        &self,
+        encoding: &dyn ScalarReference,
+        input: &ScalarInput,
+    ) -> f64 {
         let mut loss = 0.0;
         for layer in 0..DIMS.layers {
             let input = ScalarInput { layer, ..input.clone() };
@@ -103,7 +110,11 @@ impl WeightedLoss {
     }
 
     /// Loss of the engine, with gradients of queries, keys, values, layer inputs and parameters.
-    fn engine(&self, encoding: &Combined, device: &Device) -> Result<LossGradients, String> {
+    pub(in crate::testkit) fn engine(
+        &self,
+        encoding: &Combined,
+        device: &Device,
+    ) -> Result<LossGradients, String> {
         let tensor = |heads| tensor4(heads, device).require_grad();
         let [q, k, v] = [&self.problem.q, &self.problem.k, &self.problem.v].map(|h| tensor(h));
         let x = tensor3(&self.problem.x, device).require_grad();
@@ -141,7 +152,7 @@ impl WeightedLoss {
             inputs.push((name, numbers(grad)));
         }
         // Layer inputs may have no gradient of their own.
-        let x = x.grad(&grads).map_or_else(|| vec![0.0; TOKENS * DIMS.width()], numbers);
+        let x = x.grad(&grads).map_or_else(|| vec![0.0; self.embedding.len()], numbers);
         inputs.push(("layer inputs", x));
         let mut visitor = Flat { grads: &grads, tensors: Vec::new() };
         encoding.visit(&mut visitor);
@@ -149,10 +160,10 @@ impl WeightedLoss {
     }
 }
 
-struct LossGradients {
-    inputs: Vec<(&'static str, Vec<f64>)>,
+pub(in crate::testkit) struct LossGradients {
+    pub(in crate::testkit) inputs: Vec<(&'static str, Vec<f64>)>,
     /// Gradients of each parameter, in the order of a visit.
-    parameters: Vec<Vec<f64>>,
+    pub(in crate::testkit) parameters: Vec<Vec<f64>>,
 }
 
 /// Checks that gradients equal central differences of the scalar reference; `None` if there is no
@@ -164,7 +175,8 @@ pub(super) fn values(config: &Combination, device: &Device) -> Option<Outcome> {
         Err(found) => return Some(Err(found)),
     };
     encoding.reference()?;
-    Some(differentiable(encoding).and_then(|encoding| differences(&encoding, &device)))
+    let differences = Differences::of(encoding, WeightedLoss::new(TOKENS, 20));
+    Some(differences.and_then(|differences| differences.agree(&device)))
 }
 
 /// The reference of an encoding that has one.
@@ -172,36 +184,69 @@ fn reference(encoding: &Combined) -> &dyn ScalarReference {
     encoding.reference().expect("only encodings with a reference are differentiated")
 }
 
-fn differences(encoding: &Combined, device: &Device) -> Outcome {
-    let loss = WeightedLoss::new();
-    let slopes = loss.engine(encoding, device)?;
-    let input = loss.problem.scalar(0, 0, &loss.at);
-    for (name, gradient) in &slopes.inputs {
-        for entry in entries(gradient.len()) {
-            let moved = |by: f64| {
-                let mut input = input.clone();
-                *entry_of(&mut input, name, entry) += by;
-                loss.scalar(reference(encoding), &input)
-            };
-            let difference = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
-            close::compare(&[gradient[entry]], &[difference], DERIVATIVE)
-                .map_err(|e| format!("{name}, entry {entry}: {e}"))?;
-        }
+/// Central differences of the scalar reference of an encoding.
+pub(in crate::testkit) struct Differences {
+    /// The encoding, with parameters at which it has derivatives.
+    pub(in crate::testkit) encoding: Combined,
+    pub(in crate::testkit) loss: WeightedLoss,
+}
+
+impl Differences {
+    /// Differences of the loss under an encoding that has a reference.
+    pub(in crate::testkit) fn of(encoding: Combined, loss: WeightedLoss) -> Result<Self, String> {
+        differentiable(encoding).map(|encoding| Self { encoding, loss })
     }
-    for (index, gradient) in slopes.parameters.iter().enumerate() {
-        for entry in entries(gradient.len()) {
-            let moved = |by: f64| {
-                let mut mover = Mover { index, entry, by, seen: 0, value: 0.0 };
-                let moved = encoding.clone().map(&mut mover);
-                (loss.scalar(reference(&moved), &input), mover.value)
-            };
-            let ((above, high), (below, low)) = (moved(STEP), moved(-STEP));
-            let difference = (above - below) / (high - low);
-            close::compare(&[gradient[entry]], &[difference], DERIVATIVE)
-                .map_err(|e| format!("parameter {index}, entry {entry}: {e}"))?;
-        }
+
+    pub(in crate::testkit) fn reference(&self) -> &dyn ScalarReference {
+        reference(&self.encoding)
     }
-    Ok(())
+
+    /// Derivative of the loss by one entry of the queries, keys, values or layer inputs.
+    pub(in crate::testkit) fn input(&self, input: &ScalarInput, name: &str, entry: usize) -> f64 {
+        let moved = |by: f64| {
+            let mut input = input.clone();
+            *entry_of(&mut input, name, entry) += by;
+            self.loss.scalar(self.reference(), &input)
+        };
+        (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
+    }
+
+    /// Derivative of the loss by one entry of a parameter.
+    pub(in crate::testkit) fn parameter(
+        &self,
+        input: &ScalarInput,
+        index: usize,
+        entry: usize,
+    ) -> f64 {
+        let moved = |by: f64| {
+            let mut mover = Mover { index, entry, by, seen: 0, value: 0.0 };
+            let moved = self.encoding.clone().map(&mut mover);
+            (self.loss.scalar(reference(&moved), input), mover.value)
+        };
+        let ((above, high), (below, low)) = (moved(STEP), moved(-STEP));
+        (above - below) / (high - low)
+    }
+
+    /// Compares the gradients of the engine with the differences, at some entries of each tensor.
+    fn agree(&self, device: &Device) -> Outcome {
+        let slopes = self.loss.engine(&self.encoding, device)?;
+        let input = self.loss.problem.scalar(0, 0, &self.loss.at);
+        for (name, gradient) in &slopes.inputs {
+            for entry in entries(gradient.len()) {
+                let difference = self.input(&input, name, entry);
+                close::compare(&[gradient[entry]], &[difference], DERIVATIVE)
+                    .map_err(|e| format!("{name}, entry {entry}: {e}"))?;
+            }
+        }
+        for (index, gradient) in slopes.parameters.iter().enumerate() {
+            for entry in entries(gradient.len()) {
+                let difference = self.parameter(&input, index, entry);
+                close::compare(&[gradient[entry]], &[difference], DERIVATIVE)
+                    .map_err(|e| format!("parameter {index}, entry {entry}: {e}"))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Returns the encoding after changing parameters (halving or negating them) at which the gradient
@@ -252,7 +297,7 @@ fn entries(len: usize) -> impl Iterator<Item = usize> {
 }
 
 fn entry_of<'a>(input: &'a mut ScalarInput, name: &str, entry: usize) -> &'a mut f64 {
-    let per_head = TOKENS * DIMS.head_dim;
+    let per_head = input.v[0].len() * DIMS.head_dim;
     let (h, t, d) = (entry / per_head, entry % per_head / DIMS.head_dim, entry % DIMS.head_dim);
     match name {
         "queries" => &mut input.q[h][t][d],

@@ -8,23 +8,23 @@ fn settings() -> Settings {
     Settings::default()
 }
 
-/// Builds a cell trained at length 64 and evaluated on its training split at these lengths.
+/// A cell evaluated on its training split at these lengths; trained at 64.
 fn by_length(seed: u64, values: &[(u64, f64)]) -> TestCell {
     values.iter().fold(TestCell::new("w", "rope", seed).without_evals(), |cell, (len, exact)| {
         cell.eval("uniform", *len <= 64, *len, *exact)
     })
 }
 
-/// Returns the metrics of the only encoding.
-fn only(records: Vec<RunRecord>, settings: &Settings) -> RunMetrics {
-    let frames = Frames::of(&records).unwrap();
+/// Metrics of the only encoding.
+fn only(records: &[RunRecord], settings: &Settings) -> RunMetrics {
+    let frames = Frames::of(records).unwrap();
     let mut report = Report::with(frames, &ReportMeta::default(), settings).unwrap();
     report.workloads.remove(0).run_metrics.remove(0)
 }
 
-/// Returns the effective length of a cell, and whether it is the longest evaluated length.
+/// Effective length of a cell, and whether it is the longest.
 fn effective(cell: TestCell) -> Option<(f64, bool)> {
-    let found = only(vec![cell.record()], &settings());
+    let found = only(&[cell.record()], &settings());
     found.effective.map(|length| (length.median, found.effective_at_least))
 }
 
@@ -70,7 +70,7 @@ fn the_time_to_solve_is_the_first_point_with_a_low_loss() {
     // The curve of the test cells: loss 2, 1, 0.667, 0.5 at steps 50, 100, 150, 200.
     let loose = Settings { solved_loss: 0.7, ..settings() };
     let times = |cell: TestCell, settings: &Settings| {
-        let found = only(vec![cell.record()], settings);
+        let found = only(&[cell.record()], settings);
         found
             .solve_steps
             .zip(found.solve_seconds)
@@ -92,7 +92,7 @@ fn the_fit_rate_counts_diverged_seeds_and_not_failed_ones() {
         TestCell::new("w", "rope", 2).without_evals().status(diverged).record(),
         TestCell::new("w", "rope", 3).without_evals().status(failed).record(),
     ];
-    let all = only(records.to_vec(), &settings());
+    let all = only(&records, &settings());
     assert_eq!((all.solved, all.run), (1, 3));
     assert!((all.fit_rate().unwrap() - 1.0 / 3.0).abs() < 1e-12);
     assert_eq!(all.effective.unwrap().n, 2);
@@ -105,7 +105,7 @@ fn lengths_over_seeds_are_medians_with_their_range() {
         by_length(1, &[(64, 1.0), (128, 0.0), (256, 0.0)]).record(),
         by_length(2, &[(64, 1.0), (128, 1.0), (256, 0.0)]).record(),
     ];
-    let of = |records: &[RunRecord]| only(records.to_vec(), &settings());
+    let of = |records: &[RunRecord]| only(records, &settings());
     let three = of(&records);
     let effective = three.effective.unwrap();
     assert_eq!((effective.median, effective.range, effective.n), (128.0, (64.0, 256.0), 3));

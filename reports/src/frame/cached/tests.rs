@@ -41,7 +41,9 @@ fn assert_same(mut a: Frames, dir: &Path) {
 fn kept_frames_are_those_of_the_records_and_follow_them() {
     let dir = tempfile::tempdir().unwrap();
     let records = suite();
-    records.iter().for_each(|record| drop(put(record, dir.path())));
+    for record in &records {
+        put(record, dir.path());
+    }
     assert_same(frames(dir.path()), dir.path());
     let first = kept(dir.path());
     let digits: BTreeSet<&str> = records.iter().map(|record| &record.key[..1]).collect();
@@ -62,7 +64,9 @@ fn kept_frames_are_those_of_the_records_and_follow_them() {
 #[test]
 fn damaged_frames_are_made_again_and_damaged_records_are_told_every_time() {
     let dir = tempfile::tempdir().unwrap();
-    suite().iter().for_each(|record| drop(put(record, dir.path())));
+    for record in &suite() {
+        put(record, dir.path());
+    }
     frames(dir.path());
     let parts = kept(dir.path());
     let cells = dir.path().join("frames").join(parts.first().unwrap()).join("cells.parquet");

@@ -170,7 +170,7 @@ fn fope_mixes_several_waves_into_several_pairs_as_its_equation_says() {
         let settings = serde_json::from_value(serde_json::Value::Object(fields)).unwrap();
         let fope = Fope::build(&settings, &dims, &mut rng, &Device::flex()).unwrap();
         // Five frequencies complete a turn, a quarter of the channels is mixed.
-        assert_eq!(fope.cos_mixtures[0].dims(), [2, 5, 4]);
+        assert_eq!(fope.mixtures(0)[0].dims(), [2, 5, 4]);
         let input = Problem::random(1, 11, &dims, 5).scalar(0, 0, &Positions::contiguous(0, 11));
         let expected =
             fope.scalar_logits(&input).into_iter().flatten().flatten().collect::<Vec<_>>();

@@ -1,0 +1,348 @@
+//! Devices of a sweep, one worker each.
+
+use std::fmt;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{BackendError, Hardware, meta, select};
+
+/// Numbers of devices, written as `0-3` or `0,2`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceList(Vec<usize>);
+
+/// Most devices of a list.
+const MOST: usize = 1024;
+
+impl DeviceList {
+    /// List of one device.
+    pub fn one(index: usize) -> Self {
+        Self(vec![index])
+    }
+}
+
+impl FromStr for DeviceList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refuse = || {
+            format!(
+                "`{text}` is not a list of devices, expected different numbers and ranges such as 0-3 or 0,2"
+            )
+        };
+        let mut all = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let number = |text: &str| text.trim().parse::<usize>().map_err(|_| refuse());
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last || last - first >= MOST || all.len() >= MOST {
+                return Err(refuse());
+            }
+            all.extend(first..=last);
+        }
+        let mut sorted = all.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        if sorted.len() == all.len() { Ok(Self(all)) } else { Err(refuse()) }
+    }
+}
+
+impl fmt::Display for DeviceList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers = self.0.iter().map(usize::to_string).collect::<Vec<_>>();
+        f.write_str(&numbers.join(","))
+    }
+}
+
+/// Error while the devices of a sweep are reserved.
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    /// The backend is unknown or not compiled in.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// The machine has no such device.
+    #[error("--devices has device {index}, expected less than {count}: {about}")]
+    Missing {
+        /// Number of the device.
+        index: usize,
+        /// Number of devices.
+        count: usize,
+        /// Description of the backend's devices.
+        about: String,
+    },
+    /// Another sweep uses the device.
+    #[error(
+        "device {index} is used by another sweep, which holds {}; name other --devices or wait for its end",
+        path.display()
+    )]
+    Busy {
+        /// Number of the device.
+        index: usize,
+        /// Locked file.
+        path: PathBuf,
+    },
+    /// The lock of a device cannot be taken.
+    #[error("cannot lock {}: {source}; make it writable or remove it", path.display())]
+    Lock {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// The system cannot bind a process to processors.
+    #[error("--devices with backend `{0}` binds workers to processors, which needs Linux")]
+    Unbound(String),
+}
+
+/// Device of one worker, reserved until dropped.
+#[derive(Debug)]
+pub struct PooledDevice {
+    /// Number of the device in `--devices`.
+    pub index: usize,
+    environment: Option<(&'static str, String)>,
+    inner: WorkerDevice,
+    /// Locked file; `None` if its file system has no locks.
+    _lock: Option<File>,
+}
+
+impl PooledDevice {
+    /// Environment variable of the worker, by which its backend sees only this device.
+    pub(crate) fn environment(&self) -> Option<(&'static str, &str)> {
+        self.environment.as_ref().map(|(name, value)| (*name, value.as_str()))
+    }
+
+    /// Device as the worker sees it.
+    pub(crate) fn in_worker(&self) -> &WorkerDevice {
+        &self.inner
+    }
+}
+
+/// Device within a worker process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerDevice {
+    /// Index among the devices that the worker sees.
+    index: usize,
+    /// Logical processors that the worker is bound to; empty: all.
+    processors: Vec<usize>,
+}
+
+impl WorkerDevice {
+    /// Makes this process compute on the device. Threads that exist already keep their processors.
+    ///
+    /// # Errors
+    /// Message, if the system refuses the processors.
+    pub(crate) fn take(&self) -> Result<(), String> {
+        select(self.index);
+        processors::bind(&self.processors)
+    }
+}
+
+/// Variable with the GPUs that CUDA shows to a process.
+const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+
+/// Reserves devices of a backend for workers of `threads` threads each. On a GPU backend a device is a GPU; with CUDA
+/// it is counted among those of `CUDA_VISIBLE_DEVICES`. On a CPU backend device `i` is the `i`-th group of `threads`
+/// processors that this process may use.
+///
+/// # Errors
+/// [`PoolError`].
+pub fn reserve(
+    backend: &str,
+    list: &DeviceList,
+    threads: usize,
+) -> Result<Vec<PooledDevice>, PoolError> {
+    let hardware = meta(backend)?.hardware;
+    let visible = std::env::var(VISIBLE).ok();
+    let places = list.0.iter().map(|index| {
+        let place = place(backend, hardware, *index, threads, visible.as_deref())?;
+        Ok((*index, place))
+    });
+    // All exist before the first is locked.
+    let places = places.collect::<Result<Vec<_>, PoolError>>()?;
+    let locked = places.into_iter().map(|(index, place)| {
+        let lock = lock(index, &place.name)?;
+        let DevicePlace { environment, inner, .. } = place;
+        Ok(PooledDevice { index, environment, inner, _lock: lock })
+    });
+    locked.collect()
+}
+
+/// Device of this machine, and the way by which a worker gets it.
+#[derive(Debug)]
+struct DevicePlace {
+    /// Name that is the same for all backends and processes.
+    name: String,
+    environment: Option<(&'static str, String)>,
+    inner: WorkerDevice,
+}
+
+fn place(
+    backend: &str,
+    hardware: Hardware,
+    index: usize,
+    threads: usize,
+    visible: Option<&str>,
+) -> Result<DevicePlace, PoolError> {
+    let missing = |count, about: &str| PoolError::Missing { index, count, about: about.to_owned() };
+    let all = |index| WorkerDevice { index, processors: Vec::new() };
+    Ok(match hardware {
+        Hardware::Processor => {
+            let usable =
+                processors::usable().ok_or_else(|| PoolError::Unbound(backend.to_owned()))?;
+            let mut groups = usable.chunks_exact(threads.max(1));
+            let count = groups.len();
+            let group = groups.nth(index).ok_or_else(|| {
+                let (usable, threads) = (usable.len(), threads);
+                missing(count, &format!("{usable} processors in groups of --threads {threads}"))
+            })?;
+            let name = group.iter().map(usize::to_string).collect::<Vec<_>>().join("-");
+            let inner = WorkerDevice { index: 0, processors: group.to_vec() };
+            DevicePlace { name: format!("cpu-{name}"), environment: None, inner }
+        }
+        Hardware::Cuda => {
+            let name = match visible {
+                None => index.to_string(),
+                Some(visible) => {
+                    let names = visible.split(',').map(str::trim).filter(|name| !name.is_empty());
+                    let names = names.collect::<Vec<_>>();
+                    let about = format!("{VISIBLE} is `{visible}`");
+                    let name = names.get(index).ok_or_else(|| missing(names.len(), &about))?;
+                    (*name).to_owned()
+                }
+            };
+            let environment = Some((VISIBLE, name.clone()));
+            DevicePlace { name: format!("cuda-{name}"), environment, inner: all(0) }
+        }
+        Hardware::Metal if index > 0 => {
+            return Err(missing(1, "this backend has one device"));
+        }
+        Hardware::Metal | Hardware::Wgpu => {
+            DevicePlace { name: format!("{backend}-{index}"), environment: None, inner: all(index) }
+        }
+    })
+}
+
+/// Locks a file that stands for a device of this machine.
+fn lock(index: usize, name: &str) -> Result<Option<File>, PoolError> {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name = name.chars().map(safe).collect::<String>();
+    let path = std::env::temp_dir().join(format!("pe-bench-{name}.lock"));
+    // The file of another user can be read and locked, but not written.
+    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = file.or_else(|error| File::open(&path).map_err(|_| error));
+    let file = match file {
+        Ok(file) => file,
+        Err(source) => return Err(PoolError::Lock { path, source }),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(PoolError::Busy { index, path }),
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
+        Err(TryLockError::Error(source)) => Err(PoolError::Lock { path, source }),
+    }
+}
+
+/// Logical processors of this process.
+#[cfg(target_os = "linux")]
+mod processors {
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::Pid;
+
+    /// Processors that this process may use; `None` if the system does not tell.
+    pub(super) fn usable() -> Option<Vec<usize>> {
+        let set = sched_getaffinity(Pid::from_raw(0)).ok()?;
+        Some((0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect())
+    }
+
+    /// Binds this thread, and those that it starts, to processors; to none: no change.
+    pub(super) fn bind(processors: &[usize]) -> Result<(), String> {
+        if processors.is_empty() {
+            return Ok(());
+        }
+        let mut set = CpuSet::new();
+        let bound = processors.iter().try_for_each(|cpu| set.set(*cpu));
+        bound.and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).map_err(|error| {
+            format!("cannot bind the worker to processors {processors:?}: {error}")
+        })
+    }
+}
+
+/// Logical processors of this process; systems other than Linux do not bind processes to them.
+#[cfg(not(target_os = "linux"))]
+mod processors {
+    pub(super) fn usable() -> Option<Vec<usize>> {
+        None
+    }
+
+    pub(super) fn bind(_processors: &[usize]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_nonsense_is_refused() {
+        for (text, shown) in
+            [("0", "0"), ("0-3", "0,1,2,3"), ("2,0", "2,0"), ("0-1, 4-5", "0,1,4,5")]
+        {
+            assert_eq!(text.parse::<DeviceList>().unwrap().to_string(), shown);
+        }
+        for text in ["", "a", "3-1", "0,0", "0-2,1", "-1", "1-", "0-99999999999"] {
+            let said = text.parse::<DeviceList>().unwrap_err();
+            assert!(said.contains("0-3"), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn cuda_devices_are_counted_among_the_visible_ones() {
+        let device = |index, visible| place("cuda", Hardware::Cuda, index, 1, visible);
+        let variable = |value: &str| Some((VISIBLE, value.to_owned()));
+        let second = device(1, Some("4, GPU-5")).unwrap();
+        assert_eq!((second.environment, second.name.as_str()), (variable("GPU-5"), "cuda-GPU-5"));
+        assert_eq!(second.inner, WorkerDevice { index: 0, processors: Vec::new() });
+        assert_eq!(device(7, None).unwrap().environment, variable("7"));
+        let said = device(2, Some("4,5")).unwrap_err().to_string();
+        assert!(said.contains("device 2") && said.contains("less than 2"), "{said}");
+    }
+
+    #[test]
+    fn other_gpus_keep_their_index_in_the_worker() {
+        let second = place("wgpu", Hardware::Wgpu, 1, 1, None).unwrap();
+        assert_eq!((second.inner.index, second.environment), (1, None));
+        assert!(place("tch-mps", Hardware::Metal, 1, 1, None).is_err());
+    }
+
+    #[test]
+    fn a_device_is_held_by_one_sweep_and_free_after_it() {
+        // The lock is one of the machine, on which other tests may run.
+        let name = format!("test-{}", std::process::id());
+        let held = lock(3, &name).unwrap();
+        let said = lock(3, &name).unwrap_err();
+        assert!(said.to_string().contains("device 3 is used by another sweep"), "{said}");
+        drop(held);
+        lock(3, &name).unwrap();
+        let PoolError::Busy { path, .. } = said else { panic!("{said}") };
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn devices_of_the_processor_are_groups_of_processors() {
+        let usable = processors::usable().unwrap();
+        let group = |index, threads| {
+            let device = place("flex", Hardware::Processor, index, threads, None);
+            device.map(|device| device.inner.processors)
+        };
+        assert_eq!(group(0, usable.len()).unwrap(), usable);
+        assert_eq!(group(usable.len() - 1, 1).unwrap(), usable[usable.len() - 1..]);
+        let said = group(1, usable.len()).unwrap_err().to_string();
+        assert!(said.contains("device 1, expected less than 1"), "{said}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Export of kept weights: safetensors, settings and tokenizer, with a module in plain PyTorch or as a folder that
+//! HuggingFace's transformers loads.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `model.safetensors` | the parameters in f32 |
+//! | `config.json` | sizes, and the settings of the encodings as the module needs them |
+//! | `pe_zoo_model.py` | the module; absent in a folder for transformers |
+//! | `tokenizer.json` or `vocabulary.json` | the tokenizer's file, or the text of each token |
+//! | `record.json` | the record of the training |
+
+mod encodings;
+mod llama;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tasks::tokenizer::TokenizerConfig;
+use tasks::{FileError, Task, TaskConfig};
+
+use crate::experiment::{Experiment, OfRecordError, of_record};
+use crate::model::NormKind;
+use crate::run::kept::KeptTraining;
+use crate::weights::WeightsError;
+
+/// Text of the module in plain PyTorch.
+pub const PYTORCH_MODULE: &str = include_str!("export/pe_zoo_model.py");
+
+/// Error while a model is exported.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// A file cannot be written or read.
+    #[error(transparent)]
+    Io(#[from] FileError),
+    /// The experiment of the record cannot be restored.
+    #[error(transparent)]
+    Record(#[from] OfRecordError),
+    /// The weights cannot be stored.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// The PyTorch module does not implement a part of the model.
+    #[error("{what} cannot be exported to PyTorch, expected {expected}")]
+    Unsupported {
+        /// Description of the part.
+        what: String,
+        /// Parts that can be exported.
+        expected: String,
+    },
+}
+
+/// Kind of the folder that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exported {
+    /// A folder that transformers loads as `LlamaForCausalLM`.
+    Llama,
+    /// A folder with the module in plain PyTorch.
+    Module,
+}
+
+/// Writes the files of a model to a folder. A Llama-type model becomes a folder for transformers, any other one with the
+/// module.
+///
+/// # Errors
+///
+/// [`ExportError`]; the folder may then contain some of the files.
+pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported, ExportError> {
+    let (experiment, task) = of_record(&kept.record)?;
+    let lens = experiment.built_lens(&*task);
+    let llama = llama::Llama::of(&experiment, task.vocab_size(), lens);
+    let (config, tensors, kind) = match llama {
+        Some(llama) => (llama.config(), llama.tensors(&kept.tensors), Exported::Llama),
+        None => {
+            (config(&experiment, task.vocab_size(), lens)?, kept.tensors.clone(), Exported::Module)
+        }
+    };
+    fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.join(name);
+        fs::write(&path, bytes).map_err(FileError::of("write", &path))
+    };
+    write("config.json", format!("{config:#}\n").as_bytes())?;
+    write("model.safetensors", &tensors.bytes()?)?;
+    if kind == Exported::Module {
+        write("pe_zoo_model.py", PYTORCH_MODULE.as_bytes())?;
+    }
+    let settings = kept.path.with_extension("json");
+    let record = fs::read(&settings).map_err(FileError::of("read", &settings))?;
+    write("record.json", &record)?;
+    match tokenizer_file(&experiment.task) {
+        Some(path) => {
+            let text = fs::read(&path).map_err(FileError::of("read", &path))?;
+            write("tokenizer.json", &text)?;
+        }
+        None => write("vocabulary.json", vocabulary(&*task).as_bytes())?,
+    }
+    Ok(kind)
+}
+
+/// Settings of the module in plain PyTorch.
+fn config(
+    experiment: &Experiment,
+    vocabulary: usize,
+    lens: [usize; 2],
+) -> Result<Value, ExportError> {
+    let model = &experiment.model;
+    if model.attention != pe_zoo::attention::AttentionKind::Soft {
+        let what = "hard attention".to_owned();
+        return Err(ExportError::Unsupported { what, expected: "soft attention".to_owned() });
+    }
+    let dims = experiment.encoding.dims_beside(&model.dims(lens[0], lens[1]));
+    let parts = experiment.encoding.parts().iter();
+    let encodings = parts.map(|part| encodings::settings(part, &dims));
+    Ok(json!({
+        "architecture": "pe-zoo-decoder",
+        "vocab_size": vocabulary,
+        "layers": model.layers,
+        "width": model.width,
+        "heads": model.heads,
+        "kv_heads": model.kv_heads(),
+        "hidden": model.hidden(),
+        "norm": model.norm,
+        "norm_epsilon": norm_epsilon(experiment),
+        "norm_place": model.norm_place,
+        "activation": model.activation,
+        "bias": model.bias,
+        "tied_head": model.tied_head,
+        "encoding": experiment.encoding.to_string(),
+        "encodings": encodings.collect::<Result<Vec<_>, _>>()?,
+        "trained_tokens": lens[0],
+    }))
+}
+
+/// Added to variances or mean squares by the normalisations.
+fn norm_epsilon(experiment: &Experiment) -> f64 {
+    // Both kinds have the same default.
+    let given = experiment.model.norm_epsilon;
+    given.filter(|_| experiment.model.norm == NormKind::RmsNorm).unwrap_or(1e-5)
+}
+
+/// Path of the `tokenizer.json` of a text task.
+fn tokenizer_file(task: &TaskConfig) -> Option<std::path::PathBuf> {
+    let text = task.get::<tasks::suite::text::TextConfig>()?;
+    match &text.tokenizer {
+        TokenizerConfig::File(path) => Some(path.clone()),
+        _ => None,
+    }
+}
+
+/// Texts of all tokens, as a JSON list in the order of the ids.
+fn vocabulary(task: &dyn Task) -> String {
+    let texts = (0..task.vocab_size() as u32).map(|token| task.token_text(token));
+    format!("{:#}\n", json!(texts.collect::<Vec<_>>()))
+}

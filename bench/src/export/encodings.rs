@@ -1,0 +1,108 @@
+//! Settings of encodings as the PyTorch module reads them, with what this crate computes from them.
+
+use pe_zoo::zoo::{alibi, cope, fox, learned_absolute, nope, rope, sinusoidal, t5_bias};
+use pe_zoo::{Dims, EncodingConfig, PositionEncoding};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::ExportError;
+use pe_zoo::rotary::Scaling;
+
+type Settings = fn(&EncodingConfig, &Dims) -> Value;
+
+/// Encodings that the module implements, by id.
+const KNOWN: [(&str, Settings); 8] = [
+    (nope::Nope::CARD.id, |_, _| json!({})),
+    (learned_absolute::LearnedAbsolute::CARD.id, |_, _| json!({})),
+    (
+        sinusoidal::Sinusoidal::CARD.id,
+        |part, _| json!({ "base": read::<sinusoidal::Sinusoidal>(part).base }),
+    ),
+    (rope::Rope::CARD.id, |part, dims| of_rope(&read::<rope::Rope>(part), dims)),
+    (alibi::Alibi::CARD.id, |part, dims| {
+        let slopes = read::<alibi::Alibi>(part).slopes.values(dims.heads);
+        json!({ "slopes": slopes })
+    }),
+    (
+        t5_bias::T5Bias::CARD.id,
+        |part, _| json!({ "max_distance": read::<t5_bias::T5Bias>(part).max_distance }),
+    ),
+    (cope::Cope::CARD.id, |part, dims| {
+        let settings = read::<cope::Cope>(part);
+        let slots = (0..dims.layers).map(|layer| settings.layers.slot(layer));
+        json!({
+            "slots": slots.collect::<Vec<_>>(),
+            "gates": settings.gates,
+            "convention": settings.convention,
+        })
+    }),
+    (fox::Fox::CARD.id, |part, dims| {
+        let log_forget = match read::<fox::Fox>(part).gates {
+            fox::ForgetGate::Fixed(times) => {
+                let gates = times.values(dims.heads).into_iter().map(|tau| -1.0 / tau);
+                Some(gates.collect::<Vec<_>>())
+            }
+            fox::ForgetGate::Full { .. } | fox::ForgetGate::BiasOnly(_) => None,
+        };
+        json!({ "log_forget": log_forget })
+    }),
+];
+
+/// Settings of one part of a combination.
+///
+/// # Errors
+///
+/// [`ExportError::Unsupported`] if the module does not implement the encoding.
+pub(super) fn settings(part: &EncodingConfig, dims: &Dims) -> Result<Value, ExportError> {
+    let id = part.card().id;
+    let Some((_, settings)) = KNOWN.iter().find(|(known, _)| *known == id) else {
+        let known = KNOWN.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
+        let expected = format!("one of {known}, or a combination of them");
+        return Err(ExportError::Unsupported { what: format!("encoding `{id}`"), expected });
+    };
+    let mut settings = settings(part, dims);
+    settings["kind"] = json!(id);
+    Ok(settings)
+}
+
+/// Settings of a part of known type.
+pub(super) fn read<E: PositionEncoding>(part: &EncodingConfig) -> E::Settings
+where
+    E::Settings: DeserializeOwned,
+{
+    // The part was made from such settings.
+    serde_json::from_value(part.fields().clone().into()).expect("settings of the encoding")
+}
+
+fn of_rope(settings: &rope::RopeConfig, dims: &Dims) -> Value {
+    let scaling = settings.scaling.resolved(dims);
+    let rotated = (settings.rotary_fraction * dims.head_dim as f64) as usize;
+    let spectrum = |longest: Option<usize>, len: usize| {
+        let spectrum = scaling.spectrum(settings.base, rotated, dims.train_len, len);
+        json!({
+            "longest": longest,
+            "frequencies": spectrum.frequencies,
+            "attention_factor": spectrum.attention_factor,
+        })
+    };
+    let original = |given: Option<usize>| given.unwrap_or(dims.train_len);
+    let (spectra, dynamic) = match &scaling {
+        Scaling::LongRope(long) => {
+            let original = original(long.original_max_position_embeddings);
+            (vec![spectrum(Some(original), original), spectrum(None, original + 1)], Value::Null)
+        }
+        Scaling::Dynamic { factor, original_max_position_embeddings } => {
+            let original = original(*original_max_position_embeddings);
+            let dynamic = json!({ "factor": factor, "original": original });
+            (vec![spectrum(None, 1)], dynamic)
+        }
+        _ => (vec![spectrum(None, 1)], Value::Null),
+    };
+    json!({
+        "layout": settings.layout,
+        "base": settings.base,
+        "rotated": rotated,
+        "spectra": spectra,
+        "dynamic": dynamic,
+    })
+}

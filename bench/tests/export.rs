@@ -1,0 +1,222 @@
+//! Exported models give our logits in PyTorch and in transformers.
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use pe_bench::experiment::{Budget, EvalConfig, Experiment, TrainConfig};
+use pe_bench::export::{Exported, PYTORCH_MODULE, export};
+use pe_bench::model::{ActivationKind, Decoder, Dropout, ModelConfig, NormKind, NormPlace};
+use pe_bench::run::kept::{self, KeptTraining, weights_path};
+use pe_bench::run::{RunContext, build, unfinished_record};
+use pe_zoo::attention::{Engine, Weights};
+use pe_zoo::testkit::close::numbers;
+use pe_zoo::testkit::randomise_by;
+use pe_zoo::{Combination, Positions};
+use reports::WeightsAt;
+use serde_json::{Value, json};
+use tasks::TaskConfig;
+
+/// Tokens of a sequence, longer than the trained length of 12.
+const TOKENS: usize = 20;
+
+/// Kept weights of an untrained model with random numbers in all parameters, and its logits.
+fn kept(encoding: &str, model: ModelConfig, folder: &Path) -> (KeptTraining, Vec<f64>) {
+    let task = TaskConfig::from_id("flip-flop").unwrap();
+    let built = task.build().unwrap();
+    let experiment = Experiment {
+        workload: "test".into(),
+        name: encoding.into(),
+        encoding: Combination::parse(encoding).unwrap(),
+        task,
+        model,
+        train: TrainConfig { len: 12, ..TrainConfig::default() },
+        eval: EvalConfig { lens: vec![TOKENS + 2], ..EvalConfig::default() },
+        grid: None,
+        budget: Budget::default(),
+        seed: 3,
+        backend: "flex".into(),
+        engine: Engine::Fused,
+    };
+    let (decoder, _) = build(&experiment, &*built).unwrap();
+    let decoder = randomise_by(0.3, decoder.valid(), 5);
+    let context = RunContext { suite: "test".into(), suite_sha256: None, threads: 1, jobs: 1 };
+    let record = unfinished_record(&experiment, &*built, &context);
+    let path = weights_path(folder, &experiment.training(&*built), WeightsAt::Last);
+    kept::write(&path, &decoder, &record, (WeightsAt::Last, 1), true).unwrap();
+    (KeptTraining::read(&path).unwrap().unwrap(), logits(&decoder))
+}
+
+fn ids() -> Vec<i32> {
+    (0..TOKENS as i32).map(|n| n * n % 5).collect()
+}
+
+fn logits(model: &Decoder) -> Vec<f64> {
+    let tokens = TensorData::new(ids(), [1, TOKENS]);
+    let tokens = Tensor::<2, Int>::from_data(tokens, &Device::flex());
+    let at = Positions::contiguous(0, TOKENS);
+    let hidden = model.forward(tokens, &at, None, Dropout::off(), Weights::Drop).hidden;
+    numbers(model.logits(hidden.squeeze_dim::<2>(0)))
+}
+
+/// Python with these modules; `None` if it is not on this machine. `PE_ZOO_PYTHON` names another than `python3`.
+fn python(modules: &str) -> Option<PathBuf> {
+    let program = std::env::var_os("PE_ZOO_PYTHON").map_or("python3".into(), PathBuf::from);
+    let import = Command::new(&program).args(["-c", &format!("import {modules}")]).output();
+    let is_there = import.is_ok_and(|output| output.status.success());
+    if !is_there {
+        println!("SKIPPED: {} cannot import {modules}", program.display());
+    }
+    is_there.then_some(program)
+}
+
+/// Runs a script in a folder and reads the JSON that it prints.
+fn run(program: &Path, folder: &Path, script: &str) -> Value {
+    let output = Command::new(program).args(["-c", script]).current_dir(folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {said}"))
+}
+
+/// Largest difference of two lists.
+fn difference(found: &Value, expected: &[f64]) -> f64 {
+    let found: Vec<f64> = serde_json::from_value(found.clone()).unwrap();
+    assert_eq!(found.len(), expected.len());
+    found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+fn small() -> ModelConfig {
+    ModelConfig { width: 24, heads: 2, ..ModelConfig::default() }
+}
+
+fn llama() -> ModelConfig {
+    ModelConfig {
+        heads: 4,
+        width: 32,
+        kv_heads: Some(2),
+        norm: NormKind::RmsNorm,
+        norm_epsilon: Some(1e-6),
+        activation: ActivationKind::SwiGlu,
+        bias: false,
+        ..ModelConfig::default()
+    }
+}
+
+const ENCODINGS: [&str; 26] = [
+    "nope",
+    "sinusoidal",
+    "learned-absolute",
+    "rope",
+    "rope{layout=interleaved,rotary_fraction=0.5}",
+    "rope{scaling={type=linear,factor=2.0}}",
+    "rope{scaling={type=ntk,factor=2.0}}",
+    "rope{scaling={type=dynamic,factor=2.0}}",
+    "rope{scaling={type=yarn}}",
+    "rope{scaling={type=llama3,factor=8.0,low_freq_factor=1.0,high_freq_factor=4.0,original_max_position_embeddings=8}}",
+    "rope{scaling={type=longrope,factor=2.0,short_factor=[1.0,1.0,1.0,1.0,1.0,1.0],long_factor=[1.0,2.0,3.0,4.0,5.0,6.0]}}",
+    "rope{scaling={type=proportional,partial_rotary_factor=0.5}}",
+    "alibi",
+    "alibi{learning=per-layer}",
+    "t5-bias",
+    "t5-bias{num_buckets=8,max_distance=16,sharing=per-layer}",
+    "cope",
+    "cope{max_positions=6,convention=code,gates=query-value}",
+    "cope{max_positions=6,convention=equation,sharing=all-layers}",
+    "cope{gates=separate-keys,layers={type=every,n=2}}",
+    "fox",
+    "fox{gates={type=bias-only}}",
+    "fox{gates={type=fixed}}",
+    "cope+rope",
+    "fox+rope",
+    "alibi+sinusoidal",
+];
+
+#[test]
+fn the_module_gives_our_logits() {
+    let Some(program) = python("torch") else { return };
+    let mut most = 0.0_f64;
+    let folder = tempfile::tempdir().unwrap();
+    let mut models = ENCODINGS.iter().map(|encoding| (*encoding, small())).collect::<Vec<_>>();
+    let post =
+        ModelConfig { norm_place: NormPlace::Post, activation: ActivationKind::Gelu, ..small() };
+    models.push(("fox", post));
+    models.push(("alibi", ModelConfig { tied_head: true, ..llama() }));
+    let mut expected = Vec::new();
+    for (index, (encoding, model)) in models.into_iter().enumerate() {
+        let (kept, logits) = kept(encoding, model, folder.path());
+        let out = folder.path().join(index.to_string());
+        assert_eq!(export(&kept, &out).unwrap(), Exported::Module, "{encoding}");
+        assert!(out.join("vocabulary.json").exists() && out.join("record.json").exists());
+        expected.push((encoding, logits));
+    }
+    let script = format!(
+        "import json, sys, torch\nsys.path.insert(0, '0')\nimport pe_zoo_model\nids = torch.tensor([{}])\n\
+         print(json.dumps([pe_zoo_model.load(str(n))(ids).detach().flatten().tolist() for n in range({})]))",
+        json!(ids()),
+        expected.len()
+    );
+    let found = run(&program, folder.path(), &script);
+    for ((encoding, expected), found) in expected.iter().zip(found.as_array().unwrap()) {
+        let apart = difference(found, expected);
+        assert!(apart < 1e-4, "{encoding}: {apart}");
+        most = most.max(apart);
+    }
+    println!("largest difference of {} models: {most:.1e}", expected.len());
+}
+
+#[test]
+fn transformers_gives_our_logits_of_a_llama() {
+    let Some(program) = python("torch, transformers") else { return };
+    for encoding in ["rope", "rope{base=500.0,scaling={type=linear,factor=2.0}}"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (kept, expected) = kept(encoding, llama(), folder.path());
+        let out = folder.path().join("out");
+        assert_eq!(export(&kept, &out).unwrap(), Exported::Llama);
+        assert!(!out.join("pe_zoo_model.py").exists());
+        let script = format!(
+            "import json, torch\nfrom transformers import AutoModelForCausalLM\n\
+             model = AutoModelForCausalLM.from_pretrained('out')\nids = torch.tensor([{}])\n\
+             print(json.dumps(model(ids).logits.detach().flatten().tolist()))",
+            json!(ids())
+        );
+        let apart = difference(&run(&program, folder.path(), &script), &expected);
+        assert!(apart < 1e-4, "{encoding}: {apart}");
+        println!("{encoding}: largest difference {apart:.1e}");
+    }
+}
+
+#[test]
+fn what_pytorch_cannot_express_is_refused_with_what_it_can() {
+    let folder = tempfile::tempdir().unwrap();
+    for (encoding, expected) in [
+        (
+            "fire",
+            "encoding `fire` cannot be exported to PyTorch, expected one of nope, learned-absolute",
+        ),
+        ("cope+relative", "encoding `relative` cannot"),
+    ] {
+        let (kept, _) = kept(encoding, small(), folder.path());
+        let out = folder.path().join("out");
+        let said = export(&kept, &out).unwrap_err().to_string();
+        assert!(said.contains(expected), "{said}");
+        assert!(!out.exists(), "nothing is written");
+    }
+}
+
+#[test]
+fn the_module_is_short() {
+    let mut is_documentation = false;
+    let code = PYTORCH_MODULE.lines().filter(|line| {
+        let quotes = line.matches("\"\"\"").count();
+        let is_comment = is_documentation || quotes > 0 || line.trim().is_empty();
+        is_documentation ^= quotes == 1;
+        !is_comment
+    });
+    let count = code.count();
+    assert!(count <= 200, "{count} lines of code, expected at most 200");
+    assert!(PYTORCH_MODULE.lines().all(|line| line.len() <= 120));
+    fs::metadata(concat!(env!("CARGO_MANIFEST_DIR"), "/src/export/pe_zoo_model.py")).unwrap();
+}

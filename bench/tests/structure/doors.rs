@@ -1,0 +1,53 @@
+//! Everything that is printed goes through `bench/src/cli/out.rs`, which escapes control characters.
+
+use std::path::Path;
+
+use crate::sources;
+
+/// Ways to reach standard output and standard error, followed by the files that may use them.
+const WAYS: [(&str, &[&str]); 8] = [
+    // The protocol of workers: JSON, which escapes control characters, to a pipe.
+    (
+        "stdout()",
+        &[
+            "bench/src/cli/out.rs",
+            "bench/src/cli.rs",
+            "bench/src/cli/extend.rs",
+            "bench/src/cli/fit.rs",
+        ],
+    ),
+    // Bars are drawn there; their texts are `Printable`.
+    ("stderr()", &["bench/src/cli/out.rs", "bench/src/cli/run/table.rs"]),
+    // Both are for tests.
+    ("println!", &["reports/src/analysis/simulation.rs", "pe-zoo/src/kernels/gpu/ptx.rs"]),
+    ("print!", &[]),
+    ("eprintln!", &[]),
+    ("eprint!", &[]),
+    ("dbg!", &[]),
+    ("console::Term", &[]),
+];
+
+#[test]
+fn nothing_is_printed_but_through_one_door() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    for member in ["pe-zoo", "tasks", "reports", "bench"] {
+        sources(&root.join(member).join("src"), &mut files);
+    }
+    let mut faults = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let name = file.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/");
+        for (way, allowed) in WAYS {
+            let used = code.match_indices(way).any(|(at, _)| {
+                let before = code[..at].chars().next_back();
+                !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+            });
+            if used && !allowed.contains(&name.as_str()) {
+                faults.push(format!("{name}: {way}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}

@@ -1,0 +1,45 @@
+# Sourced by ci/kill-test.sh and ci/faults.sh: the program, a folder, an undisturbed run and the comparison with it. The
+# script writes $folder/suite.toml and sets claim_seconds.
+target="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pe-zoo/ci-target}"
+bench="${PE_BENCH:-$target/debug/pe-bench}"
+[ -x "$bench" ] || { echo "$(basename "$0"): no program $bench; build it, or name it by PE_BENCH" >&2; exit 2; }
+
+folder=$(mktemp -d)
+running=()
+mounted=()
+clean_up() {
+  for pid in "${running[@]}"; do kill -9 -- "-$pid" 2>/dev/null || true; done
+  for place in "${mounted[@]}"; do umount -l "$place" 2>/dev/null || true; done
+  rm -rf "$folder"
+}
+trap clean_up EXIT
+
+# Everything of the command line but the folder of results.
+set_command() {
+  command=(run "$folder/suite.toml" --jobs 2 --checkpoint-seconds 0.2 --claim-seconds "$claim_seconds" --quiet)
+}
+
+# Runs the suite once into $folder/undisturbed and sets cells and milliseconds.
+undisturbed() {
+  set_command
+  local began
+  began=$(date +%s%N)
+  "$bench" "${command[@]}" --out "$folder/undisturbed" > /dev/null
+  milliseconds=$((($(date +%s%N) - began) / 1000000))
+  cells=$(find "$folder/undisturbed/cells" -name '*.json' | wc -l)
+  echo "undisturbed: $cells cells in $milliseconds ms"
+}
+
+# Runs the same command without a disturbance, to its end.
+again() { # folder of results; more options
+  "$bench" "${command[@]}" --out "$@" > "$folder/log.last" 2>&1 || { cat "$folder/log.last"; exit 1; }
+}
+
+# Compares with the undisturbed run, and looks for files that must not be left.
+check() { # folder of results
+  "$bench" diff-records "$folder/undisturbed" "$1" > "$folder/diff" || { cat "$folder/diff"; return 1; }
+  local left
+  left=$(find "$1/cells" "$1/claims" "$1/checkpoints" -type f ! -name '.lock' ! -path '*/cells/*.json' 2>/dev/null || true)
+  [ -z "$left" ] || { echo "left over: $left"; return 1; }
+  [ "$(find "$1/cells" -type f | wc -l)" -eq "$cells" ] || { echo "not $cells records"; return 1; }
+}
