@@ -69,7 +69,7 @@ pub fn tex_table(table: &Table, width: TexWidth) -> String {
     }
     let (columns, open) = match width {
         TexWidth::Page => (COLUMNS, "{\\small\\setlength{\\tabcolsep}{4pt}%\n"),
-        TexWidth::Column => (COLUMNS_NARROW, "{\\footnotesize\\setlength{\\tabcolsep}{3pt}%\n"),
+        TexWidth::Column => (COLUMNS_NARROW, "{\\footnotesize\\setlength{\\tabcolsep}{2.5pt}%\n"),
     };
     for piece in table.pieces(columns) {
         let (left, right) = if table.words { ("l", "l") } else { ("l", "r") };
