@@ -21,7 +21,8 @@ pub use checks::{Check, CheckResult, Failure, Finding, examine_on, failures};
 pub use checks::{conforms, examine};
 
 pub use vectors::{
-    LayerVectors, MOST_VECTOR_TOKENS, Sizes, TestVectors, VectorGradients, VectorParameter, vectors,
+    LayerVectors, MOST_VECTOR_TOKENS, TestVectors, VectorGradients, VectorParameter, VectorSizes,
+    vectors,
 };
 
 use burn::tensor::Device;

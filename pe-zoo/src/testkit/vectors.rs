@@ -23,21 +23,21 @@ pub const MOST_VECTOR_TOKENS: usize = 64;
 pub struct TestVectors {
     /// Canonical text of the encoding.
     pub encoding: String,
-    /// Complete settings.
+    /// Complete settings of the encoding.
     pub settings: Value,
     /// Sizes that the encoding is built for.
-    pub dims: Sizes,
-    /// Token ids, `[T]`.
+    pub dims: VectorSizes,
+    /// Ids of the tokens, `[T]`.
     pub ids: Vec<usize>,
     /// Positions of the tokens, `[T]`.
     pub positions: Vec<usize>,
     /// Layer inputs, and embeddings before the encoding, `[T][C]`.
     pub x: Tokens,
-    /// Queries, `[H][T][D]`.
+    /// Queries of all heads, `[H][T][D]`.
     pub q: Heads,
-    /// Keys, `[H][T][D]`.
+    /// Keys of all heads, `[H][T][D]`.
     pub k: Heads,
-    /// Values, `[H][T][D]`.
+    /// Values of all heads, `[H][T][D]`.
     pub v: Heads,
     /// Parameters of the encoding, in the order of a visit.
     pub parameters: Vec<VectorParameter>,
@@ -51,13 +51,13 @@ pub struct TestVectors {
     pub output_weights: Vec<f64>,
     /// The same for the embeddings, `[T C]`.
     pub embedding_weights: Vec<f64>,
-    /// Gradients of `loss`.
+    /// Gradients of the sum `loss`.
     pub gradients: VectorGradients,
 }
 
 /// Sizes of the test vectors.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Sizes {
+pub struct VectorSizes {
     layers: usize,
     heads: usize,
     head_dim: usize,
@@ -141,7 +141,7 @@ pub fn vectors(config: &Combination, tokens: usize, seed: u64) -> Result<TestVec
         (0..len).map(|entry| differences.input(&input, name, entry)).collect()
     };
     let len = DIMS.heads * tokens * DIMS.head_dim;
-    let mut parameters = Parameters::default();
+    let mut parameters = ParameterVisitor::default();
     differences.encoding.visit(&mut parameters);
     let parameters = parameters.found;
     let gradients = VectorGradients {
@@ -165,7 +165,7 @@ pub fn vectors(config: &Combination, tokens: usize, seed: u64) -> Result<TestVec
     Ok(TestVectors {
         encoding: config.to_string(),
         settings: config.identity(),
-        dims: Sizes { layers: count, heads, head_dim, train_len, max_len },
+        dims: VectorSizes { layers: count, heads, head_dim, train_len, max_len },
         ids: loss.problem.tokens[0].clone(),
         positions: input.positions.clone(),
         embedded: reference.scalar_embed(&input.x, &loss.problem.tokens[0], loss.at.cols()),
@@ -183,12 +183,12 @@ pub fn vectors(config: &Combination, tokens: usize, seed: u64) -> Result<TestVec
 }
 
 #[derive(Default)]
-struct Parameters {
+struct ParameterVisitor {
     path: Vec<String>,
     found: Vec<VectorParameter>,
 }
 
-impl ModuleVisitor for Parameters {
+impl ModuleVisitor for ParameterVisitor {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let tensor = param.val();
         let (name, shape) = (self.path.join("."), tensor.dims().to_vec());
