@@ -21,7 +21,7 @@ pub use checks::{Check, CheckResult, Failure, Finding, examine_on, failures};
 pub use checks::{conforms, examine};
 
 pub use vectors::{
-    LayerVectors, MOST_VECTOR_TOKENS, TestVectors, VectorGradients, VectorParameter, VectorSizes,
+    LayerVectors, MOST_VECTOR_TOKENS, TestVectors, VectorDims, VectorGradients, VectorParameter,
     vectors,
 };
 

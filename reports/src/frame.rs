@@ -199,17 +199,15 @@ impl Frames {
     /// If there is no such column.
     pub(crate) fn sorted(mut self, by: &[&str]) -> PolarsResult<Self> {
         let stable = SortMultipleOptions::default().with_maintain_order(true);
-        let cells = self.cells.sort(by.iter().copied(), stable.clone())?;
-        let cells = cells.lazy().with_row_index("place", None).collect()?;
-        let places = cells.select(["cell", "place"])?;
+        let order = self.cells.sort(by.iter().copied(), stable.clone())?;
+        let mut places = vec![0; order.height()];
+        for (place, cell) in (0..).zip(order.column("cell")?.u32()?.iter().flatten()) {
+            places[cell as usize] = place;
+        }
         for frame in self.each() {
-            let placed = std::mem::take(frame).lazy().inner_join(
-                places.clone().lazy(),
-                col("cell"),
-                col("cell"),
-            );
-            let placed = placed.drop(cols(["cell"])).rename(["place"], ["cell"], true);
-            *frame = placed.sort(["cell"], stable.clone()).collect()?;
+            let cell = frame.column("cell")?.u32()?.apply_values(|cell| places[cell as usize]);
+            frame.with_column(cell.into_column())?;
+            *frame = frame.sort(["cell"], stable.clone())?;
             frame.rechunk_mut();
         }
         Ok(self)

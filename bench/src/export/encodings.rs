@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::ExportError;
 use pe_zoo::rotary::Scaling;
 
-type SettingsExport = fn(&EncodingConfig, &Dims) -> Value;
+type PartSettings = fn(&EncodingConfig, &Dims) -> Value;
 
 /// Encodings that the module implements, by id.
-const KNOWN: [(&str, SettingsExport); 8] = [
+const KNOWN: [(&str, PartSettings); 8] = [
     (nope::Nope::CARD.id, |_, _| json!({})),
     (learned_absolute::LearnedAbsolute::CARD.id, |_, _| json!({})),
     (

@@ -26,20 +26,20 @@ pub struct TestVectors {
     /// Complete settings of the encoding.
     pub settings: Value,
     /// Sizes that the encoding is built for.
-    pub dims: VectorSizes,
+    pub dims: VectorDims,
     /// Ids of the tokens, `[T]`.
     pub ids: Vec<usize>,
     /// Positions of the tokens, `[T]`.
     pub positions: Vec<usize>,
     /// Layer inputs, and embeddings before the encoding, `[T][C]`.
     pub x: Tokens,
-    /// Queries of all heads, `[H][T][D]`.
+    /// Queries before the encoding, `[H][T][D]`.
     pub q: Heads,
-    /// Keys of all heads, `[H][T][D]`.
+    /// Keys before the encoding, `[H][T][D]`.
     pub k: Heads,
-    /// Values of all heads, `[H][T][D]`.
+    /// Values of every layer, `[H][T][D]`.
     pub v: Heads,
-    /// Parameters of the encoding, in the order of a visit.
+    /// ParameterCollector of the encoding, in the order of a visit.
     pub parameters: Vec<VectorParameter>,
     /// Embeddings after the encoding, `[T][C]`.
     pub embedded: Tokens,
@@ -51,13 +51,13 @@ pub struct TestVectors {
     pub output_weights: Vec<f64>,
     /// The same for the embeddings, `[T C]`.
     pub embedding_weights: Vec<f64>,
-    /// Gradients of the sum `loss`.
+    /// Gradients of the `loss`.
     pub gradients: VectorGradients,
 }
 
 /// Sizes of the test vectors.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct VectorSizes {
+pub struct VectorDims {
     layers: usize,
     heads: usize,
     head_dim: usize,
@@ -141,7 +141,7 @@ pub fn vectors(config: &Combination, tokens: usize, seed: u64) -> Result<TestVec
         (0..len).map(|entry| differences.input(&input, name, entry)).collect()
     };
     let len = DIMS.heads * tokens * DIMS.head_dim;
-    let mut parameters = ParameterVisitor::default();
+    let mut parameters = ParameterCollector::default();
     differences.encoding.visit(&mut parameters);
     let parameters = parameters.found;
     let gradients = VectorGradients {
@@ -165,7 +165,7 @@ pub fn vectors(config: &Combination, tokens: usize, seed: u64) -> Result<TestVec
     Ok(TestVectors {
         encoding: config.to_string(),
         settings: config.identity(),
-        dims: VectorSizes { layers: count, heads, head_dim, train_len, max_len },
+        dims: VectorDims { layers: count, heads, head_dim, train_len, max_len },
         ids: loss.problem.tokens[0].clone(),
         positions: input.positions.clone(),
         embedded: reference.scalar_embed(&input.x, &loss.problem.tokens[0], loss.at.cols()),
@@ -183,12 +183,12 @@ pub fn vectors(config: &Combination, tokens: usize, seed: u64) -> Result<TestVec
 }
 
 #[derive(Default)]
-struct ParameterVisitor {
+struct ParameterCollector {
     path: Vec<String>,
     found: Vec<VectorParameter>,
 }
 
-impl ModuleVisitor for ParameterVisitor {
+impl ModuleVisitor for ParameterCollector {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let tensor = param.val();
         let (name, shape) = (self.path.join("."), tensor.dims().to_vec());

@@ -171,6 +171,8 @@ impl Report {
             let name = col("suite") + lit(": ") + col("workload");
             frames.cells = frames.cells.lazy().with_columns([name.alias("workload")]).collect()?;
         }
+        // No result needs it, and it is one of the largest columns.
+        frames.curves = frames.curves.drop("learning_rate")?;
         let mut frames = frames.sorted(&["workload", "encoding", "seed", "key"])?;
         let encodings = encodings(&frames)?;
         let display: BTreeMap<String, String> =
