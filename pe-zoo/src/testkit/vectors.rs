@@ -25,7 +25,7 @@ pub struct TestVectors {
     pub encoding: String,
     /// Complete settings of the encoding.
     pub settings: Value,
-    /// VectorDims that the encoding is built for.
+    /// Sizes that the encoding is built for.
     pub dims: VectorDims,
     /// Ids of the tokens, `[T]`.
     pub ids: Vec<usize>,
@@ -55,7 +55,7 @@ pub struct TestVectors {
     pub gradients: VectorGradients,
 }
 
-/// VectorDims of the test vectors.
+/// Sizes of the test vectors.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct VectorDims {
     layers: usize,
