@@ -285,9 +285,12 @@ pub fn select(index: usize) {
     SELECTED.store(index, Ordering::SeqCst);
 }
 
+/// Results of opening devices, by backend and index.
+type OpenedDevices = BTreeMap<(&'static str, usize), Result<(), String>>;
+
 /// Result of opening each device, cached: a later call may come from a thread in which a panic of the driver would be
 /// harmful.
-static OPENED: Mutex<BTreeMap<(&str, usize), Result<(), String>>> = Mutex::new(BTreeMap::new());
+static OPENED: Mutex<OpenedDevices> = Mutex::new(BTreeMap::new());
 
 /// Description of a backend.
 ///

@@ -154,7 +154,10 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
 }
 
 /// Returns the encodings of each workload, and the settings of the report with the base of the ablation.
-fn select(name: &str, file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Settings), SuiteError> {
+fn select(
+    name: &str,
+    file: &SuiteFile,
+) -> Result<(Vec<Vec<Named>>, reports::Settings), SuiteError> {
     let at = |path: &str, reason: String| SuiteError::field(name, path, reason);
     let mut report = file.report.clone();
     let common = match (&file.encodings, &file.ablation) {

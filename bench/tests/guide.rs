@@ -193,7 +193,8 @@ fn the_readme_has_the_numbers_of_the_example_report() {
         let cells = line.trim_matches('|').split('|').map(str::trim).map(str::to_owned);
         cells.collect::<Vec<_>>()
     };
-    let head = readme.lines().position(|line| line.starts_with("| encoding | counting |")).unwrap();
+    let head =
+        readme.lines().position(|line| line.starts_with("| encoding | all tasks |")).unwrap();
     let rows = readme.lines().skip(head + 2).take_while(|line| line.starts_with('|'));
     let rows = rows.map(cells).collect::<Vec<_>>();
     assert!(rows.len() > 3);

@@ -195,7 +195,8 @@ impl Combination {
         let properties = if parts.len() > 1 { probed(&self.parts)? } else { Vec::new() };
         // An encoding that fails when it is probed can still be built, so that the conformance kit can run all its
         // checks; `biases` refuses it, and with it whatever trains.
-        let biases = self.parts.iter().map(|part| probe::biases(part).unwrap_or_default()).collect();
+        let biases =
+            self.parts.iter().map(|part| probe::biases(part).unwrap_or_default()).collect();
         Ok(Combined::new(&properties, biases, parts, dims, device))
     }
 

@@ -14,6 +14,7 @@ use super::out::{complain, say};
 
 /// Arguments of `compare`.
 #[derive(Args, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct CompareArgs {
     /// First encoding, by its name in the records.
     a: String,

@@ -44,7 +44,7 @@ pub(super) fn references(trained: &[[String; 3]]) -> String {
         .chain(column(1))
         .filter_map(|name| crate::encodings::parse(name).ok());
     let parts: Vec<pe_zoo::Combination> = known.collect();
-    let parts = parts.iter().flat_map(|combination| combination.parts());
+    let parts = parts.iter().flat_map(pe_zoo::Combination::parts);
     let cards = parts.map(|part| of_card(&part.entry().card));
     let asked = column(2);
     let sources = tasks::ALL.iter().filter(|meta| asked.contains(meta.id));

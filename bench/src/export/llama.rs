@@ -93,7 +93,7 @@ impl<'a> Llama<'a> {
     pub(super) fn tensors(&self, kept: &NamedTensors) -> NamedTensors {
         let model = &self.experiment.model;
         let (width, kv_width, hidden) = (model.width, model.kv_width(), model.hidden());
-        let mut tensors = kept.renamed(|name| Self::name(name));
+        let mut tensors = kept.renamed(Self::name);
         for layer in 0..model.layers {
             let mut split = |joined: &str, parts: &[(&str, usize)]| {
                 let values = kept.values(&format!("blocks.{layer}.{joined}")).unwrap_or_default();

@@ -133,12 +133,10 @@ impl ModelTokenizer for TaskTokenizer {
     }
 
     fn decode(&self, tokens: &[u32]) -> Result<String, String> {
-        Ok(match self.task.tokenizer() {
-            Some(tokenizer) => tokenizer.decode(tokens),
-            None => {
-                let symbols = tokens.iter().map(|token| self.task.token_text(*token));
-                symbols.collect::<Vec<_>>().join(" ")
-            }
-        })
+        if let Some(tokenizer) = self.task.tokenizer() {
+            return Ok(tokenizer.decode(tokens));
+        }
+        let symbols = tokens.iter().map(|token| self.task.token_text(*token));
+        Ok(symbols.collect::<Vec<_>>().join(" "))
     }
 }

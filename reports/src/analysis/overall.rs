@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(scores, [("cope", 98.0), ("rope", 52.0), ("nope", 0.0)]);
         assert_eq!((overall.scored.len(), overall.scores[0].runs), (3, 9));
         let (low, high) = overall.scores[0].ci95.unwrap();
-        assert!(0.93 <= low && low < 0.98 && 0.98 < high && high <= 1.0, "{low} {high}");
+        assert!((0.93..0.98).contains(&low) && 0.98 < high && high <= 1.0, "{low} {high}");
         assert_eq!(
             (overall.ranked.join(" "), overall.ranks.ranks.clone()),
             ("cope rope nope".into(), vec![1.0, 2.0, 3.0])

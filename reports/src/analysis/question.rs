@@ -140,9 +140,9 @@ mod tests {
         toml::from_str(toml).unwrap()
     }
 
-    fn answer(question: Question, records: Vec<RunRecord>) -> Answer {
+    fn answer(question: Question, records: &[RunRecord]) -> Answer {
         let settings = Settings { question: Some(question), ..Settings::default() };
-        Report::with(Frames::of(&records).unwrap(), &ReportMeta::default(), &settings)
+        Report::with(Frames::of(records).unwrap(), &ReportMeta::default(), &settings)
             .unwrap()
             .answer
             .unwrap()
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn two_named_encodings_need_no_correction_for_the_others() {
-        let found = answer(ask("encodings = ['rope', 'cope']"), cells("w"));
+        let found = answer(ask("encodings = ['rope', 'cope']"), &cells("w"));
         let line = &found.lines[0];
         assert_eq!((line.comparison.family, line.better()), (1, Some("cope")));
         assert_eq!(line.ranking.region, Region::Both);
@@ -172,9 +172,9 @@ mod tests {
         assert_eq!((ranking.seeds_needed, ranking.separates()), (Some(4), false));
         // Two workloads are a family of two, which three seeds cannot carry.
         let both = [cells("v"), cells("w")].concat();
-        let found = answer(ask("encodings = ['rope', 'cope']"), both.clone());
+        let found = answer(ask("encodings = ['rope', 'cope']"), &both);
         assert_eq!((found.lines[0].comparison.family, found.lines[0].better()), (2, None));
-        let found = answer(ask("encodings = ['rope', 'cope']\ntasks = ['w']"), both);
+        let found = answer(ask("encodings = ['rope', 'cope']\ntasks = ['w']"), &both);
         assert_eq!(found.lines.len(), 1);
     }
 
@@ -182,7 +182,7 @@ mod tests {
     fn metric_and_region_may_be_named() {
         let found = answer(
             ask("encodings = ['rope', 'cope']\nmetric = 'token-accuracy'\nregion = 'inside'"),
-            cells("w"),
+            &cells("w"),
         );
         let ranking = &found.lines[0].ranking;
         assert_eq!((ranking.metric, ranking.region), (Metric::TokenAccuracy, Region::Inside));
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_answered_is_said() {
-        let found = answer(ask("encodings = ['rope', 'alibi']\ntasks = ['w', 'x']"), cells("w"));
+        let found = answer(ask("encodings = ['rope', 'alibi']\ntasks = ['w', 'x']"), &cells("w"));
         assert_eq!(found.lines, []);
         assert_eq!(
             found.unanswered,

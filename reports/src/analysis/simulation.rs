@@ -197,7 +197,10 @@ fn intervals_with_questions_cover_other_seeds_and_other_questions() {
         let [seeds, both] = held.map(|held| f64::from(held) / f64::from(repeats));
         println!("n = {n}, {m} questions: over seeds {seeds:.3}, over both {both:.3}");
         assert!(both >= 0.93, "n = {n}: {both}");
-        assert!(n < 12 || seeds < both - 0.03, "the questions would not matter at n = {n}: {seeds}");
+        assert!(
+            n < 12 || seeds < both - 0.03,
+            "the questions would not matter at n = {n}: {seeds}"
+        );
     }
 }
 

@@ -119,18 +119,17 @@ fn all_variants(
         factors.sort_by(f64::total_cmp);
         factors.dedup();
     }
-    let mut all = match &pretrained.rope {
-        Some(rope) => variants(methods, rope, context, &factors)?,
-        None => {
-            let own = pretrained.own_encoding();
-            anyhow::ensure!(
-                methods.iter().all(|method| *method == Method::AsTrained),
-                "--methods: the model was trained under `{own}`, and only a rotation can be modified; give as-trained or \
-                 --encodings"
-            );
-            let variant = EncodingVariant { name: "as trained".to_owned(), encoding: own };
-            methods.first().map(|_| variant).into_iter().collect()
-        }
+    let mut all = if let Some(rope) = &pretrained.rope {
+        variants(methods, rope, context, &factors)?
+    } else {
+        let own = pretrained.own_encoding();
+        anyhow::ensure!(
+            methods.iter().all(|method| *method == Method::AsTrained),
+            "--methods: the model was trained under `{own}`, and only a rotation can be modified; give as-trained or \
+             --encodings"
+        );
+        let variant = EncodingVariant { name: "as trained".to_owned(), encoding: own };
+        methods.first().map(|_| variant).into_iter().collect()
     };
     for text in arguments.encodings.iter().flat_map(|list| Combination::split_list(list)) {
         all.push(expression(text)?);

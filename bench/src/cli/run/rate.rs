@@ -16,7 +16,7 @@ use crate::sweep::FLOPS_PER_SECOND;
 use crate::{flops, host, process};
 
 /// Time after which a measurement is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Encoding and sizes of the measured training step.
 const ENCODING: &str = "rope";

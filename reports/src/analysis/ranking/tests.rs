@@ -140,7 +140,9 @@ fn nothing_at_or_below_chance_is_better_than_anything() {
     let below = ranking(&records, Region::Longer, Metric::ExactMatch);
     assert_eq!((below.chance, below.results[0].above_chance), (Some(0.4), Some(false)));
     assert!(!below.separates() && !below.pairs[0].comparison.separable);
-    records.iter_mut().for_each(|r| r.evals[1].chance = Some(0.2));
+    for record in &mut records {
+        record.evals[1].chance = Some(0.2);
+    }
     let above = ranking(&records, Region::Longer, Metric::ExactMatch);
     assert_eq!(above.results[0].above_chance, Some(true));
     assert!(above.separates());
@@ -163,7 +165,9 @@ fn answers_to_questions_widen_intervals_and_can_undo_a_verdict() {
     let (low, high) = known.results[1].estimate.unwrap().ci95.unwrap();
     assert!(0.987 < low && low < 0.989 && high > 1.0, "{low} {high}");
     assert!(!known.separates(), "{:?}", known.pairs);
-    records.iter_mut().for_each(|r| r.evals[1].outcomes = None);
+    for record in &mut records {
+        record.evals[1].outcomes = None;
+    }
     let unknown = ranking(&records, Region::Both, Metric::ExactMatch);
     assert_eq!(unknown.results[1].estimate.unwrap().ci95, Some((0.995, 0.995)));
     assert!(unknown.separates(), "as before");

@@ -43,7 +43,8 @@ pub(crate) fn overview(report: &Report) -> Vec<String> {
     if report.workloads.is_empty() {
         return vec![NOTHING.to_owned()];
     }
-    let contests: Vec<RankedWorkload<'_>> = report.workloads.iter().filter_map(RankedWorkload::of).collect();
+    let contests: Vec<RankedWorkload<'_>> =
+        report.workloads.iter().filter_map(RankedWorkload::of).collect();
     let mut sentences: Vec<String> =
         report.answer.iter().map(|answer| answer_sentence(report, answer)).collect();
     match contests.as_slice() {
@@ -93,7 +94,8 @@ fn counted<'a>(
 /// Returns a sentence on the encodings that are most often in the first rank, over the workloads that separate any.
 fn leaders(contests: &[RankedWorkload<'_>]) -> String {
     let all = count(contests.len() as u64, "workload");
-    let telling: Vec<&RankedWorkload<'_>> = contests.iter().filter(|c| c.ranking.separates()).collect();
+    let telling: Vec<&RankedWorkload<'_>> =
+        contests.iter().filter(|c| c.ranking.separates()).collect();
     if telling.is_empty() {
         let needed = contests.iter().map(|c| c.ranking.seeds_needed).min().flatten();
         return match needed {

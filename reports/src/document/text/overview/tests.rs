@@ -35,7 +35,9 @@ fn a_clear_winner_of_one_workload_is_named_with_its_price() {
     assert_eq!(say(&records), said[..1]);
     records[0].train.machine_load = Some(2.0);
     assert_eq!(say(&records).len(), 2);
-    records.iter_mut().for_each(|r| r.host.jobs = 2);
+    for record in &mut records {
+        record.host.jobs = 2;
+    }
     assert_eq!(say(&records), said[..1]);
 }
 

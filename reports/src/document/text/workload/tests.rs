@@ -104,7 +104,7 @@ fn many_that_are_level_are_counted_and_not_listed() {
         .collect();
     // Another course over the seeds for each encoding.
     let noisy = |mut r: RunRecord| {
-        let own = ["alibi", "cope", "nope", "rope", "other"].iter();
+        let mut own = ["alibi", "cope", "nope", "rope", "other"].iter();
         let own = own.position(|name| *name == r.encoding.name).unwrap() as u64;
         r.evals[1].exact_match += 0.03 * ((r.seed * (own + 1) + own * own) % 5) as f64;
         r
