@@ -69,7 +69,7 @@ impl PublishedMetric {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Printed {
-    /// The number with all printed digits, or [`UNREAD`].
+    /// The number with all printed digits, or `unread`.
     pub text: String,
     /// The number; `None` if the source prints one that has not been copied.
     pub value: Option<f64>,
