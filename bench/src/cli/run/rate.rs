@@ -27,8 +27,8 @@ const STEPS: usize = 5;
 
 /// Operations per second of a training on the device, with `threads` threads on the CPU.
 ///
-/// The first call on a machine measures it in a process of its own, with which nothing but the estimate fails; then
-/// [`FLOPS_PER_SECOND`] a thread are assumed.
+/// The first call on a machine measures it in a child process. If that fails, [`FLOPS_PER_SECOND`] per thread are
+/// assumed.
 pub(super) fn operations_per_second(
     arguments: &ComputeArgs,
     compute: &Compute,
