@@ -62,7 +62,7 @@ outside() {
   "$program" "${sweep[@]}" | tee "$out/again.txt"
   grep -Eq "^([0-9]+) cells, \1 of them kept" "$out/again.txt"
   "$program" compare square-root rope "$out" >"$out/compare.txt"
-  grep -q "^square-root minus rope" "$out/compare.txt"
+  grep -q "^Differences are square-root minus rope" "$out/compare.txt"
   for row in "Square root" "CABLE" "KERPLE, tempered" "CoPE + Square root"; do
     grep -q "$row" "$out/report.md" || { echo "no row of $row in the report"; return 1; }
   done
