@@ -32,6 +32,8 @@ pub(super) struct SuiteFile {
     pub(super) ablation: Option<AblationSection>,
     pub(super) question: Option<reports::Question>,
     #[serde(default)]
+    pub(super) claim: Vec<reports::Claim>,
+    #[serde(default)]
     pub(super) report: reports::Settings,
     #[serde(default)]
     pub(super) budget: Map<String, Value>,

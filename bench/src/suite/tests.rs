@@ -268,6 +268,31 @@ fn more_cells_than_anybody_can_run_are_refused_before_they_are_made() {
 }
 
 #[test]
+fn claims_are_read_strictly_and_name_what_the_suite_has() {
+    let small =
+        SMALL.replace(r#"["nope", { kind = "rope", base = 500.0 }]"#, r#"["nope", "rope"]"#);
+    let claimed = |comparison: &str| {
+        parsed(&format!(
+            "{small}\n[[claim]]\ntext = 'a'\nsource = 'b'\nrecipe = 'c'\ncomparisons = [{{ {comparison} }}]"
+        ))
+    };
+    let suite = claimed("encodings = ['rope', 'nope'], tasks = ['w'], region = 'longer'").unwrap();
+    assert_eq!(suite.report.claims[0].comparisons[0].tasks, ["w"]);
+    for (comparison, expected) in [
+        (
+            "encodings = ['rope', 'npe']",
+            "no encoding of the suite is named `npe`, did you mean `nope`?",
+        ),
+        ("encodings = ['rope', 'rope']", "twice"),
+        ("encodings = ['rope', 'nope'], tasks = ['v']", "no workload of the suite is named `v`"),
+        ("encodings = ['rope', 'nope'], regions = 'longer'", "regions"),
+    ] {
+        let error = claimed(comparison).unwrap_err().to_string();
+        assert!(error.contains(expected), "{comparison}: {error}");
+    }
+}
+
+#[test]
 fn a_question_is_read_strictly_and_names_what_the_suite_has() {
     let small =
         SMALL.replace(r#"["nope", { kind = "rope", base = 500.0 }]"#, r#"["nope", "rope"]"#);
