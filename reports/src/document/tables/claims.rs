@@ -6,7 +6,10 @@ use crate::document::table::{Table, TableCell};
 
 /// Returns the table of claims, one row for each comparison on a workload; without rows if the report has no claims.
 pub fn claims(report: &Report) -> Table {
-    let names = |answer: &Answer| answer.question.encodings.each_ref().map(|n| report.display(n));
+    let pair = |answer: &Answer, between: &str| {
+        let [a, b] = answer.question.encodings.each_ref().map(|name| report.display(name));
+        format!("{a}{between}{b}")
+    };
     let mut rows = Vec::new();
     let mut notes = Vec::new();
     for judged in &report.claims {
@@ -23,10 +26,8 @@ pub fn claims(report: &Report) -> Table {
                 strong: verdict != ClaimVerdict::Undecided,
                 ..TableCell::default()
             };
-            let [a, b] = names(answer);
-            let pair = format!("{a}, {b}");
             rows.push(
-                [text.take().unwrap_or_default(), pair.into()]
+                [text.take().unwrap_or_default(), pair(answer, ", ").into()]
                     .into_iter()
                     .chain(cells)
                     .chain([verdict])
@@ -34,12 +35,9 @@ pub fn claims(report: &Report) -> Table {
             );
         }
         for answer in &judged.answers {
-            let [a, b] = names(answer);
             notes.extend(answer.unanswered.iter().map(|text| {
-                format!(
-                    "Not judged, {} ({}): {a} and {b} on {text}.",
-                    judged.claim.text, judged.claim.source
-                )
+                let (claim, source) = (&judged.claim.text, &judged.claim.source);
+                format!("Not judged, {claim} ({source}): {} on {text}.", pair(answer, " and "))
             }));
         }
         notes.push(format!("{}: {}", judged.claim.source, judged.claim.recipe));
