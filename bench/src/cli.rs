@@ -59,7 +59,7 @@ use out::say;
                   1    an error, or cells or checks that failed; standard error names them\n  \
                   2    invalid command line\n  \
                   3    the nightly gate failed (`nightly`)\n  \
-                  4    cells are open: other processes run them, or nobody does\n  \
+                  4    cells are open: without a record, or run by other processes; run the same command again later\n  \
                   129  stopped by SIGHUP; finished cells are kept, run the same command to resume\n  \
                   130  stopped by Ctrl-C (SIGINT), likewise\n  \
                   138  stopped by SIGUSR1 (Linux), likewise\n  \
