@@ -51,7 +51,7 @@ use out::say;
 #[derive(Parser)]
 #[command(
     name = "pe-bench",
-    version,
+    version = env!("PE_BENCH_VERSION"),
     about = "Compares position encodings for Transformers on the same tasks with the same training budget",
     after_help = "Start with `pe-bench run quick`: it trains, evaluates and writes a report.\n\n\
                   Exit status:\n  \
