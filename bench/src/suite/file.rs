@@ -3,7 +3,7 @@
 use pe_zoo::settings::{explain, nearest};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::SuiteError;
 use super::ablation::AblationSection;
@@ -161,7 +161,12 @@ fn json(path: &str, value: toml::Value) -> Result<Value, (String, String)> {
         toml::Value::Float(number) if !number.is_finite() => {
             return refuse(format!("{number}, expected a finite number"));
         }
-        toml::Value::Float(number) => Value::from(number),
+        toml::Value::Float(number) => match settled(number) {
+            Some(number) => Value::Number(number),
+            None => {
+                return refuse(format!("{number} cannot be stored exactly, expected fewer digits"));
+            }
+        },
         toml::Value::Datetime(date) => {
             return refuse(format!(
                 "the date {date}, expected a number, a string, a list or a map"
@@ -183,6 +188,20 @@ fn json(path: &str, value: toml::Value) -> Result<Value, (String, String)> {
             Value::Object(fields.collect::<Result<_, (String, String)>>()?)
         }
     })
+}
+
+/// Returns a number that is unchanged by a round trip through JSON: this one or its neighbour, because the parser may
+/// change the last of 16 or more digits. A worker receives its cell as JSON, and another number would change the key.
+fn settled(number: f64) -> Option<Number> {
+    let mut number = Number::from_f64(number)?;
+    for _ in 0..16 {
+        let again: Number = serde_json::from_str(&number.to_string()).ok()?;
+        if again == number {
+            return Some(number);
+        }
+        number = again;
+    }
+    None
 }
 
 /// Deserializes a section; an error names the field below `prefix`.
