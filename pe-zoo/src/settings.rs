@@ -158,7 +158,6 @@ mod tests {
     fn a_value_of_the_wrong_type_is_named_with_its_field_and_without_types_of_rust() {
         #[derive(Debug, Default, serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
-        #[expect(dead_code, reason = "only read")]
         struct Settings {
             size: usize,
             factor: f64,
