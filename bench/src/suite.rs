@@ -102,6 +102,18 @@ impl Suite {
         };
         self.cells.iter().map(of).sum()
     }
+
+    /// Checks that a cell has the encoding that `option` of the command line names.
+    ///
+    /// # Errors
+    /// [`SuiteError::Field`] with the nearest name.
+    pub fn check_encoding(&self, option: &str, name: &str) -> Result<(), SuiteError> {
+        let known = || self.cells.iter().map(|cell| cell.name.as_str());
+        if known().any(|known| known == name) {
+            return Ok(());
+        }
+        Err(SuiteError::field(&self.name, option, unknown("encoding", name, known())))
+    }
 }
 
 /// Parses a suite and expands it to cells.

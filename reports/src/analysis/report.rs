@@ -225,7 +225,7 @@ impl Report {
         Ok(report)
     }
 
-    /// Looks up an encoding by name. The list contains every name of the report.
+    /// Looks up an encoding by name; `None` if no record of the report has it.
     pub fn encoding(&self, name: &str) -> Option<&Encoding> {
         self.encodings.iter().find(|e| e.name == name)
     }

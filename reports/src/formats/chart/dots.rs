@@ -35,7 +35,7 @@ pub(super) fn dots(title: &str, chart: &Dots) -> String {
         );
         let (anchor, shift) =
             if x > f64::midpoint(left, right) { ("end", -4.0) } else { ("start", 4.0) };
-        put!(out, "{}", text(x + shift, TOP + 10.0, anchor, label));
+        put!(out, "{}", text(x + shift, TOP - 6.0, anchor, label));
     }
     let mut y = TOP;
     for (heading, series) in groups {

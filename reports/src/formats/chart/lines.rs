@@ -80,7 +80,7 @@ impl PlotArea<'_> {
             // The label stays within the plot.
             let (anchor, shift) =
                 if x > f64::midpoint(LEFT, self.right) { ("end", -4.0) } else { ("start", 4.0) };
-            put!(out, "{}", text(x + shift, TOP - 3.0, anchor, label));
+            put!(out, "{}", text(x + shift, TOP - 6.0, anchor, label));
         }
         if let Some((points, label)) = &self.chart.level {
             let path: Vec<String> = points
