@@ -31,4 +31,4 @@ pub const FORMATS: &[&dyn Format] = &[
 ];
 
 #[cfg(test)]
-mod hostile;
+mod tests;

@@ -19,7 +19,7 @@
 //! | [`auc()`] | how well one number tells two kinds of things apart |
 //!
 //! The values are checked against scipy's and statsmodels' (`fixtures/statistics.json`, written by
-//! `fixtures/make_statistics.py`), the claims by simulation (`analysis/simulation.rs`).
+//! `fixtures/make_statistics.py`), the claims by simulation (`analysis/tests.rs`).
 
 pub mod auc;
 pub mod bootstrap;
@@ -51,4 +51,4 @@ pub use sign_flip::sign_flip;
 pub use student::{t_cdf, t_quantile, t_test};
 
 #[cfg(test)]
-mod fixture;
+mod tests;
