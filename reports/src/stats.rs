@@ -37,8 +37,8 @@ pub mod sign_flip;
 mod student;
 
 pub use auc::auc;
-pub use bootstrap::Bootstrap;
 pub(crate) use bootstrap::sorted_median;
+pub use bootstrap::{Bootstrap, median};
 pub use effect::{hedges_g, hedges_g_interval};
 pub use estimate::Estimate;
 pub use family::{Comparison, LEAST_SEEDS, LEVEL, Test, decide, holm, seeds_needed};

@@ -7,8 +7,8 @@ use reports::reproduction::{
     NumberResult, PaperResult, Reproduction, TableResult, Verdict, reproduction,
 };
 
+use super::columns::say_rows;
 use super::folders;
-use super::list::aligned;
 use super::out::say;
 
 /// Arguments of `reproduce`.
@@ -138,9 +138,7 @@ fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
     }
     let table = &result.table;
     say(&format!("{}: {} ({})", paper.source.label, table.what, table.id));
-    for line in aligned(&rows) {
-        say(&line);
-    }
+    say_rows(&rows);
     if let Some(order) = order {
         say(&format!("  {}", order.text()));
     }
@@ -155,7 +153,5 @@ fn summary(table: &reports::document::Table) {
         row.iter().map(|cell| cell.text.clone()).collect()
     };
     rows.extend(table.rows.iter().map(texts));
-    for line in aligned(&rows) {
-        say(&line);
-    }
+    say_rows(&rows);
 }

@@ -7,36 +7,28 @@ mod ranks;
 
 use polars::prelude::*;
 
-use super::contents::{Contents, Format, FormatError, OutFile};
+use super::contents::{Contents, FormatError, OutFile};
 use crate::analysis::aggregate::Aggregate;
 
-pub(super) struct Csv;
-
-impl Format for Csv {
-    fn name(&self) -> &'static str {
-        "csv"
-    }
-
-    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-        let report = contents.report;
-        let rows: Vec<Aggregate> =
-            report.workloads.iter().flat_map(|w| w.rows.iter().cloned()).collect();
-        let frames = [
-            evaluations::evaluations(&rows)?,
-            ranks::ranks(report)?,
-            ranks::pairs(report)?,
-            ranks::improvements(report)?,
-            curves::costs(report)?,
-            curves::training(report)?,
-            curves::slices(report)?,
-            curves::gates(report)?,
-            report.frames.table(),
-        ];
-        let file = |(name, frame): (&&str, DataFrame)| {
-            Ok(OutFile { path: format!("tables/{name}.csv"), bytes: bytes(frame)? })
-        };
-        NAMES.iter().zip(frames).map(file).collect()
-    }
+pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
+    let report = contents.report;
+    let rows: Vec<Aggregate> =
+        report.workloads.iter().flat_map(|w| w.rows.iter().cloned()).collect();
+    let frames = [
+        evaluations::evaluations(&rows)?,
+        ranks::ranks(report)?,
+        ranks::pairs(report)?,
+        ranks::improvements(report)?,
+        curves::costs(report)?,
+        curves::training(report)?,
+        curves::slices(report)?,
+        curves::gates(report)?,
+        report.frames.table(),
+    ];
+    let file = |(name, frame): (&&str, DataFrame)| {
+        Ok(OutFile { path: format!("tables/{name}.csv"), bytes: bytes(frame)? })
+    };
+    NAMES.iter().zip(frames).map(file).collect()
 }
 
 /// Names of the tables, in the order of [`Csv`]'s frames.

@@ -11,7 +11,7 @@ use pe_zoo::Combination;
 use crate::backend;
 use crate::cli::compute::{Compute, ComputeArgs};
 use crate::model::{ActivationKind, ModelConfig};
-use crate::speed::SpeedRow;
+use crate::speed::{SpeedRow, SpeedSize};
 use crate::sweep::FLOPS_PER_SECOND;
 use crate::{flops, host, process};
 
@@ -79,21 +79,22 @@ fn measured(arguments: &ComputeArgs, threads: usize) -> anyhow::Result<f64> {
         activation: ActivationKind::Gelu,
         ..ModelConfig::default()
     };
-    let sizes = [
-        ("--batch", BATCH),
-        ("--len", LEN),
-        ("--dim", model.width),
-        ("--heads", model.heads),
-        ("--layers", model.layers),
-        ("--vocab", VOCABULARY),
-        ("--steps", STEPS),
-        ("--threads", threads),
-    ];
+    let size = SpeedSize {
+        batch: BATCH,
+        len: LEN,
+        dim: model.width,
+        heads: model.heads,
+        layers: model.layers,
+        vocab: VOCABULARY,
+        steps: STEPS,
+        threads,
+        attention: false,
+    };
     let mut command = process::dependent(threads)?;
     command
         .args(["speed", "--in-process", "--encodings", ENCODING])
         .args(arguments.arguments())
-        .args(sizes.iter().flat_map(|(name, size)| [(*name).to_owned(), size.to_string()]))
+        .args(size.arguments())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let row: SpeedRow = serde_json::from_slice(&within(command.spawn()?, PATIENCE)?)?;
