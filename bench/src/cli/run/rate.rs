@@ -10,10 +10,11 @@ use pe_zoo::Combination;
 
 use crate::backend;
 use crate::cli::compute::{Compute, ComputeArgs};
+use crate::flops::CountedStep;
 use crate::model::{ActivationKind, ModelConfig};
 use crate::speed::{SpeedRow, SpeedSize};
 use crate::sweep::FLOPS_PER_SECOND;
-use crate::{flops, host, process};
+use crate::{host, process};
 
 /// Time after which a measurement is given up.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -98,10 +99,15 @@ fn measured(arguments: &ComputeArgs, threads: usize) -> anyhow::Result<f64> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let row: SpeedRow = serde_json::from_slice(&within(command.spawn()?, PATIENCE)?)?;
-    let encoding = Combination::parse(ENCODING)?;
-    let dims = model.dims(LEN, LEN);
-    let count = flops::count(&encoding, &model, &dims, VOCABULARY, BATCH, LEN);
-    Ok(count.train_step as f64 / row.step_seconds)
+    let step = CountedStep {
+        encoding: &Combination::parse(ENCODING)?,
+        model: &model,
+        dims: model.dims(LEN, LEN),
+        vocabulary: VOCABULARY,
+        sequences: BATCH,
+        tokens: LEN,
+    };
+    Ok(step.count().train_step as f64 / row.step_seconds)
 }
 
 /// Output of a process that ends in time; it is killed otherwise.
