@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 use reports::reproduction::{
-    NumberResult, PaperResult, Reproduction, TableResult, Verdict, reproduction,
+    NumberResult, PaperResult, Reproduction, TableResult, VERDICTS, Verdict, reproduction,
 };
 
 use super::columns::say_rows;
@@ -20,38 +21,11 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_delimiter = ',')]
     paper: Vec<String>,
     /// Verdicts to print, separated by commas; default: all numbers with a run.
-    #[arg(long, value_delimiter = ',', value_enum)]
-    verdict: Vec<Which>,
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
+    verdict: Vec<String>,
     /// Print every recipe that was run, not only the one nearest to the published recipe.
     #[arg(long)]
     all: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Which {
-    Agrees,
-    Differs,
-    Undecided,
-    TooFewSeeds,
-    OtherRecipe,
-    NotRun,
-    Elsewhere,
-    Unread,
-}
-
-impl Which {
-    fn verdict(self) -> Verdict {
-        match self {
-            Self::Agrees => Verdict::Agrees,
-            Self::Differs => Verdict::Differs,
-            Self::Undecided => Verdict::Undecided,
-            Self::TooFewSeeds => Verdict::TooFewSeeds,
-            Self::OtherRecipe => Verdict::OtherRecipe,
-            Self::NotRun => Verdict::NotRun,
-            Self::Elsewhere => Verdict::Elsewhere,
-            Self::Unread => Verdict::Unread,
-        }
-    }
 }
 
 pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
@@ -102,7 +76,7 @@ fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
         if arguments.verdict.is_empty() {
             !number.runs.is_empty()
         } else {
-            arguments.verdict.iter().any(|which| which.verdict() == number.verdict)
+            arguments.verdict.iter().any(|id| id == number.verdict.id())
         }
     };
     let mut rows = Vec::new();

@@ -43,7 +43,7 @@ enum SpreadChoice {
 enum MetricChoice {
     /// Share of samples that are correct as a whole.
     ExactMatch,
-    /// Perplexity per scored token.
+    /// Share of scored tokens that are correct.
     TokenAccuracy,
     /// Perplexity.
     Perplexity,

@@ -106,7 +106,7 @@ mod tests {
             ..ReportMeta::default()
         };
         let report = Report::new(records, &meta).unwrap();
-        let files = PaperTables.render(&Contents::of(&report).unwrap()).unwrap();
+        let files = super::render(&Contents::of(&report).unwrap()).unwrap();
         let text = |path: &str| {
             let file = files.iter().find(|file| file.path == path).unwrap();
             String::from_utf8(file.bytes.clone()).unwrap()

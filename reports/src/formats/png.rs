@@ -59,7 +59,7 @@ mod tests {
     fn every_figure_is_a_picture_with_text() {
         let report = Report::new(suite(), &ReportMeta::default()).unwrap();
         let contents = Contents::of(&report).unwrap();
-        let files = Png.render(&contents).unwrap();
+        let files = super::render(&contents).unwrap();
         assert_eq!(files.len(), contents.figures.len());
         for file in &files {
             assert!(ink(file) > 500, "{} has {} dark pixels", file.path, ink(file));
