@@ -32,7 +32,7 @@ pub struct CountedStep<'a> {
     pub dims: Dims,
     /// Size of the vocabulary.
     pub vocabulary: usize,
-    /// Number of sequences.
+    /// Number of sequences of the step.
     pub sequences: usize,
     /// Number of tokens of each sequence.
     pub tokens: usize,

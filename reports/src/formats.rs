@@ -20,9 +20,9 @@ pub use self::tex::{TexWidth, tex_table};
 /// All formats that [`crate::write_report`] writes, by name.
 pub const FORMATS: &[(&str, Render)] = &[
     ("html", html::render),
-    ("markdown", markdown::render),
+    ("markdown", |contents| Ok(markdown::render(contents))),
     ("csv", csv::render),
-    ("tex", tex::render),
+    ("tex", |contents| Ok(tex::render(contents))),
     ("paper", paper::render),
     ("parquet", parquet::render),
     ("svg", chart::render),

@@ -9,8 +9,8 @@ mod table;
 pub use self::document::markdown_document;
 pub(crate) use self::headline::headline;
 pub use self::table::whole_table;
-use super::contents::{Contents, FormatError, OutFile};
+use super::contents::{Contents, OutFile};
 
-pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-    Ok(vec![OutFile::text("report.md", report::page(contents))])
+pub(super) fn render(contents: &Contents<'_>) -> Vec<OutFile> {
+    vec![OutFile::text("report.md", report::page(contents))]
 }

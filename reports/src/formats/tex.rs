@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::contents::{Contents, FormatError, OutFile};
+use super::contents::{Contents, OutFile};
 use crate::analysis::Report;
 use crate::document::{Table, TableCell, tables};
 use crate::text::{slug, visible};
@@ -13,7 +13,7 @@ const COLUMNS_NARROW: usize = 4;
 /// Maximum length of a detail next to a number; longer ones are below it.
 const BESIDE: usize = 8;
 
-pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
+pub(super) fn render(contents: &Contents<'_>) -> Vec<OutFile> {
     let mut files: Vec<OutFile> = Vec::new();
     for (name, found) in tables(contents.report) {
         let path = format!("tables/{name}.tex");
@@ -23,7 +23,7 @@ pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatErro
             files.push(OutFile::text(path, tex_table(&found, TexWidth::Page)));
         }
     }
-    Ok(files)
+    files
 }
 
 fn tables(report: &Report) -> Vec<(String, Table)> {
