@@ -43,7 +43,7 @@ enum SpreadChoice {
 enum MetricChoice {
     /// Share of samples that are correct as a whole.
     ExactMatch,
-    /// Share of scored tokens that are correct.
+    /// Perplexity per scored token.
     TokenAccuracy,
     /// Perplexity.
     Perplexity,
