@@ -31,7 +31,7 @@ pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatErro
     NAMES.iter().zip(frames).map(file).collect()
 }
 
-/// Names of the tables, in the order of [`Csv`]'s frames.
+/// Names of the tables, in the order of [`render`]'s frames.
 pub(super) const NAMES: [&str; 9] = [
     "evaluations",
     "ranks",
