@@ -98,19 +98,9 @@ fn planned(cell: &Experiment) {
     if cell.check(&*task).is_err() {
         return;
     }
-    let dims = cell.dims(&*task);
-    let parameters =
-        cell.model.param_count(task.vocab_size()) + cell.encoding.param_count(&dims).unwrap_or(0);
-    assert!(parameters > 0);
-    let [train_tokens, _] = cell.token_lens(&*task);
-    let flops = pe_bench::flops::count(
-        &cell.encoding,
-        &cell.model,
-        &dims,
-        task.vocab_size(),
-        cell.train.batch_size,
-        train_tokens,
-    );
+    let step = pe_bench::run::counted_step(cell, &*task);
+    assert!(step.params(cell.encoding.param_count(&step.dims).unwrap_or(0)).total > 0);
+    let flops = step.count();
     assert!(flops.train_step > 0 && flops.forward_per_token > 0);
     assert_eq!(cell.key(&*task).len(), 16);
 }

@@ -1,6 +1,7 @@
 //! Command-line interface of `pe-bench`.
 
 mod benchmark;
+mod columns;
 mod compare;
 mod completions;
 mod compute;

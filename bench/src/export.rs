@@ -17,7 +17,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tasks::tokenizer::TokenizerConfig;
-use tasks::{FileError, Task, TaskConfig};
+use tasks::{FileError, Task, TaskConfig, write_in};
 
 use crate::experiment::{Experiment, OfRecordError, of_record};
 use crate::model::{ModelConfig, NormKind};
@@ -85,24 +85,20 @@ pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported, ExportErro
         }
     };
     fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
-    let write = |name: &str, bytes: &[u8]| {
-        let path = folder.join(name);
-        fs::write(&path, bytes).map_err(FileError::of("write", &path))
-    };
-    write("config.json", format!("{config:#}\n").as_bytes())?;
-    write("model.safetensors", &tensors.bytes()?)?;
+    write_in(folder, "config.json", format!("{config:#}\n"))?;
+    write_in(folder, "model.safetensors", tensors.bytes()?)?;
     if kind == Exported::Module {
-        write("pe_zoo_model.py", PYTORCH_MODULE.as_bytes())?;
+        write_in(folder, "pe_zoo_model.py", PYTORCH_MODULE)?;
     }
     let settings = kept.path.with_extension("json");
     let record = fs::read(&settings).map_err(FileError::of("read", &settings))?;
-    write("record.json", &record)?;
+    write_in(folder, "record.json", record)?;
     match tokenizer_file(&experiment.task) {
         Some(path) => {
             let text = fs::read(&path).map_err(FileError::of("read", &path))?;
-            write("tokenizer.json", &text)?;
+            write_in(folder, "tokenizer.json", text)?;
         }
-        None => write("vocabulary.json", vocabulary(&*task).as_bytes())?,
+        None => write_in(folder, "vocabulary.json", vocabulary(&*task))?,
     }
     Ok(kind)
 }
@@ -126,13 +122,9 @@ pub fn write_llama(
         return Err(ExportError::Unsupported { what, expected: expected.to_owned() });
     };
     fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
-    let write = |name: &str, bytes: &[u8]| {
-        let path = folder.join(name);
-        fs::write(&path, bytes).map_err(FileError::of("write", &path))
-    };
-    write("config.json", format!("{:#}\n", llama.config(other_type)).as_bytes())?;
-    write("model.safetensors", &llama.tensors(tensors).bytes()?)?;
-    Ok(write("tokenizer.json", tokenizer.as_bytes())?)
+    write_in(folder, "config.json", format!("{:#}\n", llama.config(other_type)))?;
+    write_in(folder, "model.safetensors", llama.tensors(tensors).bytes()?)?;
+    Ok(write_in(folder, "tokenizer.json", tokenizer)?)
 }
 
 /// Settings of the module in plain PyTorch.

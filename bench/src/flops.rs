@@ -8,7 +8,7 @@ use pe_zoo::cost::CostTotals;
 use pe_zoo::{Combination, Cost, Dims, PeError};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use reports::FlopCount;
+use reports::{FlopCount, ParamCount};
 
 use crate::model::ModelConfig;
 
@@ -21,40 +21,55 @@ fn params(encoding: &Combination, dims: &Dims) -> Result<usize, PeError> {
     Ok(encoding.init(dims, &mut rng, &pe_zoo::probe::device())?.num_params())
 }
 
-/// Operations of one training step over `batch_size` sequences of `len` tokens. Encodings without a cost formula
-/// count as 0.
-pub fn count(
-    encoding: &Combination,
-    model: &ModelConfig,
-    dims: &Dims,
-    vocabulary: usize,
-    batch_size: usize,
-    len: usize,
-) -> FlopCount {
-    let own = encoding.cost(dims, len).map_or(0, |cost| cost.macs());
-    of_macs(model.forward_macs(vocabulary, len) + own, batch_size, len)
+/// A training step whose operations are counted.
+#[derive(Debug, Clone, Copy)]
+pub struct CountedStep<'a> {
+    /// Encoding of the model.
+    pub encoding: &'a Combination,
+    /// Settings of the model.
+    pub model: &'a ModelConfig,
+    /// Sizes that the encoding is built for.
+    pub dims: Dims,
+    /// Size of the vocabulary.
+    pub vocabulary: usize,
+    /// Number of sequences of the step.
+    pub sequences: usize,
+    /// Number of tokens of each sequence.
+    pub tokens: usize,
 }
 
-/// Like [`count`], but the products of an encoding without a cost formula are counted by running it.
-///
-/// # Errors
-/// [`PeError::Probe`] if they cannot be counted.
-pub fn measured(
-    encoding: &Combination,
-    model: &ModelConfig,
-    dims: &Dims,
-    vocabulary: usize,
-    batch_size: usize,
-    len: usize,
-) -> Result<FlopCount, PeError> {
-    let own = encoding.counted_cost(dims, len)?.macs();
-    Ok(of_macs(model.forward_macs(vocabulary, len) + own, batch_size, len))
-}
+impl CountedStep<'_> {
+    /// Whether the encoding has formulas for its parameters and its products.
+    pub fn is_stated(&self) -> bool {
+        let Self { encoding, dims, tokens, .. } = self;
+        encoding.param_count(dims).is_some() && encoding.cost(dims, *tokens).is_some()
+    }
 
-fn of_macs(macs: u64, batch_size: usize, len: usize) -> FlopCount {
-    FlopCount {
-        train_step: 3 * 2 * macs * batch_size as u64,
-        forward_per_token: 2 * macs / (len as u64).max(1),
+    /// Operations by formula. Encodings without a formula count as 0.
+    pub fn count(&self) -> FlopCount {
+        self.with_macs(self.encoding.cost(&self.dims, self.tokens).map_or(0, |cost| cost.macs()))
+    }
+
+    /// Operations, with the products of the encoding counted by running it if it has no formula.
+    ///
+    /// # Errors
+    /// [`PeError::Probe`] if they cannot be counted.
+    pub fn measured(&self) -> Result<FlopCount, PeError> {
+        Ok(self.with_macs(self.encoding.counted_cost(&self.dims, self.tokens)?.macs()))
+    }
+
+    /// Parameters of the model, of which the encoding has `own`.
+    pub fn params(&self, own: usize) -> ParamCount {
+        let total = (self.model.param_count(self.vocabulary) + own) as u64;
+        ParamCount { total, encoding: own as u64 }
+    }
+
+    fn with_macs(&self, own: u64) -> FlopCount {
+        let macs = self.model.forward_macs(self.vocabulary, self.tokens) + own;
+        FlopCount {
+            train_step: 3 * 2 * macs * self.sequences as u64,
+            forward_per_token: 2 * macs / (self.tokens as u64).max(1),
+        }
     }
 }
 

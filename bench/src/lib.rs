@@ -32,7 +32,6 @@ pub mod host;
 pub mod inspect;
 pub mod instructions;
 pub mod lora;
-mod median;
 pub mod model;
 pub mod pretrained;
 mod process;

@@ -20,6 +20,7 @@ pub mod train;
 
 use std::collections::BTreeMap;
 
+use burn::module::Module as _;
 use burn::tensor::Device;
 use reports::{Allocations, RunRecord, SkippedEval, Status, WeightsAt};
 use serde::{Deserialize, Serialize};
@@ -28,10 +29,10 @@ use tasks::Task;
 pub use gates::{GATE_SAMPLES, GateError, gate_scores};
 pub use hooks::{RunEvent, RunHooks};
 pub use observe::{AttentionMap, Look, Observed, observe, observe_at};
-pub use record::UnstatedCosts;
-pub(crate) use record::{CountedStep, RecordBuilder};
+pub(crate) use record::RecordBuilder;
 
 use crate::experiment::{Experiment, TrainConfig, TrainingId};
+use crate::flops::CountedStep;
 use crate::model::Decoder;
 use crate::streams::{Stream, stream};
 use crate::{backend, host};
@@ -81,7 +82,7 @@ pub struct RunPlan<'a> {
     /// Id of the encoding, for errors.
     pub encoding_id: &'a str,
     /// Costs to count on the built model, because the encoding has no formulas for them.
-    pub unstated: Option<UnstatedCosts<'a>>,
+    pub unstated: Option<CountedStep<'a>>,
     /// Seed of data, dropout and random positions in training.
     pub seed: u64,
     /// Training before the evaluation; `None`: no training.
@@ -160,16 +161,7 @@ pub fn plan<'a>(
     RunPlan {
         record: unfinished_record(experiment, task, context),
         encoding_id: experiment.encoding.id(),
-        unstated: UnstatedCosts::of(
-            &experiment.encoding,
-            &experiment.model,
-            experiment.dims(task),
-            task.vocab_size(),
-            CountedStep {
-                sequences: experiment.train.batch_size,
-                tokens: experiment.token_lens(task)[0],
-            },
-        ),
+        unstated: Some(counted_step(experiment, task)).filter(|step| !step.is_stated()),
         seed: experiment.seed,
         training: Some(Training {
             config: &experiment.train,
@@ -186,19 +178,29 @@ pub fn plan<'a>(
     }
 }
 
+/// Training step of an experiment, for its costs.
+pub fn counted_step<'a>(experiment: &'a Experiment, task: &dyn Task) -> CountedStep<'a> {
+    CountedStep {
+        encoding: &experiment.encoding,
+        model: &experiment.model,
+        dims: experiment.dims(task),
+        vocabulary: task.vocab_size(),
+        sequences: experiment.train.batch_size,
+        tokens: experiment.token_lens(task)[0],
+    }
+}
+
 /// Record of an experiment that has not begun.
 pub fn unfinished_record(
     experiment: &Experiment,
     task: &dyn Task,
     context: &RunContext,
 ) -> RunRecord {
-    let [train_tokens, _] = experiment.token_lens(task);
     let record = RecordBuilder {
         run: context,
         key: experiment.key(task),
         config: experiment.config(task),
         workload: experiment.workload.clone(),
-        encoding: &experiment.encoding,
         name: experiment.name.clone(),
         label: experiment.encoding.card().label.clone(),
         task,
@@ -206,9 +208,7 @@ pub fn unfinished_record(
         seed: experiment.seed,
         train_len: experiment.train.len,
         batch_size: experiment.train.batch_size,
-        model: &experiment.model,
-        dims: experiment.dims(task),
-        counted: CountedStep { sequences: experiment.train.batch_size, tokens: train_tokens },
+        step: counted_step(experiment, task),
         backend: &experiment.backend,
         engine: experiment.attending(),
         precision: experiment.train.precision,
@@ -248,7 +248,8 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
     record.device = backend::accelerator(&record.backend, &device);
     record.score_form = Some(model.score_form(&device).id().to_owned());
     if let Some(unstated) = plan.unstated {
-        unstated.count(record, &model).map_err(|error| error.to_string())?;
+        record.params = unstated.params(model.encoding.num_params());
+        record.flops = unstated.measured().map_err(|error| error.to_string())?;
     }
     let mut last_step = None;
     if let Some(training) = training {

@@ -9,18 +9,19 @@ use std::time::Instant;
 
 use burn::module::Module;
 use burn::tensor::Device;
+use clap::Args;
 use pe_zoo::attention::Engine;
 use pe_zoo::encoding::PositionRequest;
 use pe_zoo::erased::positions;
 use pe_zoo::ops::MatmulPrecision;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
+use reports::stats::median;
 use serde::{Deserialize, Serialize};
 use tasks::{Batch, Headline, Sample, Split, Task, TaskError, TaskMeta};
 
 use crate::experiment::TrainConfig;
 use crate::experiment::{Decay, OptimizerConfig};
-use crate::median::median;
 use crate::model::{ActivationKind, Decoder, Dropout, MOST_STEP_OPERATIONS, ModelConfig};
 use crate::run::scored::Scored;
 use crate::run::train::Trainer;
@@ -29,6 +30,56 @@ use crate::{backend, host};
 
 /// Maximum of batch size, length, vocabulary size and number of steps.
 const MOST: usize = 1 << 24;
+
+/// Size of the measured work, as options of the command line.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct SpeedSize {
+    /// Number of sequences per step.
+    #[arg(long, default_value_t = 16)]
+    pub batch: usize,
+    /// Number of tokens per sequence.
+    #[arg(long, default_value_t = 512)]
+    pub len: usize,
+    /// Width of the model.
+    #[arg(long, default_value_t = 256)]
+    pub dim: usize,
+    /// Number of attention heads.
+    #[arg(long, default_value_t = 4)]
+    pub heads: usize,
+    /// Number of transformer layers.
+    #[arg(long, default_value_t = 4)]
+    pub layers: usize,
+    /// Size of the vocabulary.
+    #[arg(long, default_value_t = 64)]
+    pub vocab: usize,
+    /// Number of timed steps, and of timed forward passes, each after two that are not timed.
+    #[arg(long, default_value_t = 7)]
+    pub steps: usize,
+    /// Number of CPU threads.
+    #[arg(long, default_value_t = 2)]
+    pub threads: usize,
+    /// Time one attention layer instead of the model: forward and backward for a step, forward alone.
+    #[arg(long)]
+    pub attention: bool,
+}
+
+impl SpeedSize {
+    /// Returns the options of a command line that parse to this size.
+    pub fn arguments(&self) -> Vec<String> {
+        let numbers = [
+            ("--batch", self.batch),
+            ("--len", self.len),
+            ("--dim", self.dim),
+            ("--heads", self.heads),
+            ("--layers", self.layers),
+            ("--vocab", self.vocab),
+            ("--steps", self.steps),
+            ("--threads", self.threads),
+        ];
+        let numbers = numbers.iter().flat_map(|(name, n)| [(*name).to_owned(), n.to_string()]);
+        numbers.chain(self.attention.then(|| "--attention".to_owned())).collect()
+    }
+}
 
 /// Request for a measurement.
 #[derive(Debug, Clone)]
@@ -41,24 +92,8 @@ pub struct SpeedRequest {
     pub engine: Engine,
     /// Precision of matrix products.
     pub precision: MatmulPrecision,
-    /// Number of sequences per step.
-    pub batch: usize,
-    /// Number of tokens per sequence.
-    pub len: usize,
-    /// Width of the model.
-    pub dim: usize,
-    /// Number of attention heads.
-    pub heads: usize,
-    /// Number of transformer layers.
-    pub layers: usize,
-    /// Size of the vocabulary.
-    pub vocab: usize,
-    /// Number of timed steps, after two warm-up steps.
-    pub steps: usize,
-    /// Threads of this process.
-    pub threads: usize,
-    /// Whether to time one attention layer instead of a training step.
-    pub attention: bool,
+    /// Size of the measured work; its threads are those of this process.
+    pub size: SpeedSize,
 }
 
 /// Result of a measurement.
@@ -100,45 +135,70 @@ pub struct SpeedRow {
     pub threads: usize,
 }
 
+impl SpeedRow {
+    /// A row of the median times of a step and of a forward pass.
+    fn of(
+        request: &SpeedRequest,
+        [step_seconds, forward_seconds]: [f64; 2],
+        device: &Device,
+    ) -> Self {
+        let SpeedSize { batch, len, dim, heads, layers, threads, attention, .. } = request.size;
+        Self {
+            encoding: request.encoding.clone(),
+            backend: request.backend.clone(),
+            engine: request.engine.id().to_owned(),
+            precision: request.precision,
+            step_seconds,
+            forward_seconds: Some(forward_seconds),
+            tokens_per_second: (batch * len) as f64 / step_seconds,
+            peak_bytes: host::peak_bytes(),
+            device_bytes: device.memory_pool_usage().map(|usage| usage.bytes_reserved),
+            batch,
+            len,
+            dim,
+            heads,
+            layers: if attention { 1 } else { layers },
+            threads,
+        }
+    }
+}
+
 /// Measures one encoding in this process.
 ///
 /// # Errors
 /// Message, if a setting is invalid or the measurement fails.
 pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
-    for (name, value) in [
-        ("--batch", request.batch),
-        ("--len", request.len),
-        ("--vocab", request.vocab),
-        ("--steps", request.steps),
-    ] {
+    let SpeedSize { batch, len, dim, heads, layers, vocab, steps, .. } = request.size;
+    for (name, value) in
+        [("--batch", batch), ("--len", len), ("--vocab", vocab), ("--steps", steps)]
+    {
         if !(1..=MOST).contains(&value) {
             return Err(format!("{name} is {value}, expected 1 to {MOST}"));
         }
     }
     let encoding = crate::encodings::parse(&request.encoding).map_err(|error| error.to_string())?;
-    if request.attention {
+    if request.size.attention {
         return attention::measure(request, &encoding);
     }
     let model = ModelConfig {
-        layers: request.layers,
-        width: request.dim,
-        heads: request.heads,
+        layers,
+        width: dim,
+        heads,
         activation: ActivationKind::Gelu,
         ..ModelConfig::default()
     };
     model.check().map_err(|error| error.to_string())?;
-    let operations = model.step_operations(request.vocab, request.len, request.batch);
+    let operations = model.step_operations(vocab, len, batch);
     if operations > MOST_STEP_OPERATIONS {
         return Err(format!(
-            "a step of --batch {} and --len {} has about {operations:.0e} operations, expected at most \
-             {MOST_STEP_OPERATIONS:.0e}; choose a smaller batch, length or model",
-            request.batch, request.len
+            "a step of --batch {batch} and --len {len} has about {operations:.0e} operations, expected at most \
+             {MOST_STEP_OPERATIONS:.0e}; choose a smaller batch, length or model"
         ));
     }
     let config = TrainConfig {
-        steps: request.steps + WARM_UP,
-        batch_size: request.batch,
-        len: request.len,
+        steps: steps + WARM_UP,
+        batch_size: batch,
+        len,
         optimizer: OptimizerConfig {
             warmup_steps: 0,
             decay: Decay::Constant,
@@ -150,9 +210,9 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     let device = backend::device(&request.backend).map_err(|error| error.to_string())?.autodiff();
     let mut decoder = Decoder::new(
         &model,
-        request.vocab,
+        vocab,
         &encoding,
-        [request.len, request.len],
+        [len, len],
         [&mut stream(0, Stream::Model), &mut stream(0, Stream::Encoding)],
         &device,
     )
@@ -161,31 +221,15 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     backend::precision(request.precision, &request.backend, &device)
         .map_err(|error| error.to_string())?;
     decoder.precision = request.precision;
-    let task = RandomTokens { vocabulary: request.vocab };
+    let task = RandomTokens { vocabulary: vocab };
     let id = encoding.id();
     let mut trainer = Trainer::new(decoder, id, &config, 0.0, &task, 0, &device);
-    let step_seconds = timed(request.steps, &device, || {
-        trainer.step().map(drop).map_err(|error| error.to_string())
-    })?;
+    let step_seconds =
+        timed(steps, &device, || trainer.step().map(drop).map_err(|error| error.to_string()))?;
     let forward_seconds =
         forward(&trainer.state().model.valid(), &task, request, &device.clone().inner())?;
-    Ok(SpeedRow {
-        encoding: encoding.to_string(),
-        backend: request.backend.clone(),
-        engine: request.engine.id().to_owned(),
-        precision: request.precision,
-        step_seconds,
-        forward_seconds: Some(forward_seconds),
-        tokens_per_second: (request.batch * request.len) as f64 / step_seconds,
-        peak_bytes: host::peak_bytes(),
-        device_bytes: device.memory_pool_usage().map(|usage| usage.bytes_reserved),
-        batch: request.batch,
-        len: request.len,
-        dim: request.dim,
-        heads: request.heads,
-        layers: request.layers,
-        threads: request.threads,
-    })
+    let request = SpeedRequest { encoding: encoding.to_string(), ..request.clone() };
+    Ok(SpeedRow::of(&request, [step_seconds, forward_seconds], &device))
 }
 
 const WARM_UP: usize = 2;
@@ -218,14 +262,14 @@ fn forward(
     request: &SpeedRequest,
     device: &Device,
 ) -> Result<f64, String> {
+    let SpeedSize { batch, len, steps, .. } = request.size;
     let mut rng = stream(0, Stream::Data);
-    let samples: Vec<Sample> =
-        (0..request.batch).map(|_| task.train_sample(request.len, &mut rng)).collect();
+    let samples: Vec<Sample> = (0..batch).map(|_| task.train_sample(len, &mut rng)).collect();
     let scored = Scored::of(&Batch::collate(&samples), device);
-    let new = PositionRequest { cached_tokens: 0, new_tokens: request.len, training_rng: None };
+    let new = PositionRequest { cached_tokens: 0, new_tokens: len, training_rng: None };
     let at =
         positions(&model.encoding, &request.encoding, new).map_err(|error| error.to_string())?;
-    timed(request.steps, device, || {
+    timed(steps, device, || {
         drop(scored.log_probabilities(model, &at, Dropout::off()));
         Ok(())
     })

@@ -24,8 +24,6 @@ mod report;
 pub mod run_metrics;
 mod selection;
 mod settings;
-#[cfg(test)]
-mod simulation;
 mod skipped;
 mod slices;
 mod slots;
@@ -53,3 +51,6 @@ pub use self::slots::FIXED as FIXED_SLOTS;
 #[cfg(test)]
 pub(crate) use self::slots::LOOKS;
 pub(crate) use self::slots::{NEUTRAL, slots};
+
+#[cfg(test)]
+mod tests;

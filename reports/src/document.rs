@@ -8,5 +8,5 @@ pub mod tables;
 pub mod text;
 
 pub use self::section::{Document, DocumentFigure, Section};
-pub(crate) use self::table::heads;
 pub use self::table::{Table, TableCell};
+pub(crate) use self::table::{heads, texts};

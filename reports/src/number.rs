@@ -77,6 +77,20 @@ fn scaled(value: f64, base: f64, units: &[&str]) -> String {
     format!("{number}{}", units[index])
 }
 
+/// Formats an interval in brackets: `[92.0 to 100.0]`; empty if there is none.
+pub(crate) fn bracketed(ends: Option<(f64, f64)>, show: impl Fn(f64) -> String) -> String {
+    ends.map_or_else(String::new, |(low, high)| format!("[{} to {}]", show(low), show(high)))
+}
+
+/// Formats a value with its interval, if there is one: `97.1 % [92.0 to 100.0]`.
+pub(crate) fn value_and_interval(
+    value: String,
+    ends: Option<(f64, f64)>,
+    show: impl Fn(f64) -> String,
+) -> String {
+    if ends.is_none() { value } else { format!("{value} {}", bracketed(ends, show)) }
+}
+
 /// Formats an integer with thin spaces between thousands: `104 000`.
 pub(crate) fn thousands(value: u64) -> String {
     let digits = value.to_string();

@@ -96,7 +96,7 @@ pub struct Rendered {
     pub files: Vec<OutFile>,
 }
 
-/// Renders a report of frames in the formats with these names ([`crate::formats::Format::name`]); without names, in all
+/// Renders a report of frames in the formats with these names ([`FORMATS`]); without names, in all
 /// formats.
 ///
 /// # Errors
@@ -107,7 +107,7 @@ pub fn render_report(
     settings: &Settings,
     formats: &[String],
 ) -> Result<Rendered, ReportError> {
-    let known = || FORMATS.iter().map(|format| format.name());
+    let known = || FORMATS.iter().map(|(name, _)| *name);
     if let Some(name) = formats.iter().find(|name| !known().any(|one| one == name.as_str())) {
         let (name, known) = (name.clone(), known().collect::<Vec<_>>().join(", "));
         return Err(FormatError::Unknown { name, known }.into());
@@ -115,9 +115,9 @@ pub fn render_report(
     let report = Report::with(frames, meta, settings)?;
     let contents = Contents::of(&report)?;
     let wanted = |name: &str| formats.is_empty() || formats.iter().any(|one| one == name);
-    let formats = FORMATS.par_iter().filter(|format| wanted(format.name()));
+    let formats = FORMATS.par_iter().filter(|(name, _)| wanted(name));
     // All results are collected before the first error is returned, so that it is always the same one.
-    let rendered: Vec<_> = formats.map(|format| format.render(&contents)).collect();
+    let rendered: Vec<_> = formats.map(|(_, render)| render(&contents)).collect();
     let mut files = Vec::new();
     for found in rendered {
         files.extend(found?);

@@ -19,7 +19,7 @@
 //! | [`auc()`] | how well one number tells two kinds of things apart |
 //!
 //! The values are checked against scipy's and statsmodels' (`fixtures/statistics.json`, written by
-//! `fixtures/make_statistics.py`), the claims by simulation (`analysis/simulation.rs`).
+//! `fixtures/make_statistics.py`), the claims by simulation (`analysis/tests.rs`).
 
 pub mod auc;
 pub mod bootstrap;
@@ -37,8 +37,8 @@ pub mod sign_flip;
 mod student;
 
 pub use auc::auc;
-pub use bootstrap::Bootstrap;
 pub(crate) use bootstrap::sorted_median;
+pub use bootstrap::{Bootstrap, median};
 pub use effect::{hedges_g, hedges_g_interval};
 pub use estimate::Estimate;
 pub use family::{Comparison, LEAST_SEEDS, LEVEL, Test, decide, holm, seeds_needed};
@@ -51,4 +51,4 @@ pub use sign_flip::sign_flip;
 pub use student::{t_cdf, t_quantile, t_test};
 
 #[cfg(test)]
-mod fixture;
+mod tests;

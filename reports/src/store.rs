@@ -16,7 +16,7 @@ pub use self::canonical::hex;
 pub use self::error::RecordError;
 pub use self::file::set_aside;
 pub(crate) use self::folder::packed_only;
-pub use self::folder::{read_dir, read_each, read_named, record_files};
+pub use self::folder::{files_in, read_dir, read_each, read_named, record_files};
 pub use self::packed::{PACKED, pack};
 
 #[cfg(test)]

@@ -29,6 +29,15 @@ impl FileError {
     }
 }
 
+/// Writes a file of a folder.
+///
+/// # Errors
+/// [`FileError`], with the path of the file.
+pub fn write_in(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).map_err(FileError::of("write", &path))
+}
+
 /// Writes a file of the cache folder in one step: under a temporary name first, then renamed. Creates missing folders.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     use std::sync::atomic::{AtomicU32, Ordering};

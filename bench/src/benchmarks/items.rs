@@ -41,13 +41,8 @@ impl BenchmarkItem {
 #[derive(Debug, thiserror::Error)]
 pub enum ItemError {
     /// The file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Io {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] tasks::FileError),
     /// A line does not have the fields of a known data set.
     #[error("{} line {line}: {reason}; see the fields under `pe-bench benchmark --help`", path.display())]
     Line {
@@ -138,8 +133,7 @@ enum AnswerField {
 /// # Errors
 /// [`ItemError`], with the number of the line.
 pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>, ItemError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| ItemError::Io { path: path.to_owned(), source })?;
+    let text = std::fs::read_to_string(path).map_err(tasks::FileError::of("read", path))?;
     let mut items = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let refuse =

@@ -8,8 +8,8 @@ use pe_zoo::card::Properties;
 use pe_zoo::testkit::{CheckResult, Finding, examine_on};
 use pe_zoo::{Combination, PeError};
 
+use super::columns::say_rows;
 use super::compute::DeviceArgs;
-use super::list::aligned;
 use super::out::{complain, say};
 
 /// Arguments of `conform`.
@@ -22,11 +22,8 @@ pub(crate) struct ConformArgs {
 }
 
 pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
-    let encodings = if arguments.encodings.is_empty() {
-        crate::encodings::ids()
-    } else {
-        arguments.encodings.clone()
-    };
+    let ids = crate::encodings::ids();
+    let encodings = if arguments.encodings.is_empty() { &ids } else { &arguments.encodings };
     let encodings = encodings
         .iter()
         .map(|text| crate::encodings::parse(text))
@@ -72,21 +69,16 @@ fn print(encoding: &Combination, findings: &[Finding]) -> usize {
             format!("{}{more}", finding.check.statement()),
         ]
     });
-    for line in aligned(&rows.collect::<Vec<_>>()) {
-        say(&line);
-    }
+    say_rows(&rows.collect::<Vec<_>>());
     if let Ok(properties) = encoding.properties() {
-        for line in found(&properties) {
-            say(&line);
-        }
+        found(&properties);
     }
     failures
 }
 
-/// Lines with the probed properties of an encoding.
-fn found(properties: &Properties) -> Vec<String> {
-    let acts_on = properties.acts_on.iter().map(|part| part.label()).collect::<Vec<_>>();
-    let acts_on = if acts_on.is_empty() { "nothing".to_owned() } else { acts_on.join(", ") };
+/// Prints the probed properties of an encoding.
+fn found(properties: &Properties) {
+    let acts_on = properties.acts_on.iter().map(|part| part.label().to_owned()).collect();
     let flags = match serde_json::to_value(properties) {
         Ok(serde_json::Value::Object(fields)) => fields
             .iter()
@@ -95,6 +87,9 @@ fn found(properties: &Properties) -> Vec<String> {
             .collect::<Vec<_>>(),
         _ => Vec::new(),
     };
-    let flags = if flags.is_empty() { "none".to_owned() } else { flags.join(", ") };
-    vec![format!("  acts on: {acts_on}"), format!("  properties: {flags}")]
+    let or = |all: Vec<String>, none: &str| {
+        if all.is_empty() { none.to_owned() } else { all.join(", ") }
+    };
+    say(&format!("  acts on: {}", or(acts_on, "nothing")));
+    say(&format!("  properties: {}", or(flags, "none")));
 }

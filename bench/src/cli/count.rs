@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pe_zoo::Combination;
-use reports::{RunRecord, Status};
+use reports::RunRecord;
 
 use super::compute::ComputeArgs;
 use super::folders;
@@ -33,13 +32,9 @@ pub(crate) struct CountArgs {
 /// have no counts, and `nightly` reports which comparisons are missing.
 pub(super) fn run(arguments: &CountArgs) -> anyhow::Result<()> {
     let records = folders::records(std::slice::from_ref(&arguments.results))?;
-    let chosen = chosen(&records, arguments);
-    anyhow::ensure!(
-        !chosen.is_empty(),
-        "{}: no finished cell of the given workload and encodings; run the suite first, or change --workload or --encodings",
-        arguments.results.display()
-    );
-    for record in chosen {
+    let CountArgs { results, workload, encodings, .. } = arguments;
+    let finished = folders::finished(results, &records, workload.as_deref(), encodings.as_deref())?;
+    for record in first_of_each(finished) {
         let mut record = record.clone();
         let file = arguments.results.join("cells").join(format!("{}.json", record.key));
         let counted = match step_instructions(&file, &arguments.compute.arguments()) {
@@ -67,16 +62,10 @@ pub(super) fn run(arguments: &CountArgs) -> anyhow::Result<()> {
 }
 
 /// Selects the first finished cell of each encoding, in order of workload, seed and key.
-fn chosen<'a>(records: &'a [RunRecord], arguments: &CountArgs) -> Vec<&'a RunRecord> {
-    let names = arguments.encodings.as_deref().map(Combination::split_list);
+fn first_of_each(records: Vec<&RunRecord>) -> Vec<&RunRecord> {
     let place = |r: &RunRecord| (r.workload.clone(), r.seed, r.key.clone());
     let mut chosen: BTreeMap<&str, &RunRecord> = BTreeMap::new();
-    let wanted = |r: &&RunRecord| {
-        r.status == Status::Done
-            && arguments.workload.as_ref().is_none_or(|name| r.workload == *name)
-            && names.as_ref().is_none_or(|names| names.contains(&r.encoding.name.as_str()))
-    };
-    for record in records.iter().filter(wanted) {
+    for record in records {
         let held = chosen.entry(&record.encoding.name).or_insert(record);
         if place(record) < place(held) {
             *held = record;

@@ -14,7 +14,7 @@ use tasks::tokenizer::TokenizerConfig;
 use tasks::tokens::Origin;
 use tasks::{Task, TaskSettings as _, draw};
 
-use super::list::aligned;
+use super::columns::{say_rows, say_table};
 use super::out::{complain, say};
 
 /// Number of tokens in the example that `tokens` prints.
@@ -152,10 +152,7 @@ fn list() {
             ("license", meta.license.to_owned()),
             ("location", location),
         ];
-        let rows = rows.map(|(name, value)| vec![format!("  {name}"), value]);
-        for line in aligned(&rows) {
-            say(&line);
-        }
+        say_rows(&rows.map(|(name, value)| vec![format!("  {name}"), value]));
     }
 }
 
@@ -237,9 +234,7 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
 }
 
 fn sizes(task: &Text) {
-    let header = ["part", "documents", "tokens", "bytes", "bytes per token"];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    rows.extend(task.parts().into_iter().map(|size| {
+    let rows = task.parts().into_iter().map(|size| {
         vec![
             size.part.id().to_owned(),
             size.documents.to_string(),
@@ -247,10 +242,8 @@ fn sizes(task: &Text) {
             size.bytes.to_string(),
             format!("{:.4}", size.bytes as f64 / size.tokens.max(1) as f64),
         ]
-    }));
-    for line in aligned(&rows) {
-        say(&line);
-    }
+    });
+    say_table(["part", "documents", "tokens", "bytes", "bytes per token"], rows);
 }
 
 #[cfg(test)]

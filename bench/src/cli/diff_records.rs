@@ -1,13 +1,14 @@
 //! `pe-bench diff-records`: comparison of the records of two results folders.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use reports::RunRecord;
 use serde_json::Value;
 
+use super::folders;
 use super::out::say;
 
 /// Names of timing fields, ignored at any depth.
@@ -58,15 +59,9 @@ pub(super) fn diff(arguments: &DiffArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-fn records(folder: &Path) -> anyhow::Result<BTreeMap<String, Value>> {
-    let records = reports::read_dir(folder)?;
-    anyhow::ensure!(
-        !records.is_empty(),
-        "{}: no records in its `cells` folder, expected a results folder of `pe-bench run`",
-        folder.display()
-    );
+fn records(folder: &PathBuf) -> anyhow::Result<BTreeMap<String, Value>> {
     let json = |record: RunRecord| Ok((record.key.clone(), serde_json::to_value(&record)?));
-    records.into_iter().map(json).collect()
+    folders::records(std::slice::from_ref(folder))?.into_iter().map(json).collect()
 }
 
 fn differences(one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) -> Vec<String> {

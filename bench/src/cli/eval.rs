@@ -6,14 +6,13 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use pe_zoo::Combination;
-use reports::{RunRecord, Status, WeightsAt};
+use reports::WeightsAt;
 
 use super::compute::DeviceArgs;
 use super::out::complain;
-use super::report;
 use super::run::{SweepArgs, SweepReport, Watched, devices, jobs};
 use super::stop::StopFlag;
+use super::{folders, report};
 use crate::backend::pool::DeviceList;
 use crate::experiment::{Experiment, of_record};
 use crate::run::kept::{Reuse, WeightsPolicy, weights_path};
@@ -130,20 +129,10 @@ fn cells(arguments: &EvalArgs) -> anyhow::Result<Vec<Experiment>> {
         "{folder}: there is no such folder, expected a results folder of `pe-bench run`"
     );
     let records = reports::read_dir(&arguments.results)?;
-    let names = arguments.encodings.as_deref().map(Combination::split_list);
-    let wanted = |record: &&RunRecord| {
-        record.status == Status::Done
-            && arguments.workload.as_ref().is_none_or(|name| record.workload == *name)
-            && names.as_ref().is_none_or(|names| names.contains(&record.encoding.name.as_str()))
-    };
-    let chosen = records.iter().filter(wanted).collect::<Vec<_>>();
-    anyhow::ensure!(
-        !chosen.is_empty(),
-        "{folder}: no finished cell of the given workload and encodings; run a suite first, or change --workload or \
-         --encodings"
-    );
+    let EvalArgs { results, workload, encodings, .. } = arguments;
+    let chosen = folders::finished(results, &records, workload.as_deref(), encodings.as_deref())?;
     let (mut cells, mut keys, mut without) = (Vec::new(), BTreeSet::new(), Vec::new());
-    for record in &chosen {
+    for record in chosen {
         let (mut cell, task) = of_record(record)?;
         let at = if arguments.best { WeightsAt::Best } else { WeightsAt::Last };
         let training = cell.training(&*task);

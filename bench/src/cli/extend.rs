@@ -238,14 +238,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         complain(&error.to_string());
     }
     if outcome.interrupted {
-        complain(&format!(
-            "interrupted by {}: {} of {} cells are finished and saved in {}; run the same command to resume",
-            stop.signal().name(),
-            outcome.records.len(),
-            seconds.len(),
-            options.out.display()
-        ));
-        return Ok(ExitCode::from(stop.signal().exit_status()));
+        return Ok(stop.interrupted([outcome.records.len(), seconds.len()], &options.out));
     }
     for line in table::lines(&outcome.records) {
         say(&line);

@@ -5,7 +5,7 @@ use pe_zoo::Combination;
 use pe_zoo::cost::InTable3;
 use pe_zoo::cost::{Item, Work};
 
-use super::list::aligned;
+use super::columns::{row, say_rows, say_table};
 use super::out::say;
 use crate::flops::Bill;
 use crate::flops::config::{CostConfig, Published};
@@ -77,8 +77,7 @@ fn as_published(bills: &[(String, Bill)], published: &[Published]) {
         "Counted as in TAPE's table 3: every pair of tokens, 2 FLOPs per MAC, 1 FLOP per element of softmax,",
     );
     say("SiLU and ReLU, none for other elementwise work; the output head is counted; M is 2^20.");
-    let mut rows = vec![row(["encoding", "FLOPs G", "MACs G", "params M", "published"])];
-    for (name, bill) in bills {
+    let rows = bills.iter().map(|(name, bill)| {
         let [flops, macs, params] = bill.as_in_table_3();
         let known = published.iter().find(|known| {
             crate::encodings::parse(&known.encoding).is_ok_and(|k| k.to_string() == *name)
@@ -88,9 +87,9 @@ fn as_published(bills: &[(String, Bill)], published: &[Published]) {
             let printed = format!("{} {} {}", known.flops, known.macs, known.params);
             if same { format!("{printed}, the same") } else { format!("{printed}, DIFFERENT") }
         });
-        rows.push(row([name, &flops, &macs, &params, &verdict]));
-    }
-    print(&rows);
+        row([name, &flops, &macs, &params, &verdict])
+    });
+    say_table(["encoding", "FLOPs G", "MACs G", "params M", "published"], rows);
     for (name, bill) in bills {
         for item in &bill.cost.items {
             match item.in_table_3 {
@@ -114,21 +113,19 @@ fn honest(bills: &[(String, Bill)]) {
     );
     say("operation counted, table look-ups not counted.");
     let least = bills.iter().map(|(_, bill)| bill.honest().flops).min().unwrap_or(1);
-    let mut rows =
-        vec![row(["encoding", "FLOPs G", "MACs G", "elementwise G", "params", "x cheapest"])];
-    for (name, bill) in bills {
+    let rows = bills.iter().map(|(name, bill)| {
         let sums = bill.honest();
         let billions = |n: u64| format!("{:.3}", n as f64 / 1e9);
-        rows.push(row([
+        row([
             name,
             &billions(sums.flops),
             &billions(sums.macs),
             &billions(sums.flops - 2 * sums.macs),
             &bill.params.to_string(),
             &format!("{:.4}", sums.flops as f64 / least as f64),
-        ]));
-    }
-    print(&rows);
+        ])
+    });
+    say_table(["encoding", "FLOPs G", "MACs G", "elementwise G", "params", "x cheapest"], rows);
 }
 
 fn items(name: &str, bill: &Bill) {
@@ -144,15 +141,5 @@ fn items(name: &str, bill: &Bill) {
         let pairs = if item.pairs { "per pair" } else { "" };
         row([item.what, &item.count.to_string(), kind(item), pairs])
     });
-    print(&rows.collect::<Vec<_>>());
-}
-
-fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
-    cells.map(str::to_owned).to_vec()
-}
-
-fn print(rows: &[Vec<String>]) {
-    for line in aligned(rows) {
-        say(&line);
-    }
+    say_rows(&rows.collect::<Vec<_>>());
 }

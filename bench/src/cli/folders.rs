@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use pe_zoo::Combination;
 use reports::store::PACKED;
-use reports::{Frames, RecordError, RunRecord};
+use reports::{Frames, RecordError, RunRecord, Status};
 
 use super::out::complain;
 
@@ -34,11 +35,11 @@ pub(super) fn or_all(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         found.extend(below.into_iter().filter(|folder| seen.insert(folder.clone())));
     }
     let asked = if named.is_empty() { &root } else { named };
-    let asked = asked.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     anyhow::ensure!(
         !found.is_empty(),
-        "{asked}: no records in a `cells` folder; run a suite first (`pe-bench run quick`), or give its results \
-         folder"
+        "{}: no records in a `cells` folder; run a suite first (`pe-bench run quick`), or give its results \
+         folder",
+        names(asked)
     );
     Ok(found)
 }
@@ -74,6 +75,37 @@ pub(super) fn kept_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Paths of folders in a sentence.
+pub(super) fn names(folders: &[PathBuf]) -> String {
+    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Finished records of a workload and of the encodings of a list; of all if they are not given.
+///
+/// # Errors
+/// If there is none.
+pub(super) fn finished<'a>(
+    results: &Path,
+    records: &'a [RunRecord],
+    workload: Option<&str>,
+    encodings: Option<&str>,
+) -> anyhow::Result<Vec<&'a RunRecord>> {
+    let names = encodings.map(Combination::split_list);
+    let wanted = |record: &&RunRecord| {
+        record.status == Status::Done
+            && workload.is_none_or(|name| record.workload == name)
+            && names.as_ref().is_none_or(|names| names.contains(&record.encoding.name.as_str()))
+    };
+    let chosen = records.iter().filter(wanted).collect::<Vec<_>>();
+    anyhow::ensure!(
+        !chosen.is_empty(),
+        "{}: no finished cell of the given workload and encodings; run a suite first, or change --workload or \
+         --encodings",
+        results.display()
+    );
+    Ok(chosen)
+}
+
 /// Reads all records of the folders as frames, with the errors of files that are no readable records.
 ///
 /// # Errors
@@ -98,11 +130,10 @@ pub(super) fn records(folders: &[PathBuf]) -> anyhow::Result<Vec<RunRecord>> {
     for folder in folders {
         records.extend(reports::read_dir(folder)?);
     }
-    let names = folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>();
     anyhow::ensure!(
         !records.is_empty(),
         "{}: no records in a `cells` folder, expected a results folder of `pe-bench run`",
-        names.join(", ")
+        names(folders)
     );
     Ok(records)
 }

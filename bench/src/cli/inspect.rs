@@ -8,7 +8,7 @@ use clap::Args;
 use reports::GateScore;
 use tasks::Sample;
 
-use super::list::aligned;
+use super::columns::say_table;
 use super::out::{complain, say};
 use super::trained::{CellArgs, TrainedCell};
 use crate::inspect::TextMarks;
@@ -152,8 +152,7 @@ fn print(gates: &[GateScore], is_marked: bool, marks: &str, task: &str) {
     say(&format!(
         "Gate scores: area under the ROC curve of gates against {marks} (0.5: no relation)"
     ));
-    let mut rows = vec![["gate", "layer", "head", "score", "rows"].map(str::to_owned).to_vec()];
-    rows.extend(gates.iter().map(|score| {
+    let rows = gates.iter().map(|score| {
         vec![
             score.gate.clone(),
             (score.layer + 1).to_string(),
@@ -161,8 +160,6 @@ fn print(gates: &[GateScore], is_marked: bool, marks: &str, task: &str) {
             format!("{:.3}", score.auc),
             score.rows.to_string(),
         ]
-    }));
-    for line in aligned(&rows) {
-        say(&line);
-    }
+    });
+    say_table(["gate", "layer", "head", "score", "rows"], rows);
 }

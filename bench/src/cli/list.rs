@@ -4,6 +4,7 @@ use pe_zoo::card::Card;
 use serde_json::{Map, Value, json};
 
 use super::Listed;
+use super::columns::say_table;
 use super::out::{complain, say};
 use crate::host::{cpu_model, memory_bytes};
 use crate::sweep::FLOPS_PER_SECOND;
@@ -43,11 +44,7 @@ impl<const N: usize> ItemTable<N> {
             say(&format!("{:#}", Value::from(objects)));
             return;
         }
-        let heads = self.heads.map(str::to_owned).to_vec();
-        let rows = self.rows.iter().map(|row| row.iter().map(shown).collect());
-        for line in aligned(&std::iter::once(heads).chain(rows).collect::<Vec<_>>()) {
-            say(&line);
-        }
+        say_table(self.heads, self.rows.iter().map(|row| row.iter().map(shown).collect()));
     }
 }
 
@@ -143,19 +140,4 @@ fn core_time(suite: &suite::Suite) -> String {
     };
     let plural = if number > 1.0 { "s" } else { "" };
     format!("{number} {unit}{plural}")
-}
-
-/// Pads columns to their widest entry, except for the last one.
-pub(super) fn aligned(rows: &[Vec<String>]) -> Vec<String> {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
-    };
-    let widths = (0..columns).map(|column| width(column).unwrap_or(0)).collect::<Vec<_>>();
-    rows.iter()
-        .map(|row| {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-        })
-        .collect()
 }

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use reports::store::{PACKED, pack, write_atomically};
 
+use super::folders;
 use super::out::say;
 
 /// Arguments of `pack`.
@@ -23,12 +24,7 @@ pub(crate) struct PackArgs {
 
 pub(super) fn run(arguments: &PackArgs) -> anyhow::Result<()> {
     let PackArgs { results, out, lean } = arguments;
-    let mut records = reports::read_dir(results)?;
-    anyhow::ensure!(
-        !records.is_empty(),
-        "{}: no records, expected a results folder of `pe-bench run`",
-        results.display()
-    );
+    let mut records = folders::records(std::slice::from_ref(results))?;
     if *lean {
         records.iter_mut().for_each(reports::RunRecord::lean);
     }

@@ -119,7 +119,7 @@ fn title_of(suite: &str) -> String {
 }
 
 fn formats() -> clap::builder::PossibleValuesParser {
-    reports::formats::FORMATS.iter().map(|format| format.name()).collect::<Vec<_>>().into()
+    reports::formats::FORMATS.iter().map(|(name, _)| *name).collect::<Vec<_>>().into()
 }
 
 pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
@@ -185,7 +185,7 @@ pub(super) fn gathered(
         }
         frames.append(own)?;
     }
-    let looked = folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
+    let looked = folders::names(folders);
     let suites = frames.suites()?;
     anyhow::ensure!(
         !suites.is_empty(),

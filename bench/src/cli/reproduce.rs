@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 use reports::reproduction::{
-    NumberResult, PaperResult, Reproduction, TableResult, Verdict, reproduction,
+    NumberResult, PaperResult, Reproduction, TableResult, VERDICTS, Verdict, reproduction,
 };
 
+use super::columns::say_rows;
 use super::folders;
-use super::list::aligned;
 use super::out::say;
 
 /// Arguments of `reproduce`.
@@ -20,38 +21,11 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_delimiter = ',')]
     paper: Vec<String>,
     /// Verdicts to print, separated by commas; default: all numbers with a run.
-    #[arg(long, value_delimiter = ',', value_enum)]
-    verdict: Vec<Which>,
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
+    verdict: Vec<String>,
     /// Print every recipe that was run, not only the one nearest to the published recipe.
     #[arg(long)]
     all: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Which {
-    Agrees,
-    Differs,
-    Undecided,
-    TooFewSeeds,
-    OtherRecipe,
-    NotRun,
-    Elsewhere,
-    Unread,
-}
-
-impl Which {
-    fn verdict(self) -> Verdict {
-        match self {
-            Self::Agrees => Verdict::Agrees,
-            Self::Differs => Verdict::Differs,
-            Self::Undecided => Verdict::Undecided,
-            Self::TooFewSeeds => Verdict::TooFewSeeds,
-            Self::OtherRecipe => Verdict::OtherRecipe,
-            Self::NotRun => Verdict::NotRun,
-            Self::Elsewhere => Verdict::Elsewhere,
-            Self::Unread => Verdict::Unread,
-        }
-    }
 }
 
 pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
@@ -102,7 +76,7 @@ fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
         if arguments.verdict.is_empty() {
             !number.runs.is_empty()
         } else {
-            arguments.verdict.iter().any(|which| which.verdict() == number.verdict)
+            arguments.verdict.iter().any(|id| id == number.verdict.id())
         }
     };
     let mut rows = Vec::new();
@@ -138,9 +112,7 @@ fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
     }
     let table = &result.table;
     say(&format!("{}: {} ({})", paper.source.label, table.what, table.id));
-    for line in aligned(&rows) {
-        say(&line);
-    }
+    say_rows(&rows);
     if let Some(order) = order {
         say(&format!("  {}", order.text()));
     }
@@ -155,7 +127,5 @@ fn summary(table: &reports::document::Table) {
         row.iter().map(|cell| cell.text.clone()).collect()
     };
     rows.extend(table.rows.iter().map(texts));
-    for line in aligned(&rows) {
-        say(&line);
-    }
+    say_rows(&rows);
 }

@@ -268,15 +268,7 @@ impl Watched<'_> {
 
     fn interrupted(&self, plan: &SweepPlan, outcome: &SweepOutcome) -> ExitCode {
         output::end_without_report(self.arguments, plan, outcome);
-        let signal = self.stop.signal();
-        complain(&format!(
-            "interrupted by {}: {} of {} cells are finished and saved in {}; run the same command to resume",
-            signal.name(),
-            outcome.records.len(),
-            plan.cells.len(),
-            self.options.out.display()
-        ));
-        ExitCode::from(signal.exit_status())
+        self.stop.interrupted([outcome.records.len(), plan.cells.len()], &self.options.out)
     }
 
     /// Writes the report, and prints messages about cells without a result; `fresh_wait`: whether cells of fresh seeds

@@ -6,11 +6,11 @@ use anyhow::Context;
 use clap::Args;
 use pe_zoo::Combination;
 
-use super::compute::{Compute, ComputeArgs};
-use super::list::aligned;
+use super::columns::say_table;
+use super::compute::ComputeArgs;
 use super::out::say;
 use crate::process;
-use crate::speed::{SpeedRequest, SpeedRow, measure};
+use crate::speed::{SpeedRequest, SpeedRow, SpeedSize, measure};
 
 /// Arguments of `speed`.
 #[derive(Args, Clone)]
@@ -18,35 +18,10 @@ pub(crate) struct SpeedArgs {
     /// Encodings or combinations, separated by commas; default: all.
     #[arg(long)]
     encodings: Option<String>,
-    /// Number of sequences per step.
-    #[arg(long, default_value_t = 16)]
-    batch: usize,
-    /// Number of tokens per sequence.
-    #[arg(long, default_value_t = 512)]
-    len: usize,
-    /// Width of the model.
-    #[arg(long, default_value_t = 256)]
-    dim: usize,
-    /// Number of attention heads.
-    #[arg(long, default_value_t = 4)]
-    heads: usize,
-    /// Number of transformer layers.
-    #[arg(long, default_value_t = 4)]
-    layers: usize,
-    /// Size of the vocabulary.
-    #[arg(long, default_value_t = 64)]
-    vocab: usize,
-    /// Number of timed steps, and of timed forward passes, each after two that are not timed.
-    #[arg(long, default_value_t = 7)]
-    steps: usize,
-    /// Number of CPU threads.
-    #[arg(long, default_value_t = 2)]
-    threads: usize,
+    #[command(flatten)]
+    size: SpeedSize,
     #[command(flatten)]
     compute: ComputeArgs,
-    /// Time one attention layer instead of the model: forward and backward for a step, forward alone.
-    #[arg(long)]
-    attention: bool,
     /// Print one JSON object per encoding instead of a table.
     #[arg(long)]
     json: bool,
@@ -67,7 +42,14 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for encoding in encodings {
         let row = if arguments.in_process {
-            measure(&request(arguments, &compute, encoding)).map_err(anyhow::Error::msg)?
+            measure(&SpeedRequest {
+                encoding,
+                backend: compute.backend.clone(),
+                engine: compute.engine,
+                precision: compute.precision(),
+                size: arguments.size,
+            })
+            .map_err(anyhow::Error::msg)?
         } else {
             elsewhere(arguments, &encoding)?
         };
@@ -82,42 +64,13 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn request(arguments: &SpeedArgs, compute: &Compute, encoding: String) -> SpeedRequest {
-    SpeedRequest {
-        encoding,
-        backend: compute.backend.clone(),
-        engine: compute.engine,
-        precision: compute.precision(),
-        batch: arguments.batch,
-        len: arguments.len,
-        dim: arguments.dim,
-        heads: arguments.heads,
-        layers: arguments.layers,
-        vocab: arguments.vocab,
-        steps: arguments.steps,
-        threads: arguments.threads,
-        attention: arguments.attention,
-    }
-}
-
 /// Measures in a separate process, so that the peak memory is that of this encoding alone.
 fn elsewhere(arguments: &SpeedArgs, encoding: &str) -> anyhow::Result<SpeedRow> {
-    let numbers = [
-        ("--batch", arguments.batch),
-        ("--len", arguments.len),
-        ("--dim", arguments.dim),
-        ("--heads", arguments.heads),
-        ("--layers", arguments.layers),
-        ("--vocab", arguments.vocab),
-        ("--steps", arguments.steps),
-        ("--threads", arguments.threads),
-    ];
-    let mut command = process::dependent(arguments.threads)?;
+    let mut command = process::dependent(arguments.size.threads)?;
     command
         .args(["speed", "--in-process", "--encodings", encoding])
         .args(arguments.compute.arguments())
-        .args(arguments.attention.then_some("--attention"))
-        .args(numbers.iter().flat_map(|(name, n)| [(*name).to_owned(), n.to_string()]))
+        .args(arguments.size.arguments())
         .stderr(Stdio::piped());
     let output = process::output(command).context("cannot start the process that measures")?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -147,8 +100,7 @@ fn print(rows: &[SpeedRow]) {
         "tokens/s",
         "peak MiB",
     ];
-    let mut table = vec![header.map(str::to_owned).to_vec()];
-    table.extend(rows.iter().map(|row| {
+    let table = rows.iter().map(|row| {
         vec![
             row.encoding.clone(),
             row.backend.clone(),
@@ -161,8 +113,6 @@ fn print(rows: &[SpeedRow]) {
             row.peak_bytes
                 .map_or("–".to_owned(), |b| format!("{:.0}", b as f64 / f64::from(1 << 20))),
         ]
-    }));
-    for line in aligned(&table) {
-        say(&line);
-    }
+    });
+    say_table(header, table);
 }

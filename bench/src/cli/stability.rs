@@ -7,8 +7,8 @@ use rand_chacha::rand_core::SeedableRng;
 use serde_json::json;
 use tasks::Task;
 
+use super::columns::say_table;
 use super::extend::read_parts;
-use super::list::aligned;
 use super::out::say;
 use super::trained::{self, CellArgs, TrainedCell};
 use crate::extend::LongText;
@@ -169,8 +169,7 @@ fn print(arguments: &StabilityArgs, measured: &Measured) {
     let percent =
         |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{:.2}", 100.0 * v));
     let offset = measured.offset.as_deref().unwrap_or_default();
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(measured.prepended.iter().map(|layer| {
+    let rows = measured.prepended.iter().map(|layer| {
         let moved = offset.get(layer.layer);
         vec![
             (layer.layer + 1).to_string(),
@@ -179,10 +178,8 @@ fn print(arguments: &StabilityArgs, measured: &Measured) {
             percent(layer.products),
             percent(moved.and_then(|moved| moved.products)),
         ]
-    }));
-    for line in aligned(&rows) {
-        say(&line);
-    }
+    });
+    say_table(head, rows);
     if let Err(reason) = &measured.offset {
         say(&format!("with positions starting at {}: {reason}", arguments.offset));
     }

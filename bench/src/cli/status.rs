@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::CELLS_OPEN;
-use super::list::aligned;
+use super::columns::aligned;
 use super::out::say;
 use super::run::{clock, seconds};
 use crate::host;

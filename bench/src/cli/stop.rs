@@ -1,10 +1,13 @@
 //! Stop requests by signals.
 
+use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use anyhow::Context;
 
+use super::out::complain;
 use crate::signals::{self, StopSignal};
 
 /// Stop flag, set by the first signal, with the number of that signal.
@@ -36,9 +39,15 @@ impl StopFlag {
         &self.flag
     }
 
-    /// First signal received.
-    pub(super) fn signal(&self) -> StopSignal {
+    /// Prints that `finished` of `cells` cells are saved in `out`, and returns the exit status of the first signal.
+    pub(super) fn interrupted(&self, [finished, cells]: [usize; 2], out: &Path) -> ExitCode {
         let first = StopSignal::from_number(self.first.load(Ordering::SeqCst));
-        first.unwrap_or(StopSignal::INTERRUPT)
+        let signal = first.unwrap_or(StopSignal::INTERRUPT);
+        complain(&format!(
+            "interrupted by {}: {finished} of {cells} cells are finished and saved in {}; run the same command to resume",
+            signal.name(),
+            out.display()
+        ));
+        ExitCode::from(signal.exit_status())
     }
 }

@@ -135,7 +135,7 @@ fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptT
             }
         }
     }
-    let places = folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
+    let places = folders::names(&folders);
     match found.as_slice() {
         [(index, record)] => {
             let (experiment, task) = of_record(record)?;
@@ -171,7 +171,7 @@ fn of_experiment(
             return Ok(kept);
         }
     }
-    let places = folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
+    let places = folders::names(folders);
     let which = if at == WeightsAt::Best { "best" } else { "last" };
     let file = weights_path(Path::new(""), &training, at);
     anyhow::bail!(

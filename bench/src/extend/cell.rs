@@ -12,11 +12,12 @@ use tasks::{Task, TaskError};
 use super::method::EncodingVariant;
 use super::tune::{TuneConfig, Tuning};
 use crate::experiment::{EvalConfig, ExperimentError, TrainingId};
+use crate::flops::CountedStep;
 use crate::lora::LoraError;
 use crate::model::Decoder;
 use crate::pretrained::{Pretrained, PretrainedError};
 use crate::run::evaluate::EvalRequest;
-use crate::run::{CountedStep, RecordBuilder, RunContext, RunPlan, Training};
+use crate::run::{RecordBuilder, RunContext, RunPlan, Training};
 use crate::streams::{Stream, stream};
 
 /// Settings shared by all cells of a run.
@@ -203,7 +204,6 @@ impl ExtendCell<'_> {
             key: self.key(context),
             config: self.config(context),
             workload: format!("{name} {}", self.task.meta().id),
-            encoding: &self.variant.encoding,
             name: label.clone(),
             label,
             task: self.task,
@@ -211,9 +211,14 @@ impl ExtendCell<'_> {
             seed: context.seed,
             train_len: *trained,
             batch_size: self.tune.map_or(0, |(config, _)| config.train.batch_size),
-            model,
-            dims: self.dims(context),
-            counted: CountedStep { sequences: 1, tokens: *trained },
+            step: CountedStep {
+                encoding: &self.variant.encoding,
+                model,
+                dims: self.dims(context),
+                vocabulary: self.task.vocab_size(),
+                sequences: 1,
+                tokens: *trained,
+            },
             backend: context.backend.0,
             engine: context.engine,
             precision: context.precision,

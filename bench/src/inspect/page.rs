@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use reports::GateScore;
 use reports::document::Table;
 use serde_json::{Value, json};
-use tasks::{Sample, Task};
+use tasks::{FileError, Sample, Task, write_in};
 
 use super::maps::averaged;
 use super::svg::{TokenAxis, escape, svg};
@@ -89,16 +89,9 @@ impl InspectedCell<'_> {
     /// the page.
     ///
     /// # Errors
-    /// Error of the file system, with the path.
-    pub fn write(&self, folder: &Path) -> Result<PathBuf, std::io::Error> {
-        let named = |path: &Path, error: std::io::Error| {
-            std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-        };
-        std::fs::create_dir_all(folder).map_err(|error| named(folder, error))?;
-        let write = |name: &str, text: &str| {
-            let path = folder.join(name);
-            std::fs::write(&path, text).map_err(|error| named(&path, error))
-        };
+    /// [`FileError`] of the first file that cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, FileError> {
+        std::fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
         let texts = self.texts();
         // The last token is never read.
         let read = texts.len() - 1;
@@ -122,12 +115,13 @@ impl InspectedCell<'_> {
                 // Two parts of a combination may have gates.
                 let part = if before > 0 { format!("-{}", before + 1) } else { String::new() };
                 let figure = svg(layer, map, &axis);
-                write(&format!("layer-{}-{}{part}.svg", layer + 1, map.look.id()), &figure)?;
+                let name = format!("layer-{}-{}{part}.svg", layer + 1, map.look.id());
+                write_in(folder, &name, &figure)?;
                 let _ = writeln!(figures, "<figure class=\"wide\">{figure}</figure>");
             }
         }
-        write("inspect.json", &self.json().to_string())?;
-        write("index.html", &self.html(&texts, &figures))?;
+        write_in(folder, "inspect.json", self.json().to_string())?;
+        write_in(folder, "index.html", self.html(&texts, &figures))?;
         Ok(folder.join("index.html"))
     }
 

@@ -171,6 +171,23 @@ impl PretrainedError {
         Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
     }
 
+    pub(super) fn missing(path: &Path, name: String, expected: &[usize]) -> Self {
+        Self::MissingTensor { path: path.to_owned(), name, expected: expected.to_vec() }
+    }
+
+    pub(super) fn check_shape(
+        path: &Path,
+        name: &str,
+        expected: &[usize],
+        found: &[usize],
+    ) -> Result<(), Self> {
+        if found == expected {
+            return Ok(());
+        }
+        let (expected, found) = (expected.to_vec(), found.to_vec());
+        Err(Self::WrongShape { path: path.to_owned(), name: name.to_owned(), expected, found })
+    }
+
     pub(super) fn unsupported(
         path: &Path,
         field: &str,

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use tasks::FileError;
 
 use super::PretrainedError;
-use super::llama::{LayerWeight, WeightId, WeightSource};
+use super::llama::{EMBEDDING, HEAD, WeightId, WeightSource};
 use crate::weights::NamedTensors;
 
 /// Weights in a model's folder.
@@ -90,17 +90,9 @@ impl ModelFolder {
         for name in names.cloned().collect::<Vec<_>>() {
             let Some(place) = self.places.remove(&name) else { continue };
             let shard = &self.shards[place];
-            let Some((dtype, shape, bytes)) = shard.view(&name) else {
-                let reason = format!("tensor `{name}` extends beyond the end of the file");
-                return Err(PretrainedError::damaged(&shard.path, reason));
-            };
+            let (dtype, shape, bytes) = shard.read(&name)?;
             if dtype != Dtype::F32 {
-                return Err(PretrainedError::WrongDtype {
-                    path: shard.path.clone(),
-                    name,
-                    found: format!("{dtype:?}"),
-                    expected: "F32",
-                });
+                return Err(shard.wrong_dtype(name, dtype, "F32"));
             }
             let values = bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
             let values = super::finite(&shard.path, &name, values.collect())?;
@@ -144,6 +136,18 @@ impl WeightShard {
         let bytes = self.bytes.get(self.start..)?.get(from..to)?;
         Some((info.dtype, &info.shape, bytes))
     }
+
+    fn read(&self, name: &str) -> Result<(Dtype, &[usize], &[u8]), PretrainedError> {
+        self.view(name).ok_or_else(|| {
+            let reason = format!("tensor `{name}` extends beyond the end of the file");
+            PretrainedError::damaged(&self.path, reason)
+        })
+    }
+
+    fn wrong_dtype(&self, name: String, found: Dtype, expected: &'static str) -> PretrainedError {
+        let (path, found) = (self.path.clone(), format!("{found:?}"));
+        PretrainedError::WrongDtype { path, name, found, expected }
+    }
 }
 
 impl WeightSource for ModelFolder {
@@ -152,36 +156,20 @@ impl WeightSource for ModelFolder {
     }
 
     fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
-        let name = name(slot);
+        let name = slot.hugging_face();
         let Some(place) = self.places.remove(&name) else {
-            let path = self.path.clone();
-            return Err(PretrainedError::MissingTensor { path, name, expected: shape.to_vec() });
+            return Err(PretrainedError::missing(&self.path, name, shape));
         };
         let shard = &self.shards[place];
-        let Some((dtype, found, bytes)) = shard.view(&name) else {
-            let reason = format!("tensor `{name}` extends beyond the end of the file");
-            return Err(PretrainedError::damaged(&shard.path, reason));
-        };
-        if found != shape {
-            return Err(PretrainedError::WrongShape {
-                path: shard.path.clone(),
-                name,
-                expected: shape.to_vec(),
-                found: found.to_vec(),
-            });
-        }
+        let (dtype, found, bytes) = shard.read(&name)?;
+        PretrainedError::check_shape(&shard.path, &name, shape, found)?;
         let format = match dtype {
             Dtype::F32 => DType::F32,
             Dtype::F16 => DType::F16,
             Dtype::BF16 => DType::BF16,
             Dtype::F64 => DType::F64,
             other => {
-                return Err(PretrainedError::WrongDtype {
-                    path: shard.path.clone(),
-                    name,
-                    found: format!("{other:?}"),
-                    expected: "F32, F16, BF16 or F64",
-                });
+                return Err(shard.wrong_dtype(name, other, "F32, F16, BF16 or F64"));
             }
         };
         // The crate has held the number of bytes against shape and format.
@@ -190,7 +178,7 @@ impl WeightSource for ModelFolder {
             .convert::<f32>()
             .try_into_vec::<f32>()
             .map_err(|e| PretrainedError::damaged(&shard.path, format!("{e:?}")))?;
-        if slot == WeightId::Embedding && self.tied_head {
+        if slot == EMBEDDING && self.tied_head {
             self.drop_equal_head(&name);
         }
         super::finite(&self.shards[place].path, &name, values)
@@ -204,7 +192,7 @@ impl WeightSource for ModelFolder {
 impl ModelFolder {
     /// Removes a second copy of a tied head, which some writers store. A differing one is kept and later refused.
     fn drop_equal_head(&mut self, embedding: &str) {
-        let head = name(WeightId::Head);
+        let head = HEAD.hugging_face();
         let bytes = |name: &str, places: &BTreeMap<String, usize>| {
             let place = *places.get(name)?;
             self.shards[place].view(name).map(|(_, _, bytes)| bytes)
@@ -215,32 +203,6 @@ impl ModelFolder {
             .is_some_and(|(head, (_, _, embedded))| head == embedded);
         if equal {
             self.places.remove(&head);
-        }
-    }
-}
-
-/// Returns the name of a weight in HuggingFace's files.
-fn name(slot: WeightId) -> String {
-    match slot {
-        WeightId::Embedding => "model.embed_tokens.weight".to_owned(),
-        WeightId::LastNorm => "model.norm.weight".to_owned(),
-        WeightId::Head => "lm_head.weight".to_owned(),
-        WeightId::Layer(layer, part) => {
-            let part = match part {
-                LayerWeight::AttentionNorm => "input_layernorm.weight",
-                LayerWeight::Query => "self_attn.q_proj.weight",
-                LayerWeight::QueryBias => "self_attn.q_proj.bias",
-                LayerWeight::Key => "self_attn.k_proj.weight",
-                LayerWeight::KeyBias => "self_attn.k_proj.bias",
-                LayerWeight::Value => "self_attn.v_proj.weight",
-                LayerWeight::ValueBias => "self_attn.v_proj.bias",
-                LayerWeight::Out => "self_attn.o_proj.weight",
-                LayerWeight::FeedForwardNorm => "post_attention_layernorm.weight",
-                LayerWeight::Gate => "mlp.gate_proj.weight",
-                LayerWeight::Up => "mlp.up_proj.weight",
-                LayerWeight::Down => "mlp.down_proj.weight",
-            };
-            format!("model.layers.{layer}.{part}")
         }
     }
 }

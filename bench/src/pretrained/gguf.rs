@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use tasks::FileError;
 
 use super::PretrainedError;
-use super::llama::{LayerWeight, WeightId, WeightSource};
+use super::llama::{HEAD, KEY, QUERY, WeightId, WeightSource};
 use super::settings::{LlamaSettings, LlamaSizes};
 
 /// Parsed GGUF file.
@@ -80,7 +80,7 @@ impl Gguf {
             let field = "llama.attention.layer_norm_rms_epsilon";
             return Err(self.unsupported(field, "absent", "a number"));
         };
-        let tied = !self.names.contains(&name(WeightId::Head));
+        let tied = !self.names.contains(&HEAD.gguf());
         let model = sizes.model(&self.path, epsilon, tied)?;
         (self.heads, self.kv_heads) = (heads, sizes.kv_heads);
         let head_dim = model.width / heads;
@@ -251,20 +251,12 @@ impl WeightSource for Gguf {
     }
 
     fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
-        let name = name(slot);
+        let name = slot.gguf();
         let (true, Some(info)) = (self.names.remove(&name), self.content.tensor_infos.get(&name))
         else {
-            let path = self.path.clone();
-            return Err(PretrainedError::MissingTensor { path, name, expected: shape.to_vec() });
+            return Err(PretrainedError::missing(&self.path, name, shape));
         };
-        if info.shape.dims() != shape {
-            return Err(PretrainedError::WrongShape {
-                path: self.path.clone(),
-                name,
-                expected: shape.to_vec(),
-                found: info.shape.dims().to_vec(),
-            });
-        }
+        PretrainedError::check_shape(&self.path, &name, shape, info.shape.dims())?;
         let damaged = |e: candle_core::Error| {
             PretrainedError::damaged(&self.path, format!("tensor `{name}`: {}", first_line(&e)))
         };
@@ -276,8 +268,8 @@ impl WeightSource for Gguf {
             .and_then(|tensor| tensor.to_vec1::<f32>())
             .map_err(damaged)?;
         let values = match slot {
-            WeightId::Layer(_, LayerWeight::Query) => half_split(&values, shape, self.heads),
-            WeightId::Layer(_, LayerWeight::Key) => half_split(&values, shape, self.kv_heads),
+            query if query.is(QUERY) => half_split(&values, shape, self.heads),
+            key if key.is(KEY) => half_split(&values, shape, self.kv_heads),
             _ => values,
         };
         super::finite(&self.path, &name, values)
@@ -300,32 +292,6 @@ fn half_split(values: &[f32], shape: &[usize], heads: usize) -> Vec<f32> {
         &values[from * inputs..(from + 1) * inputs]
     };
     (0..rows).flat_map(row).copied().collect()
-}
-
-/// Returns the name of a weight in llama.cpp's files.
-fn name(slot: WeightId) -> String {
-    match slot {
-        WeightId::Embedding => "token_embd.weight".to_owned(),
-        WeightId::LastNorm => "output_norm.weight".to_owned(),
-        WeightId::Head => "output.weight".to_owned(),
-        WeightId::Layer(layer, part) => {
-            let part = match part {
-                LayerWeight::AttentionNorm => "attn_norm.weight",
-                LayerWeight::Query => "attn_q.weight",
-                LayerWeight::QueryBias => "attn_q.bias",
-                LayerWeight::Key => "attn_k.weight",
-                LayerWeight::KeyBias => "attn_k.bias",
-                LayerWeight::Value => "attn_v.weight",
-                LayerWeight::ValueBias => "attn_v.bias",
-                LayerWeight::Out => "attn_output.weight",
-                LayerWeight::FeedForwardNorm => "ffn_norm.weight",
-                LayerWeight::Gate => "ffn_gate.weight",
-                LayerWeight::Up => "ffn_up.weight",
-                LayerWeight::Down => "ffn_down.weight",
-            };
-            format!("blk.{layer}.{part}")
-        }
-    }
 }
 
 #[cfg(test)]

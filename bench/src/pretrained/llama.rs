@@ -8,34 +8,58 @@ use super::PretrainedError;
 use super::settings::LlamaSettings;
 use crate::model::{BlockWeights, DecoderWeights};
 
-/// Identifier of a weight in the model.
+/// A weight of the model, by its names in both kinds of files. Linear maps are stored as `[outputs, inputs]`, biases as
+/// `[outputs]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WeightId {
-    /// Token embeddings, `[V, C]`.
-    Embedding,
-    /// Scale of the last normalisation, `[C]`.
-    LastNorm,
-    /// Output head, `[V, C]`.
-    Head,
-    /// Weight of the layer with this index.
-    Layer(usize, LayerWeight),
+pub(super) struct WeightId {
+    /// Index of the layer; `None` for weights outside of layers.
+    layer: Option<usize>,
+    hugging_face: &'static str,
+    gguf: &'static str,
 }
 
-/// Identifier of a weight within a layer. Linear maps are stored as `[outputs, inputs]`, biases as `[outputs]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LayerWeight {
-    AttentionNorm,
-    Query,
-    QueryBias,
-    Key,
-    KeyBias,
-    Value,
-    ValueBias,
-    Out,
-    FeedForwardNorm,
-    Gate,
-    Up,
-    Down,
+/// Token embeddings, `[V, C]`.
+pub(super) const EMBEDDING: WeightId = weight("model.embed_tokens.weight", "token_embd.weight");
+/// Scale of the last normalisation, `[C]`.
+const LAST_NORM: WeightId = weight("model.norm.weight", "output_norm.weight");
+/// Output head, `[V, C]`.
+pub(super) const HEAD: WeightId = weight("lm_head.weight", "output.weight");
+const ATTENTION_NORM: WeightId = weight("input_layernorm.weight", "attn_norm.weight");
+pub(super) const QUERY: WeightId = weight("self_attn.q_proj.weight", "attn_q.weight");
+const QUERY_BIAS: WeightId = weight("self_attn.q_proj.bias", "attn_q.bias");
+pub(super) const KEY: WeightId = weight("self_attn.k_proj.weight", "attn_k.weight");
+const KEY_BIAS: WeightId = weight("self_attn.k_proj.bias", "attn_k.bias");
+const VALUE: WeightId = weight("self_attn.v_proj.weight", "attn_v.weight");
+const VALUE_BIAS: WeightId = weight("self_attn.v_proj.bias", "attn_v.bias");
+const OUT: WeightId = weight("self_attn.o_proj.weight", "attn_output.weight");
+const FEED_FORWARD_NORM: WeightId = weight("post_attention_layernorm.weight", "ffn_norm.weight");
+const GATE: WeightId = weight("mlp.gate_proj.weight", "ffn_gate.weight");
+const UP: WeightId = weight("mlp.up_proj.weight", "ffn_up.weight");
+const DOWN: WeightId = weight("mlp.down_proj.weight", "ffn_down.weight");
+
+const fn weight(hugging_face: &'static str, gguf: &'static str) -> WeightId {
+    WeightId { layer: None, hugging_face, gguf }
+}
+
+impl WeightId {
+    /// Whether this is the given weight of any layer.
+    pub(super) fn is(self, other: Self) -> bool {
+        Self { layer: None, ..self } == other
+    }
+
+    /// Name in the files of HuggingFace.
+    pub(super) fn hugging_face(self) -> String {
+        self.named("model.layers", self.hugging_face)
+    }
+
+    /// Name in GGUF files.
+    pub(super) fn gguf(self) -> String {
+        self.named("blk", self.gguf)
+    }
+
+    fn named(self, layers: &str, name: &str) -> String {
+        self.layer.map_or_else(|| name.to_owned(), |layer| format!("{layers}.{layer}.{name}"))
+    }
 }
 
 /// Source of named weights: a file or folder.
@@ -61,39 +85,29 @@ pub(super) fn read(
 ) -> Result<DecoderWeights, PretrainedError> {
     let model = &settings.model;
     let (width, kv_width, hidden) = (model.width, model.kv_width(), model.hidden());
-    let embedded = [settings.vocabulary, width];
     let mut reader = WeightReader { source, device };
-    let embedding = reader.rows(&[(WeightId::Embedding, settings.vocabulary)], width)?;
+    let embedding = reader.rows(&[(EMBEDDING, settings.vocabulary)], width)?;
     let mut blocks = Vec::new();
     for layer in 0..model.layers {
-        let slot = |part| WeightId::Layer(layer, part);
-        let qkv = [
-            (slot(LayerWeight::Query), width),
-            (slot(LayerWeight::Key), kv_width),
-            (slot(LayerWeight::Value), kv_width),
-        ];
-        let biases = [
-            (slot(LayerWeight::QueryBias), width),
-            (slot(LayerWeight::KeyBias), kv_width),
-            (slot(LayerWeight::ValueBias), kv_width),
-        ];
+        let of = |weight: WeightId| WeightId { layer: Some(layer), ..weight };
+        let qkv = [(of(QUERY), width), (of(KEY), kv_width), (of(VALUE), kv_width)];
+        let biases =
+            [(of(QUERY_BIAS), width), (of(KEY_BIAS), kv_width), (of(VALUE_BIAS), kv_width)];
         blocks.push(BlockWeights {
-            attention_norm: reader.gain(slot(LayerWeight::AttentionNorm), width)?,
+            attention_norm: reader.gain(of(ATTENTION_NORM), width)?,
             qkv: reader.rows(&qkv, width)?.transpose(),
             qkv_bias: if model.qkv_bias { Some(reader.biases(&biases)?) } else { None },
-            out: reader.rows(&[(slot(LayerWeight::Out), width)], width)?.transpose(),
-            feed_forward_norm: reader.gain(slot(LayerWeight::FeedForwardNorm), width)?,
-            up: reader
-                .rows(&[(slot(LayerWeight::Gate), hidden), (slot(LayerWeight::Up), hidden)], width)?
-                .transpose(),
-            down: reader.rows(&[(slot(LayerWeight::Down), width)], hidden)?.transpose(),
+            out: reader.rows(&[(of(OUT), width)], width)?.transpose(),
+            feed_forward_norm: reader.gain(of(FEED_FORWARD_NORM), width)?,
+            up: reader.rows(&[(of(GATE), hidden), (of(UP), hidden)], width)?.transpose(),
+            down: reader.rows(&[(of(DOWN), width)], hidden)?.transpose(),
         });
     }
-    let last_norm = reader.gain(WeightId::LastNorm, width)?;
+    let last_norm = reader.gain(LAST_NORM, width)?;
     let head = if model.tied_head {
         None
     } else {
-        Some(reader.rows(&[(WeightId::Head, embedded[0])], width)?.transpose())
+        Some(reader.rows(&[(HEAD, settings.vocabulary)], width)?.transpose())
     };
     let left = source.left();
     if !left.is_empty() {

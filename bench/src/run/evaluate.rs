@@ -151,7 +151,8 @@ impl Totals {
     }
 }
 
-fn read(tensor: Tensor<1>) -> Result<Vec<f32>, EvalError> {
+/// Reads numbers back from their device.
+pub(super) fn read<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>, EvalError> {
     let data = tensor.try_into_data().map_err(|e| EvalError::Device(format!("{e:?}")))?;
     data.convert::<f32>().try_into_vec::<f32>().map_err(|e| EvalError::Device(format!("{e:?}")))
 }

@@ -8,7 +8,7 @@ use pe_zoo::erased::positions;
 use tasks::{Batch, Sample};
 
 use crate::model::{Decoder, Dropout};
-use crate::run::evaluate::EvalError;
+use crate::run::evaluate::{EvalError, read};
 use crate::run::scored::Scored;
 
 /// Quantity that is observed.
@@ -125,12 +125,7 @@ fn map(
     tokens: usize,
 ) -> Result<AttentionMap, EvalError> {
     let [_one, _heads, rows, columns] = values.dims();
-    let values = values.expand([1, heads, rows, columns]);
-    let data = values.try_into_data().map_err(|e| EvalError::Device(format!("{e:?}")))?;
-    let values = data
-        .convert::<f32>()
-        .try_into_vec::<f32>()
-        .map_err(|e| EvalError::Device(format!("{e:?}")))?;
+    let values = read(values.expand([1, heads, rows, columns]))?;
     let row =
         |(i, row): (usize, &[f32])| row[..if rows < tokens { columns } else { i + 1 }].to_vec();
     let heads = values

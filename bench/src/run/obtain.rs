@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use burn::module::Module;
 use burn::tensor::Device;
+use reports::stats::median;
 use reports::{RunRecord, Status, TrainSummary, WeightsAt};
 
 use super::checkpoint::Moment;
@@ -14,7 +15,6 @@ use super::train::{Diverged, TrainObserver, TrainProgress, Trainer, train};
 use super::{Progress, Training};
 use crate::experiment::{TrainConfig, TrainingId};
 use crate::host;
-use crate::median::median;
 use crate::model::Decoder;
 use crate::run::train::Stop;
 

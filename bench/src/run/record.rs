@@ -1,16 +1,14 @@
 //! Builder of records of runs that have not begun.
 
-use burn::module::Module;
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
-use pe_zoo::{Combination, Dims, PeError};
-use reports::{EncodingInfo, ParamCount, RunRecord, SCHEMA, Status, TaskInfo, TrainSummary};
+use reports::{EncodingInfo, RunRecord, SCHEMA, Status, TaskInfo, TrainSummary};
 use serde_json::Value;
 use tasks::Task;
 
 use super::RunContext;
-use crate::model::{Decoder, ModelConfig};
-use crate::{flops, host};
+use crate::flops::CountedStep;
+use crate::host;
 
 /// Builder of the record of a run that has not begun.
 pub(crate) struct RecordBuilder<'a> {
@@ -19,7 +17,6 @@ pub(crate) struct RecordBuilder<'a> {
     /// Complete configuration, of which the key is a hash.
     pub(crate) config: Value,
     pub(crate) workload: String,
-    pub(crate) encoding: &'a Combination,
     /// Name of the encoding in the suite; `label` is that of its card.
     pub(crate) name: String,
     pub(crate) label: String,
@@ -29,70 +26,17 @@ pub(crate) struct RecordBuilder<'a> {
     pub(crate) train_len: usize,
     /// Sequences per training step; 0 without training.
     pub(crate) batch_size: usize,
-    pub(crate) model: &'a ModelConfig,
-    pub(crate) dims: Dims,
-    pub(crate) counted: CountedStep,
+    pub(crate) step: CountedStep<'a>,
     pub(crate) backend: &'a str,
     pub(crate) engine: Engine,
     pub(crate) precision: MatmulPrecision,
-}
-
-/// Size of the training step whose operations are counted.
-#[derive(Debug)]
-pub(crate) struct CountedStep {
-    pub(crate) sequences: usize,
-    /// Number of tokens of each sequence.
-    pub(crate) tokens: usize,
-}
-
-/// Costs of an encoding without formulas for its parameters or products.
-#[derive(Debug)]
-pub struct UnstatedCosts<'a> {
-    encoding: &'a Combination,
-    model: &'a ModelConfig,
-    dims: Dims,
-    vocabulary: usize,
-    step: CountedStep,
-}
-
-impl<'a> UnstatedCosts<'a> {
-    /// Costs to count; `None` if the encoding has formulas for all of them.
-    pub(crate) fn of(
-        encoding: &'a Combination,
-        model: &'a ModelConfig,
-        dims: Dims,
-        vocabulary: usize,
-        step: CountedStep,
-    ) -> Option<Self> {
-        let stated =
-            encoding.param_count(&dims).is_some() && encoding.cost(&dims, step.tokens).is_some();
-        (!stated).then_some(Self { encoding, model, dims, vocabulary, step })
-    }
-
-    /// Counts the parameters on the built model, and the products by running the encoding.
-    ///
-    /// # Errors
-    /// [`PeError::Probe`] if products cannot be counted.
-    pub(crate) fn count(self, record: &mut RunRecord, model: &Decoder) -> Result<(), PeError> {
-        let Self { encoding, model: config, dims, vocabulary, step } = self;
-        let own = model.encoding.num_params();
-        record.params = ParamCount {
-            total: (config.param_count(vocabulary) + own) as u64,
-            encoding: own as u64,
-        };
-        let CountedStep { sequences, tokens } = step;
-        record.flops = flops::measured(encoding, config, &dims, vocabulary, sequences, tokens)?;
-        Ok(())
-    }
 }
 
 impl RecordBuilder<'_> {
     /// Builds a record without results and without a grid point.
     pub(crate) fn build(self) -> RunRecord {
         let task = self.task.meta();
-        let vocabulary = self.task.vocab_size();
-        let encoding_params = self.encoding.param_count(&self.dims).unwrap_or(0);
-        let CountedStep { sequences, tokens } = self.counted;
+        let CountedStep { encoding, dims, .. } = self.step;
         let (commit, dirty) = host::commit();
         RunRecord {
             schema: SCHEMA,
@@ -101,10 +45,10 @@ impl RecordBuilder<'_> {
             suite_sha256: self.run.suite_sha256.clone(),
             workload: self.workload,
             encoding: EncodingInfo {
-                id: self.encoding.id().to_owned(),
+                id: encoding.id().to_owned(),
                 name: self.name,
                 label: self.label,
-                config: serde_json::to_value(self.encoding).unwrap_or_default(),
+                config: serde_json::to_value(encoding).unwrap_or_default(),
             },
             task: TaskInfo {
                 id: task.id.to_owned(),
@@ -120,18 +64,8 @@ impl RecordBuilder<'_> {
             grid: None,
             status: Status::Interrupted,
             train_len: self.train_len as u64,
-            params: ParamCount {
-                total: (self.model.param_count(vocabulary) + encoding_params) as u64,
-                encoding: encoding_params as u64,
-            },
-            flops: flops::count(
-                self.encoding,
-                self.model,
-                &self.dims,
-                vocabulary,
-                sequences,
-                tokens,
-            ),
+            params: self.step.params(encoding.param_count(&dims).unwrap_or(0)),
+            flops: self.step.count(),
             step_allocations: None,
             step_instructions: None,
             train: TrainSummary::not_begun(self.batch_size as u64),
@@ -158,10 +92,12 @@ impl RecordBuilder<'_> {
 
 #[cfg(test)]
 mod tests {
+    use pe_zoo::Combination;
     use serde_json::json;
     use tasks::TaskConfig;
 
     use super::*;
+    use crate::model::ModelConfig;
 
     #[test]
     fn a_blank_record_says_of_everything_what_was_given() {
@@ -174,13 +110,14 @@ mod tests {
             threads: 3,
             jobs: 2,
         };
-        let dims = model.dims(10, 20);
+        let (dims, vocabulary) = (model.dims(10, 20), task.vocab_size());
+        let (encoding, model) = (&encoding, &model);
+        let step = CountedStep { encoding, model, dims, vocabulary, sequences: 6, tokens: 7 };
         let blank = RecordBuilder {
             run: &run,
             key: "k".to_owned(),
             config: json!({ "c": 1 }),
             workload: "w".to_owned(),
-            encoding: &encoding,
             name: "n".to_owned(),
             label: "l".to_owned(),
             task: &*task,
@@ -188,9 +125,7 @@ mod tests {
             seed: 4,
             train_len: 9,
             batch_size: 5,
-            model: &model,
-            dims,
-            counted: CountedStep { sequences: 6, tokens: 7 },
+            step,
             backend: "b",
             engine: Engine::Fused,
             precision: MatmulPrecision::Bf16,
@@ -202,7 +137,6 @@ mod tests {
         for field in of_the_machine {
             assert!(said.as_object_mut().unwrap().remove(field).is_some(), "{field}");
         }
-        let tokens = task.vocab_size();
         let own = encoding.param_count(&dims).unwrap();
         assert!(own > 0);
         let expected = json!({
@@ -223,8 +157,8 @@ mod tests {
             "seed": 4,
             "status": { "state": "interrupted" },
             "train_len": 9,
-            "params": { "total": model.param_count(tokens) + own, "encoding": own },
-            "flops": flops::count(&encoding, &model, &dims, tokens, 6, 7),
+            "params": { "total": model.param_count(vocabulary) + own, "encoding": own },
+            "flops": step.count(),
             "train": TrainSummary::not_begun(5),
             "evals": [],
             "skipped_evals": [],

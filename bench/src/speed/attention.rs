@@ -10,9 +10,9 @@ use pe_zoo::init::standard_normal;
 use pe_zoo::{Combination, Dims, TokenState};
 use rand_chacha::ChaCha8Rng;
 
-use super::{SpeedRequest, SpeedRow, timed};
+use super::{SpeedRequest, SpeedRow, SpeedSize, timed};
+use crate::backend;
 use crate::streams::{Stream, stream};
-use crate::{backend, host};
 
 /// Measures one encoding's attention on random queries, keys and values in this process.
 ///
@@ -20,7 +20,7 @@ use crate::{backend, host};
 ///
 /// Message, if a setting is invalid or the measurement fails.
 pub(super) fn measure(request: &SpeedRequest, encoding: &Combination) -> Result<SpeedRow, String> {
-    let SpeedRequest { batch, len, dim, heads, .. } = *request;
+    let SpeedSize { len, dim, heads, .. } = request.size;
     if heads == 0 || dim % heads != 0 {
         return Err(format!("--dim is {dim}, expected a multiple of --heads {heads}"));
     }
@@ -36,23 +36,7 @@ pub(super) fn measure(request: &SpeedRequest, encoding: &Combination) -> Result<
     let step_seconds = time(request, id, &encoding, &device, AttentionPass::Training)?;
     let plain = device.clone().inner();
     let forward_seconds = time(request, id, &encoding.valid(), &plain, AttentionPass::Forward)?;
-    Ok(SpeedRow {
-        encoding: request.encoding.clone(),
-        backend: request.backend.clone(),
-        engine: request.engine.id().to_owned(),
-        precision: request.precision,
-        step_seconds,
-        forward_seconds: Some(forward_seconds),
-        tokens_per_second: (batch * len) as f64 / step_seconds,
-        peak_bytes: host::peak_bytes(),
-        device_bytes: device.memory_pool_usage().map(|usage| usage.bytes_reserved),
-        batch,
-        len,
-        dim,
-        heads,
-        layers: 1,
-        threads: request.threads,
-    })
+    Ok(SpeedRow::of(request, [step_seconds, forward_seconds], &device))
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -69,7 +53,7 @@ fn time(
     device: &Device,
     pass: AttentionPass,
 ) -> Result<f64, String> {
-    let SpeedRequest { batch, len, dim, heads, .. } = *request;
+    let SpeedSize { batch, len, dim, heads, steps, .. } = request.size;
     let new = PositionRequest { cached_tokens: 0, new_tokens: len, training_rng: None };
     let at = positions(encoding, id, new).map_err(|error| error.to_string())?;
     let mut rng = stream(0, Stream::Data);
@@ -78,7 +62,7 @@ fn time(
         let drawn = random([batch, heads, len, dim / heads], &mut rng, device);
         if pass == AttentionPass::Training { drawn.require_grad() } else { drawn }
     });
-    timed(request.steps, device, || {
+    timed(steps, device, || {
         let carried = TokenState::default();
         let input = LayerInput {
             engine: request.engine,

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use reports::stats::median;
+
 use super::SweepOptions;
 use super::plan::SweepPlan;
 use super::status::CellFile;
-use crate::median::median;
 
 /// Assumed operations per second of a CPU core without records, that of a slow core.
 pub const FLOPS_PER_SECOND: f64 = 2e10;

@@ -12,7 +12,6 @@ use tasks::{CorpusError, Task, TaskConfig, TaskError};
 use super::cells::SweepCells;
 use super::job::ExperimentJob;
 use crate::experiment::{Budget, Experiment, ExperimentError};
-use crate::flops;
 use crate::run::{self, RunContext};
 use crate::suite::Suite;
 
@@ -33,15 +32,7 @@ impl PlannedCell {
 
     /// Analytic operations of the whole training.
     pub fn train_flops(&self) -> u64 {
-        let [train_tokens, _] = self.cell.token_lens(&*self.task);
-        let per_step = flops::count(
-            &self.cell.encoding,
-            &self.cell.model,
-            &self.cell.dims(&*self.task),
-            self.task.vocab_size(),
-            self.cell.train.batch_size,
-            train_tokens,
-        );
+        let per_step = run::counted_step(&self.cell, &*self.task).count();
         per_step.train_step.saturating_mul(self.cell.train.steps as u64)
     }
 }

@@ -96,15 +96,20 @@ fn owner<'a>(name: &'a str, extras: &[&str]) -> &'a str {
 #[derive(Default)]
 struct ParamPath(Vec<(String, String)>);
 
+/// Methods of a visitor or mapper that keep the path of the visited parameter in its field `path`.
+macro_rules! keeps_path {
+    () => {
+        fn enter_module(&mut self, name: &str, container: &str) {
+            self.path.0.push((name.to_owned(), container.to_owned()));
+        }
+
+        fn exit_module(&mut self, _name: &str, _container: &str) {
+            self.path.0.pop();
+        }
+    };
+}
+
 impl ParamPath {
-    fn enter(&mut self, name: &str, container: &str) {
-        self.0.push((name.to_owned(), container.to_owned()));
-    }
-
-    fn leave(&mut self) {
-        self.0.pop();
-    }
-
     /// Returns the name of the parameter in PyTorch's convention.
     fn name(&self) -> String {
         // Variants of an enum are no modules in PyTorch.
@@ -175,13 +180,7 @@ impl<E: Extras> ModuleVisitor for Collect<'_, E> {
         self.error = added.err();
     }
 
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.leave();
-    }
+    keeps_path!();
 }
 
 /// Visitor that checks the parameters of a module against stored tensors.
@@ -221,13 +220,7 @@ impl<W: Fn(&str) -> bool> ModuleVisitor for Fit<'_, W> {
         self.known.insert(name);
     }
 
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.leave();
-    }
+    keeps_path!();
 }
 
 /// Mapper that replaces the parameters of a module; their shapes have been checked.
@@ -277,11 +270,5 @@ impl<W: Fn(&str) -> bool, E: Extras> ModuleMapper for Put<'_, W, E> {
         Param::from_mapped_value(id, restored, mapper)
     }
 
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.leave();
-    }
+    keeps_path!();
 }

@@ -8,18 +8,14 @@ use super::comparison::{
 };
 use crate::analysis::ranking::Region;
 use crate::document::{Section, Table, TableCell};
-use crate::number::{count, percent, points, three_digits, two_digits};
+use crate::number::{bracketed, count, percent, points, three_digits, two_digits};
 use crate::record::{PAIR, PAIRED, SliceUnit};
 use crate::stats::minimum_p_value;
 
 /// Returns a section with the regions of all workloads, one for each workload, and one that lists the cells that were
 /// not compared, if there are any.
 pub(super) fn sections(found: &HeadToHead) -> Vec<Section> {
-    let all = Section {
-        heading: "All workloads".to_owned(),
-        tables: vec![(String::new(), regions(found))],
-        ..Section::default()
-    };
+    let all = Section::of_table("All workloads", regions(found));
     let own = found.comparisons.iter().map(|comparison| section(found, comparison));
     let mut sections: Vec<Section> = std::iter::once(all).chain(own).collect();
     if !found.left_out.is_empty() {
@@ -186,7 +182,6 @@ fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
         let text = if share { points(x) } else { three_digits(x) };
         if x > 0.0 && text != "0.0" { format!("+{text}") } else { text }
     };
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     let p = |p: f64| if p < 1e-4 { "< 0.0001".to_owned() } else { two_digits(p) };
     let mut better = TableCell::from(match d.better {
         Better::A => found.a.name.clone(),
@@ -198,16 +193,13 @@ fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
         TableCell::from(d.metric),
         value(d.mean_a).into(),
         value(d.mean_b).into(),
-        or_none(d.chance.map(percent)).into(),
+        TableCell::optional(d.chance, percent),
         change(d.difference).into(),
-        or_none(d.ci95.map(|(low, high)| format!("{} to {}", change(low), change(high)))).into(),
-        or_none(d.p_holm.map(p)).into(),
+        TableCell::optional(d.ci95, |(low, high)| format!("{} to {}", change(low), change(high))),
+        TableCell::optional(d.p_holm, p),
         TableCell {
-            text: or_none(d.effect.map(|g| format!("{g:.1}"))),
-            detail: d
-                .effect_ci95
-                .map_or_else(String::new, |(low, high)| format!("[{low:.1} to {high:.1}]")),
-            ..TableCell::default()
+            detail: bracketed(d.effect_ci95, |g| format!("{g:.1}")),
+            ..TableCell::optional(d.effect, |g| format!("{g:.1}"))
         },
         format!("{}-{}-{}", d.won, d.lost, d.tied).into(),
         better,

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::figures::{Figure, Plot};
 use super::section::{Document, DocumentFigure, Section};
-use super::table::Table;
-use crate::analysis::Report;
+use super::table::{Table, TableCell};
+use crate::analysis::{Report, Workload};
 use crate::text::slug;
 
 pub(crate) use self::encoding::encoding;
@@ -55,6 +55,11 @@ impl PagePaths {
     /// Returns the path of the page of a workload.
     pub(crate) fn workload(&self, name: &str) -> Option<String> {
         self.workloads.get(name).cloned()
+    }
+
+    /// Returns a cell with the name of a workload that leads to its page.
+    fn cell_of(&self, workload: &Workload) -> TableCell {
+        TableCell { link: self.workload(&workload.name), ..TableCell::from(&workload.name) }
     }
 
     /// Replaces the links of a table: rows of encodings lead to their pages, and nothing else leads anywhere.

@@ -42,3 +42,16 @@ pub struct Section {
     /// Further tables, which pages fold.
     pub details: Vec<(String, Table)>,
 }
+
+impl Section {
+    /// A section with one table that needs no caption.
+    pub(crate) fn of_table(heading: impl Into<String>, table: Table) -> Self {
+        let tables = vec![(String::new(), table)];
+        Self { heading: heading.into(), tables, ..Self::default() }
+    }
+
+    /// Whether the section has neither figures nor rows of tables.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.figures.is_empty() && self.tables.iter().all(|(_, table)| table.rows.is_empty())
+    }
+}

@@ -40,7 +40,40 @@ impl<T: Into<String>> From<T> for TableCell {
     }
 }
 
+impl TableCell {
+    /// A text with another one in smaller print.
+    pub(crate) fn with_detail(text: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { text: text.into(), detail: detail.into(), ..Self::default() }
+    }
+
+    /// A value, or a dash if there is none.
+    pub(crate) fn optional<T, C: Into<Self>>(value: Option<T>, show: impl FnOnce(T) -> C) -> Self {
+        value.map_or_else(|| Self::from("–"), |value| show(value).into())
+    }
+}
+
 impl Table {
+    /// A table with one row for each item.
+    pub(crate) fn of<T>(
+        columns: impl IntoIterator<Item: Into<String>>,
+        items: impl IntoIterator<Item = T>,
+        row: impl FnMut(T) -> Vec<TableCell>,
+    ) -> Self {
+        let columns = columns.into_iter().map(Into::into).collect();
+        Self { columns, rows: items.into_iter().map(row).collect(), ..Self::default() }
+    }
+
+    /// Marks all columns as text.
+    pub(crate) fn in_words(self) -> Self {
+        Self { words: true, ..self }
+    }
+
+    /// Adds an explanation of the columns.
+    pub(crate) fn with_legend(mut self, legend: impl Into<String>) -> Self {
+        self.legends.push(legend.into());
+        self
+    }
+
     /// Removes the columns in which every row has a dash.
     pub(crate) fn without_empty_columns(mut self) -> Self {
         let empty = |column: usize| self.rows.iter().all(|row| row[column].text == "–");
@@ -76,6 +109,11 @@ impl Table {
             })
             .collect()
     }
+}
+
+/// A row of plain texts.
+pub(crate) fn texts<const N: usize>(texts: [&str; N]) -> Vec<TableCell> {
+    texts.map(TableCell::from).to_vec()
 }
 
 pub(crate) fn heads<const N: usize>(names: [&str; N]) -> Vec<String> {

@@ -100,14 +100,8 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// A format of reports.
-pub trait Format: Sync {
-    /// Name of the format, for example `html`.
-    fn name(&self) -> &'static str;
-
-    /// Renders the report to files; the result depends only on its contents.
-    ///
-    /// # Errors
-    /// [`FormatError`] if the report cannot be represented in the format.
-    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError>;
-}
+/// Function that renders a report to files; the result depends only on its contents.
+///
+/// # Errors
+/// [`FormatError`] if the report cannot be represented in the format.
+pub type Render = fn(&Contents<'_>) -> Result<Vec<OutFile>, FormatError>;

@@ -7,39 +7,31 @@ mod ranks;
 
 use polars::prelude::*;
 
-use super::contents::{Contents, Format, FormatError, OutFile};
+use super::contents::{Contents, FormatError, OutFile};
 use crate::analysis::aggregate::Aggregate;
 
-pub(super) struct Csv;
-
-impl Format for Csv {
-    fn name(&self) -> &'static str {
-        "csv"
-    }
-
-    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-        let report = contents.report;
-        let rows: Vec<Aggregate> =
-            report.workloads.iter().flat_map(|w| w.rows.iter().cloned()).collect();
-        let frames = [
-            evaluations::evaluations(&rows)?,
-            ranks::ranks(report)?,
-            ranks::pairs(report)?,
-            ranks::improvements(report)?,
-            curves::costs(report)?,
-            curves::training(report)?,
-            curves::slices(report)?,
-            curves::gates(report)?,
-            report.frames.table(),
-        ];
-        let file = |(name, frame): (&&str, DataFrame)| {
-            Ok(OutFile { path: format!("tables/{name}.csv"), bytes: bytes(frame)? })
-        };
-        NAMES.iter().zip(frames).map(file).collect()
-    }
+pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
+    let report = contents.report;
+    let rows: Vec<Aggregate> =
+        report.workloads.iter().flat_map(|w| w.rows.iter().cloned()).collect();
+    let frames = [
+        evaluations::evaluations(&rows)?,
+        ranks::ranks(report)?,
+        ranks::pairs(report)?,
+        ranks::improvements(report)?,
+        curves::costs(report)?,
+        curves::training(report)?,
+        curves::slices(report)?,
+        curves::gates(report)?,
+        report.frames.table(),
+    ];
+    let file = |(name, frame): (&&str, DataFrame)| {
+        Ok(OutFile { path: format!("tables/{name}.csv"), bytes: bytes(frame)? })
+    };
+    NAMES.iter().zip(frames).map(file).collect()
 }
 
-/// Names of the tables, in the order of [`Csv`]'s frames.
+/// Names of the tables, in the order of [`render`]'s frames.
 pub(super) const NAMES: [&str; 9] = [
     "evaluations",
     "ranks",
@@ -128,7 +120,7 @@ mod tests {
     #[test]
     fn nothing_gives_tables_with_heads() {
         let report = Report::new(&[][..], &ReportMeta::default()).unwrap();
-        for file in Csv.render(&Contents::of(&report).unwrap()).unwrap() {
+        for file in super::render(&Contents::of(&report).unwrap()).unwrap() {
             let text = String::from_utf8(file.bytes).unwrap();
             let heads = ["workload,", "suite,", "better,"];
             assert!(heads.iter().any(|head| text.starts_with(head)), "{}", file.path);

@@ -12,18 +12,10 @@ mod script;
 pub use self::document::html_document;
 pub use self::parts::html_table;
 pub use self::plain::plain_page;
-use super::contents::{Contents, Format, FormatError, OutFile};
+use super::contents::{Contents, FormatError, OutFile};
 
-pub(super) struct Html;
-
-impl Format for Html {
-    fn name(&self) -> &'static str {
-        "html"
-    }
-
-    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-        let mut files = vec![OutFile::text("index.html", page::page(contents)?)];
-        files.extend(pages::pages(contents));
-        Ok(files)
-    }
+pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
+    let mut files = vec![OutFile::text("index.html", page::page(contents)?)];
+    files.extend(pages::pages(contents));
+    Ok(files)
 }

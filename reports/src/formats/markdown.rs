@@ -9,16 +9,8 @@ mod table;
 pub use self::document::markdown_document;
 pub(crate) use self::headline::headline;
 pub use self::table::whole_table;
-use super::contents::{Contents, Format, FormatError, OutFile};
+use super::contents::{Contents, OutFile};
 
-pub(super) struct Markdown;
-
-impl Format for Markdown {
-    fn name(&self) -> &'static str {
-        "markdown"
-    }
-
-    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-        Ok(vec![OutFile::text("report.md", report::page(contents))])
-    }
+pub(super) fn render(contents: &Contents<'_>) -> Vec<OutFile> {
+    vec![OutFile::text("report.md", report::page(contents))]
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use polars::prelude::*;
 
-use super::contents::{Contents, Format, FormatError, OutFile};
+use super::contents::{Contents, FormatError, OutFile};
 use super::csv;
 use super::markdown::whole_table;
 use super::tex::{TexWidth, tex_table, tex_text};
@@ -13,8 +13,6 @@ use crate::analysis::Workload;
 use crate::document::Table;
 use crate::document::tables::{PaperLayout, paper};
 use crate::text::slug;
-
-pub(super) struct PaperTables;
 
 /// Returns the path of a file of a workload with this extension.
 pub(super) fn path(workload: &Workload, extension: &str) -> String {
@@ -26,54 +24,48 @@ pub(super) const DOCUMENT: &str = "paper/paper.tex";
 /// Path of the references of the encodings and tasks.
 pub(super) const REFERENCES: &str = "paper/references.bib";
 
-impl Format for PaperTables {
-    fn name(&self) -> &'static str {
-        "paper"
-    }
-
-    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-        let report = contents.report;
-        let mut files = Vec::new();
-        let mut body = String::new();
-        for workload in report.workloads.iter().filter(|workload| !workload.rows.is_empty()) {
-            // Without choices there is none that the workload lacks.
-            let Ok(table) = paper(report, workload, &PaperLayout::default()) else { continue };
-            let (page, column) = (path(workload, "tex"), path(workload, "column.tex"));
-            let _ = writeln!(body, "\\section*{{{}}}", tex_text(&workload.name));
-            let name = |path: &str| path.trim_start_matches("paper/").to_owned();
-            let _ = writeln!(
-                body,
-                "\\noindent\\input{{{}}}\n\\noindent\\begin{{minipage}}{{3.25in}}\n\\input{{{}}}\n\\end{{minipage}}\n",
-                name(&page),
-                name(&column)
-            );
-            for legend in &table.legends {
-                let _ = writeln!(body, "{}\n", tex_text(legend));
-            }
-            files.push(OutFile::text(page, tex_table(&table, TexWidth::Page)));
-            files.push(OutFile::text(column, tex_table(&table, TexWidth::Column)));
-            files.push(OutFile::text(path(workload, "md"), whole_table(&table)));
-            files.push(OutFile { path: path(workload, "csv"), bytes: table_csv(&table)? });
+pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
+    let report = contents.report;
+    let mut files = Vec::new();
+    let mut body = String::new();
+    for workload in report.workloads.iter().filter(|workload| !workload.rows.is_empty()) {
+        // Without choices there is none that the workload lacks.
+        let Ok(table) = paper(report, workload, &PaperLayout::default()) else { continue };
+        let (page, column) = (path(workload, "tex"), path(workload, "column.tex"));
+        let _ = writeln!(body, "\\section*{{{}}}", tex_text(&workload.name));
+        let name = |path: &str| path.trim_start_matches("paper/").to_owned();
+        let _ = writeln!(
+            body,
+            "\\noindent\\input{{{}}}\n\\noindent\\begin{{minipage}}{{3.25in}}\n\\input{{{}}}\n\\end{{minipage}}\n",
+            name(&page),
+            name(&column)
+        );
+        for legend in &table.legends {
+            let _ = writeln!(body, "{}\n", tex_text(legend));
         }
-        if !body.is_empty() {
-            let title = tex_text(&report.meta.title);
-            let references = &report.meta.references;
-            let cited = if references.is_empty() {
-                ""
-            } else {
-                "\\nocite{*}\n\\bibliographystyle{plain}\n\\bibliography{references}\n"
-            };
-            let document = format!(
-                "\\documentclass{{article}}\n\\setlength{{\\textwidth}}{{5.5in}}\n\\title{{{title}}}\n\\author{{}}\n\\date{{}}\n\\begin{{document}}\n\
+        files.push(OutFile::text(page, tex_table(&table, TexWidth::Page)));
+        files.push(OutFile::text(column, tex_table(&table, TexWidth::Column)));
+        files.push(OutFile::text(path(workload, "md"), whole_table(&table)));
+        files.push(OutFile { path: path(workload, "csv"), bytes: table_csv(&table)? });
+    }
+    if !body.is_empty() {
+        let title = tex_text(&report.meta.title);
+        let references = &report.meta.references;
+        let cited = if references.is_empty() {
+            ""
+        } else {
+            "\\nocite{*}\n\\bibliographystyle{plain}\n\\bibliography{references}\n"
+        };
+        let document = format!(
+            "\\documentclass{{article}}\n\\setlength{{\\textwidth}}{{5.5in}}\n\\title{{{title}}}\n\\author{{}}\n\\date{{}}\n\\begin{{document}}\n\
                  \\maketitle\n{body}{cited}\\end{{document}}\n"
-            );
-            files.push(OutFile::text(DOCUMENT, document));
-            if !references.is_empty() {
-                files.push(OutFile::text(REFERENCES, references.clone()));
-            }
+        );
+        files.push(OutFile::text(DOCUMENT, document));
+        if !references.is_empty() {
+            files.push(OutFile::text(REFERENCES, references.clone()));
         }
-        Ok(files)
     }
+    Ok(files)
 }
 
 /// A table as CSV: each column of numbers is followed by one with its spreads, if it has any.
@@ -114,7 +106,7 @@ mod tests {
             ..ReportMeta::default()
         };
         let report = Report::new(records, &meta).unwrap();
-        let files = PaperTables.render(&Contents::of(&report).unwrap()).unwrap();
+        let files = super::render(&Contents::of(&report).unwrap()).unwrap();
         let text = |path: &str| {
             let file = files.iter().find(|file| file.path == path).unwrap();
             String::from_utf8(file.bytes.clone()).unwrap()

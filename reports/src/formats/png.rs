@@ -10,31 +10,22 @@ use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb};
 
 use super::chart;
-use super::contents::{Contents, Format, FormatError, OutFile};
+use super::contents::{Contents, FormatError, OutFile};
 use crate::document::figures::Figure;
 
 /// Number of pixels per SVG unit.
 const SCALE: f32 = 2.0;
 
-pub(super) struct Png;
-
-impl Format for Png {
-    fn name(&self) -> &'static str {
-        "png"
-    }
-
-    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-        let mut fonts = fontdb::Database::new();
-        fonts.load_font_data(dejavu::sans_condensed::regular().to_vec());
-        fonts.load_font_data(dejavu::sans_condensed::bold().to_vec());
-        let family = fonts.faces().flat_map(|face| &face.families).map(|(name, _)| name.clone());
-        let family = family.min().unwrap_or_default();
-        fonts.set_sans_serif_family(&family);
-        let options =
-            Options { fontdb: Arc::new(fonts), font_family: family, ..Options::default() };
-        let figures = contents.figures.par_iter().filter(|figure| figure.pixels);
-        figures.map(|figure| png(figure, &options)).collect()
-    }
+pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
+    let mut fonts = fontdb::Database::new();
+    fonts.load_font_data(dejavu::sans_condensed::regular().to_vec());
+    fonts.load_font_data(dejavu::sans_condensed::bold().to_vec());
+    let family = fonts.faces().flat_map(|face| &face.families).map(|(name, _)| name.clone());
+    let family = family.min().unwrap_or_default();
+    fonts.set_sans_serif_family(&family);
+    let options = Options { fontdb: Arc::new(fonts), font_family: family, ..Options::default() };
+    let figures = contents.figures.par_iter().filter(|figure| figure.pixels);
+    figures.map(|figure| png(figure, &options)).collect()
 }
 
 fn png(figure: &Figure, options: &Options<'_>) -> Result<OutFile, FormatError> {
@@ -68,7 +59,7 @@ mod tests {
     fn every_figure_is_a_picture_with_text() {
         let report = Report::new(suite(), &ReportMeta::default()).unwrap();
         let contents = Contents::of(&report).unwrap();
-        let files = Png.render(&contents).unwrap();
+        let files = super::render(&contents).unwrap();
         assert_eq!(files.len(), contents.figures.len());
         for file in &files {
             assert!(ink(file) > 500, "{} has {} dark pixels", file.path, ink(file));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::contents::{Contents, Format, FormatError, OutFile};
+use super::contents::{Contents, OutFile};
 use crate::analysis::Report;
 use crate::document::{Table, TableCell, tables};
 use crate::text::{slug, visible};
@@ -13,25 +13,17 @@ const COLUMNS_NARROW: usize = 4;
 /// Maximum length of a detail next to a number; longer ones are below it.
 const BESIDE: usize = 8;
 
-pub(super) struct Tex;
-
-impl Format for Tex {
-    fn name(&self) -> &'static str {
-        "tex"
-    }
-
-    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-        let mut files: Vec<OutFile> = Vec::new();
-        for (name, found) in tables(contents.report) {
-            let path = format!("tables/{name}.tex");
-            let taken = files.iter().filter(|f| f.path == path).count();
-            debug_assert_eq!(taken, 0, "names carry the workload's number where they could meet");
-            if !found.rows.is_empty() {
-                files.push(OutFile::text(path, tex_table(&found, TexWidth::Page)));
-            }
+pub(super) fn render(contents: &Contents<'_>) -> Vec<OutFile> {
+    let mut files: Vec<OutFile> = Vec::new();
+    for (name, found) in tables(contents.report) {
+        let path = format!("tables/{name}.tex");
+        let taken = files.iter().filter(|f| f.path == path).count();
+        debug_assert_eq!(taken, 0, "names carry the workload's number where they could meet");
+        if !found.rows.is_empty() {
+            files.push(OutFile::text(path, tex_table(&found, TexWidth::Page)));
         }
-        Ok(files)
     }
+    files
 }
 
 fn tables(report: &Report) -> Vec<(String, Table)> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::json_float;
 use crate::record::{EvalPoint, RunRecord, Status};
 use crate::stats::Estimate;
-use crate::store::write_atomically;
+use crate::store::{files_in, write_atomically};
 
 /// Version of a night's file.
 pub const SCHEMA: u32 = 1;
@@ -180,18 +180,8 @@ fn line((workload, encoding): (&str, &str), records: &[&RunRecord]) -> NightLine
 pub fn read(folder: &Path) -> Result<Vec<Night>, HistoryError> {
     let io =
         |action, path: &Path, source| HistoryError::Io { action, path: path.to_owned(), source };
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(io("list", folder, error)),
-    };
     let mut nights = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|e| io("list", folder, e))?.path();
-        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        if hidden || path.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
+    for path in files_in(folder, "json").map_err(|e| io("list", folder, e))? {
         let bytes = fs::read(&path).map_err(|e| io("read", &path, e))?;
         let damaged = |reason: String| HistoryError::Damaged { path: path.clone(), reason };
         let night: Night = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;

@@ -7,7 +7,7 @@ use crate::analysis::slots;
 use crate::document::figures::Plot;
 use crate::document::figures::plot::{Axis, Lines, Marks, Point, Series};
 use crate::document::figures::scale::Scale;
-use crate::document::{Document, DocumentFigure, Section, Table, TableCell, heads};
+use crate::document::{Document, DocumentFigure, Section, Table, TableCell, heads, texts};
 use crate::number::{bytes, percent, si, thousands, three_digits};
 
 /// Maximum number of ticks of the axis of nights.
@@ -25,70 +25,43 @@ struct Quantity {
 }
 
 const QUANTITIES: [Quantity; 9] = [
-    Quantity {
-        name: "exact match in distribution",
-        column: "exact match",
-        get: |line| line.exact_match,
-        show: percent,
-        share: true,
-    },
-    Quantity {
-        name: "token accuracy beyond training",
-        column: "token accuracy beyond training",
-        get: |line| line.beyond_token_accuracy,
-        show: percent,
-        share: true,
-    },
-    Quantity {
-        name: "nll in distribution, nats per scored token",
-        column: "nll",
-        get: |line| line.nll,
-        show: three_digits,
-        share: false,
-    },
-    Quantity {
-        name: "median step, ms",
-        column: "ms per step",
-        get: |line| line.step_seconds.map(|seconds| 1000.0 * seconds),
-        show: three_digits,
-        share: false,
-    },
-    Quantity {
-        name: "parameters",
-        column: "parameters",
-        get: |line| Some(line.params as f64),
-        show: si,
-        share: false,
-    },
-    Quantity {
-        name: "operations of a step, by formula",
-        column: "FLOPs",
-        get: |line| Some(line.flops_train_step as f64),
-        show: si,
-        share: false,
-    },
-    Quantity {
-        name: "instructions of a step",
-        column: "instructions",
-        get: |line| line.step_instructions,
-        show: si,
-        share: false,
-    },
-    Quantity {
-        name: "allocations of a step",
-        column: "allocations",
-        get: |line| line.step_allocations,
-        show: |count| thousands(count.round() as u64),
-        share: false,
-    },
-    Quantity {
-        name: "bytes allocated in a step",
-        column: "allocated",
-        get: |line| line.step_allocated_bytes,
-        show: bytes,
-        share: false,
-    },
+    share("exact match in distribution", "exact match", |line| line.exact_match),
+    share("token accuracy beyond training", "token accuracy beyond training", |line| {
+        line.beyond_token_accuracy
+    }),
+    quantity("nll in distribution, nats per scored token", "nll", three_digits, |line| line.nll),
+    quantity("median step, ms", "ms per step", three_digits, |line| {
+        line.step_seconds.map(|seconds| 1000.0 * seconds)
+    }),
+    quantity("parameters", "parameters", si, |line| Some(line.params as f64)),
+    quantity("operations of a step, by formula", "FLOPs", si, |line| {
+        Some(line.flops_train_step as f64)
+    }),
+    quantity("instructions of a step", "instructions", si, |line| line.step_instructions),
+    quantity("allocations of a step", "allocations", whole, |line| line.step_allocations),
+    quantity("bytes allocated in a step", "allocated", bytes, |line| line.step_allocated_bytes),
 ];
+
+const fn quantity(
+    name: &'static str,
+    column: &'static str,
+    show: fn(f64) -> String,
+    get: fn(&NightLine) -> Option<f64>,
+) -> Quantity {
+    Quantity { name, column, get, show, share: false }
+}
+
+const fn share(
+    name: &'static str,
+    column: &'static str,
+    get: fn(&NightLine) -> Option<f64>,
+) -> Quantity {
+    Quantity { name, column, get, show: percent, share: true }
+}
+
+fn whole(count: f64) -> String {
+    thousands(count.round() as u64)
+}
 
 /// Returns the trend as a document: the last night compared with the one before, figures by workload, the commits.
 pub fn document(nights: &[Night]) -> Document {
@@ -134,16 +107,12 @@ fn last_night(nights: &[Night], last: &Night) -> Section {
     };
     let mut columns = heads(["workload", "encoding"]);
     columns.extend(QUANTITIES.iter().map(|quantity| quantity.column.to_owned()));
-    let table = Table { columns, rows: last.lines.iter().map(row).collect(), ..Table::default() };
-    Section {
-        heading: "Last night".to_owned(),
-        tables: vec![(String::new(), table)],
-        ..Section::default()
-    }
+    Section::of_table("Last night", Table::of(columns, &last.lines, row))
 }
 
 fn commits(nights: &[Night]) -> Section {
-    let row = |(index, night): (usize, &Night)| {
+    let columns = ["night", "started", "commit", "gate"];
+    let table = Table::of(columns, nights.iter().enumerate(), |(index, night)| {
         let dirty = if night.dirty == Some(true) { ", with uncommitted changes" } else { "" };
         let commit = format!("{}{dirty}", night.commit.as_deref().unwrap_or("unknown"));
         let gate = match night.passed {
@@ -151,21 +120,9 @@ fn commits(nights: &[Night]) -> Section {
             Some(false) => "failed",
             None => "no baseline",
         };
-        vec![
-            (index + 1).to_string().into(),
-            TableCell::from(&night.started_utc),
-            commit.into(),
-            gate.into(),
-        ]
-    };
-    let columns = heads(["night", "started", "commit", "gate"]);
-    let rows = nights.iter().enumerate().map(row).collect();
-    let table = Table { columns, rows, words: true, ..Table::default() };
-    Section {
-        heading: "Commits".to_owned(),
-        tables: vec![(String::new(), table)],
-        ..Section::default()
-    }
+        texts([&(index + 1).to_string(), &night.started_utc, &commit, gate])
+    });
+    Section::of_table("Commits", table.in_words())
 }
 
 fn names(nights: &[Night], get: fn(&NightLine) -> &String) -> Vec<String> {
@@ -202,17 +159,10 @@ fn figure(nights: &[Night], workload: &str, quantity: &Quantity) -> Option<Docum
     let ticks = ticks.map(|(index, night)| (place(index), night.short_commit())).collect();
     let along = Scale { ticks, only_ticks: true, ..Scale::linear(&[1.0, nights.len() as f64]) };
     let failed = nights.iter().enumerate().filter(|(_, night)| night.passed == Some(false));
-    let plot = Plot::Lines(Lines {
-        x: Axis::new("commit", along),
-        y: Axis::new(
-            quantity.name,
-            if quantity.share { Scale::percent() } else { Scale::around(&values) },
-        ),
-        rules: failed.map(|(index, _)| (place(index), "failed".to_owned())).collect(),
-        level: None,
-        marks: Marks::Points,
-        series,
-    });
+    let scale = if quantity.share { Scale::percent() } else { Scale::around(&values) };
+    let (x, y) = (Axis::new("commit", along), Axis::new(quantity.name, scale));
+    let rules = failed.map(|(index, _)| (place(index), "failed".to_owned())).collect();
+    let plot = Plot::Lines(Lines { rules, ..Lines::new(x, y, Marks::Points, series) });
     let title = format!("{workload}: {}", quantity.name);
     Some(DocumentFigure { title, caption: quantity.name.to_owned(), plot })
 }

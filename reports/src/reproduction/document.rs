@@ -25,24 +25,18 @@ impl Reproduction {
     pub fn summary(&self) -> Table {
         let mut columns = heads(["source", "numbers"]);
         columns.extend(VERDICTS.map(|verdict| verdict.label().to_owned()));
-        let rows = self
-            .papers
-            .iter()
-            .map(|paper| {
-                let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
-                for (_, number) in paper.tables.iter().flat_map(TableResult::numbers) {
-                    *counts.entry(number.verdict).or_default() += 1;
-                }
-                let mut row = vec![TableCell::from(&paper.source.label)];
-                row.push(counts.values().sum::<usize>().to_string().into());
-                row.extend(
-                    VERDICTS
-                        .map(|v| counts.get(&v).copied().unwrap_or_default().to_string().into()),
-                );
-                row
-            })
-            .collect();
-        Table { columns, rows, notes: RULE.map(str::to_owned).to_vec(), ..Table::default() }
+
+        let table = Table::of(columns, &self.papers, |paper| {
+            let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
+            for (_, number) in paper.tables.iter().flat_map(TableResult::numbers) {
+                *counts.entry(number.verdict).or_default() += 1;
+            }
+            let all = counts.values().sum::<usize>();
+            let each = VERDICTS.map(|v| counts.get(&v).copied().unwrap_or_default());
+            let numbers = std::iter::once(all).chain(each).map(|n| n.to_string().into());
+            std::iter::once(TableCell::from(&paper.source.label)).chain(numbers).collect()
+        });
+        Table { notes: RULE.map(str::to_owned).to_vec(), ..table }
     }
 
     /// Returns one section for each table of each source.
@@ -69,18 +63,15 @@ fn section(paper: &str, result: &TableResult) -> Section {
         .map(|row| {
             let mut cells = vec![TableCell::from(&row.title)];
             let columns = table.columns.iter();
-            cells.extend(row.numbers.iter().zip(columns).map(|(number, column)| TableCell {
-                text: match number.published.value {
-                    Some(_) => number.published.text.clone(),
-                    None => number.verdict.label().to_owned(),
-                },
-                detail: detail(
-                    number,
-                    number.runs.first().map(|r| r.text(table.metric_of(column))),
-                    &mut recipes,
-                ),
-                strong: number.verdict == Verdict::Agrees,
-                ..TableCell::default()
+            cells.extend(row.numbers.iter().zip(columns).map(|(number, column)| {
+                let text = match number.published.value {
+                    Some(_) => &*number.published.text,
+                    None => number.verdict.label(),
+                };
+                let ours = number.runs.first().map(|r| r.text(table.metric_of(column)));
+                let detail = detail(number, ours, &mut recipes);
+                let strong = number.verdict == Verdict::Agrees;
+                TableCell { strong, ..TableCell::with_detail(text, detail) }
             }));
             cells
         })
@@ -103,7 +94,7 @@ fn section(paper: &str, result: &TableResult) -> Section {
     notes.extend(table.needs.iter().map(|needs| format!("A verdict needs {needs}.")));
     Section {
         heading: format!("{paper}, {}: {}", lower_first(&table.source), table.id),
-        paragraphs: [format!("{}; {}.", table.what, unit(table)), plan(table)]
+        paragraphs: [format!("{}; numbers are {}.", table.what, table.metric.unit()), plan(table)]
             .into_iter()
             .chain(result.order.as_ref().map(SizeOrder::text))
             .collect(),
@@ -116,10 +107,6 @@ fn section(paper: &str, result: &TableResult) -> Section {
 fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
-}
-
-fn unit(table: &PublishedTable) -> String {
-    format!("numbers are {}", table.metric.unit())
 }
 
 fn plan(table: &PublishedTable) -> String {

@@ -145,6 +145,13 @@ impl Draws {
     }
 }
 
+/// Returns the middle value, or the mean of the middle two of an even number; `None` without values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (!sorted.is_empty()).then(|| sorted_median(&sorted))
+}
+
 /// Returns the median of values in ascending order; NaN if there are none.
 pub(crate) fn sorted_median(sorted: &[f64]) -> f64 {
     let n = sorted.len();
@@ -185,6 +192,13 @@ mod tests {
 
     fn interval(values: &[f64]) -> Bootstrap {
         seeded(values, 1)
+    }
+
+    #[test]
+    fn an_even_number_of_values_has_the_mean_of_the_middle_two() {
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[]), None);
     }
 
     #[test]

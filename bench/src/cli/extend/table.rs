@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reports::{EvalPoint, RunRecord, Status};
 
-use super::super::list::aligned;
+use crate::cli::columns::aligned;
 
 pub(super) fn lines(records: &[RunRecord]) -> Vec<String> {
     let mut tasks = Vec::<&RunRecord>::new();

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use reports::{RunRecord, Status, store};
@@ -29,29 +28,11 @@ fn write(to: &Path, bytes: &[u8]) -> Result<(), FileError> {
     store::write_atomically(to, bytes).map_err(FileError::of("write", to))
 }
 
-/// Files of a folder with an extension, sorted; none if there is no such folder.
-fn listed(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, FileError> {
-    let failed = FileError::of("list", folder);
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(failed)?,
-    };
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(failed)?.path();
-        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        if !hidden && path.extension().is_some_and(|own| own == extension) {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(paths)
-}
-
 /// Copies kept weights whose hash is right. Those of a training that has ended replace those of one that has not; others
 /// with a different hash are reported, and the first are kept.
 pub(super) fn weights(source: &Path, out: &Path, summary: &mut MergeSummary) -> anyhow::Result<()> {
-    for settings in listed(&source.join("weights"), "json")? {
+    let folder = source.join("weights");
+    for settings in store::files_in(&folder, "json").map_err(FileError::of("list", &folder))? {
         let tensors = settings.with_extension("safetensors");
         let record = match RunRecord::read(&settings) {
             Ok(record) => record,

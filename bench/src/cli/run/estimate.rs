@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::table::{clock, encoding_label};
-use crate::cli::list::aligned;
+use crate::cli::columns::say_table;
 use crate::cli::out::say;
 use crate::sweep::{CellStatus, SweepOptions, SweepPlan, look_up_all, training_seconds};
 
@@ -95,10 +95,7 @@ fn table(cells: &[CellEstimate<'_>], total: f64, plan: &SweepPlan, options: &Swe
             cell.status.map_or_else(|| clock(duration(cell.seconds)), str::to_owned),
         ]
     });
-    let header = header.map(str::to_owned).to_vec();
-    for line in aligned(&std::iter::once(header).chain(rows).collect::<Vec<_>>()) {
-        say(&line);
-    }
+    say_table(header, rows);
     let shard = if cells.len() == plan.cells.len() {
         String::new()
     } else {

@@ -10,10 +10,11 @@ use pe_zoo::Combination;
 
 use crate::backend;
 use crate::cli::compute::{Compute, ComputeArgs};
+use crate::flops::CountedStep;
 use crate::model::{ActivationKind, ModelConfig};
-use crate::speed::SpeedRow;
+use crate::speed::{SpeedRow, SpeedSize};
 use crate::sweep::FLOPS_PER_SECOND;
-use crate::{flops, host, process};
+use crate::{host, process};
 
 /// Time after which a measurement is given up.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -79,28 +80,34 @@ fn measured(arguments: &ComputeArgs, threads: usize) -> anyhow::Result<f64> {
         activation: ActivationKind::Gelu,
         ..ModelConfig::default()
     };
-    let sizes = [
-        ("--batch", BATCH),
-        ("--len", LEN),
-        ("--dim", model.width),
-        ("--heads", model.heads),
-        ("--layers", model.layers),
-        ("--vocab", VOCABULARY),
-        ("--steps", STEPS),
-        ("--threads", threads),
-    ];
+    let size = SpeedSize {
+        batch: BATCH,
+        len: LEN,
+        dim: model.width,
+        heads: model.heads,
+        layers: model.layers,
+        vocab: VOCABULARY,
+        steps: STEPS,
+        threads,
+        attention: false,
+    };
     let mut command = process::dependent(threads)?;
     command
         .args(["speed", "--in-process", "--encodings", ENCODING])
         .args(arguments.arguments())
-        .args(sizes.iter().flat_map(|(name, size)| [(*name).to_owned(), size.to_string()]))
+        .args(size.arguments())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let row: SpeedRow = serde_json::from_slice(&within(command.spawn()?, PATIENCE)?)?;
-    let encoding = Combination::parse(ENCODING)?;
-    let dims = model.dims(LEN, LEN);
-    let count = flops::count(&encoding, &model, &dims, VOCABULARY, BATCH, LEN);
-    Ok(count.train_step as f64 / row.step_seconds)
+    let step = CountedStep {
+        encoding: &Combination::parse(ENCODING)?,
+        model: &model,
+        dims: model.dims(LEN, LEN),
+        vocabulary: VOCABULARY,
+        sequences: BATCH,
+        tokens: LEN,
+    };
+    Ok(step.count().train_step as f64 / row.step_seconds)
 }
 
 /// Output of a process that ends in time; it is killed otherwise.

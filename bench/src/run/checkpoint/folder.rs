@@ -68,21 +68,9 @@ impl CheckpointFolder {
     /// # Errors
     /// [`CheckpointError::Io`] if the folder cannot be listed; a missing folder counts as empty.
     pub fn newest_first(&self) -> Result<Vec<PathBuf>, CheckpointError> {
-        let listed = FileError::of("list", &self.path);
-        let entries = match fs::read_dir(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(listed)?,
-        };
-        let mut found = Vec::new();
-        for entry in entries {
-            let path = entry.map_err(listed)?.path();
-            let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
-            if !hidden && path.extension().is_some_and(|extension| extension == EXTENSION) {
-                found.push(path);
-            }
-        }
+        let found = reports::store::files_in(&self.path, EXTENSION);
+        let mut found = found.map_err(FileError::of("list", &self.path))?;
         // Steps have leading zeros: the order of names is the order of steps.
-        found.sort();
         found.reverse();
         Ok(found)
     }

@@ -1,10 +1,10 @@
 //! Claims of a results folder as an observer sees them, without taking or changing any.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use reports::store::files_in;
 use tasks::FileError;
 
 use super::holder::ClaimHolder;
@@ -40,29 +40,20 @@ impl ListedClaim {
 /// [`FileError`] if the folder cannot be listed; a missing folder counts as empty.
 pub fn list(results: &Path) -> Result<Vec<ListedClaim>, FileError> {
     let folder = results.join("claims");
-    let failed = FileError::of("list", &folder);
-    let entries = match fs::read_dir(&folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(failed)?,
-    };
+    let paths = files_in(&folder, "json").map_err(FileError::of("list", &folder))?;
     let me = ClaimHolder::this_process(Duration::ZERO);
     let now = SystemTime::now();
     let mut claims = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(failed)?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let Some(key) = name.strip_suffix(".json").filter(|name| !name.starts_with('.')) else {
-            continue;
-        };
+    for path in paths {
+        let key = path.file_stem().unwrap_or_default().to_string_lossy();
         let holder = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let touched = fs::metadata(&path).and_then(|data| data.modified());
         let (Some(holder), Ok(touched)) = (holder, touched) else { continue };
         // A time in the future is that of a clock ahead of this one.
         let silence = now.duration_since(touched).unwrap_or_default();
         let gone = me.knows_to_be_gone(&holder);
-        claims.push(ListedClaim { key: key.to_owned(), holder, silence, gone });
+        claims.push(ListedClaim { key: key.into_owned(), holder, silence, gone });
     }
-    claims.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(claims)
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use reports::Status;
+use reports::stats::median;
 
 use super::{CellName, OpenCell, RecordFacts, RunningCell};
-use crate::median::median;
 use crate::sweep::manifest::ManifestCell;
 
 /// Assumed share of the evaluation in the time of a cell without a record like it.

@@ -82,7 +82,7 @@ fn figure(
     });
     let title = format!("{}: {} against {}", workload.name, metric.name(), price.name);
     let caption = format!("{}. Line: Pareto front.", capital(ranking.region.name()));
-    Some(Figure::of(workload, Subject::Cost, title, caption, plot))
+    Some(Figure::new(Some(workload), Subject::Cost, title, caption, plot))
 }
 
 /// Returns the Pareto front by rising cost: the points that no other point beats or equals in both coordinates.

@@ -44,14 +44,15 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    pub(super) fn of(
-        workload: &Workload,
+    /// A figure of several workloads, or of one of them.
+    pub(super) fn new(
+        workload: Option<&Workload>,
         subject: Subject,
         title: String,
         caption: String,
         plot: Plot,
     ) -> Self {
-        let workload = Some(workload.name.clone());
+        let workload = workload.map(|workload| workload.name.clone());
         Self { workload, subject, title, caption, plot, file: String::new(), pixels: false }
     }
 
@@ -73,6 +74,17 @@ pub(super) fn note(metric: Metric, estimate: &Estimate) -> String {
     let interval =
         estimate.ci95.map_or_else(String::new, |ci| format!(" [{}]", metric.show_interval(ci)));
     format!("{}{interval} n={}", metric.show(estimate.mean), estimate.n)
+}
+
+/// Returns a series of one point, whose place along the axis of encodings is unused.
+pub(super) fn dot(
+    report: &Report,
+    encoding: &str,
+    value: f64,
+    bar: Option<(f64, f64)>,
+    note: String,
+) -> Series {
+    series_of(report, encoding, vec![Point { x: 0.0, y: value, bar, note }])
 }
 
 /// Returns mean and interval on the scale of the axis; perplexity is stored as its logarithm.

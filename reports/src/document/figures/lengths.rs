@@ -59,8 +59,9 @@ pub(super) fn figures(
     let rules: Vec<(f64, String)> =
         workload.train_lens.iter().map(|len| (*len as f64, format!("trained at {len}"))).collect();
     let bars = intervals(workload.rows.iter().any(|r| r.exact_match.n > 1));
-    let figure =
-        |title: String, plot: Plot| Figure::of(workload, subject, title, bars.to_owned(), plot);
+    let figure = |title: String, plot: Plot| {
+        Figure::new(Some(workload), subject, title, bars.to_owned(), plot)
+    };
     let mut figures = Vec::new();
     let mut single: Vec<(String, Vec<Series>)> = Vec::new();
     let mut alone: Vec<&Aggregate> = Vec::new();

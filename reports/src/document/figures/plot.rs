@@ -58,6 +58,13 @@ pub(crate) struct Lines {
     pub(crate) series: Vec<Series>,
 }
 
+impl Lines {
+    /// A chart without rules.
+    pub(crate) fn new(x: Axis, y: Axis, marks: Marks, series: Vec<Series>) -> Self {
+        Self { x, y, rules: Vec::new(), level: None, marks, series }
+    }
+}
+
 /// Dots along a horizontal axis. Each group has a heading and one row for each series, whose only point has its value
 /// in `y`; `x` is unused.
 #[derive(Debug, Clone, PartialEq)]

@@ -76,32 +76,16 @@ fn figure(report: &Report, family: &BTreeMap<u64, &Workload>, region: Region) ->
     let series: Vec<Series> =
         lines.into_iter().map(|(encoding, points)| series_of(report, &encoding, points)).collect();
     let sizes: Vec<f64> = family.keys().map(|samples| *samples as f64).collect();
-    let plot = Plot::Lines(Lines {
-        x: Axis::new("training samples", Scale::at(&sizes)),
-        y: Axis::new(metric.name(), scale_of(metric, &series)),
-        rules: Vec::new(),
-        level: None,
-        marks: Marks::Points,
-        series,
-    });
+    let x = Axis::new("training samples", Scale::at(&sizes));
+    let y = Axis::new(metric.name(), scale_of(metric, &series));
+    let plot = Plot::Lines(Lines::new(x, y, Marks::Points, series));
     let names: Vec<&str> = family.values().map(|w| w.name.as_str()).collect();
-    Some(Figure {
-        workload: None,
-        subject: Subject::Size,
-        title: format!(
-            "{}: {} by training samples, {}",
-            names.first()?,
-            metric.name(),
-            region.name()
-        ),
-        caption: format!(
-            "{} {} by the number of training samples, mean over seeds. Workloads: {}.",
-            capital(metric.name()),
-            region.name(),
-            names.join(", ")
-        ),
-        plot,
-        file: String::new(),
-        pixels: false,
-    })
+    let (first, region) = (names.first()?, region.name());
+    let title = format!("{first}: {} by training samples, {region}", metric.name());
+    let caption = format!(
+        "{} {region} by the number of training samples, mean over seeds. Workloads: {}.",
+        capital(metric.name()),
+        names.join(", ")
+    );
+    Some(Figure::new(None, Subject::Size, title, caption, plot))
 }

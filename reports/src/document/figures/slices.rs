@@ -94,19 +94,15 @@ fn curve(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
     let several = set.curves.iter().flat_map(|c| &c.points).any(|p| p.accuracy.n > 1);
     let grouped = if set.is_grouped() { " Neighbouring values are binned." } else { "" };
     let few = along.len() <= FEW;
-    let plot = Plot::Lines(Lines {
-        x: Axis::new(&set.name, if few { Scale::at(&along) } else { Scale::around(&along) }),
-        y: Axis::new(metric.name(), scale_of(metric, &series)),
-        rules: Vec::new(),
-        level: None,
-        marks: if few { Marks::Points } else { Marks::Few },
-        series,
-    });
+    let x = Axis::new(&set.name, if few { Scale::at(&along) } else { Scale::around(&along) });
+    let y = Axis::new(metric.name(), scale_of(metric, &series));
+    let marks = if few { Marks::Points } else { Marks::Few };
+    let plot = Plot::Lines(Lines::new(x, y, marks, series));
     let name = &workload.name;
     let title =
         format!("{name}: {} by {} on {} at {}", metric.name(), set.name, set.split, set.len);
     let caption = format!("{}{grouped}", intervals(several));
-    Some(Figure::of(workload, Subject::Slices, title, caption, plot))
+    Some(Figure::new(Some(workload), Subject::Slices, title, caption, plot))
 }
 
 /// Share by encoding, row and column.
@@ -179,5 +175,5 @@ fn pairs(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
 fn heat_figure(workload: &Workload, metric: Metric, what: &str, plot: Plot) -> Figure {
     let title = format!("{}: {} by {what}", workload.name, metric.name());
     let caption = "Dark blue: 0 %; yellow: 100 %; empty: not measured.".to_owned();
-    Figure::of(workload, Subject::Grid, title, caption, plot)
+    Figure::new(Some(workload), Subject::Grid, title, caption, plot)
 }

@@ -2,14 +2,14 @@
 //! aggregate against prices.
 
 use super::cost::pareto_front;
-use super::figure::{Figure, Subject, capital, series_of};
+use super::figure::{Figure, Subject, capital, dot, series_of};
 use super::lengths::CHANCE;
 use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Scatter, Series};
 use super::scale::Scale;
 use crate::analysis::{EncodingCost, Overall, Report, YARDSTICK};
 use crate::document::tables::improvement_legend;
-use crate::number::{count, p_value, percent, points};
-use crate::stats::sorted_median;
+use crate::number::{count, p_value, percent, points, value_and_interval};
+use crate::stats;
 
 pub(super) fn figures(report: &Report) -> Vec<Figure> {
     let Some(overall) = &report.overall else { return Vec::new() };
@@ -22,15 +22,7 @@ pub(super) fn figures(report: &Report) -> Vec<Figure> {
 }
 
 fn over_tasks(title: &str, caption: String, plot: Plot) -> Figure {
-    Figure {
-        workload: None,
-        subject: Subject::Tasks,
-        title: title.to_owned(),
-        caption,
-        plot,
-        file: String::new(),
-        pixels: false,
-    }
+    Figure::new(None, Subject::Tasks, format!("All tasks: {title}"), caption, plot)
 }
 
 /// Share of runs above each score; `None` without scores.
@@ -48,22 +40,16 @@ fn profiles(report: &Report, overall: &Overall) -> Option<Figure> {
             series_of(report, &profile.encoding, profile.points.iter().map(point).collect())
         })
         .collect();
-    let plot = Plot::Lines(Lines {
-        x: Axis::new("exact match above chance", Scale::percent()),
-        y: Axis::new("share of runs", Scale::percent()),
-        rules: Vec::new(),
-        level: None,
-        marks: Marks::Few,
-        series,
-    });
+    let x = Axis::new("exact match above chance", Scale::percent());
+    let y = Axis::new("share of runs", Scale::percent());
+    let plot = Plot::Lines(Lines::new(x, y, Marks::Few, series));
     let caption = format!(
         "Performance profiles over {}: share of runs (seeds of all tasks) with a higher score than that on the axis. A \
          curve that lies above another everywhere is that of the better encoding. Bands: pointwise 95 % stratified \
          bootstrap intervals.",
         count(overall.scored.len() as u64, "workload")
     );
-    (!overall.profiles.is_empty())
-        .then(|| over_tasks("All tasks: performance profiles", caption, plot))
+    (!overall.profiles.is_empty()).then(|| over_tasks("performance profiles", caption, plot))
 }
 
 /// Probability that a run of each encoding is better than one of RoPE, or of the last in the order if RoPE was not ranked.
@@ -75,10 +61,8 @@ fn improvement(report: &Report, overall: &Overall) -> Option<Figure> {
         .iter()
         .filter_map(|encoding| {
             let found = overall.improvement(encoding, other)?;
-            let interval = |(low, high)| format!(" [{} to {}]", points(low), points(high));
-            let note = percent(found.value) + &found.ci95.map_or_else(String::new, interval);
-            let point = Point { x: 0.0, y: found.value, bar: found.ci95, note };
-            Some(series_of(report, encoding, vec![point]))
+            let note = value_and_interval(percent(found.value), found.ci95, points);
+            Some(dot(report, encoding, found.value, found.ci95, note))
         })
         .collect();
     let plot = Plot::Dots(Dots {
@@ -86,7 +70,7 @@ fn improvement(report: &Report, overall: &Overall) -> Option<Figure> {
         rules: vec![(0.5, "equal".to_owned())],
         groups: vec![(String::new(), series)],
     });
-    let title = format!("All tasks: probability of improvement over {}", report.display(other));
+    let title = format!("probability of improvement over {}", report.display(other));
     (overall.ranked.len() > 2).then(|| over_tasks(&title, improvement_legend(overall), plot))
 }
 
@@ -123,9 +107,7 @@ fn price(report: &Report, overall: &Overall, price: &RelativePrice) -> Option<Fi
         }
         let costs = report.workloads.iter().flat_map(|workload| &workload.costs);
         let own = costs.filter(|cost| cost.encoding == encoding);
-        let mut ratios: Vec<f64> = own.filter_map(price.of).collect();
-        ratios.sort_by(f64::total_cmp);
-        (!ratios.is_empty()).then(|| sorted_median(&ratios))
+        stats::median(&own.filter_map(price.of).collect::<Vec<f64>>())
     };
     let series: Vec<Series> = overall
         .scores
@@ -156,7 +138,7 @@ fn price(report: &Report, overall: &Overall, price: &RelativePrice) -> Option<Fi
     };
     let name = capital(Overall::NAME);
     let caption = format!("{name} with its 95 % interval, against {source}. Line: Pareto front.");
-    let title = format!("All tasks: score against {}", price.name);
+    let title = format!("score against {}", price.name);
     (places.len() > 1).then(|| over_tasks(&title, caption, plot))
 }
 
@@ -170,8 +152,7 @@ fn mean_ranks(report: &Report, overall: &Overall) -> Option<Figure> {
         .zip(&ranks.ranks)
         .map(|(encoding, rank)| {
             let bar = Some((rank - half, rank + half));
-            let point = Point { x: 0.0, y: *rank, bar, note: format!("mean rank {rank:.2}") };
-            series_of(report, encoding, vec![point])
+            dot(report, encoding, *rank, bar, format!("mean rank {rank:.2}"))
         })
         .collect();
     let ends: Vec<f64> = ranks.ranks.iter().flat_map(|rank| [rank - half, rank + half]).collect();
@@ -192,5 +173,5 @@ fn mean_ranks(report: &Report, overall: &Overall) -> Option<Figure> {
         rules: Vec::new(),
         groups: vec![(String::new(), series)],
     });
-    (overall.ranked.len() > 2).then(|| over_tasks("All tasks: mean ranks", caption, plot))
+    (overall.ranked.len() > 2).then(|| over_tasks("mean ranks", caption, plot))
 }

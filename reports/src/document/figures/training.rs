@@ -1,6 +1,6 @@
 //! Figures of training: loss and validation by step, steps to solve.
 
-use super::figure::{Figure, Subject, series_of};
+use super::figure::{Figure, Subject, dot, series_of};
 use super::lengths::{CHANCE, scale_of};
 use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
@@ -57,17 +57,12 @@ fn loss(report: &Report, workload: &Workload) -> Option<Figure> {
     let points = || series.iter().flat_map(|s| &s.points);
     let steps: Vec<f64> = points().map(|p| p.x).collect();
     let losses: Vec<f64> = points().map(|p| p.y).collect();
-    let plot = Plot::Lines(Lines {
-        x: Axis::new("step", Scale::linear(&steps)),
-        y: Axis::new("loss in nats", Scale::around(&losses)),
-        rules: Vec::new(),
-        level: None,
-        marks: Marks::Few,
-        series,
-    });
+    let x = Axis::new("step", Scale::linear(&steps));
+    let y = Axis::new("loss in nats", Scale::around(&losses));
+    let plot = Plot::Lines(Lines::new(x, y, Marks::Few, series));
     let caption = "Loss per scored token, mean since the point before.";
     let title = format!("{}: training loss", workload.name);
-    Some(Figure::of(workload, Subject::Training, title, caption.to_owned(), plot))
+    Some(Figure::new(Some(workload), Subject::Training, title, caption.to_owned(), plot))
 }
 
 /// Draws the headline metric in validations by training step: of the training distribution, or of another split.
@@ -88,19 +83,14 @@ fn validation(
     // The level of guessing is that of the training distribution.
     let chance = workload.chance.filter(|_| metric == Metric::ExactMatch && split.is_none());
     let level = chance.map(|y| (vec![(x.low, y), (x.high, y)], CHANCE.to_owned()));
-    let plot = Plot::Lines(Lines {
-        x: Axis::new("step", x),
-        y: Axis::new(metric.name(), scale_of(metric, &series)),
-        rules: Vec::new(),
-        level,
-        marks: Marks::Few,
-        series,
-    });
+    let y = Axis::new(metric.name(), scale_of(metric, &series));
+    let plot =
+        Plot::Lines(Lines { level, ..Lines::new(Axis::new("step", x), y, Marks::Few, series) });
     let caption = "At the trained length, on samples that neither training nor evaluations see; mean over the seeds \
                    still in training.";
     let on = split.map_or_else(String::new, |split| format!(" on {split}"));
     let title = format!("{}: validation{on}", workload.name);
-    Some(Figure::of(workload, Subject::Training, title, caption.to_owned(), plot))
+    Some(Figure::new(Some(workload), Subject::Training, title, caption.to_owned(), plot))
 }
 
 /// Draws the steps to solve; `None` if no seed of any encoding solved training.
@@ -112,8 +102,7 @@ fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
             let MedianRange { median, range, n } = metrics.solve_steps?;
             let note = format!("{median} steps [{} to {}] n={n}", range.0, range.1);
             let bar = (n > 1).then_some(range);
-            let point = Point { x: 0.0, y: median, bar, note };
-            Some(series_of(report, &metrics.encoding, vec![point]))
+            Some(dot(report, &metrics.encoding, median, bar, note))
         })
         .collect();
     if series.is_empty() {
@@ -132,5 +121,5 @@ fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
     let caption = "Median over the seeds that solved training. Bars: minimum to maximum. Encodings \
                    without a row never solved it.";
     let title = format!("{}: steps to solve", workload.name);
-    Some(Figure::of(workload, Subject::Training, title, caption.to_owned(), plot))
+    Some(Figure::new(Some(workload), Subject::Training, title, caption.to_owned(), plot))
 }

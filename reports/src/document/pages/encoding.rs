@@ -2,12 +2,13 @@
 
 use super::{PagePaths, explained, figure_of};
 use crate::analysis::ranking::{EncodingResult, RankedPair, Ranking, separable};
-use crate::analysis::{Encoding, EncodingCost, Overall, Report, Workload, YARDSTICK};
+use crate::analysis::run_metrics::RunMetrics;
+use crate::analysis::{Encoding, Overall, Report, Workload, YARDSTICK};
 use crate::document::figures::{Figure, Subject, capital};
 use crate::document::section::{Document, DocumentFigure, Section};
-use crate::document::table::{Table, TableCell, heads};
+use crate::document::table::{Table, TableCell};
 use crate::document::tables;
-use crate::number::{count, listed, percent, points, thousands};
+use crate::number::{count, listed, percent, points, thousands, value_and_interval};
 use crate::record::Metric;
 
 /// Largest number of names in a cell; of more, all but the last places are names, and the others are counted.
@@ -25,29 +26,18 @@ pub(crate) fn encoding(
     let mut paragraphs: Vec<String> = described.iter().map(|found| found.summary.clone()).collect();
     paragraphs.extend(standing(report, name));
     let mut sections = vec![
-        Section {
-            heading: "Where it wins and loses".to_owned(),
-            tables: vec![(String::new(), contests(report, paths, name))],
-            ..Section::default()
-        },
+        Section::of_table("Where it wins and loses", contests(report, paths, name)),
         Section {
             heading: "By length and split".to_owned(),
             figures: by_length(report, figures, own),
             ..Section::default()
         },
-        Section {
-            heading: "Prices".to_owned(),
-            tables: vec![(String::new(), prices(report, paths, name))],
-            ..Section::default()
-        },
+        Section::of_table("Prices", prices(report, paths, name)),
     ];
     sections.extend(over_others(report, paths, name));
     sections.extend(gates(report, name));
     sections.extend(inspected(report, name));
-    sections.retain(|section| {
-        !section.figures.is_empty()
-            || section.tables.iter().any(|(_, table)| !table.rows.is_empty())
-    });
+    sections.retain(|section| !section.is_empty());
     explained(Document {
         title: own.display.clone(),
         paragraphs,
@@ -77,13 +67,11 @@ fn standing(report: &Report, name: &str) -> Vec<String> {
         && let Some(place) = overall.scores.iter().position(|score| score.encoding == name)
     {
         let score = &overall.scores[place];
-        let interval = |(low, high)| format!(" [{} to {}]", points(low), points(high));
         sentences.push(format!(
-            "{} over {}: {}{}, number {} of {}.",
+            "{} over {}: {}, number {} of {}.",
             capital(Overall::NAME),
             count(overall.scored.len() as u64, "workload"),
-            percent(score.value),
-            score.ci95.map_or_else(String::new, interval),
+            value_and_interval(percent(score.value), score.ci95, points),
             place + 1,
             count(overall.scores.len() as u64, "encoding"),
         ));
@@ -149,60 +137,45 @@ fn contests(report: &Report, paths: &PagePaths, name: &str) -> Table {
             }
         }
     };
-    let row = |(workload, ranking, result): (&Workload, &Ranking, &EncodingResult)| {
+    let columns = [
+        "workload",
+        "score",
+        "chance",
+        "rank",
+        "best mean",
+        "significantly better than",
+        "significantly worse than",
+    ];
+    Table::of(columns, results(report, name), |(workload, ranking, result)| {
         let metric = ranking.metric;
         let best = ranking.ranked().first().map(|best| best.display.clone());
-        let lost: Vec<&str> = {
-            let lost = |pair: &&RankedPair| pair.worse == name && separable(Some(&pair.comparison));
-            ranking.pairs.iter().filter(lost).map(|pair| &*pair.better).collect()
-        };
-        let place = result.group.map_or_else(|| "–".to_owned(), |rank| rank.to_string());
-        let score = result.estimate.map_or_else(
-            || "–".into(),
-            |e| TableCell {
-                text: metric.show(e.mean),
-                detail: e
-                    .ci95
-                    .map_or_else(String::new, |ci| format!("[{}]", metric.show_interval(ci))),
+        let lost = |pair: &&RankedPair| pair.worse == name && separable(Some(&pair.comparison));
+        let lost = ranking.pairs.iter().filter(lost).map(|pair| &*pair.better);
+        let score = TableCell::optional(result.estimate, |e| {
+            let interval = e.ci95.map(|ci| format!("[{}]", metric.show_interval(ci)));
+            TableCell {
                 strong: result.group == Some(1) && ranking.separates(),
-                ..TableCell::default()
-            },
-        );
+                ..TableCell::with_detail(metric.show(e.mean), interval.unwrap_or_default())
+            }
+        });
+        let chance = ranking.chance.filter(|_| metric == Metric::ExactMatch);
         vec![
             TableCell {
                 detail: format!("{}, {}", metric.name(), ranking.region.name()),
-                link: paths.workload(&workload.name),
-                ..TableCell::from(workload.name.as_str())
+                ..paths.cell_of(workload)
             },
             score,
-            ranking
-                .chance
-                .filter(|_| metric == Metric::ExactMatch)
-                .map_or("–".into(), |c| percent(c).into()),
-            place.into(),
-            best.unwrap_or_else(|| "–".to_owned()).into(),
+            TableCell::optional(chance, percent),
+            TableCell::optional(result.group, |rank| rank.to_string()),
+            TableCell::optional(best, TableCell::from),
             names(won_against(ranking, name).collect()),
-            names(lost),
+            names(lost.collect()),
         ]
-    };
-    Table {
-        columns: heads([
-            "workload",
-            "score",
-            "chance",
-            "rank",
-            "best mean",
-            "significantly better than",
-            "significantly worse than",
-        ]),
-        rows: results(report, name).map(row).collect(),
-        legends: vec![
-            "Score: mean over the evaluations of the region and over seeds, with its 95 % interval. Bold: first rank. \
-             Significant: paired by seed, with Holm's correction over all pairs of the workload."
-                .to_owned(),
-        ],
-        ..Table::default()
-    }
+    })
+    .with_legend(
+        "Score: mean over the evaluations of the region and over seeds, with its 95 % interval. Bold: first rank. \
+         Significant: paired by seed, with Holm's correction over all pairs of the workload.",
+    )
 }
 
 /// Figures of all workloads with this encoding, RoPE, and the best of the workload.
@@ -229,74 +202,51 @@ fn by_length(report: &Report, figures: &[Figure], own: &Encoding) -> Vec<Documen
 
 /// Returns the table of costs relative to RoPE, and of the chosen learning rates.
 fn prices(report: &Report, paths: &PagePaths, name: &str) -> Table {
-    let ratio = |value: Option<f64>| {
-        value.map_or_else(|| TableCell::from("–"), |x| format!("{x:.2}").into())
-    };
-    let row = |workload: &Workload| {
-        let cost = workload.costs.iter().find(|cost: &&EncodingCost| cost.encoding == name)?;
+    let columns = [
+        "workload",
+        "its parameters",
+        "FLOPs\ntimes RoPE's",
+        "step time\ntimes RoPE's",
+        "peak memory\ntimes RoPE's",
+        "chosen rate",
+        "fit rate",
+    ];
+    let costs = report.workloads.iter().filter_map(|workload| {
+        Some((workload, workload.costs.iter().find(|cost| cost.encoding == name)?))
+    });
+    let ratio = |value: Option<f64>| TableCell::optional(value, |x| format!("{x:.2}"));
+    Table::of(columns, costs, |(workload, cost)| {
         let chosen = workload.grid.as_ref().and_then(|found| found.grid.choice(name));
         let metrics = workload.run_metrics.iter().find(|metrics| metrics.encoding == name);
-        Some(vec![
-            TableCell {
-                link: paths.workload(&workload.name),
-                ..TableCell::from(workload.name.as_str())
-            },
+        vec![
+            paths.cell_of(workload),
             thousands(cost.params_encoding).into(),
             ratio(cost.flops_ratio),
             ratio(cost.step_ratio.filter(|_| cost.has_sound_times())),
             ratio(cost.memory_ratio),
-            chosen.map_or_else(|| "–".into(), |choice| choice.value.to_string().into()),
-            metrics
-                .and_then(crate::analysis::run_metrics::RunMetrics::fit_rate)
-                .map_or_else(|| "–".into(), |rate| percent(rate).into()),
-        ])
-    };
-    Table {
-        columns: heads([
-            "workload",
-            "its parameters",
-            "FLOPs\ntimes RoPE's",
-            "step time\ntimes RoPE's",
-            "peak memory\ntimes RoPE's",
-            "chosen rate",
-            "fit rate",
-        ]),
-        rows: report.workloads.iter().filter_map(row).collect(),
-        legends: vec![
-            "Prices: of a training step, relative to RoPE on the same workload. Step times are left out where cells ran \
-             beside others or on a busy machine. Chosen rate: by validation, from a grid. Fit rate: share of seeds that \
-             solved training."
-                .to_owned(),
-        ],
-        ..Table::default()
-    }
+            TableCell::optional(chosen, |choice| choice.value.to_string()),
+            TableCell::optional(metrics.and_then(RunMetrics::fit_rate), percent),
+        ]
+    })
+    .with_legend(
+        "Prices: of a training step, relative to RoPE on the same workload. Step times are left out where cells ran \
+         beside others or on a busy machine. Chosen rate: by validation, from a grid. Fit rate: share of seeds that \
+         solved training.",
+    )
     .without_empty_columns()
 }
 
 /// Section with the probabilities of improvement over every other encoding.
 fn over_others(report: &Report, paths: &PagePaths, name: &str) -> Option<Section> {
     let overall = report.overall.as_ref()?;
-    let row = |other: &String| {
-        let found = overall.improvement(name, other)?;
-        let interval = |(low, high)| format!("[{} to {}]", points(low), points(high));
-        let probability = TableCell {
-            text: percent(found.value),
-            detail: found.ci95.map_or_else(String::new, interval),
-            strong: found.ci95.is_some_and(|(low, _)| low > 0.5),
-            ..TableCell::default()
-        };
-        let first =
-            TableCell { link: paths.encoding(other), ..TableCell::of_encoding(report, other) };
-        Some(vec![first, probability])
-    };
-    let table = Table {
-        columns: heads(["over", "probability of improvement"]),
-        rows: overall.ranked.iter().filter_map(row).collect(),
-        legends: vec![tables::improvement_legend(overall)],
-        ..Table::default()
-    };
-    let tables = vec![(String::new(), table)];
-    Some(Section { heading: "Over the other encodings".to_owned(), tables, ..Section::default() })
+    let others = overall.ranked.iter().filter(|other| overall.improvement(name, other).is_some());
+    let table = Table::of(["over", "probability of improvement"], others, |other| {
+        let link = paths.encoding(other);
+        let first = TableCell { link, ..TableCell::of_encoding(report, other) };
+        vec![first, tables::improvement(overall, name, other)]
+    });
+    let table = table.with_legend(tables::improvement_legend(overall));
+    Some(Section::of_table("Over the other encodings", table))
 }
 
 /// Section with the gate scores of the encoding.
@@ -335,8 +285,6 @@ fn inspected(report: &Report, name: &str) -> Option<Section> {
             }));
         }
     }
-    let columns = heads(["workload", "seed", "page"]);
-    let table = Table { columns, rows, words: true, ..Table::default() };
-    let tables = vec![(String::new(), table)];
-    Some(Section { heading: "Attention of trained cells".to_owned(), tables, ..Section::default() })
+    let table = Table::of(["workload", "seed", "page"], rows, |row| row).in_words();
+    Some(Section::of_table("Attention of trained cells", table))
 }

@@ -1,10 +1,10 @@
 //! The front of the pages without scripts: the abstract, the aggregate and its price, the tables, the workloads.
 
 use super::{PagePaths, explained, figure};
-use crate::analysis::{Report, Workload};
+use crate::analysis::Report;
 use crate::document::figures::{Figure, Subject};
 use crate::document::section::{Document, DocumentFigure, Section};
-use crate::document::table::{Table, TableCell, heads};
+use crate::document::table::{Table, TableCell};
 use crate::document::{tables, text};
 use crate::number::{listed, percent};
 use crate::record::Metric;
@@ -44,10 +44,7 @@ pub(crate) fn front(
         notes: [text::about(report), text::limits(report), text::warnings(report)].concat(),
         ..section("Provenance and limitations", linked(tables::provenance(report)))
     });
-    sections.retain(|section| {
-        let filled = |(_, table): &(String, Table)| !table.rows.is_empty();
-        !section.figures.is_empty() || section.tables.iter().any(filled)
-    });
+    sections.retain(|section| !section.is_empty());
     explained(Document {
         title: report.meta.title.clone(),
         paragraphs: vec![lead],
@@ -59,37 +56,27 @@ pub(crate) fn front(
 
 /// Returns the table of workloads: the encodings of the first rank, the best score and chance.
 fn workloads(report: &Report, paths: &PagePaths) -> Table {
-    let row = |workload: &Workload| {
-        let ranking = workload.deciding()?;
+    let columns = ["workload", "evaluations", "first rank", "best mean", "chance"];
+    let ranked = report.workloads.iter().filter_map(|w| Some((w, w.deciding()?)));
+    Table::of(columns, ranked, |(workload, ranking)| {
         let metric = ranking.metric;
-        let best = ranking.ranked().first().and_then(|best| best.estimate);
-        let first: Vec<String> = ranking
-            .ranked()
-            .iter()
-            .filter(|result| result.group == Some(1))
-            .map(|result| result.display.clone())
-            .collect();
+        let ranked = ranking.ranked();
+        let first = ranked.iter().filter(|result| result.group == Some(1));
+        let first: Vec<String> = first.map(|result| result.display.clone()).collect();
         let shown = match (ranking.separates(), first.len()) {
             (false, _) => "not separated by these seeds".to_owned(),
             (true, 0..=5) => listed(&first, "and"),
             (true, n) => format!("{} and {} more", first[..4].join(", "), n - 4),
         };
+        let best = ranked.first().and_then(|best| best.estimate);
         let chance = ranking.chance.filter(|_| metric == Metric::ExactMatch);
-        Some(vec![
-            TableCell {
-                link: paths.workload(&workload.name),
-                ..TableCell::from(workload.name.as_str())
-            },
+        vec![
+            paths.cell_of(workload),
             ranking.region.name().into(),
             shown.into(),
-            best.map_or_else(|| "–".into(), |e| metric.show(e.mean).into()),
-            chance.map_or_else(|| "–".into(), |chance| percent(chance).into()),
-        ])
-    };
-    Table {
-        columns: heads(["workload", "evaluations", "first rank", "best mean", "chance"]),
-        rows: report.workloads.iter().filter_map(row).collect(),
-        words: true,
-        ..Table::default()
-    }
+            TableCell::optional(best, |e| metric.show(e.mean)),
+            TableCell::optional(chance, percent),
+        ]
+    })
+    .in_words()
 }

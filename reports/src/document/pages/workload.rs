@@ -45,10 +45,7 @@ pub(crate) fn workload(
     ];
     sections[0].details =
         vec![linked(("All evaluations".to_owned(), tables::evaluations(report, own)))];
-    sections.retain(|section| {
-        !section.figures.is_empty()
-            || section.tables.iter().any(|(_, table)| !table.rows.is_empty())
-    });
+    sections.retain(|section| !section.is_empty());
     explained(Document {
         title: own.name.clone(),
         paragraphs,

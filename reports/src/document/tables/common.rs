@@ -33,31 +33,23 @@ impl TableCell {
 /// Returns a cell with a mean, and its interval and n in smaller print: `97.1 %`, `[92.0 to 100.0] n=3`.
 pub(super) fn with_interval(metric: Metric, estimate: &Estimate) -> TableCell {
     let interval = interval(metric, estimate).map_or_else(String::new, |text| text + " ");
-    TableCell {
-        text: metric.show(estimate.mean),
-        detail: format!("{interval}n={}", estimate.n),
-        ..TableCell::default()
-    }
+    TableCell::with_detail(metric.show(estimate.mean), format!("{interval}n={}", estimate.n))
 }
 
 /// Formats the interval of a mean in brackets; `None` without an interval, or if it rounds to the mean.
 pub(super) fn interval(metric: Metric, estimate: &Estimate) -> Option<String> {
-    let wide = estimate.ci95.filter(|(low, high)| metric.show(*low) != metric.show(*high));
-    wide.map(|ci| format!("[{}]", metric.show_interval(ci)))
+    bracketed(metric, estimate.ci95)
+}
+
+fn bracketed(metric: Metric, ends: Option<(f64, f64)>) -> Option<String> {
+    let wide = ends.filter(|(low, high)| metric.show(*low) != metric.show(*high));
+    wide.map(|ends| format!("[{}]", metric.show_interval(ends)))
 }
 
 /// Returns a cell with a median, and its bootstrap interval in smaller print.
 pub(super) fn median(metric: Metric, estimate: &Estimate) -> TableCell {
-    let interval = estimate
-        .bootstrap
-        .map(|b| b.median95)
-        .filter(|(low, high)| metric.show(*low) != metric.show(*high))
-        .map_or_else(String::new, |ends| format!("[{}]", metric.show_interval(ends)));
-    TableCell { text: metric.show(estimate.median), detail: interval, ..TableCell::default() }
-}
-
-pub(super) fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> TableCell {
-    value.map_or_else(|| TableCell::from("–"), |value| show(value).into())
+    let interval = bracketed(metric, estimate.bootstrap.map(|b| b.median95));
+    TableCell::with_detail(metric.show(estimate.median), interval.unwrap_or_default())
 }
 
 /// Returns a cell with the median of values over several workloads, and their range in smaller print; a dash without
@@ -78,12 +70,9 @@ pub(super) fn spread_of_bounds(
         |(value, bound): (f64, bool)| format!("{}{}", if bound { "≥ " } else { "" }, show(value));
     let (below, above) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
     let middle = (f64::midpoint(below.0, above.0), below.1 || above.1);
-    let detail = if bound(*low) == bound(*high) {
-        String::new()
-    } else {
-        format!("[{} to {}]", bound(*low), bound(*high))
-    };
-    TableCell { text: bound(middle), detail, ..TableCell::default() }
+    let is_one = bound(*low) == bound(*high);
+    let detail = format!("[{} to {}]", bound(*low), bound(*high));
+    TableCell::with_detail(bound(middle), if is_one { String::new() } else { detail })
 }
 
 /// Formats a ratio with two decimals.

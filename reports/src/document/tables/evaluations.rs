@@ -1,6 +1,6 @@
 //! Evaluations of a workload, aggregated over seeds.
 
-use super::common::{MEAN, MEDIAN, median, optional, with_interval};
+use super::common::{MEAN, MEDIAN, median, with_interval};
 use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::three_digits;
@@ -15,38 +15,27 @@ pub fn evaluations(report: &Report, workload: &Workload) -> Table {
     } else {
         columns.extend(heads(["exact match", "median", "token accuracy", "nll, nats per token"]));
     }
-    let rows = workload
-        .rows
-        .iter()
-        .map(|row| {
-            let mut cells = vec![
-                TableCell::of_encoding(report, &row.encoding).with_cells(
-                    report,
-                    workload,
-                    &row.encoding,
-                ),
-                TableCell::from(if row.in_distribution {
-                    row.split.clone()
-                } else {
-                    format!("{} (beyond)", row.split)
-                }),
-                TableCell::from(row.len.to_string()),
-            ];
-            let tokens = with_interval(Metric::TokenAccuracy, &row.token_accuracy);
-            if text {
-                cells.push(with_interval(Metric::Perplexity, &row.nll));
-                cells.push(median(Metric::Perplexity, &row.nll));
-                cells.push(optional(row.bits_per_byte, three_digits));
-                cells.push(tokens);
-            } else {
-                cells.push(with_interval(Metric::ExactMatch, &row.exact_match));
-                cells.push(median(Metric::ExactMatch, &row.exact_match));
-                cells.push(tokens);
-                cells.push(three_digits(row.nll.mean).into());
-            }
-            cells
-        })
-        .collect();
-    let legends = vec![MEAN.to_owned(), MEDIAN.to_owned()];
-    Table { columns, rows, legends, ..Table::default() }
+    let table = Table::of(columns, &workload.rows, |row| {
+        let name = TableCell::of_encoding(report, &row.encoding);
+        let beyond = if row.in_distribution { "" } else { " (beyond)" };
+        let mut cells = vec![
+            name.with_cells(report, workload, &row.encoding),
+            format!("{}{beyond}", row.split).into(),
+            row.len.to_string().into(),
+        ];
+        let tokens = with_interval(Metric::TokenAccuracy, &row.token_accuracy);
+        if text {
+            cells.push(with_interval(Metric::Perplexity, &row.nll));
+            cells.push(median(Metric::Perplexity, &row.nll));
+            cells.push(TableCell::optional(row.bits_per_byte, three_digits));
+            cells.push(tokens);
+        } else {
+            cells.push(with_interval(Metric::ExactMatch, &row.exact_match));
+            cells.push(median(Metric::ExactMatch, &row.exact_match));
+            cells.push(tokens);
+            cells.push(three_digits(row.nll.mean).into());
+        }
+        cells
+    });
+    table.with_legend(MEAN).with_legend(MEDIAN)
 }

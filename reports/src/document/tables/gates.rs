@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::analysis::{GateMean, Report, Workload};
 use crate::document::table::{Table, TableCell};
+use crate::number::bracketed;
 
 /// Returns the table of gate scores: one row for each encoding, gate and layer, one column for each head; no rows
 /// without gates.
@@ -12,44 +13,29 @@ pub fn gates(report: &Report, workload: &Workload) -> Table {
     let layers = workload
         .gates
         .chunk_by(|a, b| (&a.encoding, &a.gate, a.layer) == (&b.encoding, &b.gate, b.layer));
-    let rows = layers.filter_map(|layer| {
-        let GateMean { encoding, gate, layer: index, .. } = layer.first()?;
+    let named = heads.iter().map(|head| format!("head {}", head + 1));
+    Table::of(std::iter::once("encoding".to_owned()).chain(named), layers, |layer| {
+        let GateMean { encoding, gate, layer: index, .. } = &layer[0];
         let name = TableCell::of_encoding(report, encoding).with_cells(report, workload, encoding);
         let detail = format!("{gate}, layer {}", index + 1);
         let of_head = |head: &u32| {
-            let found = layer.iter().find(|gate| gate.head == *head);
-            found.map_or_else(|| TableCell::from("–"), score)
+            TableCell::optional(layer.iter().find(|gate| gate.head == *head), score)
         };
-        Some(
-            std::iter::once(TableCell { detail, ..name })
-                .chain(heads.iter().map(of_head))
-                .collect(),
-        )
-    });
-    let rows = rows.collect();
-    let named = heads.iter().map(|head| format!("head {}", head + 1));
-    Table {
-        columns: std::iter::once("encoding".to_owned()).chain(named).collect(),
-        rows,
-        legends: vec![
-            "Gate score: how well gates agree with the tokens that the task counts, as the area under the ROC \
-             curve within a row, mean over rows that answer, then over n seeds [95 % confidence interval]. 1: \
-             gates of counted tokens are above all others; 0.5: no relation; 0: below all others."
-                .to_owned(),
-        ],
-        ..Table::default()
-    }
+        std::iter::once(TableCell { detail, ..name }).chain(heads.iter().map(of_head)).collect()
+    })
+    .with_legend(
+        "Gate score: how well gates agree with the tokens that the task counts, as the area under the ROC \
+         curve within a row, mean over rows that answer, then over n seeds [95 % confidence interval]. 1: \
+         gates of counted tokens are above all others; 0.5: no relation; 0: below all others.",
+    )
 }
 
 fn score(gate: &GateMean) -> TableCell {
     let show = |x: f64| format!("{:.2}", x.clamp(0.0, 1.0));
-    let interval = gate
-        .auc
-        .ci95
-        .filter(|(low, high)| show(*low) != show(*high))
-        .map_or_else(String::new, |(low, high)| format!("[{} to {}] ", show(low), show(high)));
-    let detail = format!("{interval}n={}", gate.auc.n);
-    TableCell { text: show(gate.auc.mean), detail, ..TableCell::default() }
+    let wide = gate.auc.ci95.filter(|(low, high)| show(*low) != show(*high));
+    let n = format!("n={}", gate.auc.n);
+    let detail = [bracketed(wide, show), n].join(" ").trim_start().to_owned();
+    TableCell::with_detail(show(gate.auc.mean), detail)
 }
 
 #[cfg(test)]

@@ -20,39 +20,35 @@ pub(super) fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> T
         format!("{which}, {}: {}", ranking.region.name(), ranking.metric.name())
     }));
     columns.extend(heads(["cells", "steps", "training s", "FLOPs"]));
-    let rows = grid
-        .choices
-        .iter()
-        .map(|choice| {
-            let mut row = vec![
-                TableCell::of_encoding(report, &choice.encoding),
-                match choice.by {
-                    ChosenBy::Validation => choice.value.to_string().into(),
-                    ChosenBy::Default => format!("{} (no validation)", choice.value).into(),
-                },
-            ];
-            row.extend(choice.points.iter().map(|point| {
-                let mut cell = validation(workload.headline, point);
-                cell.strong = point.value.total_cmp(&choice.value).is_eq();
-                cell
-            }));
-            row.extend(rankings.iter().map(|(_, ranking)| {
-                let results = &ranking.results;
-                let result = results.iter().find(|s| s.encoding == choice.encoding);
-                let estimate = result.and_then(|s| s.estimate);
-                estimate.map_or_else(|| "–".into(), |e| with_interval(ranking.metric, &e))
-            }));
-            let spent = choice.spent;
-            row.extend([
-                spent.cells.to_string().into(),
-                thousands(spent.steps).into(),
-                three_digits(spent.seconds).into(),
-                si(spent.flops).into(),
-            ]);
-            row
-        })
-        .collect();
-    Table { columns, rows, notes: notes(report, workload, grid), ..Table::default() }
+    let mut table = Table::of(columns, &grid.choices, |choice| {
+        let mut row = vec![
+            TableCell::of_encoding(report, &choice.encoding),
+            match choice.by {
+                ChosenBy::Validation => choice.value.to_string().into(),
+                ChosenBy::Default => format!("{} (no validation)", choice.value).into(),
+            },
+        ];
+        row.extend(choice.points.iter().map(|point| {
+            let mut cell = validation(workload.headline, point);
+            cell.strong = point.value.total_cmp(&choice.value).is_eq();
+            cell
+        }));
+        row.extend(rankings.iter().map(|(_, ranking)| {
+            let result = ranking.results.iter().find(|s| s.encoding == choice.encoding);
+            let estimate = result.and_then(|s| s.estimate);
+            TableCell::optional(estimate, |e| with_interval(ranking.metric, &e))
+        }));
+        let spent = choice.spent;
+        row.extend([
+            spent.cells.to_string().into(),
+            thousands(spent.steps).into(),
+            three_digits(spent.seconds).into(),
+            si(spent.flops).into(),
+        ]);
+        row
+    });
+    table.notes = notes(report, workload, grid);
+    table
 }
 
 fn validation(headline: Metric, point: &GridResult) -> TableCell {
@@ -68,7 +64,7 @@ fn validation(headline: Metric, point: &GridResult) -> TableCell {
         0 => String::new(),
         n => format!(", {n} diverged"),
     };
-    TableCell { text, detail: format!("n={}{diverged}", point.seeds), ..TableCell::default() }
+    TableCell::with_detail(text, format!("n={}{diverged}", point.seeds))
 }
 
 fn notes(
@@ -105,10 +101,8 @@ fn notes(
         ));
     }
     if grid.choices.iter().any(|choice| choice.by == ChosenBy::Default) {
-        notes.push(
-            "No validation: no value was validated in every seed, so the default counts."
-                .to_owned(),
-        );
+        let no = "No validation: no value was validated in every seed, so the default counts.";
+        notes.push(no.to_owned());
     }
     notes
 }

@@ -1,11 +1,12 @@
 //! The table of a report for a README: as many columns as a page shows, one line for each encoding.
 
+use super::common::ratio;
 use super::overview::summary;
-use crate::analysis::ranking::{Ranking, separable};
+use crate::analysis::ranking::{RankedPair, Ranking, separable};
 use crate::analysis::{EncodingCost, Overall, Report, YARDSTICK};
 use crate::document::table::{Table, TableCell};
-use crate::number::{percent, points};
-use crate::stats::sorted_median;
+use crate::number::{bracketed, percent, points};
+use crate::stats;
 
 /// Number of workloads up to which each has a column of its own.
 const MOST_COLUMNS: usize = 5;
@@ -33,32 +34,31 @@ pub fn headline(report: &Report) -> Table {
 
 /// Returns the table for many workloads.
 fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
-    let telling = || rankings.iter().filter(|ranking| ranking.separates());
-    let row = |score: &crate::analysis::OverallScore| {
+    let telling: Vec<&&Ranking> = rankings.iter().filter(|ranking| ranking.separates()).collect();
+    let columns = [
+        "encoding".to_owned(),
+        "all tasks".to_owned(),
+        format!("first rank, of {}", telling.len()),
+        "better / worse than RoPE".to_owned(),
+        "FLOPs, times RoPE's".to_owned(),
+        "step time, times RoPE's".to_owned(),
+    ];
+    Table::of(columns, &overall.scores, |score| {
         let name = &*score.encoding;
-        let in_first = |ranking: &&&Ranking| {
+        let in_first = |ranking: &&&&Ranking| {
             ranking.results.iter().any(|r| r.encoding == name && r.group == Some(1))
         };
         let significant = |better: &str, worse: &str| {
-            let won = |ranking: &&&&Ranking| {
-                let of = |pair: &&crate::analysis::ranking::RankedPair| {
-                    pair.better == better
-                        && pair.worse == worse
-                        && separable(Some(&pair.comparison))
-                };
-                ranking.pairs.iter().any(|pair| of(&pair))
-            };
-            telling().collect::<Vec<_>>().iter().filter(|r| won(r)).count()
+            let of = |pair: &RankedPair| pair.better == better && pair.worse == worse;
+            let won = |pair: &RankedPair| of(pair) && separable(Some(&pair.comparison));
+            telling.iter().filter(|ranking| ranking.pairs.iter().any(won)).count()
         };
         let costs =
             || report.workloads.iter().flat_map(|w| &w.costs).filter(|cost| cost.encoding == name);
         let median = |get: fn(&EncodingCost) -> Option<f64>| {
-            let mut found: Vec<f64> = costs().filter_map(get).collect();
-            found.sort_by(f64::total_cmp);
-            let median = (!found.is_empty()).then(|| sorted_median(&found));
-            median.map_or_else(|| TableCell::from("–"), |x| format!("{x:.2}").into())
+            let found: Vec<f64> = costs().filter_map(get).collect();
+            TableCell::optional(stats::median(&found), ratio)
         };
-        let interval = |(low, high)| format!("[{} to {}]", points(low), points(high));
         let rope = if name == YARDSTICK {
             "–".to_owned()
         } else {
@@ -66,29 +66,13 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
         };
         vec![
             TableCell::of_encoding(report, name),
-            TableCell {
-                text: percent(score.value),
-                detail: score.ci95.map_or_else(String::new, interval),
-                ..TableCell::default()
-            },
-            telling().filter(in_first).count().to_string().into(),
+            TableCell::with_detail(percent(score.value), bracketed(score.ci95, points)),
+            telling.iter().filter(in_first).count().to_string().into(),
             rope.into(),
             median(|cost| cost.flops_ratio),
             median(|cost| cost.step_ratio.filter(|_| cost.has_sound_times())),
         ]
-    };
-    Table {
-        columns: vec![
-            "encoding".to_owned(),
-            "all tasks".to_owned(),
-            format!("first rank, of {}", telling().count()),
-            "better / worse than RoPE".to_owned(),
-            "FLOPs, times RoPE's".to_owned(),
-            "step time, times RoPE's".to_owned(),
-        ],
-        rows: overall.scores.iter().map(row).collect(),
-        ..Table::default()
-    }
+    })
     .without_empty_columns()
 }
 

@@ -2,33 +2,27 @@
 
 use crate::analysis::{Overall, Report};
 use crate::document::table::{Table, TableCell};
-use crate::number::{count, percent, points};
+use crate::number::{bracketed, count, percent, points};
 
 /// Returns the table of the probability that a run of the row's encoding is better than one of the column's; no rows
 /// without an aggregate over workloads.
 pub fn improvements(report: &Report) -> Table {
     let Some(overall) = &report.overall else { return Table::default() };
-    let cell = |row: &String, column: &String| {
-        let Some(found) = overall.improvement(row, column) else { return "–".into() };
-        let show = |(low, high)| format!("[{} to {}]", points(low), points(high));
-        TableCell {
-            text: percent(found.value),
-            detail: found.ci95.map_or_else(String::new, show),
-            strong: found.ci95.is_some_and(|(low, _)| low > 0.5),
-            ..TableCell::default()
-        }
-    };
-    let row = |name: &String| {
-        let first = TableCell::of_encoding(report, name);
-        std::iter::once(first).chain(overall.ranked.iter().map(|other| cell(name, other))).collect()
-    };
     let over = overall.ranked.iter().map(|name| format!("over {}", report.display(name)));
-    Table {
-        columns: std::iter::once("encoding".to_owned()).chain(over).collect(),
-        rows: overall.ranked.iter().map(row).collect(),
-        legends: vec![legend(overall)],
-        ..Table::default()
-    }
+    Table::of(std::iter::once("encoding".to_owned()).chain(over), &overall.ranked, |name| {
+        let first = TableCell::of_encoding(report, name);
+        let others = overall.ranked.iter().map(|other| improvement(overall, name, other));
+        std::iter::once(first).chain(others).collect()
+    })
+    .with_legend(legend(overall))
+}
+
+/// Returns the probability of improvement of one encoding over another, bold where its interval is above 50 %.
+pub(crate) fn improvement(overall: &Overall, name: &str, other: &str) -> TableCell {
+    TableCell::optional(overall.improvement(name, other), |found| TableCell {
+        strong: found.ci95.is_some_and(|(low, _)| low > 0.5),
+        ..TableCell::with_detail(percent(found.value), bracketed(found.ci95, points))
+    })
 }
 
 /// Returns the explanation of a probability of improvement.

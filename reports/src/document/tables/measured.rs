@@ -2,7 +2,7 @@
 
 use super::common::ratio;
 use crate::analysis::{MeasuredStep, Report, YARDSTICK};
-use crate::document::table::{Table, TableCell, heads};
+use crate::document::table::{Table, TableCell};
 use crate::number::{bytes, three_digits};
 
 /// Returns the table of measured training steps, the fastest first; no rows without measurements.
@@ -12,33 +12,20 @@ pub fn measured(report: &Report) -> Table {
     let mut order: Vec<&MeasuredStep> = steps.iter().collect();
     order.sort_by(|a, b| a.step_seconds.total_cmp(&b.step_seconds));
     let over = |get: fn(&MeasuredStep) -> Option<f64>, step: &MeasuredStep| {
-        let found = get(step).zip(rope.and_then(get)).map(|(own, rope)| own / rope);
-        found.map_or_else(|| TableCell::from("–"), |found| ratio(found).into())
+        TableCell::optional(get(step).zip(rope.and_then(get)), |(own, rope)| ratio(own / rope))
     };
-    let memory = |step: &MeasuredStep| step.peak_bytes.map(|bytes| bytes as f64);
-    let row = |step: &&MeasuredStep| {
+    let columns =
+        ["encoding", "ms per training step", "times RoPE's", "peak memory", "memory\ntimes RoPE's"];
+    let mut table = Table::of(columns, order, |step| {
         vec![
             TableCell::of_encoding(report, &step.encoding),
             three_digits(1000.0 * step.step_seconds).into(),
             over(|step| Some(step.step_seconds), step),
-            memory(step).map_or_else(|| TableCell::from("–"), |b| bytes(b).into()),
+            TableCell::optional(step.peak_bytes, |b| bytes(b as f64)),
             over(|step| step.peak_bytes.map(|bytes| bytes as f64), step),
         ]
-    };
-    Table {
-        columns: heads([
-            "encoding",
-            "ms per training step",
-            "times RoPE's",
-            "peak memory",
-            "memory\ntimes RoPE's",
-        ]),
-        rows: order.iter().map(row).collect(),
-        notes: vec![format!(
-            "Measured alone on one machine, in one run: {}.",
-            report.meta.measured_at
-        )],
-        ..Table::default()
-    }
-    .without_empty_columns()
+    });
+    let place = &report.meta.measured_at;
+    table.notes = vec![format!("Measured alone on one machine, in one run: {place}.")];
+    table.without_empty_columns()
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::common::{MEAN, UNRANKED, interval, optional, ratio, spread, spread_of_bounds};
+use super::common::{MEAN, UNRANKED, interval, ratio, spread, spread_of_bounds};
 use super::ranks::inversions;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region};
 use crate::analysis::run_metrics::RunMetrics;
 use crate::analysis::{Encoding, EncodingCost, Overall, OverallScore, Report, Workload};
-use crate::document::table::{Table, TableCell, heads};
+use crate::document::table::{Table, TableCell};
 use crate::document::text::grid_sentence;
-use crate::number::{bytes, count, percent, points, thousands};
+use crate::number::{bracketed, bytes, count, percent, points, thousands};
 use crate::record::Metric;
 use crate::stats::LEAST_SEEDS;
 
@@ -35,14 +35,13 @@ pub fn summary(report: &Report) -> Table {
         let mut row = vec![TableCell::of_encoding(report, &encoding.name)];
         if !scores.is_empty() {
             let score = place(&encoding.name).map(|place| &scores[place]);
-            row.push(score.map_or_else(|| "–".into(), score_cell));
+            row.push(TableCell::optional(score, score_cell));
         }
         row.extend(rankings.iter().map(|(workload, ranking)| {
             let result = ranking.results.iter().find(|s| s.encoding == encoding.name);
-            result.map_or_else(
-                || TableCell::from("–"),
-                |s| result_cell(workload, ranking, s, n).with_cells(report, workload, &s.encoding),
-            )
+            TableCell::optional(result, |s| {
+                result_cell(workload, ranking, s, n).with_cells(report, workload, &s.encoding)
+            })
         }));
         table.rows.push(row);
     }
@@ -62,17 +61,16 @@ pub fn summary(report: &Report) -> Table {
 }
 
 fn score_cell(score: &OverallScore) -> TableCell {
-    let show = |(low, high)| format!("[{} to {}]", points(low), points(high));
-    let detail = score.ci95.map_or_else(String::new, show);
-    TableCell { text: percent(score.value), detail, ..TableCell::default() }
+    TableCell::with_detail(percent(score.value), bracketed(score.ci95, points))
 }
 
 /// Row with the level of guessing, if it is known of any workload; with `overall` it has a column for all tasks.
 fn chance(rankings: &[(&Workload, &Ranking)], overall: bool) -> Option<Vec<TableCell>> {
     let known = |(_, ranking): &(&Workload, &Ranking)| ranking.chance;
     rankings.iter().any(|found| known(found).is_some()).then(|| {
-        let cells =
-            rankings.iter().map(|found| optional(known(found), |x| Metric::ExactMatch.show(x)));
+        let cells = rankings
+            .iter()
+            .map(|found| TableCell::optional(known(found), |x| Metric::ExactMatch.show(x)));
         std::iter::once(TableCell { reference: true, ..TableCell::from("chance") })
             .chain(overall.then(|| percent(0.0).into()))
             .chain(cells)
@@ -108,7 +106,7 @@ fn result_cell(
     let interval = interval(ranking.metric, &estimate);
     let detail = interval.into_iter().chain([facts]).collect::<Vec<_>>().join("\n");
     let text = ranking.metric.show(estimate.mean);
-    let mut cell = TableCell { text, detail, ..TableCell::default() };
+    let mut cell = TableCell::with_detail(text, detail);
     // If no encodings can be separated, none is marked.
     let told_apart = ranking.results.iter().any(|s| s.group > Some(1));
     cell.strong = told_apart && result.group == Some(1);
@@ -128,10 +126,8 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     }
     let results = || rankings.iter().flat_map(|(_, c)| &c.results);
     if results().any(|s| s.rank == Rank::Unranked) {
-        notes.push(format!(
-            "{UNRANKED} Not ranked: evaluations are missing (the mean is over those it has) or not \
-             finite."
-        ));
+        let why = "evaluations are missing (the mean is over those it has) or not finite";
+        notes.push(format!("{UNRANKED} Not ranked: {why}."));
     }
     for (workload, ranking) in rankings {
         if let Some(value) = ranking.fallback {
@@ -156,23 +152,24 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
 
 /// Returns the table of costs and effective lengths of encodings over all workloads.
 pub fn prices(report: &Report) -> Table {
-    let rows = report.encodings.iter().map(|encoding| {
-        let costs: Vec<&EncodingCost> = report
-            .workloads
-            .iter()
-            .flat_map(|w| &w.costs)
-            .filter(|cost| cost.encoding == encoding.name)
-            .collect();
+    let columns = [
+        "encoding",
+        "effective length\ntimes training length",
+        "parameters",
+        "of the encoding",
+        "FLOPs\ntimes RoPE's",
+        "ms per step\ntimes RoPE's",
+        "peak memory",
+    ];
+    let mut table = Table::of(columns, &report.encodings, |encoding| {
+        let costs = report.workloads.iter().flat_map(|w| &w.costs);
+        let costs: Vec<_> = costs.filter(|cost| cost.encoding == encoding.name).collect();
         let of =
             |get: fn(&EncodingCost) -> Option<f64>| costs.iter().filter_map(|c| get(c)).collect();
-        let run_metrics: Vec<&RunMetrics> = report
-            .workloads
-            .iter()
-            .flat_map(|w| &w.run_metrics)
+        let metrics = report.workloads.iter().flat_map(|w| &w.run_metrics);
+        let reach = metrics
             .filter(|metrics| metrics.encoding == encoding.name)
-            .collect();
-        let reach =
-            run_metrics.iter().filter_map(|o| Some((o.effective_ratio?, o.effective_at_least)));
+            .filter_map(|o| Some((o.effective_ratio?, o.effective_at_least)));
         let whole = |value: f64| thousands(value as u64);
         vec![
             TableCell::of_encoding(report, &encoding.name),
@@ -184,31 +181,22 @@ pub fn prices(report: &Report) -> Table {
             spread(of(|c| c.peak_bytes.map(|b| b as f64)), bytes),
         ]
     });
-    let legends = [
-        "Over several workloads: median, with minimum and maximum in brackets.",
-        "Effective length: the largest evaluated length up to which exact match stays high; ≥: it is the longest \
-         evaluated length, so that the true value may be larger.",
-        "FLOPs and ms: of a training step, relative to RoPE on the same workload. FLOPs count matrix products alone, \
-         of all T x T pairs of attention; what is masked, added, exponentiated or normalised is not counted.",
-    ];
-    let mut notes = Vec::new();
     if report.workloads.iter().any(|w| w.machines.len() > 1) {
-        notes.push(
+        table.notes.push(
             "Warning: cells of one workload ran under different conditions; their times and memory are not \
              comparable (see Cost)."
                 .to_owned(),
         );
     }
-    let columns = [
-        "encoding",
-        "effective length\ntimes training length",
-        "parameters",
-        "of the encoding",
-        "FLOPs\ntimes RoPE's",
-        "ms per step\ntimes RoPE's",
-        "peak memory",
-    ];
-    let legends = legends.map(str::to_owned).to_vec();
-    let (columns, rows) = (heads(columns), rows.collect());
-    Table { columns, rows, notes, legends, ..Table::default() }.without_empty_columns()
+    table
+        .with_legend("Over several workloads: median, with minimum and maximum in brackets.")
+        .with_legend(
+            "Effective length: the largest evaluated length up to which exact match stays high; ≥: it is the longest \
+             evaluated length, so that the true value may be larger.",
+        )
+        .with_legend(
+            "FLOPs and ms: of a training step, relative to RoPE on the same workload. FLOPs count matrix products alone, \
+             of all T x T pairs of attention; what is masked, added, exponentiated or normalised is not counted.",
+        )
+        .without_empty_columns()
 }

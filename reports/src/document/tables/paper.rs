@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::common::optional;
 use crate::analysis::aggregate::Aggregate;
 use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableCell};
@@ -133,7 +132,7 @@ pub fn paper(
         let levels: Vec<Option<f64>> = places.iter().map(chance).collect();
         if levels.iter().any(Option::is_some) {
             let name = TableCell { reference: true, ..TableCell::from("chance") };
-            let levels = levels.into_iter().map(|level| optional(level, points));
+            let levels = levels.into_iter().map(|level| TableCell::optional(level, points));
             table.rows.push(std::iter::once(name).chain(levels).collect());
         }
     }
@@ -154,8 +153,7 @@ fn cell(metric: Metric, estimate: &Estimate, spread: Spread) -> TableCell {
         Spread::Interval => estimate.ci95.map(|ci| format!("[{}]", metric.show_interval(ci))),
         Spread::Omitted => None,
     };
-    let detail = detail.unwrap_or_default();
-    TableCell { text: show(estimate.mean), detail, ..TableCell::default() }
+    TableCell::with_detail(show(estimate.mean), detail.unwrap_or_default())
 }
 
 fn legends(workload: &Workload, metric: Metric, spread: Spread) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Provenance of the numbers: suites, commits, hosts, versions.
 
 use crate::analysis::{Condition, Report};
-use crate::document::table::{Table, TableCell, heads};
+use crate::document::table::{Table, heads, texts};
 use crate::number::count;
 
 /// Returns the table of facts about the runs, each with its distinct values over all cells.
@@ -10,7 +10,7 @@ pub fn provenance(report: &Report) -> Table {
     let mut fact = |name: &str, get: &dyn Fn(&Condition) -> String| {
         let values = report.conditions.distinct(get);
         let text = values.into_iter().collect::<Vec<_>>().join("; ");
-        rows.push(vec![TableCell::from(name), text.into()]);
+        rows.push(texts([name, &text]));
     };
     fact("suite", &|r| r.suite.clone());
     fact("commit", &|r| r.commit.clone().unwrap_or_else(|| "unknown".into()));
@@ -26,7 +26,7 @@ pub fn provenance(report: &Report) -> Table {
     });
     fact("versions", &|r| r.versions.clone());
     if !report.meta.command.is_empty() {
-        rows.push(vec![TableCell::from("command"), report.meta.command.clone().into()]);
+        rows.push(texts(["command", &report.meta.command]));
     }
     Table { columns: heads(["fact", "value"]), rows, words: true, ..Table::default() }
 }

@@ -1,6 +1,6 @@
 //! The answer to the question of a suite, as a table.
 
-use super::common::{optional, with_interval};
+use super::common::with_interval;
 use super::ranks::compared;
 use crate::analysis::{Answer, AnswerLine, Report};
 use crate::document::table::{Table, TableCell};
@@ -12,40 +12,31 @@ use crate::record::Metric;
 pub fn question(report: &Report) -> Option<(String, Table)> {
     let answer = report.answer.as_ref()?;
     let [a, b] = answer.question.encodings.each_ref().map(|name| report.display(name));
-    let mut columns = vec!["workload".to_owned(), a.to_owned(), b.to_owned()];
-    columns.extend(["chance", "difference", "p (Holm)", "Hedges' g", "better"].map(str::to_owned));
-    let table = Table {
-        columns,
-        rows: answer.lines.iter().map(|line| row(report, answer, line)).collect(),
-        notes: answer.unanswered.iter().map(|text| format!("Not answered: {text}.")).collect(),
-        legends: vec![
-            "Planned question: the suite names the two encodings before any cell runs, so that they are tested without \
-             correction for the other encodings; Holm's correction is over the workloads of the question. Difference: \
-             the better mean minus the other, paired by seed, with its 95 % interval, not corrected."
-                .to_owned(),
-        ],
-        ..Table::default()
-    };
+    let columns = ["workload", a, b, "chance", "difference", "p (Holm)", "Hedges' g", "better"];
+    let mut table = Table::of(columns, &answer.lines, |line| row(report, answer, line));
+    table.notes = answer.unanswered.iter().map(|text| format!("Not answered: {text}.")).collect();
+    let table = table.with_legend(
+        "Planned question: the suite names the two encodings before any cell runs, so that they are tested without \
+         correction for the other encodings; Holm's correction is over the workloads of the question. Difference: \
+         the better mean minus the other, paired by seed, with its 95 % interval, not corrected.",
+    );
     Some((format!("Planned question: {a} against {b}"), table))
 }
 
 /// Returns the row of a workload: its name, both encodings, chance, the comparison, and the better encoding.
 pub(super) fn row(report: &Report, answer: &Answer, line: &AnswerLine) -> Vec<TableCell> {
     let metric = line.ranking.metric;
-    let workload = TableCell {
-        text: line.workload.clone(),
-        detail: format!("{}, {}", metric.name(), line.ranking.region.name()),
-        ..TableCell::default()
-    };
+    let detail = format!("{}, {}", metric.name(), line.ranking.region.name());
+    let workload = TableCell::with_detail(&line.workload, detail);
     let value = |name: &String| {
         let estimate = line.result(name).and_then(|result| result.estimate);
-        let mut cell = estimate.map_or_else(|| "–".into(), |e| with_interval(metric, &e));
+        let mut cell = TableCell::optional(estimate, |e| with_interval(metric, &e));
         cell.strong = line.better() == Some(name);
         cell
     };
     let [a, b] = answer.question.encodings.each_ref().map(value);
     let chance = line.ranking.chance.filter(|_| metric == Metric::ExactMatch);
-    let mut row = vec![workload, a, b, optional(chance, percent)];
+    let mut row = vec![workload, a, b, TableCell::optional(chance, percent)];
     row.extend(compared(metric, Some(&line.comparison)));
     let n = line.comparison.paired.n;
     row.push(match line.better() {

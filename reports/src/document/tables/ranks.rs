@@ -4,15 +4,15 @@ use super::common::{MEAN, MEDIAN, NO_COMMON_SEED, UNRANKED, median, with_interva
 use super::gates::gates;
 use super::grid::grid;
 use crate::analysis::Settings;
-use crate::analysis::ablation::{Ablation, Change, Effect};
+use crate::analysis::ablation::{Ablation, Effect};
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking};
 use crate::analysis::run_metrics::{MedianRange, RunMetrics};
 use crate::analysis::{Report, Workload};
-use crate::document::table::{Table, TableCell, heads};
+use crate::document::table::{Table, TableCell, heads, texts};
 use crate::document::text::method;
-use crate::number::{listed, p_value, percent, points, three_digits};
+use crate::number::{bracketed, listed, p_value, percent, points, three_digits};
 use crate::record::Metric;
-use crate::stats::{Comparison, hedges_g_interval};
+use crate::stats::{Comparison, Estimate, hedges_g_interval};
 
 /// Returns the statistical tables of a workload, each with its heading: ranks in distribution and beyond training,
 /// run metrics, gate scores, ablations, the grid. Empty tables are left out.
@@ -84,22 +84,16 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
     // Stable: within a rank the order of means is kept.
     results.sort_by_key(|s| s.group);
     results.extend(ranking.results.iter().filter(|s| s.rank == Rank::Unranked));
-    let rows = results
-        .into_iter()
-        .map(|s| {
-            let mut row = rank_row(ranking, s);
-            let name = TableCell::of_encoding(report, &s.encoding);
-            row[0] = TableCell { strong: row[0].strong, ..name }.with_cells(
-                report,
-                workload,
-                &s.encoding,
-            );
-            row
-        })
-        .collect();
-    let mut legends = vec![MEAN.to_owned(), MEDIAN.to_owned()];
-    legends.extend(RANKS.map(str::to_owned));
-    let mut notes = inversions(ranking);
+    let mut table = Table::of(columns, results, |s| {
+        let mut row = rank_row(ranking, s);
+        let name = TableCell::of_encoding(report, &s.encoding);
+        let name = TableCell { strong: row[0].strong, ..name };
+        row[0] = name.with_cells(report, workload, &s.encoding);
+        row
+    });
+    table.legends = [MEAN, MEDIAN, RANKS[0], RANKS[1]].map(str::to_owned).to_vec();
+    let notes = &mut table.notes;
+    notes.extend(inversions(ranking));
     notes.extend(ranking.chance.map(|chance| {
         format!("Chance: {}. Nothing at or below chance is better than anything.", percent(chance))
     }));
@@ -109,7 +103,7 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
         }),
     );
     notes.extend(method(ranking).map(|method| format!("Test: {method}.")));
-    Table { columns, rows, notes, legends, ..Table::default() }.without_empty_columns()
+    table.without_empty_columns()
 }
 
 fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
@@ -137,9 +131,9 @@ fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
     };
     let mut row = vec![
         TableCell::from(&result.display),
-        result.group.map_or_else(|| "–".to_owned(), |rank| rank.to_string()).into(),
-        result.estimate.map_or_else(|| "–".into(), |e| with_interval(metric, &e)),
-        result.estimate.map_or_else(|| "–".into(), |e| median(metric, &e)),
+        TableCell::optional(result.group, |rank| rank.to_string()),
+        TableCell::optional(result.estimate, |e| with_interval(metric, &e)),
+        TableCell::optional(result.estimate, |e| median(metric, &e)),
     ];
     row.extend(compared(metric, comparison));
     row.push(verdict.into());
@@ -164,40 +158,20 @@ pub(super) fn compared(metric: Metric, comparison: Option<&Comparison>) -> [Tabl
     let show = |x: f64| {
         if metric.higher_is_better() { points(x) } else { three_digits(x.exp()) }
     };
-    let difference = if metric.higher_is_better() {
-        format!("{} points", show(c.paired.mean_difference))
-    } else {
-        format!("{} times", show(c.paired.mean_difference))
-    };
-    let interval = |(low, high): (f64, f64)| format!("[{} to {}]", show(low), show(high));
-    let p = c.p_holm.map_or_else(
-        || TableCell::from("–"),
-        |p| TableCell {
-            text: p_value(p).trim_start_matches("= ").to_owned(),
-            detail: c.test.name().to_owned(),
-            ..TableCell::default()
-        },
-    );
+    let unit = if metric.higher_is_better() { "points" } else { "times" };
+    let difference = format!("{} {unit}", show(c.paired.mean_difference));
+    let p = TableCell::optional(c.p_holm, |p| {
+        TableCell::with_detail(p_value(p).trim_start_matches("= "), c.test.name())
+    });
     let effect = match c.paired.effect {
-        Some(g) => TableCell {
-            text: three_digits(g),
-            detail: hedges_g_interval(g, c.paired.n).map_or_else(String::new, |(low, high)| {
-                format!("[{} to {}]", three_digits(low), three_digits(high))
-            }),
-            ..TableCell::default()
-        },
+        Some(g) => TableCell::with_detail(
+            three_digits(g),
+            bracketed(hedges_g_interval(g, c.paired.n), three_digits),
+        ),
         None if c.paired.is_the_same_in_every_seed() => "no spread".into(),
         None => "–".into(),
     };
-    [
-        TableCell {
-            text: difference,
-            detail: c.paired.ci95.map_or_else(String::new, interval),
-            ..TableCell::default()
-        },
-        p,
-        effect,
-    ]
+    [TableCell::with_detail(difference, bracketed(c.paired.ci95, show)), p, effect]
 }
 
 /// Returns the criteria that determine the time to solve of a workload.
@@ -224,94 +198,63 @@ fn criteria(workload: &Workload, solved_loss: f64) -> String {
 
 /// Returns the table of fit rate, time to solve and effective length; no rows for a task that cannot be solved.
 pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
-    let rows = workload
-        .run_metrics
-        .iter()
-        .map(|metrics| {
-            let name = TableCell::of_encoding(report, &metrics.encoding);
-            metrics_row(name.with_cells(report, workload, &metrics.encoding), metrics)
-        })
-        .collect();
+    let columns = [
+        "encoding",
+        "fit rate",
+        "steps to solve",
+        "seconds to solve",
+        "effective length",
+        "times training length",
+    ];
     let Settings { solved_exact_match, solved_loss, effective_exact_match, .. } = report.settings;
-    Table {
-        columns: heads([
-            "encoding",
-            "fit rate",
-            "steps to solve",
-            "seconds to solve",
-            "effective length",
-            "times training length",
-        ]),
-        rows,
-        legends: vec![
-            format!(
-                "Fit rate: share of seeds that solved training, with an exact match in distribution \
-                 of at least {}; diverged seeds did not. To solve: over those seeds, {}; median [minimum to \
-                 maximum].",
-                percent(solved_exact_match),
-                criteria(workload, solved_loss)
-            ),
-            format!(
-                "Effective length: the largest evaluated length up to which exact match on the \
-                 training split is at least {} at every length; median over seeds [minimum to \
-                 maximum]. ≥: it is the longest evaluated length. 0: too low at the shortest length.",
-                percent(effective_exact_match)
-            ),
-        ],
-        ..Table::default()
-    }
+    Table::of(columns, &workload.run_metrics, |metrics| {
+        let name = TableCell::of_encoding(report, &metrics.encoding);
+        metrics_row(name.with_cells(report, workload, &metrics.encoding), metrics)
+    })
+    .with_legend(format!(
+        "Fit rate: share of seeds that solved training, with an exact match in distribution \
+         of at least {}; diverged seeds did not. To solve: over those seeds, {}; median [minimum to \
+         maximum].",
+        percent(solved_exact_match),
+        criteria(workload, solved_loss)
+    ))
+    .with_legend(format!(
+        "Effective length: the largest evaluated length up to which exact match on the \
+         training split is at least {} at every length; median over seeds [minimum to \
+         maximum]. ≥: it is the longest evaluated length. 0: too low at the shortest length.",
+        percent(effective_exact_match)
+    ))
     .without_empty_columns()
 }
 
 fn metrics_row(name: TableCell, metrics: &RunMetrics) -> Vec<TableCell> {
-    let middle = |m: &Option<MedianRange>, show: fn(f64) -> String, sign: &str| {
-        m.as_ref().map_or_else(
-            || TableCell::from("–"),
-            |m| TableCell {
-                text: format!("{sign}{}", show(m.median)),
-                detail: if show(m.range.0) == show(m.range.1) {
-                    format!("n={}", m.n)
-                } else {
-                    format!("[{} to {}] n={}", show(m.range.0), show(m.range.1), m.n)
-                },
-                ..TableCell::default()
-            },
-        )
+    let middle = |m: Option<MedianRange>, show: fn(f64) -> String, sign: &str| {
+        TableCell::optional(m, |m| {
+            let wide = Some(m.range).filter(|(low, high)| show(*low) != show(*high));
+            let detail = format!("{} n={}", bracketed(wide, show), m.n);
+            TableCell::with_detail(format!("{sign}{}", show(m.median)), detail.trim_start())
+        })
     };
     let whole: fn(f64) -> String = |x| x.to_string();
     let sign = if metrics.effective_at_least { "≥ " } else { "" };
+    let rate = metrics.fit_rate().map_or_else(|| "–".to_owned(), percent);
     vec![
         name,
-        TableCell {
-            text: metrics.fit_rate().map_or_else(|| "–".to_owned(), percent),
-            detail: format!("{} of {}", metrics.solved, metrics.run),
-            ..TableCell::default()
-        },
-        middle(&metrics.solve_steps, whole, ""),
-        middle(&metrics.solve_seconds, three_digits, ""),
-        middle(&metrics.effective, whole, sign),
-        metrics
-            .effective_ratio
-            .map_or_else(|| "–".to_owned(), |ratio| format!("{sign}{ratio:.2}"))
-            .into(),
+        TableCell::with_detail(rate, format!("{} of {}", metrics.solved, metrics.run)),
+        middle(metrics.solve_steps, whole, ""),
+        middle(metrics.solve_seconds, three_digits, ""),
+        middle(metrics.effective, whole, sign),
+        TableCell::optional(metrics.effective_ratio, |ratio| format!("{sign}{ratio:.2}")),
     ]
 }
 
 /// Returns the table of an ablation: each change compared with the base.
 pub(super) fn ablation(ablation: &Ablation) -> Table {
     let metric = ablation.metric;
-    let value = |e: Option<crate::stats::Estimate>| {
-        e.map_or_else(|| TableCell::from("–"), |e| with_interval(metric, &e))
-    };
-    let mut rows = vec![vec![
-        TableCell::from(&ablation.base_display),
-        value(ablation.base_estimate),
-        "–".into(),
-        "–".into(),
-        "–".into(),
-        "base".into(),
-    ]];
-    rows.extend(ablation.changes.iter().map(|change: &Change| {
+    let value = |e: Option<Estimate>| TableCell::optional(e, |e| with_interval(metric, &e));
+    let change = if metric.higher_is_better() { "change minus base" } else { "change over base" };
+    let columns = ["encoding", metric.name(), change, "p (Holm)", "Hedges' g", "against the base"];
+    let mut table = Table::of(columns, &ablation.changes, |change| {
         let mut row = vec![TableCell::from(&change.display), value(change.estimate)];
         row.extend(compared(metric, change.comparison.as_ref()));
         let effect = match change.effect(metric) {
@@ -322,30 +265,14 @@ pub(super) fn ablation(ablation: &Ablation) -> Table {
         };
         row.push(effect.into());
         row
-    }));
-    Table {
-        columns: heads([
-            "encoding",
-            metric.name(),
-            "change minus base",
-            "p (Holm)",
-            "Hedges' g",
-            "against the base",
-        ])
-        .into_iter()
-        .map(|head| match (&*head, metric.higher_is_better()) {
-            ("change minus base", false) => "change over base".to_owned(),
-            _ => head,
-        })
-        .collect(),
-        rows,
-        legends: vec![
-            "Ablation: each change is paired with the base by seed [95 % interval of the mean difference, not \
-             corrected]; Holm's correction runs over the changes."
-                .to_owned(),
-        ],
-        ..Table::default()
-    }
+    });
+    let mut base = texts([&ablation.base_display, "", "–", "–", "–", "base"]);
+    base[1] = value(ablation.base_estimate);
+    table.rows.insert(0, base);
+    table.with_legend(
+        "Ablation: each change is paired with the base by seed [95 % interval of the mean difference, not \
+         corrected]; Holm's correction runs over the changes.",
+    )
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::analysis::ranking::{RankedPair, Ranking, Region, separable};
 use crate::analysis::{AnswerLine, EncodingCost, Overall, Report, Workload, YARDSTICK};
-use crate::number::{count, p_value, points};
+use crate::number::{count, p_value, points, value_and_interval};
 use crate::record::Metric;
 use crate::stats::{Comparison, Estimate, sorted_median};
 
@@ -35,8 +35,7 @@ impl StatedNumber {
     }
 
     fn shown(&self, show: fn(f64) -> String, unit: &str) -> String {
-        let interval = |(low, high)| format!(" [{} to {}]", show(low), show(high));
-        format!("{}{unit}{}", show(self.value), self.interval.map_or_else(String::new, interval))
+        value_and_interval(show(self.value) + unit, self.interval, show)
     }
 }
 

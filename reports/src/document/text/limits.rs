@@ -7,16 +7,11 @@ use crate::number::{count, listed, si};
 /// same records give the same bytes.
 pub(crate) fn about(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
-    match &report.conditions.ends {
-        Some(Ends { first_started: Some(first), last_started: Some(last), .. })
-            if first == last =>
-        {
-            lines.push(format!("Cells started {first}"));
-        }
-        Some(Ends { first_started: Some(first), last_started: Some(last), .. }) => {
-            lines.push(format!("Cells started {first} to {last}"));
-        }
-        _ => {}
+    if let Some(Ends { first_started: Some(first), last_started: Some(last), .. }) =
+        &report.conditions.ends
+    {
+        let to = if first == last { String::new() } else { format!(" to {last}") };
+        lines.push(format!("Cells started {first}{to}"));
     }
     let hosts = report
         .conditions

@@ -2,7 +2,7 @@
 
 use super::workload::{chance_text, difference_text};
 use crate::analysis::{Answer, AnswerLine, Overall, OverallScore, Report};
-use crate::number::{count, listed, p_value};
+use crate::number::{count, listed, p_value, value_and_interval};
 use crate::stats::seeds_needed;
 
 /// Returns a sentence on the encoding with the best aggregate over the workloads.
@@ -13,11 +13,8 @@ pub(super) fn lead_sentence(report: &Report, overall: &Overall) -> String {
     };
     let name = |score: &OverallScore| report.display(&score.encoding).to_owned();
     let share = |value: f64| format!("{:.0}", 100.0 * value);
-    let value = |score: &OverallScore| {
-        let interval = |(low, high)| format!(" [{} to {}]", share(low), share(high));
-        let interval = score.ci95.map_or_else(String::new, interval);
-        format!("{} %{interval}", share(score.value))
-    };
+    let value =
+        |score: &OverallScore| value_and_interval(share(score.value) + " %", score.ci95, share);
     let what = format!("{} over {tasks}", Overall::NAME);
     match (first.ci95, second.ci95) {
         (Some((low, _)), _) if low <= 0.0 => format!(

@@ -8,7 +8,7 @@ use super::workload::{chance_text, workload_sentence};
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking};
 use crate::analysis::{EncodingCost, Report, Workload, YARDSTICK};
 use crate::number::{count, listed};
-use crate::stats::LEAST_SEEDS;
+use crate::stats::{self, LEAST_SEEDS};
 
 /// Overview of a report without records.
 pub const NOTHING: &str = "No cell has been run, so there are no results.";
@@ -192,9 +192,7 @@ fn price(contests: &[RankedWorkload<'_>], report: &Report) -> Option<String> {
             let sound = machines.len() == 1 && own.has_sound_times() && rope.has_sound_times();
             own.step_ratio.filter(|_| sound)
         };
-        let mut ratios: Vec<f64> = contests.iter().filter_map(ratio).collect();
-        ratios.sort_by(f64::total_cmp);
-        ratios
+        contests.iter().filter_map(ratio).collect()
     };
     let contests: Vec<&RankedWorkload<'_>> = contests.iter().collect();
     let scores = report.overall.iter().flat_map(|overall| &overall.scores);
@@ -203,12 +201,11 @@ fn price(contests: &[RankedWorkload<'_>], report: &Report) -> Option<String> {
     // RoPE is not compared with itself.
     let leader = order.into_iter().find(|name| *name != YARDSTICK)?;
     let ratios = ratios(leader);
+    let median = stats::median(&ratios)?;
     let over = match ratios.len() {
-        0 => return None,
         1 => String::new(),
         n => format!(", median over {n} workloads"),
     };
-    let median = crate::stats::sorted_median(&ratios);
     Some(format!(
         "A training step with {} takes {median:.2} times as long as with RoPE{over}.",
         report.display(leader)

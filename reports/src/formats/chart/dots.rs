@@ -1,6 +1,6 @@
 //! Dots along a horizontal axis, in groups.
 
-use super::draw::{TOP, WIDTH, group, label, marker, open, put, text, widest};
+use super::draw::{TOP, WIDTH, group, label, marker, open, put, rules, text, ticks, widest};
 use crate::document::figures::plot::Dots;
 
 /// Draws groups of dots; each group has a heading and one row for each series.
@@ -15,28 +15,8 @@ pub(super) fn dots(title: &str, chart: &Dots) -> String {
     let floor = TOP + HEAD * groups.len() as f64 + ROW * rows as f64;
     let x = |value: f64| left + scale.place(value) * (right - left);
     let mut out = open(title, floor + 26.0);
-    let mut last = f64::NEG_INFINITY;
-    for (value, label) in &scale.ticks {
-        let x = x(*value);
-        put!(
-            out,
-            "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>"
-        );
-        if x - last >= widest(std::iter::once(label.as_str())) + 8.0 {
-            put!(out, "{}", text(x, floor + 16.0, "middle", label));
-            last = x;
-        }
-    }
-    for (value, label) in &chart.rules {
-        let x = x(*value);
-        put!(
-            out,
-            "<line class=\"rule\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>"
-        );
-        let (anchor, shift) =
-            if x > f64::midpoint(left, right) { ("end", -4.0) } else { ("start", 4.0) };
-        put!(out, "{}", text(x + shift, TOP - 6.0, anchor, label));
-    }
+    ticks(&mut out, scale, x, floor, true);
+    rules(&mut out, &chart.rules, x, [left, right], floor);
     let mut y = TOP;
     for (heading, series) in groups {
         y += HEAD;

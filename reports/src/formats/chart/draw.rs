@@ -2,10 +2,17 @@
 
 use super::style::MarkStyle;
 use crate::document::figures::plot::Series;
+use crate::document::figures::scale::Scale;
 use crate::text::html as escape;
 
 pub(super) const WIDTH: f64 = 480.0;
 pub(super) const TOP: f64 = 34.0;
+/// Left end of plots with a vertical axis.
+pub(super) const LEFT: f64 = 50.0;
+/// Height of plots with a vertical axis.
+pub(super) const HEIGHT: f64 = 300.0;
+/// Room below plots with a vertical axis.
+pub(super) const BOTTOM: f64 = 40.0;
 /// Upper estimate of the width of a character in 12 px sans-serif, in pixels.
 pub(super) const CHARACTER: f64 = 6.7;
 
@@ -59,6 +66,59 @@ pub(super) fn label(text: &str, width: f64) -> String {
         text.chars().take(most - 1).chain(['…']).collect()
     } else {
         text.to_owned()
+    }
+}
+
+/// Returns a vertical line from the top of the plot to its floor.
+pub(super) fn upright(class: &str, x: f64, floor: f64) -> String {
+    format!("<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>")
+}
+
+/// Returns a horizontal line from the axis to the right end of the plot.
+pub(super) fn level(class: &str, y: f64, right: f64) -> String {
+    format!("<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>")
+}
+
+/// Returns the vertical bar of an interval.
+pub(super) fn bar(x: f64, low: f64, high: f64) -> String {
+    format!("<line class=\"bar\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" y2=\"{high:.1}\"/>")
+}
+
+/// Writes the labels of ticks along a horizontal axis that have room, below `floor`, and the lines of a grid.
+pub(super) fn ticks(
+    out: &mut String,
+    scale: &Scale,
+    x: impl Fn(f64) -> f64,
+    floor: f64,
+    has_grid: bool,
+) {
+    let mut last = f64::NEG_INFINITY;
+    for (value, label) in &scale.ticks {
+        let x = x(*value);
+        if has_grid {
+            put!(out, "{}", upright("grid", x, floor));
+        }
+        if x - last >= widest(std::iter::once(label.as_str())) + 8.0 {
+            put!(out, "{}", text(x, floor + 16.0, "middle", label));
+            last = x;
+        }
+    }
+}
+
+/// Writes vertical rules down to `floor` with their labels above the plot, on the side that has room.
+pub(super) fn rules(
+    out: &mut String,
+    rules: &[(f64, String)],
+    x: impl Fn(f64) -> f64,
+    [left, right]: [f64; 2],
+    floor: f64,
+) {
+    for (value, label) in rules {
+        let x = x(*value);
+        put!(out, "{}", upright("rule", x, floor));
+        let (anchor, shift) =
+            if x > f64::midpoint(left, right) { ("end", -4.0) } else { ("start", 4.0) };
+        put!(out, "{}", text(x + shift, TOP - 6.0, anchor, label));
     }
 }
 

@@ -1,11 +1,11 @@
 //! Line charts, with the names of the lines at their right ends.
 
-use super::draw::{TOP, WIDTH, group, label, marker, open, put, text, widest};
+use super::draw::{
+    BOTTOM, HEIGHT, LEFT, TOP, WIDTH, bar, group, label, level, marker, open, put, rules, text,
+    ticks, widest,
+};
 use crate::document::figures::plot::{FEW_MARKS, Lines, Marks, Point, Series};
 
-const HEIGHT: f64 = 300.0;
-const BOTTOM: f64 = 40.0;
-const LEFT: f64 = 50.0;
 /// Minimum distance between the baselines of two labels, in pixels.
 const LABEL_GAP: f64 = 14.0;
 
@@ -43,45 +43,19 @@ impl PlotArea<'_> {
         self.floor - self.chart.y.scale.place(value) * (self.floor - TOP)
     }
 
-    fn horizontal(&self, class: &str, y: f64) -> String {
-        let right = self.right;
-        format!(
-            "<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
-        )
-    }
-
     fn axes(&self, out: &mut String) {
         for (value, label) in &self.chart.y.scale.ticks {
             let y = self.y(*value);
-            put!(out, "{}", self.horizontal("grid", y));
+            put!(out, "{}", level("grid", y, self.right));
             put!(out, "{}", text(LEFT - 6.0, y + 4.0, "end", label));
         }
-        let below = self.floor + 16.0;
-        let mut last = f64::NEG_INFINITY;
-        for (value, label) in &self.chart.x.scale.ticks {
-            let x = self.x(*value);
-            // A label that would touch the previous one is left out.
-            if x - last >= widest(std::iter::once(label.as_str())) + 8.0 {
-                put!(out, "{}", text(x, below, "middle", label));
-                last = x;
-            }
-        }
+        ticks(out, &self.chart.x.scale, |value| self.x(value), self.floor, false);
         let middle = f64::midpoint(LEFT, self.right);
         put!(out, "{}", text(middle, self.floor + 33.0, "middle", &self.chart.x.label));
     }
 
     fn rules(&self, out: &mut String) {
-        for (value, label) in &self.chart.rules {
-            let (x, floor) = (self.x(*value), self.floor);
-            put!(
-                out,
-                "<line class=\"rule\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>"
-            );
-            // The label stays within the plot.
-            let (anchor, shift) =
-                if x > f64::midpoint(LEFT, self.right) { ("end", -4.0) } else { ("start", 4.0) };
-            put!(out, "{}", text(x + shift, TOP - 6.0, anchor, label));
-        }
+        rules(out, &self.chart.rules, |value| self.x(value), [LEFT, self.right], self.floor);
         if let Some((points, label)) = &self.chart.level {
             let path: Vec<String> = points
                 .iter()
@@ -107,11 +81,7 @@ impl PlotArea<'_> {
         for point in points().skip(series.slot % every).step_by(every) {
             let (x, y) = (self.x(point.x) + shift, self.y(point.y));
             if let Some((low, high)) = point.bar.filter(|_| !few) {
-                let (low, high) = (self.y(low), self.y(high));
-                put!(
-                    out,
-                    "<line class=\"bar\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" y2=\"{high:.1}\"/>"
-                );
+                put!(out, "{}", bar(x, self.y(low), self.y(high)));
             }
             put!(out, "{}", marker(series.slot, x, y));
         }

@@ -1,11 +1,11 @@
 //! Scatter charts with one mark for each encoding and a legend at the right.
 
-use super::draw::{TOP, WIDTH, group, label, marker, open, put, text, widest};
+use super::draw::{
+    BOTTOM, HEIGHT, LEFT, TOP, WIDTH, bar, group, label, level, marker, open, put, text, ticks,
+    widest,
+};
 use crate::document::figures::plot::Scatter;
 
-const HEIGHT: f64 = 300.0;
-const BOTTOM: f64 = 40.0;
-const LEFT: f64 = 50.0;
 const ROW: f64 = 16.0;
 
 /// Draws the chart. The legend is sorted from the best value to the worst.
@@ -19,31 +19,14 @@ pub(super) fn scatter(title: &str, chart: &Scatter) -> String {
     let mut out = open(title, height);
     for (value, label) in &chart.y.scale.ticks {
         let y = y(*value);
-        put!(
-            out,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
-        );
+        put!(out, "{}", level("grid", y, right));
         put!(out, "{}", text(LEFT - 6.0, y + 4.0, "end", label));
     }
-    let mut last = f64::NEG_INFINITY;
-    for (value, label) in &chart.x.scale.ticks {
-        let x = x(*value);
-        put!(
-            out,
-            "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>"
-        );
-        if x - last >= widest(std::iter::once(label.as_str())) + 8.0 {
-            put!(out, "{}", text(x, floor + 16.0, "middle", label));
-            last = x;
-        }
-    }
+    ticks(&mut out, &chart.x.scale, x, floor, true);
     put!(out, "{}", text(f64::midpoint(LEFT, right), floor + 33.0, "middle", &chart.x.label));
     if let Some((value, label)) = &chart.level {
         let y = y(*value);
-        put!(
-            out,
-            "<line class=\"rule\" x1=\"{LEFT}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
-        );
+        put!(out, "{}", level("rule", y, right));
         put!(out, "{}", text(right - 2.0, y - 4.0, "end", label));
     }
     let front: Vec<String> =
@@ -58,11 +41,7 @@ pub(super) fn scatter(title: &str, chart: &Scatter) -> String {
         for point in series.points.iter().filter(|p| p.x.is_finite() && p.y.is_finite()) {
             let (x, high) = (x(point.x), y(point.y));
             if let Some((from, to)) = point.bar {
-                let (from, to) = (y(from), y(to));
-                put!(
-                    out,
-                    "<line class=\"bar\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{from:.1}\" y2=\"{to:.1}\"/>"
-                );
+                put!(out, "{}", bar(x, y(from), y(to)));
             }
             put!(out, "{}", marker(series.slot, x, high));
         }

@@ -110,11 +110,7 @@ pub(super) fn pairs(report: &Report) -> PolarsResult<DataFrame> {
     let rows: Vec<(&Workload, &Ranking, &RankedPair)> = rankings(report)
         .flat_map(|(workload, ranking)| ranking.pairs.iter().map(move |p| (workload, ranking, p)))
         .collect();
-    macro_rules! column {
-        ($f:expr) => {
-            rows.iter().map($f).collect::<Vec<_>>()
-        };
-    }
+    let comparisons: Vec<_> = rows.iter().map(|(.., p)| Some(p.comparison)).collect();
     let frame = frame!(rows;
         "workload": |(w, ..)| w.name.as_str(),
         "region": |(_, c, _)| c.region.id(),
@@ -122,22 +118,17 @@ pub(super) fn pairs(report: &Report) -> PolarsResult<DataFrame> {
         "better": |(.., p)| p.better.as_str(),
         "worse": |(.., p)| p.worse.as_str(),
     )?;
-    frame.hstack(&comparison_columns(&column!(|(.., p)| Some(p.comparison))))
+    frame.hstack(&comparison_columns(&comparisons))
 }
 
 /// Returns a table with one row for each pair of encodings that all workloads rank: the probability of improvement.
 pub(super) fn improvements(report: &Report) -> PolarsResult<DataFrame> {
     let pairs = report.overall.as_ref().map_or(&[][..], |overall| &overall.improvements);
-    macro_rules! column {
-        ($f:expr) => {
-            pairs.iter().map($f).collect::<Vec<_>>()
-        };
-    }
-    df!(
-        "better" => column!(|p| p.better.as_str()),
-        "worse" => column!(|p| p.worse.as_str()),
-        "probability" => column!(|p| p.probability.value),
-        "ci_low" => column!(|p| p.probability.ci95.map(|(low, _)| low)),
-        "ci_high" => column!(|p| p.probability.ci95.map(|(_, high)| high)),
+    frame!(pairs;
+        "better": |p| p.better.as_str(),
+        "worse": |p| p.worse.as_str(),
+        "probability": |p| p.probability.value,
+        "ci_low": |p| p.probability.ci95.map(|(low, _)| low),
+        "ci_high": |p| p.probability.ci95.map(|(_, high)| high),
     )
 }

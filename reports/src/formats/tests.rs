@@ -69,7 +69,7 @@ fn files() -> Vec<OutFile> {
     };
     let report = Report::new(records(), &meta).unwrap();
     let contents = Contents::of(&report).unwrap();
-    FORMATS.iter().flat_map(|format| format.render(&contents).unwrap()).collect()
+    FORMATS.iter().flat_map(|(_, render)| render(&contents).unwrap()).collect()
 }
 
 fn texts(extension: &str) -> Vec<(String, String)> {
