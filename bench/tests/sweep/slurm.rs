@@ -182,6 +182,12 @@ fn hostile_texts_stay_words_and_wrong_options_are_refused() {
     let output = cluster.task(&path, "0").output().unwrap();
     assert_eq!(output.status.code(), Some(127), "no apptainer: {}", text(&output));
     assert!(!cluster.place.out("touched").exists());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let out = elsewhere.path().to_str().unwrap();
+    let output = cluster.slurm(&["--container", "x.sif", "--", "--out", out]);
+    assert!(output.status.success(), "{}", text(&output));
+    let script = fs::read_to_string(elsewhere.path().join("slurm/small.sh")).unwrap();
+    assert!(script.contains(&format!(" --bind {out} ")) && script.contains(" x.sif pe-bench)"));
     for (arguments, expected) in [
         (&["--time", "2"][..], "expected at least 180 s"),
         (&["--time", "soon"], "is not a time limit"),

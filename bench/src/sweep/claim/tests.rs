@@ -92,7 +92,8 @@ fn what_a_killed_process_left_of_a_claim_is_replaced_by_the_next() {
     let results = tempfile::tempdir().unwrap();
     let claims = claims(results.path());
     let temporary = results.path().join("claims").join(format!(".{KEY}.new"));
-    fs::write(&temporary, "{\"host\": \"a text that is longer than the claim, and damaged").unwrap();
+    fs::write(&temporary, "{\"host\": \"a text that is longer than the claim, and damaged")
+        .unwrap();
     let claim = mine(&claims);
     assert!(claim.is_still_mine().unwrap() && !temporary.exists());
     drop(claim);
