@@ -190,7 +190,7 @@ fn program(arguments: &SlurmArgs, folder: &str, out: &Path) -> anyhow::Result<Ve
     };
     let bound = bound(folder, out)?;
     let mut words = vec!["apptainer", "exec"];
-    words.extend(bound.iter().flat_map(|folder| ["--bind", folder]));
+    words.extend(bound.iter().flat_map(|folder| ["--bind", folder.as_str()]));
     if arguments.gres.as_ref().is_some_and(|gres| gres.contains("gpu")) {
         words.push("--nv");
     }

@@ -11,7 +11,7 @@ const GOLDEN: f64 = 0.618_033_988_749_894_9;
 pub fn sort(cells: &mut [usize], seconds: &[f64], worker: Option<u32>) {
     cells.sort_by(|a, b| seconds[*b].total_cmp(&seconds[*a]));
     let Some(worker) = worker else { return };
-    let octave = |cell: usize| seconds[cell].log2().floor();
+    let octave = |cell: usize| seconds[cell].log2().floor() as i32;
     for similar in cells.chunk_by_mut(|a, b| octave(*a) == octave(*b)) {
         let share = (f64::from(worker) * GOLDEN).fract();
         similar.rotate_left((share * similar.len() as f64) as usize);
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn longer_cells_come_first_and_equal_ones_in_the_order_of_the_suite() {
         assert_eq!(sorted(&[1.0, 9.0, 9.0, 0.0, 30.0], None), [4, 1, 2, 0, 3]);
-        assert_eq!(sorted(&[], Some(3)), [0; 0]);
+        assert!(sorted(&[], Some(3)).is_empty());
     }
 
     #[test]
