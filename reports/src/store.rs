@@ -9,6 +9,7 @@ mod layout;
 mod packed;
 mod scan;
 
+pub(crate) use self::atomic::replace;
 pub use self::atomic::{remove_leftovers, write_atomically};
 pub use self::canonical::cell_key;
 pub(crate) use self::canonical::cell_key_without;

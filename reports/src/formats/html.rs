@@ -22,8 +22,7 @@ impl Format for Html {
     }
 
     fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-        let mut files = vec![OutFile::text("index.html", page::page(contents)?)];
-        files.extend(pages::pages(contents));
-        Ok(files)
+        let (page, pages) = rayon::join(|| page::page(contents), || pages::pages(contents));
+        Ok(std::iter::once(OutFile::text("index.html", page?)).chain(pages).collect())
     }
 }

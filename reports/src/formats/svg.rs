@@ -1,5 +1,7 @@
 //! `figures/*.svg`: every figure as a file, for papers.
 
+use rayon::prelude::*;
+
 use super::chart;
 use super::contents::{Contents, Format, FormatError, OutFile};
 
@@ -11,7 +13,7 @@ impl Format for Svg {
     }
 
     fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-        let files = contents.figures.iter();
+        let files = contents.figures.par_iter();
         Ok(files.map(|figure| OutFile::text(figure.path("svg"), chart::svg(figure))).collect())
     }
 }

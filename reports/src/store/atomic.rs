@@ -25,6 +25,30 @@ pub fn remove_leftovers(path: &Path) {
 /// # Errors
 /// The error of the file system; the old file is then unchanged and no temporary file is left.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with(path, bytes, File::sync_all)?;
+    // The rename is durable once the folder is synced. Some systems cannot sync a folder; the record
+    // is complete in both cases.
+    if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+/// Replaces a file as [`write_atomically`] does, but without waiting for the disk: after a loss of power it may be empty.
+/// For files that can be made again, of which a report has thousands.
+///
+/// # Errors
+/// As [`write_atomically`].
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with(path, bytes, |_| Ok(()))
+}
+
+/// Writes a temporary file, calls `sync`, and renames it to `path`.
+fn write_with(
+    path: &Path,
+    bytes: &[u8],
+    sync: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
     // Several threads of several processes may write the same cell.
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -36,18 +60,9 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let written = File::create(&temporary)
         .and_then(|mut file| {
             file.write_all(bytes)?;
-            file.sync_all()
+            sync(&file)
         })
         .and_then(|()| fs::rename(&temporary, path));
-    if let Err(error) = written {
-        // The first error is reported; an error of the clean-up would hide it.
-        let _ = fs::remove_file(&temporary);
-        return Err(error);
-    }
-    // The rename is durable once the folder is synced. Some systems cannot sync a folder; the record
-    // is complete in both cases.
-    if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
-        let _ = folder.sync_all();
-    }
-    Ok(())
+    // The first error is reported; an error of the clean-up would hide it.
+    written.inspect_err(|_| drop(fs::remove_file(&temporary)))
 }

@@ -65,7 +65,8 @@ pub fn record_files(dir: &Path) -> Result<Vec<PathBuf>, RecordError> {
             paths.push(path);
         }
     }
-    paths.sort();
+    // As bytes: comparing the components of paths takes many times as long.
+    paths.par_sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
     Ok(paths)
 }
 
