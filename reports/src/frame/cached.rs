@@ -56,13 +56,10 @@ fn read(dir: &Path, least: usize) -> Result<(Frames, Vec<RecordError>), FrameErr
     let kept = dir.join("frames");
     let count = if paths.len() < MANY { 1 } else { 2 };
     let part = |path: &PathBuf| digits(path, count);
-    let folder = |paths: &[PathBuf]| {
-        Some(kept.join(format!("{}-{}", part(&paths[0]), fingerprint(paths)?)))
-    };
-    let parts: Vec<(&[PathBuf], Option<PathBuf>)> = paths
-        .chunk_by(|a, b| part(a) == part(b))
-        .map(|paths| (paths, folder(paths)))
-        .collect();
+    let folder =
+        |paths: &[PathBuf]| Some(kept.join(format!("{}-{}", part(&paths[0]), fingerprint(paths)?)));
+    let parts: Vec<(&[PathBuf], Option<PathBuf>)> =
+        paths.chunk_by(|a, b| part(a) == part(b)).map(|paths| (paths, folder(paths))).collect();
     remove_others(&kept, &parts);
     let loaded: Vec<Option<Frames>> =
         parts.par_iter().map(|(_, folder)| load(folder.as_deref()?).ok().flatten()).collect();

@@ -5,9 +5,9 @@ use std::fmt;
 
 use polars::prelude::*;
 use rayon::prelude::*;
+use serde::Deserialize as _;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::Deserialize as _;
 use serde_json::Value;
 
 /// Number of cells whose settings are read by one thread at a time.
@@ -17,11 +17,11 @@ const BATCH: usize = 8192;
 /// and columns of several types as JSON.
 pub(super) fn settings(cells: &DataFrame) -> PolarsResult<DataFrame> {
     let texts: Vec<Option<&str>> = cells.column("config")?.str()?.iter().collect();
-    let batches: Vec<Batch> =
-        texts.par_chunks(BATCH).map(Batch::read).collect::<PolarsResult<_>>()?;
-    let mut all = Batch::default();
+    let batches: Vec<SettingsBatch> =
+        texts.par_chunks(BATCH).map(SettingsBatch::read).collect::<PolarsResult<_>>()?;
+    let mut all = SettingsBatch::default();
     batches.into_iter().for_each(|batch| all.append(batch));
-    let column = |(path, mut setting): (String, Setting)| {
+    let column = |(path, mut setting): (String, SettingValues)| {
         setting.fill(cells.height());
         setting.column(path.into())
     };
@@ -30,7 +30,7 @@ pub(super) fn settings(cells: &DataFrame) -> PolarsResult<DataFrame> {
 
 /// Values of one setting. Most cells have one of a few values.
 #[derive(Default)]
-struct Setting {
+struct SettingValues {
     /// Distinct values; the first is null.
     values: Vec<Value>,
     /// Places in `values`, one for each cell.
@@ -39,7 +39,7 @@ struct Setting {
     known: BTreeMap<String, u32>,
 }
 
-impl Setting {
+impl SettingValues {
     /// Appends nulls up to this number of cells.
     fn fill(&mut self, cells: usize) {
         if self.values.is_empty() {
@@ -100,12 +100,12 @@ fn text(value: &Value) -> Option<String> {
 
 /// Settings of consecutive cells by path.
 #[derive(Default)]
-struct Batch {
-    settings: BTreeMap<String, Setting>,
+struct SettingsBatch {
+    settings: BTreeMap<String, SettingValues>,
     cells: usize,
 }
 
-impl Batch {
+impl SettingsBatch {
     /// Reads the settings of cells from their configurations as JSON.
     fn read(texts: &[Option<&str>]) -> PolarsResult<Self> {
         let mut batch = Self::default();
@@ -134,7 +134,7 @@ impl Batch {
 
     fn put(&mut self, path: &str, is: impl Fn(&Value) -> bool, value: impl FnOnce() -> Value) {
         if !self.settings.contains_key(path) {
-            self.settings.insert(path.to_owned(), Setting::default());
+            self.settings.insert(path.to_owned(), SettingValues::default());
         }
         if let Some(setting) = self.settings.get_mut(path) {
             setting.push(self.cells, is, value);
@@ -145,7 +145,7 @@ impl Batch {
 /// Visitor of a value at a path, which adds its settings to a batch.
 struct Flatten<'a> {
     path: &'a mut String,
-    batch: &'a mut Batch,
+    batch: &'a mut SettingsBatch,
 }
 
 impl Flatten<'_> {

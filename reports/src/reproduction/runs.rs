@@ -151,7 +151,8 @@ impl Candidates {
             let recipe = recipe_key(&config);
             Some((id, FinishedRun { cell, config, recipe, evaluations: Vec::new() }))
         };
-        let cells: Vec<(String, RunCell)> = ids.into_iter().zip(RunCell::of(cells.lazy())?).collect();
+        let cells: Vec<(String, RunCell)> =
+            ids.into_iter().zip(RunCell::of(cells.lazy())?).collect();
         let found: Vec<(String, FinishedRun)> =
             cells.into_par_iter().filter_map(finished).collect();
         let numbers =

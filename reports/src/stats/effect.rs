@@ -74,8 +74,8 @@ fn solution(t: f64, spread: &(Vec<(f64, f64)>, f64), level: f64, z: f64, n: u32)
     let mut delta = t * mean - z * (1.0 + t * t * variance).sqrt();
     for _ in 0..STEPS {
         let density = |(y, weight): &(f64, f64)| weight * (-0.5 * (t * y - delta).powi(2)).exp();
-        let slope = points.iter().map(density).sum::<f64>() * step / 3.0
-            / std::f64::consts::TAU.sqrt();
+        let slope =
+            points.iter().map(density).sum::<f64>() * step / 3.0 / std::f64::consts::TAU.sqrt();
         let change = (noncentral_t_cdf(t, spread, delta) - level) / slope;
         delta += change;
         if change.abs() <= 1e-2 * CERTAIN * (1.0 + t.abs()) {

@@ -167,10 +167,7 @@ struct FigureTemplate<'a> {
 
 /// Renders a figure: a drawing, drawing areas for the script, their data, and links to the files; `None` if it has no
 /// room on the page.
-pub(super) fn figure(
-    figure: &Figure,
-    page: &mut PageState,
-) -> Result<Option<String>, FormatError> {
+pub(super) fn figure(figure: &Figure, page: &mut PageState) -> Result<Option<String>, FormatError> {
     // The heading above names the workload.
     let prefix = figure.workload.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
     let title = figure.title.strip_prefix(&prefix).unwrap_or(&figure.title);
