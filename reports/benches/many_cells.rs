@@ -187,7 +187,7 @@ fn generate(folder: &Path, cells: RangeInclusive<usize>) -> Result<(), Box<dyn E
         fs::write(path, record.text()?)?;
         Ok(())
     };
-    Ok(cells.into_par_iter().try_for_each(write)?)
+    cells.into_par_iter().try_for_each(write).map_err(|error| error as Box<dyn Error>)
 }
 
 /// Number of rows of the table of the last workload.
