@@ -53,6 +53,10 @@ fn main() {
         .find(|package| package.contains("name = \"burn\"\n"))
         .and_then(|package| package.split("version = \"").nth(1)?.split('"').next())
         .unwrap_or_default();
+    let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
+    let modified = if dirty { ", modified" } else { "" };
+    let of = if commit.is_empty() { String::new() } else { format!(" ({commit}{modified})") };
+    println!("cargo::rustc-env=PE_BENCH_VERSION={version}{of}");
     println!("cargo::rustc-env=PE_BENCH_COMMIT={commit}");
     println!("cargo::rustc-env=PE_BENCH_DIRTY={dirty}");
     println!("cargo::rustc-env=PE_BENCH_RUSTC={rustc}");

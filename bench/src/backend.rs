@@ -360,7 +360,7 @@ fn device_at(id: &str, index: usize) -> Result<Device, BackendError> {
     }
 }
 
-/// Description of a device that is not the processor, for records.
+/// Name, driver and memory of a device, for records; `None` for the processor and for an unknown backend.
 pub fn accelerator(id: &str, device: &Device) -> Option<DeviceInfo> {
     let hardware = meta(id).ok()?.hardware;
     let driver = match hardware {

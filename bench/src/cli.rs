@@ -52,7 +52,7 @@ use out::say;
 #[derive(Parser)]
 #[command(
     name = "pe-bench",
-    version,
+    version = env!("PE_BENCH_VERSION"),
     about = "Compares position encodings for Transformers on the same tasks with the same training budget",
     after_help = "Start with `pe-bench run quick`: it trains, evaluates and writes a report.\n\n\
                   Exit status:\n  \
@@ -60,7 +60,7 @@ use out::say;
                   1    an error, or cells or checks that failed; standard error names them\n  \
                   2    invalid command line\n  \
                   3    the nightly gate failed (`nightly`)\n  \
-                  4    cells are open: other processes run them, or nobody does\n  \
+                  4    cells are open: without a record, or run by other processes; run the same command again later\n  \
                   129  stopped by SIGHUP; finished cells are kept, run the same command to resume\n  \
                   130  stopped by Ctrl-C (SIGINT), likewise\n  \
                   138  stopped by SIGUSR1 (Linux), likewise\n  \
@@ -287,16 +287,16 @@ pub(crate) struct RunArgs {
     compute: compute::ComputeArgs,
     /// Devices to run cells on, one at a time on each, such as 0-7 or 0,2; --jobs is then their number.
     ///
-    /// A GPU backend has GPUs, with CUDA counted among those of CUDA_VISIBLE_DEVICES. On a CPU backend device I is the
-    /// I-th group of --threads processors, to which its worker is bound (Linux). A device is locked for other sweeps
-    /// with --devices.
+    /// On a GPU backend the numbers are those of GPUs, with CUDA among those that CUDA_VISIBLE_DEVICES names. On a CPU
+    /// backend device I is the I-th group of --threads processors, to which its worker is bound (Linux). Another sweep
+    /// with --devices cannot use the same devices.
     #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
     devices: Option<crate::backend::pool::DeviceList>,
     /// Number of devices that train a cell together, each on its share of the micro-batches of a step.
     ///
     /// Every cell needs train.micro_batch_size, with a number of micro-batches that is a multiple of N. No bit of a
-    /// result changes: records have the same keys, and checkpoints of one device resume on several. With --devices every
-    /// N of the list are for one cell at a time. On a CPU backend a device has --threads threads.
+    /// result changes: records have the same keys, and checkpoints of one device resume on several. With --devices, every
+    /// N devices of the list train one cell at a time. On a CPU backend a device has --threads threads.
     #[arg(long, value_name = "N", default_value_t = 1)]
     data_parallel: usize,
     /// CPU threads per cell, or per device of a cell with --data-parallel.
@@ -305,8 +305,8 @@ pub(crate) struct RunArgs {
     /// Number of cells to run in parallel; default: number of CPUs divided by --threads (1 on a GPU).
     #[arg(long)]
     jobs: Option<usize>,
-    /// Seed to run instead of the suite's; may be repeated.
-    #[arg(long = "seed")]
+    /// Seed to run instead of the suite's; may be repeated or separated by commas.
+    #[arg(long = "seed", value_name = "SEED", value_delimiter = ',')]
     seeds: Vec<u64>,
     /// Encodings to run instead of the suite's, separated by commas: names from the suite, ids, or
     /// combinations such as 'cope{max_positions=16}+rope'.

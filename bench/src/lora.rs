@@ -59,7 +59,7 @@ impl LoraConfig {
     }
 }
 
-/// Low-rank map `x A B alpha / r`, the output of an adapter.
+/// Low-rank map `x A B alpha / r`, the output of an adapter: Hu et al. 2021 (arXiv:2106.09685), section 4.1.
 #[derive(Module, Debug)]
 pub struct LowRank {
     /// Matrix `A`, `[I, r]`; initialised uniformly in `+-1 / sqrt(I)`, as in the authors' code.
@@ -84,7 +84,7 @@ pub struct Adapters {
 }
 
 impl LowRank {
-    /// Creates an adapter whose output is zero until it is trained.
+    /// Creates an adapter from `inputs` to `outputs` channels whose output is zero until it is trained.
     pub fn new(
         config: &LoraConfig,
         [inputs, outputs]: [usize; 2],
@@ -99,7 +99,7 @@ impl LowRank {
         }
     }
 
-    /// Adds the output of the adapter for `x` to `output`; without an adapter, returns `output`.
+    /// Adds the output of the adapter for `x`, `[B, T, I]`, to `output`, `[B, T, O]`; without an adapter, returns `output`.
     pub fn beside(adapter: Option<&Self>, x: &Tensor<3>, output: Tensor<3>) -> Tensor<3> {
         match adapter {
             None => output,

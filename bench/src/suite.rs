@@ -102,6 +102,18 @@ impl Suite {
         };
         self.cells.iter().map(of).sum()
     }
+
+    /// Checks that a cell has the encoding that `option` of the command line names.
+    ///
+    /// # Errors
+    /// [`SuiteError::Field`] with the nearest name.
+    pub fn check_encoding(&self, option: &str, name: &str) -> Result<(), SuiteError> {
+        let known = || self.cells.iter().map(|cell| cell.name.as_str());
+        if known().any(|known| known == name) {
+            return Ok(());
+        }
+        Err(SuiteError::field(&self.name, option, unknown("encoding", name, known())))
+    }
 }
 
 /// Parses a suite and expands it to cells.
@@ -177,6 +189,9 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
     }
     let question = file.question.iter().flat_map(|question| &question.tasks);
     let asked = question.map(|task| ("question.tasks", task));
+    let claimed = file.claim.iter().flat_map(|claim| &claim.comparisons);
+    let claimed = claimed.flat_map(|question| &question.tasks);
+    let asked = asked.chain(claimed.map(|task| ("claim.comparisons.tasks", task)));
     for (path, task) in asked.chain(overrides.workloads.iter().map(|task| ("--workloads", task))) {
         if !names.contains(task) {
             return Err(at(path, unknown("workload", task, names.iter().map(String::as_str))));
@@ -241,9 +256,18 @@ fn select(
         }
         question.check().map_err(|reason| at("question.encodings", reason))?;
     }
+    if !file.claim.is_empty() && !report.claims.is_empty() {
+        let reason = "both `report.claims` and `[[claim]]` are given; keep one".to_owned();
+        return Err(at("report.claims", reason));
+    }
+    report.claims.extend(file.claim.iter().cloned());
     report.check().map_err(|error| at("report", error.to_string()))?;
     let asked = report.question.iter().flat_map(|question| &question.encodings);
-    let asked = asked.map(|name| ("question.encodings", name));
+    let claimed = report.claims.iter().flat_map(|claim| &claim.comparisons);
+    let claimed = claimed.flat_map(|question| &question.encodings);
+    let asked = asked
+        .map(|name| ("question.encodings", name))
+        .chain(claimed.map(|name| ("claim.comparisons.encodings", name)));
     let base = report.ablation_base.iter().map(|name| ("report.ablation_base", name));
     let known = || selected.iter().flatten().map(|(name, _)| name.as_str());
     for (path, name) in base.chain(asked) {

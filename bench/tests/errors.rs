@@ -14,17 +14,29 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
     let (_folder, suite, _) = tiny(TINY);
     let (_other, heads, _) = tiny(&TINY.replace("width = 16", "width = 15"));
     let (_third, odd, _) = tiny(&TINY.replace("width = 16", "width = 6").replace("alibi", "rope"));
+    let (_fourth, odd_len, _) = tiny(&TINY.replace("len = 8", "len = 7"));
+    let text_task = "{ kind = \"text\", corpus = \"tinyshakespear\" }";
+    let (_fifth, corpus, _) =
+        tiny(&TINY.replace("task = \"flip-flop\"", &format!("task = {text_task}")));
     for (arguments, expected) in [
         (vec!["run", "quik"], "did you mean `quick`?"),
         (vec!["run", "smoke", "--backend", "flx"], "did you mean `flex`?"),
         (vec!["run", &suite, "--encodings", "aliby"], "did you mean `alibi`?"),
         (vec!["run", &suite, "--encodings", "cope+rop"], "at character 6"),
         (vec!["run", &suite, "--encodings", "rope+rope"], "is given twice"),
+        (vec!["run", &suite, "--encodings", ""], "no encoding, expected names"),
+        (
+            vec!["run", &suite, "--encodings", "cope{max_positions=-1}"],
+            "max_positions: invalid value: integer `-1`, expected a whole number of at least 0",
+        ),
+        (vec!["run", &suite, "--ablation-base", "nop"], "did you mean `nope`?"),
         (vec!["run", &suite, "--jobs", "0"], "--jobs is 0"),
         (vec!["run", &suite, "--threads", "0"], "--threads is 0"),
         (vec!["run", &heads], "model.heads is 2"),
         (vec!["run", &odd], "model.head_dim is 3"),
         (vec!["run", "no/such/suite.toml"], "no/such/suite.toml"),
+        (vec!["run", &odd_len], "train.len: flip-flop: len is 7, must be even"),
+        (vec!["run", &corpus], "did you mean `tinyshakespeare`?"),
         (vec!["run", &suite, "--data", "no/such/text"], "no/such/text"),
         (vec!["speed", "--encodings", "cop"], "did you mean `cope`?"),
         (vec!["speed", "--encodings", "nope", "--heads", "3"], "model.heads is 3"),
@@ -32,7 +44,10 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["data", "fetch", "tinyshakespear"], "tinyshakespeare"),
         (vec!["data", "verify", "sott"], "did you mean `sotu`?"),
         (vec!["data", "tokens", "sotu", "--tokenizer", "gpt3"], "bpe=SIZE"),
-        (vec!["data", "tokens", "no/such/text"], "unknown corpus"),
+        (vec!["data", "tokens", "no/such/text"], "no such file or folder"),
+        (vec!["eval", "no/such/results"], "there is no such folder"),
+        (vec!["inspect", "quick"], "`quick` is a suite; name a workload"),
+        (vec!["explain", "cope{max_positions=0}"], "max_positions is 0, expected at least 2"),
         (vec!["worker"], "pe-bench run"),
     ] {
         let output = bench(&arguments);

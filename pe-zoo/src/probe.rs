@@ -75,6 +75,13 @@ fn probed<T>(
     })
 }
 
+/// Reason for which the settings of an encoding suit none of the sizes used for probing; `None` if they suit one.
+pub fn refusal(config: &EncodingConfig) -> Option<PeError> {
+    let mut refusals = candidates().map(|dims| config.check(&dims).err());
+    let first = refusals.next()??;
+    refusals.all(|refused| refused.is_some()).then_some(first)
+}
+
 /// Forms in which the logits of an encoding are evaluated: on [`device`], and by the kernels of a GPU.
 ///
 /// # Errors

@@ -284,7 +284,7 @@ impl EncodingConfig {
         self.settings.build(dims, rng, device)
     }
 
-    /// Number of learned parameters in the whole model, by the encoding's formula.
+    /// Number of learned parameters in the whole model by the encoding's formula; `None` if it states none.
     pub fn param_formula(&self, dims: &Dims) -> Option<usize> {
         self.settings.param_count(dims)
     }

@@ -76,9 +76,13 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 /// # Errors
 /// [`PeError::Settings`] for an unknown field, a missing one or a wrong type, the field named.
 pub fn read<T: DeserializeOwned>(pe: &str, fields: Map<String, Value>) -> Result<T, PeError> {
-    serde_json::from_value(Value::Object(fields)).map_err(|error| PeError::Settings {
-        pe: pe.to_owned(),
-        reason: explain(&error.to_string()),
+    serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
+        let (path, said) = (error.path().to_string(), error.inner().to_string());
+        // Messages about unknown and missing fields name them.
+        let place = if path == "." || said.contains(" field `") { "" } else { &path };
+        let colon = if place.is_empty() { "" } else { ": " };
+        let reason = format!("{place}{colon}{}", explain(&said));
+        PeError::Settings { pe: pe.to_owned(), reason }
     })
 }
 
@@ -94,9 +98,29 @@ pub(crate) fn unknown_field<'a>(field: &str, known: impl Iterator<Item = &'a str
     explain(&format!("unknown field `{field}`, expected {expected}"))
 }
 
+/// Description of the values of a Rust type for readers of an error message; `None` for other types.
+fn described(rust_type: &str) -> Option<&'static str> {
+    Some(match rust_type {
+        "usize" | "u64" => "a whole number of at least 0",
+        "a nonzero usize" | "a nonzero u64" | "a nonzero u32" => "a whole number of at least 1",
+        "u32" => "a whole number from 0 to 4294967295",
+        "i64" => "a whole number",
+        "f64" | "f32" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "a table of settings",
+        _ => return None,
+    })
+}
+
 /// Extends a parser's message about an unknown field or variant by the nearest of the expected
-/// names. Other messages are returned unchanged.
+/// names, and describes an expected Rust type. Other messages are returned unchanged.
 pub fn explain(complaint: &str) -> String {
+    if let Some((found, rust_type)) = complaint.rsplit_once(", expected ")
+        && let Some(description) = described(rust_type)
+    {
+        return format!("{found}, expected {description}");
+    }
     let quoted = |text: &str| -> Vec<String> {
         text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     };
@@ -116,7 +140,9 @@ pub fn explain(complaint: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{explain, nearest};
+    use serde_json::{Map, json};
+
+    use super::{explain, nearest, read};
 
     #[test]
     fn an_unknown_field_gets_the_nearest_of_those_expected() {
@@ -124,8 +150,33 @@ mod tests {
         assert_eq!(explain(said), format!("{said}; did you mean `base`?"));
         let said = "flip-flop: unknown field `ignor`, expected `ignore` or `scored`";
         assert!(explain(said).ends_with("did you mean `ignore`?"));
-        let said = "invalid type: string `x`, expected usize";
+        let said = "invalid type: sequence, expected a string";
         assert_eq!(explain(said), said);
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_named_with_its_field_and_without_types_of_rust() {
+        #[derive(Debug, Default, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        struct Settings {
+            size: usize,
+            factor: f64,
+            causal: bool,
+        }
+        for (field, value, expected) in [
+            (
+                "size",
+                json!(-1),
+                "size: invalid value: integer `-1`, expected a whole number of at least 0",
+            ),
+            ("factor", json!("x"), "factor: invalid type: string \"x\", expected a number"),
+            ("causal", json!(1), "causal: invalid type: integer `1`, expected true or false"),
+            ("sise", json!(1), "unknown field `sise`"),
+        ] {
+            let fields = Map::from_iter([(field.to_owned(), value)]);
+            let error = read::<Settings>("mine", fields).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("mine: {expected}")), "{error}");
+        }
     }
 
     #[test]

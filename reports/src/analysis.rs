@@ -5,6 +5,7 @@
 pub mod ablation;
 pub mod aggregate;
 pub(crate) mod answers;
+mod claim;
 mod conditions;
 mod costs;
 mod curves;
@@ -27,6 +28,7 @@ mod skipped;
 mod slices;
 mod slots;
 
+pub use self::claim::{Claim, ClaimVerdict, Expected, JudgedClaim};
 pub use self::conditions::{Condition, Conditions, Ends, TrainedBudget, UsedSettings};
 pub use self::costs::EncodingCost;
 pub(crate) use self::costs::YARDSTICK;

@@ -195,7 +195,7 @@ fn check(folder: &Path) {
             let words: Vec<&str> = number.name.split(' ').collect();
             if words[0] == "measured" {
                 // One run of `speed`, without an interval.
-                assert!(text.contains(&format!("{:.2} times of the time", number.value)), "{text}");
+                assert!(text.contains(&format!("{:.2} times the time", number.value)), "{text}");
                 continue;
             }
             let (low, high) = number.interval.unwrap();

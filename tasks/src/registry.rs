@@ -68,7 +68,7 @@ impl TaskEntry {
             meta: S::META,
             source: S::SOURCE,
             default: || S::default().into(),
-            parse: |settings| serde_json::from_value::<S>(settings).map(TaskConfig::from),
+            parse: |settings| read::<S>(settings).map(TaskConfig::from),
         }
     }
 }
@@ -141,6 +141,20 @@ impl TaskRegistry {
         (entry.parse)(Value::Object(table))
             .map_err(|error| D::Error::custom(format!("{kind}: {error}")))
     }
+}
+
+/// Reads settings; an error names the setting.
+fn read<S: TaskSettings>(settings: Value) -> Result<S, serde_json::Error> {
+    serde_path_to_error::deserialize(settings).map_err(|error| {
+        let (path, said) = (error.path().to_string(), error.inner().to_string());
+        // Messages about unknown and missing fields name them.
+        let is_named = path == "." || said.contains(" field `");
+        if is_named {
+            error.into_inner()
+        } else {
+            serde_json::Error::custom(format!("{path}: {said}"))
+        }
+    })
 }
 
 /// The `//!` comment at the head of a file.

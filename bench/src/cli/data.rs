@@ -202,6 +202,10 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
             field.is_none(),
             "--field applies only to files, and there is no file or folder `{text}`; leave it out for a corpus"
         );
+        anyhow::ensure!(
+            text.starts_with("hf:") || !text.contains(['/', '\\', '.']),
+            "{text}: no such file or folder; give the path of a text, or a corpus (`pe-bench data list`)"
+        );
         TextSource::Corpus(text)
     };
     let documents = if joined { Borders::Joined } else { Borders::Apart };

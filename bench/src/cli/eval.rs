@@ -19,8 +19,9 @@ use crate::run::kept::{Reuse, WeightsPolicy, weights_path};
 use crate::suite::Suite;
 use crate::sweep::{FLOPS_PER_SECOND, SweepPlan};
 
-/// Arguments of `eval`.
+/// Arguments of `eval`. Options of a training are refused.
 #[derive(Args, Clone)]
+#[command(mut_arg("keep_weights", |option| option.hide(true)), mut_arg("tensorboard", |option| option.hide(true)))]
 pub(super) struct EvalArgs {
     /// Results folder with kept weights.
     results: PathBuf,
@@ -123,6 +124,10 @@ fn beside(results: &Path) -> PathBuf {
 /// Returns the experiments of the trained cells, with the evaluation of the command line.
 fn cells(arguments: &EvalArgs) -> anyhow::Result<Vec<Experiment>> {
     let folder = arguments.results.display();
+    anyhow::ensure!(
+        arguments.results.is_dir(),
+        "{folder}: there is no such folder, expected a results folder of `pe-bench run`"
+    );
     let records = reports::read_dir(&arguments.results)?;
     let EvalArgs { results, workload, encodings, .. } = arguments;
     let chosen = folders::finished(results, &records, workload.as_deref(), encodings.as_deref())?;

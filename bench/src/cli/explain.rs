@@ -120,7 +120,10 @@ fn encoding(part: &EncodingConfig) -> anyhow::Result<()> {
     if set != defaults {
         say(&format!("as written: {set}"));
     }
-    Ok(())
+    match pe_zoo::probe::refusal(part) {
+        Some(refused) => Err(refused.into()),
+        None => Ok(()),
+    }
 }
 
 /// Module documentation (`//!` lines) at the top of a source file.

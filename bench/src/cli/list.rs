@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::Listed;
 use super::columns::say_table;
-use super::out::say;
+use super::out::{complain, say};
 use crate::host::{cpu_model, memory_bytes};
 use crate::sweep::FLOPS_PER_SECOND;
 use crate::{backend, suite};
@@ -20,7 +20,15 @@ pub(super) fn list(kind: Listed, json: bool) {
     match kind {
         Listed::Encodings => encodings().print(json),
         Listed::Tasks => tasks().print(json),
-        Listed::Suites => suites().print(json),
+        Listed::Suites => {
+            suites().print(json);
+            if !json {
+                complain(&format!(
+                    "note: times are those of {FLOPS_PER_SECOND:e} operations per second; \
+                     `pe-bench run SUITE --dry-run` estimates them for this machine"
+                ));
+            }
+        }
         Listed::Backends => backends().print(json),
     }
 }
@@ -122,12 +130,14 @@ fn suites() -> ItemTable<4> {
     }
 }
 
-/// Estimated training time of a suite on one CPU core, from its operation count: `about 3 core hours`.
+/// Estimated training time of a suite on one CPU core, from its operation count: `3 hours`.
 fn core_time(suite: &suite::Suite) -> String {
     let hours = suite.operations() / FLOPS_PER_SECOND / 3600.0;
-    match hours {
-        0.0..1.0 => format!("about {:.0} core minutes", (60.0 * hours).ceil()),
-        1.0..100.0 => format!("about {hours:.0} core hours"),
-        _ => format!("about {:.0} core days", hours / 24.0),
-    }
+    let (number, unit) = match hours {
+        0.0..1.0 => ((60.0 * hours).ceil(), "minute"),
+        1.0..100.0 => (hours.round(), "hour"),
+        _ => ((hours / 24.0).round(), "day"),
+    };
+    let plural = if number > 1.0 { "s" } else { "" };
+    format!("{number} {unit}{plural}")
 }

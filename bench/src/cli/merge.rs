@@ -77,6 +77,14 @@ pub(super) fn merge(arguments: &MergeArgs) -> anyhow::Result<ExitCode> {
     let results = records.iter().filter(|(_, record)| record.rank == RESULT);
     let results = results.map(|(key, _)| key.as_str()).collect::<BTreeSet<_>>();
     files::checkpoints(&sources, out, &results, &mut summary)?;
+    anyhow::ensure!(
+        !records.is_empty()
+            || summary.checkpoints > 0
+            || !summary.unreadable.is_empty()
+            || !summary.running.is_empty(),
+        "{}: neither records nor checkpoints, expected results folders of `pe-bench run`",
+        sources.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+    );
     joined_plan(&sources, out)?;
     if let Some(note) = joined_criteria(&sources, out)? {
         complain(&note);

@@ -26,7 +26,15 @@ pub(crate) struct Criteria {
     ablation_base: Option<String>,
 }
 
+/// Option that names the base of an ablation.
+pub(super) const BASE: &str = "--ablation-base";
+
 impl Criteria {
+    /// Base of the ablation that the command line names.
+    pub(super) fn ablation_base(&self) -> Option<&str> {
+        self.ablation_base.as_deref()
+    }
+
     /// Settings of the report: those of the file if one is given, otherwise `suite`'s; with the ablation base, if given.
     ///
     /// # Errors
@@ -120,6 +128,14 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
     let named = results.iter().map(|r| r.display().to_string()).collect::<Vec<_>>();
     let (frames, mut meta, stored) = gathered(&folders, &named.join(" "))?;
     let settings = criteria.over(stored)?;
+    if let Some(base) = criteria.ablation_base() {
+        let names = frames.trained()?.into_iter().map(|[name, ..]| name).collect::<BTreeSet<_>>();
+        let known = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        anyhow::ensure!(
+            names.contains(base),
+            "{BASE}: no record has the encoding `{base}`, expected one of {known}"
+        );
+    }
     let out = out.clone().unwrap_or_else(|| match folders.as_slice() {
         [one] => one.clone(),
         // The report of several folders is not written to any of them.

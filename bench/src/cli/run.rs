@@ -21,7 +21,7 @@ use reports::{ReportMeta, RunRecord};
 
 use super::out::{complain, say};
 use super::references::known_of;
-use super::report::{StoredReport, add_files};
+use super::report::{BASE, StoredReport, add_files};
 use super::stop::StopFlag;
 use super::{CELLS_OPEN, RunArgs};
 use crate::backend::{self, Hardware};
@@ -47,6 +47,12 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let suite = suite::parse(&name, &text, &overrides)?;
     let title = suite.title.clone();
     let settings = arguments.criteria.over(suite.report.clone())?;
+    if let Some(base) = arguments.criteria.ablation_base() {
+        // With --encodings, kept records of the suite's other encodings are in the report too.
+        let whole =
+            suite::parse(&name, &text, &Overrides { encodings: Vec::new(), ..overrides.clone() })?;
+        suite.check_encoding(BASE, base).or_else(|_| whole.check_encoding(BASE, base))?;
+    }
     let out = out_of(arguments, &suite);
     let devices = devices::reserve(
         &arguments.compute.place,

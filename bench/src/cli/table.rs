@@ -43,9 +43,9 @@ enum SpreadChoice {
 enum MetricChoice {
     /// Share of samples that are correct as a whole.
     ExactMatch,
-    /// Perplexity per scored token.
+    /// Share of scored tokens that are predicted correctly.
     TokenAccuracy,
-    /// Perplexity.
+    /// Exponential of the mean negative log-likelihood per scored token.
     Perplexity,
 }
 

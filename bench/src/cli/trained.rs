@@ -76,6 +76,9 @@ pub(super) fn pretrained(given: &str, device: &Device) -> anyhow::Result<Pretrai
 pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
     let at = if arguments.best { WeightsAt::Best } else { WeightsAt::Last };
     match arguments.cell.as_slice() {
+        [suite] if suite::BUILT_IN.iter().any(|(name, _)| name == suite) => anyhow::bail!(
+            "`{suite}` is a suite; name a workload and an encoding of it too, such as `quick flip-flop cope`"
+        ),
         [key] => {
             anyhow::ensure!(
                 arguments.seed.is_none(),

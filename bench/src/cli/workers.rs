@@ -37,7 +37,7 @@ pub(super) struct WorkersArgs {
     /// Maximum number of workers.
     #[arg(long = "max", value_name = "N", default_value_t = 16)]
     most: usize,
-    /// How workers divide the cells among themselves.
+    /// How workers divide the cells among themselves; default: claims, and with Slurm shards where locks do not hold.
     #[arg(long, value_enum, value_name = "HOW")]
     pub(super) divide: Option<Division>,
     /// Options of `run` for every worker, after `--`.

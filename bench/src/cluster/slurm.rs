@@ -88,7 +88,7 @@ pub fn value(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// `MaxArraySize` in the output of `scontrol show config`, as the largest number of array tasks.
+/// Largest number of array tasks by `MaxArraySize` in the output of `scontrol show config`; `None` if it has no such line.
 pub fn most_tasks(config: &str) -> Option<usize> {
     let line = config.lines().find_map(|line| line.trim().strip_prefix("MaxArraySize"))?;
     let size = line.trim_start().strip_prefix('=')?.trim().parse::<usize>().ok()?;

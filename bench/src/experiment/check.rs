@@ -60,9 +60,10 @@ impl Experiment {
         self.train.optimizer.check()?;
         self.check_validation(task)?;
         self.check_weights(task)?;
-        task.check_len(self.train.len)?;
+        let at = |field| move |source| ExperimentError::Len { field, source };
+        task.check_len(self.train.len).map_err(at("train.len"))?;
         for len in self.eval.lens_or(&self.train.len) {
-            task.check_len(*len)?;
+            task.check_len(*len).map_err(at("eval.lens"))?;
         }
         self.check_operations(task)?;
         let validated = self.train.validation.iter().flat_map(|validation| &validation.splits);

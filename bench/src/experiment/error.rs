@@ -13,9 +13,17 @@ pub enum ExperimentError {
     /// The model cannot be built.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The task refuses its settings or a length.
+    /// The task refuses its settings.
     #[error(transparent)]
     Task(#[from] tasks::TaskError),
+    /// The task refuses a length.
+    #[error("{field}: {source}")]
+    Len {
+        /// Field with the length.
+        field: &'static str,
+        /// Reason for the refusal.
+        source: tasks::TaskError,
+    },
     /// A number under `[train]` or `[eval]` is out of range.
     #[error("{field} is {value}, expected {expected}; change it in the suite")]
     Number {

@@ -217,8 +217,8 @@ impl ModelConfig {
         }
     }
 
-    /// Approximate number of operations of a training step, without those of the encoding, saturating instead of
-    /// overflowing.
+    /// Approximate number of floating-point operations of a training step on `batch_size` sequences of `len` tokens, without
+    /// those of the encoding.
     pub fn step_operations(&self, vocabulary: usize, len: usize, batch_size: usize) -> f64 {
         let [layers, width, hidden, len] =
             [self.layers, self.width, self.hidden(), len].map(|size| size as f64);

@@ -46,7 +46,7 @@ pub const MODELS: &[ModelMeta] = &[ModelMeta {
 /// Number of lines of pip's output in an error message.
 const LINES: usize = 8;
 
-/// Finds the model with this id.
+/// Finds the model with this id; `None` if there is none.
 pub fn known(id: &str) -> Option<&'static ModelMeta> {
     MODELS.iter().find(|meta| meta.id == id)
 }

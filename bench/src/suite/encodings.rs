@@ -70,6 +70,9 @@ pub(super) fn choose(selected: &mut [Vec<Named>], asked: &[String]) -> Result<()
                 .push((item, if has_name(item) { None } else { Some(expression(item, &known)?) }));
         }
     }
+    if chosen.is_empty() {
+        return Err("no encoding, expected names or expressions, separated by commas".to_owned());
+    }
     for encodings in selected {
         *encodings = chosen
             .iter()

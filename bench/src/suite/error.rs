@@ -16,7 +16,7 @@ pub enum SuiteError {
         known: String,
     },
     /// The file cannot be read.
-    #[error("cannot read suite {path}: {source}", path = path.display())]
+    #[error("cannot read suite {path}: {source}; check the path, or name a built-in suite (`pe-bench list suites`)", path = path.display())]
     Unreadable {
         /// Path of the file.
         path: PathBuf,
@@ -32,7 +32,7 @@ pub enum SuiteError {
         source: Box<toml::de::Error>,
     },
     /// A field is unknown, missing, of the wrong type or out of its range.
-    #[error("suite {name}: at `{path}`: {reason}")]
+    #[error("suite {name}: {}{reason}", place(path))]
     Field {
         /// Name of the suite.
         name: String,
@@ -41,6 +41,16 @@ pub enum SuiteError {
         /// The value that was found and what was expected.
         reason: String,
     },
+}
+
+/// Beginning of a message about a field; empty for the whole file.
+fn place(path: &str) -> String {
+    match path {
+        "" => String::new(),
+        // Names of workloads are in backticks already.
+        path if path.contains('`') => format!("at {path}: "),
+        path => format!("at `{path}`: "),
+    }
 }
 
 impl SuiteError {

@@ -32,6 +32,8 @@ pub(super) struct SuiteFile {
     pub(super) ablation: Option<AblationSection>,
     pub(super) question: Option<reports::Question>,
     #[serde(default)]
+    pub(super) claim: Vec<reports::Claim>,
+    #[serde(default)]
     pub(super) report: reports::Settings,
     #[serde(default)]
     pub(super) budget: Map<String, Value>,
@@ -217,7 +219,10 @@ pub(super) fn read<T: DeserializeOwned>(
             ("", inner) => inner.to_owned(),
             (prefix, inner) => format!("{prefix}.{inner}"),
         };
-        SuiteError::field(name, &path, explain(&error.into_inner().to_string()))
+        let said = explain(&error.into_inner().to_string());
+        let example = "; `pe-bench new-suite NAME` prints a suite with every section";
+        let example = if said.starts_with("missing field") { example } else { "" };
+        SuiteError::field(name, &path, format!("{said}{example}"))
     })
 }
 

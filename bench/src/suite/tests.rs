@@ -208,11 +208,18 @@ fn every_mistake_is_named_with_its_place() {
             "task = { kind = \"flip-flop\", ignor = 0.5 }",
             "did you mean `ignore`?",
         ),
+        (
+            "task = \"flip-flop\"",
+            "task = { kind = \"flip-flop\", ignore = \"much\" }",
+            "flip-flop: ignore: invalid type: string \"much\", expected a number",
+        ),
         ("\"flip-flop\"", "\"flipflop\"", "flip-flop"),
         ("steps = 7", "steps = \"seven\"", "train.steps"),
         ("name = \"small\"", "name = \"../small\"", "lower-case"),
         ("{ kind = \"rope\", base = 500.0 }", "\"nope\"", "is listed twice"),
         ("[3, 4]", "[]", "no cell"),
+        ("[3, 4]", "3", "at `seeds`: invalid type: integer `3`, expected a list"),
+        ("seeds = [3, 4]", "", "suite test: missing field `seeds`; `pe-bench new-suite NAME`"),
         ("[3, 4]", "[3, 3]", "is listed twice"),
     ] {
         let error = parsed(&SMALL.replacen(from, to, 1)).unwrap_err().to_string();
@@ -265,6 +272,31 @@ fn more_cells_than_anybody_can_run_are_refused_before_they_are_made() {
     );
     let error = parsed(&text).unwrap_err().to_string();
     assert!(error.contains("expected at most 100000"), "{error}");
+}
+
+#[test]
+fn claims_are_read_strictly_and_name_what_the_suite_has() {
+    let small =
+        SMALL.replace(r#"["nope", { kind = "rope", base = 500.0 }]"#, r#"["nope", "rope"]"#);
+    let claimed = |comparison: &str| {
+        parsed(&format!(
+            "{small}\n[[claim]]\ntext = 'a'\nsource = 'b'\nrecipe = 'c'\ncomparisons = [{{ {comparison} }}]"
+        ))
+    };
+    let suite = claimed("encodings = ['rope', 'nope'], tasks = ['w'], region = 'longer'").unwrap();
+    assert_eq!(suite.report.claims[0].comparisons[0].tasks, ["w"]);
+    for (comparison, expected) in [
+        (
+            "encodings = ['rope', 'npe']",
+            "no encoding of the suite is named `npe`, did you mean `nope`?",
+        ),
+        ("encodings = ['rope', 'rope']", "twice"),
+        ("encodings = ['rope', 'nope'], tasks = ['v']", "no workload of the suite is named `v`"),
+        ("encodings = ['rope', 'nope'], regions = 'longer'", "regions"),
+    ] {
+        let error = claimed(comparison).unwrap_err().to_string();
+        assert!(error.contains(expected), "{comparison}: {error}");
+    }
 }
 
 #[test]

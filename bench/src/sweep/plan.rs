@@ -7,7 +7,7 @@ use std::sync::Arc;
 use reports::RunRecord;
 use serde_json::Value;
 use tasks::corpus::CorpusState;
-use tasks::{Task, TaskConfig, TaskError};
+use tasks::{CorpusError, Task, TaskConfig, TaskError};
 
 use super::cells::SweepCells;
 use super::job::ExperimentJob;
@@ -122,7 +122,12 @@ impl SweepPlan {
                 {
                     Ok(Ok(task)) => Ok(Arc::from(task)),
                     Ok(Err(reason)) => Err(reason),
-                    Err(TaskError::Corpus(error)) => Err(error.to_string()),
+                    // A name that does not exist is a mistake in the suite.
+                    Err(TaskError::Corpus(error))
+                        if !matches!(error, CorpusError::Unknown { .. }) =>
+                    {
+                        Err(error.to_string())
+                    }
                     Err(error) => return Err(refuse(&cell, error.into())),
                 };
                 tasks.insert(key, built.clone());

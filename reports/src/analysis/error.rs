@@ -17,8 +17,8 @@ pub enum AnalysisError {
         /// Name of the metric.
         headline: String,
     },
-    /// The question of the report is invalid.
-    #[error("the question of the report: {reason}")]
+    /// The question of the report or a comparison of its claims is invalid.
+    #[error("the questions of the report: {reason}")]
     Question {
         /// Problem, with what was expected.
         reason: String,

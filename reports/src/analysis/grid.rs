@@ -102,7 +102,7 @@ pub struct GridCost {
 }
 
 impl WorkloadGrid {
-    /// Returns the selection for an encoding.
+    /// Returns the selection for an encoding by its name; `None` if the grid has no record of it.
     pub fn choice(&self, encoding: &str) -> Option<&GridChoice> {
         self.choices.iter().find(|choice| choice.encoding == encoding)
     }

@@ -67,7 +67,7 @@ pub struct AnswerLine {
 }
 
 impl AnswerLine {
-    /// Returns the result of one of the two encodings.
+    /// Returns the result of one of the two encodings by its name; `None` for any other.
     pub fn result(&self, encoding: &str) -> Option<&EncodingResult> {
         self.ranking.results.iter().find(|result| result.encoding == encoding)
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::ablation::Ablation;
 use super::aggregate::{Aggregate, aggregate};
 use super::answers::widen;
+use super::claim::JudgedClaim;
 use super::conditions::Conditions;
 use super::costs::{EncodingCost, costs, machines};
 use super::curves::{Curve, SplitCurves, split_validation, training, validation};
@@ -49,6 +50,8 @@ pub struct Report {
     pub overall: Option<Overall>,
     /// Answer to [`Settings::question`]; `None` without a question.
     pub answer: Option<Answer>,
+    /// Claims of [`Settings::claims`] with the answers to their comparisons.
+    pub claims: Vec<JudgedClaim>,
     /// Frames with cells sorted by workload, encoding, seed and key. The points of curves and slices are in the
     /// workloads.
     pub frames: Frames,
@@ -186,6 +189,7 @@ impl Report {
             workloads: Vec::new(),
             overall: None,
             answer: None,
+            claims: Vec::new(),
             not_counted: Vec::new(),
             skipped_evals: Vec::new(),
             missing_seeds: Vec::new(),
@@ -209,11 +213,19 @@ impl Report {
         }
         let standing = report.workloads.iter().filter_map(|w| Some((&*w.name, w.deciding()?)));
         report.overall = Overall::of(standing.collect());
-        report.answer = settings.question.as_ref().map(|question| Answer::of(question, rankings));
+        let mut answers = settings.questions().enumerate().map(|(i, question)| {
+            let own = rankings.iter_mut().map(|(name, asked)| (name.clone(), asked[i].take()));
+            Answer::of(question, own.collect())
+        });
+        report.answer = settings.question.as_ref().and_then(|_| answers.next());
+        for claim in &settings.claims {
+            let answers = answers.by_ref().take(claim.comparisons.len()).collect();
+            report.claims.push(JudgedClaim { claim: claim.clone(), answers });
+        }
         Ok(report)
     }
 
-    /// Looks up an encoding by name. The list contains every name of the report.
+    /// Looks up an encoding by name; `None` if no record of the report has it.
     pub fn encoding(&self, name: &str) -> Option<&Encoding> {
         self.encodings.iter().find(|e| e.name == name)
     }
@@ -288,8 +300,8 @@ rows! {
 /// Results on a workload, and its excluded cells and evaluations.
 struct WorkloadResults {
     workload: Workload,
-    /// Ranking of the two encodings of the question.
-    asked: Option<Ranking>,
+    /// Rankings of the two encodings of each question ([`Settings::questions`]).
+    asked: Vec<Option<Ranking>>,
     not_counted: Vec<NotCounted>,
     skipped_evals: Vec<SkippedEvals>,
     missing_seeds: Vec<MissingSeeds>,
@@ -325,7 +337,7 @@ fn workload(
     };
     let runs = SeedRun::all(&counted)?;
     let rankings = rankings_of(&runs);
-    let asked = settings.question.as_ref().and_then(|q| q.ranking(&runs, display, headline));
+    let asked = settings.questions().map(|q| q.ranking(&runs, display, headline)).collect();
     let grid = match grid {
         None => None,
         Some(grid) => {

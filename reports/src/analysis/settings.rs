@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::claim::Claim;
 use super::error::AnalysisError;
 use super::question::Question;
 
@@ -23,6 +24,9 @@ pub struct Settings {
     pub ablation_base: Option<String>,
     /// Comparison that the suite defines in advance. Default: none.
     pub question: Option<Question>,
+    /// Claims of papers that the results are set beside. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
 }
 
 impl Default for Settings {
@@ -33,11 +37,17 @@ impl Default for Settings {
             effective_exact_match: 0.9,
             ablation_base: None,
             question: None,
+            claims: Vec::new(),
         }
     }
 }
 
 impl Settings {
+    /// Iterates over the question and the comparisons of the claims, in this order.
+    pub fn questions(&self) -> impl Iterator<Item = &Question> {
+        self.question.iter().chain(self.claims.iter().flat_map(|claim| &claim.comparisons))
+    }
+
     /// Checks that all settings are in range.
     ///
     /// # Errors
@@ -50,7 +60,7 @@ impl Settings {
                 Err(AnalysisError::Setting { field, value, expected: "a share above 0, at most 1" })
             }
         };
-        if let Some(question) = &self.question {
+        for question in self.questions() {
             question.check().map_err(|reason| AnalysisError::Question { reason })?;
         }
         share("solved_exact_match", self.solved_exact_match)?;

@@ -1,5 +1,6 @@
 //! The tables of a report.
 
+mod claims;
 mod common;
 mod costs;
 mod evaluations;
@@ -15,6 +16,7 @@ mod question;
 mod ranks;
 mod records;
 
+pub use self::claims::claims;
 pub use self::costs::{costs, flops};
 pub use self::evaluations::evaluations;
 pub use self::gates::gates;

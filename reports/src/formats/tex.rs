@@ -31,6 +31,7 @@ fn tables(report: &Report) -> Vec<(String, Table)> {
         ("summary".to_owned(), tables::summary(report)),
         ("prices".to_owned(), tables::prices(report)),
         ("improvements".to_owned(), tables::improvements(report)),
+        ("claims".to_owned(), tables::claims(report)),
     ];
     tables.extend(tables::question(report).map(|(_, table)| ("question".to_owned(), table)));
     for workload in &report.workloads {

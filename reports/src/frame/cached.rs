@@ -16,7 +16,7 @@ use super::{FrameError, Frames};
 use crate::store::{RecordError, hex, packed_only, read_named, record_files};
 
 /// Version of the frames; raised when a column changes.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Number of records from which frames are stored. Fewer are read within a tenth of a second.
 const LEAST: usize = 2000;
 /// File of checksums in the format of `sha256sum`.

@@ -18,7 +18,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Returns the metric that a record's `task.headline` names.
+    /// Returns the metric that a record's `task.headline` names; `None` for an unknown name.
     pub fn from_headline(name: &str) -> Option<Self> {
         match name {
             "exact-match" => Some(Self::ExactMatch),

@@ -151,7 +151,7 @@ pub fn flat(settings: &Value) -> BTreeMap<String, &Value> {
 }
 
 impl Identity {
-    /// Returns the registry ids of a configuration's encoding, joined by `+`.
+    /// Returns the registry ids of a configuration's encoding, joined by `+`; `None` if it names no encoding.
     pub fn id_of(config: &Value) -> Option<&str> {
         config.get("encoding")?.get("id")?.as_str()
     }

@@ -115,7 +115,11 @@ impl Default for CountingConfig {
 }
 
 impl CountingConfig {
-    /// Draws a program of the split with this number, of any length up to the limit for `len`, not truncated.
+    /// Draws a program of the split with this number (0: in distribution, 1: more `pass`, 2: fewer), of any length up to the
+    /// limit for `len`, not truncated.
+    ///
+    /// # Panics
+    /// If `split` is above 2.
     pub fn program(&self, split: usize, len: usize, rng: &mut ChaCha8Rng) -> CountingProgram {
         let pass = [self.pass_weight, self.pass_weight_more, self.pass_weight_fewer][split];
         let rules = Rules {

@@ -30,7 +30,7 @@ use std::ops::{Range, RangeInclusive};
 use crate::TaskMeta;
 use crate::strings::{StringConfig, StringRule};
 
-/// Settings of parity; the defaults are those of the source.
+/// Settings of parity; the defaults are those of `parity_check`, the source named in the module documentation.
 pub type ParityConfig = StringConfig<Parity>;
 
 /// Rule of parity: the answer is `a` if `b` occurs an even number of times, otherwise `b`.

@@ -11,8 +11,8 @@ use crate::document::tables;
 use crate::number::{count, listed, percent, points, thousands, value_and_interval};
 use crate::record::Metric;
 
-/// Largest number of names in a cell; further ones are counted.
-const NAMED: usize = 4;
+/// Largest number of names in a cell; of more, all but the last places are names, and the others are counted.
+const NAMED: usize = 6;
 
 /// Builds the page of an encoding.
 pub(crate) fn encoding(
@@ -127,12 +127,14 @@ fn won_against<'a>(ranking: &'a Ranking, name: &'a str) -> impl Iterator<Item = 
 /// Returns the table of all workloads: score, rank, and the encodings that are significantly worse and better.
 fn contests(report: &Report, paths: &PagePaths, name: &str) -> Table {
     let names = |found: Vec<&str>| -> TableCell {
-        let shown: Vec<&str> = found.iter().take(NAMED).map(|name| report.display(name)).collect();
-        let more = found.len().saturating_sub(NAMED);
-        match (found.is_empty(), more) {
-            (true, _) => "–".into(),
-            (false, 0) => shown.join(", ").into(),
-            (false, more) => format!("{} and {more} more", shown.join(", ")).into(),
+        let shown: Vec<&str> = found.iter().map(|name| report.display(name)).collect();
+        match shown.as_slice() {
+            [] => "–".into(),
+            all if all.len() <= NAMED => all.join(", ").into(),
+            [first @ .., _] => {
+                let first = &first[..NAMED - 1];
+                format!("{} and {} more", first.join(", "), found.len() - first.len()).into()
+            }
         }
     };
     let columns = [

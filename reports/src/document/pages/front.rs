@@ -32,6 +32,7 @@ pub(crate) fn front(
     sections.push(section("Workloads", vec![(String::new(), workloads(report, paths))]));
     sections
         .extend(tables::question(report).map(|(heading, table)| section(&heading, linked(table))));
+    sections.push(section("Claims of papers", linked(tables::claims(report))));
     sections.push(section("Cost and effective length", linked(tables::prices(report))));
     sections.push(section("Training steps measured alone", linked(tables::measured(report))));
     let mut over_tasks = section("All tasks", Vec::new());

@@ -22,7 +22,7 @@ pub(crate) fn workload(
     let linked = |(heading, table): (String, Table)| (heading, paths.link(report, table));
     let described = report.meta.descriptions.iter().find(|found| found.name == own.task_id);
     let mut paragraphs: Vec<String> = described.iter().map(|found| found.summary.clone()).collect();
-    paragraphs.push(text::workload_sentence(report, own));
+    paragraphs.extend(text::workload_paragraphs(report, own));
     let lens: Vec<String> = own.train_lens.iter().map(u64::to_string).collect();
     paragraphs.push(format!(
         "Task {}, trained at {} {}; encodings are ranked by {}.",

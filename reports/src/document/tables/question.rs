@@ -23,7 +23,8 @@ pub fn question(report: &Report) -> Option<(String, Table)> {
     Some((format!("Planned question: {a} against {b}"), table))
 }
 
-fn row(report: &Report, answer: &Answer, line: &AnswerLine) -> Vec<TableCell> {
+/// Returns the row of a workload: its name, both encodings, chance, the comparison, and the better encoding.
+pub(super) fn row(report: &Report, answer: &Answer, line: &AnswerLine) -> Vec<TableCell> {
     let metric = line.ranking.metric;
     let detail = format!("{}, {}", metric.name(), line.ranking.region.name());
     let workload = TableCell::with_detail(&line.workload, detail);

@@ -222,16 +222,20 @@ fn price(report: &Report, encoding: &str) -> Option<AbstractSentence> {
         None => number("seconds", costs().filter_map(seconds).collect()),
     };
     let ratio: fn(f64) -> String = |x| format!("{x:.2}");
-    let of_time = time.as_ref().map_or_else(
-        || "; no cell measured its time alone on the machine".to_owned(),
-        |time| {
-            let alone = if measured.is_some() { ", measured alone" } else { "" };
-            format!(" and {} of the time{alone}", time.shown(ratio, " times"))
-        },
-    );
+    let and_time = time
+        .as_ref()
+        .map_or_else(String::new, |time| format!(" and {} the time", time.shown(ratio, " times")));
+    let source = match (&time, measured) {
+        (None, _) => {
+            "median and range over the workloads); times are not compared, because no cell is known to have run alone on the machine"
+        }
+        (_, None) => "median and range over the workloads)",
+        (_, Some(_)) => {
+            "operations: median and range over the workloads; time: one run of `pe-bench speed`)"
+        }
+    };
     let text = format!(
-        "A training step with {} takes {} of the floating-point operations of one with RoPE{of_time} (median and range \
-         over the workloads).",
+        "A training step with {} takes {} the floating-point operations{and_time} of one with RoPE ({source}.",
         report.display(encoding),
         flops.shown(ratio, " times"),
     );
@@ -291,7 +295,9 @@ mod tests {
         }
         let report = Report::new(&records, &ReportMeta::default()).unwrap();
         let last = abstract_of(&report).pop().unwrap();
-        assert!(last.text.contains("no cell measured its time alone") && last.numbers.len() == 1);
+        assert!(
+            last.text.contains("no cell is known to have run alone") && last.numbers.len() == 1
+        );
         records.retain(|record| record.workload == "a");
         assert_eq!(abstract_of(&Report::new(&records, &ReportMeta::default()).unwrap()), []);
     }

@@ -11,11 +11,27 @@ use crate::record::Metric;
 use crate::stats::sign_flip::least_p;
 use crate::stats::{Comparison, LEAST_SEEDS, LEVEL, Test, minimum_p_value};
 
-/// Returns the sentences on a workload and its grid.
+/// Returns the sentences on a workload and its grid as one paragraph.
 pub(crate) fn workload_sentence(report: &Report, workload: &Workload) -> String {
+    let (clauses, rest) = of_workload(report, workload);
+    format!("{}: {}.{rest}", workload.name, clauses.join("; "))
+}
+
+/// Returns a paragraph on each region of a workload, and one on the test, the cells that are not counted and the grid.
+pub(crate) fn workload_paragraphs(report: &Report, workload: &Workload) -> Vec<String> {
+    let (clauses, rest) = of_workload(report, workload);
+    let mut paragraphs: Vec<String> = clauses.iter().map(|clause| format!("{clause}.")).collect();
+    let rest = rest.trim_start();
+    paragraphs.extend((!rest.is_empty()).then(|| rest.to_owned()));
+    paragraphs
+}
+
+/// Returns the clauses on the regions of a workload, and all further sentences, with a leading space.
+fn of_workload(report: &Report, workload: &Workload) -> (Vec<String>, String) {
     let Workload { name, len_unit, rankings, grid, .. } = workload;
     let grid = grid.as_ref().map_or_else(String::new, |found| grid_sentence(&found.grid));
-    sentence(name, len_unit, rankings, &report.not_counted) + &grid
+    let (clauses, rest) = clauses(name, len_unit, rankings, &report.not_counted);
+    (clauses, rest + &grid)
 }
 
 /// Returns a sentence on the selection from a grid, with a leading space.
@@ -32,21 +48,20 @@ pub(crate) fn grid_sentence(grid: &WorkloadGrid) -> String {
     )
 }
 
-/// Returns the sentence on a workload: evaluations beyond training first, because encodings differ most there; then
-/// in distribution; then the excluded cells.
-fn sentence(
+/// Returns a clause on each region of a workload, evaluations beyond training first, because encodings differ most there;
+/// and sentences on the test and the excluded cells, with a leading space.
+fn clauses(
     name: &str,
     len_unit: &str,
     rankings: &[Ranking],
     not_counted: &[NotCounted],
-) -> String {
+) -> (Vec<String>, String) {
     let lost: Vec<&NotCounted> =
         not_counted.iter().filter(|n| n.workload == name && n.state != "superseded").collect();
     if rankings.is_empty() && !lost.is_empty() {
         let cells = count(lost.len() as u64, "cell");
-        return format!(
-            "{name}: no cell was finished ({cells} not counted), so there is no result."
-        );
+        let clause = format!("no cell was finished ({cells} not counted), so there is no result");
+        return (vec![clause], String::new());
     }
     let inside = |ranking: &&Ranking| ranking.region == Region::Inside;
     let order = || rankings.iter().filter(|r| !inside(r)).chain(rankings.iter().filter(inside));
@@ -55,18 +70,18 @@ fn sentence(
     if clauses.is_empty() {
         clauses.push("nothing was evaluated, so there is no result".to_owned());
     }
-    let mut text = format!("{name}: {}.", clauses.join("; "));
+    let mut rest = String::new();
     let methods: BTreeSet<String> = rankings.iter().filter_map(method).collect();
     if !methods.is_empty() {
         let methods: Vec<String> = methods.into_iter().collect();
-        let _ = write!(text, " Test: {}.", methods.join("; or "));
+        let _ = write!(rest, " Test: {}.", methods.join("; or "));
     }
     if !lost.is_empty() {
         let cells: Vec<String> =
             lost.iter().map(|n| format!("{} seed {} ({})", n.encoding, n.seed, n.state)).collect();
-        let _ = write!(text, " Not counted: {}.", listed(&cells, "and"));
+        let _ = write!(rest, " Not counted: {}.", listed(&cells, "and"));
     }
-    text
+    (clauses, rest)
 }
 
 /// Returns a clause on one region.

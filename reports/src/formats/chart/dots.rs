@@ -16,7 +16,7 @@ pub(super) fn dots(title: &str, chart: &Dots) -> String {
     let x = |value: f64| left + scale.place(value) * (right - left);
     let mut out = open(title, floor + 26.0);
     ticks(&mut out, scale, x, floor, true);
-    rules(&mut out, &chart.rules, x, [left, right], [floor, TOP + 10.0]);
+    rules(&mut out, &chart.rules, x, [left, right], floor);
     let mut y = TOP;
     for (heading, series) in groups {
         y += HEAD;

@@ -105,20 +105,20 @@ pub(super) fn ticks(
     }
 }
 
-/// Writes vertical rules with their labels at the height `y`, on the side that has room.
+/// Writes vertical rules, with their labels above the plot on the side that has room.
 pub(super) fn rules(
     out: &mut String,
     rules: &[(f64, String)],
     x: impl Fn(f64) -> f64,
     [left, right]: [f64; 2],
-    [floor, y]: [f64; 2],
+    floor: f64,
 ) {
     for (value, label) in rules {
         let x = x(*value);
         put!(out, "{}", upright("rule", x, floor));
         let (anchor, shift) =
             if x > f64::midpoint(left, right) { ("end", -4.0) } else { ("start", 4.0) };
-        put!(out, "{}", text(x + shift, y, anchor, label));
+        put!(out, "{}", text(x + shift, TOP - 6.0, anchor, label));
     }
 }
 

@@ -55,8 +55,8 @@ impl PlotArea<'_> {
     }
 
     fn rules(&self, out: &mut String) {
-        let (ends, heights) = ([LEFT, self.right], [self.floor, TOP - 3.0]);
-        rules(out, &self.chart.rules, |value| self.x(value), ends, heights);
+        let ends = [LEFT, self.right];
+        rules(out, &self.chart.rules, |value| self.x(value), ends, self.floor);
         if let Some((points, label)) = &self.chart.level {
             let path: Vec<String> = points
                 .iter()

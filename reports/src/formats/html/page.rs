@@ -101,6 +101,9 @@ fn front(contents: &Contents<'_>, state: &mut PageState) -> String {
     if let Some((heading, answer)) = tables::question(report) {
         section(&mut out, "question", &heading, &table(&answer, state));
     }
+    if !report.claims.is_empty() {
+        section(&mut out, "claims", "Claims of papers", &table(&tables::claims(report), state));
+    }
     let prices = table(&tables::prices(report), state);
     section(&mut out, "prices", "Cost and effective length", &prices);
     out

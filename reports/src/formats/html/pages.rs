@@ -29,7 +29,7 @@ pub(super) fn pages(contents: &Contents<'_>) -> Vec<OutFile> {
     let file = |path: &str, document: Document, description: String| {
         let up = if path == FRONT { "" } else { "../" };
         let document = Document { sections: moved(document.sections, up), ..document };
-        let text = nav(report, &paths, up) + &body(&document) + &description;
+        let text = nav(report, &paths, path) + &body(&document) + &description;
         OutFile::text(format!("{FOLDER}/{path}"), plain_page(&document.title, &text))
     };
     let described = |name: &str| {
@@ -61,9 +61,13 @@ fn moved(mut sections: Vec<Section>, up: &str) -> Vec<Section> {
     sections
 }
 
-/// Links to the front, to all encodings and to all workloads.
-fn nav(report: &Report, paths: &PagePaths, up: &str) -> String {
-    let link = |path: String, label: &str| format!("<a href=\"{up}{path}\">{label}</a>\n");
+/// Links to the front, to all encodings and to all workloads, for the page at `current`.
+fn nav(report: &Report, paths: &PagePaths, current: &str) -> String {
+    let up = if current == FRONT { "" } else { "../" };
+    let link = |path: String, label: &str| {
+        let mark = if path == current { " aria-current=\"page\"" } else { "" };
+        format!("<a href=\"{up}{path}\"{mark}>{label}</a>\n")
+    };
     let encodings = report.encodings.iter().filter_map(|own| {
         let label = swatch(own.slot) + &escape(&own.display);
         Some(link(paths.encoding(&own.name)?, &label))
@@ -74,7 +78,7 @@ fn nav(report: &Report, paths: &PagePaths, up: &str) -> String {
         .filter_map(|own| Some(link(paths.workload(&own.name)?, &escape(&own.name))));
     format!(
         "<nav>\n{}{}</nav>\n<nav>\n{}</nav>\n",
-        link(FRONT.to_owned(), "<b>All results</b>"),
+        link(FRONT.to_owned(), "All results"),
         encodings.collect::<String>(),
         workloads.collect::<String>()
     )

@@ -77,6 +77,20 @@ struct Grid<'a> {
     table: &'a Table,
     notes: &'a [String],
     labelled: bool,
+    /// Whether the cells of a column are words, by column.
+    words: Vec<bool>,
+}
+
+impl<'a> Grid<'a> {
+    fn of(table: &'a Table, notes: &'a [String], labelled: bool) -> Self {
+        let is_word = |text: &str| text.starts_with(char::is_alphabetic);
+        let of_column = |column: usize| {
+            let texts = table.rows.iter().filter_map(|row| Some(row.get(column)?.text.as_str()));
+            let mut texts = texts.filter(|text| !["", "–"].contains(text)).peekable();
+            texts.peek().is_some() && texts.all(is_word)
+        };
+        Self { table, notes, labelled, words: (0..table.columns.len()).map(of_column).collect() }
+    }
 }
 
 /// Returns the slot of the encoding that a row belongs to.
@@ -95,7 +109,7 @@ pub(super) fn table(whole: &Table, page: &mut PageState) -> String {
         return String::new();
     }
     let pieces = whole.pieces(if whole.words { usize::MAX } else { COLUMNS });
-    let grid = |table: &Table| rendered(&Grid { table, notes: &table.notes, labelled: false });
+    let grid = |table: &Table| rendered(&Grid::of(table, &table.notes, false));
     let out: String = pieces.iter().map(grid).collect();
     if page.take(&out) {
         let new = whole.legends.iter().filter(|legend| !page.legends.contains(legend));
@@ -117,7 +131,7 @@ pub fn html_table(table: &Table) -> String {
         return String::new();
     }
     let notes = [&table.notes[..], &table.legends].concat();
-    rendered(&Grid { table, notes: &notes, labelled: true })
+    rendered(&Grid::of(table, &notes, true))
 }
 
 pub(super) fn list(class: &str, items: &[String]) -> String {
@@ -168,9 +182,13 @@ pub(super) fn figure(figure: &Figure) -> Result<String, FormatError> {
     Ok(rendered(&FigureTemplate { figure, title, canvases }))
 }
 
-/// Replaces spaces by no-break spaces before `%` and after words such as `rank`.
+/// Replaces spaces by no-break spaces in an interval at the beginning, before `%` and after words such as `rank`.
 fn unbroken(text: &str) -> String {
-    let mut out = text.replace(" %", "\u{a0}%");
+    let (interval, rest) = match text.split_once(']') {
+        Some((interval, _)) if interval.starts_with('[') => text.split_at(interval.len()),
+        _ => ("", text),
+    };
+    let mut out = interval.replace(' ', "\u{a0}") + &rest.replace(" %", "\u{a0}%");
     for word in ["rank ", "fit ", "n = "] {
         out = out.replace(word, &word.replace(' ', "\u{a0}"));
     }

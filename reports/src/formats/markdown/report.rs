@@ -87,6 +87,8 @@ pub(super) fn page(contents: &Contents<'_>) -> String {
     if let Some((heading, answer)) = tables::question(report) {
         section(&mut out, &escape(&heading), &tables_shown.add(&answer, RANKS));
     }
+    let claims = tables_shown.add(&tables::claims(report), RANKS);
+    section(&mut out, "Claims of papers", &claims);
     section(
         &mut out,
         "Cost and effective length",

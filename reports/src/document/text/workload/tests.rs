@@ -19,7 +19,22 @@ fn say(records: &[RunRecord]) -> String {
     let runs = SeedRun::all(&counted(&frames)).unwrap();
     let rankings = Region::ALL.map(|region| Ranking::new(&runs, &display, region, headline));
     let rankings: Vec<Ranking> = rankings.into_iter().filter(|r| !r.points.is_empty()).collect();
-    sentence(&records[0].workload, "tokens", &rankings, &report.not_counted)
+    let name = &records[0].workload;
+    let (clauses, rest) = clauses(name, "tokens", &rankings, &report.not_counted);
+    format!("{name}: {}.{rest}", clauses.join("; "))
+}
+
+#[test]
+fn every_region_has_a_paragraph_of_its_own() {
+    let records = [cells("cope", &[0.9, 0.91, 0.92]), cells("rope", &[0.5, 0.51, 0.52])].concat();
+    let report = Report::new(&records, &ReportMeta::default()).unwrap();
+    let paragraphs = workload_paragraphs(&report, &report.workloads[0]);
+    let whole = workload_sentence(&report, &report.workloads[0]);
+    assert_eq!(paragraphs.len(), 3, "{paragraphs:?}");
+    assert!(paragraphs[0].contains(BEYOND) && paragraphs[1].contains("in distribution"));
+    assert!(paragraphs[2].starts_with("Test: "));
+    let said = paragraphs.iter().map(|text| text.trim_end_matches('.'));
+    assert!(said.into_iter().all(|text| whole.contains(text)), "{paragraphs:?} {whole}");
 }
 
 /// Builds cells with these values beyond training, one per seed, and 100 % in distribution.

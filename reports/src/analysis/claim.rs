@@ -1,0 +1,148 @@
+//! Claims of papers that a suite sets beside its own results.
+
+use serde::{Deserialize, Serialize};
+
+use super::question::{Answer, AnswerLine, Question};
+
+/// Claim of a paper, with the comparisons that decide it; section `[[claim]]` of a suite.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// The claim as a sentence without its full stop.
+    pub text: String,
+    /// Authors and year of the paper.
+    pub source: String,
+    /// Differences between the recipe of the paper and that of the suite, as a sentence.
+    pub recipe: String,
+    /// Result that the claim expects of each comparison.
+    #[serde(default)]
+    pub expected: Expected,
+    /// Comparisons; Holm's correction is over the workloads of one comparison.
+    pub comparisons: Vec<Question>,
+}
+
+/// Result of a comparison that a claim expects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Expected {
+    /// The first encoding is better than the second.
+    #[default]
+    Better,
+    /// The first encoding is not better than the second.
+    NotBetter,
+}
+
+/// Verdict on a claim from one comparison on one workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimVerdict {
+    /// The two encodings are significantly different, as the claim says.
+    Holds,
+    /// The two encodings are significantly different, against the claim.
+    Contradicted,
+    /// The two encodings are not significantly different.
+    Undecided,
+}
+
+impl ClaimVerdict {
+    /// Verdicts in the order of summaries.
+    pub const ALL: [Self; 3] = [Self::Holds, Self::Contradicted, Self::Undecided];
+
+    /// Returns the verdict in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Contradicted => "contradicted",
+            Self::Undecided => "undecided",
+        }
+    }
+}
+
+/// Claim with the answers to its comparisons.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedClaim {
+    /// The claim.
+    pub claim: Claim,
+    /// Answers, one for each comparison, in the order of the claim.
+    pub answers: Vec<Answer>,
+}
+
+impl JudgedClaim {
+    /// Returns the verdict of one line of `answer`.
+    ///
+    /// A missing difference does not show that two encodings are equal, so the verdict on
+    /// [`Expected::NotBetter`] is [`ClaimVerdict::Undecided`] then, too.
+    pub fn verdict(&self, answer: &Answer, line: &AnswerLine) -> ClaimVerdict {
+        let first = &*answer.question.encodings[0];
+        match (line.better(), self.claim.expected) {
+            (None, _) => ClaimVerdict::Undecided,
+            (Some(better), expected) if (better == first) == (expected == Expected::Better) => {
+                ClaimVerdict::Holds
+            }
+            (Some(_), _) => ClaimVerdict::Contradicted,
+        }
+    }
+
+    /// Returns all answered lines with their verdicts.
+    pub fn lines(&self) -> impl Iterator<Item = (&Answer, &AnswerLine, ClaimVerdict)> {
+        self.answers.iter().flat_map(move |answer| {
+            answer.lines.iter().map(move |line| (answer, line, self.verdict(answer, line)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::{Report, ReportMeta, Settings};
+    use crate::frame::Frames;
+    use crate::record::RunRecord;
+    use crate::testkit::TestCell;
+
+    /// CoPE is better than RoPE on `v` and worse on `w`, and equal to it on `x`.
+    fn records() -> Vec<RunRecord> {
+        let mut records = Vec::new();
+        for seed in 0..8_u64 {
+            let noise = 0.01 * seed as f64;
+            for (workload, cope) in [("v", 0.85), ("w", 0.55), ("x", 0.7)] {
+                for (encoding, value) in [("cope", cope), ("rope", 0.7)] {
+                    let value = value + noise;
+                    records.push(TestCell::new(workload, encoding, seed).beyond(value).record());
+                }
+            }
+        }
+        records
+    }
+
+    fn judged(expected: &str) -> JudgedClaim {
+        let text = format!(
+            "text = 'CoPE counts better'\nsource = 'A. Author 2024'\nrecipe = 'Smaller models.'\n{expected}\n\
+             comparisons = [{{ encodings = ['cope', 'rope'] }}]"
+        );
+        let claim: Claim = toml::from_str(&text).unwrap();
+        let settings = Settings { claims: vec![claim], ..Settings::default() };
+        let frames = Frames::of(&records()).unwrap();
+        let mut report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
+        assert_eq!(report.answer, None);
+        report.claims.pop().unwrap()
+    }
+
+    #[test]
+    fn a_significant_difference_decides_for_or_against_a_claim() {
+        use ClaimVerdict::{Contradicted, Holds, Undecided};
+        let verdicts = |claim: &JudgedClaim| -> Vec<ClaimVerdict> {
+            claim.lines().map(|(.., verdict)| verdict).collect()
+        };
+        let better = judged("");
+        assert_eq!(verdicts(&better), [Holds, Contradicted, Undecided]);
+        // Holm's correction is over the three workloads.
+        assert_eq!(better.answers[0].lines[0].comparison.family, 3);
+        let null = judged("expected = 'not-better'");
+        assert_eq!(verdicts(&null), [Contradicted, Holds, Undecided]);
+    }
+
+    #[test]
+    fn claims_are_read_strictly() {
+        let error = toml::from_str::<Claim>("text = 'a'\nsource = 'b'\nrecipes = 'c'").unwrap_err();
+        assert!(error.to_string().contains("unknown field `recipes`"), "{error}");
+    }
+}

@@ -1,0 +1,125 @@
+//! The claims of papers with their verdicts, as a table.
+
+use super::question::row;
+use crate::analysis::{Answer, ClaimVerdict, Expected, JudgedClaim, Report};
+use crate::document::table::{Table, TableCell};
+
+/// Returns the table of claims, one row for each comparison on a workload; without rows if the report has no claims.
+pub fn claims(report: &Report) -> Table {
+    let pair = |answer: &Answer, between: &str| {
+        let [a, b] = answer.question.encodings.each_ref().map(|name| report.display(name));
+        format!("{a}{between}{b}")
+    };
+    let mut rows = Vec::new();
+    let mut notes = Vec::new();
+    for judged in &report.claims {
+        let mut text = Some(claim_cell(judged));
+        for (answer, line, verdict) in judged.lines() {
+            let mut cells = row(report, answer, line);
+            // The name of the better encoding.
+            cells.pop();
+            let detail = match line.better() {
+                Some(better) => format!("{} is better", report.display(better)),
+                None => format!("n = {}", line.comparison.paired.n),
+            };
+            let strong = verdict != ClaimVerdict::Undecided;
+            let verdict = TableCell { strong, ..TableCell::with_detail(verdict.name(), detail) };
+            rows.push(
+                [text.take().unwrap_or_default(), pair(answer, ", ").into()]
+                    .into_iter()
+                    .chain(cells)
+                    .chain([verdict])
+                    .collect(),
+            );
+        }
+        for answer in &judged.answers {
+            notes.extend(answer.unanswered.iter().map(|text| {
+                let (claim, source) = (&judged.claim.text, &judged.claim.source);
+                format!("Not judged, {claim} ({source}): {} on {text}.", pair(answer, " and "))
+            }));
+        }
+        notes.push(format!("{}: {}", judged.claim.source, judged.claim.recipe));
+    }
+    let columns = [
+        "claim",
+        "encodings",
+        "workload",
+        "first",
+        "second",
+        "chance",
+        "difference",
+        "p (Holm)",
+        "Hedges' g",
+        "verdict",
+    ];
+    let table = Table { notes, ..Table::of(columns, rows, |row| row) };
+    table.with_legend(
+        "The suite names the claims and their comparisons before its cells run. A claim holds on a workload, or is \
+         contradicted, where the two encodings are significantly different; elsewhere it is undecided, also a claim that \
+         there is no advantage. Holm's correction is over the workloads of one pair of encodings. Difference: the better \
+         mean minus the other, paired by seed, with its 95 % interval, not corrected.",
+    )
+}
+
+fn claim_cell(judged: &JudgedClaim) -> TableCell {
+    let null = match judged.claim.expected {
+        Expected::Better => "",
+        Expected::NotBetter => ", no advantage of the first expected",
+    };
+    TableCell::with_detail(&judged.claim.text, format!("{}{null}", judged.claim.source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::{Claim, Question, ReportMeta, Settings};
+    use crate::frame::Frames;
+    use crate::record::RunRecord;
+    use crate::testkit::TestCell;
+
+    #[test]
+    fn each_comparison_on_a_workload_has_a_row_with_its_verdict() {
+        let cell = |workload: &str, encoding: &str, seed: u64, value: f64| {
+            TestCell::new(workload, encoding, seed).beyond(value + 0.01 * seed as f64).record()
+        };
+        let mut records: Vec<RunRecord> = Vec::new();
+        for seed in 0..8 {
+            records.extend([cell("v", "cope", seed, 0.9), cell("v", "rope", seed, 0.7)]);
+            records.extend([cell("w", "cope", seed, 0.8), cell("w", "rope", seed, 0.8)]);
+        }
+        let comparison = Question {
+            encodings: ["cope".to_owned(), "rope".to_owned()],
+            tasks: ["v", "w", "x"].map(str::to_owned).to_vec(),
+            metric: None,
+            region: None,
+        };
+        let claim = Claim {
+            text: "CoPE counts better".to_owned(),
+            source: "A. Author 2024".to_owned(),
+            recipe: "The models of the paper are larger.".to_owned(),
+            expected: Expected::Better,
+            comparisons: vec![comparison],
+        };
+        let settings = Settings { claims: vec![claim], ..Settings::default() };
+        let frames = Frames::of(&records).unwrap();
+        let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
+        let table = claims(&report);
+        let texts = |row: usize| table.rows[row].iter().map(|c| &*c.text).collect::<Vec<_>>();
+        assert_eq!(
+            texts(0)[..7],
+            ["CoPE counts better", "CoPE, RoPE", "v", "93.5 %", "73.5 %", "50.0 %", "20.0 points"]
+        );
+        assert_eq!((texts(0)[9], &*table.rows[0][9].detail), ("holds", "CoPE is better"));
+        assert_eq!((texts(1)[0], texts(1)[9]), ("", "undecided"));
+        assert_eq!(
+            table.notes,
+            [
+                "Not judged, CoPE counts better (A. Author 2024): CoPE and RoPE on x: no evaluation to compare.",
+                "A. Author 2024: The models of the paper are larger.",
+            ]
+        );
+        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
+        let without = Report::new(&records, &ReportMeta::default()).unwrap();
+        assert_eq!(claims(&without).rows, Vec::<Vec<TableCell>>::new());
+    }
+}
