@@ -7,8 +7,11 @@
 #   3. the daemon of a node is killed with its worker running, and started again once Slurm has given the node up;
 #   4. the time limit strikes: Slurm signals the workers, which write checkpoints and queue themselves again.
 #
+# In a second array a paused cell keeps two of three tasks without work. They end with status 4 and enter the queue again: one
+# until its last restart, the other until the task of the paused cell is cancelled, whose cell it finishes.
+#
 # Needs Debian, root and a network for packages. Nothing outside a temporary folder is changed, apart from the packages. No
-# accounting and no cgroups, so that it also runs in a container. Takes about 15 minutes.
+# accounting and no cgroups, so that it also runs in a container. Takes 10 to 20 minutes.
 #
 #   ci/slurm-test.sh        PE_BENCH=path of the program; default: the debug build
 set -euo pipefail
@@ -34,7 +37,7 @@ clean_up() {
   for pid in "${daemons[@]}"; do kill "$pid" 2> /dev/null || true; done
   if [ "$status" -ne 0 ]; then
     echo "failed; the last lines of every log:"
-    tail -n 15 "$folder"/log/* "$folder"/results/slurm/*.log 2> /dev/null || true
+    tail -n 15 "$folder"/log/* "$folder"/{results,open}/slurm/*.log 2> /dev/null || true
   fi
   sleep 1
   rm -rf "$folder"
@@ -68,7 +71,8 @@ SlurmctldPort=16817
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$folder/munge.socket
+# A job that is queued again waits for as long as its last credential may be valid; two minutes by default.
+AuthInfo=socket=$folder/munge.socket,cred_expire=20
 SlurmctldPidFile=$folder/slurmctld.pid
 SlurmdPidFile=$folder/slurmd.%n.pid
 SlurmctldLogFile=$folder/log/slurmctld
@@ -152,6 +156,10 @@ cd "$folder"
 cells=$(find undisturbed/cells -name '*.json' | wc -l)
 say "undisturbed run: $cells cells"
 
+sed "s/^name = \"slurm-test\"/name = \"slurm-open\"/; s/^seeds = .*/seeds = [0]/; s/\"cope\", //; s/^steps = .*/steps = $((steps / 4))/" suite.toml > open.toml
+"$bench" run open.toml --jobs 2 --quiet --no-report --out undisturbed-open
+say "undisturbed run of the second suite: $(find undisturbed-open/cells -name '*.json' | wc -l) cells"
+
 # --- the sweep ---
 "$bench" slurm suite.toml --time 3 --max 8 --submit -- --out results --threads 2 --checkpoint-seconds 5 \
   --claim-seconds 20 > submitted 2>&1 || { cat submitted; exit 1; }
@@ -212,18 +220,68 @@ done
 until_true 400 "the report is written" is_in_state "$report" COMPLETED
 say "job $report has written the report"
 
+# --- tasks without a cell ---
+"$bench" slurm open.toml --time 60 --max 3 -- --out open --checkpoint-seconds 5 --claim-seconds 20 > submitted 2>&1 || { cat submitted; exit 1; }
+# The script is meant to be changed where it does not fit.
+sed -i 's/^most_restarts=.*/most_restarts=1/' open/slurm/slurm-open.sh
+bash open/slurm/slurm-open.sh submit > submitted
+array=$(sed -n 's/^job \([0-9]*\) runs the workers.*/\1/p' submitted)
+report=$(sed -n 's/.*, job \([0-9]*\) writes the report.*/\1/p' submitted)
+say "array $array has three tasks for three cells, and one restart for each"
+three_run() { [ "$("$bench" status open --json | grep -c '"pid"')" -eq 3 ]; }
+until_true 300 "three cells are running" three_run
+# The process that trains a cell is a child of the one that claimed it, which goes on renewing the claim.
+claimed=$("$bench" status open --json | sed -n 's/.*"pid": \([0-9]*\).*/\1/p' | head -1)
+until_true 60 "process $claimed has started its cell" pgrep --parent "$claimed"
+paused=$(pgrep --parent "$claimed")
+kill -STOP "$paused"
+busy=$(tr '\0' '\n' < "/proc/$claimed/environ" | sed -n 's/^SLURM_ARRAY_TASK_ID=//p')
+busy="${array}_$busy"
+say "the cell of task $busy is paused"
+found_none() { [ "$(cat open/slurm/"$array"_*.log | grep -c 'ended with status 4$')" -ge "$1" ]; } # times
+until_true 600 "two tasks find no cell" found_none 2
+# Queued again, with a begin that is some minutes away.
+waits() { # task
+  local shown begin
+  shown=$(scontrol show job "$1")
+  begin=$(sed -n 's/.* *StartTime=\([^ ]*\).*/\1/p' <<< "$shown" | head -1)
+  grep -q 'JobState=PENDING' <<< "$shown" && grep -q 'Restarts=1 ' <<< "$shown" && [ $(($(date -d "$begin" +%s) - $(date +%s))) -gt 300 ]
+}
+free=()
+for task in "${array}"_{1,2,3}; do [ "$task" = "$busy" ] || free+=("$task"); done
+for task in "${free[@]}"; do until_true 60 "task $task waits in the queue" waits "$task"; done
+say "tasks ${free[*]} ended with status 4 and wait in the queue for ten minutes: $("$bench" status open | head -1)"
+scontrol update JobId="${free[0]}" StartTime=now
+until_true 300 "task ${free[0]} finds no cell again" found_none 3
+until_true 60 "task ${free[0]} has failed" is_in_state "${free[0]}" FAILED
+grep -h 'cells are open after 1 restarts' "open/slurm/${free[0]}.log" > /dev/null
+say "task ${free[0]} began again, ended with status 4 and, after its last restart, failed"
+scancel "$busy"
+# Slurm does this before it asks a task to end; a step that takes long may end by force otherwise.
+kill -CONT "$paused" 2> /dev/null || true
+until_true 300 "task $busy is cancelled" is_in_state "$busy" CANCELLED
+say "task $busy was cancelled: $("$bench" status open | head -1)"
+scontrol update JobId="${free[1]}" StartTime=now
+until_true 600 "task ${free[1]} completes" is_in_state "${free[1]}" COMPLETED
+say "task ${free[1]} began again and finished the cell: $("$bench" status open | head -1)"
+until_true 400 "the report is written" is_in_state "$report" COMPLETED
+
 # --- what is left ---
-"$bench" diff-records undisturbed results
-[ -s results/index.html ] || { echo "no report"; exit 1; }
-left=$(find results/claims results/checkpoints -type f ! -name .lock 2> /dev/null || true)
-[ -z "$left" ] || { echo "left over: $left"; exit 1; }
-"$bench" status results
-for expected in PREEMPTED CANCELLED NODE_FAIL COMPLETED; do
+for sweep in results open; do
+  undisturbed=undisturbed
+  [ "$sweep" = results ] || undisturbed=undisturbed-open
+  "$bench" diff-records "$undisturbed" "$sweep"
+  [ -s "$sweep/index.html" ] || { echo "no report"; exit 1; }
+  left=$(find "$sweep/claims" "$sweep/checkpoints" -type f ! -name .lock 2> /dev/null || true)
+  [ -z "$left" ] || { echo "left over: $left"; exit 1; }
+  "$bench" status "$sweep"
+done
+for expected in PREEMPTED CANCELLED NODE_FAIL FAILED COMPLETED; do
   count=$(grep -c "JobState=$expected" ended.txt || true)
   [ "$count" -gt 0 ] || { echo "no job ended as $expected:"; cat ended.txt; exit 1; }
   echo "$count ends of jobs as $expected"
 done
 for status in 0 4 138 143; do
-  echo "$(cat results/slurm/*_*.log | grep -c "ended with status $status\$" || true) workers ended with status $status"
+  echo "$(cat {results,open}/slurm/*_*.log | grep -c "ended with status $status\$" || true) workers ended with status $status"
 done
-echo "slurm test passed: $cells records equal those of the undisturbed run, $((SECONDS - begin)) s"
+echo "slurm test passed: $((cells + 3)) records equal those of the undisturbed run, $((SECONDS - begin)) s"

@@ -5,9 +5,9 @@
 //! workers. The folder decides what is measured: give one on the file system that the workers share.
 //!
 //! Two tables are printed. The first has the claims a second when every worker takes and releases free cells without a
-//! pause. The second has a sweep of four cells for each worker, all started at once: the time until workers have their
-//! first cell, the time between the end of a cell and the start of the worker's next one, and the time of the whole sweep
-//! beside the pauses alone.
+//! pause. The second has a sweep of four cells for each worker, all started at once, without and with numbers of workers
+//! (`run --worker`): the time until workers have their first cell, the time between the end of a cell and the start of the
+//! worker's next one, and the time of the whole sweep beside the pauses alone.
 #![expect(clippy::print_stdout, reason = "a measurement that nobody sees is none")]
 
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pe_bench::sweep::claim::{ClaimAttempt, ClaimError, Claims};
+use pe_bench::sweep::order;
 
 /// As the default of `--claim-seconds`.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -52,15 +53,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     println!();
     println!(
-        "| workers | cells | first cell: median | last worker | next cell: median | 99 % | sweep | pauses | tries |"
+        "| workers | numbered | cells | first cell: median | last worker | next cell: median | 99 % | sweep | pauses | tries |"
     );
-    println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
-    for workers in &workers {
+    println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    for (workers, numbered) in workers.iter().flat_map(|n| [(n, false), (n, true)]) {
         let results = folder.join(format!("sweep-{workers}"));
-        let Sweep { done, first, next, took, tries } = sweep(&results, *workers)?;
+        let Sweep { done, first, next, took, tries } = sweep(&results, *workers, numbered)?;
         let ([first, _, last], [median, most, _]) = (shares(first), shares(next));
         println!(
-            "| {workers} | {done} of {} | {first:.1?} | {last:.1?} | {median:.1?} | {most:.1?} | {took:.1?} | {:.1?} | {tries} |",
+            "| {workers} | {numbered} | {done} of {} | {first:.1?} | {last:.1?} | {median:.1?} | {most:.1?} | {took:.1?} | {:.1?} | {tries} |",
             workers * CELLS,
             TRAINING * CELLS as u32,
         );
@@ -126,16 +127,22 @@ struct Sweep {
     tries: u64,
 }
 
-fn sweep(results: &Path, workers: usize) -> Result<Sweep, Box<dyn std::error::Error>> {
+fn sweep(
+    results: &Path,
+    workers: usize,
+    numbered: bool,
+) -> Result<Sweep, Box<dyn std::error::Error>> {
     let keys = (0..workers * CELLS).map(|cell| format!("{cell:016x}")).collect::<Vec<_>>();
     let cells = results.join("cells");
     std::fs::create_dir_all(&cells)?;
     let (done, tries) = (AtomicU64::new(0), AtomicU64::new(0));
     let start = Instant::now();
-    let waits = at_once(results, workers, |_, claims| {
+    let waits = at_once(results, workers, |worker, claims| {
         let (start, mut begun, mut waits) = (Instant::now(), Instant::now(), Vec::new());
-        // In the order of the suite, as a sweep without known times.
-        for key in &keys {
+        let mut cells_in_order = (0..keys.len()).collect::<Vec<_>>();
+        let seconds = vec![TRAINING.as_secs_f64(); keys.len()];
+        order::sort(&mut cells_in_order, &seconds, numbered.then_some(worker as u32));
+        for key in cells_in_order.into_iter().map(|cell| &keys[cell]) {
             if start.elapsed() > LONGEST {
                 break;
             }

@@ -10,6 +10,7 @@ mod estimate;
 mod job;
 mod manifest;
 mod memory;
+pub mod order;
 mod overview;
 mod plan;
 mod protocol;
@@ -64,6 +65,8 @@ pub struct SweepOptions {
     pub retry: RetryPolicy,
     /// Shard of the cells that this sweep runs.
     pub shard: Shard,
+    /// Number of this process among those that share the results folder; determines with which cells it begins.
+    pub worker: Option<u32>,
     /// Limits of each cell; where it is `None`, the suite's apply.
     pub budget: Budget,
     /// Policy for keeping and using weights.
@@ -169,8 +172,7 @@ pub enum SweepError {
 
 /// Runs the open cells of a sweep and calls `on_event` with every event.
 ///
-/// `seconds` are the expected times of the cells. Cells with longer times start first, so that no long cell is left
-/// alone at the end.
+/// `seconds` are the expected times of the cells, which determine the [`order`] of their start.
 ///
 /// # Errors
 /// [`SweepError`]; cells that ended before keep their records.
@@ -198,7 +200,7 @@ pub fn sweep(
     let mut waiting = (0..keys.len())
         .filter(|index| options.shard.has(&keys[*index]) && !found[*index].is_settled())
         .collect::<Vec<_>>();
-    waiting.sort_by(|a, b| seconds[*b].total_cmp(&seconds[*a]));
+    order::sort(&mut waiting, seconds, options.worker);
     let queue = WorkQueue::new(waiting);
     let (sender, receiver) = channel();
     let sweeper = Sweeper {

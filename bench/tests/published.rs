@@ -169,7 +169,7 @@ fn the_suites_of_another_size_have_the_rows_of_their_tables() {
                 continue;
             }
             for column in table.columns.iter().filter(|column| column.split.is_some()) {
-                let identity = table.identity_of(row, column);
+                let identity = smaller.identity(table.identity_of(row, column));
                 let matches = cells.iter().any(|cell| {
                     // A text is not read: tables of texts name no setting of their task.
                     let config = if cell.task.meta().takes_path {

@@ -114,9 +114,12 @@ fn order(
             let Some((split, published)) = column.split.as_ref().zip(printed.value) else {
                 continue;
             };
-            let (identity, free) = (table.identity_of(row, column), &row.free);
-            let smaller = Some(smaller);
+            let identity = smaller.identity(table.identity_of(row, column));
+            let (free, smaller) = (&row.free, Some(smaller));
             let wanted = Wanted { table, column, task, split, encoding, free, identity, smaller };
+            // Scores are in the order of their opposites where the records have losses.
+            let is_turned = wanted.metric().is_gain() != table.metric_of(column).is_gain();
+            let published = if is_turned { -published } else { published };
             let run = runs(candidates, &wanted).into_iter().find(|run| !run.by_seed.is_empty());
             let at = (row_index, column_index);
             numbers.extend(run.map(|run| OrderedNumber {

@@ -282,6 +282,7 @@ fn sweep_options(arguments: &ExtendArgs, out: &Path) -> SweepOptions {
             retry: BTreeSet::from([Retry::Failed, Retry::TimedOut, Retry::OutOfMemory]),
         },
         shard: Shard::WHOLE,
+        worker: None,
         budget: Budget::default(),
         // A tuning is done once for all tasks.
         weights: WeightsPolicy {

@@ -165,7 +165,7 @@ fn script(
         about,
         path: path.to_owned(),
         logs,
-        program: program(arguments, &folder)?,
+        program: program(arguments, &folder, &workers.out)?,
         folder,
         tasks,
         time,
@@ -182,18 +182,39 @@ fn script(
 }
 
 /// Command that starts `pe-bench`: in the container, or this program.
-fn program(arguments: &SlurmArgs, folder: &str) -> anyhow::Result<Vec<String>> {
+fn program(arguments: &SlurmArgs, folder: &str, out: &Path) -> anyhow::Result<Vec<String>> {
     let Some(image) = &arguments.container else {
         let own: PathBuf =
             std::env::current_exe().context("the path of this program is not known")?;
         return Ok(vec![text_of(&own)?.to_owned()]);
     };
-    let mut words = vec!["apptainer", "exec", "--bind", folder];
+    let bound = bound(folder, out)?;
+    let mut words = vec!["apptainer", "exec"];
+    words.extend(bound.iter().flat_map(|folder| ["--bind", folder.as_str()]));
     if arguments.gres.as_ref().is_some_and(|gres| gres.contains("gpu")) {
         words.push("--nv");
     }
     words.extend([image.as_str(), "pe-bench"]);
     Ok(words.into_iter().map(str::to_owned).collect())
+}
+
+/// Folders that a container must see: the current one, the results and the cache, without those inside another one.
+fn bound(folder: &str, out: &Path) -> anyhow::Result<Vec<String>> {
+    let mut bound = Vec::<String>::new();
+    let cache = Some(tasks::corpus::cache_dir()).filter(|cache| cache.is_dir());
+    for path in [PathBuf::from(folder), out.to_owned()].into_iter().chain(cache) {
+        let path = std::path::absolute(path)?;
+        if bound.iter().any(|outer| path.starts_with(outer)) {
+            continue;
+        }
+        let text = text_of(&path)?;
+        anyhow::ensure!(
+            !text.contains([':', ',']),
+            "{text}: apptainer cannot bind a folder with `:` or `,` in its name; use another folder"
+        );
+        bound.push(text.to_owned());
+    }
+    Ok(bound)
 }
 
 /// Largest number of array tasks of this cluster; Slurm's default where it cannot be asked.

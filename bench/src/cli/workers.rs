@@ -74,7 +74,7 @@ pub(super) struct Workers {
     pub(super) memory_bytes: u64,
     /// Results folder.
     pub(super) out: PathBuf,
-    /// Arguments of a worker without its shard.
+    /// Arguments of a worker without its number or shard.
     pub(super) run: Vec<String>,
 }
 
@@ -174,6 +174,7 @@ fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
         ("--no-report", sweep.no_report),
         ("--no-wait", sweep.no_wait),
         ("--shard", sweep.shard != crate::sweep::Shard::WHOLE),
+        ("--worker", sweep.worker.is_some()),
     ] {
         anyhow::ensure!(!is_given, "{name} after `--`: workers set it themselves; leave it out");
     }

@@ -81,11 +81,12 @@ impl KubernetesSweep {
     fn worker_command(&self) -> String {
         let own = std::iter::once("pe-bench".to_owned()).chain(self.run.iter().cloned());
         let words = own.collect::<Vec<_>>();
-        if !self.by_shard {
-            return list(&words);
-        }
-        let shard = format!("--shard \"$((JOB_COMPLETION_INDEX + 1))/{}\"", self.workers);
-        list(&["sh".to_owned(), "-c".to_owned(), format!("exec {} {shard}", shell::line(&words))])
+        let share = if self.by_shard {
+            format!("--shard \"$((JOB_COMPLETION_INDEX + 1))/{}\"", self.workers)
+        } else {
+            "--worker \"$JOB_COMPLETION_INDEX\"".to_owned()
+        };
+        list(&["sh".to_owned(), "-c".to_owned(), format!("exec {} {share}", shell::line(&words))])
     }
 
     /// Command of the report, which begins when every cell has a record.

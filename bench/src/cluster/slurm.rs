@@ -222,12 +222,12 @@ impl fmt::Display for BatchScript {
         writeln!(f, "most_restarts={}", self.restarts)?;
         writeln!(f, "report_options=({})", shell::line(&of_report))?;
         writeln!(f, "bench=({})", shell::line(&self.program))?;
-        let shard = if self.by_shard {
-            format!(" --shard \"${{SLURM_ARRAY_TASK_ID:-0}}/{}\"", self.tasks)
+        let share = if self.by_shard {
+            format!("--shard \"${{SLURM_ARRAY_TASK_ID:-0}}/{}\"", self.tasks)
         } else {
-            String::new()
+            "--worker \"${SLURM_ARRAY_TASK_ID:-0}\"".to_owned()
         };
-        writeln!(f, "run=({}{shard})", shell::line(&self.run))?;
+        writeln!(f, "run=({} {share})", shell::line(&self.run))?;
         writeln!(f, "report=({})", shell::line(&self.report))?;
         writeln!(f, "cd {} || exit", shell::quoted(&self.folder))?;
         if let Some(setup) = &self.setup {

@@ -7,8 +7,9 @@
 //!
 //! A claim is taken and released under a lock of the operating system on `claims/.lock`, which is released when its
 //! process dies. Of two sweeps that find the same expired claim, the second therefore sees the new claim of the first.
-//! Claims that are held are read and touched without the lock, so that a thousand sweeps that start together do not wait
-//! for it once for every cell of the others (`bench/benches/shared_folder.rs`).
+//! Claims that are held are read and touched without the lock, and under it a claim is written without waiting for the
+//! disk and without listing the folder, so that a thousand sweeps can start together (`bench/benches/shared_folder.rs`). A
+//! claim that a loss of power leaves incomplete is damaged, and expires.
 //!
 //! Claims only save work; two runs of a cell give equal records. A file system without locks, a lock that is never
 //! released or a deleted claims folder therefore do not stop a sweep: it continues without the lock, or creates the
@@ -155,11 +156,9 @@ impl Claims {
         if let Some(holder) = shared.living_holder(key, &path)? {
             return Ok(ClaimAttempt::Held(holder));
         }
-        // Without the lock they may be those of a sweep that claims the cell at this moment.
-        if lock.is_some() {
-            reports::store::remove_leftovers(&path);
-        }
-        shared.write(&path)?;
+        // Under the lock the name of the temporary file is always the same, so that the next claim of the cell replaces what
+        // a killed process left.
+        shared.write(key, if lock.is_some() { "new" } else { &shared.me.nonce })?;
         let lost = Arc::new(AtomicBool::new(false));
         guard(&shared.held).insert(key.to_owned(), lost.clone());
         guard(&shared.seen).remove(key);
@@ -250,7 +249,7 @@ impl Shared {
         }
         fs::create_dir_all(&self.folder).map_err(FileError::of("create", &self.folder))?;
         for key in guard(&self.held).keys() {
-            self.write(&self.path(key))?;
+            self.write(key, &self.me.nonce)?;
         }
         self.warn(format!(
             "the folder {} was deleted during the sweep and has been created again",
@@ -259,10 +258,13 @@ impl Shared {
         Ok(())
     }
 
-    fn write(&self, path: &Path) -> Result<(), ClaimError> {
-        let failed = FileError::of("write", path);
+    /// Writes a claim by way of a temporary file, `.<key>.<suffix>`, that no other process writes.
+    fn write(&self, key: &str, suffix: &str) -> Result<(), ClaimError> {
+        let path = self.path(key);
+        let failed = FileError::of("write", &path);
         let text = serde_json::to_vec_pretty(&self.me).map_err(|error| failed(error.into()))?;
-        Ok(reports::store::write_atomically(path, &text).map_err(failed)?)
+        let temporary = self.folder.join(format!(".{key}.{suffix}"));
+        Ok(reports::store::write_unsynced(&path, &temporary, &text).map_err(failed)?)
     }
 
     fn warn(&self, text: String) {

@@ -25,8 +25,8 @@ fn a_built_in_suite_needs_an_indexed_job_and_a_report() {
         "              nvidia.com/gpu: 1\n",
         "            claimName: \"results\"\n",
         "              mountPath: \"/data/results\"\n",
-        "\"--out\",\"/data/results/smoke\"",
-        "\"--no-wait\",\"--no-report\"]",
+        " --out /data/results/smoke ",
+        " --no-wait --no-report --worker \\\"$JOB_COMPLETION_INDEX\\\"\"]\n",
         "pe-bench status /data/results/smoke --watch",
     ] {
         assert!(said.contains(part), "{part}: {said}");

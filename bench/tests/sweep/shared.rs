@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use crate::place::{Place, checkpoints, events, named, signal, until, until_event};
-use crate::program::{files, text};
+use crate::program::{BENCH, files, text};
 
 #[test]
 fn two_sweeps_on_one_folder_train_no_cell_twice_and_both_report_all() {
@@ -47,6 +48,29 @@ fn shards_share_the_cells_out() {
     assert_eq!((began.len(), files(&out.join("cells")).len()), (8, 8));
     let refused = place.run(&out, &["--shard", "4/3"]);
     assert!(text(&refused).contains("K/N"), "{}", text(&refused));
+}
+
+#[test]
+fn workers_with_numbers_begin_with_different_cells_and_make_equal_records() {
+    let place = Place::new(3);
+    let suite = fs::read_to_string(place.suite()).unwrap().replace("[0]", "[0, 1, 2, 3]");
+    fs::write(place.suite(), suite).unwrap();
+    let orders = ["0", "1", "2"].map(|worker| {
+        let (events, output) =
+            place.events(&place.out(worker), &["--jobs", "1", "--worker", worker]);
+        assert!(output.status.success(), "{}", text(&output));
+        named(&events, "began").iter().map(|event| event["key"].to_string()).collect::<Vec<_>>()
+    });
+    let firsts = orders.iter().map(|order| &order[0]).collect::<BTreeSet<_>>();
+    assert_eq!(firsts.len(), 3, "{orders:?}");
+    let cells = orders.each_ref().map(|order| order.iter().collect::<BTreeSet<_>>());
+    assert!(cells[0].len() == 8 && cells[1] == cells[0] && cells[2] == cells[0], "{orders:?}");
+    for other in ["1", "2"] {
+        let mut compare = Command::new(BENCH);
+        let compare = compare.arg("diff-records").args([place.out("0"), place.out(other)]);
+        let output = compare.output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+    }
 }
 
 #[test]

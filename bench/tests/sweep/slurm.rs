@@ -97,6 +97,7 @@ fn the_script_asks_for_what_the_cells_need_and_submits_the_report_behind_the_wor
     let body = script.lines().skip(header).collect::<Vec<_>>();
     assert!(!body.iter().any(|line| line.starts_with("#SBATCH")), "{script}");
     assert!(body.contains(&"module load x") && !script.contains("--shard"), "{script}");
+    assert!(script.contains(" --no-report --worker \"${SLURM_ARRAY_TASK_ID:-0}\")\n"), "{script}");
     let megabytes = script.split("--mem=").nth(1).unwrap().split('M').next().unwrap();
     assert!((512..4096).contains(&megabytes.parse::<u64>().unwrap()), "{megabytes}");
     let calls = cluster.calls();
@@ -182,6 +183,12 @@ fn hostile_texts_stay_words_and_wrong_options_are_refused() {
     // Whether or not the machine has Apptainer, there is no such image.
     assert!(!output.status.success(), "{}", text(&output));
     assert!(!cluster.place.out("touched").exists());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let out = elsewhere.path().to_str().unwrap();
+    let output = cluster.slurm(&["--container", "x.sif", "--", "--out", out]);
+    assert!(output.status.success(), "{}", text(&output));
+    let script = fs::read_to_string(elsewhere.path().join("slurm/small.sh")).unwrap();
+    assert!(script.contains(&format!(" --bind {out} ")) && script.contains(" x.sif pe-bench)"));
     for (arguments, expected) in [
         (&["--time", "2"][..], "expected at least 180 s"),
         (&["--time", "soon"], "is not a time limit"),
@@ -190,6 +197,7 @@ fn hostile_texts_stay_words_and_wrong_options_are_refused() {
         (&["--max", "0"], "--max is 0"),
         (&["--", "--shard", "1/2"], "--shard after `--`: workers set it themselves"),
         (&["--", "--no-wait"], "--no-wait after `--`"),
+        (&["--", "--worker", "1"], "--worker after `--`"),
         (&["--", "--dry-run"], "--dry-run after `--`"),
         (&["--", "--treads", "2"], "options of `run` after `--`: unexpected argument '--treads'"),
         (&["--", "--backend", "flx"], "did you mean `flex`?"),

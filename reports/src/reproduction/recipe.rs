@@ -47,7 +47,8 @@ impl Expected {
         }
     }
 
-    fn text(&self) -> String {
+    /// Formats the value, or the values joined by `or`.
+    pub(super) fn text(&self) -> String {
         match self {
             Self::Any { any } => any.iter().map(plain).collect::<Vec<_>>().join(" or "),
             Self::One(value) => plain(value),

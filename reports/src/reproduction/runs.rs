@@ -161,6 +161,12 @@ impl Candidates {
 }
 
 impl Wanted<'_> {
+    /// Metric of the records.
+    pub(super) fn metric(&self) -> &PublishedMetric {
+        let own = self.smaller.and_then(|smaller| smaller.metric.as_ref());
+        own.unwrap_or_else(|| self.table.metric_of(self.column))
+    }
+
     fn is(&self, run: &FinishedRun) -> bool {
         let of_suite = self.smaller.is_none_or(|smaller| {
             run.cell.suite == smaller.suite
@@ -218,7 +224,7 @@ pub(super) fn runs(candidates: &Candidates, wanted: &Wanted<'_>) -> Vec<RecipeRu
 
 fn run(seeds: &[&FinishedRun], wanted: &Wanted<'_>) -> Option<RecipeRun> {
     let first = seeds.first()?;
-    let metric = wanted.table.metric_of(wanted.column);
+    let metric = wanted.metric();
     let by_seed: BTreeMap<u64, f64> = seeds
         .iter()
         .filter(|run| run.is_done())

@@ -346,3 +346,42 @@ fn a_suite_of_another_size_is_compared_by_order_alone() {
     let said = found.sections()[0].paragraphs.join(" ");
     assert!(said.contains("Another size: not the same order in `small`, 1 of 2 pairs"), "{said}");
 }
+
+#[test]
+fn another_size_may_have_other_widths_and_a_loss_in_place_of_a_score() {
+    let order = |text: &str| {
+        let paper = published::parse("p", text).unwrap();
+        let records = smaller([[0.3, 0.4, 0.2], [0.1, 0.1, 0.1]]);
+        let found = beside(vec![paper], &encodings(), &Frames::of(&records).unwrap()).unwrap();
+        found.papers[0].tables[0].order.clone().unwrap()
+    };
+    let suite = "suite = \"small\", task = \"flip-flop\"";
+    let row = "{ encoding = \"rope\", identity = { \"model.width\" = 512 },";
+    let text = TEXT.replace("{ encoding = \"rope\",", row);
+    let sized = |settings: &str| {
+        text.replace("trust =", &format!("smaller = {{ {suite}{settings} }}\ntrust ="))
+    };
+    // The records have a width of 256, which stands for 512 if the table says so.
+    assert_eq!(order(&sized("")).pairs, 0);
+    let sizes = ", settings = { \"model.width\" = { 512 = 256 } }";
+    let found = order(&sized(sizes));
+    assert_eq!((found.pairs, found.same), (2, 1));
+
+    // Scores: RoPE's 20.3 is better than CoPE's 4.9, but its records have more errors.
+    let scores = TEXT
+        .replace("metric = \"error-percent\"", "metric = { other = \"score\" }")
+        .replace("task = \"flip-flop\"\nsuite = \"paper-flip-flop\"", "missing = \"m\"\nneeds = \"n\"");
+    let metric = |metric: &str| {
+        scores.replace("trust =", &format!("smaller = {{ {suite}{metric} }}\ntrust ="))
+    };
+    let found = order(&metric(", metric = \"error-percent\""));
+    assert_eq!((found.pairs, found.same, found.opposite), (2, 0, 1));
+    for (wrong, expected) in [
+        (metric(""), "expected a `split` where"),
+        (metric(", metric = { other = \"points\" }"), "expected a metric that records have"),
+        (sized(", metric = \"perplexity\""), "expected a `split` where"),
+    ] {
+        let said = published::parse("p", &wrong).unwrap_err().to_string();
+        assert!(said.contains(expected), "{said}");
+    }
+}

@@ -30,6 +30,12 @@ pub(crate) struct SweepArgs {
     /// have one each: `pe-bench report` accepts several.
     #[arg(long, value_name = "K/N", default_value_t)]
     pub(in crate::cli) shard: Shard,
+    /// Number of this process among those that share the results folder, such as $SLURM_ARRAY_TASK_ID.
+    ///
+    /// Processes with different numbers begin with different cells, so that they do not wait for each
+    /// other when they start at the same time. Results do not depend on it.
+    #[arg(long, value_name = "N")]
+    pub(in crate::cli) worker: Option<u32>,
     /// Seconds between checkpoints of a cell, the most work that a kill can lose.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     checkpoint_seconds: f64,
@@ -88,6 +94,7 @@ impl SweepArgs {
             threads,
             retry: RetryPolicy { force: self.force, retry: self.retry.iter().copied().collect() },
             shard: self.shard,
+            worker: self.worker,
             budget: given,
             checkpoint_seconds: self.checkpoint_seconds,
             claim_seconds: self.claim_seconds,

@@ -5,7 +5,11 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const BETWEEN_TRIES: Duration = Duration::from_millis(2);
+/// First pause between two tries to lock; each is half as long again as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+
+/// Longest pause between two tries to lock. A thousand processes that wait then try at most 16,000 times a second.
+const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 
 /// Method and timeout for taking the lock.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +47,7 @@ impl Lock {
     pub(super) fn take(path: &Path, locking: Locking) -> Result<Self, NoLock> {
         let options = File::options().create(true).truncate(false).write(true).open(path);
         let file = options.map_err(NoLock::Io)?;
-        let start = Instant::now();
+        let (start, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
             match (locking.try_lock)(&file) {
                 Ok(()) => return Ok(Self { _file: file }),
@@ -54,7 +58,10 @@ impl Lock {
                 Err(TryLockError::WouldBlock) if start.elapsed() >= locking.patience => {
                     return Err(NoLock::Busy);
                 }
-                Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
+                Err(TryLockError::WouldBlock) => {
+                    std::thread::sleep(pause);
+                    pause = (pause * 3 / 2).min(LONGEST_PAUSE);
+                }
             }
         }
     }

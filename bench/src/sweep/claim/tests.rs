@@ -88,6 +88,20 @@ fn a_process_that_is_gone_holds_nothing_whatever_the_files_date() {
 }
 
 #[test]
+fn what_a_killed_process_left_of_a_claim_is_replaced_by_the_next() {
+    let results = tempfile::tempdir().unwrap();
+    let claims = claims(results.path());
+    let temporary = results.path().join("claims").join(format!(".{KEY}.new"));
+    fs::write(&temporary, "{\"host\": \"a text that is longer than the claim, and damaged")
+        .unwrap();
+    let claim = mine(&claims);
+    assert!(claim.is_still_mine().unwrap() && !temporary.exists());
+    drop(claim);
+    let left = fs::read_dir(results.path().join("claims")).unwrap().count();
+    assert_eq!(left, 1, "the lock alone");
+}
+
+#[test]
 fn a_claim_from_elsewhere_lapses_by_not_being_touched_whatever_its_date() {
     for date_of in [SystemTime::UNIX_EPOCH, SystemTime::now() + Duration::from_secs(1 << 30)] {
         let results = tempfile::tempdir().unwrap();

@@ -105,7 +105,7 @@ pub(super) fn ticks(
     }
 }
 
-/// Writes vertical rules, with their labels above the plot on the side that has room.
+/// Writes vertical rules down to `floor` with their labels above the plot, on the side that has room.
 pub(super) fn rules(
     out: &mut String,
     rules: &[(f64, String)],

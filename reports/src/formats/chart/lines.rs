@@ -55,8 +55,7 @@ impl PlotArea<'_> {
     }
 
     fn rules(&self, out: &mut String) {
-        let ends = [LEFT, self.right];
-        rules(out, &self.chart.rules, |value| self.x(value), ends, self.floor);
+        rules(out, &self.chart.rules, |value| self.x(value), [LEFT, self.right], self.floor);
         if let Some((points, label)) = &self.chart.level {
             let path: Vec<String> = points
                 .iter()

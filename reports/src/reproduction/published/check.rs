@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::table::{Coverage, PublishedMetric, PublishedTable};
+use super::table::{Coverage, PublishedMetric, PublishedTable, SmallerSuite};
 
 impl PublishedTable {
     /// Checks the conditions that the types do not enforce. Fails with the place and the reason.
@@ -16,6 +16,13 @@ impl PublishedTable {
                           nothing elsewhere";
             return wrong("needs", reason.to_owned());
         }
+        // A column of scores is measured by another metric, any other by its own.
+        let measured = |smaller: &SmallerSuite, other: bool| smaller.metric.is_some() == other;
+        if let Some(PublishedMetric::Other(unit)) =
+            self.smaller.as_ref().and_then(|smaller| smaller.metric.as_ref())
+        {
+            return wrong("smaller.metric", format!("`{unit}`, expected a metric that records have"));
+        }
         let mut columns = BTreeSet::new();
         for column in &self.columns {
             let at = format!("column `{}`", column.name);
@@ -24,7 +31,7 @@ impl PublishedTable {
             }
             let other = matches!(self.metric_of(column), PublishedMetric::Other(_));
             let fits = match &column.split {
-                Some(_) => records || (self.smaller.is_some() && !other),
+                Some(_) => self.smaller.as_ref().map_or(records, |s| measured(s, other)),
                 None => !records,
             };
             if !fits {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use crate::reproduction::recipe::Paths;
+use crate::reproduction::recipe::{Expected, Paths};
 
 /// A source with its tables.
 #[derive(Debug, Clone, Deserialize)]
@@ -58,6 +58,11 @@ impl PublishedMetric {
             Self::Perplexity => "perplexity",
             Self::Other(unit) => unit,
         }
+    }
+
+    /// Whether a greater number is the better one.
+    pub(in crate::reproduction) fn is_gain(&self) -> bool {
+        matches!(self, Self::ExactMatchPercent | Self::Other(_))
     }
 
     pub(in crate::reproduction) fn is_percent(&self) -> bool {
@@ -117,7 +122,7 @@ pub enum Coverage {
 }
 
 /// A suite of another size with the same rows, whose order is compared with the published one.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SmallerSuite {
     /// Name of the suite.
@@ -126,6 +131,23 @@ pub struct SmallerSuite {
     pub task: String,
     /// Name of its workload; `None`: any.
     pub workload: Option<String>,
+    /// Metric of the suite's records where the table has scores that records do not have, of which more is better.
+    pub metric: Option<PublishedMetric>,
+    /// Settings of the suite in place of published ones that identify a row: by path and published value, as text.
+    #[serde(default)]
+    pub settings: BTreeMap<String, BTreeMap<String, Expected>>,
+}
+
+impl SmallerSuite {
+    /// Returns the settings that a record of the suite must have, given those of the published experiment.
+    pub fn identity(&self, published: Paths) -> Paths {
+        let ours = |(path, expected): (String, Expected)| {
+            let own = self.settings.get(&path).and_then(|values| values.get(&expected.text()));
+            let own = own.cloned().unwrap_or(expected);
+            (path, own)
+        };
+        published.into_iter().map(ours).collect()
+    }
 }
 
 /// A table of a paper.
