@@ -3,6 +3,7 @@
 mod cached;
 mod rows;
 mod settings;
+mod sorted;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use polars::prelude::*;
 
 pub use self::cached::read_frames;
 pub(crate) use self::rows::{FromColumn, rows};
+pub(crate) use self::sorted::SortedFrames;
 use crate::record::{RunRecord, SliceUnit};
 use crate::store::RecordError;
 
@@ -43,7 +45,7 @@ pub struct Frames {
     pub evaluations: DataFrame,
     /// One row for each property of each evaluation; values, counts, accuracy and nll are lists.
     pub slices: DataFrame,
-    /// One row for each point of each training curve.
+    /// One row for each point of each training curve, without its learning rate, which no result needs.
     pub curves: DataFrame,
     /// One row for each validation.
     pub validations: DataFrame,
@@ -122,7 +124,6 @@ impl Frames {
                 "cell": |(cell, _)| *cell,
                 "step": |(_, p)| p.step,
                 "loss": |(_, p)| p.loss,
-                "learning_rate": |(_, p)| p.learning_rate,
                 "seconds": |(_, p)| p.seconds,
             )?,
             validations: frame!(validations;
@@ -167,6 +168,29 @@ impl Frames {
     pub fn suites(&self) -> PolarsResult<Vec<String>> {
         let suites = self.cells.column("suite")?.unique()?.sort(SortOptions::default())?;
         <String as FromColumn>::read(suites.as_materialized_series())
+    }
+
+    /// Returns the names of the workloads in a report, sorted: with the suite before them if there are several suites,
+    /// because the names are unique within a suite only.
+    ///
+    /// # Errors
+    /// If the cells lack a column.
+    pub fn workloads(&self) -> PolarsResult<Vec<String>> {
+        let named = self.clone().with_unique_workloads()?;
+        let names = named.cells.column("workload")?.unique()?.sort(SortOptions::default())?;
+        <String as FromColumn>::read(names.as_materialized_series())
+    }
+
+    /// Puts the name of the suite before the names of workloads, if there are several suites.
+    ///
+    /// # Errors
+    /// If the cells lack a column.
+    pub(crate) fn with_unique_workloads(mut self) -> PolarsResult<Self> {
+        if self.suites()?.len() > 1 {
+            let name = col("suite") + lit(": ") + col("workload");
+            self.cells = self.cells.lazy().with_columns([name.alias("workload")]).collect()?;
+        }
+        Ok(self)
     }
 
     /// Name and id of the encoding and id of the task of all cells, each combination once, sorted.
@@ -221,48 +245,6 @@ impl Frames {
             own.vstack_mut(other)?;
         }
         Ok(())
-    }
-
-    /// Sorts the cells by these columns, and the rows of the other frames by cell.
-    ///
-    /// # Errors
-    /// If there is no such column.
-    pub(crate) fn sorted(mut self, by: &[&str]) -> PolarsResult<Self> {
-        let stable = SortMultipleOptions::default().with_maintain_order(true);
-        let order = self.cells.sort(by.iter().copied(), stable)?;
-        let order: Vec<u32> = order.column("cell")?.u32()?.iter().flatten().collect();
-        for frame in self.each() {
-            // The rows of a cell are together, so that nothing needs to be compared.
-            let mut starts: Vec<IdxSize> = vec![0; order.len() + 1];
-            let cells = frame.column("cell")?.u32()?;
-            cells.iter().flatten().for_each(|cell| starts[cell as usize + 1] += 1);
-            (1..starts.len()).for_each(|cell| starts[cell] += starts[cell - 1]);
-            let mut rows: Vec<IdxSize> = Vec::with_capacity(frame.height());
-            let mut cell: Vec<u32> = Vec::with_capacity(frame.height());
-            for (place, old) in (0..).zip(&order) {
-                rows.extend(starts[*old as usize]..starts[*old as usize + 1]);
-                cell.resize(rows.len(), place);
-            }
-            frame.rechunk_mut();
-            *frame = frame.take(&IdxCa::from_vec("rows".into(), rows))?;
-            frame.with_column(Column::new("cell".into(), cell))?;
-        }
-        Ok(self)
-    }
-
-    /// Returns the frames of a range of cells; the frames must be sorted by `cell`.
-    ///
-    /// # Errors
-    /// If a frame has no column `cell`.
-    pub(crate) fn slice(&self, cells: &std::ops::Range<usize>) -> PolarsResult<Self> {
-        let mut part = self.clone();
-        for frame in part.each() {
-            let numbers = frame.column("cell")?.u32()?.cont_slice()?;
-            let place = |cell: usize| numbers.partition_point(|at| (*at as usize) < cell);
-            let (start, end) = (place(cells.start), place(cells.end));
-            *frame = frame.slice(start as i64, end - start);
-        }
-        Ok(part)
     }
 
     /// Adds every setting of the cells as a column `config.<path>`, for example `config.train.optimizer.learning_rate`.

@@ -9,7 +9,7 @@ use crate::analysis::{AnalysisError, Report, ReportMeta, Settings};
 use crate::formats::{Contents, FORMATS, FormatError, OutFile, headline};
 use crate::frame::Frames;
 use crate::record::RunRecord;
-use crate::store::write_atomically;
+use crate::store::{temporary_of, write_unsynced};
 
 /// Paths of a written report and its most important sentences.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,19 +126,18 @@ pub fn render_report(
     Ok(Rendered { sentences: contents.overview, headline, files })
 }
 
-/// Writes files into a folder, which is created if it does not exist; each file is written atomically.
+/// Writes files into a folder, which is created if it does not exist; each file is replaced as a whole.
 ///
 /// # Errors
 /// [`ReportError::Io`] of the first file that cannot be written.
 pub fn write_files(files: &[OutFile], out_dir: &Path) -> Result<(), ReportError> {
-    // Side by side: most of the time is waiting for the disk.
     let written: Vec<_> = files
         .par_iter()
         .map(|OutFile { path, bytes }| {
             let path = out_dir.join(path);
             let folder = path.parent().unwrap_or(out_dir);
             std::fs::create_dir_all(folder)
-                .and_then(|()| write_atomically(&path, bytes))
+                .and_then(|()| write_unsynced(&path, &temporary_of(&path), bytes))
                 .map_err(|source| ReportError::Io { path: path.clone(), source })
         })
         .collect();

@@ -100,15 +100,14 @@ pub(super) fn run(arguments: &TableArgs) -> anyhow::Result<()> {
         splits: arguments.splits.clone(),
         lens: arguments.lens.clone(),
     };
-    let report = Report::with(frames, &meta, &settings)?;
     let wanted = &arguments.workloads;
-    let names = || report.workloads.iter().map(|workload| workload.name.as_str());
-    if let Some(name) = wanted.iter().find(|name| names().all(|known| known != *name)) {
-        let known = names().collect::<Vec<_>>().join(", ");
+    let known = frames.workloads()?;
+    if let Some(name) = wanted.iter().find(|name| !known.contains(name)) {
+        let known = known.join(", ");
         anyhow::bail!("--workload {name}: there is no such workload, expected one of {known}");
     }
-    let chosen = report.workloads.iter().filter(|w| wanted.is_empty() || wanted.contains(&w.name));
-    for (index, workload) in chosen.enumerate() {
+    let report = Report::of_workloads(frames, &meta, &settings, wanted)?;
+    for (index, workload) in report.workloads.iter().enumerate() {
         let table = paper(&report, workload, &layout)?;
         let text = match arguments.format {
             Form::Tex => tex_table(&table, TexWidth::Page),

@@ -154,38 +154,48 @@ impl Report {
     /// [`AnalysisError::Setting`] when a setting cannot work, [`AnalysisError::UnknownHeadline`] when a record's
     /// headline metric is none that is known, [`AnalysisError::Frame`] when a query fails.
     pub fn with(
-        mut frames: Frames,
+        frames: Frames,
         meta: &ReportMeta,
         settings: &Settings,
     ) -> Result<Self, AnalysisError> {
+        Self::of_workloads(frames, meta, settings, &[])
+    }
+
+    /// Analyses the workloads of these names ([`Frames::workloads`]); all of them without names. Names of encodings are
+    /// those of the report of all workloads.
+    ///
+    /// # Errors
+    /// As [`Report::with`].
+    pub fn of_workloads(
+        frames: Frames,
+        meta: &ReportMeta,
+        settings: &Settings,
+        chosen: &[String],
+    ) -> Result<Self, AnalysisError> {
         settings.check()?;
-        if frames.suites()?.len() > 1 {
-            // The names of workloads are unique within a suite only.
-            let name = col("suite") + lit(": ") + col("workload");
-            frames.cells = frames.cells.lazy().with_columns([name.alias("workload")]).collect()?;
-        }
-        // No result needs it, and it is one of the largest columns.
-        frames.curves = frames.curves.drop("learning_rate")?;
-        let mut frames = frames.sorted(&["workload", "encoding", "seed", "key"])?;
-        let encodings = encodings(&frames)?;
+        let frames = frames.with_unique_workloads()?;
+        let sorted = frames.sorted(&["workload", "encoding", "seed", "key"])?;
+        let frames = sorted.frames();
+        let encodings = encodings(frames)?;
         let display: BTreeMap<String, String> =
             encodings.iter().map(|e| (e.name.clone(), e.display.clone())).collect();
         let names = frames.cells.clone().lazy().group_by_stable([col("workload")]);
         let first = ["cell", "task", "config"].map(|name| col(name).first());
-        let names = FirstCell::of(names.agg([&first[..], &[len().alias("cells")]].concat()))?;
+        let mut names = FirstCell::of(names.agg([&first[..], &[len().alias("cells")]].concat()))?;
+        names.retain(|first| chosen.is_empty() || chosen.contains(&first.workload));
         let found: Vec<Result<WorkloadResults, AnalysisError>> = (0..names.len())
             .into_par_iter()
             .map(|index| {
                 let first = &names[index];
                 let range = first.cell as usize..(first.cell + first.cells) as usize;
-                workload(index, first, &frames.slice(&range)?, &display, settings)
+                workload(index, first, &sorted.slice(&range)?, &display, settings)
             })
             .collect();
         let mut report = Self {
             meta: meta.clone(),
             settings: settings.clone(),
             encodings,
-            conditions: Conditions::of_all(&frames)?,
+            conditions: Conditions::of_all(frames)?,
             workloads: Vec::new(),
             overall: None,
             answer: None,
@@ -193,12 +203,8 @@ impl Report {
             not_counted: Vec::new(),
             skipped_evals: Vec::new(),
             missing_seeds: Vec::new(),
-            // The largest frames are in the workloads by now, and formats need room.
-            frames: {
-                frames.slices = frames.slices.clear();
-                frames.curves = frames.curves.clear();
-                frames
-            },
+            // Curves and slices are in the workloads by now, and formats need room.
+            frames: sorted.into_frames(),
         };
         // All results are collected before the first error is returned, so that it is always the same one.
         let mut rankings = Vec::new();

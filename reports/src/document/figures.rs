@@ -13,9 +13,11 @@ mod training;
 
 use std::collections::BTreeSet;
 
+use rayon::prelude::*;
+
 pub(crate) use self::figure::{Figure, Subject, capital};
 pub(crate) use self::plot::Plot;
-use crate::analysis::Report;
+use crate::analysis::{Report, Workload};
 use crate::record::Metric;
 use crate::text::slug;
 
@@ -31,9 +33,8 @@ pub(crate) const LEGEND: &str = "Figures: means over seeds; bars and bands are 9
 
 /// Returns all figures by workload and subject, then those of several workloads.
 pub(crate) fn figures(report: &Report) -> Vec<Figure> {
-    let mut figures = Vec::new();
-    for workload in &report.workloads {
-        figures.extend(lengths::figures(report, workload, workload.headline, Subject::Headline));
+    let of_workload = |workload: &Workload| {
+        let mut figures = lengths::figures(report, workload, workload.headline, Subject::Headline);
         if workload.headline == Metric::ExactMatch {
             let second = Metric::TokenAccuracy;
             figures.extend(lengths::figures(report, workload, second, Subject::Second));
@@ -41,7 +42,9 @@ pub(crate) fn figures(report: &Report) -> Vec<Figure> {
         figures.extend(slices::figures(report, workload));
         figures.extend(training::figures(report, workload));
         figures.extend(cost::figures(report, workload));
-    }
+        figures
+    };
+    let mut figures: Vec<Figure> = report.workloads.par_iter().flat_map_iter(of_workload).collect();
     figures.extend(overall::figure(report));
     figures.extend(tasks::figures(report));
     figures.extend(size::figures(report));

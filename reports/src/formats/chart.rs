@@ -10,6 +10,8 @@ mod lines;
 mod scatter;
 mod style;
 
+use rayon::prelude::*;
+
 pub(crate) use self::style::{MarkStyle, of_pages};
 use super::contents::{Contents, FormatError, OutFile};
 use crate::document::figures::{Figure, Plot};
@@ -17,7 +19,7 @@ use crate::document::figures::{Figure, Plot};
 /// Renders every figure as a file `figures/*.svg`, for papers.
 pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
     let file = |figure: &Figure| Ok(OutFile::text(figure.path("svg"), svg(figure)));
-    contents.figures.iter().map(file).collect()
+    contents.figures.par_iter().map(file).collect()
 }
 
 /// Renders a figure as an SVG file with an embedded style sheet and an explicit width.

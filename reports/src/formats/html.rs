@@ -15,7 +15,6 @@ pub use self::plain::plain_page;
 use super::contents::{Contents, FormatError, OutFile};
 
 pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-    let mut files = vec![OutFile::text("index.html", page::page(contents)?)];
-    files.extend(pages::pages(contents));
-    Ok(files)
+    let (page, pages) = rayon::join(|| page::page(contents), || pages::pages(contents));
+    Ok(std::iter::once(OutFile::text("index.html", page?)).chain(pages).collect())
 }

@@ -1,7 +1,8 @@
 //! Frames of large results folders, stored as Parquet next to the records.
 //!
-//! `frames/<digit>-<hash>/` holds the frames of the records whose keys begin with this digit. The hash covers the key,
-//! size and times of every such file: when a record is added or replaced, only its digit is read again.
+//! `frames/<part>-<hash>/` holds the frames of the records of a part: those whose keys begin with the same digit, or in a
+//! large store with the same six bits. The hash covers the key, size and times of every such file: when a record is added
+//! or replaced, only its part is read again.
 
 use std::fs;
 use std::io::Cursor;
@@ -19,6 +20,8 @@ use crate::store::{RecordError, hex, packed_only, read_named, record_files};
 const VERSION: u32 = 4;
 /// Number of records from which frames are stored. Fewer are read within a tenth of a second.
 const LEAST: usize = 2000;
+/// Number of records from which parts are a quarter as large, so that they are read within a few tenths of a second.
+const MANY: usize = 20_000;
 /// File of checksums in the format of `sha256sum`.
 const SUMS: &str = "SHA256SUMS";
 /// Age from which the times of a file identify its content: file systems round times, some to two seconds.
@@ -51,15 +54,12 @@ fn read(dir: &Path, least: usize) -> Result<(Frames, Vec<RecordError>), FrameErr
         return Ok((frames, errors));
     }
     let kept = dir.join("frames");
-    let parts: Vec<(&[PathBuf], Option<PathBuf>)> = paths
-        .chunk_by(|a, b| digit(a) == digit(b))
-        .map(|paths| {
-            (
-                paths,
-                fingerprint(paths).map(|hash| kept.join(format!("{}-{hash}", digit(&paths[0])))),
-            )
-        })
-        .collect();
+    let count = if paths.len() < MANY { 1 } else { 2 };
+    let part = |path: &PathBuf| digits(path, count);
+    let folder =
+        |paths: &[PathBuf]| Some(kept.join(format!("{}-{}", part(&paths[0]), fingerprint(paths)?)));
+    let parts: Vec<(&[PathBuf], Option<PathBuf>)> =
+        paths.chunk_by(|a, b| part(a) == part(b)).map(|paths| (paths, folder(paths))).collect();
     remove_others(&kept, &parts);
     let loaded: Vec<Option<Frames>> =
         parts.par_iter().map(|(_, folder)| load(folder.as_deref()?).ok().flatten()).collect();
@@ -81,9 +81,15 @@ fn read(dir: &Path, least: usize) -> Result<(Frames, Vec<RecordError>), FrameErr
     Ok((frames, errors))
 }
 
-/// Returns the first digit of a record's key.
-fn digit(path: &Path) -> char {
-    path.file_name().and_then(|name| name.to_str()?.chars().next()).unwrap_or('0')
+/// Returns the part of a record by the first digits of its key, of which the second is rounded down to a multiple of four.
+fn digits(path: &Path, count: usize) -> String {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let digits = name.chars().take(count).enumerate();
+    let rounded = |(place, digit): (usize, char)| match (place, digit.to_digit(16)) {
+        (1, Some(value)) => char::from_digit(value / 4 * 4, 16).unwrap_or(digit),
+        _ => digit,
+    };
+    digits.map(rounded).collect()
 }
 
 fn parsed(paths: &[PathBuf], errors: &mut Vec<RecordError>) -> PolarsResult<Frames> {
@@ -158,9 +164,12 @@ fn keep(frames: &mut Frames, folder: &Path) -> Result<(), FrameError> {
     let mut sums = Vec::new();
     for (name, frame) in Frames::NAMES.into_iter().zip(frames.each()) {
         let mut bytes = Vec::new();
-        ParquetWriter::new(&mut bytes).finish(frame)?;
+        // Many records have no gates, for example; a frame without rows has no file.
+        if frame.height() > 0 {
+            ParquetWriter::new(&mut bytes).finish(frame)?;
+            fs::write(temporary.join(file(name)), &bytes).map_err(failed)?;
+        }
         sums.push(sum(name, &bytes));
-        fs::write(temporary.join(file(name)), &bytes).map_err(failed)?;
     }
     // A damaged part has the same name.
     let _ = fs::remove_dir_all(folder);
@@ -178,11 +187,16 @@ fn load(folder: &Path) -> Result<Option<Frames>, FrameError> {
     let sums = fs::read_to_string(folder.join(SUMS)).map_err(failed)?;
     let mut frames = Frames::of(&[])?;
     for (name, frame) in Frames::NAMES.into_iter().zip(frames.each()) {
+        if sums.contains(&sum(name, &[])) {
+            continue;
+        }
         let bytes = fs::read(folder.join(file(name))).map_err(failed)?;
         if !sums.contains(&sum(name, &bytes)) {
             return Ok(None);
         }
-        *frame = ParquetReader::new(Cursor::new(bytes)).finish()?;
+        // Parts are loaded in parallel, not the columns of each.
+        let reader = ParquetReader::new(Cursor::new(bytes));
+        *frame = reader.read_parallel(ParallelStrategy::None).finish()?;
     }
     Ok(Some(frames))
 }

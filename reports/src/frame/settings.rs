@@ -1,70 +1,215 @@
 //! Settings of cells as columns.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use polars::prelude::*;
 use rayon::prelude::*;
+use serde::Deserialize as _;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// Number of cells that are parsed at a time, which bounds the memory of their settings.
-const BATCH: usize = 4096;
-
-/// Settings of one cell by path.
-type FlatSettings = Vec<(String, Value)>;
+/// Number of cells whose settings are read by one thread at a time.
+const BATCH: usize = 8192;
 
 /// Returns one column `config.<path>` for each setting of the cells, sorted by path: numbers, booleans or text; lists
 /// and columns of several types as JSON.
 pub(super) fn settings(cells: &DataFrame) -> PolarsResult<DataFrame> {
     let texts: Vec<Option<&str>> = cells.column("config")?.str()?.iter().collect();
-    let mut columns: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    for (batch, texts) in texts.chunks(BATCH).enumerate() {
-        let parsed: Vec<FlatSettings> = texts.par_iter().copied().map(flat).collect();
-        for (row, flat) in (batch * BATCH..).zip(parsed) {
-            for (path, value) in flat {
-                let column = columns.entry(path).or_default();
-                column.resize(row, Value::Null);
-                column.push(value);
-            }
-        }
-    }
-    let column = |(path, mut values): (String, Vec<Value>)| {
-        values.resize(cells.height(), Value::Null);
-        typed(path, &values)
+    let batches: Vec<SettingsBatch> =
+        texts.par_chunks(BATCH).map(SettingsBatch::read).collect::<PolarsResult<_>>()?;
+    let mut all = SettingsBatch::default();
+    batches.into_iter().for_each(|batch| all.append(batch));
+    let column = |(path, mut setting): (String, SettingValues)| {
+        setting.fill(cells.height());
+        setting.column(path.into())
     };
-    DataFrame::new(cells.height(), columns.into_iter().map(column).collect())
+    DataFrame::new(cells.height(), all.settings.into_iter().map(column).collect())
 }
 
-fn flat(text: Option<&str>) -> FlatSettings {
-    let mut flat = Vec::new();
-    let config = text.and_then(|text| serde_json::from_str(text).ok());
-    flatten("config", config.unwrap_or_default(), &mut flat);
-    flat
+/// Values of one setting. Most cells have one of a few values.
+#[derive(Default)]
+struct SettingValues {
+    /// Distinct values; the first is null.
+    values: Vec<Value>,
+    /// Places in `values`, one for each cell.
+    places: Vec<u32>,
+    /// Places in `values` by their JSON.
+    known: BTreeMap<String, u32>,
 }
 
-fn flatten(path: &str, value: Value, out: &mut FlatSettings) {
-    match value {
-        Value::Object(fields) => {
-            fields
-                .into_iter()
-                .for_each(|(name, value)| flatten(&format!("{path}.{name}"), value, out));
+impl SettingValues {
+    /// Appends nulls up to this number of cells.
+    fn fill(&mut self, cells: usize) {
+        if self.values.is_empty() {
+            self.values.push(Value::Null);
         }
-        value => out.push((path.to_owned(), value)),
+        self.places.resize(cells, 0);
+    }
+
+    /// Appends the value of a cell, given by its number, after nulls for the cells before it.
+    fn push(&mut self, cell: usize, is: impl Fn(&Value) -> bool, value: impl FnOnce() -> Value) {
+        self.fill(cell);
+        // Cells of one workload and encoding are neighbours.
+        let last = self.places.last().copied().unwrap_or_default();
+        let place = if is(&self.values[last as usize]) { last } else { self.place(value()) };
+        self.places.push(place);
+    }
+
+    /// Returns the place of a value, which is added if it is new.
+    fn place(&mut self, value: Value) -> u32 {
+        if value.is_null() {
+            return 0;
+        }
+        let next = self.values.len() as u32;
+        let place = *self.known.entry(value.to_string()).or_insert(next);
+        if place == next {
+            self.values.push(value);
+        }
+        place
+    }
+
+    fn column(&self, name: PlSmallStr) -> Column {
+        let all = |is: fn(&Value) -> bool| self.values.iter().all(|v| v.is_null() || is(v));
+        if all(Value::is_number) {
+            Column::new(name, self.each(Value::as_f64))
+        } else if all(Value::is_boolean) {
+            Column::new(name, self.each(Value::as_bool))
+        } else {
+            let texts: Vec<Option<String>> = self.values.iter().map(text).collect();
+            let of = |place: &u32| texts[*place as usize].as_deref();
+            Column::new(name, self.places.iter().map(of).collect::<Vec<_>>())
+        }
+    }
+
+    /// Returns the values of all cells in another form.
+    fn each<T: Copy>(&self, get: fn(&Value) -> Option<T>) -> Vec<Option<T>> {
+        let values: Vec<Option<T>> = self.values.iter().map(get).collect();
+        self.places.iter().map(|place| values[*place as usize]).collect()
     }
 }
 
-fn typed(name: String, values: &[Value]) -> Column {
-    let all = |is: fn(&Value) -> bool| values.iter().all(|value| value.is_null() || is(value));
-    let name = PlSmallStr::from(name);
-    if all(Value::is_number) {
-        Column::new(name, values.iter().map(Value::as_f64).collect::<Vec<_>>())
-    } else if all(Value::is_boolean) {
-        Column::new(name, values.iter().map(Value::as_bool).collect::<Vec<_>>())
-    } else {
-        let text = |value: &Value| match value {
-            Value::Null => None,
-            Value::String(text) => Some(text.clone()),
-            other => Some(other.to_string()),
-        };
-        Column::new(name, values.iter().map(text).collect::<Vec<_>>())
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// Settings of consecutive cells by path.
+#[derive(Default)]
+struct SettingsBatch {
+    settings: BTreeMap<String, SettingValues>,
+    cells: usize,
+}
+
+impl SettingsBatch {
+    /// Reads the settings of cells from their configurations as JSON.
+    fn read(texts: &[Option<&str>]) -> PolarsResult<Self> {
+        let mut batch = Self::default();
+        let mut path = String::from("config");
+        for text in texts {
+            let mut reader = serde_json::Deserializer::from_str(text.unwrap_or("null"));
+            Flatten { path: &mut path, batch: &mut batch }
+                .deserialize(&mut reader)
+                .map_err(|error| polars_err!(ComputeError: "column `config`: {error}"))?;
+            batch.cells += 1;
+        }
+        Ok(batch)
+    }
+
+    /// Appends the cells of another batch.
+    fn append(&mut self, other: Self) {
+        for (path, mut setting) in other.settings {
+            let own = self.settings.entry(path).or_default();
+            own.fill(self.cells);
+            setting.fill(other.cells);
+            let places: Vec<u32> = setting.values.into_iter().map(|v| own.place(v)).collect();
+            own.places.extend(setting.places.into_iter().map(|place| places[place as usize]));
+        }
+        self.cells += other.cells;
+    }
+
+    fn put(&mut self, path: &str, is: impl Fn(&Value) -> bool, value: impl FnOnce() -> Value) {
+        if !self.settings.contains_key(path) {
+            self.settings.insert(path.to_owned(), SettingValues::default());
+        }
+        if let Some(setting) = self.settings.get_mut(path) {
+            setting.push(self.cells, is, value);
+        }
+    }
+}
+
+/// Visitor of a value at a path, which adds its settings to a batch.
+struct Flatten<'a> {
+    path: &'a mut String,
+    batch: &'a mut SettingsBatch,
+}
+
+impl Flatten<'_> {
+    fn put<E>(self, value: impl Into<Value>) -> Result<(), E> {
+        let value = value.into();
+        self.batch.put(self.path, |other| *other == value, || value.clone());
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Flatten<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Flatten<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.put(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<(), E> {
+        self.put(value)
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<(), E> {
+        self.put(value)
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<(), E> {
+        self.put(value)
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
+        self.put(value)
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<(), E> {
+        // The text is copied only if it is not that of the cell before.
+        self.batch.put(self.path, |other| other == value, || value.into());
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<(), A::Error> {
+        let items = Value::deserialize(SeqAccessDeserializer::new(items))?;
+        self.put(items)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let own = self.path.len();
+        while let Some(name) = fields.next_key::<String>()? {
+            self.path.push('.');
+            self.path.push_str(&name);
+            fields.next_value_seed(Flatten { path: &mut *self.path, batch: &mut *self.batch })?;
+            self.path.truncate(own);
+        }
+        Ok(())
     }
 }

@@ -130,18 +130,31 @@ impl Candidates {
         encodings: &BTreeMap<String, Identity>,
     ) -> PolarsResult<Self> {
         let ids: BTreeSet<&str> = encodings.values().map(|identity| identity.id.as_str()).collect();
-        let status = |name: &'static str| col("status").eq(lit(name));
-        let ended = frames.cells.clone().lazy().filter(status("done").or(status("diverged")));
-        let wanted = |cell: RunCell| {
+        let text = |name: &str| frames.cells.column(name)?.str();
+        let (task, status, config) = (text("task")?, text("status")?, text("config")?);
+        let id_of = |row: usize| {
+            let ended = matches!(status.get(row)?, "done" | "diverged");
+            if !ended || !tasks.contains(task.get(row)?) {
+                return None;
+            }
             let ConfiguredEncoding { encoding: EncodingId { id } } =
-                serde_json::from_str(&cell.config).ok()?;
-            let wanted = tasks.contains(&cell.task) && ids.contains(id.as_str());
-            let config: Value = wanted.then(|| serde_json::from_str(&cell.config).ok())??;
+                serde_json::from_str(config.get(row)?).ok()?;
+            ids.contains(id.as_str()).then_some((row as IdxSize, id))
+        };
+        // Few cells of a large report are those of a paper; only their texts are copied.
+        let (rows, ids): (Vec<IdxSize>, Vec<String>) =
+            (0..frames.cells.height()).into_par_iter().filter_map(id_of).unzip();
+        let cells = frames.cells.select(RunCell::COLUMNS.iter().copied())?;
+        let cells = cells.take(&IdxCa::from_vec("rows".into(), rows))?;
+        let finished = |(id, cell): (String, RunCell)| {
+            let config: Value = serde_json::from_str(&cell.config).ok()?;
             let recipe = recipe_key(&config);
             Some((id, FinishedRun { cell, config, recipe, evaluations: Vec::new() }))
         };
+        let cells: Vec<(String, RunCell)> =
+            ids.into_iter().zip(RunCell::of(cells.lazy())?).collect();
         let found: Vec<(String, FinishedRun)> =
-            RunCell::of(ended)?.into_par_iter().filter_map(wanted).collect();
+            cells.into_par_iter().filter_map(finished).collect();
         let numbers =
             df!("cell" => found.iter().map(|(_, one)| one.cell.cell).collect::<Vec<_>>())?;
         let evaluations = frames.evaluations.clone().lazy();

@@ -34,16 +34,55 @@ pub fn hedges_g_interval(g: f64, n: u32) -> Option<(f64, f64)> {
     let root = f64::from(n).sqrt();
     let t = g * root / j;
     let spread = spread(f64::from(n - 1));
-    // The distribution function falls as the noncentrality grows.
-    let end = |level: f64| {
-        let (mut low, mut high) = (t - 8.0 - 2.0 * t.abs(), t + 8.0 + 2.0 * t.abs());
-        while high - low > 1e-6 * (1.0 + t.abs()) {
-            let middle = f64::midpoint(low, high);
-            if noncentral_t_cdf(t, &spread, middle) > level { low = middle } else { high = middle }
-        }
-        f64::midpoint(low, high) * j / root
+    let end = |level: f64, z: f64| {
+        let known = solution(t, &spread, level, z, n);
+        bisected(t, |delta| match known {
+            Some(known) if (delta - known).abs() > CERTAIN * (1.0 + t.abs()) => delta < known,
+            _ => noncentral_t_cdf(t, &spread, delta) > level,
+        }) * j
+            / root
     };
-    Some((end(0.975), end(0.025)))
+    Some((end(0.975, NORMAL), end(0.025, -NORMAL)))
+}
+
+/// The 97.5 percent point of the standard normal distribution.
+const NORMAL: f64 = 1.959_964;
+/// Distance from the solution of Newton's method, relative to `1 + |t|`, beyond which the side of a point is certain: the
+/// solution is accurate to a hundredth of it.
+const CERTAIN: f64 = 1e-8;
+
+/// Returns the noncentrality found by bisection to a width of `1e-6 (1 + |t|)`; `too_small` tells whether the solution is
+/// above a point. The distribution function falls as the noncentrality grows.
+fn bisected(t: f64, too_small: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (t - 8.0 - 2.0 * t.abs(), t + 8.0 + 2.0 * t.abs());
+    while high - low > 1e-6 * (1.0 + t.abs()) {
+        let middle = f64::midpoint(low, high);
+        if too_small(middle) { low = middle } else { high = middle }
+    }
+    f64::midpoint(low, high)
+}
+
+/// Returns the noncentrality at which the distribution function is `level`, whose standard normal quantile is `z`, by
+/// Newton's method; `None` if it does not converge. It decides most steps of the bisection, which is then as accurate as
+/// before and six times as fast: a report has tens of thousands of pairs.
+fn solution(t: f64, spread: &(Vec<(f64, f64)>, f64), level: f64, z: f64, n: u32) -> Option<f64> {
+    const STEPS: usize = 8;
+    let (points, step) = spread;
+    // `Z - t y` is nearly normal, with these moments of y.
+    let mean = 1.0 - 0.25 / f64::from(n - 1);
+    let variance = 0.5 / f64::from(n - 1);
+    let mut delta = t * mean - z * (1.0 + t * t * variance).sqrt();
+    for _ in 0..STEPS {
+        let density = |(y, weight): &(f64, f64)| weight * (-0.5 * (t * y - delta).powi(2)).exp();
+        let slope =
+            points.iter().map(density).sum::<f64>() * step / 3.0 / std::f64::consts::TAU.sqrt();
+        let change = (noncentral_t_cdf(t, spread, delta) - level) / slope;
+        delta += change;
+        if change.abs() <= 1e-2 * CERTAIN * (1.0 + t.abs()) {
+            return Some(delta);
+        }
+    }
+    None
 }
 
 /// Points of Simpson's rule over the spread `y`, whose square times `df` is chi-squared with `df` degrees of freedom: `y`
@@ -104,6 +143,24 @@ mod tests {
                 "g = {g}, n = {n}: {found_low} to {found_high}"
             );
         }
+    }
+
+    #[test]
+    fn the_ends_are_those_of_bisection_alone_to_the_bit() {
+        let mut solved = 0;
+        for n in [3, 4, 5, 8, 20, 50, 300] {
+            for g in [-40.0, -3.0, -0.71, -1e-3, 0.0, 0.2, 0.9, 1.7, 6.0, 25.0] {
+                let (j, root) = (correction(n), f64::from(n).sqrt());
+                let t = g * root / j;
+                let spread = spread(f64::from(n - 1));
+                let end = |level| {
+                    bisected(t, |delta| noncentral_t_cdf(t, &spread, delta) > level) * j / root
+                };
+                assert_eq!(hedges_g_interval(g, n), Some((end(0.975), end(0.025))), "{g} {n}");
+                solved += u32::from(solution(t, &spread, 0.975, NORMAL, n).is_some());
+            }
+        }
+        assert!(solved > 60, "Newton's method converged for {solved} of 70");
     }
 
     const FROM_SCIPY: [(f64, u32, f64, f64); 7] = [

@@ -10,17 +10,20 @@
 
 mod draws;
 
-#[cfg(test)]
-pub(crate) use self::draws::normal;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+pub use self::draws::RandomWords;
+#[cfg(test)]
+pub(crate) use self::draws::normal;
 use self::draws::{DrawnPair, DrawnScores};
 use super::auc::auc;
 use super::student::t_quantile;
 
 /// Number of bootstrap draws of an interval.
 const DRAWS: usize = 2000;
+/// Number of draws of a probability of improvement; fewer, because there are many pairs.
+const PAIR_DRAWS: usize = DRAWS / 4;
 /// Seed of the draws, so that the same scores give the same interval.
 const SEED: u64 = 0x7065_2d7a_6f6f;
 
@@ -101,16 +104,20 @@ pub fn aggregate(tasks: &[TaskScores], thresholds: &[f64]) -> (TaskEstimate, Vec
 }
 
 /// Returns the mean over the tasks of the probability that a random run of `a` has a higher score than a random run
-/// of `b`, where ties count half ([`auc`]). Both must have the same tasks in the same order.
-pub fn probability_of_improvement(a: &[TaskScores], b: &[TaskScores]) -> Option<TaskEstimate> {
+/// of `b`, where ties count half ([`auc`]). Both must have the same tasks in the same order. The result does not depend
+/// on the number of `words`.
+pub fn probability_of_improvement(
+    a: &[TaskScores],
+    b: &[TaskScores],
+    words: &RandomWords,
+) -> Option<TaskEstimate> {
     let won: Option<Vec<f64>> = a.iter().zip(b).map(|(a, b)| auc(&a.seeds, &b.seeds)).collect();
     let mean = |won: &[f64]| won.iter().sum::<f64>() / won.len() as f64;
     let value = won.map(|won| mean(&won)).filter(|mean| mean.is_finite())?;
     let mut tasks: Vec<DrawnPair<'_>> =
         a.iter().zip(b).map(|(a, b)| DrawnPair::new(a, b)).collect();
-    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
-    // Fewer draws: there are many pairs.
-    let draws = (0..DRAWS / 4)
+    let mut rng = words.stream();
+    let draws = (0..PAIR_DRAWS)
         .map(|_| mean(&tasks.iter_mut().map(|task| task.draw(&mut rng)).collect::<Vec<_>>()));
     let draws: Vec<f64> = draws.collect();
     let factor = half_width(a).zip(half_width(b)).map(|(a, b)| a.max(b));
@@ -183,12 +190,13 @@ mod tests {
     #[test]
     fn who_is_always_better_improves_for_certain() {
         let (a, b) = (vec![scores(&[0.8, 0.9, 1.0]); 3], vec![scores(&[0.1, 0.2, 0.3]); 3]);
-        let found = probability_of_improvement(&a, &b).unwrap();
+        let none = RandomWords(Vec::new());
+        let found = probability_of_improvement(&a, &b, &none).unwrap();
         assert_eq!((found.value, found.ci95), (1.0, Some((1.0, 1.0))));
-        let level = probability_of_improvement(&a, &a).unwrap();
+        let level = probability_of_improvement(&a, &a, &none).unwrap();
         let (low, high) = level.ci95.unwrap();
         assert!((level.value - 0.5).abs() < 1e-12 && low < 0.4 && high > 0.6);
-        assert_eq!(probability_of_improvement(&[], &[]), None);
+        assert_eq!(probability_of_improvement(&[], &[], &none), None);
     }
 
     /// Draws one task of `probability_of_improvement` as its definition says.
@@ -209,7 +217,7 @@ mod tests {
             };
             let (a, b) = ([task(3), task(5), task(9)], [task(4), task(5), task(2)]);
             let mut rng = ChaCha8Rng::seed_from_u64(SEED);
-            let draws: Vec<f64> = (0..DRAWS / 4)
+            let draws: Vec<f64> = (0..PAIR_DRAWS)
                 .map(|_| {
                     let pairs = a.iter().zip(&b);
                     let won = pairs.map(|(a, b)| {
@@ -220,9 +228,12 @@ mod tests {
                 })
                 .collect();
             let factor = half_width(&a).unwrap().max(half_width(&b).unwrap());
-            let found = probability_of_improvement(&a, &b).unwrap();
+            let words = RandomWords::for_pairs([&a[..], &b].into_iter());
+            let found = probability_of_improvement(&a, &b, &words).unwrap();
             let expected = TaskEstimate::of(found.value, &draws, Some(factor), (0.0, 1.0));
             assert_eq!(found, expected);
+            let few = RandomWords(words.0[..1001].to_vec());
+            assert_eq!(probability_of_improvement(&a, &b, &few), Some(expected));
 
             let mut rng = ChaCha8Rng::seed_from_u64(SEED);
             let (mut means, mut shares) = (Vec::new(), Vec::new());

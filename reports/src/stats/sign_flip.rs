@@ -39,27 +39,49 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
     }
     let all: f64 = differences.iter().map(|d| d.abs()).sum();
     let observed = differences.iter().sum::<f64>().abs() - ROUNDING * all;
-    let tables: Vec<[f64; 256]> = differences.chunks(8).map(signed_sums).collect();
     if n <= EXACT_UP_TO {
         // The sign of the last one is fixed: the other half of the patterns is symmetric.
         let choices = 1_u64 << (n - 1);
-        let far = |signs: &u64| signed_sum(&tables, *signs).abs() >= observed;
-        let hits = (0..choices).filter(far).count();
-        return Some(hits as f64 / choices as f64);
+        let hits = hits(differences, observed, 0..choices);
+        return Some(f64::from(hits) / choices as f64);
     }
     let squares: f64 = differences.iter().map(|d| d * d).sum();
     if hoeffding(observed, squares) * f64::from(DRAWS) < NEVER {
         return Some(1.0 / f64::from(DRAWS + 1));
     }
-    let far = |sum: f64| u32::from(sum.abs() >= observed);
-    let hits: u32 = if tables.len() <= 8 {
-        words().iter().map(|signs| far(signed_sum(&tables, *signs))).sum()
+    let hits = if n <= 64 {
+        hits(differences, observed, words().iter().copied())
     } else {
+        let parts: Vec<Vec<SignedSums>> = differences.chunks(64).map(signed_sums).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(SEED);
-        let mut draw = || tables.chunks(8).map(|part| signed_sum(part, rng.next_u64())).sum();
-        (0..DRAWS).map(|_| far(draw())).sum()
+        let mut sum =
+            || parts.iter().map(|part| signed_sum(part, rng.next_u64())).sum::<f64>().abs();
+        (0..DRAWS).map(|_| u32::from(sum() >= observed)).sum()
     };
     Some(f64::from(hits + 1) / f64::from(DRAWS + 1))
+}
+
+/// Counts the sign patterns under which the sum of at most 64 differences is at least as far from 0 as `observed`.
+fn hits(differences: &[f64], observed: f64, signs: impl Iterator<Item = u64>) -> u32 {
+    fn counted<const N: usize>(
+        tables: &[SignedSums],
+        observed: f64,
+        signs: impl Iterator<Item = u64>,
+    ) -> u32 {
+        // The number of tables is known to the compiler, which writes out the sum.
+        let Some((tables, _)) = tables.split_first_chunk::<N>() else { return 0 };
+        signs.map(|signs| u32::from(signed_sum(tables, signs).abs() >= observed)).sum()
+    }
+    let tables = signed_sums(differences);
+    match tables.len() {
+        1 => counted::<1>(&tables, observed, signs),
+        2 => counted::<2>(&tables, observed, signs),
+        3 => counted::<3>(&tables, observed, signs),
+        4 => counted::<4>(&tables, observed, signs),
+        5 => counted::<5>(&tables, observed, signs),
+        6 => counted::<6>(&tables, observed, signs),
+        _ => counted::<7>(&tables, observed, signs),
+    }
 }
 
 /// Returns the random signs, 64 per word, which are drawn once and shared by all pairs.
@@ -77,19 +99,34 @@ fn hoeffding(observed: f64, squares: f64) -> f64 {
     2.0 * (-observed.max(0.0).powi(2) / (2.0 * squares)).exp()
 }
 
-/// Returns the sums of up to 8 differences for all choices of their signs: bit i negates difference i.
-fn signed_sums(part: &[f64]) -> [f64; 256] {
-    std::array::from_fn(|signs| {
-        let signed = part.iter().enumerate();
-        signed.map(|(i, d)| if signs >> i & 1 == 0 { *d } else { -d }).sum()
-    })
+/// Number of differences of a table: five tables of 50 seeds fit into the first cache of a core.
+const BITS: usize = 10;
+/// Sums of up to [`BITS`] differences for all choices of their signs: bit i negates difference i.
+type SignedSums = [f64; 1 << BITS];
+
+/// Returns the tables of at most 64 differences.
+fn signed_sums(differences: &[f64]) -> Vec<SignedSums> {
+    let table = |part: &[f64]| {
+        let mut sums = [0.0; 1 << BITS];
+        for i in 0..BITS {
+            // The signs of differences that do not exist change nothing.
+            let d = part.get(i).copied().unwrap_or_default();
+            let (plus, minus) = sums.split_at_mut(1 << i);
+            for (plus, minus) in plus.iter_mut().zip(minus) {
+                (*plus, *minus) = (*plus + d, *plus - d);
+            }
+        }
+        sums
+    };
+    differences.chunks(BITS).map(table).collect()
 }
 
-/// Returns the sum of up to 64 differences, looked up in tables of 8 each: eight times as fast as one by one, for
-/// hundreds of pairs with 100 000 draws each.
-fn signed_sum(tables: &[[f64; 256]], signs: u64) -> f64 {
-    let bytes = signs.to_le_bytes();
-    tables.iter().zip(bytes).map(|(table, signs)| table[usize::from(signs)]).sum()
+/// Returns the sum of up to 64 differences, looked up in tables: ten times as fast as one by one, for hundreds of pairs
+/// with 100 000 draws each.
+#[inline]
+fn signed_sum(tables: &[SignedSums], signs: u64) -> f64 {
+    let index = |table: usize| (signs >> (BITS * table)) as usize % (1 << BITS);
+    tables.iter().enumerate().map(|(place, table)| table[index(place)]).sum()
 }
 
 /// Returns the smallest p-value that [`sign_flip`] can give for `n` differences.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Removes temporary files of interrupted writes of `path`. To be called only by the sole writer of that file.
@@ -25,15 +25,7 @@ pub fn remove_leftovers(path: &Path) {
 /// # Errors
 /// The error of the file system; the old file is then unchanged and no temporary file is left.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // Several threads of several processes may write the same cell.
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(
-        ".{name}.{}.{}.tmp",
-        std::process::id(),
-        COUNTER.fetch_add(1, Ordering::Relaxed)
-    ));
-    replace(path, &temporary, bytes, File::sync_all)?;
+    replace(path, &temporary_of(path), bytes, File::sync_all)?;
     // The rename is durable once the folder is synced. Some systems cannot sync a folder; the record
     // is complete in both cases.
     if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
@@ -49,6 +41,18 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// The error of the file system; the old file is then unchanged and `temporary` does not exist.
 pub fn write_unsynced(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
     replace(path, temporary, bytes, |_| Ok(()))
+}
+
+/// Returns a path beside `path` that no other thread or process writes to.
+pub(crate) fn temporary_of(path: &Path) -> PathBuf {
+    // Several threads of several processes may write the same cell.
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(
+        ".{name}.{}.{}.tmp",
+        std::process::id(),
+        COUNTER.fetch_add(1, Ordering::Relaxed)
+    ))
 }
 
 /// Writes a temporary file, applies `sync` to it and renames it to `path`.

@@ -172,3 +172,20 @@ fn cells_without_a_result_are_listed_with_their_reason() {
     let told: Vec<_> = report.not_counted.iter().map(|o| (&*o.state, &*o.reason)).collect();
     assert_eq!(told, [("failed", "no corpus"), ("diverged", "at step 9: loss is NaN")]);
 }
+
+#[test]
+fn chosen_workloads_are_those_of_the_report_of_all() {
+    let records = suite();
+    let frames = Frames::of(&records).unwrap();
+    let (names, all) = (frames.workloads().unwrap(), report(&records));
+    assert_eq!(names, all.workloads.iter().map(|w| w.name.clone()).collect::<Vec<_>>());
+    for (name, whole) in names.iter().zip(&all.workloads) {
+        let (frames, chosen) = (frames.clone(), std::slice::from_ref(name));
+        let meta = ReportMeta::default();
+        let own = Report::of_workloads(frames, &meta, &Settings::default(), chosen).unwrap();
+        assert_eq!((own.workloads.len(), &own.encodings), (1, &all.encodings));
+        let own = &own.workloads[0];
+        assert_eq!((&own.name, &own.rows, &own.training), (name, &whole.rows, &whole.training));
+        assert_eq!(own.rankings, whole.rankings);
+    }
+}

@@ -143,11 +143,9 @@ fn gallery(figures: &[&Figure], state: &mut PageState) -> Result<String, FormatE
     let mut out = String::new();
     let mut left_out = 0;
     for figure in figures {
-        let text = parts::figure(figure)?;
-        if state.take(&text) {
-            out.push_str(&text);
-        } else {
-            left_out += 1;
+        match parts::figure(figure, state)? {
+            Some(text) => out.push_str(&text),
+            None => left_out += 1,
         }
     }
     let mut all = String::new();

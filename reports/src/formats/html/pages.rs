@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use rayon::prelude::*;
+
 use super::document::body;
 use super::parts::{prose, swatch};
 use super::plain::plain_page;
@@ -37,11 +39,11 @@ pub(super) fn pages(contents: &Contents<'_>) -> Vec<OutFile> {
         found.map_or_else(String::new, description)
     };
     let mut files = vec![file(FRONT, front(report, figures, &paths, overview), String::new())];
-    files.extend(report.encodings.iter().filter_map(|own| {
+    files.par_extend(report.encodings.par_iter().filter_map(|own| {
         let document = encoding(report, figures, &paths, own);
         Some(file(&paths.encoding(&own.name)?, document, described(&own.name)))
     }));
-    files.extend(report.workloads.iter().filter_map(|own| {
+    files.par_extend(report.workloads.par_iter().filter_map(|own| {
         let document = workload(report, figures, &paths, own);
         Some(file(&paths.workload(&own.name)?, document, described(&own.task_id)))
     }));

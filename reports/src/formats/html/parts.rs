@@ -28,9 +28,14 @@ impl PageState {
         Self { bytes, legends: Vec::new() }
     }
 
+    /// Reports whether `text` fits.
+    fn has_room_for(&self, text: &str) -> bool {
+        text.len() <= self.bytes
+    }
+
     /// Subtracts the length of `text` from the remaining bytes if it fits; returns whether it did.
     pub(super) fn take(&mut self, text: &str) -> bool {
-        let fits = text.len() <= self.bytes;
+        let fits = self.has_room_for(text);
         if fits {
             self.bytes -= text.len();
         }
@@ -169,17 +174,26 @@ pub(super) fn section(out: &mut String, id: &str, heading: &str, body: &str) {
 struct FigureTemplate<'a> {
     figure: &'a Figure,
     title: &'a str,
+    /// Drawing without a script.
+    still: String,
     canvases: Vec<Canvas>,
 }
 
-/// Renders a figure: drawing areas for the script, their data, and links to the files.
-pub(super) fn figure(figure: &Figure) -> Result<String, FormatError> {
-    let canvases = canvases(&figure.plot)
-        .map_err(|source| FormatError::Figure { figure: figure.title.clone(), source })?;
+/// Renders a figure: a drawing, drawing areas for the script, their data, and links to the files; `None` if it has no
+/// room on the page.
+pub(super) fn figure(figure: &Figure, page: &mut PageState) -> Result<Option<String>, FormatError> {
     // The heading above names the workload.
     let prefix = figure.workload.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
     let title = figure.title.strip_prefix(&prefix).unwrap_or(&figure.title);
-    Ok(rendered(&FigureTemplate { figure, title, canvases }))
+    let still = chart_of(title, &figure.plot);
+    // Most figures of a large report have no room; their data need not be written.
+    if !page.has_room_for(&still) {
+        return Ok(None);
+    }
+    let canvases = canvases(&figure.plot)
+        .map_err(|source| FormatError::Figure { figure: figure.title.clone(), source })?;
+    let text = rendered(&FigureTemplate { figure, title, still, canvases });
+    Ok(page.take(&text).then_some(text))
 }
 
 /// Replaces spaces by no-break spaces in an interval at the beginning, before `%` and after words such as `rank`.

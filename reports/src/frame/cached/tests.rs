@@ -91,3 +91,12 @@ fn a_record_that_was_just_written_is_not_kept() {
     assert_eq!(frames(dir.path()).cells.height(), 1);
     assert!(!dir.path().join("frames").exists());
 }
+
+#[test]
+fn parts_of_a_large_store_are_in_the_order_of_keys() {
+    let names = ["00f", "03e", "04a", "07b", "08c", "0fd", "100", "ffe"];
+    let paths = names.map(|name| PathBuf::from(format!("cells/{name}.json")));
+    let parts = |count| paths.iter().map(|path| digits(path, count)).collect::<Vec<_>>();
+    assert_eq!(parts(1), ["0", "0", "0", "0", "0", "0", "1", "f"]);
+    assert_eq!(parts(2), ["00", "00", "04", "04", "08", "0c", "10", "fc"]);
+}
