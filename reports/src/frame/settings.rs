@@ -20,7 +20,9 @@ pub(super) fn settings(cells: &DataFrame) -> PolarsResult<DataFrame> {
     let batches: Vec<SettingsBatch> =
         texts.par_chunks(BATCH).map(SettingsBatch::read).collect::<PolarsResult<_>>()?;
     let mut all = SettingsBatch::default();
-    batches.into_iter().for_each(|batch| all.append(batch));
+    for batch in batches {
+        all.append(batch);
+    }
     let column = |(path, mut setting): (String, SettingValues)| {
         setting.fill(cells.height());
         setting.column(path.into())
@@ -149,6 +151,7 @@ struct Flatten<'a> {
 }
 
 impl Flatten<'_> {
+    #[expect(clippy::unnecessary_wraps, reason = "what methods of a visitor return")]
     fn put<E>(self, value: impl Into<Value>) -> Result<(), E> {
         let value = value.into();
         self.batch.put(self.path, |other| *other == value, || value.clone());

@@ -368,9 +368,11 @@ fn another_size_may_have_other_widths_and_a_loss_in_place_of_a_score() {
     assert_eq!((found.pairs, found.same), (2, 1));
 
     // Scores: RoPE's 20.3 is better than CoPE's 4.9, but its records have more errors.
-    let scores = TEXT
-        .replace("metric = \"error-percent\"", "metric = { other = \"score\" }")
-        .replace("task = \"flip-flop\"\nsuite = \"paper-flip-flop\"", "missing = \"m\"\nneeds = \"n\"");
+    let scores =
+        TEXT.replace("metric = \"error-percent\"", "metric = { other = \"score\" }").replace(
+            "task = \"flip-flop\"\nsuite = \"paper-flip-flop\"",
+            "missing = \"m\"\nneeds = \"n\"",
+        );
     let metric = |metric: &str| {
         scores.replace("trust =", &format!("smaller = {{ {suite}{metric} }}\ntrust ="))
     };

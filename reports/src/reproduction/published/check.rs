@@ -21,7 +21,10 @@ impl PublishedTable {
         if let Some(PublishedMetric::Other(unit)) =
             self.smaller.as_ref().and_then(|smaller| smaller.metric.as_ref())
         {
-            return wrong("smaller.metric", format!("`{unit}`, expected a metric that records have"));
+            return wrong(
+                "smaller.metric",
+                format!("`{unit}`, expected a metric that records have"),
+            );
         }
         let mut columns = BTreeSet::new();
         for column in &self.columns {
