@@ -12,7 +12,6 @@ use polars::prelude::*;
 
 pub use self::cached::read_frames;
 pub(crate) use self::rows::{FromColumn, rows};
-pub(crate) use self::sorted::SortedFrames;
 use crate::record::{RunRecord, SliceUnit};
 use crate::store::RecordError;
 
