@@ -9,7 +9,7 @@ mod layout;
 mod packed;
 mod scan;
 
-pub use self::atomic::{remove_leftovers, write_atomically, write_unsynced};
+pub use self::atomic::{remove_leftovers, write_atomically};
 pub use self::canonical::cell_key;
 pub(crate) use self::canonical::cell_key_without;
 pub use self::canonical::hex;

@@ -33,37 +33,21 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
         std::process::id(),
         COUNTER.fetch_add(1, Ordering::Relaxed)
     ));
-    replace(path, &temporary, bytes, File::sync_all)?;
+    let written = File::create(&temporary)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&temporary, path));
+    if let Err(error) = written {
+        // The first error is reported; an error of the clean-up would hide it.
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
     // The rename is durable once the folder is synced. Some systems cannot sync a folder; the record
     // is complete in both cases.
     if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
         let _ = folder.sync_all();
     }
     Ok(())
-}
-
-/// Writes `bytes` to `path` by way of the file `temporary`: a reader sees either the old or the new file. After a loss of
-/// power the file may be incomplete; [`write_atomically`] prevents that, and takes longer.
-///
-/// # Errors
-/// The error of the file system; the old file is then unchanged and `temporary` does not exist.
-pub fn write_unsynced(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
-    replace(path, temporary, bytes, |_| Ok(()))
-}
-
-/// Writes a temporary file, applies `sync` to it and renames it to `path`.
-fn replace(
-    path: &Path,
-    temporary: &Path,
-    bytes: &[u8],
-    sync: impl FnOnce(&File) -> io::Result<()>,
-) -> io::Result<()> {
-    let written = File::create(temporary)
-        .and_then(|mut file| {
-            file.write_all(bytes)?;
-            sync(&file)
-        })
-        .and_then(|()| fs::rename(temporary, path));
-    // The first error is reported; an error of the clean-up would hide it.
-    written.inspect_err(|_| drop(fs::remove_file(temporary)))
 }
