@@ -63,7 +63,7 @@ fn every_mistake_in_axes_names_its_path() {
     for (axes, expected) in [
         (
             "{ \"task.variabels\" = [1] }",
-            "task.variabels = 1.task`: counting: unknown field `variabels`",
+            "task.variabels = 1.task: counting: unknown field `variabels`",
         ),
         ("{ \"task.variables\" = [\"one\"] }", "task.variables"),
         ("{ \"tsk.variables\" = [1] }", "did you mean `task.…`?"),
