@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use reports::RunRecord;
+use reports::{GridPoint, RunRecord};
 use serde_json::Value;
 use tasks::corpus::CorpusState;
 use tasks::{CorpusError, Task, TaskConfig, TaskError};
@@ -27,7 +27,12 @@ pub struct PlannedCell {
 impl PlannedCell {
     /// Name of the cell in messages: workload, encoding and seed.
     pub fn cell_name(&self) -> String {
-        format!("{} {} seed {}", self.cell.workload, self.cell.name, self.cell.seed)
+        format!("{} {} seed {}", self.workload_label(), self.cell.name, self.cell.seed)
+    }
+
+    /// Workload, with the learning rate of a grid.
+    pub fn workload_label(&self) -> String {
+        GridPoint::label(self.cell.grid.as_ref(), &self.cell.workload)
     }
 
     /// Analytic operations of the whole training.

@@ -126,6 +126,17 @@ pub struct GridPoint {
     pub fresh: bool,
 }
 
+impl GridPoint {
+    /// Workload of a cell with the value of the setting that varies, if one does: `copy learning_rate=0.003`.
+    pub fn label(point: Option<&Self>, workload: &str) -> String {
+        let setting = |point: &Self| {
+            let name = point.axis.rsplit('.').next().unwrap_or_default();
+            format!("{workload} {name}={}", point.value)
+        };
+        point.map_or_else(|| workload.to_owned(), setting)
+    }
+}
+
 /// Status of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case", deny_unknown_fields)]

@@ -13,6 +13,8 @@ use crate::sweep::{CellStatus, SweepOptions, SweepPlan, look_up_all, training_se
 struct CellEstimate<'a> {
     key: &'a str,
     workload: &'a str,
+    /// Workload with the learning rate of a grid.
+    label: String,
     encoding: String,
     seed: u64,
     /// Number of parameters, if the encoding knows its own.
@@ -41,6 +43,7 @@ pub(super) fn print(
         CellEstimate {
             key: &plan.keys[index],
             workload: &cell.workload,
+            label: planned.workload_label(),
             encoding: encoding_label(plan, index),
             seed: cell.seed,
             parameters: own.map(|own| model + own),
@@ -87,7 +90,7 @@ fn table(cells: &[CellEstimate<'_>], total: f64, plan: &SweepPlan, options: &Swe
     let header = ["workload", "encoding", "seed", "parameters", "training", "estimate"];
     let rows = cells.iter().map(|cell| {
         vec![
-            cell.workload.to_owned(),
+            cell.label.clone(),
             cell.encoding.clone(),
             cell.seed.to_string(),
             cell.parameters.map_or("unknown".to_owned(), |count| count.to_string()),

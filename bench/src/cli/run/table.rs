@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use console::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use reports::{EvalPoint, RunRecord, Status};
+use reports::{EvalPoint, GridPoint, RunRecord, Status};
 
 use super::forecast::Forecast;
 use crate::cli::out::{Printable, print};
@@ -121,8 +121,9 @@ impl<'a> ProgressTable<'a> {
         let running = (0..self.plan.cells.len())
             .filter_map(|index| Some((index, self.forecast.under_way(index)?)))
             .map(|(index, done)| {
-                let cell = &self.plan.cells[index].cell;
-                format!("{} {} {:.0} %", cell.workload, cell.name, done * 100.0)
+                let planned = &self.plan.cells[index];
+                let workload = planned.workload_label();
+                format!("{workload} {} {:.0} %", planned.cell.name, done * 100.0)
             })
             .collect::<Vec<_>>()
             .join(", ");
@@ -137,8 +138,9 @@ impl<'a> ProgressTable<'a> {
 
     /// Prints a message about a cell.
     fn note(&self, index: usize, text: &str, style: &Style) {
-        let cell = &self.plan.cells[index].cell;
-        let line = row([&cell.workload, &cell.name, &cell.seed.to_string(), "", "", "", ""]);
+        let planned = &self.plan.cells[index];
+        let (workload, seed) = (planned.workload_label(), planned.cell.seed.to_string());
+        let line = row([&workload, &planned.cell.name, &seed, "", "", "", ""]);
         self.line(&Printable::of(&line).beside(&self.styled(text, style)));
     }
 
@@ -193,8 +195,8 @@ fn result_row(record: &RunRecord) -> String {
         Status::Done => (headline(record, true), headline(record, false)),
         other => (other.name().to_owned(), String::new()),
     };
-    let line =
-        row([&record.workload, &record.encoding.name, &seed, &inside, &beyond, &loss, &time]);
+    let workload = GridPoint::label(record.grid.as_ref(), &record.workload);
+    let line = row([&workload, &record.encoding.name, &seed, &inside, &beyond, &loss, &time]);
     match record.status.reason() {
         reason if reason.is_empty() => line,
         reason => format!("{line}  {reason}"),
