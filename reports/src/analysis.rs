@@ -28,7 +28,7 @@ mod skipped;
 mod slices;
 mod slots;
 
-pub use self::claim::{Claim, ClaimVerdict, Expected, JudgedClaim};
+pub use self::claim::{ClaimVerdict, ExpectedResult, JudgedClaim, PaperClaim};
 pub use self::conditions::{Condition, Conditions, Ends, TrainedBudget, UsedSettings};
 pub use self::costs::EncodingCost;
 pub(crate) use self::costs::YARDSTICK;

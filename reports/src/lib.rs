@@ -24,7 +24,7 @@ mod testkit;
 mod text;
 
 pub use analysis::grid::{ChosenValue, chosen_grid_values};
-pub use analysis::{Claim, Description, MeasuredStep, Question, ReportMeta, Settings};
+pub use analysis::{Description, MeasuredStep, PaperClaim, Question, ReportMeta, Settings};
 pub use formats::{html_document, html_table, markdown_document, plain_page};
 pub use frame::{FrameError, Frames, read_frames};
 pub use record::{

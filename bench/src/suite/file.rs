@@ -32,7 +32,7 @@ pub(super) struct SuiteFile {
     pub(super) ablation: Option<AblationSection>,
     pub(super) question: Option<reports::Question>,
     #[serde(default)]
-    pub(super) claim: Vec<reports::Claim>,
+    pub(super) claim: Vec<reports::PaperClaim>,
     #[serde(default)]
     pub(super) report: reports::Settings,
     #[serde(default)]

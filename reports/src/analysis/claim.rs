@@ -7,7 +7,7 @@ use super::question::{Answer, AnswerLine, Question};
 /// Claim of a paper, with the comparisons that decide it; section `[[claim]]` of a suite.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Claim {
+pub struct PaperClaim {
     /// The claim as a sentence without its full stop.
     pub text: String,
     /// Authors and year of the paper.
@@ -16,7 +16,7 @@ pub struct Claim {
     pub recipe: String,
     /// Result that the claim expects of each comparison.
     #[serde(default)]
-    pub expected: Expected,
+    pub expected: ExpectedResult,
     /// Comparisons; Holm's correction is over the workloads of one comparison.
     pub comparisons: Vec<Question>,
 }
@@ -24,7 +24,7 @@ pub struct Claim {
 /// Result of a comparison that a claim expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Expected {
+pub enum ExpectedResult {
     /// The first encoding is better than the second.
     #[default]
     Better,
@@ -60,8 +60,8 @@ impl ClaimVerdict {
 /// Claim with the answers to its comparisons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedClaim {
-    /// The claim.
-    pub claim: Claim,
+    /// The claim that is judged.
+    pub claim: PaperClaim,
     /// Answers, one for each comparison, in the order of the claim.
     pub answers: Vec<Answer>,
 }
@@ -70,12 +70,14 @@ impl JudgedClaim {
     /// Returns the verdict of one line of `answer`.
     ///
     /// A missing difference does not show that two encodings are equal, so the verdict on
-    /// [`Expected::NotBetter`] is [`ClaimVerdict::Undecided`] then, too.
+    /// [`ExpectedResult::NotBetter`] is [`ClaimVerdict::Undecided`] then, too.
     pub fn verdict(&self, answer: &Answer, line: &AnswerLine) -> ClaimVerdict {
         let first = &*answer.question.encodings[0];
         match (line.better(), self.claim.expected) {
             (None, _) => ClaimVerdict::Undecided,
-            (Some(better), expected) if (better == first) == (expected == Expected::Better) => {
+            (Some(better), expected)
+                if (better == first) == (expected == ExpectedResult::Better) =>
+            {
                 ClaimVerdict::Holds
             }
             (Some(_), _) => ClaimVerdict::Contradicted,
@@ -118,7 +120,7 @@ mod tests {
             "text = 'CoPE counts better'\nsource = 'A. Author 2024'\nrecipe = 'Smaller models.'\n{expected}\n\
              comparisons = [{{ encodings = ['cope', 'rope'] }}]"
         );
-        let claim: Claim = toml::from_str(&text).unwrap();
+        let claim: PaperClaim = toml::from_str(&text).unwrap();
         let settings = Settings { claims: vec![claim], ..Settings::default() };
         let frames = Frames::of(&records()).unwrap();
         let mut report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
@@ -142,7 +144,8 @@ mod tests {
 
     #[test]
     fn claims_are_read_strictly() {
-        let error = toml::from_str::<Claim>("text = 'a'\nsource = 'b'\nrecipes = 'c'").unwrap_err();
+        let error =
+            toml::from_str::<PaperClaim>("text = 'a'\nsource = 'b'\nrecipes = 'c'").unwrap_err();
         assert!(error.to_string().contains("unknown field `recipes`"), "{error}");
     }
 }

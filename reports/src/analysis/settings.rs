@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::claim::Claim;
+use super::claim::PaperClaim;
 use super::error::AnalysisError;
 use super::question::Question;
 
@@ -26,7 +26,7 @@ pub struct Settings {
     pub question: Option<Question>,
     /// Claims of papers that the results are set beside. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub claims: Vec<Claim>,
+    pub claims: Vec<PaperClaim>,
 }
 
 impl Default for Settings {

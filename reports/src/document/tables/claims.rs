@@ -1,7 +1,7 @@
 //! The claims of papers with their verdicts, as a table.
 
 use super::question::row;
-use crate::analysis::{Answer, ClaimVerdict, Expected, JudgedClaim, Report};
+use crate::analysis::{Answer, ClaimVerdict, ExpectedResult, JudgedClaim, Report};
 use crate::document::table::{Table, TableCell};
 
 /// Returns the table of claims, one row for each comparison on a workload; empty if the report has no claims.
@@ -66,8 +66,8 @@ pub fn claims(report: &Report) -> Table {
 
 fn claim_cell(judged: &JudgedClaim) -> TableCell {
     let null = match judged.claim.expected {
-        Expected::Better => "",
-        Expected::NotBetter => ", no advantage of the first expected",
+        ExpectedResult::Better => "",
+        ExpectedResult::NotBetter => ", no advantage of the first expected",
     };
     TableCell::with_detail(&judged.claim.text, format!("{}{null}", judged.claim.source))
 }
@@ -75,7 +75,7 @@ fn claim_cell(judged: &JudgedClaim) -> TableCell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{Claim, Question, ReportMeta, Settings};
+    use crate::analysis::{PaperClaim, Question, ReportMeta, Settings};
     use crate::frame::Frames;
     use crate::record::RunRecord;
     use crate::testkit::TestCell;
@@ -96,11 +96,11 @@ mod tests {
             metric: None,
             region: None,
         };
-        let claim = Claim {
+        let claim = PaperClaim {
             text: "CoPE counts better".to_owned(),
             source: "A. Author 2024".to_owned(),
             recipe: "The models of the paper are larger.".to_owned(),
-            expected: Expected::Better,
+            expected: ExpectedResult::Better,
             comparisons: vec![comparison],
         };
         let settings = Settings { claims: vec![claim], ..Settings::default() };
