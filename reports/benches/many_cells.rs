@@ -215,6 +215,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let start = Instant::now();
         generate(&folder, 0..=cells - 1)?;
         println!("generated {cells} cells in {:.1} s", start.elapsed().as_secs_f64());
+        // Frames of files that are just written are not kept.
+        thread::sleep(Duration::from_secs(3));
     }
     // A cell of the run before.
     let added = record(cells).key;

@@ -9,7 +9,7 @@ use crate::analysis::{AnalysisError, Report, ReportMeta, Settings};
 use crate::formats::{Contents, FORMATS, FormatError, OutFile, headline};
 use crate::frame::Frames;
 use crate::record::RunRecord;
-use crate::store::{temporary_of, write_unsynced};
+use crate::store::write_unsynced;
 
 /// Paths of a written report and its most important sentences.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +137,7 @@ pub fn write_files(files: &[OutFile], out_dir: &Path) -> Result<(), ReportError>
             let path = out_dir.join(path);
             let folder = path.parent().unwrap_or(out_dir);
             std::fs::create_dir_all(folder)
-                .and_then(|()| write_unsynced(&path, &temporary_of(&path), bytes))
+                .and_then(|()| write_unsynced(&path, bytes))
                 .map_err(|source| ReportError::Io { path: path.clone(), source })
         })
         .collect();

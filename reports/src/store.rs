@@ -9,8 +9,8 @@ mod layout;
 mod packed;
 mod scan;
 
-pub(crate) use self::atomic::temporary_of;
-pub use self::atomic::{remove_leftovers, write_atomically, write_unsynced};
+pub(crate) use self::atomic::write_unsynced;
+pub use self::atomic::{remove_leftovers, write_atomically};
 pub use self::canonical::cell_key;
 pub(crate) use self::canonical::cell_key_without;
 pub use self::canonical::hex;

@@ -1,6 +1,7 @@
 //! Cells of a sweep, independent of how their runs start.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use reports::RunRecord;
@@ -47,6 +48,16 @@ pub trait SweepCells: Sync {
 /// Path of a cell's record in a results folder.
 pub(super) fn record_path(cells: &dyn SweepCells, results: &Path, index: usize) -> PathBuf {
     results.join("cells").join(format!("{}.json", cells.keys()[index]))
+}
+
+/// Makes the next look-up of a cell's record ask the server of a network file system. The client may answer from a cache
+/// for a minute that there is no record, until it changes the folder itself: a file is created and removed.
+pub(super) fn refresh(cells: &dyn SweepCells, results: &Path, index: usize) {
+    // A name that `store::remove_leftovers` knows, for a process that is killed here.
+    let name = format!(".{}.json.{}.look.tmp", cells.keys()[index], std::process::id());
+    let path = results.join("cells").join(name);
+    // If that fails, two processes may run a cell, with equal results.
+    let _ = File::create(&path).and_then(|_| std::fs::remove_file(&path));
 }
 
 /// Looks up the record of every cell, without changes on disk.

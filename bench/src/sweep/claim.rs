@@ -117,6 +117,7 @@ impl Claims {
         });
         // Reports an unusable folder now and not with the first cell.
         drop(shared.lock()?);
+        shared.remove_leftovers();
         let (stop, stopped) = channel();
         let touching = shared.clone();
         let touch = move || {
@@ -152,13 +153,17 @@ impl Claims {
             return Ok(ClaimAttempt::Held(holder));
         }
         let lock = shared.lock()?;
+        // Before the second look: the client of a network file system may answer from a cache for a minute that there is no
+        // claim, until it changes the folder itself.
+        let new = shared.write(key)?;
         // Another sweep may have taken the cell in the meantime.
         if let Some(holder) = shared.living_holder(key, &path)? {
+            // A leftover file does no harm.
+            let _ = fs::remove_file(new);
             return Ok(ClaimAttempt::Held(holder));
         }
-        // Under the lock the name of the temporary file is always the same, so that the next claim of the cell replaces what
-        // a killed process left.
-        shared.write(key, if lock.is_some() { "new" } else { &shared.me.nonce })?;
+        fs::rename(&new, &path).map_err(FileError::of("write", &path))?;
+        drop(lock);
         let lost = Arc::new(AtomicBool::new(false));
         guard(&shared.held).insert(key.to_owned(), lost.clone());
         guard(&shared.seen).remove(key);
@@ -249,7 +254,8 @@ impl Shared {
         }
         fs::create_dir_all(&self.folder).map_err(FileError::of("create", &self.folder))?;
         for key in guard(&self.held).keys() {
-            self.write(key, &self.me.nonce)?;
+            let path = self.path(key);
+            fs::rename(self.write(key)?, &path).map_err(FileError::of("write", &path))?;
         }
         self.warn(format!(
             "the folder {} was deleted during the sweep and has been created again",
@@ -258,13 +264,29 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes a claim by way of a temporary file, `.<key>.<suffix>`, that no other process writes.
-    fn write(&self, key: &str, suffix: &str) -> Result<(), ClaimError> {
-        let path = self.path(key);
-        let failed = FileError::of("write", &path);
+    /// Writes a claim to a temporary file of this process, to be renamed.
+    fn write(&self, key: &str) -> Result<PathBuf, ClaimError> {
+        let temporary = self.folder.join(format!(".{key}.{}", self.me.nonce));
+        let failed = FileError::of("write", &temporary);
         let text = serde_json::to_vec_pretty(&self.me).map_err(|error| failed(error.into()))?;
-        let temporary = self.folder.join(format!(".{key}.{suffix}"));
-        Ok(reports::store::write_unsynced(&path, &temporary, &text).map_err(failed)?)
+        fs::write(&temporary, text).map_err(failed)?;
+        Ok(temporary)
+    }
+
+    /// Removes temporary files of processes that were killed before they renamed them.
+    fn remove_leftovers(&self) {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if !name.starts_with('.') {
+                continue;
+            }
+            let holder = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            if holder.is_some_and(|holder| self.me.knows_to_be_gone(&holder)) {
+                // A leftover file does no harm.
+                let _ = fs::remove_file(&path);
+            }
+        }
     }
 
     fn warn(&self, text: String) {

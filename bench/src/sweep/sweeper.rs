@@ -89,6 +89,7 @@ impl Sweeper<'_> {
         devices: Option<&PooledDevices>,
         tell: &mut dyn FnMut(CellEvent),
     ) -> Result<bool, SweepError> {
+        cells::refresh(self.cells, &self.options.out, index);
         let now = self.look_up(index);
         if self.ended_elsewhere(index, &now, tell) {
             return Ok(true);

@@ -115,7 +115,9 @@ fn plan(table: &PublishedTable) -> String {
             format!("The suite `{suite}` has this recipe: `pe-bench run {suite}`.")
         }
         Coverage::Records { suite: None, task } => {
-            format!("Any run of the task `{task}` is shown here; no suite has the recipe.")
+            format!(
+                "Runs of the task `{task}` with this table's settings are shown here; no suite has its recipe."
+            )
         }
         Coverage::Instead(command) => format!("Shown by `{command}`."),
         Coverage::Missing(reason) => format!("Not run: {reason}."),

@@ -8,7 +8,7 @@
 //! * `recipe`: paths whose values may differ, which makes it the same experiment with another recipe.
 //!
 //! Entries of a column override those of a row, which override those of the table. `"unset"` matches a path without a
-//! value, `{ any = [..] }` one of several values. A table that no record can reproduce states the reason (`missing`)
+//! value, `{ any = [..] }` one of several values, `{ contains = ".." }` a text that contains another. A table that no record can reproduce states the reason (`missing`)
 //! or the command that reproduces it (`instead`); `needs` states requirements for a verdict on its numbers. `smaller`
 //! names a suite and task with the same rows at another size, whose order alone is compared.
 //!

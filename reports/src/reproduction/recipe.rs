@@ -23,6 +23,11 @@ pub enum Expected {
         /// Values that are allowed.
         any: Vec<Value>,
     },
+    /// A text that contains this one, such as the path of a corpus.
+    Contains {
+        /// Text that must occur.
+        contains: String,
+    },
     /// Exactly the given value.
     One(Value),
 }
@@ -31,7 +36,7 @@ impl Expected {
     /// The value, if there is only one.
     pub fn one(&self) -> Option<&Value> {
         match self {
-            Self::Any { .. } => None,
+            Self::Any { .. } | Self::Contains { .. } => None,
             Self::One(value) => Some(value),
         }
     }
@@ -43,6 +48,9 @@ impl Expected {
         };
         match self {
             Self::Any { any } => any.iter().any(is),
+            Self::Contains { contains } => {
+                found.and_then(Value::as_str).is_some_and(|found| found.contains(contains.as_str()))
+            }
             Self::One(value) => is(value),
         }
     }
@@ -51,6 +59,7 @@ impl Expected {
     pub(super) fn text(&self) -> String {
         match self {
             Self::Any { any } => any.iter().map(plain).collect::<Vec<_>>().join(" or "),
+            Self::Contains { contains } => contains.clone(),
             Self::One(value) => plain(value),
         }
     }

@@ -348,6 +348,23 @@ fn a_suite_of_another_size_is_compared_by_order_alone() {
 }
 
 #[test]
+fn a_text_is_found_by_a_part_of_its_path() {
+    let text = TEXT.replace(
+        "identity = { \"task.ignore\" = 0.8 }",
+        "identity = { \"task.path\" = { contains = \"wikitext-103\" } }",
+    );
+    for (path, runs) in [("data/wikitext-103-raw-v1", 1), ("data/wikitext-2-raw-v1", 0)] {
+        let mut records = rope(&[0.19, 0.20, 0.21]);
+        for record in &mut records {
+            record.config["task"] = json!({"kind": "flip-flop", "path": path});
+        }
+        let paper = published::parse("p", &text).unwrap();
+        let found = beside(vec![paper], &encodings(), &Frames::of(&records).unwrap()).unwrap();
+        assert_eq!(at(&found, 0, 1).runs.len(), runs, "{path}");
+    }
+}
+
+#[test]
 fn another_size_may_have_other_widths_and_a_loss_in_place_of_a_score() {
     let order = |text: &str| {
         let paper = published::parse("p", text).unwrap();

@@ -69,6 +69,7 @@ pub fn aggregate(tasks: &[TaskScores], thresholds: &[f64]) -> (TaskEstimate, Vec
     let mut all: Vec<f64> = tasks.iter().flat_map(|task| task.seeds.iter().copied()).collect();
     let shares: Vec<f64> = thresholds.iter().map(|at| share_above(&all, *at)).collect();
     let mut together = DrawnScores::new(&all);
+    let places: Vec<usize> = thresholds.iter().map(|at| together.place(*at)).collect();
     let fixed = !tasks.iter().any(|task| task.question_error > 0.0);
     let mean = interquartile_mean(&mut all);
     let (mut means, mut profiles) = (Vec::new(), vec![Vec::new(); thresholds.len()]);
@@ -86,14 +87,15 @@ pub fn aggregate(tasks: &[TaskScores], thresholds: &[f64]) -> (TaskEstimate, Vec
                 all.extend(picks.map(|pick| task.seeds[pick] + shift));
             }
         }
-        // Without shifts, scores are counted and need not be sorted.
-        together.take(&mut all);
-        means.push(interquartile_mean(&mut all));
-        // They are in order now.
-        for (profile, at) in profiles.iter_mut().zip(thresholds) {
-            let above = all.len() - all.partition_point(|value| value <= at);
-            profile.push(above as f64 / all.len() as f64);
-        }
+        // Without shifts, scores are counted and need not be listed.
+        let (mean, shares) = if fixed {
+            together.summarize(&places)
+        } else {
+            let mean = interquartile_mean(&mut all);
+            (mean, thresholds.iter().map(|at| share_above(&all, *at)).collect())
+        };
+        means.push(mean);
+        profiles.iter_mut().zip(shares).for_each(|(profile, share)| profile.push(share));
     }
     let factor = half_width(tasks);
     let interval = |value, draws: Vec<f64>, bounds| TaskEstimate::of(value, &draws, factor, bounds);

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Removes temporary files of interrupted writes of `path`. To be called only by the sole writer of that file.
@@ -25,7 +25,7 @@ pub fn remove_leftovers(path: &Path) {
 /// # Errors
 /// The error of the file system; the old file is then unchanged and no temporary file is left.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    replace(path, &temporary_of(path), bytes, File::sync_all)?;
+    replace(path, bytes, File::sync_all)?;
     // The rename is durable once the folder is synced. Some systems cannot sync a folder; the record
     // is complete in both cases.
     if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
@@ -34,40 +34,35 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes `bytes` to `path` by way of the file `temporary`: a reader sees either the old or the new file. After a loss of
-/// power the file may be incomplete; [`write_atomically`] prevents that, and takes longer.
+/// Writes `bytes` to `path`: a reader sees either the old or the new file. After a loss of power the file may be
+/// incomplete; [`write_atomically`] prevents that, and takes longer.
 ///
 /// # Errors
-/// The error of the file system; the old file is then unchanged and `temporary` does not exist.
-pub fn write_unsynced(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
-    replace(path, temporary, bytes, |_| Ok(()))
-}
-
-/// Returns a path beside `path` that no other thread or process writes to.
-pub(crate) fn temporary_of(path: &Path) -> PathBuf {
-    // Several threads of several processes may write the same cell.
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(
-        ".{name}.{}.{}.tmp",
-        std::process::id(),
-        COUNTER.fetch_add(1, Ordering::Relaxed)
-    ))
+/// The error of the file system; the old file is then unchanged and no temporary file is left.
+pub(crate) fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace(path, bytes, |_| Ok(()))
 }
 
 /// Writes a temporary file, applies `sync` to it and renames it to `path`.
 fn replace(
     path: &Path,
-    temporary: &Path,
     bytes: &[u8],
     sync: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
-    let written = File::create(temporary)
+    // Several threads of several processes may write the same cell.
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(
+        ".{name}.{}.{}.tmp",
+        std::process::id(),
+        COUNTER.fetch_add(1, Ordering::Relaxed)
+    ));
+    let written = File::create(&temporary)
         .and_then(|mut file| {
             file.write_all(bytes)?;
             sync(&file)
         })
-        .and_then(|()| fs::rename(temporary, path));
+        .and_then(|()| fs::rename(&temporary, path));
     // The first error is reported; an error of the clean-up would hide it.
-    written.inspect_err(|_| drop(fs::remove_file(temporary)))
+    written.inspect_err(|_| drop(fs::remove_file(&temporary)))
 }

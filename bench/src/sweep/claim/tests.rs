@@ -88,17 +88,21 @@ fn a_process_that_is_gone_holds_nothing_whatever_the_files_date() {
 }
 
 #[test]
-fn what_a_killed_process_left_of_a_claim_is_replaced_by_the_next() {
+#[cfg(target_os = "linux")]
+fn unfinished_claims_of_killed_processes_are_removed_by_the_next() {
     let results = tempfile::tempdir().unwrap();
-    let claims = claims(results.path());
-    let temporary = results.path().join("claims").join(format!(".{KEY}.new"));
-    fs::write(&temporary, "{\"host\": \"a text that is longer than the claim, and damaged")
-        .unwrap();
-    let claim = mine(&claims);
-    assert!(claim.is_still_mine().unwrap() && !temporary.exists());
-    drop(claim);
-    let left = fs::read_dir(results.path().join("claims")).unwrap().count();
-    assert_eq!(left, 1, "the lock alone");
+    let folder = results.path().join("claims");
+    for (name, started) in [("killed", Some("0".to_owned())), ("living", None)] {
+        let path = foreign(results.path(), |holder| {
+            holder.started = started.clone().or(holder.started.take());
+        });
+        fs::rename(path, folder.join(format!(".{KEY}.{name}"))).unwrap();
+    }
+    drop(mine(&claims(results.path())));
+    let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.collect::<std::collections::BTreeSet<_>>();
+    let left = [".0123456789abcdef.living", ".lock"].map(std::ffi::OsString::from);
+    assert_eq!(names, std::collections::BTreeSet::from(left));
 }
 
 #[test]

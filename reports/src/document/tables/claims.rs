@@ -18,14 +18,12 @@ pub fn claims(report: &Report) -> Table {
             let mut cells = row(report, answer, line);
             // The name of the better encoding.
             cells.pop();
-            let decided =
-                line.better().map(|better| format!("{} is better", report.display(better)));
-            let verdict = TableCell {
-                text: verdict.name().to_owned(),
-                detail: decided.unwrap_or_else(|| format!("n = {}", line.comparison.paired.n)),
-                strong: verdict != ClaimVerdict::Undecided,
-                ..TableCell::default()
+            let detail = match line.better() {
+                Some(better) => format!("{} is better", report.display(better)),
+                None => format!("n = {}", line.comparison.paired.n),
             };
+            let strong = verdict != ClaimVerdict::Undecided;
+            let verdict = TableCell { strong, ..TableCell::with_detail(verdict.name(), detail) };
             rows.push(
                 [text.take().unwrap_or_default(), pair(answer, ", ").into()]
                     .into_iter()
@@ -42,20 +40,25 @@ pub fn claims(report: &Report) -> Table {
         }
         notes.push(format!("{}: {}", judged.claim.source, judged.claim.recipe));
     }
-    let columns = ["claim", "encodings", "workload", "first", "second", "chance", "difference"];
-    Table {
-        columns: columns.into_iter().chain(["p (Holm)", "Hedges' g", "verdict"]).map(str::to_owned).collect(),
-        rows,
-        notes,
-        legends: vec![
-            "The suite names the claims and their comparisons before its cells run. A claim holds on a workload, or is \
-             contradicted, where the two encodings are significantly different; elsewhere it is undecided, also a claim that \
-             there is no advantage. Holm's correction is over the workloads of one pair of encodings. Difference: the better \
-             mean minus the other, paired by seed, with its 95 % interval, not corrected."
-                .to_owned(),
-        ],
-        ..Table::default()
-    }
+    let columns = [
+        "claim",
+        "encodings",
+        "workload",
+        "first",
+        "second",
+        "chance",
+        "difference",
+        "p (Holm)",
+        "Hedges' g",
+        "verdict",
+    ];
+    let table = Table { notes, ..Table::of(columns, rows, |row| row) };
+    table.with_legend(
+        "The suite names the claims and their comparisons before its cells run. A claim holds on a workload, or is \
+         contradicted, where the two encodings are significantly different; elsewhere it is undecided, also a claim that \
+         there is no advantage. Holm's correction is over the workloads of one pair of encodings. Difference: the better \
+         mean minus the other, paired by seed, with its 95 % interval, not corrected.",
+    )
 }
 
 fn claim_cell(judged: &JudgedClaim) -> TableCell {
@@ -63,11 +66,7 @@ fn claim_cell(judged: &JudgedClaim) -> TableCell {
         Expected::Better => "",
         Expected::NotBetter => ", no advantage of the first expected",
     };
-    TableCell {
-        text: judged.claim.text.clone(),
-        detail: format!("{}{null}", judged.claim.source),
-        ..TableCell::default()
-    }
+    TableCell::with_detail(&judged.claim.text, format!("{}{null}", judged.claim.source))
 }
 
 #[cfg(test)]

@@ -100,11 +100,28 @@ impl DrawnScores {
         }
     }
 
-    /// Moves the counted scores to `into`, in ascending order.
-    pub(super) fn take(&mut self, into: &mut Vec<f64>) {
-        for (score, count) in self.sorted.iter().zip(&mut self.counts) {
-            into.extend(std::iter::repeat_n(*score, std::mem::take(count) as usize));
+    /// Returns the number of scores at or below a threshold.
+    pub(super) fn place(&self, threshold: f64) -> usize {
+        self.sorted.partition_point(|score| *score <= threshold)
+    }
+
+    /// Returns the interquartile mean of the drawn scores and, for each place, the share of them that come after it in
+    /// ascending order. The counts are then 0 again.
+    pub(super) fn summarize(&mut self, places: &[usize]) -> (f64, Vec<f64>) {
+        let drawn = self.sorted.len();
+        let (cut, mut before, mut sum) = (drawn / 4, 0, 0.0);
+        for (score, count) in self.sorted.iter().zip(&self.counts) {
+            let up_to = before + *count as usize;
+            // Each draw is added by itself, as in a list of all of them.
+            for _ in before.max(cut)..up_to.min(drawn - cut) {
+                sum += score;
+            }
+            before = up_to;
         }
+        let after = |place: &usize| self.counts[*place..].iter().sum::<u32>();
+        let shares = places.iter().map(|place| f64::from(after(place)) / drawn as f64).collect();
+        self.counts.fill(0);
+        (sum / (drawn - 2 * cut) as f64, shares)
     }
 }
 
