@@ -76,9 +76,13 @@ fn axes_grid_ablation_and_criteria_reach_the_page() {
     let report = bench(&["report", &out, "--settings", &criteria, "--ablation-base", "nope"]);
     assert!(report.status.success(), "{}", text(&report));
     assert!(page().contains("### Changes of NoPE") && page().contains("at least 50.0 %"));
+    std::fs::write(&criteria, "ablation_base = \"rope\"\n").unwrap();
+    let report = bench(&["report", &out, "--settings", &criteria]);
+    assert!(report.status.success(), "{}", text(&report));
+    assert!(page().contains("No cell uses the ablation base `rope`"), "{}", page());
     let report = bench(&["report", &out, "--ablation-base", "rope"]);
-    assert!(!report.status.success());
-    assert!(text(&report).contains("no record has the encoding `rope`"), "{}", text(&report));
+    assert!(!report.status.success(), "{}", text(&report));
+    assert!(text(&report).contains("no record has the encoding `rope`, expected one of cope"));
 
     for (wrong, expected) in [
         ("solved_exact = 0.5", "did you mean `solved_exact_match`?"),

@@ -282,11 +282,7 @@ fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
     let versions = |r: &RunRecord| {
         r.versions
             .iter()
-            .map(|(name, version)| match version.strip_prefix(name.as_str()) {
-                // What `rustc --version` prints begins with the name.
-                Some(_) => version.clone(),
-                None => format!("{name} {version}"),
-            })
+            .map(|(name, version)| format!("{name} {version}"))
             .collect::<Vec<_>>()
             .join(", ")
     };

@@ -24,7 +24,8 @@ pub fn provenance(report: &Report) -> Table {
     fact("threads per cell; concurrent cells", &|r| {
         format!("{}, {}", count(r.threads, "thread"), count(r.jobs, "concurrent cell"))
     });
-    fact("versions", &|r| r.versions.clone());
+    // What `rustc --version` prints begins with the name.
+    fact("versions", &|r| r.versions.replace("rustc rustc ", "rustc "));
     if !report.meta.command.is_empty() {
         rows.push(texts(["command", &report.meta.command]));
     }

@@ -155,8 +155,11 @@ fn single(contest: &RankedWorkload<'_>) -> String {
         return format!("{head}, which is not above chance.");
     }
     if let Some(needed) = ranking.seeds_needed {
+        let least = ranked.iter().filter_map(|s| Some(s.estimate?.n)).min().unwrap_or(seeds);
+        let (few, each) =
+            if least < seeds { (format!("{least} to {n}"), " for each") } else { (n, "") };
         return format!(
-            "{head}, but {n} cannot separate {} encodings; at least {} are needed.",
+            "{head}, but {few} cannot separate {} encodings; at least {} are needed{each}.",
             ranked.len(),
             needed.max(LEAST_SEEDS)
         );

@@ -172,10 +172,9 @@ fn workload(
         let own = |f: &&Figure| f.workload.as_ref() == Some(&workload.name);
         figures.iter().filter(own).filter(|f| subjects.contains(&f.subject)).collect()
     };
-    // The heading above names the workload.
-    let sentence = &contents.workloads[workload.index];
-    let sentence = sentence.strip_prefix(&format!("{}: ", workload.name)).unwrap_or(sentence);
-    let mut body = format!("<p>{}</p>\n", prose(sentence));
+    let paragraphs = text::workload_paragraphs(report, workload);
+    let mut body: String =
+        paragraphs.iter().map(|text| format!("<p>{}</p>\n", prose(text))).collect();
     let kinds =
         [("TeX", "tex"), ("TeX, one column", "column.tex"), ("Markdown", "md"), ("CSV", "csv")];
     let links =

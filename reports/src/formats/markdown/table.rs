@@ -17,8 +17,11 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Renders a table as [`table`] does, and keeps its legends for the end of the page.
+    /// Renders a table as [`table`] does, and keeps its legends for the end of the page unless it has no rows.
     pub(super) fn add(&mut self, whole: &Table, file: &str) -> String {
+        if whole.rows.is_empty() {
+            return String::new();
+        }
         let new = whole.legends.iter().filter(|legend| !self.legends.contains(legend));
         let new: Vec<String> = new.cloned().collect();
         self.legends.extend(new);

@@ -67,6 +67,13 @@ fn two_seeds_separate_nothing_and_this_is_said() {
         "On w, on other distributions at longer lengths, CoPE has the best mean (exact match 85.0 %, chance 50.0 %), but 2 \
          seeds cannot separate 2 encodings; at least 3 are needed."
     );
+    // One encoding has more seeds than they share.
+    let records = [cells("w", "cope", &[0.9; 6]), cells("w", "rope", &[0.1, 0.2])].concat();
+    let said = say(&records).remove(0);
+    assert!(
+        said.ends_with("2 to 6 seeds cannot separate 2 encodings; at least 3 are needed for each."),
+        "{said}"
+    );
     let records = [cells("w", "cope", &[0.4; 3]), cells("w", "rope", &[0.1; 3])].concat();
     assert!(say(&records)[0].ends_with("which is not above chance."), "{:?}", say(&records));
 }

@@ -32,6 +32,18 @@ fn the_tables_of_a_workload_read_like_this() {
 }
 
 #[test]
+fn a_table_without_rows_is_not_explained() {
+    let report = Report::new(suite(), &ReportMeta::default()).unwrap();
+    let claims = tables::claims(&report);
+    let legend = &claims.legends[0];
+    let mut tables = Tables::default();
+    assert!(claims.rows.is_empty() && tables.add(&claims, "").is_empty());
+    assert!(tables.legends.is_empty(), "{legend}");
+    let page = page(&Contents::of(&report).unwrap());
+    assert!(!page.contains(&legend[..40]), "{page}");
+}
+
+#[test]
 fn the_page_names_everything_and_every_link_has_a_file() {
     let meta = ReportMeta {
         title: "A | title".into(),
