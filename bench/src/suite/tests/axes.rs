@@ -67,7 +67,7 @@ fn every_mistake_in_axes_names_its_path() {
         ),
         ("{ \"task.variables\" = [\"one\"] }", "task.variables"),
         ("{ \"tsk.variables\" = [1] }", "did you mean `task.…`?"),
-        ("{ \"variables\" = [1] }", "axes.`variables``: expected a path in quotes"),
+        ("{ \"variables\" = [1] }", "axes.`variables`: expected a path in quotes"),
         ("{ variables = 3 }", "axes.`variables`"),
         ("{ task.variables = [1, 3] }", "axes.`task`"),
         ("{ \"task\" = [1, 3] }", "axes.`task`"),
