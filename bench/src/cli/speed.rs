@@ -67,6 +67,7 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for encoding in encodings {
         let row = if arguments.in_process {
+            process::compute_on_this_thread(arguments.threads);
             measure(&request(arguments, &compute, encoding)).map_err(anyhow::Error::msg)?
         } else {
             elsewhere(arguments, &encoding)?

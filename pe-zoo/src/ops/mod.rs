@@ -17,6 +17,8 @@ mod precision;
 mod rotate;
 #[cfg(feature = "flex")]
 mod swi_glu;
+#[cfg(feature = "flex")]
+mod turn;
 
 mod plain;
 
@@ -187,6 +189,29 @@ pub fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs) -> Ten
         return rotate::rotate(x, cos, sin, pairs);
     }
     plain::rotate(x, cos, sin, pairs)
+}
+
+/// Rotates channel `m` with channel `m + D / 2` by angles that have gradients.
+///
+/// `x` is `[B, H, T, D]`, `angles` `[1 or B, 1 or H, T, D / 2]`.
+pub fn turn_by_angles(x: Tensor<4>, angles: Tensor<4>) -> Tensor<4> {
+    #[cfg(feature = "flex")]
+    if fused(&x) {
+        return turn::turn(x, angles, turn::Turning::Angles);
+    }
+    plain::turn_by_angles(x, angles)
+}
+
+/// Maps channels `(a, b)`, `m` and `m + D / 2`, to `(a cos - b sin, b cos' + a sin')`; cosines and sines have gradients.
+///
+/// `x` is `[B, H, T, D]`, `waves` `[1 or B, 1 or H, T, 2 E]`: `E` cosines, then `E` sines. `E` is `D / 2`, one for both
+/// channels of a pair, or `D`, those of all first channels before those of all second channels.
+pub fn turn_by_waves(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
+    #[cfg(feature = "flex")]
+    if fused(&x) {
+        return turn::turn(x, waves, turn::Turning::Waves);
+    }
+    plain::turn_by_waves(x, waves)
 }
 
 /// Applies one step of AdamW and returns the new parameter. `moments` are updated; no gradient

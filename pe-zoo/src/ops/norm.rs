@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::kernels::cpu::parallel::rows_of_piece;
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
-use crate::kernels::cpu::view::in_new_memory;
+use crate::kernels::cpu::view::{Start, in_new_memory};
 
 pub(super) fn layer_norm<const D: usize>(
     x: Tensor<D>,
@@ -219,6 +219,7 @@ fn forward(
     let output = in_new_memory(
         input.len(),
         rows * width,
+        Start::Zeros,
         input.par_chunks(rows * width).zip(kept.par_chunks_mut(rows)),
         #[inline(always)]
         |output, (input, kept)| {
@@ -255,6 +256,7 @@ fn backward(state: &NormState, grad: &FlexTensor) -> [Option<FlexTensor>; 3] {
     let output = in_new_memory(
         input.len(),
         rows * width,
+        Start::Zeros,
         given.zip(state.rows.par_chunks(rows)).zip(sums.par_chunks_mut(2 * width)),
         #[inline(always)]
         |output, (((input, upstream), kept), sums)| {

@@ -186,6 +186,37 @@ fn rotations_agree_in_both_layouts_and_from_both_memory_orders() {
 }
 
 #[test]
+fn turns_agree_with_shared_and_separate_angles_and_waves() {
+    let sizes = [([2, 3, 67, 8], [2, 3]), ([2, 3, 67, 40], [2, 1]), ([3, 2, 65, 16], [1, 2])];
+    for (shape, [sets, heads]) in sizes.into_iter().chain([([3, 2, 9, 6], [1, 1])]) {
+        let [batch, all_heads, tokens, head_dim] = shape;
+        let straight = tensor(shape, 11);
+        let projected = tensor([batch, tokens, all_heads, head_dim], 12);
+        let angles = tensor([sets, heads, tokens, head_dim / 2], 13);
+        agree!(
+            super::turn_by_angles(straight.clone(), angles.clone() * 20.0),
+            plain::turn_by_angles(straight.clone(), angles.clone() * 20.0),
+            shape,
+            straight,
+            angles
+        );
+        for width in [head_dim, 2 * head_dim] {
+            // In the order of the tokens in memory, as projections are.
+            let waves = tensor([sets, tokens, heads, width], 14);
+            let by_head = || waves.clone().swap_dims(1, 2);
+            let heads = || projected.clone().swap_dims(1, 2);
+            agree!(
+                super::turn_by_waves(heads(), by_head()),
+                plain::turn_by_waves(heads(), by_head()),
+                shape,
+                projected,
+                waves
+            );
+        }
+    }
+}
+
+#[test]
 fn three_steps_of_adamw_agree() {
     let (mut fused, mut plain) = (Moments::default(), Moments::default());
     let start = tensor([37, 1021], 13).inner();

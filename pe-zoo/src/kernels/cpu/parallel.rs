@@ -8,13 +8,13 @@ use crate::math::simd;
 /// what the previous loop wrote. Pieces, and so results, do not depend on the number of threads.
 const PIECE: usize = 1 << 17;
 
-/// Runs `work` on all pieces in parallel; `work` must be `#[inline(always)]` for its loops to be
+/// Runs `work` on all pieces in parallel, each by the next free thread; `work` must be `#[inline(always)]` for its loops to be
 /// vectorised.
 pub(crate) fn in_pieces<T: Send>(
     pieces: impl IndexedParallelIterator<Item = T>,
     work: impl Fn(T) + Sync,
 ) {
-    pieces.for_each(|piece| {
+    pieces.with_max_len(1).for_each(|piece| {
         simd::dispatch(
             #[inline(always)]
             || work(piece),
