@@ -179,7 +179,8 @@ fn hostile_texts_stay_words_and_wrong_options_are_refused() {
     let options = script.lines().filter(|line| line.starts_with("#SBATCH"));
     assert!(options.clone().count() > 6 && !options.clone().any(|line| line.contains("uid")));
     let output = cluster.task(&path, "0").output().unwrap();
-    assert_eq!(output.status.code(), Some(127), "no apptainer: {}", text(&output));
+    // Whether or not the machine has Apptainer, there is no such image.
+    assert!(!output.status.success(), "{}", text(&output));
     assert!(!cluster.place.out("touched").exists());
     for (arguments, expected) in [
         (&["--time", "2"][..], "expected at least 180 s"),

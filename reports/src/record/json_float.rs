@@ -4,7 +4,8 @@
 //! NaN (also for an infinity), an `Option` as `None`.
 //!
 //! Finite values are written with 15 significant digits, the number of digits that every JSON parser preserves
-//! exactly: other programs read the same numbers as the reports.
+//! exactly; with 17 digits, the default parser may change the last bit, and a report made in memory would differ from
+//! the one made from files.
 
 use serde::{Deserialize, Deserializer, Serializer};
 
