@@ -20,7 +20,7 @@ use rayon::iter::repeat_n;
 use rayon::prelude::*;
 
 use super::pointwise::{self, Pointwise};
-use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
+use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece, rows_of_sum};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
 use crate::kernels::cpu::view::{
     Add, Matrix, MatrixMut, Shape, Start, in_new_memory, multiply, product,
@@ -211,14 +211,17 @@ fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, before: Befor
         input[..count * inputs * outputs.min(1)].par_chunks((together * inputs).max(1)),
         #[inline(always)]
         |output, input| match before {
-            Before::Gelu => ACTIVATED.with_borrow_mut(|activated| {
-                if activated.len() < input.len() {
-                    activated.resize(input.len(), 0.0);
+            Before::Gelu => {
+                // Taken out, because code below a closure of `with` is not compiled for the widest instructions.
+                let mut buffer = ACTIVATED.take();
+                if buffer.len() < input.len() {
+                    buffer.resize(input.len(), 0.0);
                 }
-                let activated = &mut activated[..input.len()];
+                let activated = &mut buffer[..input.len()];
                 pointwise::gelu(activated, input);
                 add(output, activated);
-            }),
+                ACTIVATED.set(buffer);
+            }
             Before::Nothing | Before::Relu if whole_product => {}
             Before::Nothing | Before::Relu => add(output, input),
         },
@@ -299,7 +302,7 @@ fn weight_grad(input: &FlexTensor, [inputs, outputs]: [usize; 2], grad: &FlexTen
 
 fn bias_grad(outputs: usize, grad: &FlexTensor) -> FlexTensor {
     let upstream = numbers(grad);
-    let rows = rows_of_piece(outputs);
+    let rows = rows_of_sum(outputs);
     let pieces = (upstream.len() / outputs.max(1)).div_ceil(rows);
     let mut sums = vec![0.0; pieces * outputs];
     in_pieces(

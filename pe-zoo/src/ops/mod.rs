@@ -7,6 +7,8 @@
 #[cfg(feature = "flex")]
 mod adamw;
 #[cfg(feature = "flex")]
+mod add;
+#[cfg(feature = "flex")]
 mod linear;
 #[cfg(feature = "flex")]
 mod norm;
@@ -41,6 +43,20 @@ pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
         return pointwise::pointwise(pointwise::Pointwise::Gelu, x);
     }
     burn::tensor::activation::gelu(x)
+}
+
+/// Sum of two tensors of one shape, in place where the memory of one of them is not shared.
+///
+/// # Panics
+///
+/// If their shapes differ.
+pub fn add<const D: usize>(x: Tensor<D>, y: Tensor<D>) -> Tensor<D> {
+    assert_eq!(x.dims(), y.dims(), "shapes of a sum");
+    #[cfg(feature = "flex")]
+    if fused(&x) && fused(&y) {
+        return add::add(x, y);
+    }
+    x + y
 }
 
 /// Softplus of a tensor of any shape, `ln(1 + exp(x))`.

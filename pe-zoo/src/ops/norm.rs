@@ -11,7 +11,7 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Shape, Tensor};
 use rayon::prelude::*;
 
-use crate::kernels::cpu::parallel::rows_of_piece;
+use crate::kernels::cpu::parallel::{rows_of_piece, rows_of_sum};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 
@@ -249,7 +249,7 @@ fn forward(
 fn backward(state: &NormState, grad: &FlexTensor) -> [Option<FlexTensor>; 3] {
     let (input, gamma, upstream) = (numbers(&state.x), numbers(&state.gamma), numbers(grad));
     let width = gamma.len();
-    let rows = rows_of_piece(width);
+    let rows = rows_of_sum(width);
     let pieces = state.rows.len().div_ceil(rows);
     let mut sums = vec![0.0; pieces * 2 * width];
     let given = input.par_chunks(rows * width).zip(upstream.par_chunks(rows * width));

@@ -59,6 +59,25 @@ fn gelu_agrees_also_on_transposed_input() {
 }
 
 #[test]
+fn sums_agree_in_every_order_of_memory_and_leave_shared_tensors_alone() {
+    let (x, y) = (tensor([3, 500, 101], 1), tensor([3, 101, 500], 2));
+    for (x, y) in [(x.clone(), y.clone().swap_dims(1, 2)), (x.clone() * 1.0, x.clone())] {
+        let (before_x, before_y) = (numbers(x.clone()), numbers(y.clone()));
+        let found = numbers(super::add(x.clone(), y.clone()));
+        let expected = before_x.iter().zip(&before_y).map(|(x, y)| x + y).collect::<Vec<_>>();
+        close::compare(&found, &expected, F32).unwrap();
+        assert!(numbers(x) == before_x && numbers(y) == before_y);
+    }
+    agree!(
+        super::add(x.clone(), y.clone().swap_dims(1, 2) * 2.0),
+        x.clone() + y.clone().swap_dims(1, 2) * 2.0,
+        [3, 500, 101],
+        x,
+        y
+    );
+}
+
+#[test]
 fn swi_glu_agrees_also_on_transposed_input() {
     for (rows, both) in [(1, 2), (3, 1002), (900, 34)] {
         let x = tensor([2, rows, both], 1);

@@ -50,7 +50,7 @@ impl TurnBackend for Flex {
 }
 
 #[derive(Debug)]
-struct Turn;
+struct TurnPairs;
 
 #[derive(Debug, Clone)]
 struct TurnState {
@@ -60,7 +60,7 @@ struct TurnState {
     kind: Turning,
 }
 
-impl Backward<Flex, 2> for Turn {
+impl Backward<Flex, 2> for TurnPairs {
     type State = TurnState;
 
     fn backward(self, ops: Ops<TurnState, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
@@ -90,7 +90,7 @@ impl<C: CheckpointStrategy> TurnBackend for Autodiff<Flex, C> {
         let head_dim = x.layout().shape()[3];
         let before = (kind == Turning::Waves).then(|| x.clone());
         let output = Rotor::new(&by, kind, head_dim).forward(x);
-        match Turn.prepare::<C>(nodes).compute_bound().stateful() {
+        match TurnPairs.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
                 let kept = before.unwrap_or_else(|| output.clone());
                 prep.finish(TurnState { kept, by, kind }, output)
@@ -110,11 +110,11 @@ fn in_order(tensor: FlexTensor) -> FlexTensor {
 /// Number of pairs that are computed together. Loops over arrays are vectorised.
 const SIDE: usize = 8;
 
-type Side = [f32; SIDE];
+type PairRow = [f32; SIDE];
 
 /// Loads up to [`SIDE`] numbers; those missing are 0.
 #[inline(always)]
-fn load(from: &[f32]) -> Side {
+fn load(from: &[f32]) -> PairRow {
     if let Some(all) = from.first_chunk() {
         return *all;
     }
@@ -125,7 +125,7 @@ fn load(from: &[f32]) -> Side {
 
 /// Stores as many numbers as `to` holds, at most [`SIDE`].
 #[inline(always)]
-fn store(side: &Side, to: &mut [f32]) {
+fn store(side: &PairRow, to: &mut [f32]) {
     match to.first_chunk_mut() {
         Some(all) => *all = *side,
         None => to.copy_from_slice(&side[..to.len()]),
@@ -135,8 +135,8 @@ fn store(side: &Side, to: &mut [f32]) {
 /// Cosines and sines of the first and of the second channel of some pairs.
 #[derive(Clone, Copy)]
 struct PairWaves {
-    cos: [Side; 2],
-    sin: [Side; 2],
+    cos: [PairRow; 2],
+    sin: [PairRow; 2],
 }
 
 /// A rotation, read from its tensor.
@@ -311,13 +311,13 @@ impl<'a> Rotor<'a> {
     #[inline(always)]
     fn add_wave_grads(
         &self,
-        [to_first, to_second]: [&Side; 2],
-        [x, y]: [&Side; 2],
+        [to_first, to_second]: [&PairRow; 2],
+        [x, y]: [&PairRow; 2],
         own: &mut [f32],
         m: usize,
         count: usize,
     ) {
-        let mut add = |start: usize, term: Side| {
+        let mut add = |start: usize, term: PairRow| {
             let own = &mut own[start + m..start + m + count];
             let mut sum = load(own);
             for n in 0..SIDE {
@@ -325,7 +325,7 @@ impl<'a> Rotor<'a> {
             }
             store(&sum, own);
         };
-        let each = |term: fn(f32, f32) -> f32, grad: &Side, value: &Side| {
+        let each = |term: fn(f32, f32) -> f32, grad: &PairRow, value: &PairRow| {
             let mut terms = [0.0; SIDE];
             for n in 0..SIDE {
                 terms[n] = term(grad[n], value[n]);

@@ -2,7 +2,7 @@
 //!
 //! A unit `max(w p + b, 0)` bends at `-b / w`. The sums of the units that are active between two bends are computed once per
 //! block, and each pair of tokens costs the search for its piece instead of all units. Positions grow from the newest column
-//! to the oldest, so that the search of each lane goes on from the piece of the column before.
+//! to the oldest, so that the search of each lane starts at the piece of the column before.
 
 use super::form_scratch::PieceScratch;
 use super::problem::{Block, PerceptronOperands};

@@ -202,16 +202,21 @@ pub(crate) fn multiply(out: MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: 
     }
 }
 
-/// Number of rows or columns of each part of a product that [`product`] cuts along its longer side, `longer`, so that all
-/// threads have a part. Parts are no smaller than this allows, because each packs the other factor again.
-fn part(longer: usize) -> usize {
-    const LEAST: usize = 128;
+/// Number of rows or columns of each part of a product that [`product`] cuts along its longer side, so that all threads have
+/// a part. Parts are no smaller than this allows, because each packs the other factor again.
+fn part([rows, inner, columns]: [usize; 3]) -> usize {
+    /// Number of multiplications below which waking a thread costs more than it saves.
+    const SMALL: usize = 1 << 20;
+    /// Side up to which `gemm` sums in other chunks, if the other side is no longer: only such products have such parts.
+    const SHORT: usize = 64;
     const ENOUGH: usize = 512;
+    let longer = rows.max(columns);
     let threads = rayon::current_num_threads();
-    if threads == 1 {
-        return longer;
+    if threads == 1 || rows.min(columns) < PANEL || rows * inner * columns < SMALL {
+        return longer.max(1);
     }
-    let parts = (longer / ENOUGH).clamp(threads.min(longer / LEAST).max(1), 4 * threads);
+    let least = if longer <= SHORT { SHORT / 2 } else { 2 * SHORT };
+    let parts = (longer / ENOUGH).clamp(threads.min(longer / least).max(1), 4 * threads);
     longer.div_ceil(parts).next_multiple_of(PANEL)
 }
 
@@ -232,7 +237,7 @@ pub(crate) fn product(a: Matrix<'_>, b: Matrix<'_>) -> Vec<f32> {
     let shape = Shape::dense(rows, columns);
     let mut rest = Some(MatrixMut { start: out.as_mut_ptr(), shape, owner: PhantomData });
     let longer = rows.max(columns);
-    let part = if rows.min(columns) < PANEL { longer.max(1) } else { part(longer) };
+    let part = part([rows, a.shape.columns, columns]);
     let parts = (0..longer).step_by(part).filter_map(|from| {
         let count = part.min(longer - from);
         let (own, other) = match (rest.take()?, rows >= columns) {
