@@ -238,11 +238,15 @@ pub(super) fn backward<const R: usize>(
         ContextualOperand::Perceptron(perceptron) => {
             if let Some(hidden) = grads.get(Slot::Hidden) {
                 let max = spec.max_position;
-                let of_columns = match perceptron.activation {
-                    HiddenActivation::Relu => pieces::backward,
-                    HiddenActivation::Gelu => perceptron::backward,
-                };
-                of_columns(&perceptron, max, constant_below, &constant, block, s, hidden);
+                let of = &perceptron;
+                match perceptron.activation {
+                    HiddenActivation::Relu => {
+                        pieces::backward(of, max, constant_below, &constant, block, s, hidden);
+                    }
+                    HiddenActivation::Gelu => {
+                        perceptron::backward(of, max, constant_below, &constant, block, s, hidden);
+                    }
+                }
             }
         }
     }

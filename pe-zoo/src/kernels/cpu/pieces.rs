@@ -110,11 +110,12 @@ impl<const R: usize> Walk<R> {
         let (bends, slopes) = (&scratch.bends[..=last], &scratch.slopes[..=last]);
         let bases = &scratch.bases[..=last];
         loop {
+            // Wrapping sums, because tests of overflow would keep the loop from being vectorised.
             let mut passed = 0;
             for r in 0..R {
                 let past = u32::from(self.next_bend[r] < positions[r]);
-                self.piece[r] += past;
-                passed += past;
+                self.piece[r] = self.piece[r].wrapping_add(past);
+                passed |= past;
             }
             if passed == 0 {
                 return;
