@@ -101,8 +101,10 @@ pub(crate) fn is_set_up(threads: usize) -> bool {
 pub(crate) fn compute_on_this_thread(threads: usize) {
     if is_set_up(threads) {
         // An error says that something was computed before on other threads, which give the same results.
-        let _ =
-            rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread().build_global();
+        let _ = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .use_current_thread()
+            .build_global();
     }
 }
 

@@ -31,9 +31,9 @@ impl AddBackend for Flex {
 }
 
 #[derive(Debug)]
-struct Add;
+struct AddOp;
 
-impl Backward<Flex, 2> for Add {
+impl Backward<Flex, 2> for AddOp {
     type State = ();
 
     fn backward(self, ops: Ops<(), 2>, grads: &mut Gradients, _: &mut Checkpointer) {
@@ -45,7 +45,7 @@ impl<C: CheckpointStrategy> AddBackend for Autodiff<Flex, C> {
     fn fused_add(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
         let nodes = [x.node(), y.node()];
         let output = forward(dense(x.into_primitive()), dense(y.into_primitive()));
-        match Add.prepare::<C>(nodes).compute_bound().stateful() {
+        match AddOp.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => prep.finish((), output),
             OpsKind::UnTracked(prep) => prep.finish(output),
         }

@@ -200,10 +200,8 @@ fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, before: Befor
         multiply(output, rows(input, inputs), weight, 1.0, Add::Accumulate);
     };
     let whole_product = before != Before::Gelu && bias.is_empty();
-    let start = match whole_product {
-        true => Start::Product(rows(input, inputs), weight),
-        false => Start::Rows(bias),
-    };
+    let start =
+        if whole_product { Start::Product(rows(input, inputs), weight) } else { Start::Rows(bias) };
     let output = in_new_memory(
         count * outputs,
         (together * outputs).max(1),

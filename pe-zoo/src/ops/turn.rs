@@ -31,19 +31,11 @@ pub(super) enum Turning {
 
 #[backend_extension(Flex, Autodiff)]
 pub(super) trait TurnBackend: Backend {
-    fn fused_turn(
-        x: FloatTensor<Self>,
-        by: FloatTensor<Self>,
-        kind: Turning,
-    ) -> FloatTensor<Self>;
+    fn fused_turn(x: FloatTensor<Self>, by: FloatTensor<Self>, kind: Turning) -> FloatTensor<Self>;
 }
 
 impl TurnBackend for Flex {
-    fn fused_turn(
-        x: FloatTensor<Self>,
-        by: FloatTensor<Self>,
-        kind: Turning,
-    ) -> FloatTensor<Self> {
+    fn fused_turn(x: FloatTensor<Self>, by: FloatTensor<Self>, kind: Turning) -> FloatTensor<Self> {
         let head_dim = x.layout().shape()[3];
         Rotor::new(&in_order(by), kind, head_dim).forward(x)
     }
@@ -80,11 +72,7 @@ impl Backward<Flex, 2> for TurnPairs {
 }
 
 impl<C: CheckpointStrategy> TurnBackend for Autodiff<Flex, C> {
-    fn fused_turn(
-        x: FloatTensor<Self>,
-        by: FloatTensor<Self>,
-        kind: Turning,
-    ) -> FloatTensor<Self> {
+    fn fused_turn(x: FloatTensor<Self>, by: FloatTensor<Self>, kind: Turning) -> FloatTensor<Self> {
         let nodes = [x.node(), by.node()];
         let (x, by) = (x.into_primitive(), in_order(by.into_primitive()));
         let head_dim = x.layout().shape()[3];

@@ -25,6 +25,12 @@ fn add<const R: usize>(to: &mut Lanes<R>, from: &Lanes<R>) {
     }
 }
 
+/// Whether a unit is active past its bend. All others are active before it; weights that are NaN are among them.
+#[inline(always)]
+fn rises(w: f32) -> bool {
+    w > 0.0
+}
+
 /// Weight and bias of a unit.
 #[inline(always)]
 fn unit_of(perceptron: &PerceptronOperands<'_>, unit: usize) -> (f32, f32) {
@@ -62,7 +68,7 @@ impl<const R: usize> PieceScratch<R> {
             (self.slopes[piece], self.bases[piece]) = (slope, base);
             if let Some(unit) = self.order.get(piece) {
                 let (w, b) = unit_of(perceptron, *unit);
-                if w > 0.0 {
+                if rises(w) {
                     add_scaled(&mut slope, &products[*unit], w);
                     add_scaled(&mut base, &products[*unit], b);
                 }
@@ -74,7 +80,7 @@ impl<const R: usize> PieceScratch<R> {
             add(&mut self.bases[piece], &base);
             if let Some(unit) = piece.checked_sub(1).map(|before| self.order[before]) {
                 let (w, b) = unit_of(perceptron, unit);
-                if !(w > 0.0) {
+                if !rises(w) {
                     add_scaled(&mut slope, &products[unit], w);
                     add_scaled(&mut base, &products[unit], b);
                 }
@@ -196,7 +202,7 @@ pub(super) fn backward<const R: usize>(
         add(&mut moment, &moments[piece]);
         add(&mut total, &totals[piece]);
         if let Some(unit) = s.pieces.order.get(piece)
-            && !(perceptron.hidden.at(0, *unit) > 0.0)
+            && !rises(perceptron.hidden.at(0, *unit))
         {
             learn(*unit, &moment, &total);
         }
@@ -213,7 +219,7 @@ pub(super) fn backward<const R: usize>(
         add(&mut moment, &moments[piece]);
         add(&mut total, &totals[piece]);
         let unit = s.pieces.order[piece - 1];
-        if perceptron.hidden.at(0, unit) > 0.0 {
+        if rises(perceptron.hidden.at(0, unit)) {
             learn(unit, &moment, &total);
         }
     }

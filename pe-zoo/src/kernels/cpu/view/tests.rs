@@ -55,8 +55,16 @@ fn noise(count: usize) -> Vec<f32> {
 #[test]
 fn products_on_any_number_of_threads_have_the_bits_of_one() {
     let sizes = [
-        [300, 100, 700], [64, 1100, 1000], [64, 2000, 64], [50, 2000, 40], [2000, 70, 96], [600, 1300, 600], [20, 33, 5000], [7, 600, 900],
-        [1, 700, 1500], [1025, 513, 1],
+        [300, 100, 700],
+        [64, 1100, 1000],
+        [64, 2000, 64],
+        [50, 2000, 40],
+        [2000, 70, 96],
+        [600, 1300, 600],
+        [20, 33, 5000],
+        [7, 600, 900],
+        [1, 700, 1500],
+        [1025, 513, 1],
     ];
     for [rows, inner, columns] in sizes {
         let (a, b) = (noise(rows * inner), noise(inner * columns));
@@ -71,7 +79,10 @@ fn products_on_any_number_of_threads_have_the_bits_of_one() {
             for threads in [1, 2, 5] {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let found = pool.install(|| product(a, b));
-                assert!(bits(&found) == bits(&whole), "{rows} {inner} {columns}, {threads} threads");
+                assert!(
+                    bits(&found) == bits(&whole),
+                    "{rows} {inner} {columns}, {threads} threads"
+                );
             }
         }
     }
