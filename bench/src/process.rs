@@ -94,6 +94,20 @@ pub(crate) fn is_set_up(threads: usize) -> bool {
     settings(threads).iter().all(|(name, value)| std::env::var(name).is_ok_and(|set| set == *value))
 }
 
+/// Makes this thread one of the `threads` that compute, if the process was started by [`again`]. What it computes then
+/// starts at once, while another thread would have to wake first, and only this one computes if `threads` is 1.
+///
+/// No other thread may compute while this one waits for it, except in a thread pool of its own.
+pub(crate) fn compute_on_this_thread(threads: usize) {
+    if is_set_up(threads) {
+        // An error says that something was computed before on other threads, which give the same results.
+        let _ = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .use_current_thread()
+            .build_global();
+    }
+}
+
 /// Address space in bytes that a small sweep needs with its report: below it, allocations fail, which ends a program of
 /// Rust by SIGABRT.
 #[cfg(target_os = "linux")]

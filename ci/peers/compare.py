@@ -26,6 +26,8 @@ PAIRS = [
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--bench", required=True, help="the pe-bench program")
+parser.add_argument("--before", help="an older pe-bench program, timed beside the present one")
+parser.add_argument("--step-only", action="store_true", help="do not time PyTorch's forward pass alone")
 parser.add_argument("--out", required=True, type=pathlib.Path, help="folder for lines.jsonl and table.md")
 parser.add_argument("--rounds", type=int, default=3)
 parser.add_argument("--steps", type=int, default=7)
@@ -52,28 +54,34 @@ def run(command):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+def own_jobs(ours):
+    programs = [("pe-bench", o.bench), ("before", o.before)]
+    return [((name, ours, "fused"), [path, "speed", "--json", "--encodings", ours, *sizes]) for name, path in programs if path]
+
+
 jobs = []
 for ours, theirs, modes in PAIRS:
     if ours in chosen:
-        jobs.append((("pe-bench", ours, "fused"), [o.bench, "speed", "--json", "--encodings", ours, *sizes]))
+        jobs.extend(own_jobs(ours))
         for mode in modes:
             if mode in o.modes.split(","):
                 peer = [sys.executable, HERE / "torch_step.py", "--pe", theirs, "--mode", mode, *sizes]
+                peer += ["--step-only"] if o.step_only else []
                 jobs.append((("torch", ours, mode), peer))
 for ours in filter(None, o.ours_only.split(",")):
-    jobs.append((("pe-bench", ours, "fused"), [o.bench, "speed", "--json", "--encodings", ours, *sizes]))
+    jobs.extend(own_jobs(ours))
 
 o.out.mkdir(parents=True, exist_ok=True)
 path = o.out / "lines.jsonl"
 before = [json.loads(line) for line in path.read_text().splitlines()] if o.append and path.exists() else []
 start = 1 + max((line["round"] for line in before), default=0)
-mode_of = lambda line: "fused" if line["program"] == "pe-bench" else line["mode"]
+mode_of = lambda line: "fused" if line["program"] != "torch" else line["mode"]
 name_of = {theirs: ours for ours, theirs, _ in PAIRS}
 found = {}
 
 
 def add(line):
-    name = line["encoding"] if line["program"] == "pe-bench" else name_of[line["encoding"]]
+    name = line["encoding"] if line["program"] != "torch" else name_of[line["encoding"]]
     found.setdefault((line["program"], name, mode_of(line)), []).append(line)
 
 
@@ -107,19 +115,21 @@ def ratio(ours, key):
 
 
 show = lambda value, digits: "–" if value is None else f"{value:.{digits}f}"
+older = any(program == "before" for program, _, _ in found)
 rows = []
 for ours in dict.fromkeys(key[1] for key in found):
     to_rope = ratio(ours, ("pe-bench", "rope", "fused"))
     peers = [ratio(ours, ("torch", ours, mode)) for mode in ("eager", "sdpa", "compile")]
     least = min((peak[key] for key in peak if key[:2] == ("torch", ours)), default=None)
     rows.append([
-        ours, show(seconds[("pe-bench", ours, "fused")], 3), show(to_rope and 1 / to_rope, 2),
+        ours, show(seconds[("pe-bench", ours, "fused")], 3),
+        *([show(seconds.get(("before", ours, "fused")), 3)] if older else []), show(to_rope and 1 / to_rope, 2),
         *(show(seconds.get(("torch", ours, mode)), 3) for mode in ("eager", "sdpa", "compile")),
         *(show(peer, 2) for peer in peers),
         show(peak[("pe-bench", ours, "fused")] / 1e9, 2), show(least and least / 1e9, 2),
     ])
-head = ["encoding", "ours s", "x our RoPE", "eager s", "sdpa s", "compile s", "eager / ours", "sdpa / ours",
-        "compile / ours", "our peak GB", "torch's least peak GB"]
+head = ["encoding", "ours s", *(["before s"] if older else []), "x our RoPE", "eager s", "sdpa s", "compile s",
+        "eager / ours", "sdpa / ours", "compile / ours", "our peak GB", "torch's least peak GB"]
 text = [
     f"# Training step against PyTorch, {datetime.date.today().isoformat()}", "",
     f"{o.layers} layers, width {o.dim}, {o.heads} heads, {o.len} tokens, batch {o.batch}, vocabulary {o.vocab}, "

@@ -24,8 +24,8 @@ enum Waves {
     /// Constant cosines and sines, `[S sets, R / 2]`, one set for all heads or one per head; the
     /// first `R` channels of a head are rotated.
     Fixed { cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs, sets: usize },
-    /// Cosines and sines with gradients, `[1 or B, 1 or H, S, D / 2]`, for half-split pairs.
-    Learned { cos: Tensor<4>, sin: Tensor<4> },
+    /// Angles with gradients, `[1 or B, 1 or H, S, D / 2]`, for half-split pairs.
+    Learned { angles: Tensor<4> },
 }
 
 impl Rotation {
@@ -62,7 +62,7 @@ impl Rotation {
 
     /// Creates a rotation from angles with gradients, `[1 or B, 1 or H, S, D / 2]`, half-split.
     pub fn by_angles(angles: Tensor<4>) -> Self {
-        Self(Waves::Learned { cos: angles.clone().cos(), sin: angles.sin() })
+        Self(Waves::Learned { angles })
     }
 
     /// Returns the part of the rotation that belongs to the rows.
@@ -78,9 +78,8 @@ impl Rotation {
                     |wave: &Tensor<2>| wave.clone().slice_dim(0, first * sets..columns * sets);
                 Waves::Fixed { cos: part(cos), sin: part(sin), pairs: *pairs, sets: *sets }
             }
-            Waves::Learned { cos, sin } => {
-                let part = |wave: &Tensor<4>| wave.clone().slice_dim(2, first..columns);
-                Waves::Learned { cos: part(cos), sin: part(sin) }
+            Waves::Learned { angles } => {
+                Waves::Learned { angles: angles.clone().slice_dim(2, first..columns) }
             }
         })
     }
@@ -91,9 +90,7 @@ impl Rotation {
             Waves::Fixed { cos, sin, pairs, sets } => {
                 turn_fixed(u, cos.clone(), sin.clone(), *pairs, *sets)
             }
-            Waves::Learned { cos, sin } => {
-                turn_halves(u, [cos.clone(), cos.clone()], [sin.clone(), sin.clone()])
-            }
+            Waves::Learned { angles } => ops::turn_by_angles(u, angles.clone()),
         }
     }
 
@@ -125,17 +122,6 @@ fn turn_fixed(
     let rows = u.swap_dims(1, 2).reshape([batch, 1, tokens * heads, head_dim]);
     let rotated = ops::rotate(rows, cos, sin, pairs);
     rotated.reshape([batch, tokens, heads, head_dim]).swap_dims(1, 2)
-}
-
-/// Rotates half-split pairs of `[B, H, S, D]` by tensors with gradients, each `[1 or B, 1 or H, S,
-/// D / 2]`: one for the first channel of each pair and one for the second.
-pub(crate) fn turn_halves(u: Tensor<4>, cos: [Tensor<4>; 2], sin: [Tensor<4>; 2]) -> Tensor<4> {
-    let [_batch, _heads, _tokens, head_dim] = u.dims();
-    let first = u.clone().slice_dim(3, 0..head_dim / 2);
-    let second = u.slice_dim(3, head_dim / 2..head_dim);
-    let ([cos_first, cos_second], [sin_first, sin_second]) = (cos, sin);
-    let rotated = first.clone() * cos_first - second.clone() * sin_first;
-    Tensor::cat(vec![rotated, second * cos_second + first * sin_second], 3)
 }
 
 /// Refuses an odd number of channels per head.

@@ -42,6 +42,7 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for encoding in encodings {
         let row = if arguments.in_process {
+            process::compute_on_this_thread(arguments.size.threads);
             measure(&SpeedRequest {
                 encoding,
                 backend: compute.backend.clone(),

@@ -182,7 +182,7 @@ impl DecoderBlock {
         let adapter = self.adapters.as_ref().map(|adapters| &adapters.out);
         let output =
             LowRank::beside(adapter, &mixed, apply(&self.out, mixed.clone(), through.precision));
-        let x = x + dropout.apply(output);
+        let x = ops::add(x, dropout.apply(output));
         let (x, input) = match self.norm_place {
             NormPlace::Pre => (x.clone(), self.feed_forward_norm.forward(x)),
             NormPlace::Post => {
@@ -195,7 +195,7 @@ impl DecoderBlock {
             None => through.encoding.update(attended.carried, index, Update::FeedForward(&output)),
             Some(_) => attended.carried,
         };
-        let x = x + dropout.apply(output);
+        let x = ops::add(x, dropout.apply(output));
         let x = match self.norm_place {
             NormPlace::Pre => x,
             NormPlace::Post => self.feed_forward_norm.forward(x),

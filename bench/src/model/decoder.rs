@@ -137,6 +137,22 @@ impl Decoder {
         })
     }
 
+    /// Moves the model out, so that its tensors are not shared and can be changed in place. Until it is put back, `self` has
+    /// no layers.
+    pub(crate) fn take(&mut self) -> Self {
+        let rest = Self {
+            embedding: learned(Tensor::zeros([1, 1], &self.embedding.val().device())),
+            encoding: self.encoding.clone(),
+            blocks: Vec::new(),
+            last_norm: None,
+            head: None,
+            engine: self.engine,
+            precision: self.precision,
+            groups: self.groups,
+        };
+        std::mem::replace(self, rest)
+    }
+
     /// Freezes all weights except the encoding's own.
     #[must_use]
     pub fn frozen(self) -> Self {

@@ -216,7 +216,8 @@ impl<'a> Trainer<'a> {
         let rate = state.progress.next_rate(self.config);
         let config = &self.config.optimizer;
         let biases = state.model.encoding.bias_ids();
-        state.model = state.optimizer.step(state.model.clone(), grads, config, rate, &biases);
+        let model = state.model.take();
+        state.model = state.optimizer.step(model, grads, config, rate, &biases);
     }
 
     /// Positions of a batch; equal positions of the last batch are reused, and with them the values that encodings have

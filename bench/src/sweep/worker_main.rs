@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::job::ExperimentJob;
 use super::protocol::{STOP, WorkerReply, WorkerRequest};
+use crate::process;
 use crate::run::checkpoint::{CheckpointFolder, Checkpointer};
 use crate::run::kept::Reuse;
 use crate::run::{self, RunEvent, RunHooks, RunPlan};
@@ -62,6 +63,7 @@ pub fn serve(
     if let Some(devices) = &request.devices {
         devices.take().map_err(|error| format!("worker: {error}"))?;
     }
+    process::compute_on_this_thread(request.context.threads);
     let stop = Arc::new(AtomicBool::new(false));
     // A terminal or a batch system may signal the whole group of processes.
     let on_signal = stop.clone();

@@ -1,10 +1,12 @@
-//! Linear map `x weight + bias`: the product is accumulated onto the bias, and the bias gradient is
-//! summed in parallel.
+//! Linear map `x weight + bias` in blocks of rows: the product is accumulated onto the bias while the
+//! block is in the cache, and the bias gradient is summed in parallel.
 //!
-//! With [`Before::Gelu`] the map is applied to `gelu(x)`, which the backward pass recomputes: it is
-//! as large as the largest activation of a block and costs a hundredth of the product. With
-//! [`Before::Relu`] it is applied to `relu(x)`, which is computed in place and determines the
-//! gradient of `x` too.
+//! With [`Before::Gelu`] the map is applied to `gelu(x)`, which is computed in each block; the backward
+//! pass recomputes it in place of `x`: it is as large as the largest activation of a layer and costs a
+//! hundredth of the product. With [`Before::Relu`] it is applied to `relu(x)`, which is computed in
+//! place and determines the gradient of `x` too.
+
+use std::cell::RefCell;
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -14,13 +16,14 @@ use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Shape as TensorShape, Tensor};
+use rayon::iter::repeat_n;
 use rayon::prelude::*;
 
 use super::pointwise::{self, Pointwise};
-use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
+use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece, rows_of_sum};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
 use crate::kernels::cpu::view::{
-    Add, Matrix, MatrixMut, Shape, Threads, multiply_on, product, repeated,
+    Add, Matrix, MatrixMut, Shape, Start, in_new_memory, multiply, product,
 };
 
 pub(super) fn linear<const D: usize>(
@@ -85,15 +88,23 @@ impl Backward<Flex, 3> for Linear {
 
     fn backward(self, ops: Ops<LinearState, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
         let grad = dense(grads.consume::<Flex>(&ops.node));
-        let [x, weight, bias] = ops.parents;
-        if let Some(node) = x {
-            grads.register::<Flex>(node.id, x_grad(&ops.state, &grad));
+        let LinearState { x: kept, weight, before } = ops.state;
+        let weight_matrix = weights(&weight);
+        let Shape { rows: inputs, columns: outputs, .. } = weight_matrix.shape();
+        let [to_x, to_weight, to_bias] = ops.parents;
+        let input = match to_x {
+            Some(node) => {
+                let [found, input] = x_grad(kept, weight_matrix, before, &grad);
+                grads.register::<Flex>(node.id, found);
+                input
+            }
+            None => before.apply(kept),
+        };
+        if let Some(node) = to_weight {
+            grads.register::<Flex>(node.id, weight_grad(&input, [inputs, outputs], &grad));
         }
-        if let Some(node) = weight {
-            grads.register::<Flex>(node.id, weight_grad(&ops.state, &grad));
-        }
-        if let Some(node) = bias {
-            grads.register::<Flex>(node.id, bias_grad(&ops.state, &grad));
+        if let Some(node) = to_bias {
+            grads.register::<Flex>(node.id, bias_grad(outputs, &grad));
         }
     }
 }
@@ -123,10 +134,10 @@ impl Before {
     }
 
     /// Computes the input of the product from the kept tensor.
-    fn apply(self, kept: &FlexTensor) -> FlexTensor {
+    fn apply(self, kept: FlexTensor) -> FlexTensor {
         match self {
-            Self::Nothing | Self::Relu => kept.clone(),
-            Self::Gelu => pointwise::forward(Pointwise::Gelu, kept),
+            Self::Nothing | Self::Relu => kept,
+            Self::Gelu => pointwise::forward(Pointwise::Gelu, &kept),
         }
     }
 }
@@ -140,22 +151,6 @@ fn relu(x: FlexTensor) -> FlexTensor {
         |x| x.iter_mut().for_each(|x| *x = if *x <= 0.0 { 0.0 } else { *x }),
     );
     x
-}
-
-/// Gradient through [`relu`] from its output: 0 where that is 0.
-fn relu_grad(output: &FlexTensor, grad: FlexTensor) -> FlexTensor {
-    let mut grad = whole(grad);
-    let piece = rows_of_piece(1);
-    in_pieces(
-        grad.storage_mut::<f32>().par_chunks_mut(piece).zip(numbers(output).par_chunks(piece)),
-        #[inline(always)]
-        |(grad, output)| {
-            for (grad, output) in grad.iter_mut().zip(output) {
-                *grad = if *output <= 0.0 { 0.0 } else { *grad };
-            }
-        },
-    );
-    grad
 }
 
 /// Views the weights as a matrix `[I, O]`.
@@ -182,44 +177,130 @@ fn with_width(like: &FlexTensor, width: usize) -> TensorShape {
     TensorShape::from(leading.chain([width]).collect::<Vec<_>>())
 }
 
+/// Number of rows that are computed together. What is done to them before and after their product finds them in the cache;
+/// more rows share one packing of the weights.
+fn rows_together(count: usize) -> usize {
+    (count / 4).next_multiple_of(8).clamp(64, 256)
+}
+
+thread_local! {
+    /// GELU of the rows that this thread computes together.
+    static ACTIVATED: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+}
+
 fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, before: Before) -> FlexTensor {
-    let x = &before.apply(x);
     let weight = weights(weight);
     let Shape { rows: inputs, columns: outputs, .. } = weight.shape();
     let (input, bias) = (numbers(x), numbers(bias));
     let count = input.len() / inputs.max(1);
-    let input = rows(input, inputs);
-    if bias.is_empty() {
-        return contiguous(product(input, weight), with_width(x, outputs));
-    }
-    let mut output = repeated(bias, count);
-    let out = MatrixMut::new(&mut output, Shape::dense(count, outputs));
-    multiply_on(Threads::All, out, input, weight, 1.0, Add::Accumulate);
+    let together = rows_together(count);
+    let add = |output: &mut [f32], input: &[f32]| {
+        let shape = Shape::dense(output.len() / outputs, outputs);
+        let output = MatrixMut::new(output, shape);
+        multiply(output, rows(input, inputs), weight, 1.0, Add::Accumulate);
+    };
+    let whole_product = before != Before::Gelu && bias.is_empty();
+    let start =
+        if whole_product { Start::Product(rows(input, inputs), weight) } else { Start::Rows(bias) };
+    let output = in_new_memory(
+        count * outputs,
+        (together * outputs).max(1),
+        start,
+        input[..count * inputs * outputs.min(1)].par_chunks((together * inputs).max(1)),
+        #[inline(always)]
+        |output, input| match before {
+            Before::Gelu => {
+                // Taken out, because code below a closure of `with` is not compiled for the widest instructions.
+                let mut buffer = ACTIVATED.take();
+                if buffer.len() < input.len() {
+                    buffer.resize(input.len(), 0.0);
+                }
+                let activated = &mut buffer[..input.len()];
+                pointwise::gelu(activated, input);
+                add(output, activated);
+                ACTIVATED.set(buffer);
+            }
+            Before::Nothing | Before::Relu if whole_product => {}
+            Before::Nothing | Before::Relu => add(output, input),
+        },
+    );
     contiguous(output, with_width(x, outputs))
 }
 
-fn x_grad(state: &LinearState, grad: &FlexTensor) -> FlexTensor {
-    let weight = weights(&state.weight);
-    let upstream = rows(numbers(grad), weight.shape().columns);
-    let grad = contiguous(product(upstream, weight.t()), state.x.layout().shape().clone());
-    match state.before {
-        Before::Nothing => grad,
-        Before::Gelu => pointwise::backward(Pointwise::Gelu, &state.x, grad),
-        Before::Relu => relu_grad(&state.x, grad),
-    }
+/// Computes the gradient of the input. Returns the input of the product too, which GELU computes in place where the memory
+/// of the kept tensor is not shared.
+fn x_grad(
+    kept: FlexTensor,
+    weight: Matrix<'_>,
+    before: Before,
+    grad: &FlexTensor,
+) -> [FlexTensor; 2] {
+    let Shape { rows: inputs, columns: outputs, .. } = weight.shape();
+    let shape = kept.layout().shape().clone();
+    let upstream = rows(numbers(grad), outputs);
+    let across = transposed(weight);
+    let start = Start::Product(upstream, rows(&across, inputs));
+    let (len, piece) = (shape.num_elements(), rows_together(upstream.shape().rows) * inputs);
+    let piece = piece.max(1);
+    let mut kept = if before == Before::Gelu { whole(kept) } else { kept };
+    let found = match before {
+        Before::Nothing => {
+            in_new_memory(len, piece, start, repeat_n((), len.div_ceil(piece)), |_, ()| {})
+        }
+        Before::Gelu => in_new_memory(
+            len,
+            piece,
+            start,
+            kept.storage_mut::<f32>().par_chunks_mut(piece),
+            #[inline(always)]
+            |grad, x| pointwise::gelu_backward(grad, x),
+        ),
+        Before::Relu => in_new_memory(
+            len,
+            piece,
+            start,
+            numbers(&kept).par_chunks(piece),
+            #[inline(always)]
+            |grad, output| {
+                for (grad, output) in grad.iter_mut().zip(output) {
+                    *grad = if *output <= 0.0 { 0.0 } else { *grad };
+                }
+            },
+        ),
+    };
+    [contiguous(found, shape), kept]
 }
 
-fn weight_grad(state: &LinearState, grad: &FlexTensor) -> FlexTensor {
-    let Shape { rows: inputs, columns: outputs, .. } = weights(&state.weight).shape();
-    let x = state.before.apply(&state.x);
-    let (input, upstream) = (rows(numbers(&x), inputs), rows(numbers(grad), outputs));
+/// Copies the weights as `[O, I]` in row-major order, which products pack faster than a transposed view.
+fn transposed(weight: Matrix<'_>) -> Vec<f32> {
+    const SIDE: usize = 16;
+    let Shape { rows: inputs, columns: outputs, .. } = weight.shape();
+    let stripe = (SIDE * inputs).max(1);
+    let stripes = outputs.div_ceil(SIDE);
+    in_new_memory(
+        inputs * outputs,
+        stripe,
+        Start::Zeros,
+        (0..if inputs == 0 { 0 } else { stripes }).into_par_iter(),
+        #[inline(always)]
+        |out, stripe| {
+            for input in 0..inputs {
+                for (n, out) in out.chunks_exact_mut(inputs).enumerate() {
+                    out[input] = weight.at(input, stripe * SIDE + n);
+                }
+            }
+        },
+    )
+}
+
+fn weight_grad(input: &FlexTensor, [inputs, outputs]: [usize; 2], grad: &FlexTensor) -> FlexTensor {
+    let (input, upstream) = (rows(numbers(input), inputs), rows(numbers(grad), outputs));
     contiguous(product(input.t(), upstream), TensorShape::from([inputs, outputs]))
 }
 
-fn bias_grad(state: &LinearState, grad: &FlexTensor) -> FlexTensor {
-    let outputs = weights(&state.weight).shape().columns;
+fn bias_grad(outputs: usize, grad: &FlexTensor) -> FlexTensor {
     let upstream = numbers(grad);
-    let rows = rows_of_piece(outputs);
+    let rows = rows_of_sum(outputs);
     let pieces = (upstream.len() / outputs.max(1)).div_ceil(rows);
     let mut sums = vec![0.0; pieces * outputs];
     in_pieces(

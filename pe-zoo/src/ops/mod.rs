@@ -7,6 +7,8 @@
 #[cfg(feature = "flex")]
 mod adamw;
 #[cfg(feature = "flex")]
+mod add;
+#[cfg(feature = "flex")]
 mod linear;
 #[cfg(feature = "flex")]
 mod norm;
@@ -17,6 +19,8 @@ mod precision;
 mod rotate;
 #[cfg(feature = "flex")]
 mod swi_glu;
+#[cfg(feature = "flex")]
+mod turn;
 
 mod plain;
 
@@ -39,6 +43,20 @@ pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
         return pointwise::pointwise(pointwise::Pointwise::Gelu, x);
     }
     burn::tensor::activation::gelu(x)
+}
+
+/// Sum of two tensors of one shape, in place where the memory of one of them is not shared.
+///
+/// # Panics
+///
+/// If their shapes differ.
+pub fn add<const D: usize>(x: Tensor<D>, y: Tensor<D>) -> Tensor<D> {
+    assert_eq!(x.dims(), y.dims(), "shapes of a sum");
+    #[cfg(feature = "flex")]
+    if fused(&x) && fused(&y) {
+        return add::add(x, y);
+    }
+    x + y
 }
 
 /// Softplus of a tensor of any shape, `ln(1 + exp(x))`.
@@ -187,6 +205,29 @@ pub fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs) -> Ten
         return rotate::rotate(x, cos, sin, pairs);
     }
     plain::rotate(x, cos, sin, pairs)
+}
+
+/// Rotates channel `m` with channel `m + D / 2` by angles that have gradients.
+///
+/// `x` is `[B, H, T, D]`, `angles` `[1 or B, 1 or H, T, D / 2]`.
+pub fn turn_by_angles(x: Tensor<4>, angles: Tensor<4>) -> Tensor<4> {
+    #[cfg(feature = "flex")]
+    if fused(&x) {
+        return turn::turn(x, angles, turn::Turning::Angles);
+    }
+    plain::turn_by_angles(x, angles)
+}
+
+/// Maps channels `(a, b)`, `m` and `m + D / 2`, to `(a cos - b sin, b cos' + a sin')`; cosines and sines have gradients.
+///
+/// `x` is `[B, H, T, D]`, `waves` `[1 or B, 1 or H, T, 2 E]`: `E` cosines, then `E` sines. `E` is `D / 2`, one for both
+/// channels of a pair, or `D`, those of all first channels before those of all second channels.
+pub fn turn_by_waves(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
+    #[cfg(feature = "flex")]
+    if fused(&x) {
+        return turn::turn(x, waves, turn::Turning::Waves);
+    }
+    plain::turn_by_waves(x, waves)
 }
 
 /// Applies one step of AdamW and returns the new parameter. `moments` are updated; no gradient

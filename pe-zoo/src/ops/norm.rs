@@ -11,9 +11,9 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Shape, Tensor};
 use rayon::prelude::*;
 
-use crate::kernels::cpu::parallel::rows_of_piece;
+use crate::kernels::cpu::parallel::{rows_of_piece, rows_of_sum};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
-use crate::kernels::cpu::view::in_new_memory;
+use crate::kernels::cpu::view::{Start, in_new_memory};
 
 pub(super) fn layer_norm<const D: usize>(
     x: Tensor<D>,
@@ -219,6 +219,7 @@ fn forward(
     let output = in_new_memory(
         input.len(),
         rows * width,
+        Start::Zeros,
         input.par_chunks(rows * width).zip(kept.par_chunks_mut(rows)),
         #[inline(always)]
         |output, (input, kept)| {
@@ -248,13 +249,14 @@ fn forward(
 fn backward(state: &NormState, grad: &FlexTensor) -> [Option<FlexTensor>; 3] {
     let (input, gamma, upstream) = (numbers(&state.x), numbers(&state.gamma), numbers(grad));
     let width = gamma.len();
-    let rows = rows_of_piece(width);
+    let rows = rows_of_sum(width);
     let pieces = state.rows.len().div_ceil(rows);
     let mut sums = vec![0.0; pieces * 2 * width];
     let given = input.par_chunks(rows * width).zip(upstream.par_chunks(rows * width));
     let output = in_new_memory(
         input.len(),
         rows * width,
+        Start::Zeros,
         given.zip(state.rows.par_chunks(rows)).zip(sums.par_chunks_mut(2 * width)),
         #[inline(always)]
         |output, (((input, upstream), kept), sums)| {

@@ -82,6 +82,27 @@ pub(super) fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs)
     Tensor::cat(vec![first, second], axis).reshape([batch, heads, tokens, head_dim])
 }
 
+pub(super) fn turn_by_angles(x: Tensor<4>, angles: Tensor<4>) -> Tensor<4> {
+    let (cos, sin) = (angles.clone().cos(), angles.sin());
+    turn_halves(x, [cos.clone(), cos], [sin.clone(), sin])
+}
+
+pub(super) fn turn_by_waves(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
+    let (half, all) = (x.dims()[3] / 2, waves.dims()[3] / 2);
+    let part = |start: usize| waves.clone().slice_dim(3, start..start + half);
+    // With one wave for each pair, both channels of a pair have the same.
+    turn_halves(x, [part(0), part(all - half)], [part(all), part(2 * all - half)])
+}
+
+fn turn_halves(x: Tensor<4>, cos: [Tensor<4>; 2], sin: [Tensor<4>; 2]) -> Tensor<4> {
+    let head_dim = x.dims()[3];
+    let first = x.clone().slice_dim(3, 0..head_dim / 2);
+    let second = x.slice_dim(3, head_dim / 2..head_dim);
+    let ([cos_first, cos_second], [sin_first, sin_second]) = (cos, sin);
+    let rotated = first.clone() * cos_first - second.clone() * sin_first;
+    Tensor::cat(vec![rotated, second * cos_second + first * sin_second], 3)
+}
+
 pub(super) fn adamw<const D: usize>(
     param: Tensor<D>,
     grad: Tensor<D>,

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
-use crate::kernels::cpu::view::in_new_memory;
+use crate::kernels::cpu::view::{Start, in_new_memory};
 use crate::math::lanes;
 
 pub(super) fn pointwise<const D: usize>(function: Pointwise, x: Tensor<D>) -> Tensor<D> {
@@ -68,11 +68,7 @@ impl<C: CheckpointStrategy> PointwiseBackend for Autodiff<Flex, C> {
 
 pub(super) fn forward(function: Pointwise, x: &FlexTensor) -> FlexTensor {
     let output = match function {
-        Pointwise::Gelu => mapped(
-            x,
-            #[inline(always)]
-            |x| x * lanes::normal(x).0,
-        ),
+        Pointwise::Gelu => mapped(x, gelu_value),
         Pointwise::Softplus => mapped(
             x,
             #[inline(always)]
@@ -89,6 +85,7 @@ fn mapped(x: &FlexTensor, map: impl Fn(f32) -> f32 + Sync) -> Vec<f32> {
     in_new_memory(
         input.len(),
         piece,
+        Start::Zeros,
         input.par_chunks(piece),
         #[inline(always)]
         |output, input| {
@@ -113,9 +110,32 @@ pub(super) fn backward(function: Pointwise, x: &FlexTensor, grad: FlexTensor) ->
 }
 
 #[inline(always)]
+fn gelu_value(x: f32) -> f32 {
+    x * lanes::normal(x).0
+}
+
+#[inline(always)]
 fn gelu_slope(x: f32) -> f32 {
     let (below, density) = lanes::normal(x);
     below + x * density
+}
+
+/// Computes GELU of each element.
+#[inline(always)]
+pub(super) fn gelu(output: &mut [f32], x: &[f32]) {
+    for (output, x) in output.iter_mut().zip(x) {
+        *output = gelu_value(*x);
+    }
+}
+
+/// Multiplies `grad` by the derivative of GELU at `x`, and replaces `x` by its GELU.
+#[inline(always)]
+pub(super) fn gelu_backward(grad: &mut [f32], x: &mut [f32]) {
+    for (grad, x) in grad.iter_mut().zip(x) {
+        let (below, density) = lanes::normal(*x);
+        *grad *= below + *x * density;
+        *x *= below;
+    }
 }
 
 #[inline(always)]

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::Pairs;
 use crate::kernels::cpu::parallel::in_pieces;
 use crate::kernels::cpu::tensors::{dense, numbers};
-use crate::kernels::cpu::view::zeros;
+use crate::kernels::cpu::view::{Start, in_new_memory};
 
 pub(super) fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs) -> Tensor<4> {
     let (cos, sin) = (cos.into_dispatch(), sin.into_dispatch());
@@ -87,50 +87,108 @@ const PIECE: usize = 1 << 14;
 /// Number of pairs that are rotated together. Loops over arrays are vectorised without tests of whether slices overlap.
 const SIDE: usize = 8;
 
-/// Rotates channel pairs, in place where the memory of `x` is not shared. The result is laid out as `[B, T, H, D]`
-/// whatever the layout of `x`, like the output of a projection.
+/// Rotates channel pairs.
 fn turn(x: FlexTensor, by: &Turn) -> FlexTensor {
+    let head_dim = x.layout().shape()[3];
+    let (cos, sin) = (numbers(&by.cos), numbers(&by.sin));
+    let half = head_dim / 2;
+    let sign = if by.backwards { -1.0 } else { 1.0 };
+    by_token(
+        x,
+        &mut [],
+        #[inline(always)]
+        |[_, t], row, _| {
+            let (cos, sin) = (&cos[t * half..][..half], &sin[t * half..][..half]);
+            for head in row.chunks_exact_mut(head_dim) {
+                match by.pairs {
+                    Pairs::HalfSplit => turn_halves(head, cos, sin, sign),
+                    Pairs::Interleaved => turn_neighbours(head, cos, sin, sign),
+                }
+            }
+        },
+    )
+}
+
+/// Changes `x`, `[B, H, T, D]`, token by token, in place where its memory is not shared. `work` gets sequence and token, all
+/// heads of the token and its part of `beside`, which has equally many numbers for each token or none at all.
+///
+/// The result is laid out as `[B, T, H, D]` whatever the layout of `x`, like the output of a projection.
+#[inline(always)]
+pub(super) fn by_token(
+    x: FlexTensor,
+    beside: &mut [f32],
+    work: impl Fn([usize; 2], &mut [f32], &mut [f32]) + Sync,
+) -> FlexTensor {
     let shape = x.layout().shape().clone();
     let [batch, heads, tokens, head_dim] = [shape[0], shape[1], shape[2], shape[3]];
     let width = heads * head_dim;
     let len = batch * tokens * width;
+    let beside_width = beside.len() / (batch * tokens).max(1);
+    let rows = (PIECE / width.max(1)).max(1);
+    let piece = (rows * width).max(1);
+    let mut beside = beside.chunks_mut((rows * beside_width).max(1));
+    let beside = (0..len.div_ceil(piece)).map(|_| beside.next().unwrap_or_default());
+    let beside = beside.collect::<Vec<_>>().into_par_iter().enumerate();
     let strides = [tokens * width, head_dim, width, 1].map(|s| s as isize);
+    let layout = Layout::new(shape, strides.to_vec(), 0);
     let in_place = x.is_unique()
         && x.layout().start_offset() == 0
         && *x.layout().strides() == strides
         && x.storage::<f32>().len() == len;
-    let layout = Layout::new(shape, strides.to_vec(), 0);
-    let (mut output, source) = if in_place {
-        (x, None)
-    } else {
-        let in_order = x.layout().strides()[3] == 1 && x.layout().strides().iter().all(|s| *s >= 0);
-        let source = if in_order { x } else { x.to_contiguous() };
-        (FlexTensor::new(Bytes::from_elems(zeros(len)), layout, DType::F32), Some(source))
-    };
-    let (cos, sin) = (numbers(&by.cos), numbers(&by.sin));
-    let half = head_dim / 2;
-    let sign = if by.backwards { -1.0 } else { 1.0 };
-    let rows = (PIECE / width.max(1)).max(1);
-    in_pieces(
-        output.storage_mut::<f32>().par_chunks_mut(rows * width.max(1)).enumerate(),
+    if in_place {
+        let mut x = x;
+        in_pieces(
+            x.storage_mut::<f32>().par_chunks_mut(piece).zip(beside),
+            #[inline(always)]
+            |(out, (piece, beside))| {
+                let tokens = TokenRows { first: piece * rows, tokens, width, head_dim };
+                tokens.each(out, beside, None, &work);
+            },
+        );
+        return x;
+    }
+    let in_order = x.layout().strides()[3] == 1 && x.layout().strides().iter().all(|s| *s >= 0);
+    let source = if in_order { x } else { x.to_contiguous() };
+    let output = in_new_memory(
+        len,
+        piece,
+        Start::Zeros,
+        beside,
         #[inline(always)]
-        |(piece, output)| {
-            for (n, row) in output.chunks_exact_mut(width).enumerate() {
-                let (b, t) = ((piece * rows + n) / tokens, (piece * rows + n) % tokens);
-                if let Some(source) = &source {
-                    copy_row(source, [b, t], row, head_dim);
-                }
-                let (cos, sin) = (&cos[t * half..][..half], &sin[t * half..][..half]);
-                for head in row.chunks_exact_mut(head_dim) {
-                    match by.pairs {
-                        Pairs::HalfSplit => turn_halves(head, cos, sin, sign),
-                        Pairs::Interleaved => turn_neighbours(head, cos, sin, sign),
-                    }
-                }
-            }
+        |out, (piece, beside)| {
+            let tokens = TokenRows { first: piece * rows, tokens, width, head_dim };
+            tokens.each(out, beside, Some(&source), &work);
         },
     );
-    output
+    FlexTensor::new(Bytes::from_elems(output), layout, DType::F32)
+}
+
+/// Consecutive tokens of a batch, all heads of each.
+struct TokenRows {
+    first: usize,
+    tokens: usize,
+    width: usize,
+    head_dim: usize,
+}
+
+impl TokenRows {
+    #[inline(always)]
+    fn each(
+        &self,
+        out: &mut [f32],
+        beside: &mut [f32],
+        source: Option<&FlexTensor>,
+        work: &impl Fn([usize; 2], &mut [f32], &mut [f32]),
+    ) {
+        let beside_width = beside.len() / (out.len() / self.width).max(1);
+        for (n, row) in out.chunks_exact_mut(self.width).enumerate() {
+            let at = [(self.first + n) / self.tokens, (self.first + n) % self.tokens];
+            if let Some(source) = source {
+                copy_row(source, at, row, self.head_dim);
+            }
+            work(at, row, &mut beside[n * beside_width..][..beside_width]);
+        }
+    }
 }
 
 /// Copies all heads of one token from `[B, H, T, D]`.

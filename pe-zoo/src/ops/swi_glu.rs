@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::kernels::cpu::parallel::rows_of_piece;
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
-use crate::kernels::cpu::view::in_new_memory;
+use crate::kernels::cpu::view::{Start, in_new_memory};
 use crate::math::lanes;
 
 pub(super) fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
@@ -73,6 +73,7 @@ fn forward(x: &FlexTensor) -> FlexTensor {
     let output = in_new_memory(
         input.len() / 2,
         rows * half,
+        Start::Zeros,
         input.par_chunks(2 * rows * half),
         #[inline(always)]
         |output, input| {
@@ -95,6 +96,7 @@ fn backward(x: &FlexTensor, grad: FlexTensor) -> FlexTensor {
     let found = in_new_memory(
         input.len(),
         2 * rows * half,
+        Start::Zeros,
         input.par_chunks(2 * rows * half).zip(numbers(&grad).par_chunks(rows * half)),
         #[inline(always)]
         |found, (input, grad)| {

@@ -59,6 +59,25 @@ fn gelu_agrees_also_on_transposed_input() {
 }
 
 #[test]
+fn sums_agree_in_every_order_of_memory_and_leave_shared_tensors_alone() {
+    let (x, y) = (tensor([3, 500, 101], 1), tensor([3, 101, 500], 2));
+    for (x, y) in [(x.clone(), y.clone().swap_dims(1, 2)), (x.clone() * 1.0, x.clone())] {
+        let (before_x, before_y) = (numbers(x.clone()), numbers(y.clone()));
+        let found = numbers(super::add(x.clone(), y.clone()));
+        let expected = before_x.iter().zip(&before_y).map(|(x, y)| x + y).collect::<Vec<_>>();
+        close::compare(&found, &expected, F32).unwrap();
+        assert!(numbers(x) == before_x && numbers(y) == before_y);
+    }
+    agree!(
+        super::add(x.clone(), y.clone().swap_dims(1, 2) * 2.0),
+        x.clone() + y.clone().swap_dims(1, 2) * 2.0,
+        [3, 500, 101],
+        x,
+        y
+    );
+}
+
+#[test]
 fn swi_glu_agrees_also_on_transposed_input() {
     for (rows, both) in [(1, 2), (3, 1002), (900, 34)] {
         let x = tensor([2, rows, both], 1);
@@ -182,6 +201,37 @@ fn rotations_agree_in_both_layouts_and_from_both_memory_orders() {
             [2, 3, 67, 8],
             projected
         );
+    }
+}
+
+#[test]
+fn turns_agree_with_shared_and_separate_angles_and_waves() {
+    let sizes = [([2, 3, 67, 8], [2, 3]), ([2, 3, 67, 40], [2, 1]), ([3, 2, 65, 16], [1, 2])];
+    for (shape, [sets, heads]) in sizes.into_iter().chain([([3, 2, 9, 6], [1, 1])]) {
+        let [batch, all_heads, tokens, head_dim] = shape;
+        let straight = tensor(shape, 11);
+        let projected = tensor([batch, tokens, all_heads, head_dim], 12);
+        let angles = tensor([sets, heads, tokens, head_dim / 2], 13);
+        agree!(
+            super::turn_by_angles(straight.clone(), angles.clone() * 20.0),
+            plain::turn_by_angles(straight.clone(), angles.clone() * 20.0),
+            shape,
+            straight,
+            angles
+        );
+        for width in [head_dim, 2 * head_dim] {
+            // In the order of the tokens in memory, as projections are.
+            let waves = tensor([sets, tokens, heads, width], 14);
+            let by_head = || waves.clone().swap_dims(1, 2);
+            let heads = || projected.clone().swap_dims(1, 2);
+            agree!(
+                super::turn_by_waves(heads(), by_head()),
+                plain::turn_by_waves(heads(), by_head()),
+                shape,
+                projected,
+                waves
+            );
+        }
     }
 }
 

@@ -65,11 +65,11 @@ pub use settings::{AttentionUpdate, FeedForwardUpdate, TapeConfig, TrainingShift
 use crate::card::{Card, Composition};
 use crate::cost::InTable3;
 use crate::encoding::{LayerContext, PositionRequest, StateContext, Update};
-use crate::ops::linear;
+use crate::ops::{linear, turn_by_waves};
 use crate::reference::attention::softmax;
 use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, tape};
 pub use crate::rotary::Scaling;
-use crate::rotary::{Spectrum, turn_halves};
+use crate::rotary::Spectrum;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, TokenState};
 
 /// Rotations that attention and feed-forward blocks update from layer to layer.
@@ -135,17 +135,6 @@ impl Tape {
         let inside = mixing::through(&maps.up, &form.unfold(z.clone())) * gate;
         z + form.fold(mixing::through(&maps.down, &inside), self.heads)
     }
-}
-
-/// Rotates `u`, `[B, H, T, D]`, by the state, `[B, 1 or H, T, 2 E]`.
-fn rotated(u: Tensor<4>, z: &Tensor<4>) -> Tensor<4> {
-    let [_batch, _heads, _tokens, head_dim] = u.dims();
-    let [_batch, _heads, _tokens, both] = z.dims();
-    let (half, kept) = (head_dim / 2, both / 2);
-    // If only one half is kept, both channels of a pair have the same state.
-    let part = |start: usize| z.clone().slice_dim(3, start..start + half);
-    let later = kept - half;
-    turn_halves(u, [part(0), part(later)], [part(kept), part(kept + later)])
 }
 
 impl PositionEncoding for Tape {
@@ -262,7 +251,8 @@ impl PositionEncoding for Tape {
         k: Tensor<4>,
         ctx: &LayerContext<'_>,
     ) -> (Tensor<4>, Tensor<4>) {
-        (rotated(q, &ctx.rows.tensors[0]), rotated(k, &ctx.cols.tensors[0]))
+        let [rows, cols] = [ctx.rows, ctx.cols].map(|state| state.tensors[0].clone());
+        (turn_by_waves(q, rows), turn_by_waves(k, cols))
     }
 
     fn mixed_values(&self, ctx: &LayerContext<'_>) -> Option<Tensor<4>> {

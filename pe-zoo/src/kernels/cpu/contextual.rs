@@ -5,12 +5,14 @@
 //! passed the largest position, the bias of all older columns is one constant per lane.
 
 use super::perceptron;
+use super::pieces;
 use super::problem::{Block, ContextualHead, ContextualOperand, Head};
 use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
 use super::view::{Add, MatrixMut, multiply};
 use crate::kernels::operands::Slot;
 use crate::math::lanes::{self, Lanes};
+use crate::score::HiddenActivation;
 
 /// Number of columns between two tests of whether every lane has passed the largest position.
 const ASK_EVERY: usize = 8;
@@ -93,6 +95,15 @@ pub(super) fn add<const R: usize>(
         s.products[reach] = s.products[reach - 1];
     }
 
+    let mut walk = match &contextual.function {
+        ContextualOperand::Perceptron(perceptron)
+            if perceptron.activation == HiddenActivation::Relu =>
+        {
+            s.pieces.prepare(perceptron, &s.products);
+            Some(s.pieces.start())
+        }
+        _ => None,
+    };
     let last = last_entry(reach);
     let scale = if own_gates { 1.0 } else { head.spec.gates_from_content(spec) };
     let mut counts = [0.0; R];
@@ -124,7 +135,10 @@ pub(super) fn add<const R: usize>(
             }
             ContextualOperand::Perceptron(perceptron) => {
                 let positions = counts.map(|count| lanes::at_most(count, max));
-                let (bias, rise) = perceptron::at(&perceptron, &s.products, &positions);
+                let (bias, rise) = match &mut walk {
+                    Some(walk) => walk.at(&s.pieces, &positions),
+                    None => perceptron::at(&perceptron, &s.products, &positions),
+                };
                 for r in 0..R {
                     logits[r] += bias[r];
                     rises[r] = if counts[r] <= max { rise[r] } else { 0.0 };
@@ -224,7 +238,15 @@ pub(super) fn backward<const R: usize>(
         ContextualOperand::Perceptron(perceptron) => {
             if let Some(hidden) = grads.get(Slot::Hidden) {
                 let max = spec.max_position;
-                perceptron::backward(&perceptron, max, constant_below, &constant, block, s, hidden);
+                let of = &perceptron;
+                match perceptron.activation {
+                    HiddenActivation::Relu => {
+                        pieces::backward(of, max, constant_below, &constant, block, s, hidden);
+                    }
+                    HiddenActivation::Gelu => {
+                        perceptron::backward(of, max, constant_below, &constant, block, s, hidden);
+                    }
+                }
             }
         }
     }

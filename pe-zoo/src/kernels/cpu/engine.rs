@@ -11,7 +11,7 @@ use burn::tensor::{Bytes, DType};
 use rayon::prelude::*;
 
 use super::rows::{self, HeadOutput};
-use super::scratch::Scratch;
+use super::scratch::SpareScratch;
 use super::view::{planes, zeros};
 use crate::kernels::operands::{Operands, Sizes};
 use crate::kernels::spec::Spec;
@@ -111,11 +111,14 @@ fn forward_lanes<const R: usize>(operands: &Operands<Flex>, spec: &Spec) -> (Fle
             tasks.add(plane, piece, HeadOutput { head, out: own, log: own_log });
         }
     }
-    tasks.all.into_par_iter().for_each_init(Scratch::<R>::default, |scratch, mut task| {
-        simd::dispatch(
-            #[inline(always)]
-            || rows::forward(&mut task.heads, task.rows, scratch),
-        );
+    let spare = SpareScratch::<R>::default();
+    tasks.all.into_par_iter().with_max_len(1).for_each(|mut task| {
+        spare.lend(|scratch| {
+            simd::dispatch(
+                #[inline(always)]
+                || rows::forward(&mut task.heads, task.rows, scratch),
+            );
+        });
     });
     (tensor(output, [batch, heads, rows, value_dim]), Kept { log: log.into() })
 }

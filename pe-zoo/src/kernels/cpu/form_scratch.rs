@@ -52,3 +52,16 @@ pub(super) struct MixerScratch<const R: usize> {
     pub(super) unrolled: Vec<f32>,
     pub(super) sums: Vec<f32>,
 }
+
+/// Pieces of a perceptron of ReLU units for one block.
+#[derive(Debug, Default)]
+pub(super) struct PieceScratch<const R: usize> {
+    /// Units with a bend, ordered by it.
+    pub(super) order: Vec<usize>,
+    /// Their bends, and infinity as the end of the last piece.
+    pub(super) bends: Vec<f32>,
+    /// Slopes of the pieces.
+    pub(super) slopes: Vec<Lanes<R>>,
+    /// Values of the pieces at position 0.
+    pub(super) bases: Vec<Lanes<R>>,
+}

@@ -12,7 +12,7 @@ use super::kernel::UpstreamGrad;
 use super::problem::Head;
 use super::reduce::{self, Collection, Grads, Sums, collection, summed_as};
 use super::rows::{self, HeadGrads};
-use super::scratch::Scratch;
+use super::scratch::{Scratch, SpareScratch};
 use super::tensors::contiguous;
 use super::view::{MatrixMut, Shape, planes, zeros};
 use crate::kernels::operands::{HeadSlice, Operands, SLOTS, Sizes, Slot, present};
@@ -47,18 +47,22 @@ fn backward_lanes<const R: usize>(pass: BackwardPass<'_>) -> [Option<FlexTensor>
     let pieces = cuts.len() - 1;
     let together = pass.spec.heads_together(sizes.heads);
     let mut buffers = Buffers::new(pass.operands, &sizes);
+    let spare = SpareScratch::<R>::default();
     let found = buffers
         .tasks(pass, &sizes, &cuts)
         .all
         .into_par_iter()
-        .map_init(Scratch::<R>::default, |scratch, task| {
+        .with_max_len(1)
+        .map(|task| {
             let seen = pass.spec.first_row + task.rows[1];
             let new = |head: &TaskHead<'_>| Sums::new(&head.head, seen, pieces == 1);
             let mut sums = task.heads.iter().map(new).collect::<Vec<_>>();
-            simd::dispatch(
-                #[inline(always)]
-                || run(task, scratch, &mut sums),
-            );
+            spare.lend(|scratch| {
+                simd::dispatch(
+                    #[inline(always)]
+                    || run(task, scratch, &mut sums),
+                );
+            });
             sums
         })
         .collect::<Vec<Vec<Sums>>>();

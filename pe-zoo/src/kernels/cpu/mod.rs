@@ -13,7 +13,7 @@
 //! | `engine`, `gradients`, `reduce` | tasks in parallel, and sums over them in a fixed order |
 //! | `rows` | rows of one head or of all heads of a sequence |
 //! | `kernel` | one block of rows of one head, forward and backward |
-//! | `contextual`, `perceptron`, `distance`, `term`, `term_inputs` | the more complex biases |
+//! | `contextual`, `perceptron`, `pieces`, `distance`, `term`, `term_inputs` | the more complex biases |
 //! | `forms`, `form_scratch` | biases and products with additional operands |
 //! | `problem`, `scratch` | heads and blocks, buffers |
 //! | `view`, `parallel`, `tensors` | matrices, threads and tensors, also used by `ops` |
@@ -29,6 +29,7 @@ mod kernel;
 mod op;
 pub(crate) mod parallel;
 mod perceptron;
+mod pieces;
 mod problem;
 mod reduce;
 mod rows;

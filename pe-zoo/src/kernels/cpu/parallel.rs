@@ -4,17 +4,20 @@ use rayon::prelude::*;
 
 use crate::math::simd;
 
-/// Number of elements of a piece of work: half a megabyte of f32, so that a loop finds in the cache
-/// what the previous loop wrote. Pieces, and so results, do not depend on the number of threads.
-const PIECE: usize = 1 << 17;
+/// Number of elements of a piece of work: 128 KiB of f32, so that a loop finds in the cache what the
+/// previous loop wrote, and small tensors have work for several threads.
+const PIECE: usize = 1 << 15;
 
-/// Runs `work` on all pieces in parallel; `work` must be `#[inline(always)]` for its loops to be
+/// Number of elements of a piece whose rows are added up: the sums of pieces are added on one thread.
+const SUMMED_PIECE: usize = 1 << 17;
+
+/// Runs `work` on all pieces in parallel, each by the next free thread; `work` must be `#[inline(always)]` for its loops to be
 /// vectorised.
 pub(crate) fn in_pieces<T: Send>(
     pieces: impl IndexedParallelIterator<Item = T>,
     work: impl Fn(T) + Sync,
 ) {
-    pieces.for_each(|piece| {
+    pieces.with_max_len(1).for_each(|piece| {
         simd::dispatch(
             #[inline(always)]
             || work(piece),
@@ -25,4 +28,10 @@ pub(crate) fn in_pieces<T: Send>(
 /// Number of rows of `width` elements in a piece.
 pub(crate) fn rows_of_piece(width: usize) -> usize {
     (PIECE / width.max(1)).max(1)
+}
+
+/// Number of rows of `width` elements in a piece whose rows are added up. It does not depend on the
+/// number of threads, and so neither do the sums.
+pub(crate) fn rows_of_sum(width: usize) -> usize {
+    (SUMMED_PIECE / width.max(1)).max(1)
 }

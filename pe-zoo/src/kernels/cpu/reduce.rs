@@ -1,7 +1,10 @@
 //! Gradients to which several tasks contribute, added up in the order of the tasks.
 
+use rayon::prelude::*;
+
+use super::parallel::in_pieces;
 use super::problem::Head;
-use super::view::{MatrixMut, Shape};
+use super::view::{MatrixMut, Shape, planes};
 use crate::kernels::operands::{SLOTS, Slot};
 
 /// How the tasks of a pass produce the gradient of an operand.
@@ -111,22 +114,25 @@ pub(super) fn grouped(
 }
 
 /// Adds the contributions of the tasks of each head, `[seen, width]`, to `[batch, token, head,
-/// width]`.
+/// width]`, heads in parallel.
 pub(super) fn pieces(
     out: &mut [f32],
     sums: &[Sums],
     pieces: usize,
-    [_batch, tokens, heads, width]: [usize; 4],
+    layout: [usize; 4],
     slot: Slot,
 ) {
-    for (task, sum) in sums.iter().enumerate() {
-        let plane = task / pieces;
-        let offset = (plane / heads) * tokens * heads * width + (plane % heads) * width;
-        for (token, row) in sum.of(slot).chunks(width).enumerate() {
-            let out = &mut out[offset + token * heads * width..][..width];
-            for (out, value) in out.iter_mut().zip(row) {
-                *out += value;
+    let [_batch, _tokens, _heads, width] = layout;
+    let heads = planes(out, layout).into_par_iter().zip(sums.par_chunks(pieces));
+    in_pieces(
+        heads,
+        #[inline(always)]
+        |(mut head, sums)| {
+            for sum in sums {
+                for (token, row) in sum.of(slot).chunks(width).enumerate() {
+                    head.add_to_row(token, row);
+                }
             }
-        }
-    }
+        },
+    );
 }

@@ -1,6 +1,8 @@
-//! Buffers of one thread, reused from block to block.
+//! Buffers of one task, reused from block to block and from task to task.
 
-use super::form_scratch::FormScratch;
+use std::sync::{Mutex, PoisonError};
+
+use super::form_scratch::{FormScratch, PieceScratch};
 use super::term_inputs;
 use super::view::{Matrix, MatrixMut, Shape};
 use crate::math::lanes::Lanes;
@@ -25,6 +27,8 @@ pub(super) struct Scratch<const R: usize> {
     /// Products of the queries with the contextual table, with one extra row.
     pub(super) products: Vec<Lanes<R>>,
     pub(super) product_grads: Vec<Lanes<R>>,
+    /// Pieces of a perceptron of ReLU units.
+    pub(super) pieces: PieceScratch<R>,
     /// Gradients of a perceptron's hidden layer: all weights, followed by all biases.
     pub(super) hidden_grads: Vec<Lanes<R>>,
     /// Products of the queries with the distance table.
@@ -37,6 +41,22 @@ pub(super) struct Scratch<const R: usize> {
     /// Distance table, or its gradient, copied to one entry per distance.
     pub(super) unrolled: Vec<f32>,
     pub(super) forms: FormScratch<R>,
+}
+
+/// Buffers that tasks of a pass have used and no task uses at the moment. As many are created as tasks run at once.
+#[derive(Debug, Default)]
+pub(super) struct SpareScratch<const R: usize>(Mutex<Vec<Scratch<R>>>);
+
+impl<const R: usize> SpareScratch<R> {
+    /// Runs a task with buffers of its own.
+    pub(super) fn lend<T>(&self, task: impl FnOnce(&mut Scratch<R>) -> T) -> T {
+        let spare = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = spare().pop();
+        let mut scratch = taken.unwrap_or_default();
+        let result = task(&mut scratch);
+        spare().push(scratch);
+        result
+    }
 }
 
 /// Grows the buffer to `count` rows; existing contents are kept.

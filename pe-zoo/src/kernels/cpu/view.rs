@@ -6,116 +6,17 @@
 //! bound checked.
 #![expect(unsafe_code, reason = "disjoint strided writes and the gemm crate; checked in this file")]
 
+mod matrix;
+
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 use rayon::iter::repeat_n;
 use rayon::prelude::*;
 
+pub(crate) use matrix::{Matrix, Shape};
+
 use super::parallel::{in_pieces, rows_of_piece};
-
-/// Numbers of rows and columns, and their strides in elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub(crate) rows: usize,
-    pub(crate) columns: usize,
-    pub(crate) row_stride: usize,
-    pub(crate) column_stride: usize,
-}
-
-impl Shape {
-    /// Creates a contiguous shape in row-major order.
-    pub(crate) fn dense(rows: usize, columns: usize) -> Self {
-        Self { rows, columns, row_stride: columns, column_stride: 1 }
-    }
-
-    fn transposed(self) -> Self {
-        Self {
-            rows: self.columns,
-            columns: self.rows,
-            row_stride: self.column_stride,
-            column_stride: self.row_stride,
-        }
-    }
-
-    /// Number of elements from the first to one past the last.
-    fn extent(self) -> usize {
-        if self.rows == 0 || self.columns == 0 {
-            return 0;
-        }
-        (self.rows - 1) * self.row_stride + (self.columns - 1) * self.column_stride + 1
-    }
-}
-
-/// Strided matrix over borrowed memory.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Matrix<'a> {
-    data: &'a [f32],
-    shape: Shape,
-}
-
-impl<'a> Matrix<'a> {
-    /// Matrix without any elements.
-    pub(crate) const EMPTY: Self =
-        Self { data: &[], shape: Shape { rows: 0, columns: 0, row_stride: 0, column_stride: 0 } };
-
-    /// Creates a matrix that starts at the first element of `data`.
-    pub(crate) fn new(data: &'a [f32], shape: Shape) -> Self {
-        assert!(shape.extent() <= data.len(), "{shape:?} in {} elements", data.len());
-        Self { data, shape }
-    }
-
-    pub(crate) fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    pub(crate) fn t(self) -> Self {
-        Self { data: self.data, shape: self.shape.transposed() }
-    }
-
-    /// Selects rows `from..from + count`.
-    pub(crate) fn rows(self, from: usize, count: usize) -> Self {
-        assert!(from + count <= self.shape.rows, "rows {from}+{count} of {:?}", self.shape);
-        let start = (from * self.shape.row_stride).min(self.data.len());
-        Self::new(&self.data[start..], Shape { rows: count, ..self.shape })
-    }
-
-    /// Selects columns `0..count` of the matrix.
-    pub(crate) fn columns(self, count: usize) -> Self {
-        assert!(count <= self.shape.columns, "{count} columns of {:?}", self.shape);
-        Self { data: self.data, shape: Shape { columns: count, ..self.shape } }
-    }
-
-    /// Selects columns from `from` on.
-    pub(crate) fn columns_from(self, from: usize) -> Self {
-        assert!(from <= self.shape.columns, "columns from {from} of {:?}", self.shape);
-        let start = (from * self.shape.column_stride).min(self.data.len());
-        let shape = Shape { columns: self.shape.columns - from, ..self.shape };
-        Self::new(&self.data[start..], shape)
-    }
-
-    /// Returns a row if its elements are adjacent.
-    #[inline(always)]
-    fn row(self, row: usize) -> Option<&'a [f32]> {
-        assert!(row < self.shape.rows, "row {row} of {:?}", self.shape);
-        let start = row * self.shape.row_stride;
-        (self.shape.column_stride == 1).then(|| &self.data[start..start + self.shape.columns])
-    }
-
-    /// Dot product of row `row` of `self` and the same row of `other`.
-    #[inline(always)]
-    pub(crate) fn row_dot(&self, other: &Self, row: usize) -> f32 {
-        match (self.row(row), other.row(row)) {
-            (Some(a), Some(b)) => a.iter().zip(b).map(|(a, b)| a * b).sum(),
-            _ => (0..self.shape.columns).map(|at| self.at(row, at) * other.at(row, at)).sum(),
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn at(self, row: usize, column: usize) -> f32 {
-        debug_assert!(row < self.shape.rows && column < self.shape.columns);
-        self.data[row * self.shape.row_stride + column * self.shape.column_stride]
-    }
-}
 
 /// Strided matrix over mutably borrowed memory.
 #[derive(Debug)]
@@ -147,6 +48,16 @@ impl<'a> MatrixMut<'a> {
         (first, Self { start: unsafe { self.start.add(skip) }, shape: rest, owner: PhantomData })
     }
 
+    /// Splits the matrix into columns `..at` and columns `at..`.
+    pub(crate) fn split_at_column(self, at: usize) -> (Self, Self) {
+        assert!(at <= self.shape.columns, "column {at} of {:?}", self.shape);
+        let first = Self { shape: Shape { columns: at, ..self.shape }, ..self };
+        let rest = Shape { columns: self.shape.columns - at, ..self.shape };
+        let skip = if rest.extent() == 0 { 0 } else { at * self.shape.column_stride };
+        // SAFETY: if there are columns from `at` on, they lie within what `self` owns. The elements of the two parts differ.
+        (first, Self { start: unsafe { self.start.add(skip) }, shape: rest, owner: PhantomData })
+    }
+
     /// Selects rows `from..from + count`.
     pub(crate) fn rows(&mut self, from: usize, count: usize) -> MatrixMut<'_> {
         let (_, rest) = self.reborrow().split_at_row(from);
@@ -161,11 +72,7 @@ impl<'a> MatrixMut<'a> {
 
     /// Selects columns from `from` on.
     pub(crate) fn columns_from(&mut self, from: usize) -> MatrixMut<'_> {
-        assert!(from <= self.shape.columns, "columns from {from} of {:?}", self.shape);
-        let shape = Shape { columns: self.shape.columns - from, ..self.shape };
-        let skip = if shape.extent() == 0 { 0 } else { from * shape.column_stride };
-        // SAFETY: if there are columns from `from` on, they lie within what `self` owns.
-        MatrixMut { start: unsafe { self.start.add(skip) }, shape, owner: PhantomData }
+        self.reborrow().split_at_column(from).1
     }
 
     /// Returns a row if its elements are adjacent.
@@ -208,6 +115,21 @@ impl<'a> MatrixMut<'a> {
         self.map_row(row, |value| value * factor);
     }
 
+    /// Adds numbers to the elements of a row.
+    #[inline(always)]
+    pub(crate) fn add_to_row(&mut self, row: usize, numbers: &[f32]) {
+        assert_eq!(numbers.len(), self.shape.columns, "numbers to add to a row");
+        if let Some(row) = self.row(row) {
+            for (value, number) in row.iter_mut().zip(numbers) {
+                *value += number;
+            }
+            return;
+        }
+        for (column, number) in numbers.iter().enumerate() {
+            *self.get(row, column) += number;
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn set(&mut self, row: usize, column: usize, value: f32) {
         *self.get(row, column) = value;
@@ -245,33 +167,8 @@ pub(crate) fn planes(
 }
 
 /// Computes `out = alpha * a b` or `out += alpha * a b` on this thread.
-pub(crate) fn multiply(out: MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: f32, add: Add) {
-    multiply_on(Threads::One, out, a, b, alpha, add);
-}
-
-/// Threads that a product may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Threads {
-    /// Only the calling thread.
-    One,
-    /// All threads; the result does not depend on their number.
-    All,
-}
-
-/// Computes [`multiply`] on the given threads.
 #[expect(clippy::needless_pass_by_value, reason = "it is written through")]
-pub(crate) fn multiply_on(
-    threads: Threads,
-    out: MatrixMut<'_>,
-    a: Matrix<'_>,
-    b: Matrix<'_>,
-    alpha: f32,
-    add: Add,
-) {
-    let parallelism = match threads {
-        Threads::One => gemm::Parallelism::None,
-        Threads::All => gemm::Parallelism::Rayon(0),
-    };
+pub(crate) fn multiply(out: MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: f32, add: Add) {
     let (rows, inner, columns) = (a.shape.rows, a.shape.columns, b.shape.columns);
     assert_eq!(inner, b.shape.rows, "inner sizes");
     assert_eq!((rows, columns), (out.shape.rows, out.shape.columns), "outer sizes");
@@ -300,44 +197,123 @@ pub(crate) fn multiply_on(
             false,
             false,
             false,
-            parallelism,
+            gemm::Parallelism::None,
         );
     }
 }
 
+/// Number of rows or columns of each part of a product that [`product`] cuts along its longer side, so that all threads have
+/// a part. Parts are no smaller than this allows, because each packs the other factor again.
+fn part([rows, inner, columns]: [usize; 3]) -> usize {
+    /// Number of multiplications below which waking a thread costs more than it saves.
+    const SMALL: usize = 1 << 20;
+    /// Side up to which `gemm` sums in other chunks, if the other side is no longer: only such products have such parts.
+    const SHORT: usize = 64;
+    const ENOUGH: usize = 512;
+    let longer = rows.max(columns);
+    let threads = rayon::current_num_threads();
+    if threads == 1 || rows.min(columns) < PANEL || rows * inner * columns < SMALL {
+        return longer.max(1);
+    }
+    let least = if longer <= SHORT { SHORT / 2 } else { 2 * SHORT };
+    let parts = (longer / ENOUGH).clamp(threads.min(longer / least).max(1), 4 * threads);
+    longer.div_ceil(parts).next_multiple_of(PANEL)
+}
+
+/// Multiple of the width of the panels that `gemm` packs: a vector of AVX-512.
+const PANEL: usize = 16;
+
 /// Computes `a b` on all threads, in row-major order, without writing zeros to the memory first.
+///
+/// Parts of the output are computed separately. Each element is the same sum in the same order whatever the part, unless
+/// the other side is so small that `gemm` has other kernels for it; such products are not cut.
 pub(crate) fn product(a: Matrix<'_>, b: Matrix<'_>) -> Vec<f32> {
-    let shape = Shape::dense(a.shape.rows, b.shape.columns);
-    let len = shape.rows * shape.columns;
+    let (rows, columns) = (a.shape.rows, b.shape.columns);
+    let len = rows * columns;
     if a.shape.columns == 0 {
         return zeros(len);
     }
     let mut out = Vec::<f32>::with_capacity(len);
-    let written = MatrixMut { start: out.as_mut_ptr(), shape, owner: PhantomData };
-    multiply_on(Threads::All, written, a, b, 1.0, Add::Overwrite);
-    // SAFETY: the memory has room for `len` elements, and the product has overwritten each of them without reading.
+    let shape = Shape::dense(rows, columns);
+    let mut rest = Some(MatrixMut { start: out.as_mut_ptr(), shape, owner: PhantomData });
+    let longer = rows.max(columns);
+    let part = part([rows, a.shape.columns, columns]);
+    let parts = (0..longer).step_by(part).filter_map(|from| {
+        let count = part.min(longer - from);
+        let (own, other) = match (rest.take()?, rows >= columns) {
+            (all, true) => all.split_at_row(count),
+            (all, false) => all.split_at_column(count),
+        };
+        rest = Some(other);
+        Some((own, from, count))
+    });
+    let parts = parts.collect::<Vec<_>>();
+    parts.into_par_iter().with_max_len(1).for_each(|(own, from, count)| {
+        let (a, b) = if rows >= columns {
+            (a.rows(from, count), b)
+        } else {
+            (a, b.columns_from(from).columns(count))
+        };
+        multiply(own, a, b, 1.0, Add::Overwrite);
+    });
+    // SAFETY: the memory has room for `len` elements, and the parts of the product have overwritten each of them without
+    // reading.
     unsafe { out.set_len(len) };
     out
 }
 
-/// Creates `len` numbers in pieces, in parallel: `work` gets each piece, filled with zeros, while it is in the cache, and
+/// First contents of new memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Start<'a> {
+    /// Zeros.
+    Zeros,
+    /// Equal rows. Their width divides the length of a piece.
+    Rows(&'a [f32]),
+    /// The product of two matrices in row-major order. The number of its columns divides the length of a piece.
+    Product(Matrix<'a>, Matrix<'a>),
+}
+
+impl Start<'_> {
+    /// Fills piece number `index` of `len` elements.
+    #[inline(always)]
+    fn fill<'a>(self, out: &'a mut [MaybeUninit<f32>], index: usize, len: usize) -> &'a mut [f32] {
+        match self {
+            Self::Product(a, b) if a.shape.columns > 0 => {
+                let columns = b.shape.columns;
+                let shape = Shape::dense(out.len() / columns, columns);
+                assert_eq!((out.len() % columns, len % columns), (0, 0), "rows of a piece");
+                let a = a.rows(index * (len / columns), shape.rows);
+                let start = out.as_mut_ptr().cast::<f32>();
+                let written = MatrixMut { start, shape, owner: PhantomData };
+                multiply(written, a, b, 1.0, Add::Overwrite);
+            }
+            Self::Rows(row) if !row.is_empty() => {
+                for out in out.chunks_mut(row.len()) {
+                    out.write_copy_of_slice(&row[..out.len()]);
+                }
+            }
+            _ => out.fill(MaybeUninit::new(0.0)),
+        }
+        // SAFETY: every element was just written: by the product, which covers whole rows and reads none, or by the loops.
+        unsafe { out.assume_init_mut() }
+    }
+}
+
+/// Creates `len` numbers in pieces, in parallel: `work` gets each piece, filled by `start`, while it is in the cache, and
 /// the item of `with` that belongs to it.
 pub(crate) fn in_new_memory<T: Send>(
     len: usize,
     piece: usize,
+    start: Start<'_>,
     with: impl IndexedParallelIterator<Item = T>,
     work: impl Fn(&mut [f32], T) + Sync,
 ) -> Vec<f32> {
     assert_eq!(with.len(), len.div_ceil(piece), "items of {len} elements in pieces of {piece}");
     let mut out = Vec::<f32>::with_capacity(len);
     in_pieces(
-        out.spare_capacity_mut()[..len].par_chunks_mut(piece).zip(with),
+        out.spare_capacity_mut()[..len].par_chunks_mut(piece).zip(with).enumerate(),
         #[inline(always)]
-        |(out, with)| {
-            out.fill(std::mem::MaybeUninit::new(0.0));
-            // SAFETY: every element was just written.
-            work(unsafe { out.assume_init_mut() }, with);
-        },
+        |(index, (out, with))| work(start.fill(out, index, piece), with),
     );
     // SAFETY: the pieces are the first `len` elements, and each piece was written.
     unsafe { out.set_len(len) };
@@ -347,21 +323,7 @@ pub(crate) fn in_new_memory<T: Send>(
 /// Creates `len` zeros, in parallel.
 pub(crate) fn zeros(len: usize) -> Vec<f32> {
     let piece = rows_of_piece(1);
-    in_new_memory(len, piece, repeat_n((), len.div_ceil(piece)), |_, ()| {})
-}
-
-/// Creates a matrix of `count` equal rows, in row-major order.
-pub(crate) fn repeated(row: &[f32], count: usize) -> Vec<f32> {
-    let width = row.len().max(1);
-    let (len, piece) = (row.len() * count, rows_of_piece(width) * width);
-    let pieces = repeat_n((), len.div_ceil(piece));
-    in_new_memory(
-        len,
-        piece,
-        pieces,
-        #[inline(always)]
-        |out, ()| out.chunks_exact_mut(width).for_each(|out| out.copy_from_slice(row)),
-    )
+    in_new_memory(len, piece, Start::Zeros, repeat_n((), len.div_ceil(piece)), |_, ()| {})
 }
 
 /// How a product changes its output.

@@ -29,7 +29,7 @@ fn products_of_strided_matrices_are_right() {
 }
 
 #[test]
-fn products_and_repeated_rows_fill_new_memory() {
+fn products_and_equal_rows_fill_new_memory() {
     let a = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
     let left = Matrix::new(&a, Shape::dense(3, 2));
     let expected = vec![5.0, 11.0, 17.0, 11.0, 25.0, 39.0, 17.0, 39.0, 61.0];
@@ -38,9 +38,54 @@ fn products_and_repeated_rows_fill_new_memory() {
     assert_eq!(product(none, none.t()), vec![0.0; 4]);
     assert!(product(left.rows(0, 0), left.t()).is_empty());
     let row = [1.0, 2.0, 3.0];
-    assert_eq!(repeated(&row, 100_000), row.repeat(100_000));
-    assert!(repeated(&[], 3).is_empty() && repeated(&row, 0).is_empty());
+    let repeated = |len: usize| {
+        let pieces = repeat_n((), len.div_ceil(300));
+        in_new_memory(len, 300, Start::Rows(&row), pieces, |_, ()| {})
+    };
+    assert_eq!(repeated(3_000), row.repeat(1_000));
+    assert!(repeated(0).is_empty());
     assert_eq!(zeros(300_000), vec![0.0; 300_000]);
+}
+
+/// Numbers without a pattern.
+fn noise(count: usize) -> Vec<f32> {
+    (0..count as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 8) as f32 / 8e6 - 1.0).collect()
+}
+
+#[test]
+fn products_on_any_number_of_threads_have_the_bits_of_one() {
+    let sizes = [
+        [300, 100, 700],
+        [64, 1100, 1000],
+        [64, 2000, 64],
+        [50, 2000, 40],
+        [2000, 70, 96],
+        [600, 1300, 600],
+        [20, 33, 5000],
+        [7, 600, 900],
+        [1, 700, 1500],
+        [1025, 513, 1],
+    ];
+    for [rows, inner, columns] in sizes {
+        let (a, b) = (noise(rows * inner), noise(inner * columns));
+        let shapes = [Shape::dense(inner, rows).transposed(), Shape::dense(rows, inner)];
+        let b = Matrix::new(&b, Shape::dense(inner, columns));
+        for shape in shapes {
+            let a = Matrix::new(&a, shape);
+            let mut whole = vec![0.0; rows * columns];
+            let out = MatrixMut::new(&mut whole, Shape::dense(rows, columns));
+            multiply(out, a, b, 1.0, Add::Overwrite);
+            let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            for threads in [1, 2, 5] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let found = pool.install(|| product(a, b));
+                assert!(
+                    bits(&found) == bits(&whole),
+                    "{rows} {inner} {columns}, {threads} threads"
+                );
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,227 @@
+//! Perceptron of ReLU units as the piecewise linear function that it is: `slope p + base` between two neighbouring bends.
+//!
+//! A unit `max(w p + b, 0)` bends at `-b / w`. The sums of the units that are active between two bends are computed once per
+//! block, and each pair of tokens costs the search for its piece instead of all units. Positions grow from the newest column
+//! to the oldest, so that the search of each lane starts at the piece of the column before.
+
+use super::form_scratch::PieceScratch;
+use super::problem::{Block, PerceptronOperands};
+use super::scratch::{Scratch, grow};
+use super::view::MatrixMut;
+use crate::math::lanes::{self, Lanes};
+
+/// Adds `factor` times one row of lanes to another.
+#[inline(always)]
+fn add_scaled<const R: usize>(to: &mut Lanes<R>, from: &Lanes<R>, factor: f32) {
+    for r in 0..R {
+        to[r] += from[r] * factor;
+    }
+}
+
+#[inline(always)]
+fn add<const R: usize>(to: &mut Lanes<R>, from: &Lanes<R>) {
+    for r in 0..R {
+        to[r] += from[r];
+    }
+}
+
+/// Whether a unit is active past its bend. All others are active before it; weights that are NaN are among them.
+#[inline(always)]
+fn rises(w: f32) -> bool {
+    w > 0.0
+}
+
+/// Weight and bias of a unit.
+#[inline(always)]
+fn unit_of(perceptron: &PerceptronOperands<'_>, unit: usize) -> (f32, f32) {
+    (perceptron.hidden.at(0, unit), perceptron.hidden.at(1, unit))
+}
+
+impl<const R: usize> PieceScratch<R> {
+    /// Sorts the bends, and computes the pieces from the products of the queries with the second layer, the constant last.
+    #[inline(always)]
+    pub(super) fn prepare(&mut self, perceptron: &PerceptronOperands<'_>, products: &[Lanes<R>]) {
+        let units = perceptron.hidden.shape().columns;
+        let bend = |unit: usize| {
+            let (w, b) = unit_of(perceptron, unit);
+            -b / w
+        };
+        self.order.clear();
+        self.order.extend((0..units).filter(|unit| perceptron.hidden.at(0, *unit) != 0.0));
+        self.order.sort_by(|a, b| bend(*a).total_cmp(&bend(*b)));
+        self.bends.clear();
+        self.bends.extend(self.order.iter().map(|unit| bend(*unit)));
+        self.bends.push(f32::INFINITY);
+        let pieces = self.bends.len();
+        grow(&mut self.slopes, pieces);
+        grow(&mut self.bases, pieces);
+
+        // Rising units are active past their bends, all others before. Nothing is subtracted, which would cancel digits.
+        let (mut slope, mut base) = ([0.0; R], products[units]);
+        for unit in 0..units {
+            let (w, b) = unit_of(perceptron, unit);
+            if w == 0.0 && b > 0.0 {
+                add_scaled(&mut base, &products[unit], b);
+            }
+        }
+        for piece in 0..pieces {
+            (self.slopes[piece], self.bases[piece]) = (slope, base);
+            if let Some(unit) = self.order.get(piece) {
+                let (w, b) = unit_of(perceptron, *unit);
+                if rises(w) {
+                    add_scaled(&mut slope, &products[*unit], w);
+                    add_scaled(&mut base, &products[*unit], b);
+                }
+            }
+        }
+        let (mut slope, mut base) = ([0.0; R], [0.0; R]);
+        for piece in (0..pieces).rev() {
+            add(&mut self.slopes[piece], &slope);
+            add(&mut self.bases[piece], &base);
+            if let Some(unit) = piece.checked_sub(1).map(|before| self.order[before]) {
+                let (w, b) = unit_of(perceptron, unit);
+                if !rises(w) {
+                    add_scaled(&mut slope, &products[unit], w);
+                    add_scaled(&mut base, &products[unit], b);
+                }
+            }
+        }
+    }
+
+    /// Starts at the piece of the smallest positions.
+    #[inline(always)]
+    pub(super) fn start(&self) -> Walk<R> {
+        Walk {
+            piece: [0; R],
+            next_bend: [self.bends[0]; R],
+            slope: self.slopes[0],
+            base: self.bases[0],
+        }
+    }
+}
+
+/// Pieces in which the positions of a column are.
+pub(super) struct Walk<const R: usize> {
+    piece: [u32; R],
+    next_bend: Lanes<R>,
+    slope: Lanes<R>,
+    base: Lanes<R>,
+}
+
+impl<const R: usize> Walk<R> {
+    /// Goes on to larger positions, or equal ones.
+    #[inline(always)]
+    fn go_on(&mut self, scratch: &PieceScratch<R>, positions: &Lanes<R>) {
+        let last = scratch.bends.len() - 1;
+        let (bends, slopes) = (&scratch.bends[..=last], &scratch.slopes[..=last]);
+        let bases = &scratch.bases[..=last];
+        loop {
+            // Wrapping sums, because tests of overflow would keep the loop from being vectorised.
+            let mut passed = 0;
+            for r in 0..R {
+                let past = u32::from(self.next_bend[r] < positions[r]);
+                self.piece[r] = self.piece[r].wrapping_add(past);
+                passed |= past;
+            }
+            if passed == 0 {
+                return;
+            }
+            for r in 0..R {
+                let piece = (self.piece[r] as usize).min(last);
+                self.next_bend[r] = bends[piece];
+                self.slope[r] = slopes[piece][r];
+                self.base[r] = bases[piece][r];
+            }
+        }
+    }
+
+    /// Returns the bias at one position per lane, and its derivative. Positions must not be smaller than before.
+    #[inline(always)]
+    pub(super) fn at(
+        &mut self,
+        scratch: &PieceScratch<R>,
+        positions: &Lanes<R>,
+    ) -> (Lanes<R>, Lanes<R>) {
+        self.go_on(scratch, positions);
+        let mut bias = [0.0; R];
+        for r in 0..R {
+            bias[r] = self.slope[r] * positions[r] + self.base[r];
+        }
+        (bias, self.slope)
+    }
+}
+
+/// Adds the gradients of the products (to `s.product_grads`) and of the hidden layer: column by
+/// column from `constant_below` on, and from the sum over the columns before.
+#[inline(always)]
+pub(super) fn backward<const R: usize>(
+    perceptron: &PerceptronOperands<'_>,
+    max: f32,
+    constant_below: usize,
+    constant: &Lanes<R>,
+    block: &Block<R>,
+    s: &mut Scratch<R>,
+    hidden_grads: &mut MatrixMut<'_>,
+) {
+    let mut walk = s.pieces.start();
+    let pieces = s.pieces.bends.len();
+    let (mut moments, mut totals) = (vec![[0.0; R]; pieces], vec![[0.0; R]; pieces]);
+    let mut collect = |walk: &Walk<R>, positions: &Lanes<R>, grads: &Lanes<R>| {
+        for r in 0..R {
+            let piece = (walk.piece[r] as usize).min(pieces - 1);
+            totals[piece][r] += grads[r];
+            moments[piece][r] += grads[r] * positions[r];
+        }
+    };
+    for j in (constant_below..block.columns).rev() {
+        let positions = s.counts[j].map(|count| lanes::at_most(count, max));
+        walk.go_on(&s.pieces, &positions);
+        collect(&walk, &positions, &s.grads[j]);
+    }
+    if constant_below > 0 {
+        walk.go_on(&s.pieces, &[max; R]);
+        collect(&walk, &[max; R], constant);
+    }
+
+    let units = perceptron.hidden.shape().columns;
+    let mut learn = |unit: usize, moment: &Lanes<R>, total: &Lanes<R>| {
+        let (w, b) = unit_of(perceptron, unit);
+        add_scaled(&mut s.product_grads[unit], moment, w);
+        add_scaled(&mut s.product_grads[unit], total, b);
+        let product = &s.products[unit];
+        let (mut of_weight, mut of_bias) = (0.0, 0.0);
+        for r in 0..block.rows {
+            of_weight += product[r] * moment[r];
+            of_bias += product[r] * total[r];
+        }
+        *hidden_grads.get(0, unit) += of_weight;
+        *hidden_grads.get(1, unit) += of_bias;
+    };
+    let (mut moment, mut total) = ([0.0; R], [0.0; R]);
+    for piece in 0..pieces {
+        add(&mut moment, &moments[piece]);
+        add(&mut total, &totals[piece]);
+        if let Some(unit) = s.pieces.order.get(piece)
+            && !rises(perceptron.hidden.at(0, *unit))
+        {
+            learn(*unit, &moment, &total);
+        }
+    }
+    for unit in 0..units {
+        let (w, b) = unit_of(perceptron, unit);
+        if w == 0.0 && b > 0.0 {
+            learn(unit, &moment, &total);
+        }
+    }
+    let all = total;
+    let (mut moment, mut total) = ([0.0; R], [0.0; R]);
+    for piece in (1..pieces).rev() {
+        add(&mut moment, &moments[piece]);
+        add(&mut total, &totals[piece]);
+        let unit = s.pieces.order[piece - 1];
+        if rises(perceptron.hidden.at(0, unit)) {
+            learn(unit, &moment, &total);
+        }
+    }
+    add(&mut s.product_grads[units], &all);
+}

@@ -1,0 +1,358 @@
+//! Rotation of half-split channel pairs by angles or waves that have gradients, in one pass over queries or keys.
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::flex::{FlexTensor, Layout};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
+use burn::tensor::{Bytes, DType, Shape, Tensor};
+
+use super::rotate::by_token;
+use crate::kernels::cpu::parallel::in_pieces;
+use crate::math::lanes;
+use rayon::prelude::*;
+
+pub(super) fn turn(x: Tensor<4>, by: Tensor<4>, kind: Turning) -> Tensor<4> {
+    let (x, by) = (x.into_dispatch(), by.into_dispatch());
+    Tensor::from_dispatch(<Dispatch as TurnBackend>::fused_turn(x, by, kind))
+}
+
+/// Meaning of the tensor that determines a rotation, `[1 or B, 1 or H, T, W]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turning {
+    /// Angles of the pairs; `W` is `D / 2`.
+    Angles,
+    /// Cosines, followed by as many sines, of all channels (`W` is `2 D`) or of the pairs (`W` is `D`). They need not belong
+    /// to an angle.
+    Waves,
+}
+
+#[backend_extension(Flex, Autodiff)]
+pub(super) trait TurnBackend: Backend {
+    fn fused_turn(x: FloatTensor<Self>, by: FloatTensor<Self>, kind: Turning) -> FloatTensor<Self>;
+}
+
+impl TurnBackend for Flex {
+    fn fused_turn(x: FloatTensor<Self>, by: FloatTensor<Self>, kind: Turning) -> FloatTensor<Self> {
+        let head_dim = x.layout().shape()[3];
+        Rotor::new(&in_order(by), kind, head_dim).forward(x)
+    }
+}
+
+#[derive(Debug)]
+struct TurnPairs;
+
+#[derive(Debug, Clone)]
+struct TurnState {
+    /// The rotated tensor for angles, from which their gradient follows; for waves the tensor before the rotation.
+    kept: FlexTensor,
+    by: FlexTensor,
+    kind: Turning,
+}
+
+impl Backward<Flex, 2> for TurnPairs {
+    type State = TurnState;
+
+    fn backward(self, ops: Ops<TurnState, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let grad = grads.consume::<Flex>(&ops.node);
+        let TurnState { kept, by, kind } = ops.state;
+        let head_dim = kept.layout().shape()[3];
+        let [to_x, to_by] = ops.parents;
+        let [x_grad, by_grad] =
+            Rotor::new(&by, kind, head_dim).backward(grad, &in_order(kept), by.layout().shape());
+        if let Some(node) = to_x {
+            grads.register::<Flex>(node.id, x_grad);
+        }
+        if let Some(node) = to_by {
+            grads.register::<Flex>(node.id, by_grad);
+        }
+    }
+}
+
+impl<C: CheckpointStrategy> TurnBackend for Autodiff<Flex, C> {
+    fn fused_turn(x: FloatTensor<Self>, by: FloatTensor<Self>, kind: Turning) -> FloatTensor<Self> {
+        let nodes = [x.node(), by.node()];
+        let (x, by) = (x.into_primitive(), in_order(by.into_primitive()));
+        let head_dim = x.layout().shape()[3];
+        let before = (kind == Turning::Waves).then(|| x.clone());
+        let output = Rotor::new(&by, kind, head_dim).forward(x);
+        match TurnPairs.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let kept = before.unwrap_or_else(|| output.clone());
+                prep.finish(TurnState { kept, by, kind }, output)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(output),
+        }
+    }
+}
+
+/// Returns the tensor with adjacent elements along the last axis and no negative strides; copies if necessary.
+fn in_order(tensor: FlexTensor) -> FlexTensor {
+    let strides = tensor.layout().strides();
+    let fits = strides[3] == 1 && strides.iter().all(|stride| *stride >= 0);
+    if fits { tensor } else { tensor.to_contiguous() }
+}
+
+/// Number of pairs that are computed together. Loops over arrays are vectorised.
+const SIDE: usize = 8;
+
+type PairRow = [f32; SIDE];
+
+/// Loads up to [`SIDE`] numbers; those missing are 0.
+#[inline(always)]
+fn load(from: &[f32]) -> PairRow {
+    if let Some(all) = from.first_chunk() {
+        return *all;
+    }
+    let mut side = [0.0; SIDE];
+    side[..from.len()].copy_from_slice(from);
+    side
+}
+
+/// Stores as many numbers as `to` holds, at most [`SIDE`].
+#[inline(always)]
+fn store(side: &PairRow, to: &mut [f32]) {
+    match to.first_chunk_mut() {
+        Some(all) => *all = *side,
+        None => to.copy_from_slice(&side[..to.len()]),
+    }
+}
+
+/// Cosines and sines of the first and of the second channel of some pairs.
+#[derive(Clone, Copy)]
+struct PairWaves {
+    cos: [PairRow; 2],
+    sin: [PairRow; 2],
+}
+
+/// A rotation, read from its tensor.
+#[derive(Clone, Copy)]
+struct Rotor<'a> {
+    kind: Turning,
+    numbers: &'a [f32],
+    /// Strides of sequence, head and token; 0 along an axis of length 1.
+    strides: [usize; 3],
+    heads: usize,
+    width: usize,
+    head_dim: usize,
+}
+
+impl<'a> Rotor<'a> {
+    fn new(by: &'a FlexTensor, kind: Turning, head_dim: usize) -> Self {
+        let layout = by.layout();
+        let shape = layout.shape();
+        let stride = |axis: usize| match shape[axis] {
+            1 => 0,
+            _ => layout.strides()[axis].unsigned_abs(),
+        };
+        Self {
+            kind,
+            numbers: &by.storage::<f32>()[layout.start_offset()..],
+            strides: [stride(0), stride(1), stride(2)],
+            heads: shape[1],
+            width: shape[3],
+            head_dim,
+        }
+    }
+
+    /// Numbers of one head of one token.
+    #[inline(always)]
+    fn row(&self, [b, t]: [usize; 2], h: usize) -> &'a [f32] {
+        let [of_batch, of_head, of_token] = self.strides;
+        &self.numbers[b * of_batch + h * of_head + t * of_token..][..self.width]
+    }
+
+    /// Where the cosines of the second channels start, and the sines of the first and of the second channels.
+    #[inline(always)]
+    fn starts(&self) -> [usize; 3] {
+        let (half, all) = (self.head_dim / 2, self.width / 2);
+        [all - half, all, 2 * all - half]
+    }
+
+    /// Waves of the pairs from `m` on.
+    #[inline(always)]
+    fn waves(&self, row: &[f32], m: usize) -> PairWaves {
+        let half = self.head_dim / 2;
+        let count = SIDE.min(half - m);
+        match self.kind {
+            Turning::Angles => {
+                let angles = load(&row[m..m + count]);
+                let (mut cos, mut sin) = ([0.0; SIDE], [0.0; SIDE]);
+                for n in 0..SIDE {
+                    (cos[n], sin[n]) = lanes::cos_sin(angles[n]);
+                }
+                PairWaves { cos: [cos, cos], sin: [sin, sin] }
+            }
+            Turning::Waves => {
+                let [cos_second, sin_first, sin_second] = self.starts();
+                let part = |start: usize| load(&row[start + m..start + m + count]);
+                PairWaves {
+                    cos: [part(0), part(cos_second)],
+                    sin: [part(sin_first), part(sin_second)],
+                }
+            }
+        }
+    }
+
+    /// Calls `work` with each head and part of its pairs: head, first pair, number of pairs, waves.
+    #[inline(always)]
+    fn each(
+        &self,
+        at: [usize; 2],
+        heads: usize,
+        mut work: impl FnMut(usize, usize, usize, &PairWaves),
+    ) {
+        let half = self.head_dim / 2;
+        for m in (0..half).step_by(SIDE) {
+            let mut waves = self.waves(self.row(at, 0), m);
+            for h in 0..heads {
+                if h > 0 && self.heads > 1 {
+                    waves = self.waves(self.row(at, h), m);
+                }
+                work(h, m, SIDE.min(half - m), &waves);
+            }
+        }
+    }
+
+    fn forward(&self, x: FlexTensor) -> FlexTensor {
+        let (heads, half) = (x.layout().shape()[1], self.head_dim / 2);
+        by_token(
+            x,
+            &mut [],
+            #[inline(always)]
+            |at, row, _| {
+                self.each(
+                    at,
+                    heads,
+                    #[inline(always)]
+                    |h, m, count, PairWaves { cos, sin }| {
+                        let (first, second) = row[h * self.head_dim..].split_at_mut(half);
+                        let (first, second) = (&mut first[m..m + count], &mut second[m..m + count]);
+                        let (mut a, mut b) = (load(first), load(second));
+                        for n in 0..SIDE {
+                            (a[n], b[n]) = (
+                                a[n] * cos[0][n] - b[n] * sin[0][n],
+                                b[n] * cos[1][n] + a[n] * sin[1][n],
+                            );
+                        }
+                        store(&a, first);
+                        store(&b, second);
+                    },
+                );
+            },
+        )
+    }
+
+    /// Computes the gradients of the rotated tensor and of the angles or waves, whose shape is `shape`.
+    fn backward(&self, grad: FlexTensor, kept: &FlexTensor, shape: &Shape) -> [FlexTensor; 2] {
+        let grad_shape = grad.layout().shape();
+        let [batch, heads, tokens] = [grad_shape[0], grad_shape[1], grad_shape[2]];
+        let (half, width) = (self.head_dim / 2, self.heads * self.width);
+        let kept_layout = kept.layout();
+        let kept_stride = |axis: usize| kept_layout.strides()[axis].unsigned_abs();
+        let values = &kept.storage::<f32>()[kept_layout.start_offset()..];
+        let mut by_grad = vec![0.0; batch * tokens * width];
+        let x_grad = by_token(
+            grad,
+            &mut by_grad,
+            #[inline(always)]
+            |at, row, beside| {
+                let of_token = at[0] * kept_stride(0) + at[1] * kept_stride(2);
+                self.each(
+                    at,
+                    heads,
+                    #[inline(always)]
+                    |h, m, count, waves| {
+                        let values = &values[of_token + h * kept_stride(1)..][..self.head_dim];
+                        let (x, y) = values.split_at(half);
+                        let (x, y) = (load(&x[m..m + count]), load(&y[m..m + count]));
+                        let (first, second) = row[h * self.head_dim..].split_at_mut(half);
+                        let (first, second) = (&mut first[m..m + count], &mut second[m..m + count]);
+                        let (mut a, mut b) = (load(first), load(second));
+                        let own = &mut beside[h.min(self.heads - 1) * self.width..][..self.width];
+                        self.add_wave_grads([&a, &b], [&x, &y], own, m, count);
+                        let PairWaves { cos, sin } = waves;
+                        for n in 0..SIDE {
+                            (a[n], b[n]) = (
+                                a[n] * cos[0][n] + b[n] * sin[1][n],
+                                b[n] * cos[1][n] - a[n] * sin[0][n],
+                            );
+                        }
+                        store(&a, first);
+                        store(&b, second);
+                    },
+                );
+            },
+        );
+        let together = if shape[0] == 1 { 1 } else { batch };
+        if together < batch {
+            by_grad = summed(&by_grad, tokens * width);
+        }
+        let strides = [tokens * width, self.width, width, 1].map(|stride| stride as isize);
+        let layout = Layout::new(shape.clone(), strides.to_vec(), 0);
+        [x_grad, FlexTensor::new(Bytes::from_elems(by_grad), layout, DType::F32)]
+    }
+
+    /// Adds the gradients of the angles or waves of some pairs, from the gradients of both channels and the kept values.
+    #[inline(always)]
+    fn add_wave_grads(
+        &self,
+        [to_first, to_second]: [&PairRow; 2],
+        [x, y]: [&PairRow; 2],
+        own: &mut [f32],
+        m: usize,
+        count: usize,
+    ) {
+        let mut add = |start: usize, term: PairRow| {
+            let own = &mut own[start + m..start + m + count];
+            let mut sum = load(own);
+            for n in 0..SIDE {
+                sum[n] += term[n];
+            }
+            store(&sum, own);
+        };
+        let each = |term: fn(f32, f32) -> f32, grad: &PairRow, value: &PairRow| {
+            let mut terms = [0.0; SIDE];
+            for n in 0..SIDE {
+                terms[n] = term(grad[n], value[n]);
+            }
+            terms
+        };
+        match self.kind {
+            Turning::Angles => {
+                let mut terms = [0.0; SIDE];
+                for n in 0..SIDE {
+                    terms[n] = to_second[n] * x[n] - to_first[n] * y[n];
+                }
+                add(0, terms);
+            }
+            Turning::Waves => {
+                let [cos_second, sin_first, sin_second] = self.starts();
+                add(0, each(|grad, value| grad * value, to_first, x));
+                add(cos_second, each(|grad, value| grad * value, to_second, y));
+                add(sin_first, each(|grad, value| -grad * value, to_first, y));
+                add(sin_second, each(|grad, value| grad * value, to_second, x));
+            }
+        }
+    }
+}
+
+/// Adds up the sequences of a batch, `len` numbers each, in their order.
+fn summed(all: &[f32], len: usize) -> Vec<f32> {
+    const PIECE: usize = 1 << 14;
+    let mut total = all[..len].to_vec();
+    in_pieces(
+        total.par_chunks_mut(PIECE).enumerate(),
+        #[inline(always)]
+        |(piece, total)| {
+            for sequence in all.chunks_exact(len).skip(1) {
+                for (total, value) in total.iter_mut().zip(&sequence[piece * PIECE..]) {
+                    *total += value;
+                }
+            }
+        },
+    );
+    total
+}
