@@ -12,7 +12,9 @@ pub(super) fn say_table<const N: usize>(
 
 /// Prints rows in aligned columns.
 pub(super) fn say_rows(rows: &[Vec<String>]) {
-    aligned(rows).iter().for_each(|line| say(line));
+    for line in aligned(rows) {
+        say(&line);
+    }
 }
 
 /// A row of texts.
