@@ -133,11 +133,12 @@ impl SettingsBatch {
     }
 
     fn put(&mut self, path: &str, is: impl Fn(&Value) -> bool, value: impl FnOnce() -> Value) {
-        if !self.settings.contains_key(path) {
-            self.settings.insert(path.to_owned(), SettingValues::default());
-        }
         if let Some(setting) = self.settings.get_mut(path) {
             setting.push(self.cells, is, value);
+        } else {
+            let mut setting = SettingValues::default();
+            setting.push(self.cells, is, value);
+            self.settings.insert(path.to_owned(), setting);
         }
     }
 }
@@ -149,10 +150,9 @@ struct Flatten<'a> {
 }
 
 impl Flatten<'_> {
-    fn put<E>(self, value: impl Into<Value>) -> Result<(), E> {
+    fn put(self, value: impl Into<Value>) {
         let value = value.into();
         self.batch.put(self.path, |other| *other == value, || value.clone());
-        Ok(())
     }
 }
 
@@ -172,23 +172,28 @@ impl<'de> Visitor<'de> for Flatten<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        self.put(Value::Null)
+        self.put(Value::Null);
+        Ok(())
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<(), E> {
-        self.put(value)
+        self.put(value);
+        Ok(())
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<(), E> {
-        self.put(value)
+        self.put(value);
+        Ok(())
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<(), E> {
-        self.put(value)
+        self.put(value);
+        Ok(())
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        self.put(value)
+        self.put(value);
+        Ok(())
     }
 
     fn visit_str<E>(self, value: &str) -> Result<(), E> {
@@ -199,7 +204,8 @@ impl<'de> Visitor<'de> for Flatten<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<(), A::Error> {
         let items = Value::deserialize(SeqAccessDeserializer::new(items))?;
-        self.put(items)
+        self.put(items);
+        Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
