@@ -253,7 +253,7 @@ fn x_grad(
             start,
             kept.storage_mut::<f32>().par_chunks_mut(piece),
             #[inline(always)]
-            |grad, x| pointwise::gelu_backward(grad, x),
+            pointwise::gelu_backward,
         ),
         Before::Relu => in_new_memory(
             len,

@@ -227,7 +227,7 @@ pub fn turn_by_waves(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
     if fused(&x) {
         return turn::turn(x, waves, turn::Turning::Waves);
     }
-    plain::turn_by_waves(x, waves)
+    plain::turn_by_waves(x, &waves)
 }
 
 /// Applies one step of AdamW and returns the new parameter. `moments` are updated; no gradient

@@ -87,7 +87,7 @@ pub(super) fn turn_by_angles(x: Tensor<4>, angles: Tensor<4>) -> Tensor<4> {
     turn_halves(x, [cos.clone(), cos], [sin.clone(), sin])
 }
 
-pub(super) fn turn_by_waves(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
+pub(super) fn turn_by_waves(x: Tensor<4>, waves: &Tensor<4>) -> Tensor<4> {
     let (half, all) = (x.dims()[3] / 2, waves.dims()[3] / 2);
     let part = |start: usize| waves.clone().slice_dim(3, start..start + half);
     // With one wave for each pair, both channels of a pair have the same.

@@ -226,7 +226,7 @@ fn turns_agree_with_shared_and_separate_angles_and_waves() {
             let heads = || projected.clone().swap_dims(1, 2);
             agree!(
                 super::turn_by_waves(heads(), by_head()),
-                plain::turn_by_waves(heads(), by_head()),
+                plain::turn_by_waves(heads(), &by_head()),
                 shape,
                 projected,
                 waves

@@ -20,9 +20,7 @@ pub(super) fn settings(cells: &DataFrame) -> PolarsResult<DataFrame> {
     let batches: Vec<SettingsBatch> =
         texts.par_chunks(BATCH).map(SettingsBatch::read).collect::<PolarsResult<_>>()?;
     let mut all = SettingsBatch::default();
-    for batch in batches {
-        all.append(batch);
-    }
+    batches.into_iter().for_each(|batch| all.append(batch));
     let column = |(path, mut setting): (String, SettingValues)| {
         setting.fill(cells.height());
         setting.column(path.into())
@@ -135,11 +133,12 @@ impl SettingsBatch {
     }
 
     fn put(&mut self, path: &str, is: impl Fn(&Value) -> bool, value: impl FnOnce() -> Value) {
-        if !self.settings.contains_key(path) {
-            self.settings.insert(path.to_owned(), SettingValues::default());
-        }
         if let Some(setting) = self.settings.get_mut(path) {
             setting.push(self.cells, is, value);
+        } else {
+            let mut setting = SettingValues::default();
+            setting.push(self.cells, is, value);
+            self.settings.insert(path.to_owned(), setting);
         }
     }
 }
@@ -151,11 +150,9 @@ struct Flatten<'a> {
 }
 
 impl Flatten<'_> {
-    #[expect(clippy::unnecessary_wraps, reason = "what methods of a visitor return")]
-    fn put<E>(self, value: impl Into<Value>) -> Result<(), E> {
+    fn put(self, value: impl Into<Value>) {
         let value = value.into();
         self.batch.put(self.path, |other| *other == value, || value.clone());
-        Ok(())
     }
 }
 
@@ -175,23 +172,28 @@ impl<'de> Visitor<'de> for Flatten<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        self.put(Value::Null)
+        self.put(Value::Null);
+        Ok(())
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<(), E> {
-        self.put(value)
+        self.put(value);
+        Ok(())
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<(), E> {
-        self.put(value)
+        self.put(value);
+        Ok(())
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<(), E> {
-        self.put(value)
+        self.put(value);
+        Ok(())
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        self.put(value)
+        self.put(value);
+        Ok(())
     }
 
     fn visit_str<E>(self, value: &str) -> Result<(), E> {
@@ -202,7 +204,8 @@ impl<'de> Visitor<'de> for Flatten<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<(), A::Error> {
         let items = Value::deserialize(SeqAccessDeserializer::new(items))?;
-        self.put(items)
+        self.put(items);
+        Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {

@@ -276,7 +276,7 @@ pub(crate) enum Start<'a> {
 impl Start<'_> {
     /// Fills piece number `index` of `len` elements.
     #[inline(always)]
-    fn fill<'a>(self, out: &'a mut [MaybeUninit<f32>], index: usize, len: usize) -> &'a mut [f32] {
+    fn fill(self, out: &mut [MaybeUninit<f32>], index: usize, len: usize) -> &mut [f32] {
         match self {
             Self::Product(a, b) if a.shape.columns > 0 => {
                 let columns = b.shape.columns;
