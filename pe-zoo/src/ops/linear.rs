@@ -252,8 +252,9 @@ fn x_grad(
             piece,
             start,
             kept.storage_mut::<f32>().par_chunks_mut(piece),
+            #[expect(clippy::redundant_closure, reason = "only a closure can be inlined always")]
             #[inline(always)]
-            pointwise::gelu_backward,
+            |grad, x| pointwise::gelu_backward(grad, x),
         ),
         Before::Relu => in_new_memory(
             len,

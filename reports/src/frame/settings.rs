@@ -20,7 +20,9 @@ pub(super) fn settings(cells: &DataFrame) -> PolarsResult<DataFrame> {
     let batches: Vec<SettingsBatch> =
         texts.par_chunks(BATCH).map(SettingsBatch::read).collect::<PolarsResult<_>>()?;
     let mut all = SettingsBatch::default();
-    batches.into_iter().for_each(|batch| all.append(batch));
+    for batch in batches {
+        all.append(batch);
+    }
     let column = |(path, mut setting): (String, SettingValues)| {
         setting.fill(cells.height());
         setting.column(path.into())

@@ -172,9 +172,10 @@ fn workload(
         let own = |f: &&Figure| f.workload.as_ref() == Some(&workload.name);
         figures.iter().filter(own).filter(|f| subjects.contains(&f.subject)).collect()
     };
-    let paragraphs = text::workload_paragraphs(report, workload);
-    let mut body: String =
-        paragraphs.iter().map(|text| format!("<p>{}</p>\n", prose(text))).collect();
+    let mut body = String::new();
+    for text in text::workload_paragraphs(report, workload) {
+        let _ = writeln!(body, "<p>{}</p>", prose(&text));
+    }
     let kinds =
         [("TeX", "tex"), ("TeX, one column", "column.tex"), ("Markdown", "md"), ("CSV", "csv")];
     let links =
