@@ -4,11 +4,8 @@ use super::question::row;
 use crate::analysis::{Answer, ClaimVerdict, ExpectedResult, JudgedClaim, Report};
 use crate::document::table::{Table, TableCell};
 
-/// Returns the table of claims, one row for each comparison on a workload; empty if the report has no claims.
+/// Returns the table of claims, one row for each comparison on a workload; without rows if the report has no claims.
 pub fn claims(report: &Report) -> Table {
-    if report.claims.is_empty() {
-        return Table::default();
-    }
     let pair = |answer: &Answer, between: &str| {
         let [a, b] = answer.question.encodings.each_ref().map(|name| report.display(name));
         format!("{a}{between}{b}")
