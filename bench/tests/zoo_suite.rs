@@ -2,11 +2,11 @@
 //! another encoding beside kept records.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use reports::{RunRecord, read_dir};
+use reports::{RunRecord, Status, read_dir};
 use serde_json::Value;
 
 /// The default rate is too small to learn anything.
@@ -239,4 +239,38 @@ fn packed_records_give_the_same_report_and_stand_beside_an_encoding_of_ones_own(
     std::fs::write(kept.join("records.parquet"), bytes).unwrap();
     let (_, errors) = place.bench(&["report", to]);
     assert!(errors.contains("records.parquet is damaged"), "{errors}");
+}
+
+/// Folders of the repository with records: below `results`, named `<machine>_<yyyy-mm>`.
+fn committed(folder: &Path) -> Vec<PathBuf> {
+    let holds_records = folder.join("cells").is_dir() || folder.join("records.parquet").is_file();
+    if holds_records {
+        let name = folder.file_name().unwrap().to_string_lossy();
+        return name.contains("_20").then(|| folder.to_owned()).into_iter().collect();
+    }
+    let below = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    below.filter(|path| path.is_dir()).flat_map(|path| committed(&path)).collect()
+}
+
+#[test]
+fn every_task_and_every_encoding_has_a_committed_record() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../results");
+    let (mut tasks, mut encodings) = (BTreeSet::new(), BTreeSet::new());
+    for folder in committed(&results) {
+        for record in read_dir(&folder).unwrap() {
+            if record.status == Status::Done {
+                // `randomized+rope` in the configuration, whatever the name of the cell.
+                let ids = record.config["encoding"]["id"].as_str().unwrap_or_default();
+                encodings.extend(ids.split('+').map(str::to_owned));
+                tasks.insert(record.task.id);
+            }
+        }
+    }
+    let missing = |all: Vec<&'static str>, found: &BTreeSet<String>| -> Vec<&'static str> {
+        all.into_iter().filter(|id| !found.contains(*id)).collect()
+    };
+    let known = pe_zoo::Registry::builtin().cards().map(|card| card.id).collect();
+    assert_eq!(missing(known, &encodings), [""; 0], "encodings without a record");
+    let known = tasks::ALL.iter().map(|meta| meta.id).collect();
+    assert_eq!(missing(known, &tasks), [""; 0], "tasks without a record");
 }
