@@ -51,19 +51,11 @@ mod tests {
     use super::*;
     use crate::analysis::{Question, ReportMeta, Settings};
     use crate::frame::Frames;
-    use crate::record::RunRecord;
-    use crate::testkit::TestCell;
+    use crate::testkit;
 
     #[test]
     fn each_workload_has_a_row_with_the_better_of_the_two() {
-        let cell = |workload: &str, encoding: &str, seed: u64, value: f64| {
-            TestCell::new(workload, encoding, seed).beyond(value + 0.01 * seed as f64).record()
-        };
-        let mut records: Vec<RunRecord> = Vec::new();
-        for seed in 0..8 {
-            records.extend([cell("v", "cope", seed, 0.9), cell("v", "rope", seed, 0.7)]);
-            records.extend([cell("w", "cope", seed, 0.8), cell("w", "rope", seed, 0.8)]);
-        }
+        let records = testkit::two_workloads();
         let encodings = ["cope".to_owned(), "rope".to_owned()];
         let tasks = ["v", "w", "x"].map(str::to_owned).to_vec();
         let asked = Question { encodings, tasks, metric: None, region: None };
