@@ -126,7 +126,8 @@ pub fn render_report(
     Ok(Rendered { sentences: contents.overview, headline, files })
 }
 
-/// Writes files into a folder, which is created if it does not exist; each file is replaced as a whole.
+/// Writes files into a folder, which is created if it does not exist; each file is replaced as a whole. A file that has
+/// these bytes already is not touched.
 ///
 /// # Errors
 /// [`ReportError::Io`] of the first file that cannot be written.
@@ -136,6 +137,10 @@ pub fn write_files(files: &[OutFile], out_dir: &Path) -> Result<(), ReportError>
         .map(|OutFile { path, bytes }| {
             let path = out_dir.join(path);
             let folder = path.parent().unwrap_or(out_dir);
+            // Replacing a file costs more than reading it, and whatever copies a report sees what changed.
+            if std::fs::read(&path).is_ok_and(|old| old == *bytes) {
+                return Ok(());
+            }
             std::fs::create_dir_all(folder)
                 .and_then(|()| write_unsynced(&path, bytes))
                 .map_err(|source| ReportError::Io { path: path.clone(), source })

@@ -48,10 +48,13 @@ fn tables(folders: &[PathBuf]) -> Tables {
     rendered.files.iter().map(|file| (file.path.clone(), hashed(&file.bytes))).collect()
 }
 
-/// Returns the folders with records below a folder, sorted.
+/// Returns the folders with committed records below a folder, sorted. They are named `<machine>_<month>`; those of other
+/// names are the user's own.
 fn results(folder: &Path) -> Vec<PathBuf> {
     if folder.join("cells").is_dir() {
-        return vec![folder.to_owned()];
+        let is_committed =
+            folder.file_name().is_some_and(|name| name.to_string_lossy().contains('_'));
+        return is_committed.then(|| folder.to_owned()).into_iter().collect();
     }
     let mut below: Vec<PathBuf> = std::fs::read_dir(folder)
         .into_iter()

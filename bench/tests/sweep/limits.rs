@@ -10,7 +10,7 @@ use crate::program::{BENCH, assert_equal, text};
 fn a_cell_out_of_time_stays_so_until_it_is_retried_and_then_goes_on() {
     let place = Place::new(1500);
     let out = place.out("time");
-    let (events, output) = place.events(&out, &["--cell-seconds", "0.3"]);
+    let (events, output) = place.events(&out, &["--cell-seconds", "0.001"]);
     assert_eq!(output.status.code(), Some(1));
     let ended = named(&events, "ended");
     assert!(ended.iter().all(|event| event["status"] == "timed-out"), "{ended:?}");

@@ -268,8 +268,12 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
     let slots = slots(names.iter().map(|own| own.encoding.as_str()));
     let encoding = |own: &EncodingNames| Encoding {
         name: own.encoding.clone(),
-        // The label of plain `rope` stays `RoPE` if `rope(linear)` is also present.
-        display: if with_label(&own.encoding_label) == 1 || own.encoding == own.encoding_id {
+        // The label of plain `rope` stays `RoPE` if `rope(linear)` is also present. A name without settings that a
+        // suite gives is shown in place of a label with settings.
+        display: if own.encoding == own.encoding_id
+            || (with_label(&own.encoding_label) == 1
+                && (!own.encoding_label.contains('{') || own.encoding.contains('{')))
+        {
             own.encoding_label.clone()
         } else {
             own.encoding.clone()

@@ -104,6 +104,28 @@ fn nothing_and_one_cell_are_reports_too() {
 }
 
 #[test]
+fn files_that_are_as_they_should_be_are_not_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = ["same", "damaged"];
+    let of = |name: &str| OutFile { path: format!("sub/{name}"), bytes: b"bytes".to_vec() };
+    let files = names.map(of);
+    write_files(&files, dir.path()).unwrap();
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    fs::write(dir.path().join("sub/damaged"), "byte").unwrap();
+    for name in names {
+        let file = fs::File::options().write(true).open(dir.path().join("sub").join(name)).unwrap();
+        file.set_modified(long_ago).unwrap();
+    }
+    write_files(&files, dir.path()).unwrap();
+    let is_old = names.map(|name| {
+        let path = dir.path().join("sub").join(name);
+        assert_eq!(fs::read(&path).unwrap(), b"bytes");
+        fs::metadata(path).unwrap().modified().unwrap() == long_ago
+    });
+    assert_eq!(is_old, [true, false]);
+}
+
+#[test]
 fn a_folder_that_cannot_be_written_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");

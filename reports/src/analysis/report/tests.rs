@@ -38,6 +38,24 @@ fn display_names_are_unique() {
 }
 
 #[test]
+fn a_name_without_settings_is_shown_in_place_of_a_label_with_settings() {
+    let labelled = |name: &str, label: &str| {
+        let named = |r: &mut RunRecord| {
+            r.encoding.label = label.into();
+            r.encoding.id = label.to_lowercase();
+        };
+        TestCell::new("w", name, 0).change(named).record()
+    };
+    let report = report(&[
+        labelled("rope, YaRN", "RoPE{scaling={factor=2.0}}"),
+        labelled("randomized{longest=256}(rope)", "Randomized{longest=256}(RoPE)"),
+        labelled("rope as ever", "RoPE"),
+    ]);
+    let names: Vec<_> = report.encodings.iter().map(|e| e.display.as_str()).collect();
+    assert_eq!(names, ["Randomized{longest=256}(RoPE)", "RoPE", "rope, YaRN"]);
+}
+
+#[test]
 fn skipped_evaluations_are_gathered_over_seeds_and_lengths() {
     let report = report(&suite());
     assert_eq!(

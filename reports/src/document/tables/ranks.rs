@@ -1,5 +1,7 @@
 //! Ranks, run metrics and ablations.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::common::{MEAN, MEDIAN, NO_COMMON_SEED, UNRANKED, median, with_interval};
 use super::gates::gates;
 use super::grid::grid;
@@ -43,26 +45,38 @@ const RANKS: [&str; 2] = [
     "Behind the best: mean difference paired by seed, with its 95 % confidence interval, not corrected.",
 ];
 
-/// Returns notes on ranks in another order than the means: an encoding with larger variation between seeds may share
-/// a rank that an encoding with a better mean does not.
+/// Returns notes on ranks in another order than the means, one for each rank: an encoding with larger variation between
+/// seeds may share a rank that an encoding with a better mean does not.
 pub(super) fn inversions(ranking: &Ranking) -> Vec<String> {
     let ranked = ranking.ranked();
-    let passed = |(place, result): (usize, &&EncodingResult)| {
-        let behind = |other: &&&EncodingResult| other.group > result.group;
+    let mut notes: BTreeMap<u32, (Vec<String>, BTreeSet<usize>)> = BTreeMap::new();
+    for (place, result) in ranked.iter().enumerate() {
+        let better = || (0..place).filter(|other| ranked[*other].group > result.group);
+        if let Some(rank) = result.group
+            && better().next().is_some()
+        {
+            let (passed, passing) = notes.entry(rank).or_default();
+            passed.push(result.display.clone());
+            passing.extend(better());
+        }
+    }
+    let note = |(rank, (passed, passing)): (u32, (Vec<String>, BTreeSet<usize>))| {
         let better: Vec<String> =
-            ranked[..place].iter().filter(behind).map(|other| other.display.clone()).collect();
-        let rank = result.group?;
-        (!better.is_empty()).then(|| {
-            let have = if better.len() == 1 { "has" } else { "have" };
-            format!(
-                "{} has rank {rank} although {} {have} a better mean: its seeds vary too much to separate it from the \
-                 first of that rank.",
-                result.display,
-                listed(&better, "and"),
-            )
-        })
+            passing.iter().map(|place| ranked[*place].display.clone()).collect();
+        // Of several, not each is behind all of the better ones.
+        let (share, its, it, word) = match passed.len() {
+            1 => ("has", "its", "it", "and"),
+            _ => ("have", "their", "them", "or"),
+        };
+        let have = if word == "and" && better.len() > 1 { "have" } else { "has" };
+        format!(
+            "{} {share} rank {rank} although {} {have} a better mean: {its} seeds vary too much to separate {it} from \
+             the first of that rank.",
+            listed(&passed, "and"),
+            listed(&better, word),
+        )
     };
-    ranked.iter().enumerate().filter_map(passed).collect()
+    notes.into_iter().map(note).collect()
 }
 
 /// Returns the table of the ranked encodings by rank and mean, followed by those without a rank.
