@@ -69,7 +69,7 @@ pub(super) fn expand(
         for variant in &variants {
             for value in values {
                 let mut sections = variant.sections.clone();
-                let place = format!("{} with {path} = {value}", variant.place);
+                let place = format!("{} ({path} = {value})", variant.place);
                 set_at(&mut sections[section], inner, value.clone())
                     .map_err(|reason| (place.clone(), reason))?;
                 let name = format!("{} {label}={}", variant.name, text(value));

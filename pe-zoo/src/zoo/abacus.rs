@@ -15,8 +15,8 @@
 //!
 //! ## Settings
 //! `size` (1024, the authors'): rows of the table.
-//! `digits` (`[4, 13]`): first and last id of the ten digits in the vocabulary of the task or the
-//! tokenizer; the task `addition` needs `[0, 9]`.
+//! `digits` (`[0, 9]`, those of the task `addition`): first and last id of the ten digits in the vocabulary of the task
+//! or the tokenizer.
 //! `max_offset` (99, the authors').
 //! `beyond`: `last-row` (default) or `refuse`: the treatment of a run that is longer than the table.
 //! `std` (default `C^(-1/2)`, the deviation of the model's own token embeddings).
@@ -76,7 +76,7 @@ pub struct AbacusConfig {
 
 impl Default for AbacusConfig {
     fn default() -> Self {
-        Self { size: 1024, digits: [4, 13], max_offset: 99, beyond: LongNumber::LastRow, std: None }
+        Self { size: 1024, digits: [0, 9], max_offset: 99, beyond: LongNumber::LastRow, std: None }
     }
 }
 
@@ -244,7 +244,7 @@ mod tests {
     fn digits_are_counted_within_each_run_and_the_rest_is_zero() {
         // Two numbers, one at the start, separated by a sign, and a single digit at the end.
         let ids = [5, 13, 4, 14, 4, 4, 17, 3, 9];
-        let config = AbacusConfig::default();
+        let config = AbacusConfig { digits: [4, 13], ..AbacusConfig::default() };
         assert_eq!(indices(&config, &ids, 0), [1, 2, 3, 0, 1, 2, 0, 0, 1]);
         assert_eq!(indices(&config, &ids, 7), [8, 9, 10, 0, 8, 9, 0, 0, 8]);
         let naive = super::abacus::indices(&ids.map(|id| id as usize), [4, 13], 7, 1023);

@@ -63,7 +63,7 @@ fn every_mistake_in_axes_names_its_path() {
     for (axes, expected) in [
         (
             "{ \"task.variabels\" = [1] }",
-            "task.variabels = 1.task: counting: unknown field `variabels`",
+            "(task.variabels = 1).task: counting: unknown field `variabels`",
         ),
         ("{ \"task.variables\" = [\"one\"] }", "task.variables"),
         ("{ \"tsk.variables\" = [1] }", "did you mean `task.…`?"),
@@ -76,7 +76,7 @@ fn every_mistake_in_axes_names_its_path() {
         ("{ \"model.layers\" = [] }", "expected a list of at least one value"),
         ("{ \"model.layers\" = 3 }", "expected a list of at least one value"),
         ("{ \"model.layers\" = [3, 3] }", "3 is listed twice"),
-        ("{ \"model.layers\" = [3, -1] }", "layers = -1.model.layers"),
+        ("{ \"model.layers\" = [3, -1] }", "(model.layers = -1).model.layers"),
         ("{ \"train.steps.more\" = [3] }", "`steps` is 7, expected a map"),
         ("{ \"seed\" = [3] }", "expected a path"),
     ] {
