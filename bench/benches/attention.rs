@@ -1,4 +1,5 @@
-//! Attention under each encoding, forward alone and with its backward pass, at three lengths.
+//! Attention under each encoding, forward alone and with its backward pass, at three lengths; at one of them on the
+//! reference engine too.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 mod place;
@@ -7,7 +8,7 @@ use std::hint::black_box;
 
 use burn::tensor::{Device, Tensor};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use pe_zoo::attention::{LayerInput, Weights, layer};
+use pe_zoo::attention::{Engine, LayerInput, Weights, layer};
 use pe_zoo::testkit::problem::{Problem, tensor3, tensor4};
 use pe_zoo::{AnyEncoding, Dims, Positions, Registry, TokenState};
 use rand_chacha::ChaCha8Rng;
@@ -47,9 +48,10 @@ impl Inputs {
         }
     }
 
-    fn attend(&self, encoding: &AnyEncoding) -> Tensor<4> {
+    /// Attends on an engine; on the fastest one of the device without.
+    fn attend(&self, encoding: &AnyEncoding, engine: Option<Engine>) -> Tensor<4> {
         let carried = TokenState::default();
-        let input = LayerInput {
+        let mut input = LayerInput {
             precision: place::precision(),
             ..LayerInput::new(
                 0,
@@ -59,6 +61,7 @@ impl Inputs {
                 &carried,
             )
         };
+        input.engine = engine.unwrap_or(input.engine);
         layer(encoding.hooks(), input, None, Weights::Drop).output
     }
 }
@@ -72,26 +75,35 @@ fn forward(criterion: &mut Criterion) {
         for meta in Registry::builtin().cards() {
             let encoding = encoding(meta.id, len, &device);
             group.bench_function(BenchmarkId::new(meta.id, len), |bencher| {
-                bencher.iter(|| black_box(inputs.attend(&encoding)));
+                bencher.iter(|| black_box(inputs.attend(&encoding, None)));
+            });
+        }
+    }
+}
+
+fn backward(criterion: &mut Criterion, name: &str, lens: &[usize], engine: Option<Engine>) {
+    let mut group = criterion.benchmark_group(name);
+    group.sample_size(10);
+    let device = place::device().autodiff();
+    for len in lens {
+        let inputs = Inputs::new(*len, &device);
+        for meta in Registry::builtin().cards() {
+            let encoding = encoding(meta.id, *len, &device);
+            group.bench_function(BenchmarkId::new(meta.id, len), |bencher| {
+                bencher.iter(|| black_box(inputs.attend(&encoding, engine).sum().backward()));
             });
         }
     }
 }
 
 fn forward_backward(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("attention-forward-backward");
-    group.sample_size(10);
-    let device = place::device().autodiff();
-    for len in LENS {
-        let inputs = Inputs::new(len, &device);
-        for meta in Registry::builtin().cards() {
-            let encoding = encoding(meta.id, len, &device);
-            group.bench_function(BenchmarkId::new(meta.id, len), |bencher| {
-                bencher.iter(|| black_box(inputs.attend(&encoding).sum().backward()));
-            });
-        }
-    }
+    backward(criterion, "attention-forward-backward", &LENS, None);
 }
 
-criterion_group!(benches, forward, forward_backward);
+fn reference(criterion: &mut Criterion) {
+    let engine = Some(Engine::Reference);
+    backward(criterion, "attention-forward-backward-reference", &LENS[1..2], engine);
+}
+
+criterion_group!(benches, forward, forward_backward, reference);
 criterion_main!(benches);
