@@ -1,5 +1,6 @@
 //! Products of matrices at the sizes of a training step, and of a large square: floating-point operations a second, to which
-//! the operations of a whole step (`pe-bench flops`) are compared.
+//! the operations of a whole step (`pe-bench flops`) are compared. Allocating the result is part of the time, which dominates
+//! where the result is large and the inner size small.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 mod place;
