@@ -88,3 +88,12 @@ fn every_encoding_has_a_fixed_place_among_the_looks_of_reports() {
     once.dedup();
     assert_eq!(once.len(), fixed.len(), "an id has two places");
 }
+
+/// The default `digits` of abacus are ids, which only this crate can compare with the task's vocabulary.
+#[test]
+fn the_default_digits_of_abacus_are_the_digits_of_addition() {
+    let task = TaskConfig::from_id("addition").unwrap().build().unwrap();
+    let [first, last] = pe_zoo::zoo::abacus::AbacusConfig::default().digits;
+    let texts: Vec<String> = (first..=last).map(|id| task.token_text(id as u32)).collect();
+    assert_eq!(texts, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
+}

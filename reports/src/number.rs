@@ -110,13 +110,21 @@ pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// Joins items as a list in a sentence: `a`, `a and b`, `a, b and c`.
+/// Joins items as a list in a sentence: `a`, `a and b`, `a, b and c`, and `a; b, 2; and c` if an item has a comma.
 pub(crate) fn listed(items: &[String], last: &str) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+    match (items, separator(items)) {
+        ([], _) => String::new(),
+        ([one], _) => one.clone(),
+        ([first @ .., end], ", ") => format!("{} {last} {end}", first.join(", ")),
+        ([first @ .., end], separator) => {
+            format!("{}{separator}{last} {end}", first.join(separator))
+        }
     }
+}
+
+/// Returns what separates the items of a list: a comma, or a semicolon if an item has a comma itself.
+pub(crate) fn separator<S: AsRef<str>>(items: &[S]) -> &'static str {
+    if items.iter().any(|item| item.as_ref().contains(", ")) { "; " } else { ", " }
 }
 
 #[cfg(test)]
@@ -153,5 +161,7 @@ mod tests {
         assert_eq!(thousands(12), "12");
         assert_eq!((&*count(1_u64, "seed"), &*count(0_u64, "seed")), ("1 seed", "0 seeds"));
         assert_eq!(listed(&["a".into(), "b".into(), "c".into()], "and"), "a, b and c");
+        assert_eq!(listed(&["a".into(), "b, 2".into(), "c".into()], "and"), "a; b, 2; and c");
+        assert_eq!(listed(&["b, 2".into()], "and"), "b, 2");
     }
 }

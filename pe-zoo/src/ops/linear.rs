@@ -19,7 +19,7 @@ use burn::tensor::{Shape as TensorShape, Tensor};
 use rayon::iter::repeat_n;
 use rayon::prelude::*;
 
-use super::pointwise::{self, Pointwise};
+use super::gelu::{self, gelu_backward, gelu_of};
 use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece, rows_of_sum};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
 use crate::kernels::cpu::view::{
@@ -137,7 +137,7 @@ impl Before {
     fn apply(self, kept: FlexTensor) -> FlexTensor {
         match self {
             Self::Nothing | Self::Relu => kept,
-            Self::Gelu => pointwise::forward(Pointwise::Gelu, &kept),
+            Self::Gelu => gelu::forward(&kept),
         }
     }
 }
@@ -216,7 +216,7 @@ fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, before: Befor
                     buffer.resize(input.len(), 0.0);
                 }
                 let activated = &mut buffer[..input.len()];
-                pointwise::gelu(activated, input);
+                gelu_of(activated, input);
                 add(output, activated);
                 ACTIVATED.set(buffer);
             }
@@ -254,7 +254,7 @@ fn x_grad(
             kept.storage_mut::<f32>().par_chunks_mut(piece),
             #[expect(clippy::redundant_closure, reason = "only a closure can be inlined always")]
             #[inline(always)]
-            |grad, x| pointwise::gelu_backward(grad, x),
+            |grad, x| gelu_backward(grad, x),
         ),
         Before::Relu => in_new_memory(
             len,

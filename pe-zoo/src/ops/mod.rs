@@ -9,11 +9,19 @@ mod adamw;
 #[cfg(feature = "flex")]
 mod add;
 #[cfg(feature = "flex")]
+mod convolution;
+#[cfg(feature = "flex")]
+mod gelu;
+#[cfg(feature = "flex")]
+mod head_rows;
+#[cfg(feature = "flex")]
 mod linear;
+#[cfg(feature = "flex")]
+mod mix_heads;
 #[cfg(feature = "flex")]
 mod norm;
 #[cfg(feature = "flex")]
-mod pointwise;
+mod polar;
 mod precision;
 #[cfg(feature = "flex")]
 mod rotate;
@@ -21,6 +29,8 @@ mod rotate;
 mod swi_glu;
 #[cfg(feature = "flex")]
 mod turn;
+#[cfg(feature = "flex")]
+mod unit_norm;
 
 mod plain;
 
@@ -40,7 +50,7 @@ use crate::kernels::{self, Kernels};
 pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {
-        return pointwise::pointwise(pointwise::Pointwise::Gelu, x);
+        return gelu::gelu(x);
     }
     burn::tensor::activation::gelu(x)
 }
@@ -57,15 +67,6 @@ pub fn add<const D: usize>(x: Tensor<D>, y: Tensor<D>) -> Tensor<D> {
         return add::add(x, y);
     }
     x + y
-}
-
-/// Softplus of a tensor of any shape, `ln(1 + exp(x))`.
-pub fn softplus<const D: usize>(x: Tensor<D>) -> Tensor<D> {
-    #[cfg(feature = "flex")]
-    if fused(&x) {
-        return pointwise::pointwise(pointwise::Pointwise::Softplus, x);
-    }
-    burn::tensor::activation::softplus(x, 1.0)
 }
 
 /// Computes `silu(gate) * up` over the last axis, `[.., 2 F] -> [.., F]`; the first half is the
@@ -193,6 +194,49 @@ pub fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) ->
         return norm::rms_norm(x, gamma, epsilon);
     }
     plain::rms_norm(x, gamma, epsilon)
+}
+
+/// Divides each row of the last axis by its length, `x / sqrt(sum(x^2) + epsilon)`.
+pub fn unit_norm<const D: usize>(x: Tensor<D>, epsilon: f64) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if fused(&x) {
+        return unit_norm::unit_norm(x, epsilon);
+    }
+    plain::unit_norm(x, epsilon)
+}
+
+/// Causal convolution of each channel over the tokens, followed by SiLU if `silu` is set:
+/// `sum over k of taps[k] x[t - (K - 1) + k]`, with zeros before the first token.
+///
+/// `x` is `[B, T, C]`, `taps` `[K, C]`, the last row for the token itself.
+pub fn causal_convolution(x: Tensor<3>, taps: Tensor<2>, silu: bool) -> Tensor<3> {
+    #[cfg(feature = "flex")]
+    if fused(&x) {
+        return convolution::causal_convolution(x, taps, silu);
+    }
+    plain::causal_convolution(x, taps, silu)
+}
+
+/// Adds a weighted sum of all heads to each head, `z[h] + sum over g of weights[h, g] z[g]`, with weights of each token.
+///
+/// `z` is `[B, H, T, W]`, `weights` `[B, T, H H]`.
+pub fn mix_heads(z: Tensor<4>, weights: Tensor<3>) -> Tensor<4> {
+    #[cfg(feature = "flex")]
+    if fused(&z) {
+        return mix_heads::mix_heads(z, weights);
+    }
+    plain::mix_heads(z, weights)
+}
+
+/// Computes `(m cos, m sin)` with the magnitudes `m = softplus(x)`.
+///
+/// `x` is `[B, H, T, R]`, `waves` `[1 or B, 1 or H, T, 2 R]`: cosines, then sines. The result is `[B, H, T, 2 R]`.
+pub fn polar(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
+    #[cfg(feature = "flex")]
+    if fused(&x) {
+        return polar::polar(x, waves);
+    }
+    plain::polar(x, &waves)
 }
 
 /// Rotates each pair of channels by the angle of its token: `(a, b) -> (a cos - b sin, a sin + b cos)`.

@@ -2,7 +2,7 @@
 //! of the kernels.
 
 use burn::tensor::Tensor;
-use burn::tensor::activation::silu;
+use burn::tensor::activation::{silu, softplus};
 
 /// Pairing of channels that are rotated together.
 #[derive(
@@ -65,6 +65,40 @@ pub(super) fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
 pub(super) fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) -> Tensor<D> {
     let rms = (x.clone().square().mean_dim(D - 1) + epsilon).sqrt();
     x / rms * gamma.unsqueeze()
+}
+
+pub(super) fn unit_norm<const D: usize>(x: Tensor<D>, epsilon: f64) -> Tensor<D> {
+    let length = (x.clone().square().sum_dim(D - 1) + epsilon).sqrt();
+    x / length
+}
+
+pub(super) fn causal_convolution(x: Tensor<3>, taps: Tensor<2>, with_silu: bool) -> Tensor<3> {
+    let [batch, tokens, width] = x.dims();
+    let [kernel, _width] = taps.dims();
+    let x = if kernel > 1 {
+        let before = Tensor::zeros([batch, kernel - 1, width], &x.device());
+        Tensor::cat(vec![before, x], 1)
+    } else {
+        x
+    };
+    let term = |k: usize| {
+        x.clone().slice_dim(1, k..k + tokens) * taps.clone().slice_dim(0, k..k + 1).unsqueeze()
+    };
+    let sum = (1..kernel).fold(term(0), |sum, k| sum + term(k));
+    if with_silu { silu(sum) } else { sum }
+}
+
+pub(super) fn mix_heads(z: Tensor<4>, weights: Tensor<3>) -> Tensor<4> {
+    let [batch, heads, tokens, _width] = z.dims();
+    let weights = weights.reshape([batch, tokens, heads, heads]);
+    z.clone() + weights.matmul(z.swap_dims(1, 2)).swap_dims(1, 2)
+}
+
+pub(super) fn polar(x: Tensor<4>, waves: &Tensor<4>) -> Tensor<4> {
+    let width = x.dims()[3];
+    let magnitude = softplus(x, 1.0);
+    let part = |start: usize| waves.clone().slice_dim(3, start..start + width);
+    Tensor::cat(vec![magnitude.clone() * part(0), magnitude * part(width)], 3)
 }
 
 pub(super) fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs) -> Tensor<4> {

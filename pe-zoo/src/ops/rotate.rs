@@ -4,13 +4,14 @@ use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
-use burn::backend::flex::{FlexTensor, Layout};
+use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Bytes, DType, Tensor};
 use rayon::prelude::*;
 
 use super::Pairs;
+use super::head_rows::{HeadRows, in_order, token_layout};
 use crate::kernels::cpu::parallel::in_pieces;
 use crate::kernels::cpu::tensors::{dense, numbers};
 use crate::kernels::cpu::view::{Start, in_new_memory};
@@ -119,7 +120,7 @@ pub(super) fn by_token(
     beside: &mut [f32],
     work: impl Fn([usize; 2], &mut [f32], &mut [f32]) + Sync,
 ) -> FlexTensor {
-    let shape = x.layout().shape().clone();
+    let shape = x.layout().shape();
     let [batch, heads, tokens, head_dim] = [shape[0], shape[1], shape[2], shape[3]];
     let width = heads * head_dim;
     let len = batch * tokens * width;
@@ -129,11 +130,10 @@ pub(super) fn by_token(
     let mut beside = beside.chunks_mut((rows * beside_width).max(1));
     let beside = (0..len.div_ceil(piece)).map(|_| beside.next().unwrap_or_default());
     let beside = beside.collect::<Vec<_>>().into_par_iter().enumerate();
-    let strides = [tokens * width, head_dim, width, 1].map(|s| s as isize);
-    let layout = Layout::new(shape, strides.to_vec(), 0);
+    let layout = token_layout([batch, heads, tokens, head_dim]);
     let in_place = x.is_unique()
         && x.layout().start_offset() == 0
-        && *x.layout().strides() == strides
+        && x.layout().strides() == layout.strides()
         && x.storage::<f32>().len() == len;
     if in_place {
         let mut x = x;
@@ -147,8 +147,8 @@ pub(super) fn by_token(
         );
         return x;
     }
-    let in_order = x.layout().strides()[3] == 1 && x.layout().strides().iter().all(|s| *s >= 0);
-    let source = if in_order { x } else { x.to_contiguous() };
+    let x = in_order(x);
+    let source = HeadRows::new(&x);
     let output = in_new_memory(
         len,
         piece,
@@ -157,7 +157,7 @@ pub(super) fn by_token(
         #[inline(always)]
         |out, (piece, beside)| {
             let tokens = TokenRows { first: piece * rows, tokens, width, head_dim };
-            tokens.each(out, beside, Some(&source), &work);
+            tokens.each(out, beside, Some(source), &work);
         },
     );
     FlexTensor::new(Bytes::from_elems(output), layout, DType::F32)
@@ -177,29 +177,19 @@ impl TokenRows {
         &self,
         out: &mut [f32],
         beside: &mut [f32],
-        source: Option<&FlexTensor>,
+        source: Option<HeadRows<'_>>,
         work: &impl Fn([usize; 2], &mut [f32], &mut [f32]),
     ) {
         let beside_width = beside.len() / (out.len() / self.width).max(1);
         for (n, row) in out.chunks_exact_mut(self.width).enumerate() {
             let at = [(self.first + n) / self.tokens, (self.first + n) % self.tokens];
             if let Some(source) = source {
-                copy_row(source, at, row, self.head_dim);
+                for (h, head) in row.chunks_exact_mut(self.head_dim).enumerate() {
+                    head.copy_from_slice(source.row(at, h));
+                }
             }
             work(at, row, &mut beside[n * beside_width..][..beside_width]);
         }
-    }
-}
-
-/// Copies all heads of one token from `[B, H, T, D]`.
-#[inline(always)]
-fn copy_row(source: &FlexTensor, [b, t]: [usize; 2], row: &mut [f32], head_dim: usize) {
-    let layout = source.layout();
-    let stride = |axis: usize| layout.strides()[axis].unsigned_abs();
-    let start = layout.start_offset() + b * stride(0) + t * stride(2);
-    let input = source.storage::<f32>();
-    for (h, head) in row.chunks_exact_mut(head_dim).enumerate() {
-        head.copy_from_slice(&input[start + h * stride(1)..][..head_dim]);
     }
 }
 

@@ -95,16 +95,6 @@ fn swi_glu_agrees_also_on_transposed_input() {
 }
 
 #[test]
-fn softplus_agrees_and_is_right_at_both_ends() {
-    let x = tensor([3, 5, 1001], 1);
-    let plain = |x: Tensor<3>| burn::tensor::activation::softplus(x, 1.0);
-    agree!(super::softplus(x.clone()), plain(x.clone()), [3, 5, 1001], x);
-    let ends = Tensor::<1>::from_floats([-20.0, -3.0, 0.0, 30.0, 1e4], &Device::flex());
-    let expected = [2.061_153_6e-9, 0.048_587_35, std::f64::consts::LN_2, 30.0, 1e4];
-    close::compare(&numbers(super::softplus(ends)), &expected, F32).unwrap();
-}
-
-#[test]
 fn gelu_is_itself_at_both_ends() {
     let ends = Tensor::<1>::from_floats([-30.0, -6.0, 0.0, 6.0, 30.0], &Device::flex());
     let found = numbers(super::gelu(ends));
@@ -232,6 +222,102 @@ fn turns_agree_with_shared_and_separate_angles_and_waves() {
                 waves
             );
         }
+    }
+}
+
+#[test]
+fn polar_forms_agree_with_shared_and_separate_waves_and_are_right_at_both_ends() {
+    for (shape, [sets, heads]) in
+        [([2, 3, 67, 8], [1, 3]), ([2, 3, 67, 40], [2, 1]), ([3, 2, 700, 17], [1, 1])]
+    {
+        let [batch, all_heads, tokens, channels] = shape;
+        let output = [batch, all_heads, tokens, 2 * channels];
+        let projected = tensor([batch, tokens, all_heads, channels], 15);
+        let waves = tensor([sets, heads, tokens, 2 * channels], 16);
+        let by_head = || projected.clone().swap_dims(1, 2);
+        agree!(
+            super::polar(by_head(), waves.clone()),
+            plain::polar(by_head(), &waves),
+            output,
+            projected,
+            waves
+        );
+    }
+    let ends = Tensor::<4>::from_floats([[[[-20.0, -3.0, 0.0, 30.0, 1e4]]]], &Device::flex());
+    let magnitudes = super::polar(ends, Tensor::ones([1, 1, 1, 10], &Device::flex()));
+    let expected = [2.061_153_6e-9, 0.048_587_35, std::f64::consts::LN_2, 30.0, 1e4];
+    close::compare(&numbers(magnitudes), &expected.repeat(2), F32).unwrap();
+}
+
+#[test]
+fn unit_norms_have_length_one_and_none_for_zeros() {
+    let x = tensor([2, 30, 17], 17);
+    let lengths = (super::unit_norm(x.clone(), 1e-6).square().sum_dim(2)).sqrt();
+    close::compare(&numbers(lengths), &[1.0; 60], F32).unwrap();
+    agree!(super::unit_norm(x.clone(), 0.5), plain::unit_norm(x.clone(), 0.5), [2, 30, 17], x);
+    let zeros = super::unit_norm(Tensor::<2>::zeros([1, 3], &Device::flex()), 1e-6);
+    assert_eq!(numbers(zeros), [0.0; 3]);
+}
+
+/// Sequences shorter than the kernel, and pieces that end within a sequence.
+#[test]
+fn convolutions_agree_also_where_they_reach_before_the_first_token() {
+    for (shape, kernel) in
+        [([3, 2, 5], 4), ([2, 67, 8], 1), ([2, 67, 33], 3), ([2, 300, 600], 4), ([3, 1, 7], 2)]
+    {
+        let [_batch, tokens, width] = shape;
+        let (x, taps) = (tensor(shape, 18), tensor([kernel, width], 19));
+        for silu in [false, true] {
+            agree!(
+                super::causal_convolution(x.clone(), taps.clone(), silu),
+                plain::causal_convolution(x.clone(), taps.clone(), silu),
+                shape,
+                x,
+                taps
+            );
+        }
+        if tokens > 1 {
+            let heads = tensor([shape[0], width, tokens], 20);
+            agree!(
+                super::causal_convolution(heads.clone().swap_dims(1, 2), taps.clone(), false),
+                plain::causal_convolution(heads.clone().swap_dims(1, 2), taps.clone(), false),
+                shape,
+                heads,
+                taps
+            );
+        }
+    }
+}
+
+#[test]
+fn mixed_heads_agree_from_both_memory_orders_and_from_shared_heads() {
+    for [batch, heads, tokens, width] in [[2, 3, 67, 8], [1, 4, 300, 33], [3, 1, 5, 16]] {
+        let weights = tensor([batch, tokens, heads * heads], 21);
+        let straight = tensor([batch, heads, tokens, width], 22);
+        agree!(
+            super::mix_heads(straight.clone(), weights.clone()),
+            plain::mix_heads(straight.clone(), weights.clone()),
+            [batch, heads, tokens, width],
+            straight,
+            weights
+        );
+        let projected = tensor([batch, tokens, heads, width], 23);
+        agree!(
+            super::mix_heads(projected.clone().swap_dims(1, 2), weights.clone()),
+            plain::mix_heads(projected.clone().swap_dims(1, 2), weights.clone()),
+            [batch, heads, tokens, width],
+            projected,
+            weights
+        );
+        let shared = tensor([1, 1, tokens, width], 24);
+        let spread = || shared.clone().expand([batch, heads, tokens, width]);
+        agree!(
+            super::mix_heads(spread(), weights.clone()),
+            plain::mix_heads(spread(), weights.clone()),
+            [batch, heads, tokens, width],
+            shared,
+            weights
+        );
     }
 }
 

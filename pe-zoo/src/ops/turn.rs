@@ -4,11 +4,12 @@ use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
-use burn::backend::flex::{FlexTensor, Layout};
+use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
-use burn::tensor::{Bytes, DType, Shape, Tensor};
+use burn::tensor::{Shape, Tensor};
 
+use super::head_rows::{HeadRows, in_order, in_token_order};
 use super::rotate::by_token;
 use crate::kernels::cpu::parallel::in_pieces;
 use crate::math::lanes;
@@ -88,13 +89,6 @@ impl<C: CheckpointStrategy> TurnBackend for Autodiff<Flex, C> {
     }
 }
 
-/// Returns the tensor with adjacent elements along the last axis and no negative strides; copies if necessary.
-fn in_order(tensor: FlexTensor) -> FlexTensor {
-    let strides = tensor.layout().strides();
-    let fits = strides[3] == 1 && strides.iter().all(|stride| *stride >= 0);
-    if fits { tensor } else { tensor.to_contiguous() }
-}
-
 /// Number of pairs that are computed together. Loops over arrays are vectorised.
 const SIDE: usize = 8;
 
@@ -131,9 +125,7 @@ struct PairWaves {
 #[derive(Clone, Copy)]
 struct Rotor<'a> {
     kind: Turning,
-    numbers: &'a [f32],
-    /// Strides of sequence, head and token; 0 along an axis of length 1.
-    strides: [usize; 3],
+    rows: HeadRows<'a>,
     heads: usize,
     width: usize,
     head_dim: usize,
@@ -141,27 +133,8 @@ struct Rotor<'a> {
 
 impl<'a> Rotor<'a> {
     fn new(by: &'a FlexTensor, kind: Turning, head_dim: usize) -> Self {
-        let layout = by.layout();
-        let shape = layout.shape();
-        let stride = |axis: usize| match shape[axis] {
-            1 => 0,
-            _ => layout.strides()[axis].unsigned_abs(),
-        };
-        Self {
-            kind,
-            numbers: &by.storage::<f32>()[layout.start_offset()..],
-            strides: [stride(0), stride(1), stride(2)],
-            heads: shape[1],
-            width: shape[3],
-            head_dim,
-        }
-    }
-
-    /// Numbers of one head of one token.
-    #[inline(always)]
-    fn row(&self, [b, t]: [usize; 2], h: usize) -> &'a [f32] {
-        let [of_batch, of_head, of_token] = self.strides;
-        &self.numbers[b * of_batch + h * of_head + t * of_token..][..self.width]
+        let shape = by.layout().shape();
+        Self { kind, rows: HeadRows::new(by), heads: shape[1], width: shape[3], head_dim }
     }
 
     /// Where the cosines of the second channels start, and the sines of the first and of the second channels.
@@ -206,10 +179,10 @@ impl<'a> Rotor<'a> {
     ) {
         let half = self.head_dim / 2;
         for m in (0..half).step_by(SIDE) {
-            let mut waves = self.waves(self.row(at, 0), m);
+            let mut waves = self.waves(self.rows.row(at, 0), m);
             for h in 0..heads {
                 if h > 0 && self.heads > 1 {
-                    waves = self.waves(self.row(at, h), m);
+                    waves = self.waves(self.rows.row(at, h), m);
                 }
                 work(h, m, SIDE.min(half - m), &waves);
             }
@@ -250,23 +223,19 @@ impl<'a> Rotor<'a> {
         let grad_shape = grad.layout().shape();
         let [batch, heads, tokens] = [grad_shape[0], grad_shape[1], grad_shape[2]];
         let (half, width) = (self.head_dim / 2, self.heads * self.width);
-        let kept_layout = kept.layout();
-        let kept_stride = |axis: usize| kept_layout.strides()[axis].unsigned_abs();
-        let values = &kept.storage::<f32>()[kept_layout.start_offset()..];
+        let kept = HeadRows::new(kept);
         let mut by_grad = vec![0.0; batch * tokens * width];
         let x_grad = by_token(
             grad,
             &mut by_grad,
             #[inline(always)]
             |at, row, beside| {
-                let of_token = at[0] * kept_stride(0) + at[1] * kept_stride(2);
                 self.each(
                     at,
                     heads,
                     #[inline(always)]
                     |h, m, count, waves| {
-                        let values = &values[of_token + h * kept_stride(1)..][..self.head_dim];
-                        let (x, y) = values.split_at(half);
+                        let (x, y) = kept.row(at, h).split_at(half);
                         let (x, y) = (load(&x[m..m + count]), load(&y[m..m + count]));
                         let (first, second) = row[h * self.head_dim..].split_at_mut(half);
                         let (first, second) = (&mut first[m..m + count], &mut second[m..m + count]);
@@ -290,9 +259,7 @@ impl<'a> Rotor<'a> {
         if together < batch {
             by_grad = summed(&by_grad, tokens * width);
         }
-        let strides = [tokens * width, self.width, width, 1].map(|stride| stride as isize);
-        let layout = Layout::new(shape.clone(), strides.to_vec(), 0);
-        [x_grad, FlexTensor::new(Bytes::from_elems(by_grad), layout, DType::F32)]
+        [x_grad, in_token_order(by_grad, [together, self.heads, tokens, self.width])]
     }
 
     /// Adds the gradients of the angles or waves of some pairs, from the gradients of both channels and the kept values.
@@ -340,7 +307,7 @@ impl<'a> Rotor<'a> {
 }
 
 /// Adds up the sequences of a batch, `len` numbers each, in their order.
-fn summed(all: &[f32], len: usize) -> Vec<f32> {
+pub(super) fn summed(all: &[f32], len: usize) -> Vec<f32> {
     const PIECE: usize = 1 << 14;
     let mut total = all[..len].to_vec();
     in_pieces(

@@ -34,14 +34,14 @@
 //! `fla-org/flash-linear-attention` `fla/layers/path_attn.py` at bc3b101dcb.
 
 use burn::module::{Module, Param};
-use burn::tensor::activation::{log_sigmoid, sigmoid, silu};
+use burn::tensor::activation::{log_sigmoid, sigmoid};
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
-use crate::ops::linear;
+use crate::ops::{causal_convolution, linear, unit_norm};
 use crate::parts::head_projection::HeadProjection;
 use crate::parts::{by_head, forget, householder};
 use crate::reference::{Heads, ScalarInput, ScalarReference, fox, path, table_f64};
@@ -126,25 +126,13 @@ impl Layer {
     /// shape.
     fn directions(&self, projected: &Tensor<4>) -> Tensor<4> {
         let [batch, heads, tokens, head_dim] = projected.dims();
-        let kernel = self.kernel.val();
-        let [taps, _width] = kernel.dims();
-        let before = Tensor::zeros([batch, heads, taps - 1, head_dim], &projected.device());
-        let padded = if taps == 1 {
-            projected.clone()
-        } else {
-            Tensor::cat(vec![before, projected.clone()], 2)
-        };
-        let convolved = (0..taps)
-            .map(|tap| {
-                let weight = kernel.clone().slice_dim(0, tap..tap + 1);
-                padded.clone().slice_dim(2, tap..tap + tokens)
-                    * weight.reshape([1, heads, 1, head_dim])
-            })
-            .reduce(|sum, term| sum + term)
-            .unwrap_or_else(|| projected.clone());
-        let active = silu(convolved);
-        let norm = (active.clone().powi_scalar(2).sum_dim(3) + NORM_EPSILON).sqrt();
-        active / norm
+        let by_token = projected.clone().swap_dims(1, 2);
+        let active = causal_convolution(
+            by_token.reshape([batch, tokens, heads * head_dim]),
+            self.kernel.val(),
+            true,
+        );
+        unit_norm(active.reshape([batch, tokens, heads, head_dim]), NORM_EPSILON).swap_dims(1, 2)
     }
 }
 

@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::LayerContext;
 use crate::math::frequencies::check_base;
-use crate::ops::softplus;
+use crate::ops::polar;
 use crate::reference::{Heads, ScalarInput, ScalarReference, pope, table_f64};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 
@@ -102,22 +102,20 @@ pub struct Pope {
 }
 
 impl Pope {
-    /// Computes cosines and sines of the columns' angles, each `[1, 1, S, R]`.
-    fn waves(&self, at: &Positions, turning: usize, device: &Device) -> [Tensor<4>; 2] {
+    /// Computes cosines and sines of the columns' angles, `[1, 1, S, 2 R]`.
+    fn waves(&self, at: &Positions, turning: usize, device: &Device) -> Tensor<4> {
         at.memo(&self.key, device, || {
-            let angles = at
-                .cols()
-                .iter()
-                .flat_map(|n| {
-                    (0..turning)
-                        .map(move |c| *n as f64 * self.base.powf(-(c as f64) / turning as f64))
-                })
-                .collect::<Vec<_>>();
-            let shape = [1, 1, at.cols().len(), turning];
-            [f64::cos, f64::sin].map(|wave| {
-                let values = angles.iter().map(|angle| wave(*angle) as f32).collect::<Vec<_>>();
-                Tensor::from_data(TensorData::new(values, shape), device)
-            })
+            let mut values = Vec::with_capacity(at.cols().len() * 2 * turning);
+            for n in at.cols() {
+                for wave in [f64::cos, f64::sin] {
+                    values.extend((0..turning).map(|c| {
+                        let frequency = self.base.powf(-(c as f64) / turning as f64);
+                        wave(*n as f64 * frequency) as f32
+                    }));
+                }
+            }
+            let shape = [1, 1, at.cols().len(), 2 * turning];
+            Tensor::from_data(TensorData::new(values, shape), device)
         })
     }
 }
@@ -199,27 +197,24 @@ impl PositionEncoding for Pope {
         let [_batch, _heads, _columns, head_dim] = k.dims();
         let phase = self.phases[ctx.layer].val().clamp(-TAU, 0.0);
         let [heads, turning] = phase.dims();
-        let [cos, sin] = self.waves(ctx.at, turning, &k.device());
-        let rows =
-            |wave: &Tensor<4>| wave.clone().slice_dim(2, ctx.at.first_row()..ctx.at.cols().len());
+        let waves = self.waves(ctx.at, turning, &k.device());
+        let rows = waves.clone().slice_dim(2, ctx.at.first_row()..ctx.at.cols().len());
         let phase = phase.reshape([1, heads, 1, turning]);
         let (phase_cos, phase_sin) = (phase.clone().cos(), phase.sin());
+        let (cos, sin) =
+            (waves.clone().slice_dim(3, 0..turning), waves.slice_dim(3, turning..2 * turning));
         let key_cos = cos.clone() * phase_cos.clone() - sin.clone() * phase_sin.clone();
-        let key_sin = sin.clone() * phase_cos + cos.clone() * phase_sin;
-        // In the order of the projections in memory, `[B, T, H, D]`, so that nothing is copied.
-        let polar = |u: Tensor<4>, cos: Tensor<4>, sin: Tensor<4>| {
-            let u = u.swap_dims(1, 2);
-            let magnitude = softplus(u.clone().slice_dim(3, 0..turning));
-            let mut parts =
-                [cos, sin].map(|wave| magnitude.clone() * wave.swap_dims(1, 2)).to_vec();
-            if turning < head_dim {
-                let rest = u.slice_dim(3, turning..head_dim);
-                let zeros = rest.zeros_like();
-                parts.extend([rest, zeros]);
+        let key_sin = sin * phase_cos + cos * phase_sin;
+        let in_polar_form = |u: Tensor<4>, waves: Tensor<4>| {
+            let turned = polar(u.clone().slice_dim(3, 0..turning), waves);
+            if turning == head_dim {
+                return turned;
             }
-            Tensor::cat(parts, 3).swap_dims(1, 2)
+            let rest = u.slice_dim(3, turning..head_dim);
+            let zeros = rest.zeros_like();
+            Tensor::cat(vec![turned, rest, zeros], 3)
         };
-        (polar(q, rows(&cos), rows(&sin)), polar(k, key_cos, key_sin))
+        (in_polar_form(q, rows), in_polar_form(k, Tensor::cat(vec![key_cos, key_sin], 3)))
     }
 }
 

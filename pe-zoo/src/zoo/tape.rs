@@ -129,9 +129,13 @@ impl Tape {
 
     fn after_feed_forward(&self, z: Tensor<4>, x: &Tensor<3>, maps: &Maps) -> Tensor<4> {
         let Some(gate) = &maps.gate else { return z };
-        let gate = silu(linear(x.clone(), gate.val().transpose(), None)).unsqueeze_dim::<4>(2);
+        let gate = silu(linear(x.clone(), gate.val().transpose(), None));
         let form = self.config.form;
         let z = self.with_heads(z);
+        if form == Mixing::Tensor {
+            return mixing::through_gate(z, maps.up[0].val(), gate, maps.down[0].val());
+        }
+        let gate = gate.unsqueeze_dim::<4>(2);
         let inside = mixing::through(&maps.up, &form.unfold(z.clone())) * gate;
         z + form.fold(mixing::through(&maps.down, &inside), self.heads)
     }

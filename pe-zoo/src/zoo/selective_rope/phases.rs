@@ -1,13 +1,13 @@
 //! Steps of the angles that one layer computes from its tokens.
 
 use burn::module::{Module, Param};
-use burn::tensor::activation::{sigmoid, silu};
+use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 
 use super::settings::{ConvActivation, Filter, Gate, Map, SelectiveRopeConfig};
 use crate::count::CountedMatmul;
-use crate::ops::linear;
+use crate::ops::{causal_convolution, linear, unit_norm};
 use crate::parts::by_head;
 use crate::reference::{Heads, Tokens, selective_rope as scalar, table_f64, values_f64};
 use crate::{Dims, init};
@@ -171,8 +171,7 @@ impl Phases {
         let [batch, tokens, width] = x.dims();
         let heads = self.heads;
         let slices = x.clone().reshape([batch, tokens, heads, width / heads]);
-        let squared = (slices.clone() * slices.clone()).sum_dim(3);
-        let slices = slices / (squared + EPSILON).sqrt();
+        let slices = unit_norm(slices, EPSILON);
         let unit = slices.clone().reshape([batch, tokens, width]);
         let steps = match &self.map {
             PhaseMap::LowRank(map) => by_head(map.forward(unit.clone()), heads),
@@ -201,24 +200,14 @@ impl Phases {
 
     fn filtered(&self, steps: &Tensor<4>) -> Tensor<4> {
         let [batch, heads, tokens, pairs] = steps.dims();
-        let earlier = |tokens_before: usize| {
-            let zeros = Tensor::zeros([batch, heads, tokens_before, pairs], &steps.device());
-            Tensor::cat(vec![zeros, steps.clone()], 2)
+        let channels = heads * pairs;
+        let taps = match &self.taps {
+            Some(taps) => taps.val().transpose(),
+            None => Tensor::<2>::from_data([[-1.0], [1.0]], &steps.device()).expand([2, channels]),
         };
-        let Some(taps) = &self.taps else {
-            return steps.clone() - earlier(1).slice_dim(2, 0..tokens);
-        };
-        let [_channels, kernel] = taps.val().dims();
-        let padded = earlier(kernel - 1);
-        let tap = |k: usize| taps.val().slice_dim(1, k..k + 1).reshape([1, heads, 1, pairs]);
-        let mut sum = padded.clone().slice_dim(2, 0..tokens) * tap(0);
-        for k in 1..kernel {
-            sum = sum + padded.clone().slice_dim(2, k..k + tokens) * tap(k);
-        }
-        match self.activation {
-            ConvActivation::None => sum,
-            ConvActivation::Silu => silu(sum),
-        }
+        let by_token = steps.clone().swap_dims(1, 2).reshape([batch, tokens, channels]);
+        let silu = matches!(self.activation, ConvActivation::Silu);
+        by_head(causal_convolution(by_token, taps, silu), heads)
     }
 
     /// Increment of the angles in scalar f64, `[head][column][pair]`.

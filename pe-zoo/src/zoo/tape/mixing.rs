@@ -4,7 +4,8 @@ use burn::module::Param;
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use crate::count::CountedMatmul;
+use crate::count::{CountedMatmul, count};
+use crate::ops::{mix_heads, product};
 use crate::reference::tape::Mixes;
 
 /// Components that the updates mix: the method, and the ablations of the paper's Table 6.
@@ -111,6 +112,27 @@ pub(super) fn through(maps: &[Param<Tensor<2>>], z: &Tensor<4>) -> Tensor<4> {
             .reshape([batch, tokens, share, out])
     });
     Tensor::cat(parts.collect(), 2)
+}
+
+/// Adds `W_D (gate * W_U z)` to a state whose heads are mixed, with the same maps for cosine and sine; `z` is
+/// `[B, H, T, 2 E]`, `up` `[I, H]`, `gate` `[B, T, I]`, `down` `[H, I]`.
+///
+/// Both maps and the gate of a token are one map of its heads, `[H, H]`, which is smaller than what the maps would give one
+/// after the other.
+pub(super) fn through_gate(
+    z: Tensor<4>,
+    up: Tensor<2>,
+    gate: Tensor<3>,
+    down: Tensor<2>,
+) -> Tensor<4> {
+    let [size, heads] = up.dims();
+    let [batch, tokens, _size] = gate.dims();
+    // What the maps would cost one after the other, as the method is defined.
+    count(2 * size * z.shape().num_elements());
+    let products = down.transpose().unsqueeze_dim::<3>(2) * up.unsqueeze_dim::<3>(1);
+    let of_tokens =
+        product(gate.reshape([batch * tokens, size]), products.reshape([size, heads * heads]));
+    mix_heads(z, of_tokens.reshape([batch, tokens, heads * heads]))
 }
 
 /// Row sums of one map `[M, M]`, or of the maps of cosine and sine, as `[1, 1, R, M]`.

@@ -8,7 +8,7 @@ use crate::document::figures::{Figure, Subject, capital};
 use crate::document::section::{Document, DocumentFigure, Section};
 use crate::document::table::{Table, TableCell};
 use crate::document::tables;
-use crate::number::{count, listed, percent, points, thousands, value_and_interval};
+use crate::number::{count, listed, percent, points, separator, thousands, value_and_interval};
 use crate::record::Metric;
 
 /// Largest number of names in a cell; of more, all but the last places are names, and the others are counted.
@@ -130,10 +130,11 @@ fn contests(report: &Report, paths: &PagePaths, name: &str) -> Table {
         let shown: Vec<&str> = found.iter().map(|name| report.display(name)).collect();
         match shown.as_slice() {
             [] => "–".into(),
-            all if all.len() <= NAMED => all.join(", ").into(),
+            all if all.len() <= NAMED => all.join(separator(all)).into(),
             [first @ .., _] => {
                 let first = &first[..NAMED - 1];
-                format!("{} and {} more", first.join(", "), found.len() - first.len()).into()
+                let names = first.join(separator(first));
+                format!("{names} and {} more", found.len() - first.len()).into()
             }
         }
     };

@@ -6,7 +6,7 @@ use crate::document::figures::{Figure, Subject};
 use crate::document::section::{Document, DocumentFigure, Section};
 use crate::document::table::{Table, TableCell};
 use crate::document::{tables, text};
-use crate::number::{listed, percent};
+use crate::number::{listed, percent, separator};
 use crate::record::Metric;
 
 /// Builds the front. `overview` are the most important results, for reports without an abstract.
@@ -66,7 +66,9 @@ fn workloads(report: &Report, paths: &PagePaths) -> Table {
         let shown = match (ranking.separates(), first.len()) {
             (false, _) => "not separated by these seeds".to_owned(),
             (true, 0..=5) => listed(&first, "and"),
-            (true, n) => format!("{} and {} more", first[..4].join(", "), n - 4),
+            (true, n) => {
+                format!("{} and {} more", first[..4].join(separator(&first[..4])), n - 4)
+            }
         };
         let best = ranked.first().and_then(|best| best.estimate);
         let chance = ranking.chance.filter(|_| metric == Metric::ExactMatch);

@@ -1,0 +1,139 @@
+//! Sums of a state's heads with weights of each token, in one pass.
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::flex::FlexTensor;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
+use burn::tensor::Tensor;
+use rayon::prelude::*;
+
+use super::head_rows::{HeadRows, in_order, in_token_order};
+use crate::kernels::cpu::parallel::rows_of_piece;
+use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
+use crate::kernels::cpu::view::{Start, in_new_memory};
+
+pub(super) fn mix_heads(z: Tensor<4>, weights: Tensor<3>) -> Tensor<4> {
+    let (z, weights) = (z.into_dispatch(), weights.into_dispatch());
+    Tensor::from_dispatch(<Dispatch as MixHeadsBackend>::fused_mix_heads(z, weights))
+}
+
+#[backend_extension(Flex, Autodiff)]
+pub(super) trait MixHeadsBackend: Backend {
+    fn fused_mix_heads(z: FloatTensor<Self>, weights: FloatTensor<Self>) -> FloatTensor<Self>;
+}
+
+impl MixHeadsBackend for Flex {
+    fn fused_mix_heads(z: FloatTensor<Self>, weights: FloatTensor<Self>) -> FloatTensor<Self> {
+        mixed(&in_order(z), &dense(weights), false)
+    }
+}
+
+#[derive(Debug)]
+struct MixHeads;
+
+impl Backward<Flex, 2> for MixHeads {
+    type State = [FlexTensor; 2];
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let grad = in_order(grads.consume::<Flex>(&ops.node));
+        let [z, weights] = ops.state;
+        let [to_z, to_weights] = ops.parents;
+        if let Some(node) = to_weights {
+            grads.register::<Flex>(node.id, weight_grads(&grad, &z, &weights));
+        }
+        if let Some(node) = to_z {
+            grads.register::<Flex>(node.id, mixed(&grad, &weights, true));
+        }
+    }
+}
+
+impl<C: CheckpointStrategy> MixHeadsBackend for Autodiff<Flex, C> {
+    fn fused_mix_heads(z: FloatTensor<Self>, weights: FloatTensor<Self>) -> FloatTensor<Self> {
+        let nodes = [z.node(), weights.node()];
+        let (z, weights) = (in_order(z.into_primitive()), dense(weights.into_primitive()));
+        let output = mixed(&z, &weights, false);
+        match MixHeads.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish([z, weights], output),
+            OpsKind::UnTracked(prep) => prep.finish(output),
+        }
+    }
+}
+
+/// Number of partial sums, so that sums are vectorised with a fixed order of additions.
+const SIDE: usize = 16;
+
+/// Computes `z + W z` or `z + W^T z` over the heads of each token.
+fn mixed(z: &FlexTensor, weights: &FlexTensor, transposed: bool) -> FlexTensor {
+    let shape = z.layout().shape();
+    let [batch, heads, tokens, width] = [shape[0], shape[1], shape[2], shape[3]];
+    let (z, pairs) = (HeadRows::new(z), heads * heads);
+    let of_token = heads * width;
+    let rows = rows_of_piece(of_token);
+    let output = in_new_memory(
+        batch * tokens * of_token,
+        (rows * of_token).max(1),
+        Start::Zeros,
+        numbers(weights).par_chunks((rows * pairs).max(1)).enumerate(),
+        #[inline(always)]
+        |output, (piece, weights)| {
+            let of_rows = output.chunks_exact_mut(of_token).zip(weights.chunks_exact(pairs));
+            for (n, (output, weights)) in of_rows.enumerate() {
+                let row = piece * rows + n;
+                let at = [row / tokens, row % tokens];
+                for (h, output) in output.chunks_exact_mut(width).enumerate() {
+                    output.copy_from_slice(z.row(at, h));
+                    for g in 0..heads {
+                        let pair = if transposed { g * heads + h } else { h * heads + g };
+                        let weight = weights[pair];
+                        for (output, z) in output.iter_mut().zip(z.row(at, g)) {
+                            *output += weight * z;
+                        }
+                    }
+                }
+            }
+        },
+    );
+    in_token_order(output, [batch, heads, tokens, width])
+}
+
+/// Computes the gradient of the weights: products of the gradients of heads with the states of heads.
+fn weight_grads(grad: &FlexTensor, z: &FlexTensor, weights: &FlexTensor) -> FlexTensor {
+    let shape = z.layout().shape();
+    let [batch, heads, tokens] = [shape[0], shape[1], shape[2]];
+    let (grad, z, pairs) = (HeadRows::new(grad), HeadRows::new(z), heads * heads);
+    let rows = rows_of_piece(pairs * SIDE);
+    let len = batch * tokens * pairs;
+    let output = in_new_memory(
+        len,
+        (rows * pairs).max(1),
+        Start::Zeros,
+        (0..len.div_ceil((rows * pairs).max(1))).into_par_iter(),
+        #[inline(always)]
+        |output, piece| {
+            for (n, output) in output.chunks_exact_mut(pairs).enumerate() {
+                let row = piece * rows + n;
+                let at = [row / tokens, row % tokens];
+                for (pair, output) in output.iter_mut().enumerate() {
+                    *output = dot(grad.row(at, pair / heads), z.row(at, pair % heads));
+                }
+            }
+        },
+    );
+    contiguous(output, weights.layout().shape().clone())
+}
+
+/// Scalar product of two rows of equal length.
+#[inline(always)]
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<SIDE>(), b.as_chunks::<SIDE>());
+    let mut side = [0.0; SIDE];
+    for (a, b) in a.iter().zip(b) {
+        for n in 0..SIDE {
+            side[n] += a[n] * b[n];
+        }
+    }
+    side.iter().sum::<f32>() + a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f32>()
+}
