@@ -15,19 +15,4 @@ pub struct TokenState {
 impl TokenState {
     /// Axis of the tokens in every tensor.
     pub const TOKEN_AXIS: usize = 2;
-
-    /// Appends the tokens of `next` after those of `self`.
-    #[must_use]
-    pub fn followed_by(&self, next: &Self) -> Self {
-        if self.tensors.is_empty() {
-            return next.clone();
-        }
-        let tensors = self
-            .tensors
-            .iter()
-            .zip(&next.tensors)
-            .map(|(old, new)| Tensor::cat(vec![old.clone(), new.clone()], Self::TOKEN_AXIS))
-            .collect();
-        Self { tensors }
-    }
 }

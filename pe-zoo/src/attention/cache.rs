@@ -9,16 +9,14 @@ use crate::TokenState;
 /// Keys are kept untransformed: an encoding may change old keys when the sequence grows.
 #[derive(Debug, Clone, Default)]
 pub struct LayerCache {
-    kept: Option<(Tensor<4>, Tensor<4>, TokenState)>,
+    kept: Option<[Growing; 2]>,
+    state: Vec<Growing>,
 }
 
 impl LayerCache {
     /// Number of tokens in the cache.
     pub fn len(&self) -> usize {
-        self.kept.as_ref().map_or(0, |(k, _, _)| {
-            let [_batch, _heads, tokens, _head_dim] = k.dims();
-            tokens
-        })
+        self.kept.as_ref().map_or(0, |[keys, _values]| keys.tokens)
     }
 
     /// Whether the cache is empty.
@@ -33,15 +31,50 @@ impl LayerCache {
         v: Tensor<4>,
         state: &TokenState,
     ) -> (Tensor<4>, Tensor<4>, TokenState) {
-        let all = match self.kept.take() {
-            Some((old_k, old_v, old_state)) => (
-                Tensor::cat(vec![old_k, k], TokenState::TOKEN_AXIS),
-                Tensor::cat(vec![old_v, v], TokenState::TOKEN_AXIS),
-                old_state.followed_by(state),
-            ),
-            None => (k, v, state.clone()),
+        let new_state = state.tensors.iter().cloned();
+        let kept = if let Some([old_k, old_v]) = self.kept.take() {
+            let old_state = std::mem::take(&mut self.state).into_iter();
+            self.state = old_state.zip(new_state).map(|(old, new)| old.append(new)).collect();
+            [old_k.append(k), old_v.append(v)]
+        } else {
+            self.state = new_state.map(Growing::new).collect();
+            [Growing::new(k), Growing::new(v)]
         };
-        self.kept = Some(all.clone());
-        all
+        let [k, v] = self.kept.insert(kept).each_ref().map(Growing::all);
+        (k, v, TokenState { tensors: self.state.iter().map(Growing::all).collect() })
+    }
+}
+
+/// Tensor `[B, H, T, any]` in memory with room for more tokens.
+#[derive(Debug, Clone)]
+struct Growing {
+    memory: Tensor<4>,
+    tokens: usize,
+}
+
+impl Growing {
+    fn new(first: Tensor<4>) -> Self {
+        let [_batch, _heads, tokens, _width] = first.dims();
+        Self { memory: first, tokens }
+    }
+
+    fn all(&self) -> Tensor<4> {
+        self.memory.clone().slice_dim(TokenState::TOKEN_AXIS, 0..self.tokens)
+    }
+
+    /// Appends tokens, in place if the memory has room for them and is not shared.
+    fn append(self, new: Tensor<4>) -> Self {
+        let [_batch, _heads, room, _width] = self.memory.dims();
+        let [batch, heads, added, width] = new.dims();
+        let tokens = self.tokens + added;
+        let memory = if tokens <= room {
+            let place = [0..batch, 0..heads, self.tokens..tokens, 0..width];
+            self.memory.slice_assign(place, new)
+        } else {
+            let all = Tensor::cat(vec![self.all(), new], TokenState::TOKEN_AXIS);
+            let spare = all.zeros_like().slice_dim(TokenState::TOKEN_AXIS, 0..tokens.div_ceil(2));
+            Tensor::cat(vec![all, spare], TokenState::TOKEN_AXIS)
+        };
+        Self { memory, tokens }
     }
 }

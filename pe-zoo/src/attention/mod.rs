@@ -18,7 +18,7 @@ use burn::tensor::Tensor;
 
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
 use crate::erased::Hooks;
-use crate::ops::MatmulPrecision;
+use crate::ops::{MatmulPrecision, repeat_heads};
 use crate::{Positions, ScoreMod, TokenState};
 
 /// Whether attention weights are returned besides the output. Only the reference engine can return
@@ -199,12 +199,7 @@ pub(crate) fn base_biases(
 ///
 /// If `K` does not divide `heads`.
 pub fn repeated(u: Tensor<4>, heads: usize) -> Tensor<4> {
-    let [batch, groups, columns, head_dim] = u.dims();
-    if groups == heads {
-        return u;
-    }
+    let [_batch, groups, _columns, _head_dim] = u.dims();
     assert!(heads.is_multiple_of(groups), "{groups} heads of keys cannot serve {heads} of queries");
-    u.unsqueeze_dim::<5>(2)
-        .expand([batch, groups, heads / groups, columns, head_dim])
-        .reshape([batch, heads, columns, head_dim])
+    repeat_heads(u, heads / groups)
 }

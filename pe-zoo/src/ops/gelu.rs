@@ -57,14 +57,7 @@ impl<C: CheckpointStrategy> GeluBackend for Autodiff<Flex, C> {
 pub(super) fn forward(x: &FlexTensor) -> FlexTensor {
     let input = numbers(x);
     let piece = rows_of_piece(1);
-    let output = in_new_memory(
-        input.len(),
-        piece,
-        Start::Zeros,
-        input.par_chunks(piece),
-        #[inline(always)]
-        |output, input| gelu_of(output, input),
-    );
+    let output = in_new_memory(input.len(), piece, Start::Zeros, input.par_chunks(piece), gelu_of);
     contiguous(output, x.layout().shape().clone())
 }
 

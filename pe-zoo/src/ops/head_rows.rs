@@ -2,6 +2,10 @@
 
 use burn::backend::flex::{FlexTensor, Layout};
 use burn::tensor::{Bytes, DType, Shape};
+use rayon::prelude::*;
+
+use crate::kernels::cpu::parallel::rows_of_piece;
+use crate::kernels::cpu::view::{Start, in_new_memory};
 
 /// A tensor `[1 or B, 1 or H, 1 or T, D]`, whose axes of length 1 stand for all indices.
 #[derive(Debug, Clone, Copy)]
@@ -59,4 +63,37 @@ pub(super) fn in_token_order(
 pub(super) fn token_layout([batch, heads, tokens, width]: [usize; 4]) -> Layout {
     let strides = [tokens * heads * width, width, heads * width, 1].map(|stride| stride as isize);
     Layout::new(Shape::from([batch, heads, tokens, width]), strides.to_vec(), 0)
+}
+
+/// Shape of a tensor of four axes.
+pub(super) fn dims(tensor: &FlexTensor) -> [usize; 4] {
+    let shape = tensor.layout().shape();
+    [shape[0], shape[1], shape[2], shape[3]]
+}
+
+/// Creates `[B, H, T, width]` row by row; `work` gets sequence and token, head and the row.
+#[inline(always)]
+pub(super) fn each_row(
+    [batch, heads, tokens, width]: [usize; 4],
+    work: impl Fn([usize; 2], usize, &mut [f32]) + Sync,
+) -> FlexTensor {
+    let of_token = heads * width;
+    let rows = rows_of_piece(of_token);
+    let (len, piece) = (batch * tokens * of_token, (rows * of_token).max(1));
+    let output = in_new_memory(
+        len,
+        piece,
+        Start::Zeros,
+        (0..len.div_ceil(piece)).into_par_iter(),
+        #[inline(always)]
+        |output, piece| {
+            for (n, output) in output.chunks_exact_mut(of_token).enumerate() {
+                let row = piece * rows + n;
+                for (h, output) in output.chunks_exact_mut(width).enumerate() {
+                    work([row / tokens, row % tokens], h, output);
+                }
+            }
+        },
+    );
+    in_token_order(output, [batch, heads, tokens, width])
 }

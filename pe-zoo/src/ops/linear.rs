@@ -20,6 +20,7 @@ use rayon::iter::repeat_n;
 use rayon::prelude::*;
 
 use super::gelu::{self, gelu_backward, gelu_of};
+use super::row_product::row_product;
 use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece, rows_of_sum};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
 use crate::kernels::cpu::view::{
@@ -200,6 +201,9 @@ fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, before: Befor
         multiply(output, rows(input, inputs), weight, 1.0, Add::Accumulate);
     };
     let whole_product = before != Before::Gelu && bias.is_empty();
+    if whole_product && count == 1 {
+        return contiguous(row_product(&input[..inputs], weight), with_width(x, outputs));
+    }
     let start =
         if whole_product { Start::Product(rows(input, inputs), weight) } else { Start::Rows(bias) };
     let output = in_new_memory(

@@ -10,7 +10,7 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 
-use super::head_rows::{HeadRows, in_order, in_token_order};
+use super::head_rows::{HeadRows, dims, each_row, in_order};
 use crate::kernels::cpu::parallel::rows_of_piece;
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
 use crate::kernels::cpu::view::{Start, in_new_memory};
@@ -67,42 +67,27 @@ const SIDE: usize = 16;
 
 /// Computes `z + W z` or `z + W^T z` over the heads of each token.
 fn mixed(z: &FlexTensor, weights: &FlexTensor, transposed: bool) -> FlexTensor {
-    let shape = z.layout().shape();
-    let [batch, heads, tokens, width] = [shape[0], shape[1], shape[2], shape[3]];
-    let (z, pairs) = (HeadRows::new(z), heads * heads);
-    let of_token = heads * width;
-    let rows = rows_of_piece(of_token);
-    let output = in_new_memory(
-        batch * tokens * of_token,
-        (rows * of_token).max(1),
-        Start::Zeros,
-        numbers(weights).par_chunks((rows * pairs).max(1)).enumerate(),
+    let [batch, heads, tokens, width] = dims(z);
+    let (z, weights) = (HeadRows::new(z), numbers(weights));
+    each_row(
+        [batch, heads, tokens, width],
         #[inline(always)]
-        |output, (piece, weights)| {
-            let of_rows = output.chunks_exact_mut(of_token).zip(weights.chunks_exact(pairs));
-            for (n, (output, weights)) in of_rows.enumerate() {
-                let row = piece * rows + n;
-                let at = [row / tokens, row % tokens];
-                for (h, output) in output.chunks_exact_mut(width).enumerate() {
-                    output.copy_from_slice(z.row(at, h));
-                    for g in 0..heads {
-                        let pair = if transposed { g * heads + h } else { h * heads + g };
-                        let weight = weights[pair];
-                        for (output, z) in output.iter_mut().zip(z.row(at, g)) {
-                            *output += weight * z;
-                        }
-                    }
+        |at, h, output| {
+            let of_token = &weights[(at[0] * tokens + at[1]) * heads * heads..];
+            output.copy_from_slice(z.row(at, h));
+            for g in 0..heads {
+                let weight = of_token[if transposed { g * heads + h } else { h * heads + g }];
+                for (output, z) in output.iter_mut().zip(z.row(at, g)) {
+                    *output += weight * z;
                 }
             }
         },
-    );
-    in_token_order(output, [batch, heads, tokens, width])
+    )
 }
 
 /// Computes the gradient of the weights: products of the gradients of heads with the states of heads.
 fn weight_grads(grad: &FlexTensor, z: &FlexTensor, weights: &FlexTensor) -> FlexTensor {
-    let shape = z.layout().shape();
-    let [batch, heads, tokens] = [shape[0], shape[1], shape[2]];
+    let [batch, heads, tokens, _width] = dims(z);
     let (grad, z, pairs) = (HeadRows::new(grad), HeadRows::new(z), heads * heads);
     let rows = rows_of_piece(pairs * SIDE);
     let len = batch * tokens * pairs;

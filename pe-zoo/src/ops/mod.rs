@@ -24,7 +24,11 @@ mod norm;
 mod polar;
 mod precision;
 #[cfg(feature = "flex")]
+mod repeat_heads;
+#[cfg(feature = "flex")]
 mod rotate;
+#[cfg(feature = "flex")]
+mod row_product;
 #[cfg(feature = "flex")]
 mod swi_glu;
 #[cfg(feature = "flex")]
@@ -214,7 +218,7 @@ pub fn causal_convolution(x: Tensor<3>, taps: Tensor<2>, silu: bool) -> Tensor<3
     if fused(&x) {
         return convolution::causal_convolution(x, taps, silu);
     }
-    plain::causal_convolution(x, taps, silu)
+    plain::causal_convolution(x, &taps, silu)
 }
 
 /// Adds a weighted sum of all heads to each head, `z[h] + sum over g of weights[h, g] z[g]`, with weights of each token.
@@ -226,6 +230,18 @@ pub fn mix_heads(z: Tensor<4>, weights: Tensor<3>) -> Tensor<4> {
         return mix_heads::mix_heads(z, weights);
     }
     plain::mix_heads(z, weights)
+}
+
+/// Repeats each head, one copy after the other: `[B, H, T, D] -> [B, times H, T, D]`.
+pub fn repeat_heads(x: Tensor<4>, times: usize) -> Tensor<4> {
+    if times == 1 {
+        return x;
+    }
+    #[cfg(feature = "flex")]
+    if fused(&x) {
+        return repeat_heads::repeat_heads(x, times);
+    }
+    plain::repeat_heads(x, times)
 }
 
 /// Computes `(m cos, m sin)` with the magnitudes `m = softplus(x)`.

@@ -72,7 +72,7 @@ pub(super) fn unit_norm<const D: usize>(x: Tensor<D>, epsilon: f64) -> Tensor<D>
     x / length
 }
 
-pub(super) fn causal_convolution(x: Tensor<3>, taps: Tensor<2>, with_silu: bool) -> Tensor<3> {
+pub(super) fn causal_convolution(x: Tensor<3>, taps: &Tensor<2>, with_silu: bool) -> Tensor<3> {
     let [batch, tokens, width] = x.dims();
     let [kernel, _width] = taps.dims();
     let x = if kernel > 1 {
@@ -92,6 +92,16 @@ pub(super) fn mix_heads(z: Tensor<4>, weights: Tensor<3>) -> Tensor<4> {
     let [batch, heads, tokens, _width] = z.dims();
     let weights = weights.reshape([batch, tokens, heads, heads]);
     z.clone() + weights.matmul(z.swap_dims(1, 2)).swap_dims(1, 2)
+}
+
+pub(super) fn repeat_heads(x: Tensor<4>, times: usize) -> Tensor<4> {
+    let [batch, heads, tokens, width] = x.dims();
+    x.unsqueeze_dim::<5>(2).expand([batch, heads, times, tokens, width]).reshape([
+        batch,
+        heads * times,
+        tokens,
+        width,
+    ])
 }
 
 pub(super) fn polar(x: Tensor<4>, waves: &Tensor<4>) -> Tensor<4> {

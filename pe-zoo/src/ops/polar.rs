@@ -8,12 +8,9 @@ use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::Tensor;
-use rayon::prelude::*;
 
-use super::head_rows::{HeadRows, in_order, in_token_order};
+use super::head_rows::{HeadRows, dims, each_row, in_order, in_token_order};
 use super::turn::summed;
-use crate::kernels::cpu::parallel::rows_of_piece;
-use crate::kernels::cpu::view::{Start, in_new_memory};
 use crate::math::lanes;
 
 pub(super) fn polar(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
@@ -61,38 +58,6 @@ impl<C: CheckpointStrategy> PolarBackend for Autodiff<Flex, C> {
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
     }
-}
-
-fn dims(tensor: &FlexTensor) -> [usize; 4] {
-    let shape = tensor.layout().shape();
-    [shape[0], shape[1], shape[2], shape[3]]
-}
-
-/// Creates `[B, H, T, width]` row by row; `work` gets sequence and token, head and the row.
-#[inline(always)]
-fn each_row(
-    [batch, heads, tokens, width]: [usize; 4],
-    work: impl Fn([usize; 2], usize, &mut [f32]) + Sync,
-) -> FlexTensor {
-    let of_token = heads * width;
-    let rows = rows_of_piece(of_token);
-    let (len, piece) = (batch * tokens * of_token, (rows * of_token).max(1));
-    let output = in_new_memory(
-        len,
-        piece,
-        Start::Zeros,
-        (0..len.div_ceil(piece)).into_par_iter(),
-        #[inline(always)]
-        |output, piece| {
-            for (n, output) in output.chunks_exact_mut(of_token).enumerate() {
-                let row = piece * rows + n;
-                for (h, output) in output.chunks_exact_mut(width).enumerate() {
-                    work([row / tokens, row % tokens], h, output);
-                }
-            }
-        },
-    );
-    in_token_order(output, [batch, heads, tokens, width])
 }
 
 fn forward(x: &FlexTensor, waves: &FlexTensor) -> FlexTensor {

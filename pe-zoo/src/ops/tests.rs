@@ -250,6 +250,21 @@ fn polar_forms_agree_with_shared_and_separate_waves_and_are_right_at_both_ends()
 }
 
 #[test]
+fn repeated_heads_agree_from_both_memory_orders() {
+    let straight = tensor([2, 3, 67, 8], 25);
+    let output = [2, 12, 67, 8];
+    agree!(
+        super::repeat_heads(straight.clone(), 4),
+        plain::repeat_heads(straight.clone(), 4),
+        output,
+        straight
+    );
+    let projected = tensor([2, 67, 3, 8], 26);
+    let by_head = || projected.clone().swap_dims(1, 2);
+    agree!(super::repeat_heads(by_head(), 4), plain::repeat_heads(by_head(), 4), output, projected);
+}
+
+#[test]
 fn unit_norms_have_length_one_and_none_for_zeros() {
     let x = tensor([2, 30, 17], 17);
     let lengths = (super::unit_norm(x.clone(), 1e-6).square().sum_dim(2)).sqrt();
@@ -270,7 +285,7 @@ fn convolutions_agree_also_where_they_reach_before_the_first_token() {
         for silu in [false, true] {
             agree!(
                 super::causal_convolution(x.clone(), taps.clone(), silu),
-                plain::causal_convolution(x.clone(), taps.clone(), silu),
+                plain::causal_convolution(x.clone(), &taps, silu),
                 shape,
                 x,
                 taps
@@ -280,7 +295,7 @@ fn convolutions_agree_also_where_they_reach_before_the_first_token() {
             let heads = tensor([shape[0], width, tokens], 20);
             agree!(
                 super::causal_convolution(heads.clone().swap_dims(1, 2), taps.clone(), false),
-                plain::causal_convolution(heads.clone().swap_dims(1, 2), taps.clone(), false),
+                plain::causal_convolution(heads.clone().swap_dims(1, 2), &taps, false),
                 shape,
                 heads,
                 taps

@@ -82,7 +82,7 @@ impl<'a> Matrix<'a> {
 
     /// Returns a row if its elements are adjacent.
     #[inline(always)]
-    fn row(self, row: usize) -> Option<&'a [f32]> {
+    pub(crate) fn row(self, row: usize) -> Option<&'a [f32]> {
         assert!(row < self.shape.rows, "row {row} of {:?}", self.shape);
         let start = row * self.shape.row_stride;
         (self.shape.column_stride == 1).then(|| &self.data[start..start + self.shape.columns])
