@@ -78,3 +78,50 @@ impl Growing {
         Self { memory, tokens }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::testkit::close::numbers;
+
+    /// Keys, values and state of `tokens` tokens, numbered from `start`.
+    fn new(start: usize, tokens: usize) -> [Tensor<4>; 3] {
+        [0, 100, 200].map(|of| {
+            let first = (of + start) as i64;
+            let numbers = Tensor::<1, burn::tensor::Int>::arange(
+                first..first + tokens as i64,
+                &Device::flex(),
+            );
+            numbers.float().reshape([1, 1, tokens, 1])
+        })
+    }
+
+    fn appended(cache: &mut LayerCache, start: usize, tokens: usize) -> [Vec<f64>; 3] {
+        let [k, v, state] = new(start, tokens);
+        let (k, v, state) = cache.append(k, v, &TokenState { tensors: vec![state] });
+        [k, v, state.tensors[0].clone()].map(numbers)
+    }
+
+    #[test]
+    fn tokens_are_kept_in_order_and_copies_of_a_cache_are_independent() {
+        let mut cache = LayerCache::default();
+        assert!(cache.is_empty());
+        let expected = |tokens: usize| {
+            [0, 100, 200].map(|of| (of..of + tokens).map(|n| n as f64).collect::<Vec<_>>())
+        };
+        let mut copies = Vec::new();
+        let mut tokens = 0;
+        for added in [3, 1, 1, 4, 1, 1, 1, 9, 2] {
+            copies.push((tokens, cache.clone()));
+            assert_eq!(appended(&mut cache, tokens, added), expected(tokens + added));
+            tokens += added;
+            assert_eq!(cache.len(), tokens);
+        }
+        for (tokens, mut copy) in copies {
+            assert_eq!(appended(&mut copy, tokens, 1), expected(tokens + 1));
+        }
+        assert_eq!(appended(&mut cache, tokens, 1), expected(tokens + 1));
+    }
+}

@@ -11,6 +11,7 @@ use burn::tensor::Tensor;
 use rayon::prelude::*;
 
 use super::head_rows::{HeadRows, dims, each_row, in_order};
+use super::row_product::dot;
 use crate::kernels::cpu::parallel::rows_of_piece;
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
 use crate::kernels::cpu::view::{Start, in_new_memory};
@@ -62,9 +63,6 @@ impl<C: CheckpointStrategy> MixHeadsBackend for Autodiff<Flex, C> {
     }
 }
 
-/// Number of partial sums, so that sums are vectorised with a fixed order of additions.
-const SIDE: usize = 16;
-
 /// Computes `z + W z` or `z + W^T z` over the heads of each token.
 fn mixed(z: &FlexTensor, weights: &FlexTensor, transposed: bool) -> FlexTensor {
     let [batch, heads, tokens, width] = dims(z);
@@ -87,9 +85,9 @@ fn mixed(z: &FlexTensor, weights: &FlexTensor, transposed: bool) -> FlexTensor {
 
 /// Computes the gradient of the weights: products of the gradients of heads with the states of heads.
 fn weight_grads(grad: &FlexTensor, z: &FlexTensor, weights: &FlexTensor) -> FlexTensor {
-    let [batch, heads, tokens, _width] = dims(z);
+    let [batch, heads, tokens, width] = dims(z);
     let (grad, z, pairs) = (HeadRows::new(grad), HeadRows::new(z), heads * heads);
-    let rows = rows_of_piece(pairs * SIDE);
+    let rows = rows_of_piece(width);
     let len = batch * tokens * pairs;
     let output = in_new_memory(
         len,
@@ -108,17 +106,4 @@ fn weight_grads(grad: &FlexTensor, z: &FlexTensor, weights: &FlexTensor) -> Flex
         },
     );
     contiguous(output, weights.layout().shape().clone())
-}
-
-/// Scalar product of two rows of equal length.
-#[inline(always)]
-pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<SIDE>(), b.as_chunks::<SIDE>());
-    let mut side = [0.0; SIDE];
-    for (a, b) in a.iter().zip(b) {
-        for n in 0..SIDE {
-            side[n] += a[n] * b[n];
-        }
-    }
-    side.iter().sum::<f32>() + a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f32>()
 }

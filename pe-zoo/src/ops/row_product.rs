@@ -23,7 +23,7 @@ pub(super) fn row_product(x: &[f32], matrix: Matrix<'_>) -> Vec<f32> {
             let matrix = matrix.columns_from(index * piece).columns(output.len());
             if shape.row_stride == 1 {
                 for (column, output) in output.iter_mut().enumerate() {
-                    *output = dot(x, matrix.t(), column);
+                    *output = dot(x, matrix.t().row(column).unwrap_or_default());
                 }
             } else {
                 for (row, x) in x.iter().enumerate() {
@@ -48,18 +48,17 @@ fn add_row(output: &mut [f32], x: f32, matrix: Matrix<'_>, row: usize) {
     }
 }
 
-/// Scalar product with a row of adjacent elements.
+/// Scalar product of two rows of equal length.
 #[inline(always)]
-fn dot(x: &[f32], matrix: Matrix<'_>, row: usize) -> f32 {
-    let weights = matrix.row(row).unwrap_or_default();
-    let ((x, x_rest), (weights, rest)) = (x.as_chunks::<SIDE>(), weights.as_chunks::<SIDE>());
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<SIDE>(), b.as_chunks::<SIDE>());
     let mut side = [0.0; SIDE];
-    for (x, weights) in x.iter().zip(weights) {
+    for (a, b) in a.iter().zip(b) {
         for n in 0..SIDE {
-            side[n] += x[n] * weights[n];
+            side[n] += a[n] * b[n];
         }
     }
-    side.iter().sum::<f32>() + x_rest.iter().zip(rest).map(|(x, weight)| x * weight).sum::<f32>()
+    side.iter().sum::<f32>() + a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f32>()
 }
 
 #[cfg(test)]

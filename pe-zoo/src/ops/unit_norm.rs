@@ -10,7 +10,7 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 
-use super::mix_heads::dot;
+use super::row_product::dot;
 use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
 use crate::kernels::cpu::view::{Start, in_new_memory};
