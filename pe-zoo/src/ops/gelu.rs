@@ -62,7 +62,7 @@ pub(super) fn forward(x: &FlexTensor) -> FlexTensor {
 }
 
 /// Computes `grad` times the derivative at `x`, in place where the memory of `grad` is not shared.
-pub(super) fn backward(x: &FlexTensor, grad: FlexTensor) -> FlexTensor {
+fn backward(x: &FlexTensor, grad: FlexTensor) -> FlexTensor {
     let mut grad = whole(grad);
     let piece = rows_of_piece(1);
     in_pieces(
