@@ -5,7 +5,7 @@
 //! passed the largest position, the bias of all older columns is one constant per lane.
 
 use super::perceptron;
-use super::pieces;
+use super::pieces::{self, Walk};
 use super::problem::{Block, ContextualHead, ContextualOperand, Head};
 use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
@@ -100,7 +100,7 @@ pub(super) fn add<const R: usize>(
             if perceptron.activation == HiddenActivation::Relu =>
         {
             s.pieces.prepare(perceptron, &s.products);
-            Some(s.pieces.start())
+            Some(Walk::default())
         }
         _ => None,
     };
@@ -136,7 +136,7 @@ pub(super) fn add<const R: usize>(
             ContextualOperand::Perceptron(perceptron) => {
                 let positions = counts.map(|count| lanes::at_most(count, max));
                 let (bias, rise) = match &mut walk {
-                    Some(walk) => walk.at(&s.pieces, &positions),
+                    Some(walk) => s.pieces.at(walk, &positions),
                     None => perceptron::at(&perceptron, &s.products, &positions),
                 };
                 for r in 0..R {

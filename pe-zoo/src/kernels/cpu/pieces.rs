@@ -2,7 +2,7 @@
 //!
 //! A unit `max(w p + b, 0)` bends at `-b / w`. The sums of the units that are active between two bends are computed once per
 //! block, and each pair of tokens costs the search for its piece instead of all units. Positions grow from the newest column
-//! to the oldest, so that the search of each lane starts at the piece of the column before.
+//! to the oldest, so that the search starts at the first piece that any lane of the column before was in.
 
 use super::form_scratch::PieceScratch;
 use super::problem::{Block, PerceptronOperands};
@@ -88,66 +88,88 @@ impl<const R: usize> PieceScratch<R> {
         }
     }
 
-    /// Starts at the piece of the smallest positions.
+    /// Returns the bias at one position per lane, and its derivative.
+    ///
+    /// Bends are compared with all lanes at once, and lanes past a bend select the row behind it, because gathering rows lane
+    /// by lane takes longer.
     #[inline(always)]
-    pub(super) fn start(&self) -> Walk<R> {
-        Walk {
-            piece: [0; R],
-            next_bend: [self.bends[0]; R],
-            slope: self.slopes[0],
-            base: self.bases[0],
-        }
-    }
-}
-
-/// Pieces in which the positions of a column are.
-pub(super) struct Walk<const R: usize> {
-    piece: [u32; R],
-    next_bend: Lanes<R>,
-    slope: Lanes<R>,
-    base: Lanes<R>,
-}
-
-impl<const R: usize> Walk<R> {
-    /// Goes on to larger positions, or equal ones.
-    #[inline(always)]
-    fn go_on(&mut self, scratch: &PieceScratch<R>, positions: &Lanes<R>) {
-        let last = scratch.bends.len() - 1;
-        let (bends, slopes) = (&scratch.bends[..=last], &scratch.slopes[..=last]);
-        let bases = &scratch.bases[..=last];
-        loop {
-            // Wrapping sums, because tests of overflow would keep the loop from being vectorised.
+    pub(super) fn at(&self, walk: &mut Walk, positions: &Lanes<R>) -> (Lanes<R>, Lanes<R>) {
+        let first = walk.go_on(&self.bends, positions);
+        let (mut slope, mut base) = (self.slopes[first], self.bases[first]);
+        let next = self.slopes[first + 1..].iter().zip(&self.bases[first + 1..]);
+        for (bend, (next_slope, next_base)) in self.bends[first..].iter().zip(next) {
             let mut passed = 0;
             for r in 0..R {
-                let past = u32::from(self.next_bend[r] < positions[r]);
-                self.piece[r] = self.piece[r].wrapping_add(past);
+                let past = *bend < positions[r];
+                // Read whether selected or not, because a read under a condition keeps the loop from being vectorised.
+                let (to_slope, to_base) = (next_slope[r], next_base[r]);
+                slope[r] = if past { to_slope } else { slope[r] };
+                base[r] = if past { to_base } else { base[r] };
+                passed |= u32::from(past);
+            }
+            if passed == 0 {
+                break;
+            }
+        }
+        let mut bias = [0.0; R];
+        for r in 0..R {
+            bias[r] = slope[r] * positions[r] + base[r];
+        }
+        (bias, slope)
+    }
+
+    /// Adds the gradients at one position per lane to the sums of their pieces: themselves and times the position.
+    #[inline(always)]
+    fn collect(
+        &self,
+        walk: &mut Walk,
+        positions: &Lanes<R>,
+        grads: &Lanes<R>,
+        [totals, moments]: [&mut [Lanes<R>]; 2],
+    ) {
+        let first = walk.go_on(&self.bends, positions);
+        let mut pieces = [first as u32; R];
+        for bend in &self.bends[first..] {
+            let mut passed = 0;
+            for r in 0..R {
+                let past = u32::from(*bend < positions[r]);
+                // Wrapping sums, because tests of overflow would keep the loop from being vectorised.
+                pieces[r] = pieces[r].wrapping_add(past);
                 passed |= past;
             }
             if passed == 0 {
-                return;
+                break;
             }
-            for r in 0..R {
-                let piece = (self.piece[r] as usize).min(last);
-                self.next_bend[r] = bends[piece];
-                self.slope[r] = slopes[piece][r];
-                self.base[r] = bases[piece][r];
-            }
+        }
+        let last = totals.len().min(moments.len()) - 1;
+        for r in 0..R {
+            let piece = (pieces[r] as usize).min(last);
+            totals[piece][r] += grads[r];
+            moments[piece][r] += grads[r] * positions[r];
         }
     }
+}
 
-    /// Returns the bias at one position per lane, and its derivative. Positions must not be smaller than before.
+/// First piece that any position of a column is in.
+#[derive(Default)]
+pub(super) struct Walk(usize);
+
+impl Walk {
+    /// Goes on to larger positions, or equal ones.
     #[inline(always)]
-    pub(super) fn at(
-        &mut self,
-        scratch: &PieceScratch<R>,
-        positions: &Lanes<R>,
-    ) -> (Lanes<R>, Lanes<R>) {
-        self.go_on(scratch, positions);
-        let mut bias = [0.0; R];
-        for r in 0..R {
-            bias[r] = self.slope[r] * positions[r] + self.base[r];
+    fn go_on<const R: usize>(&mut self, bends: &[f32], positions: &Lanes<R>) -> usize {
+        // The last bend is infinity, which no position passes.
+        while let Some(bend) = bends.get(self.0) {
+            let mut passed = 1;
+            for position in positions {
+                passed &= u32::from(*bend < *position);
+            }
+            if passed == 0 {
+                break;
+            }
+            self.0 += 1;
         }
-        (bias, self.slope)
+        self.0
     }
 }
 
@@ -163,24 +185,15 @@ pub(super) fn backward<const R: usize>(
     s: &mut Scratch<R>,
     hidden_grads: &mut MatrixMut<'_>,
 ) {
-    let mut walk = s.pieces.start();
+    let mut walk = Walk::default();
     let pieces = s.pieces.bends.len();
     let (mut moments, mut totals) = (vec![[0.0; R]; pieces], vec![[0.0; R]; pieces]);
-    let mut collect = |walk: &Walk<R>, positions: &Lanes<R>, grads: &Lanes<R>| {
-        for r in 0..R {
-            let piece = (walk.piece[r] as usize).min(pieces - 1);
-            totals[piece][r] += grads[r];
-            moments[piece][r] += grads[r] * positions[r];
-        }
-    };
     for j in (constant_below..block.columns).rev() {
         let positions = s.counts[j].map(|count| lanes::at_most(count, max));
-        walk.go_on(&s.pieces, &positions);
-        collect(&walk, &positions, &s.grads[j]);
+        s.pieces.collect(&mut walk, &positions, &s.grads[j], [&mut totals, &mut moments]);
     }
     if constant_below > 0 {
-        walk.go_on(&s.pieces, &[max; R]);
-        collect(&walk, &[max; R], constant);
+        s.pieces.collect(&mut walk, &[max; R], constant, [&mut totals, &mut moments]);
     }
 
     let units = perceptron.hidden.shape().columns;

@@ -17,6 +17,7 @@ use rayon::prelude::*;
 pub(crate) use matrix::{Matrix, Shape};
 
 use super::parallel::{in_pieces, rows_of_piece};
+use crate::math::simd;
 
 /// Strided matrix over mutably borrowed memory.
 #[derive(Debug)]
@@ -75,17 +76,24 @@ impl<'a> MatrixMut<'a> {
         self.reborrow().split_at_column(from).1
     }
 
-    /// Returns a row if its elements are adjacent.
+    /// Returns a row, which need not have been written yet, if its elements are adjacent.
     #[inline(always)]
-    fn row(&mut self, row: usize) -> Option<&mut [f32]> {
+    fn row_to_write(&mut self, row: usize) -> Option<&mut [MaybeUninit<f32>]> {
         assert!(row < self.shape.rows, "row {row} of {:?}", self.shape);
         (self.shape.column_stride == 1).then(|| {
             // SAFETY: the row lies within the shape, which was checked against the memory, and `self` borrows it.
             unsafe {
                 let start = self.start.add(row * self.shape.row_stride);
-                std::slice::from_raw_parts_mut(start, self.shape.columns)
+                std::slice::from_raw_parts_mut(start.cast(), self.shape.columns)
             }
         })
+    }
+
+    /// Returns a row if its elements are adjacent.
+    #[inline(always)]
+    fn row(&mut self, row: usize) -> Option<&mut [f32]> {
+        // SAFETY: only outputs of products are over memory that was not written, and products do not call this.
+        self.row_to_write(row).map(|row| unsafe { row.assume_init_mut() })
     }
 
     /// Replaces every element of a row.
@@ -167,12 +175,18 @@ pub(crate) fn planes(
 }
 
 /// Computes `out = alpha * a b` or `out += alpha * a b` on this thread.
-#[expect(clippy::needless_pass_by_value, reason = "it is written through")]
-pub(crate) fn multiply(out: MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: f32, add: Add) {
+pub(crate) fn multiply(mut out: MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: f32, add: Add) {
     let (rows, inner, columns) = (a.shape.rows, a.shape.columns, b.shape.columns);
     assert_eq!(inner, b.shape.rows, "inner sizes");
     assert_eq!((rows, columns), (out.shape.rows, out.shape.columns), "outer sizes");
     if rows == 0 || columns == 0 {
+        return;
+    }
+    if (1..=THIN).contains(&inner) && out.shape.column_stride == 1 && b.shape.column_stride == 1 {
+        simd::dispatch(
+            #[inline(always)]
+            || thin(&mut out, a, b, alpha, add),
+        );
         return;
     }
     // SAFETY: all three matrices were checked against their memory when made, `out` borrows its own
@@ -199,6 +213,29 @@ pub(crate) fn multiply(out: MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: 
             false,
             gemm::Parallelism::None,
         );
+    }
+}
+
+/// Inner size up to which `gemm` adds outer products, one after the other, instead of running a kernel.
+const THIN: usize = 2;
+
+/// Product of an inner size up to [`THIN`], whose rows of `b` and `out` are contiguous.
+#[inline(always)]
+fn thin(out: &mut MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: f32, add: Add) {
+    for row in 0..a.shape.rows {
+        for inner in 0..a.shape.columns {
+            let weight = alpha * a.at(row, inner);
+            let (Some(out), Some(b)) = (out.row_to_write(row), b.row(inner)) else { return };
+            let first = inner == 0 && add == Add::Overwrite;
+            for (out, b) in out.iter_mut().zip(b) {
+                if first {
+                    out.write(weight * b);
+                } else {
+                    // SAFETY: written by the first inner row, or before if the product is added to it.
+                    unsafe { *out.assume_init_mut() += weight * b };
+                }
+            }
+        }
     }
 }
 

@@ -29,6 +29,32 @@ fn products_of_strided_matrices_are_right() {
 }
 
 #[test]
+fn products_of_one_or_two_inner_rows_overwrite_or_add() {
+    for (inner, add) in [1, 2].into_iter().flat_map(|n| [(n, Add::Overwrite), (n, Add::Accumulate)])
+    {
+        let (rows, columns) = (3, 37);
+        let (a, b) = (noise(rows * inner), noise(inner * columns));
+        // What is overwritten is not read.
+        let before = if add == Add::Overwrite { f32::NAN } else { 0.25 };
+        let mut found = vec![before; rows * columns];
+        let out = MatrixMut::new(&mut found, Shape::dense(rows, columns));
+        // Stored transposed.
+        let left = Matrix::new(&a, Shape::dense(inner, rows)).t();
+        multiply(out, left, Matrix::new(&b, Shape::dense(inner, columns)), 0.5, add);
+        for (n, found) in found.iter().enumerate() {
+            let (row, column) = (n / columns, n % columns);
+            let terms = (0..inner).map(|k| 0.5 * a[k * rows + row] * b[k * columns + column]);
+            let start = if add == Add::Overwrite { 0.0 } else { 0.25 };
+            let expected = start + terms.sum::<f32>();
+            assert!(
+                (found - expected).abs() < 1e-6,
+                "{inner}, {add:?}: {found}, expected {expected}"
+            );
+        }
+    }
+}
+
+#[test]
 fn products_and_equal_rows_fill_new_memory() {
     let a = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
     let left = Matrix::new(&a, Shape::dense(3, 2));
