@@ -85,6 +85,21 @@ pub(crate) fn sigmoid(x: f32) -> f32 {
     if x < NEGLIGIBLE { 0.0 } else { value }
 }
 
+/// Computes `1 - exp(-x)` for `x >= 0`. Relative error below 4e-7. NaN propagates.
+#[inline(always)]
+pub(crate) fn one_minus_exp(x: f32) -> f32 {
+    // The difference would cancel the digits of a small result.
+    let series = 1.0 - x / 8.0;
+    let series = 1.0 - x / 7.0 * series;
+    let series = 1.0 - x / 6.0 * series;
+    let series = 1.0 - x / 5.0 * series;
+    let series = 1.0 - x / 4.0 * series;
+    let series = 1.0 - x / 3.0 * series;
+    let series = 1.0 - x / 2.0 * series;
+    let far = 1.0 - exp(-x);
+    if x < 0.5 { x * series } else { far }
+}
+
 /// Computes `ln(sigmoid(x))`, accurate for large `|x|`.
 #[inline(always)]
 pub(crate) fn log_sigmoid(x: f32) -> f32 {
@@ -181,6 +196,15 @@ mod tests {
             let relative = f64::from(exp(x as f32)) / x.exp() - 1.0;
             assert!(relative.abs() < 2e-7, "exp({x}) is off by {relative}");
         }
+    }
+
+    #[test]
+    fn one_minus_exp_keeps_the_digits_of_small_results() {
+        for x in grid(0.0, 40.0).chain(grid(0.0, 1e-3)).skip(1).chain([1e-9, 1e4]) {
+            let (found, expected) = (f64::from(one_minus_exp(x as f32)), -(-x).exp_m1());
+            assert!((found - expected).abs() <= 4e-7 * expected, "{x}: {found}, not {expected}");
+        }
+        assert!(one_minus_exp(0.0) == 0.0 && one_minus_exp(f32::NAN).is_nan());
     }
 
     #[test]

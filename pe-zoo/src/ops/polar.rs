@@ -1,4 +1,6 @@
 //! Softplus of channels times cosines and sines, in one pass over queries or keys.
+//!
+//! The backward pass computes the softplus from the output, which attention keeps anyway, so that the channels need not be kept.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -37,13 +39,13 @@ impl Backward<Flex, 2> for Polar {
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
         let grad = in_order(grads.consume::<Flex>(&ops.node));
-        let [x, waves] = ops.state;
+        let [output, waves] = ops.state;
         let [to_x, to_waves] = ops.parents;
         if let Some(node) = to_waves {
-            grads.register::<Flex>(node.id, wave_grads(&grad, &x, &waves));
+            grads.register::<Flex>(node.id, wave_grads(&grad, &output, &waves));
         }
         if let Some(node) = to_x {
-            grads.register::<Flex>(node.id, channel_grads(&grad, &x, &waves));
+            grads.register::<Flex>(node.id, channel_grads(&grad, &output, &waves));
         }
     }
 }
@@ -54,7 +56,7 @@ impl<C: CheckpointStrategy> PolarBackend for Autodiff<Flex, C> {
         let (x, waves) = (in_order(x.into_primitive()), in_order(waves.into_primitive()));
         let output = forward(&x, &waves);
         match Polar.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish([x, waves], output),
+            OpsKind::Tracked(prep) => prep.finish([output.clone(), waves], output),
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
     }
@@ -79,45 +81,58 @@ fn forward(x: &FlexTensor, waves: &FlexTensor) -> FlexTensor {
     )
 }
 
-/// Computes the gradient of the channels.
-fn channel_grads(grad: &FlexTensor, x: &FlexTensor, waves: &FlexTensor) -> FlexTensor {
-    let shape = dims(x);
-    let width = shape[3];
-    let (grad, x, waves) = (HeadRows::new(grad), HeadRows::new(x), HeadRows::new(waves));
-    each_row(
-        shape,
+/// Returns the softplus of each channel, which is the length of its part of the output along the cosine and the sine.
+#[inline(always)]
+fn magnitudes<'a>(output: &'a [f32], waves: &'a [f32]) -> impl Iterator<Item = f32> + 'a {
+    let ((of_cos, of_sin), (cos, sin)) =
+        (output.split_at(output.len() / 2), waves.split_at(waves.len() / 2));
+    of_cos.iter().zip(of_sin).zip(cos.iter().zip(sin)).map(
         #[inline(always)]
-        |at, h, output| {
+        |((of_cos, of_sin), (cos, sin))| {
+            let square = (cos * cos + sin * sin).max(f32::MIN_POSITIVE);
+            (of_cos * cos + of_sin * sin) / square
+        },
+    )
+}
+
+/// Computes the gradient of the channels.
+fn channel_grads(grad: &FlexTensor, output: &FlexTensor, waves: &FlexTensor) -> FlexTensor {
+    let [batch, heads, tokens, both] = dims(output);
+    let width = both / 2;
+    let (grad, y, waves) = (HeadRows::new(grad), HeadRows::new(output), HeadRows::new(waves));
+    each_row(
+        [batch, heads, tokens, width],
+        #[inline(always)]
+        |at, h, to_x| {
             let (of_cos, of_sin) = grad.row(at, h).split_at(width);
             let (cos, sin) = waves.row(at, h).split_at(width);
             let grads = of_cos.iter().zip(of_sin).zip(cos.iter().zip(sin));
-            for ((output, x), ((of_cos, of_sin), (cos, sin))) in
-                output.iter_mut().zip(x.row(at, h)).zip(grads)
-            {
-                let slope = lanes::log_sigmoid_and_slope(-x).1;
-                *output = (of_cos * cos + of_sin * sin) * slope;
+            let channels = to_x.iter_mut().zip(magnitudes(y.row(at, h), waves.row(at, h)));
+            for ((to_x, magnitude), ((of_cos, of_sin), (cos, sin))) in channels.zip(grads) {
+                // The derivative of `softplus(x)` is `sigmoid(x) = 1 - exp(-softplus(x))`.
+                *to_x = (of_cos * cos + of_sin * sin) * lanes::one_minus_exp(magnitude);
             }
         },
     )
 }
 
 /// Computes the gradient of the cosines and sines, summed along their axes of length 1.
-fn wave_grads(grad: &FlexTensor, x: &FlexTensor, waves: &FlexTensor) -> FlexTensor {
-    let [batch, heads, tokens, width] = dims(x);
+fn wave_grads(grad: &FlexTensor, output: &FlexTensor, waves: &FlexTensor) -> FlexTensor {
+    let [batch, heads, tokens, both] = dims(output);
     let [sequences, own_heads, ..] = dims(waves);
     let together = heads / own_heads;
-    let (grad, x) = (HeadRows::new(grad), HeadRows::new(x));
+    let (grad, y, waves) = (HeadRows::new(grad), HeadRows::new(output), HeadRows::new(waves));
     let of_each = each_row(
-        [batch, own_heads, tokens, 2 * width],
+        [batch, own_heads, tokens, both],
         #[inline(always)]
-        |at, own, output| {
-            let (to_cos, to_sin) = output.split_at_mut(width);
+        |at, own, to_waves| {
+            let (to_cos, to_sin) = to_waves.split_at_mut(both / 2);
             for h in own * together..(own + 1) * together {
-                let (of_cos, of_sin) = grad.row(at, h).split_at(width);
-                let grads = of_cos.iter().zip(of_sin).zip(x.row(at, h));
+                let (of_cos, of_sin) = grad.row(at, h).split_at(both / 2);
+                let magnitudes = magnitudes(y.row(at, h), waves.row(at, own));
+                let grads = of_cos.iter().zip(of_sin).zip(magnitudes);
                 let sums = to_cos.iter_mut().zip(to_sin.iter_mut());
-                for (((of_cos, of_sin), x), (to_cos, to_sin)) in grads.zip(sums) {
-                    let magnitude = -lanes::log_sigmoid(-x);
+                for (((of_cos, of_sin), magnitude), (to_cos, to_sin)) in grads.zip(sums) {
                     *to_cos += of_cos * magnitude;
                     *to_sin += of_sin * magnitude;
                 }
@@ -127,6 +142,6 @@ fn wave_grads(grad: &FlexTensor, x: &FlexTensor, waves: &FlexTensor) -> FlexTens
     if sequences == batch {
         return of_each;
     }
-    let len = tokens * own_heads * 2 * width;
-    in_token_order(summed(of_each.storage::<f32>(), len), [1, own_heads, tokens, 2 * width])
+    let len = tokens * own_heads * both;
+    in_token_order(summed(of_each.storage::<f32>(), len), [1, own_heads, tokens, both])
 }

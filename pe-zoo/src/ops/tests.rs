@@ -247,6 +247,10 @@ fn polar_forms_agree_with_shared_and_separate_waves_and_are_right_at_both_ends()
     let magnitudes = super::polar(ends, Tensor::ones([1, 1, 1, 10], &Device::flex()));
     let expected = [2.061_153_6e-9, 0.048_587_35, std::f64::consts::LN_2, 30.0, 1e4];
     close::compare(&numbers(magnitudes), &expected.repeat(2), F32).unwrap();
+    // The backward pass divides by the squares of the waves.
+    let (x, waves) = (tensor([1, 1, 4, 5], 17), tensor([1, 1, 4, 10], 18) * 0.0);
+    let grads = super::polar(x.clone(), waves).sum().backward();
+    assert_eq!(numbers(x.grad(&grads).unwrap()), vec![0.0; 20]);
 }
 
 #[test]
