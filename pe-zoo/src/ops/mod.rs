@@ -247,6 +247,7 @@ pub fn repeat_heads(x: Tensor<4>, times: usize) -> Tensor<4> {
 /// Computes `(m cos, m sin)` with the magnitudes `m = softplus(x)`.
 ///
 /// `x` is `[B, H, T, R]`, `waves` `[1 or B, 1 or H, T, 2 R]`: cosines, then sines. The result is `[B, H, T, 2 R]`.
+/// A cosine and its sine must not both be 0: on the CPU gradients are computed from the result, in which nothing of `x` is left then.
 pub fn polar(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
     #[cfg(feature = "flex")]
     if fused(&x) {
