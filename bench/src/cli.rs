@@ -118,7 +118,7 @@ enum Command {
         after_help = "Examples:\n  pe-bench report results/quick\n  pe-bench report results/* --out page\n  pe-bench report results/quick --out paper --formats tex,svg"
     )]
     Report(report::ReportArgs),
-    /// Packs the records of a results folder into one Parquet file, which every command reads like the records.
+    /// Packs the records of a results folder into one Parquet file, which every command reads like the records; `run` writes them to `cells` again.
     #[command(
         after_help = "Example: pe-bench pack results/zoo --lean --out results/zoo/laptop_2026-11"
     )]

@@ -217,6 +217,21 @@ fn packed_records_give_the_same_report_and_stand_beside_an_encoding_of_ones_own(
     let (said, _) = place.bench(&["compare", "cope", "alibi", to]);
     assert!(said.contains("Differences are cope minus alibi"), "{said}");
 
+    // Later cells of the same suite are added to packed ones.
+    let joined = place.folder.path().join("joined");
+    let (said, _) = place.bench(&["merge", to, "--out", joined.to_str().unwrap()]);
+    assert!(said.contains(&format!("{} records in", GRID + FRESH)), "{said}");
+    let copy = place.folder.path().join("copy");
+    std::fs::create_dir(&copy).unwrap();
+    std::fs::copy(kept.join("records.parquet"), copy.join("records.parquet")).unwrap();
+    let (said, _) = place.bench(&["status", copy.to_str().unwrap(), "--json"]);
+    let status: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(status["ended"]["done"], GRID + FRESH, "{said}");
+    for out in [&joined, &copy] {
+        let (events, errors) = place.run_into(out, &[]);
+        assert_eq!((named(&events, "ended"), &*errors), (0, ""), "packed cells are not run again");
+    }
+
     let mine = place.folder.path().join("mine");
     let (events, errors) = place.run_into(&mine, &["--encodings", "nope"]);
     assert_eq!(named(&events, "ended"), 3 * 2 + 3, "only cells of NoPE are run: {errors}");

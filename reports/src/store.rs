@@ -16,8 +16,9 @@ pub(crate) use self::canonical::cell_key_without;
 pub use self::canonical::hex;
 pub use self::error::RecordError;
 pub use self::file::set_aside;
-pub(crate) use self::folder::packed_only;
-pub use self::folder::{files_in, read_dir, read_each, read_named, record_files};
+pub use self::folder::{
+    files_in, packed_only, read_dir, read_each, read_named, record_files, unpack,
+};
 pub use self::packed::{PACKED, pack};
 
 #[cfg(test)]

@@ -44,10 +44,15 @@ pub(super) fn or_all(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Whether a folder contains a `cells` folder or packed records.
+pub(super) fn has_results(folder: &Path) -> bool {
+    folder.join("cells").is_dir() || folder.join(PACKED).is_file()
+}
+
 /// Folders at or below `folder` that contain a `cells` folder or packed records, sorted by name; the search stops at each
 /// of them.
 fn at_or_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
-    if folder.join("cells").is_dir() || folder.join(PACKED).is_file() {
+    if has_results(folder) {
         return vec![folder.to_owned()];
     }
     if depth == 0 {

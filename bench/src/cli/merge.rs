@@ -8,10 +8,11 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use reports::{RunRecord, Status, store};
+use reports::{RecordError, RunRecord, Status, store};
 use serde::Serialize;
 
 use super::diff_records::differences_of;
+use super::folders;
 use super::out::{complain, say};
 use super::report::StoredReport;
 use crate::sweep::SweepManifest;
@@ -65,7 +66,11 @@ pub(super) fn merge(arguments: &MergeArgs) -> anyhow::Result<ExitCode> {
     let records = chosen(&sources, &mut summary)?;
     for (key, record) in &records {
         let to = out.join("cells").join(format!("{key}.json"));
-        if files::copy(&record.path, &to)? {
+        let copied = match &record.stored {
+            Stored::File(path) => files::copy(path, &to)?,
+            Stored::Packed(packed) => files::write_changed(&to, packed.text()?.as_bytes())?,
+        };
+        if copied {
             *summary.copied.entry(record.folder.display().to_string()).or_default() += 1;
         }
     }
@@ -102,10 +107,10 @@ pub(super) fn merge(arguments: &MergeArgs) -> anyhow::Result<ExitCode> {
 fn sources(arguments: &MergeArgs) -> anyhow::Result<Vec<PathBuf>> {
     let mut sources = Vec::new();
     let mut seen = BTreeSet::new();
-    let own = Some(&arguments.out).filter(|out| out.join("cells").is_dir());
+    let own = Some(&arguments.out).filter(|out| folders::has_results(out));
     for folder in own.into_iter().chain(&arguments.folders) {
         anyhow::ensure!(
-            folder.join("cells").is_dir(),
+            folders::has_results(folder),
             "{}: no records in a `cells` folder, expected a results folder of `pe-bench run`",
             folder.display()
         );
@@ -117,9 +122,24 @@ fn sources(arguments: &MergeArgs) -> anyhow::Result<Vec<PathBuf>> {
     Ok(sources)
 }
 
+/// Where a record is.
+enum Stored {
+    File(PathBuf),
+    Packed(Box<RunRecord>),
+}
+
+impl Stored {
+    fn read(&self) -> Result<RunRecord, RecordError> {
+        match self {
+            Self::File(path) => RunRecord::read(path),
+            Self::Packed(record) => Ok((**record).clone()),
+        }
+    }
+}
+
 /// Record that is kept for a cell.
 struct ChosenRecord {
-    path: PathBuf,
+    stored: Stored,
     folder: PathBuf,
     rank: u8,
 }
@@ -143,22 +163,30 @@ fn chosen(
 ) -> anyhow::Result<BTreeMap<String, ChosenRecord>> {
     let mut chosen = BTreeMap::<String, ChosenRecord>::new();
     for folder in sources {
-        for path in store::record_files(folder)? {
-            let record = match store::read_named(path.clone()) {
-                Ok(record) => record,
+        let files = store::record_files(folder)?
+            .into_iter()
+            .map(|path| store::read_named(path.clone()).map(|record| (record, Some(path))));
+        let packed = store::packed_only(folder)?.into_iter().map(|read| read.map(|r| (r, None)));
+        for found in files.chain(packed) {
+            let (record, path) = match found {
+                Ok(found) => found,
                 Err(error) => {
                     summary.unreadable.push(error.to_string());
                     continue;
                 }
             };
             let rank = rank(&record.status);
-            let mine = ChosenRecord { path, folder: folder.clone(), rank };
+            let mine = |record: &RunRecord| ChosenRecord {
+                stored: path.map_or_else(|| Stored::Packed(Box::new(record.clone())), Stored::File),
+                folder: folder.clone(),
+                rank,
+            };
             match chosen.get_mut(&record.key) {
-                None => drop(chosen.insert(record.key, mine)),
-                Some(other) if other.rank < rank => *other = mine,
+                None => drop(chosen.insert(record.key.clone(), mine(&record))),
+                Some(other) if other.rank < rank => *other = mine(&record),
                 Some(other) if other.rank > rank || rank < RESULT => {}
                 Some(other) => {
-                    let found = differences_of(&RunRecord::read(&other.path)?, &record)?;
+                    let found = differences_of(&other.stored.read()?, &record)?;
                     summary.equal += usize::from(found.is_empty());
                     summary.differences.extend(found.into_iter().map(|difference| {
                         format!(

@@ -208,6 +208,7 @@ impl Watched<'_> {
         let out = &self.options.out;
         std::fs::create_dir_all(out.join("cells"))
             .with_context(|| format!("cannot create the results folder {}", out.display()))?;
+        reports::store::unpack(out)?;
         let following = suite.as_ref().map_or(0, following);
         let of_plan = |seconds: &[f64]| SweepManifest::of(&plan, seconds, following);
         let mut outcome = self.train(&plan, &of_plan)?;

@@ -162,13 +162,15 @@ type ReadFile = ((Option<SystemTime>, u64), Result<RecordFacts, String>);
 #[derive(Debug)]
 pub struct OverviewReader {
     results: PathBuf,
+    /// Records of `records.parquet`, read once.
+    packed: Option<BTreeMap<String, RecordFacts>>,
     files: BTreeMap<PathBuf, ReadFile>,
 }
 
 impl OverviewReader {
     /// Reader of a results folder.
     pub fn new(results: PathBuf) -> Self {
-        Self { results, files: BTreeMap::new() }
+        Self { results, packed: None, files: BTreeMap::new() }
     }
 
     /// Reads the state of the folder now.
@@ -181,6 +183,8 @@ impl OverviewReader {
         let claims = claim::list(&self.results)?;
         self.read_records()?;
         let mut records = BTreeMap::new();
+        let packed = self.packed.iter().flatten();
+        records.extend(packed.map(|(key, facts)| (key.clone(), facts)));
         let mut unreadable = BTreeMap::new();
         for (path, (_, facts)) in &self.files {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -193,6 +197,12 @@ impl OverviewReader {
     }
 
     fn read_records(&mut self) -> Result<(), OverviewError> {
+        if self.packed.is_none() {
+            let packed = reports::store::packed_only(&self.results)?;
+            let packed = packed.into_iter().collect::<Result<Vec<_>, _>>()?;
+            self.packed =
+                Some(packed.into_iter().map(|r| (r.key.clone(), RecordFacts::of(r))).collect());
+        }
         let read = |path: PathBuf| {
             let data = std::fs::metadata(&path);
             let stamp = data.map(|data| (data.modified().ok(), data.len())).unwrap_or_default();

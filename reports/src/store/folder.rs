@@ -38,12 +38,26 @@ pub fn read_each(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, Reco
 ///
 /// # Errors
 /// [`RecordError::Io`] if the folder cannot be listed, and that of a `records.parquet` that cannot be read.
-pub(crate) fn packed_only(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, RecordError> {
+pub fn packed_only(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, RecordError> {
     let mut packed = read_packed(dir)?;
     let has_file =
         |record: &RunRecord| dir.join("cells").join(format!("{}.json", record.key)).exists();
     packed.retain(|found| !found.as_ref().is_ok_and(has_file));
     Ok(packed)
+}
+
+/// Writes a file for each packed record of a results folder that has none, and returns their number.
+///
+/// A sweep looks for finished cells by their files.
+///
+/// # Errors
+/// Those of [`read_dir`], and of writing.
+pub fn unpack(dir: &Path) -> Result<usize, RecordError> {
+    let packed = packed_only(dir)?.into_iter().collect::<Result<Vec<_>, _>>()?;
+    for record in &packed {
+        record.write(dir)?;
+    }
+    Ok(packed.len())
 }
 
 /// Lists the files of records of a results folder, sorted.

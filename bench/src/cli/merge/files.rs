@@ -13,11 +13,15 @@ use crate::run::checkpoint::CheckpointFolder;
 
 /// Copies a file, unless the other one has the same content; returns whether it did.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<bool, FileError> {
-    let bytes = fs::read(from).map_err(FileError::of("read", from))?;
+    write_changed(to, &fs::read(from).map_err(FileError::of("read", from))?)
+}
+
+/// Writes a file, unless it has that content; returns whether it did.
+pub(super) fn write_changed(to: &Path, bytes: &[u8]) -> Result<bool, FileError> {
     if fs::read(to).is_ok_and(|there| there == bytes) {
         return Ok(false);
     }
-    write(to, &bytes)?;
+    write(to, bytes)?;
     Ok(true)
 }
 
