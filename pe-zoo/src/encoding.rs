@@ -90,7 +90,8 @@ pub struct ScoreContext<'a> {
     pub layer: &'a LayerContext<'a>,
     /// Queries after `transform_qk`, `[B, H, T, D]`.
     pub q: &'a Tensor<4>,
-    /// Keys after `transform_qk`, `[B, H, S, D]`.
+    /// Keys after `transform_qk`, `[B, H, S, D]`; `[B, K, S, D]` if they are
+    /// [fixed](PositionEncoding::fixed_keys).
     pub k: &'a Tensor<4>,
 }
 
@@ -205,7 +206,8 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
     }
 
     /// Transforms queries `[B, H, T, D]` and keys `[B, H, S, D]` before the dot product. Cached keys
-    /// are kept as they were projected, so every pass gets all columns.
+    /// are kept as they were projected, so every pass gets all columns, unless keys are
+    /// [fixed](Self::fixed_keys).
     fn transform_qk(
         &self,
         q: Tensor<4>,
@@ -213,6 +215,14 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
         _ctx: &LayerContext<'_>,
     ) -> (Tensor<4>, Tensor<4>) {
         (q, k)
+    }
+
+    /// Whether `transform_qk` changes a key by its own position alone, in the same way in every head.
+    ///
+    /// If so, keys are kept as changed, and `transform_qk` gets only those of the new tokens, `[B, K,
+    /// T, D]`, with the rows as columns; each of the `K` heads serves `H / K` heads of queries.
+    fn fixed_keys(&self) -> bool {
+        false
     }
 
     /// Describes the change of the logits.

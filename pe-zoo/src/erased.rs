@@ -33,6 +33,7 @@ pub trait Hooks: Debug + Send + Sync {
         k: Tensor<4>,
         ctx: &LayerContext<'_>,
     ) -> (Tensor<4>, Tensor<4>);
+    fn fixed_keys(&self) -> bool;
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod;
     fn mixed_values(&self, ctx: &LayerContext<'_>) -> Option<Tensor<4>>;
     fn update(&self, rows: TokenState, layer: usize, update: Update<'_>) -> TokenState;
@@ -63,6 +64,10 @@ impl<E: PositionEncoding> Hooks for E {
         ctx: &LayerContext<'_>,
     ) -> (Tensor<4>, Tensor<4>) {
         PositionEncoding::transform_qk(self, q, k, ctx)
+    }
+
+    fn fixed_keys(&self) -> bool {
+        PositionEncoding::fixed_keys(self)
     }
 
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {

@@ -103,6 +103,18 @@ impl Positions {
         self.first_row
     }
 
+    /// Returns the positions of the rows alone, as of a pass without cached tokens.
+    pub(crate) fn without_cached(&self, device: &Device) -> Self {
+        if self.first_row == 0 {
+            return self.clone();
+        }
+        self.memo("without cached", device, || Self {
+            cols: self.rows().into(),
+            first_row: 0,
+            memo: Memo::default(),
+        })
+    }
+
     /// Longest distance between a row and a column; 0 for a single token.
     pub fn longest_distance(&self) -> usize {
         self.cols.last().zip(self.cols.first()).map_or(0, |(last, first)| last - first)

@@ -327,7 +327,7 @@ impl Decoder {
     pub fn logits(&self, hidden: Tensor<2>) -> Tensor<2> {
         match &self.head {
             Some(head) => apply(head, hidden, self.precision),
-            None => ops::product(hidden, self.embedding.val().transpose()),
+            None => ops::linear(hidden, self.embedding.val().transpose(), None),
         }
     }
 }

@@ -6,7 +6,8 @@ use crate::TokenState;
 
 /// Keys, values and per-token state of one layer, as they were projected.
 ///
-/// Keys are kept untransformed: an encoding may change old keys when the sequence grows.
+/// An encoding may change old keys when the sequence grows. Keys that it does not change again
+/// ([`fixed_keys`](crate::PositionEncoding::fixed_keys)) are kept as changed.
 #[derive(Debug, Clone, Default)]
 pub struct LayerCache {
     kept: Option<[Growing; 2]>,

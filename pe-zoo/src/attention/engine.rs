@@ -48,6 +48,33 @@ impl Engine {
         if Self::Fused.available(device) { Self::Fused } else { Self::Reference }
     }
 
+    /// Whether keys and values `[B, K, S, D]` need not be repeated for the heads of queries `[B, H, T, D]`: for a single
+    /// row without a change of the logits, on the CPU, without gradients.
+    pub(super) fn takes_shared_heads(
+        self,
+        q: &Tensor<4>,
+        modifier: &ScoreMod,
+        weights: Weights,
+    ) -> bool {
+        #[cfg(feature = "flex")]
+        {
+            let device = q.device();
+            let [_batch, _heads, rows, _head_dim] = q.dims();
+            self == Self::Fused
+                && rows == 1
+                && weights == Weights::Drop
+                && matches!(modifier, ScoreMod::None)
+                && q.dtype() == burn::tensor::DType::F32
+                && !device.is_autodiff()
+                && kernels::of(&device) == Some(kernels::Kernels::Cpu)
+        }
+        #[cfg(not(feature = "flex"))]
+        {
+            let _ = (q, modifier, weights);
+            false
+        }
+    }
+
     /// Computes causal attention as [`attend`](super::attend) does, with f32 products.
     #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
     pub fn attend(

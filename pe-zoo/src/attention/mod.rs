@@ -105,7 +105,8 @@ pub struct LayerOutput {
 ///
 /// `cache` holds the earlier tokens and receives the new ones; without a cache, the new tokens
 /// attend only to each other. Keys and values that groups of heads share are stored once and
-/// repeated before the encoding sees them.
+/// repeated before the encoding sees them; keys that it [fixes](crate::PositionEncoding::fixed_keys)
+/// are changed first and repeated where the engine needs that.
 ///
 /// # Panics
 ///
@@ -118,22 +119,34 @@ pub fn layer(
 ) -> LayerOutput {
     let LayerInput { layer, at, x, q, k, v, carried, engine, attention_kind, precision } = input;
     let rows = encoding.state(&StateContext { layer, at, x, carried });
+    let dims = q.dims();
+    let [_batch, heads, _rows, head_dim] = dims;
+    let fixed = encoding.fixed_keys();
+    let (q, k) = if fixed {
+        let at = at.without_cached(&q.device());
+        let ctx = LayerContext { layer, at: &at, rows: &rows, cols: &rows };
+        encoding.transform_qk(q, k, &ctx)
+    } else {
+        (q, k)
+    };
     let (k, v, cols) = match cache {
         Some(cache) => cache.append(k, v, &rows),
         None => (k, v, rows.clone()),
     };
-    let [_batch, heads, _rows, _head_dim] = q.dims();
-    let (k, v) = (repeated(k, heads), repeated(v, heads));
-    let [_batch, _heads, columns, head_dim] = k.dims();
+    let [_batch, _groups, columns, _width] = k.dims();
     assert_eq!(columns, at.cols().len(), "keys and column positions differ in number");
 
     let ctx = LayerContext { layer, at, rows: &rows, cols: &cols };
-    let dims = q.dims();
-    let (q, k) = encoding.transform_qk(q, k, &ctx);
+    let (q, k) = if fixed { (q, k) } else { encoding.transform_qk(q, repeated(k, heads), &ctx) };
     let modifier = encoding.score(&ScoreContext { layer: &ctx, q: &q, k: &k });
     let modifier = match attention_kind {
         AttentionKind::Soft => modifier,
         AttentionKind::Hard => ScoreMod::Sum(vec![modifier, ScoreMod::Hard]),
+    };
+    let (k, v) = if fixed && engine.takes_shared_heads(&q, &modifier, weights) {
+        (k, v)
+    } else {
+        (repeated(k, heads), repeated(v, heads))
     };
     let values = match encoding.mixed_values(&ctx) {
         Some(extra) => Tensor::cat(vec![v.clone(), extra], 3),

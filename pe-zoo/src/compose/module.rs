@@ -174,6 +174,10 @@ impl Hooks for Combined {
         })
     }
 
+    fn fixed_keys(&self) -> bool {
+        self.hooks().all(Hooks::fixed_keys)
+    }
+
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         let score = |part| {
             self.in_layer(ctx.layer, part, |part, layer| {

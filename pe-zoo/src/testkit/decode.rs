@@ -1,13 +1,14 @@
 //! Checks of decoding with a cache.
 
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 
 use super::Outcome;
 use crate::attention::LayerCache;
+use crate::encoding::{LayerContext, StateContext};
 use crate::probe::close::{self, F32_REORDERED, numbers};
 use crate::probe::passes::{DIMS, chunk, embedded, full_pass};
-use crate::probe::problem::Problem;
-use crate::{Hooks, Positions};
+use crate::probe::problem::{Problem, tensor3, tensor4};
+use crate::{Hooks, Positions, TokenState};
 
 /// Checks that each decoding step equals the rows of the full pass over the tokens so far.
 ///
@@ -15,6 +16,9 @@ use crate::{Hooks, Positions};
 pub(super) fn decodes_as_full_pass(encoding: &dyn Hooks, device: &Device) -> Outcome {
     let tokens = DIMS.train_len + 4;
     let problem = Problem::random(2, tokens, &DIMS, 1);
+    if encoding.fixed_keys() {
+        fixes_heads_alike(encoding, &problem, device)?;
+    }
     for step in [1, 3] {
         let mut cache = LayerCache::default();
         for start in (0..tokens).step_by(step) {
@@ -33,6 +37,24 @@ pub(super) fn decodes_as_full_pass(encoding: &dyn Hooks, device: &Device) -> Out
             close::compare(&embedding, &numbers(expected), F32_REORDERED)
                 .map_err(|e| failed(format!("embedding: {e}")))?;
         }
+    }
+    Ok(())
+}
+
+/// Checks that the keys of each head are changed as if it were the only one.
+fn fixes_heads_alike(encoding: &dyn Hooks, problem: &Problem, device: &Device) -> Outcome {
+    let x = tensor3(&problem.x, device);
+    let [_batch, tokens, _width] = x.dims();
+    let (at, carried) = (Positions::contiguous(0, tokens), TokenState::default());
+    let rows = encoding.state(&StateContext { layer: 1, at: &at, x: &x, carried: &carried });
+    let ctx = LayerContext { layer: 1, at: &at, rows: &rows, cols: &rows };
+    let (q, k) = (tensor4(&problem.q, device), tensor4(&problem.k, device));
+    let (_, all) = encoding.transform_qk(q.clone(), k.clone(), &ctx);
+    for head in 0..DIMS.heads {
+        let of_head = |u: &Tensor<4>| u.clone().slice_dim(1, head..head + 1);
+        let (_, alone) = encoding.transform_qk(q.clone(), of_head(&k), &ctx);
+        close::compare(&numbers(alone), &numbers(of_head(&all)), F32_REORDERED)
+            .map_err(|e| format!("fixed keys of head {head} alone: {e}"))?;
     }
     Ok(())
 }

@@ -24,9 +24,10 @@
 //! training length.
 //!
 //! ## Deviations
-//! `dynamic` and `longrope` depend on the length of the sequence. The cache holds keys before
+//! `dynamic` and `longrope` depend on the length of the sequence. Their cache holds keys before
 //! rotation, so all of them are rotated again in every pass, and a decoding step equals the full
-//! pass of its own length; HuggingFace caches the keys as first rotated. LongRoPE's multiplier
+//! pass of its own length; HuggingFace caches the keys as first rotated, as is done here with all
+//! other scalings. LongRoPE's multiplier
 //! comes from `factor`, not from Phi-3's quotient of two lengths, which are not part of the object.
 //! YaRN's ramp runs over pairs, as in its code, not over wavelengths, as in its paper. Settings of
 //! which HuggingFace only warns (unknown keys, factors below 1) are refused, and so are settings of
@@ -237,6 +238,10 @@ impl PositionEncoding for Rope {
         }
         let rotation = self.rotation(ctx.at, &q.device());
         rotation.turn_both(q, k, ctx.at)
+    }
+
+    fn fixed_keys(&self) -> bool {
+        !self.config.scaling.depends_on_length()
     }
 }
 

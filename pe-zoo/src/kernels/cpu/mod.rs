@@ -13,6 +13,7 @@
 //! | `engine`, `gradients`, `reduce` | tasks in parallel, and sums over them in a fixed order |
 //! | `rows` | rows of one head or of all heads of a sequence |
 //! | `kernel` | one block of rows of one head, forward and backward |
+//! | `one_row` | the last token alone, as in decoding |
 //! | `contextual`, `perceptron`, `pieces`, `distance`, `term`, `term_inputs` | the more complex biases |
 //! | `forms`, `form_scratch` | biases and products with additional operands |
 //! | `problem`, `scratch` | heads and blocks, buffers |
@@ -26,6 +27,7 @@ pub(crate) mod forms;
 mod gradients;
 mod heads;
 mod kernel;
+mod one_row;
 mod op;
 pub(crate) mod parallel;
 mod perceptron;

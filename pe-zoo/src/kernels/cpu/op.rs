@@ -11,6 +11,7 @@ use burn::tensor::Tensor;
 
 use super::engine::{self, Kept};
 use super::gradients::{self, BackwardPass};
+use super::one_row;
 use crate::kernels::operands::{Operands, SLOTS};
 use crate::kernels::spec::Spec;
 
@@ -29,7 +30,11 @@ trait FusedBackend: Backend {
 
 impl FusedBackend for Flex {
     fn fused_attention(operands: Operands<Self>, spec: Spec) -> FloatTensor<Self> {
-        engine::forward(&operands.forward_strides(), &spec).0
+        let operands = operands.forward_strides();
+        match one_row::scale_of(&operands, &spec) {
+            Some(scale) => one_row::forward(&operands, scale),
+            None => engine::forward(&operands, &spec).0,
+        }
     }
 }
 

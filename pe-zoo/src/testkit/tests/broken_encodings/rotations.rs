@@ -24,6 +24,10 @@ pub(super) enum Fault {
     KeysAlone,
     /// Columns from the cache are rotated by the angles of the rows.
     CachedKeysUnturned,
+    /// Keys are said to be fixed, although their angles change with the length.
+    FixedThoughTheyGrow,
+    /// Keys are said to be fixed, although each head has an angle of its own.
+    FixedThoughHeadsDiffer,
 }
 
 pub(super) const FAULTS: &[(Fault, Check)] = &[
@@ -31,6 +35,8 @@ pub(super) const FAULTS: &[(Fault, Check)] = &[
     (Fault::KeysTurnBackwards, Check::EqualsReference),
     (Fault::KeysAlone, Check::EqualsReference),
     (Fault::CachedKeysUnturned, Check::DecodesAsFullPass),
+    (Fault::FixedThoughTheyGrow, Check::DecodesAsFullPass),
+    (Fault::FixedThoughHeadsDiffer, Check::DecodesAsFullPass),
 ];
 
 /// Angle in radians per position.
@@ -83,7 +89,7 @@ impl PositionEncoding for Rotated {
         let angle = |position: &usize| SPEED * *position as f64;
         let rows = ctx.at.rows().iter().map(angle);
         let cols = ctx.at.cols().iter().map(angle);
-        let rotated = (turn(&q, rows), turn(&k, cols.clone()));
+        let rotated = (turn(&q, rows.clone()), turn(&k, cols.clone()));
         match self.fault {
             Fault::None => rotated,
             Fault::RotationDiscarded => (q, k),
@@ -95,7 +101,24 @@ impl PositionEncoding for Rotated {
                 let fresh = cols.map(|(n, angle)| if n < cached { 0.0 } else { angle });
                 (rotated.0, turn(&k, fresh))
             }
+            Fault::FixedThoughTheyGrow => {
+                let len = ctx.at.cols().last().map_or(1, |last| last + 1) as f64;
+                let slower = |angle: f64| angle / len;
+                (turn(&q, rows.map(slower)), turn(&k, cols.map(slower)))
+            }
+            Fault::FixedThoughHeadsDiffer => {
+                let [_batch, heads, _tokens, _head_dim] = k.dims();
+                let of_head = |head: usize| {
+                    let faster = cols.clone().map(move |angle| angle * (head + 1) as f64);
+                    turn(&k.clone().slice_dim(1, head..head + 1), faster)
+                };
+                (rotated.0, Tensor::cat((0..heads).map(of_head).collect(), 1))
+            }
         }
+    }
+
+    fn fixed_keys(&self) -> bool {
+        matches!(self.fault, Fault::FixedThoughTheyGrow | Fault::FixedThoughHeadsDiffer)
     }
 }
 
