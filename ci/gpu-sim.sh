@@ -39,7 +39,7 @@ if $ptx; then
   [ -f "${CUDA_PATH:-}/nvvm/libdevice/libdevice.10.bc" ] ||
     { echo "gpu-sim: CUDA_PATH is '${CUDA_PATH:-}', without nvvm/libdevice/libdevice.10.bc; see the head of this script" >&2; exit 1; }
   # Optimised like the build of gpu.sh, with which it shares artifacts.
-  cargo test --release --workspace --features bench/ptx --lib kernels::gpu::ptx -- --nocapture ||
+  cargo test --release --workspace --features pe-zoo-bench/ptx --lib kernels::gpu::ptx -- --nocapture ||
     { echo "gpu-sim: see above; if it was the build that could not fetch its LLVM, run ci/llvm-for-cuda.sh once" >&2; exit 1; }
   echo "gpu-sim: all requested tests passed"
   exit
@@ -74,7 +74,7 @@ fi
 echo "gpu-sim: $icd"
 
 # All commands use the same features, so that Burn is built once.
-select=(--workspace --features bench/cores-sim)
+select=(--workspace --features pe-zoo-bench/cores-sim)
 if $kernels; then
   cargo test "${select[@]}" --test cube
   cargo test "${select[@]}" --lib kernels::gpu::

@@ -42,7 +42,7 @@ pack() {
   cd "$root"
   target="${CARGO_TARGET_DIR:-target}"
   # flex is included, because the scalar checks and the errors of other backends need it.
-  cargo build --release --workspace --features bench/cuda --bin pe-bench ||
+  cargo build --release --workspace --features pe-zoo-bench/cuda --bin pe-bench ||
     fail 1 "the build failed; where Burn cannot fetch its LLVM, run ci/llvm-for-cuda.sh once"
   cp "$target/release/pe-bench" "$out/pe-bench.new"
   strip "$out/pe-bench.new"

@@ -79,3 +79,32 @@ fn nothing_outside_the_registries_branches_on_a_kind() {
     }
     assert!(found.is_empty(), "{found:#?}");
 }
+
+/// A renamed package would break only scripts that few machines can run.
+#[test]
+fn features_that_scripts_and_documents_name_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut known = std::collections::BTreeSet::new();
+    for member in ["pe-zoo", "tasks", "reports", "bench"] {
+        let text = std::fs::read_to_string(root.join(member).join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = toml::from_str(&text).unwrap();
+        let package = manifest["package"]["name"].as_str().unwrap();
+        for feature in manifest.get("features").and_then(|f| f.as_table()).into_iter().flatten() {
+            known.extend([feature.0.clone(), format!("{package}/{}", feature.0)]);
+        }
+    }
+    let files = ["ci", "doc/guide"].into_iter().flat_map(|folder| {
+        let entries = std::fs::read_dir(root.join(folder)).unwrap();
+        entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
+    });
+    let mut named = Vec::new();
+    for file in files.chain(["README.md", "CONTRIBUTING.md", "Dockerfile"].map(|f| root.join(f))) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let words = text.split("--features ").skip(1);
+        let names = words.filter_map(|rest| rest.split([' ', '\n', '`', ')', '"', '\'']).next());
+        named.extend(names.flat_map(|list| list.split(',')).map(str::to_owned));
+    }
+    assert!(named.len() > 6, "{named:?}");
+    named.retain(|feature| !known.contains(feature));
+    assert_eq!(named, [""; 0], "no package has these features");
+}
