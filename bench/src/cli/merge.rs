@@ -66,9 +66,9 @@ pub(super) fn merge(arguments: &MergeArgs) -> anyhow::Result<ExitCode> {
     let records = chosen(&sources, &mut summary)?;
     for (key, record) in &records {
         let to = out.join("cells").join(format!("{key}.json"));
-        let copied = match &record.stored {
-            Stored::File(path) => files::copy(path, &to)?,
-            Stored::Packed(packed) => files::write_changed(&to, packed.text()?.as_bytes())?,
+        let copied = match &record.source {
+            RecordSource::File(path) => files::copy(path, &to)?,
+            RecordSource::Packed(packed) => files::write_changed(&to, packed.text()?.as_bytes())?,
         };
         if copied {
             *summary.copied.entry(record.folder.display().to_string()).or_default() += 1;
@@ -123,12 +123,12 @@ fn sources(arguments: &MergeArgs) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Where a record is.
-enum Stored {
+enum RecordSource {
     File(PathBuf),
     Packed(Box<RunRecord>),
 }
 
-impl Stored {
+impl RecordSource {
     fn read(&self) -> Result<RunRecord, RecordError> {
         match self {
             Self::File(path) => RunRecord::read(path),
@@ -139,7 +139,7 @@ impl Stored {
 
 /// Record that is kept for a cell.
 struct ChosenRecord {
-    stored: Stored,
+    source: RecordSource,
     folder: PathBuf,
     rank: u8,
 }
@@ -177,7 +177,10 @@ fn chosen(
             };
             let rank = rank(&record.status);
             let mine = |record: &RunRecord| ChosenRecord {
-                stored: path.map_or_else(|| Stored::Packed(Box::new(record.clone())), Stored::File),
+                source: path.map_or_else(
+                    || RecordSource::Packed(Box::new(record.clone())),
+                    RecordSource::File,
+                ),
                 folder: folder.clone(),
                 rank,
             };
@@ -186,7 +189,7 @@ fn chosen(
                 Some(other) if other.rank < rank => *other = mine(&record),
                 Some(other) if other.rank > rank || rank < RESULT => {}
                 Some(other) => {
-                    let found = differences_of(&other.stored.read()?, &record)?;
+                    let found = differences_of(&other.source.read()?, &record)?;
                     summary.equal += usize::from(found.is_empty());
                     summary.differences.extend(found.into_iter().map(|difference| {
                         format!(

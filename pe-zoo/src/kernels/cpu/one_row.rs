@@ -67,7 +67,7 @@ fn with_adjacent_channels(tensor: &FlexTensor) -> FlexTensor {
 }
 
 /// Attention to some of the columns.
-struct Part {
+struct PartialAttention {
     /// Largest logit.
     largest: f32,
     /// Sum of the weights, relative to that of the largest logit.
@@ -77,7 +77,12 @@ struct Part {
 }
 
 #[inline(always)]
-fn of_columns(queries: &[&[f32]], keys: Matrix<'_>, values: Matrix<'_>, scale: f32) -> Vec<Part> {
+fn of_columns(
+    queries: &[&[f32]],
+    keys: Matrix<'_>,
+    values: Matrix<'_>,
+    scale: f32,
+) -> Vec<PartialAttention> {
     let columns = keys.shape().rows;
     let mut logits = vec![0.0; queries.len() * columns];
     for column in 0..columns {
@@ -93,7 +98,7 @@ fn of_columns(queries: &[&[f32]], keys: Matrix<'_>, values: Matrix<'_>, scale: f
             *weight = lanes::weight(*weight - largest);
         }
         let sum = weights.iter().sum::<f32>();
-        parts.push(Part { largest, sum, output: vec![0.0; values.shape().columns] });
+        parts.push(PartialAttention { largest, sum, output: vec![0.0; values.shape().columns] });
     }
     for column in 0..columns {
         let row = values.row(column).unwrap_or_default();
@@ -129,7 +134,7 @@ fn product(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// Joins the parts of one head.
-fn joined<'a>(parts: impl Iterator<Item = &'a Part> + Clone) -> Vec<f32> {
+fn joined<'a>(parts: impl Iterator<Item = &'a PartialAttention> + Clone) -> Vec<f32> {
     let largest = parts.clone().map(|part| part.largest).fold(f32::MIN, f32::max);
     let mut all = Vec::new();
     let mut sum = 0.0;
@@ -141,7 +146,9 @@ fn joined<'a>(parts: impl Iterator<Item = &'a Part> + Clone) -> Vec<f32> {
         }
         sum += share * part.sum;
     }
-    all.iter_mut().for_each(|output| *output /= sum);
+    for output in &mut all {
+        *output /= sum;
+    }
     all
 }
 
