@@ -82,10 +82,18 @@ impl Growing {
 
 #[cfg(test)]
 mod tests {
-    use burn::tensor::Device;
+    use std::ops::Range;
+
+    use burn::tensor::{Device, TensorData};
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
 
     use super::*;
-    use crate::testkit::close::numbers;
+    use crate::attention::{LayerInput, Weights, layer};
+    use crate::init::standard_normal;
+    use crate::testkit::close::{self, F32_REORDERED, numbers};
+    use crate::zoo::rope::{Rope, RopeConfig, Scaling};
+    use crate::{Dims, PositionEncoding, Positions};
 
     /// Keys, values and state of `tokens` tokens, numbered from `start`.
     fn new(start: usize, tokens: usize) -> [Tensor<4>; 3] {
@@ -124,5 +132,43 @@ mod tests {
             assert_eq!(appended(&mut copy, tokens, 1), expected(tokens + 1));
         }
         assert_eq!(appended(&mut cache, tokens, 1), expected(tokens + 1));
+    }
+
+    /// Pseudorandom numbers.
+    fn noise(shape: [usize; 4], seed: u64) -> Tensor<4> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let values = (0..shape.iter().product()).map(|_| standard_normal(&mut rng) as f32);
+        Tensor::from_data(TensorData::new(values.collect::<Vec<_>>(), shape), &Device::flex())
+    }
+
+    #[test]
+    fn heads_that_share_keys_decode_as_a_full_pass() {
+        let dims = Dims { layers: 1, heads: 6, head_dim: 8, train_len: 16, max_len: 16 };
+        let tokens = 11;
+        let [q, k, v] =
+            [(6, 0), (2, 1), (2, 2)].map(|(heads, seed)| noise([2, heads, tokens, 8], seed));
+        let x = Tensor::zeros([2, tokens, dims.width()], &Device::flex());
+        for scaling in [
+            Scaling::None,
+            Scaling::Dynamic { factor: 2.0, original_max_position_embeddings: Some(5) },
+        ] {
+            let settings = RopeConfig { scaling, ..RopeConfig::default() };
+            let mut rng = ChaCha8Rng::seed_from_u64(0);
+            let rope = Rope::build(&settings, &dims, &mut rng, &Device::flex()).unwrap();
+            let pass = |range: Range<usize>, cache: Option<&mut LayerCache>| {
+                let at = Positions::contiguous(range.start, range.len());
+                let of = |u: &Tensor<4>| u.clone().slice_dim(2, range.clone());
+                let x = x.clone().slice_dim(1, range.clone());
+                let carried = TokenState::default();
+                let input = LayerInput::new(0, &at, &x, [of(&q), of(&k), of(&v)], &carried);
+                layer(&rope, input, cache, Weights::Drop).output
+            };
+            let mut cache = LayerCache::default();
+            for (from, to) in [(0, 4), (4, 5), (5, 6), (6, 9), (9, 10), (10, 11)] {
+                let found = pass(from..to, Some(&mut cache));
+                let whole = pass(0..to, None).slice_dim(2, from..to);
+                close::compare(&numbers(found), &numbers(whole), F32_REORDERED).unwrap();
+            }
+        }
     }
 }

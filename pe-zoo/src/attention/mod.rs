@@ -143,12 +143,10 @@ pub fn layer(
         AttentionKind::Soft => modifier,
         AttentionKind::Hard => ScoreMod::Sum(vec![modifier, ScoreMod::Hard]),
     };
-    let (k, v) = if fixed && engine.takes_shared_heads(&q, &modifier, weights) {
-        (k, v)
-    } else {
-        (repeated(k, heads), repeated(v, heads))
-    };
-    let values = match encoding.mixed_values(&ctx) {
+    let extra = encoding.mixed_values(&ctx);
+    let shared = fixed && extra.is_none() && engine.takes_shared_heads(&q, &modifier, weights);
+    let (k, v) = if shared { (k, v) } else { (repeated(k, heads), repeated(v, heads)) };
+    let values = match extra {
         Some(extra) => Tensor::cat(vec![v.clone(), extra], 3),
         None => v.clone(),
     };
