@@ -99,7 +99,7 @@ pub struct SpeedRequest {
 /// Result of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpeedRow {
-    /// Canonical text of the encoding.
+    /// Expression of the encoding, or its name in a suite.
     pub encoding: String,
     /// Name of the backend.
     pub backend: String,
@@ -136,6 +136,23 @@ pub struct SpeedRow {
 }
 
 impl SpeedRow {
+    /// Returns the medians of the times of an encoding's rows and the maximum of their memory; `None` for no rows.
+    pub fn median(rows: &[Self]) -> Option<Self> {
+        let of = |get: fn(&Self) -> Option<f64>| {
+            median(&rows.iter().filter_map(get).collect::<Vec<f64>>())
+        };
+        let last = rows.last()?;
+        let step_seconds = of(|row| Some(row.step_seconds))?;
+        Some(Self {
+            step_seconds,
+            forward_seconds: of(|row| row.forward_seconds),
+            tokens_per_second: (last.batch * last.len) as f64 / step_seconds,
+            peak_bytes: rows.iter().filter_map(|row| row.peak_bytes).max(),
+            device_bytes: rows.iter().filter_map(|row| row.device_bytes).max(),
+            ..last.clone()
+        })
+    }
+
     /// A row of the median times of a step and of a forward pass.
     fn of(
         request: &SpeedRequest,
@@ -336,5 +353,25 @@ impl Task for RandomTokens {
 
     fn chance(&self) -> Option<f64> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_joined_by_medians() {
+        let row = |step: f64, forward: Option<f64>, peak: u64| -> SpeedRow {
+            serde_json::from_value(serde_json::json!({
+                "encoding": "rope", "backend": "flex", "engine": "fused", "step_seconds": step,
+                "forward_seconds": forward, "tokens_per_second": 8.0 / step, "peak_bytes": peak,
+                "batch": 2, "len": 4, "dim": 8, "heads": 1, "layers": 1, "threads": 1
+            }))
+            .unwrap()
+        };
+        let rows = [row(4.0, Some(1.0), 7), row(1.0, None, 9), row(2.0, Some(3.0), 8)];
+        assert_eq!(SpeedRow::median(&rows), Some(row(2.0, Some(2.0), 9)));
+        assert_eq!(SpeedRow::median(&[]), None);
     }
 }

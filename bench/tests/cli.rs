@@ -301,6 +301,35 @@ fn speed_prints_one_object_per_line_with_the_stated_keys() {
 }
 
 #[test]
+fn speed_measures_the_encodings_of_a_suite_at_its_size() {
+    let named =
+        TINY.replace("\"nope\"]", "{ kind = \"cope\", max_positions = 8, name = \"eight\" }]");
+    let further = "[[workload]]\nname = \"long\"\ntask = \"flip-flop\"\ntrain = { len = 12 }\n";
+    let (_folder, file, _) = tiny(&(named + further));
+    let rows = |options: &[&str]| -> Vec<serde_json::Value> {
+        let output =
+            bench(&[&["speed", "--json", "--steps", "1", "--suite", &file], options].concat());
+        assert!(output.status.success(), "{}", text(&output));
+        let lines = String::from_utf8(output.stdout).unwrap();
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let first = rows(&["--rounds", "2"]);
+    let names: Vec<_> = first.iter().map(|row| row["encoding"].as_str().unwrap()).collect();
+    assert_eq!(names, ["alibi", "eight"]);
+    let size =
+        |row: &serde_json::Value| ["batch", "len", "dim", "layers"].map(|key| row[key].as_u64());
+    assert_eq!(size(&first[1]), [4, 7, 16, 1].map(Some));
+    assert_eq!(size(&rows(&["--workload", "long"])[0]), [4, 11, 16, 1].map(Some));
+    for (options, expected) in [
+        (["--suite", &*file, "--len", "8"], "cannot be used with"),
+        (["--suite", &file, "--workload", "lon"], "did you mean `long`"),
+    ] {
+        let output = bench(&[&["speed"][..], &options].concat());
+        assert!(!output.status.success() && text(&output).contains(expected), "{}", text(&output));
+    }
+}
+
+#[test]
 fn published_numbers_stand_beside_a_run_and_filters_choose_among_them() {
     let (_folder, file, out) =
         tiny(&TINY.replace("[\"alibi\", \"nope\"]", "[\"rope\", \"alibi\"]"));

@@ -122,6 +122,16 @@ pub(crate) fn listed(items: &[String], last: &str) -> String {
     }
 }
 
+/// Formats a list as [`listed`] does, of more than `most` and one items only the first: `a, b and 4 more`.
+pub(crate) fn listed_first(most: usize, items: &[String], last: &str) -> String {
+    if items.len() <= most + 1 {
+        return listed(items, last);
+    }
+    let mut shown = items[..most].to_vec();
+    shown.push(format!("{} more", items.len() - most));
+    listed(&shown, last)
+}
+
 /// Returns what separates the items of a list: a comma, or a semicolon if an item has a comma itself.
 pub(crate) fn separator<S: AsRef<str>>(items: &[S]) -> &'static str {
     if items.iter().any(|item| item.as_ref().contains(", ")) { "; " } else { ", " }
@@ -163,5 +173,8 @@ mod tests {
         assert_eq!(listed(&["a".into(), "b".into(), "c".into()], "and"), "a, b and c");
         assert_eq!(listed(&["a".into(), "b, 2".into(), "c".into()], "and"), "a; b, 2; and c");
         assert_eq!(listed(&["b, 2".into()], "and"), "b, 2");
+        let four = ["a", "b", "c", "d"].map(str::to_owned);
+        assert_eq!(listed_first(2, &four, "or"), "a, b or 2 more");
+        assert_eq!(listed_first(3, &four, "or"), "a, b, c or d");
     }
 }

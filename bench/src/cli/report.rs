@@ -218,6 +218,7 @@ const MEASURED: &str = "speed.jsonl";
 struct SpeedLine {
     encoding: String,
     step_seconds: f64,
+    forward_seconds: Option<f64>,
     peak_bytes: Option<u64>,
     batch: u64,
     len: u64,
@@ -241,11 +242,15 @@ fn measured(folder: &Path, meta: &mut reports::ReportMeta) -> anyhow::Result<()>
                 number + 1
             )
         })?;
-        let SpeedLine { encoding, step_seconds, peak_bytes, batch, len, dim, layers, threads } =
-            row;
+        let SpeedLine { batch, len, dim, layers, threads, .. } = row;
         meta.measured_at =
             format!("{batch} x {len} tokens, {layers} layers of width {dim}, {threads} threads");
-        meta.measured.push(reports::MeasuredStep { encoding, step_seconds, peak_bytes });
+        meta.measured.push(reports::MeasuredStep {
+            encoding: row.encoding,
+            step_seconds: row.step_seconds,
+            forward_seconds: row.forward_seconds,
+            peak_bytes: row.peak_bytes,
+        });
     }
     Ok(())
 }

@@ -45,13 +45,13 @@ const SMALLER: &[(&str, &str)] =
 /// Arguments that are added to commands that begin so: small sizes, and a text that needs no network.
 const ADDED: &[(&str, &[&str])] = &[
     (
-        "speed",
+        "speed --encodings",
         &[
             "--steps", "2", "--batch", "2", "--len", "16", "--dim", "16", "--heads", "2",
             "--layers", "1",
         ],
     ),
-    ("speed --json", &["--encodings", "rope"]),
+    ("speed --suite", &["--steps", "2"]),
     ("generate smollm2 --speed", &["--prefill", "16", "--decode", "4", "--rounds", "1"]),
     ("extend", &["--tasks", "text", "--data", "text.txt", "--samples", "2"]),
     ("stability --pretrained", &["--data", "text.txt", "--len", "32", "--samples", "2"]),

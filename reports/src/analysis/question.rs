@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::evaluated::SeedRun;
 use super::ranking::{EncodingResult, Ranking, Region, separable};
 use super::region::STANDING;
+use crate::number::separator;
 use crate::record::Metric;
 use crate::stats::{Comparison, Paired, decide};
 
@@ -51,7 +52,7 @@ pub struct Answer {
     pub question: Question,
     /// Results, one line for each workload that can be compared.
     pub lines: Vec<AnswerLine>,
-    /// Workloads that cannot be compared, each with the reason.
+    /// Workloads that cannot be compared, one text for each reason.
     pub unanswered: Vec<String>,
 }
 
@@ -88,14 +89,22 @@ impl Answer {
         } else {
             question.tasks.clone()
         };
-        let (mut found, mut unanswered) = (Vec::new(), Vec::new());
+        let (mut found, mut unpaired, mut missing) = (Vec::new(), Vec::new(), Vec::new());
         for name in asked {
             match rankings.remove(&name).flatten() {
                 Some(ranking) if !ranking.pairs.is_empty() => found.push((name, ranking)),
-                Some(_) => unanswered.push(format!("{name}: no seed with all evaluations of both")),
-                None => unanswered.push(format!("{name}: no evaluation to compare")),
+                Some(_) => unpaired.push(name),
+                None => missing.push(name),
             }
         }
+        let unanswered = [
+            (unpaired, "no seed with all evaluations of both"),
+            (missing, "no evaluation to compare"),
+        ]
+        .into_iter()
+        .filter(|(names, _)| !names.is_empty())
+        .map(|(names, reason)| format!("{}: {reason}", names.join(separator(&names))))
+        .collect();
         let family: Vec<Paired> =
             found.iter().map(|(_, ranking)| ranking.pairs[0].comparison.paired).collect();
         let lines = found.into_iter().zip(decide(&family)).map(|((name, ranking), comparison)| {

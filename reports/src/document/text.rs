@@ -12,4 +12,4 @@ pub(crate) use self::limits::{about, limits};
 pub use self::overview::NOTHING;
 pub(crate) use self::overview::overview;
 pub(crate) use self::warnings::warnings;
-pub(crate) use self::workload::{grid_sentence, method, workload_paragraphs, workload_sentence};
+pub(crate) use self::workload::{grid_sentence, method, workload_paragraphs};

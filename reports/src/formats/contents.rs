@@ -66,8 +66,6 @@ pub struct Contents<'a> {
     pub report: &'a Report,
     /// The most important results, at most three sentences.
     pub(crate) overview: Vec<String>,
-    /// One text for each workload, in the order of the report.
-    pub(crate) workloads: Vec<String>,
     pub(crate) warnings: Vec<String>,
     pub(crate) figures: Vec<Figure>,
     /// Published numbers compared with those of the records.
@@ -82,11 +80,9 @@ impl<'a> Contents<'a> {
     pub fn of(report: &'a Report) -> Result<Self, FormatError> {
         let (reproduction, figures) =
             rayon::join(|| reproduction(&report.frames), || figures(report));
-        let sentence = |workload| text::workload_sentence(report, workload);
         Ok(Self {
             report,
             overview: text::overview(report),
-            workloads: report.workloads.iter().map(sentence).collect(),
             warnings: text::warnings(report),
             figures,
             reproduction: reproduction?,

@@ -178,7 +178,7 @@ fn the_report_ranks_the_best_and_shows_the_default_beside_it() {
     let grid = workload.grid.as_ref().unwrap();
     assert_eq!(best(workload.deciding().unwrap()), "rope");
     assert_eq!(best(grid.defaults.last().unwrap()), "cope");
-    let sentence = crate::document::text::workload_sentence(&report, workload);
+    let sentence = crate::document::text::workload_paragraphs(&report, workload).join(" ");
     assert!(sentence.contains("from 2 values"), "{sentence}");
     let notes = crate::document::tables::summary(&report).notes;
     assert!(

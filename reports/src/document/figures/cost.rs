@@ -27,7 +27,7 @@ const PRICES: [Price; 3] = [
     Price {
         name: "step time",
         axis: "ms per training step",
-        of: |cost| cost.step_seconds.map(|s| 1000.0 * s),
+        of: |cost| cost.step_seconds.filter(|_| cost.has_sound_times()).map(|s| 1000.0 * s),
         show: three_digits,
     },
     Price {
@@ -104,6 +104,24 @@ pub(super) fn pareto_front(points: &[(f64, f64)], higher_is_better: bool) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::ReportMeta;
+    use crate::testkit;
+
+    #[test]
+    fn disturbed_times_have_no_figure() {
+        let mut records = testkit::suite();
+        let titles = |records: &[_]| -> String {
+            let report = Report::new(records, &ReportMeta::default()).unwrap();
+            let figures = report.workloads.iter().flat_map(|own| figures(&report, own));
+            figures.map(|figure| figure.title).collect()
+        };
+        assert!(titles(&records).contains("against step time"));
+        for record in &mut records {
+            record.host.jobs = 2;
+        }
+        let disturbed = titles(&records);
+        assert!(!disturbed.contains("step time") && disturbed.contains("against memory"));
+    }
 
     #[test]
     fn the_front_holds_what_nothing_beats_in_both() {

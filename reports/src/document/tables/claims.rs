@@ -1,5 +1,7 @@
 //! The claims of papers with their verdicts, as a table.
 
+use std::collections::BTreeSet;
+
 use super::question::row;
 use crate::analysis::{Answer, ClaimVerdict, ExpectedResult, JudgedClaim, Report};
 use crate::document::table::{Table, TableCell};
@@ -32,13 +34,18 @@ pub fn claims(report: &Report) -> Table {
                     .collect(),
             );
         }
-        for answer in &judged.answers {
-            notes.extend(answer.unanswered.iter().map(|text| {
-                let (claim, source) = (&judged.claim.text, &judged.claim.source);
-                format!("Not judged, {claim} ({source}): {} on {text}.", pair(answer, " and "))
-            }));
+        let (claim, source) = (&judged.claim.text, &judged.claim.source);
+        let unjudged = judged.answers.iter().flat_map(|answer| {
+            let both = pair(answer, " and ");
+            answer.unanswered.iter().map(move |text| format!("{both} on {text}"))
+        });
+        // Comparisons that differ in their region alone lack the same evaluations.
+        let unjudged: BTreeSet<String> = unjudged.collect();
+        if !unjudged.is_empty() {
+            let unjudged: Vec<String> = unjudged.into_iter().collect();
+            notes.push(format!("Not judged, {claim} ({source}): {}.", unjudged.join("; ")));
         }
-        notes.push(format!("{}: {}", judged.claim.source, judged.claim.recipe));
+        notes.push(format!("{source}: {}", judged.claim.recipe));
     }
     let columns = [
         "claim",
@@ -81,7 +88,7 @@ mod tests {
         let records = testkit::two_workloads();
         let comparison = Question {
             encodings: ["cope".to_owned(), "rope".to_owned()],
-            tasks: ["v", "w", "x"].map(str::to_owned).to_vec(),
+            tasks: ["v", "w", "x", "y"].map(str::to_owned).to_vec(),
             metric: None,
             region: None,
         };
@@ -90,7 +97,7 @@ mod tests {
             source: "A. Author 2024".to_owned(),
             recipe: "The models of the paper are larger.".to_owned(),
             expected: ExpectedResult::Better,
-            comparisons: vec![comparison],
+            comparisons: vec![comparison.clone(), comparison],
         };
         let settings = Settings { claims: vec![claim], ..Settings::default() };
         let frames = Frames::of(&records).unwrap();
@@ -106,7 +113,7 @@ mod tests {
         assert_eq!(
             table.notes,
             [
-                "Not judged, CoPE counts better (A. Author 2024): CoPE and RoPE on x: no evaluation to compare.",
+                "Not judged, CoPE counts better (A. Author 2024): CoPE and RoPE on x, y: no evaluation to compare.",
                 "A. Author 2024: The models of the paper are larger.",
             ]
         );

@@ -177,7 +177,7 @@ pub fn prices(report: &Report) -> Table {
             spread(of(|c| Some(c.params_total as f64)), whole),
             spread(of(|c| Some(c.params_encoding as f64)), whole),
             spread(of(|c| c.flops_ratio), |r| format!("{r:.3}")),
-            spread(of(|c| c.step_ratio), ratio),
+            spread(of(|c| c.step_ratio.filter(|_| c.has_sound_times())), ratio),
             spread(of(|c| c.peak_bytes.map(|b| b as f64)), bytes),
         ]
     });
@@ -196,7 +196,30 @@ pub fn prices(report: &Report) -> Table {
         )
         .with_legend(
             "FLOPs and ms: of a training step, relative to RoPE on the same workload. FLOPs count matrix products alone, \
-             of all T x T pairs of attention; what is masked, added, exponentiated or normalised is not counted.",
+             of all T x T pairs of attention; what is masked, added, exponentiated or normalised is not counted. Times \
+             are left out where cells ran beside others, on a busy machine or for fewer than 100 steps.",
         )
         .without_empty_columns()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::ReportMeta;
+    use crate::testkit;
+
+    #[test]
+    fn times_of_cells_that_ran_beside_others_are_left_out() {
+        let mut records = testkit::suite();
+        let heads = |records: &[_]| -> String {
+            let report = Report::new(records, &ReportMeta::default()).unwrap();
+            prices(&report).columns.join(" ")
+        };
+
+        assert!(heads(&records).contains("ms per step"));
+        for record in &mut records {
+            record.host.jobs = 2;
+        }
+        assert!(!heads(&records).contains("ms per step"));
+    }
 }

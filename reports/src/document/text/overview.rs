@@ -7,7 +7,7 @@ use super::overall::{answer_sentence, lead_sentence};
 use super::workload::{chance_text, workload_sentence};
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking};
 use crate::analysis::{EncodingCost, Report, Workload, YARDSTICK};
-use crate::number::{count, listed};
+use crate::number::{count, listed_first};
 use crate::stats::{self, LEAST_SEEDS};
 
 /// Overview of a report without records.
@@ -67,16 +67,6 @@ pub(crate) fn overview(report: &Report) -> Vec<String> {
     sentences
 }
 
-/// Formats a list of names: `a, b, c and 4 more`.
-fn names(all: &[String]) -> String {
-    if all.len() <= NAMED + 1 {
-        return listed(all, "and");
-    }
-    let mut shown = all[..NAMED].to_vec();
-    shown.push(format!("{} more", all.len() - NAMED));
-    listed(&shown, "and")
-}
-
 /// Counts the contests in which each encoding is chosen, in descending order; ties by name.
 fn counted<'a>(
     contests: &[&RankedWorkload<'a>],
@@ -118,7 +108,7 @@ fn leaders(contests: &[RankedWorkload<'_>]) -> String {
         "{} of {all} {separate} encodings with these seeds: {} {verb} in the first rank of {most} of them{each}, and {alone} \
          {} a first rank of one encoding alone.",
         telling.len(),
-        names(&leading),
+        listed_first(NAMED, &leading, "and"),
         if alone == 1 { "has" } else { "have" },
     )
 }
@@ -147,7 +137,7 @@ fn single(contest: &RankedWorkload<'_>) -> String {
     let (verb, them) = if ties.len() == 1 { ("has", "it") } else { ("share", "them") };
     let head = format!(
         "On {name}, {region}, {} {verb} the best mean ({} {value}{chance})",
-        names(&ties),
+        listed_first(NAMED, &ties, "and"),
         ranking.metric.name()
     );
     let mean = estimate.map_or(f64::NAN, |e| e.mean);
@@ -182,7 +172,10 @@ fn single(contest: &RankedWorkload<'_>) -> String {
     }
     let are = if level.len() == 1 { "is" } else { "are" };
     let rest = if behind == 1 { "the remaining one is" } else { "the others are" };
-    format!("{head}; with {n} {} {are} not separable from {them}, {rest}.", names(&level))
+    format!(
+        "{head}; with {n} {} {are} not separable from {them}, {rest}.",
+        listed_first(NAMED, &level, "and")
+    )
 }
 
 /// Returns a sentence on the step time, relative to RoPE, of the leading encoding, from cells with sound times.

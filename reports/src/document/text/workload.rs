@@ -6,10 +6,15 @@ use std::fmt::Write as _;
 use crate::analysis::grid::WorkloadGrid;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region, separable};
 use crate::analysis::{NotCounted, Report, Workload};
-use crate::number::{count, listed, p_value, percent, points, three_digits, two_digits};
+use crate::number::{
+    count, listed, listed_first, p_value, percent, points, three_digits, two_digits,
+};
 use crate::record::Metric;
 use crate::stats::sign_flip::least_p;
 use crate::stats::{Comparison, LEAST_SEEDS, LEVEL, Test, minimum_p_value};
+
+/// Most names in a list; the tables have all.
+const NAMED: usize = 5;
 
 /// Returns the sentences on a workload and its grid as one paragraph.
 pub(crate) fn workload_sentence(report: &Report, workload: &Workload) -> String {
@@ -128,7 +133,12 @@ fn clause(ranking: &Ranking, len_unit: &str) -> String {
     let (best, rest): (Vec<&EncodingResult>, Vec<&EncodingResult>) =
         ranked.iter().copied().partition(|s| s.rank == Rank::Best);
     let best_names: Vec<String> = best.iter().map(|s| s.display.clone()).collect();
-    let lead = Lead { names: listed(&best_names, "and"), several: best.len() > 1, region, score };
+    let lead = Lead {
+        names: listed_first(NAMED, &best_names, "and"),
+        several: best.len() > 1,
+        region,
+        score,
+    };
     let mean = first.estimate.map_or(f64::NAN, |e| e.mean);
     if ranking.chance.is_some_and(|chance| mean <= chance) {
         return format!("{}, which is not above chance", lead.head());
@@ -213,7 +223,7 @@ impl Lead<'_> {
             if names.is_empty() {
                 String::new()
             } else {
-                format!("{lead_in} from {}", listed(&names, last))
+                format!("{lead_in} from {}", listed_first(NAMED, &names, last))
             }
         };
         if separable(Some(c)) {
