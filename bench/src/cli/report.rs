@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::folders;
 use super::out::say;
 use super::references::known;
+use crate::speed::SpeedRow;
 use crate::suite::{self, Overrides};
 
 /// Default output folder of a report over several results folders.
@@ -213,38 +214,32 @@ pub(super) fn add_files(folder: &Path, meta: &mut reports::ReportMeta) -> anyhow
 /// File of training steps measured in one run in a results folder: the output of `pe-bench speed --json`.
 const MEASURED: &str = "speed.jsonl";
 
-/// Row of [`MEASURED`]; further fields are ignored.
-#[derive(Deserialize)]
-struct SpeedLine {
-    encoding: String,
-    step_seconds: f64,
-    forward_seconds: Option<f64>,
-    peak_bytes: Option<u64>,
-    batch: u64,
-    len: u64,
-    dim: u64,
-    layers: u64,
-    threads: u64,
-}
-
-/// Adds the training steps that were measured beside a results folder.
+/// Adds the training steps that were measured beside a results folder, those of the first folder that has them.
 fn measured(folder: &Path, meta: &mut reports::ReportMeta) -> anyhow::Result<()> {
     let path = folder.join(MEASURED);
     if !path.exists() {
         return Ok(());
     }
-    let text = std::fs::read_to_string(&path)?;
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let row: SpeedLine = serde_json::from_str(line).with_context(|| {
-            format!(
-                "{}: line {}: expected a row of `pe-bench speed --json`",
-                path.display(),
-                number + 1
-            )
+    let path = path.display();
+    if !meta.measured.is_empty() {
+        meta.skipped.push(format!("{path}: a report shows the step times of one folder"));
+        return Ok(());
+    }
+    let text = std::fs::read_to_string(folder.join(MEASURED))?;
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        let row: SpeedRow = serde_json::from_str(line).with_context(|| {
+            format!("{path}: line {number}: expected a row of `pe-bench speed --json`")
         })?;
-        let SpeedLine { batch, len, dim, layers, threads, .. } = row;
-        meta.measured_at =
-            format!("{batch} x {len} tokens, {layers} layers of width {dim}, {threads} threads");
+        let SpeedRow { batch, len, dim, layers, threads, .. } = row;
+        let at = format!(
+            "{batch} x {len} tokens, {layers} layers of width {dim}, CPU threads: {threads}"
+        );
+        anyhow::ensure!(
+            meta.measured.is_empty() || meta.measured_at == at,
+            "{path}: line {number}: measured at {at}, the lines before at {}; measure all encodings in one run",
+            meta.measured_at
+        );
+        meta.measured_at = at;
         meta.measured.push(reports::MeasuredStep {
             encoding: row.encoding,
             step_seconds: row.step_seconds,
@@ -266,4 +261,45 @@ fn inspected(folder: &Path) -> Vec<(String, String)> {
     let mut found: Vec<_> = entries.filter_map(|entry| page(entry.ok()?)).collect();
     found.sort();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(encoding: &str, len: usize) -> String {
+        let row = serde_json::json!({
+            "encoding": encoding, "backend": "flex", "engine": "fused", "step_seconds": 0.5,
+            "tokens_per_second": 8.0, "peak_bytes": null, "batch": 2, "len": len, "dim": 8,
+            "heads": 1, "layers": 1, "threads": 1
+        });
+        format!("{row}\n")
+    }
+
+    #[test]
+    fn step_times_of_one_run_are_read_and_others_refused() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let write = |at: usize, lines: &[String]| {
+            std::fs::write(folders[at].path().join(MEASURED), lines.concat()).unwrap();
+        };
+        let mut meta = reports::ReportMeta::default();
+        write(0, &[row("rope", 4), row("cope", 4)]);
+        write(1, &[row("nope", 4)]);
+        for folder in &folders {
+            measured(folder.path(), &mut meta).unwrap();
+        }
+        let names: Vec<&str> = meta.measured.iter().map(|step| &*step.encoding).collect();
+        assert_eq!(names, ["rope", "cope"]);
+        assert_eq!(meta.measured_at, "2 x 4 tokens, 1 layers of width 8, CPU threads: 1");
+        assert!(meta.skipped.len() == 1 && meta.skipped[0].contains("of one folder"));
+        for (second, expected) in [
+            (row("cope", 5), "line 2: measured at 2 x 5"),
+            ("{}\n".to_owned(), "line 2: expected a row"),
+        ] {
+            write(1, &[row("rope", 4), second]);
+            let found = measured(folders[1].path(), &mut reports::ReportMeta::default());
+            let said = found.unwrap_err().to_string();
+            assert!(said.contains(expected), "{said}");
+        }
+    }
 }

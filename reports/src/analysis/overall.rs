@@ -256,7 +256,8 @@ mod tests {
             (overall.ranked.join(" "), overall.ranks.ranks.clone()),
             ("cope rope nope".into(), vec![1.0, 2.0, 3.0])
         );
-        let always = TaskEstimate { value: 1.0, ci95: Some((1.0, 1.0)) };
+        // Nine disjoint pairs of runs, all won.
+        let always = TaskEstimate { value: 1.0, ci95: Some((0.025_f64.powf(1.0 / 9.0), 1.0)) };
         assert!(overall.improvements.iter().all(|pair| pair.probability == always));
         assert_eq!(overall.improvements.len(), 3);
         let half = overall.profiles[1].points[25];

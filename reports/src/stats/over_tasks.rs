@@ -123,7 +123,24 @@ pub fn probability_of_improvement(
         .map(|_| mean(&tasks.iter_mut().map(|task| task.draw(&mut rng)).collect::<Vec<_>>()));
     let draws: Vec<f64> = draws.collect();
     let factor = half_width(a).zip(half_width(b)).map(|(a, b)| a.max(b));
-    Some(TaskEstimate::of(value, &draws, factor, (0.0, 1.0)))
+    let mut found = TaskEstimate::of(value, &draws, factor, (0.0, 1.0));
+    let disjoint: usize = a.iter().zip(b).map(|(a, b)| a.seeds.len().min(b.seeds.len())).sum();
+    let bound = least_share_if_all_won(disjoint);
+    if let Some((low, high)) = &mut found.ci95 {
+        // Draws of runs that are all won have no spread.
+        if value >= 1.0 {
+            *low = low.min(bound);
+        } else if value <= 0.0 {
+            *high = high.max(1.0 - bound);
+        }
+    }
+    Some(found)
+}
+
+/// Returns the lower end of a 95 % interval of the mean probability to win over several tasks if all of `pairs` disjoint
+/// pairs of runs were won: a mean of p makes that no more likely than `p^pairs`, which is 2.5 % at the end.
+fn least_share_if_all_won(pairs: usize) -> f64 {
+    0.025_f64.powf(1.0 / pairs as f64)
 }
 
 impl TaskEstimate {
@@ -190,11 +207,15 @@ mod tests {
     }
 
     #[test]
-    fn who_is_always_better_improves_for_certain() {
+    fn who_is_always_better_may_lose_as_often_as_the_pairs_allow() {
         let (a, b) = (vec![scores(&[0.8, 0.9, 1.0]); 3], vec![scores(&[0.1, 0.2, 0.3]); 3]);
         let none = RandomWords(Vec::new());
         let found = probability_of_improvement(&a, &b, &none).unwrap();
-        assert_eq!((found.value, found.ci95), (1.0, Some((1.0, 1.0))));
+        // Nine wins in a row have a probability of 2.5 % if each has one of 66.4 %.
+        let (low, high) = found.ci95.unwrap();
+        assert!((found.value, high) == (1.0, 1.0) && (low.powi(9) - 0.025).abs() < 1e-12, "{low}");
+        let lost = probability_of_improvement(&b, &a, &none).unwrap();
+        assert_eq!((lost.value, lost.ci95), (0.0, Some((0.0, 1.0 - low))));
         let level = probability_of_improvement(&a, &a, &none).unwrap();
         let (low, high) = level.ci95.unwrap();
         assert!((level.value - 0.5).abs() < 1e-12 && low < 0.4 && high > 0.6);

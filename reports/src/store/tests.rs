@@ -285,3 +285,27 @@ fn whole_files_are_read_without_a_tree_and_the_same_as_carefully() {
     }
     assert_eq!(read(&format!("{text} x")), None);
 }
+
+#[test]
+fn lean_records_keep_four_digits_of_curves_and_all_of_results() {
+    let mut record = TestCell::new("w", "rope", 0).beyond(0.123_456_789).record();
+    record.train.curve[0].loss = 1.234_567_8;
+    record.train.curve[1].loss = f64::NAN;
+    let validation = crate::record::Validation {
+        step: 50,
+        exact_match: 57.0 / 128.0,
+        token_accuracy: 0.750_499_001,
+        nll: 1.234_567e-7,
+        samples: 128,
+        seconds: 12_345.678,
+    };
+    record.train.validations = vec![validation];
+    let mut lean = record.clone();
+    lean.lean();
+    assert_eq!(lean.train.curve[0].loss, 1.235);
+    assert!(lean.train.curve[1].loss.is_nan());
+    let found = lean.train.validations[0];
+    assert_eq!((found.nll, found.token_accuracy, found.seconds), (1.235e-7, 0.7505, 12_350.0));
+    assert_eq!(found.exact_match, 57.0 / 128.0);
+    assert_eq!((lean.evals, lean.train.seconds), (record.evals, record.train.seconds));
+}

@@ -69,6 +69,11 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
     };
     let name = |place: usize| report.display(&overall.scores[place].encoding);
     let numbers = vec![number(0), number(1)];
+    let [first, second] = [0, 1].map(|place: usize| numbers[place].interval);
+    let overlap = match first.zip(second) {
+        Some(((low, _), (_, high))) if low <= high => "; their 95 % intervals overlap",
+        _ => "",
+    };
     let seeds = match report.seeds() {
         Some((low, high)) if low == high => count(low, "seed"),
         Some((low, high)) => format!("{low} to {high} seeds"),
@@ -76,7 +81,7 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
     };
     let text = format!(
         "Of {} trained on {} under one budget ({seeds}), {} has the best {} outside the training distribution, {}, \
-         before {} with {}.",
+         before {} with {}{overlap}.",
         count(overall.scores.len() as u64, "encoding"),
         count(overall.scored.len() as u64, "workload"),
         name(0),

@@ -104,12 +104,16 @@ fn leaders(contests: &[RankedWorkload<'_>]) -> String {
     let separate = if telling.len() == 1 { "separates" } else { "separate" };
     let each = if leading.len() == 1 { "" } else { " each" };
     let verb = if leading.len() == 1 { "is" } else { "are" };
+    let alone = match alone {
+        0 => "none has".to_owned(),
+        1 => "1 has".to_owned(),
+        several => format!("{several} have"),
+    };
     format!(
         "{} of {all} {separate} encodings with these seeds: {} {verb} in the first rank of {most} of them{each}, and {alone} \
-         {} a first rank of one encoding alone.",
+         a first rank of one encoding alone.",
         telling.len(),
         listed_first(NAMED, &leading, "and"),
-        if alone == 1 { "has" } else { "have" },
     )
 }
 
