@@ -95,9 +95,10 @@ pub(super) fn page(contents: &Contents<'_>) -> String {
         &tables_shown.add(&tables::prices(report), COSTS),
     );
     for workload in &report.workloads {
-        let paragraphs = text::workload_paragraphs(report, workload);
-        let mut body: String =
-            paragraphs.iter().map(|text| format!("{}\n\n", prose(text))).collect();
+        let mut body = String::new();
+        for paragraph in text::workload_paragraphs(report, workload) {
+            let _ = write!(body, "{}\n\n", prose(&paragraph));
+        }
         let front = contents.front();
         let own = |f: &&Figure| f.workload.as_ref() == Some(&workload.name) && Some(*f) != front;
         let of_cost = |f: &&Figure| f.subject == Subject::Cost;
