@@ -105,8 +105,9 @@ pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// Largest whole number among the settings of an encoding that is probed. Properties do not depend on
-/// the sizes of tables, and probing must stay cheap for settings meant for large models.
-const LARGEST_SIZE: u64 = 1024;
+/// the sizes of tables, and probing must stay cheap for settings meant for large models. Windows and
+/// lengths from which on an encoding changes must be shorter than the sequences of the probe.
+const LARGEST_SIZE: u64 = 24;
 
 /// Returns the encoding with large sizes reduced, and dimensions that its settings accept.
 ///

@@ -1,4 +1,6 @@
-//! Upper limits of whole numbers in settings, above which tables and counts would overflow.
+//! Limits of numbers in settings, beyond which tables and counts would overflow or f32 would be infinite or 0.
+
+use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
@@ -9,27 +11,41 @@ use crate::registry::EncodingConfig;
 /// and products of a few such sizes fit 64-bit integers.
 const LARGEST: u64 = 1 << 24;
 
-/// Refuses whole numbers that are too large. Seeds are exempt.
+/// Magnitudes of fractions other than 0: their squares, and products of a few of them, are finite in f64, and they
+/// themselves in f32.
+const FRACTIONS: RangeInclusive<f64> = 1e-30..=1e30;
+
+/// Refuses numbers that are too large or too near to 0. Seeds are exempt.
 pub(super) fn check(part: &EncodingConfig) -> Result<(), PeError> {
-    match too_large("", &Value::Object(part.fields().clone())) {
+    match beyond("", &Value::Object(part.fields().clone())) {
         None => Ok(()),
-        Some((field, value)) => {
-            Err(PeError::invalid(part.card().id, &field, value, format!("at most {LARGEST}")))
+        Some((field, value, expected)) => {
+            Err(PeError::invalid(part.card().id, &field, value, expected))
         }
     }
 }
 
-fn too_large(path: &str, value: &Value) -> Option<(String, u64)> {
+/// Path, value and limit of the first number beyond its limits.
+fn beyond(path: &str, value: &Value) -> Option<(String, String, String)> {
     match value {
         Value::Number(number) => {
             let size = number.as_i64().map_or(number.as_u64(), |size| Some(size.unsigned_abs()));
-            size.filter(|size| *size > LARGEST).map(|size| (path.to_owned(), size))
+            let expected = match (size, number.as_f64()) {
+                (Some(size), _) if size > LARGEST => format!("at most {LARGEST}"),
+                (None, Some(x)) if x != 0.0 && !FRACTIONS.contains(&x.abs()) => {
+                    let (least, most) = (FRACTIONS.start(), FRACTIONS.end());
+                    format!("0, or a number from {least:e} to {most:e} apart from its sign")
+                }
+                _ => return None,
+            };
+            let shown = size.map_or_else(|| number.to_string(), |size| size.to_string());
+            Some((path.to_owned(), shown, expected))
         }
-        Value::Array(items) => items.iter().find_map(|item| too_large(path, item)),
+        Value::Array(items) => items.iter().find_map(|item| beyond(path, item)),
         Value::Object(fields) => {
             fields.iter().filter(|(key, _)| *key != "seed").find_map(|(key, value)| {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                too_large(&path, value)
+                beyond(&path, value)
             })
         }
         _ => None,
@@ -51,6 +67,10 @@ mod tests {
         assert!(error.contains("max_positions") && error.contains("16777216"), "{error}");
         let error = said("tape{training_shift={type=random,max=16777217}}").unwrap_err();
         assert!(error.contains("training_shift.max"), "{error}");
+        let error = said("alibi{slopes={given=[0.5,1e300]}}").unwrap_err();
+        assert!(error.contains("slopes.given is 1e") && error.contains("1e30"), "{error}");
+        let error = said("fox{gates={type=fixed,tau_min=1e-40}}").unwrap_err();
+        assert!(error.contains("gates.tau_min"), "{error}");
         let seed = "randomized{evaluation={type=sampled,seed=18446744073709551615}}(rope)";
         assert_eq!(said(seed), Ok(()));
     }

@@ -320,11 +320,8 @@ impl Yarn {
         }
         check.at_least("beta_fast", self.beta_fast, self.beta_slow)?;
         check.share("extrapolation_factor", self.extrapolation_factor.unwrap_or(1.0))?;
-        for (field, value) in [
-            ("attention_factor", self.attention_factor),
-            ("mscale", self.mscale),
-            ("mscale_all_dim", self.mscale_all_dim),
-        ] {
+        check.attention_factor(self.attention_factor)?;
+        for (field, value) in [("mscale", self.mscale), ("mscale_all_dim", self.mscale_all_dim)] {
             check.at_least(field, value.unwrap_or(0.0), 0.0)?;
         }
         match (self.attention_factor, self.mscale, self.mscale_all_dim) {
@@ -364,7 +361,7 @@ impl LongRope {
                 return check.refuse(field, wrong, "numbers above 0");
             }
         }
-        check.at_least("attention_factor", self.attention_factor.unwrap_or(0.0), 0.0)?;
+        check.attention_factor(self.attention_factor)?;
         check.at_least("factor", self.factor.unwrap_or(1.0), 1.0)?;
         if self.factor.is_none() && self.attention_factor.is_none() {
             let expected = "a value, or an attention_factor; it is the extended length divided by the original";
@@ -393,6 +390,16 @@ impl ScalingCheck<'_> {
             return Ok(());
         }
         self.refuse(field, value, &format!("at least {least}"))
+    }
+
+    /// Refuses a factor under which rotated queries and keys are all 0.
+    fn attention_factor(&self, factor: Option<f64>) -> Result<(), PeError> {
+        match factor {
+            Some(factor) if !(factor.is_finite() && factor > 0.0) => {
+                self.refuse("attention_factor", factor, "a number above 0")
+            }
+            _ => Ok(()),
+        }
     }
 
     fn share(&self, field: &str, value: f64) -> Result<(), PeError> {

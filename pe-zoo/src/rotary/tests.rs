@@ -239,6 +239,10 @@ fn what_cannot_work_is_refused_by_name() {
             "scaling.attention_factor is -1",
         ),
         (
+            json!({ "rope_type": "yarn", "factor": 2, "attention_factor": 0 }),
+            "scaling.attention_factor is 0",
+        ),
+        (
             json!({ "rope_type": "yarn", "factor": 2, "mscale": 1 }),
             "scaling.mscale_all_dim is absent",
         ),

@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::tensor::Device;
 
-use super::{Outcome, decode, random, stack};
+use super::{Outcome, build, decode, random, stack};
 use crate::probe::panic_text;
 use crate::probe::passes::DIMS;
 use crate::{Combination, Hooks, PeError};
@@ -23,7 +23,7 @@ use crate::{Combination, Hooks, PeError};
 pub enum Check {
     /// The encoding can be built, and hooks keep the shapes of the contract at odd sizes.
     Shapes,
-    /// Outputs and embeddings are finite at all supported positions.
+    /// Outputs and embeddings are finite at all supported positions, with the initial parameters too.
     Finite,
     /// Both engines and the embedding equal the scalar f64 reference, at odd sizes and with offsets,
     /// and through a stack of layers.
@@ -181,7 +181,11 @@ fn findings(config: &Combination, device: &Device) -> Vec<Finding> {
     let optional = |check, body: &dyn Fn() -> Option<Outcome>| Finding::new(check, caught(body));
     let mut findings = vec![
         run(Check::Shapes, &|| engine::shapes(&encoding, device)),
-        run(Check::Finite, &|| engine::finite(&encoding, device)),
+        run(Check::Finite, &|| {
+            engine::finite(&encoding, device)?;
+            engine::finite(&build(config, 7, device)?, device)
+                .map_err(|found| format!("{found} with its initial parameters"))
+        }),
         optional(Check::EqualsReference, &|| {
             let equal = engine::equals_reference(&encoding, reference?, device);
             Some(equal.and_then(|()| stack::equals_reference(config, device)))

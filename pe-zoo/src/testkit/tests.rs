@@ -4,7 +4,6 @@ mod broken_encodings;
 mod broken_state;
 mod contextual_laws;
 mod fixtures;
-mod gaps;
 mod hard;
 mod laws;
 mod option_fixtures;

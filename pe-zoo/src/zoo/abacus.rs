@@ -94,6 +94,12 @@ pub struct Abacus {
 }
 
 impl Abacus {
+    /// Number that is added to digit indices: the first position, as far as offsets are trained. Other encodings may choose
+    /// positions far beyond.
+    fn offset(&self, positions: &[usize]) -> usize {
+        positions.first().map_or(0, |first| *first.min(&self.max_offset))
+    }
+
     /// Row of the table for each token, `[B, S]`.
     fn indices(&self, tokens: &Tensor<2, Int>, offset: usize) -> Tensor<2, Int> {
         let [_batch, columns] = tokens.dims();
@@ -194,7 +200,7 @@ impl PositionEncoding for Abacus {
     fn embed(&self, x: Tensor<3>, ctx: &EmbedContext<'_>) -> Tensor<3> {
         let [batch, rows, width] = x.dims();
         let [_batch, columns] = ctx.tokens.dims();
-        let offset = ctx.at.cols().first().copied().unwrap_or(0);
+        let offset = self.offset(ctx.at.cols());
         let indices = self
             .indices(ctx.tokens, offset)
             .slice_dim(1, columns - rows..columns)
@@ -215,7 +221,7 @@ impl PositionEncoding for Abacus {
 impl ScalarReference for Abacus {
     fn scalar_embed(&self, x: &Tokens, ids: &[usize], positions: &[usize]) -> Tokens {
         let table = table_f64(&self.table);
-        let indices = abacus::indices(ids, self.digits, positions[0], table.len() - 1);
+        let indices = abacus::indices(ids, self.digits, self.offset(positions), table.len() - 1);
         abacus::embed(x, &indices, &table)
     }
 }

@@ -131,8 +131,11 @@ impl PositionEncoding for Fox {
             }
             ForgetGate::PerRow { dim } => GateParams::PerRow(PerRow::init(dims, dim, rng, device)),
             ForgetGate::BiasOnly(times) => {
-                // ln sigma(bias) = -1 / tau.
-                let bias = |tau: f64| -(1.0 / tau).exp_m1().ln() as f32;
+                // ln sigma(bias) = -1 / tau. `expm1` overflows for small tau, where its logarithm is 1 / tau.
+                let bias = |tau: f64| {
+                    let inverse = 1.0 / tau;
+                    -(if inverse > 40.0 { inverse } else { inverse.exp_m1().ln() }) as f32
+                };
                 let start = times.values(dims.heads).into_iter().map(bias).collect::<Vec<_>>();
                 let vector = |_| init::given(start.clone(), [dims.heads], device);
                 GateParams::BiasOnly((0..dims.layers).map(vector).collect())

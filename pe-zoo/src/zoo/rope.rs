@@ -199,6 +199,10 @@ impl PositionEncoding for Rope {
             );
             return Err(PeError::invalid(pe, "rotary_fraction", whole, expected));
         }
+        if turning == 0 && settings.scaling != Scaling::None {
+            let expected = "a share that rotates at least two channels, because a scaling is given";
+            return Err(PeError::invalid(pe, "rotary_fraction", whole, expected));
+        }
         check_base(pe, "base", settings.base)?;
         settings.scaling.check(pe, turning, dims.train_len)
     }

@@ -208,6 +208,10 @@ impl Tokenizer for HubTokenizer {
         }
     }
 
+    fn json(&self) -> Option<String> {
+        self.tokenizer.to_string(true).ok()
+    }
+
     fn sha256(&self) -> String {
         self.sha256.clone()
     }

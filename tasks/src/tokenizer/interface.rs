@@ -31,6 +31,11 @@ pub trait Tokenizer: Send + Sync + Debug {
         false
     }
 
+    /// Text of its `tokenizer.json`; `None` for tokenizers that have no such form.
+    fn json(&self) -> Option<String> {
+        None
+    }
+
     /// Hash of everything that the tokens of a text depend on.
     fn sha256(&self) -> String;
 }

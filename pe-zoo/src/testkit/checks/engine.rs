@@ -83,7 +83,11 @@ pub(super) fn equals_reference(
     reference: &dyn ScalarReference,
     device: &Device,
 ) -> Outcome {
-    each_size(|problem, at, index| equals_on(encoding, reference, problem, at, index, device))
+    each_size(|problem, at, index| equals_on(encoding, reference, problem, at, index, device))?;
+    let with_gaps = (0..TOKENS).map(|n| 3 + n + n * n / 7).collect();
+    let with_gaps = Positions::new(with_gaps, 0).map_err(|error| error.to_string())?;
+    equals_reference_at(encoding, reference, &with_gaps, device)
+        .map_err(|e| format!("positions with gaps: {e}"))
 }
 
 /// Checks [`equals_reference`] for one sequence at these positions.
@@ -127,19 +131,13 @@ fn equals_on(
         .map_err(|e| format!("embedding: {e}"))
 }
 
+/// Seeds of the later tokens that [`causal`] puts in place of the first ones.
+const OTHER_ENDINGS: std::ops::RangeInclusive<u64> = 3..=8;
+
 pub(super) fn causal(encoding: &dyn Hooks, device: &Device) -> Outcome {
     let at = Positions::contiguous(0, TOKENS);
     let problem = Problem::random(1, TOKENS, &DIMS, 2);
-    let other = Problem::random(1, TOKENS, &DIMS, 3);
     let changed_at = 7;
-    let mut changed = problem.clone();
-    for h in 0..DIMS.heads {
-        changed.q[0][h][changed_at].clone_from(&other.q[0][h][changed_at]);
-        changed.k[0][h][changed_at].clone_from(&other.k[0][h][changed_at]);
-        changed.v[0][h][changed_at].clone_from(&other.v[0][h][changed_at]);
-    }
-    changed.x[0][changed_at].clone_from(&other.x[0][changed_at]);
-    changed.tokens[0][changed_at] += 1;
     let split = |problem: &Problem| {
         let output = full_pass(encoding, problem, &at, 0, device);
         let embedding = embedded(encoding, problem, &at, device);
@@ -147,12 +145,24 @@ pub(super) fn causal(encoding: &dyn Hooks, device: &Device) -> Outcome {
         before.extend(numbers(embedding.slice_dim(1, 0..changed_at)));
         (before, numbers(output.slice_dim(2, changed_at..TOKENS)))
     };
-    let ((before, after), (before_changed, after_changed)) = (split(&problem), split(&changed));
-    if before != before_changed {
-        return Err(format!("changing token {changed_at} changed an earlier output"));
-    }
-    if after == after_changed {
-        return Err(format!("changing token {changed_at} changed no output"));
+    let (before, after) = split(&problem);
+    for seed in OTHER_ENDINGS {
+        let other = Problem::random(1, TOKENS, &DIMS, seed);
+        let mut changed = problem.clone();
+        for h in 0..DIMS.heads {
+            changed.q[0][h][changed_at..].clone_from_slice(&other.q[0][h][changed_at..]);
+            changed.k[0][h][changed_at..].clone_from_slice(&other.k[0][h][changed_at..]);
+            changed.v[0][h][changed_at..].clone_from_slice(&other.v[0][h][changed_at..]);
+        }
+        changed.x[0][changed_at..].clone_from_slice(&other.x[0][changed_at..]);
+        changed.tokens[0][changed_at..].clone_from_slice(&other.tokens[0][changed_at..]);
+        let (before_changed, after_changed) = split(&changed);
+        if before != before_changed {
+            return Err(format!("changing tokens from {changed_at} on changed an earlier output"));
+        }
+        if after == after_changed {
+            return Err(format!("changing tokens from {changed_at} on changed no output"));
+        }
     }
     Ok(())
 }

@@ -119,7 +119,8 @@ impl Temperature {
             }
             Self::Rfa { theta, largest } => {
                 let last = (head_dim / 2).saturating_sub(1).max(1) as f64;
-                let tangent = |a: f64| ((1.0 - a.cos()) / (1.0 + a.cos())).sqrt();
+                // sqrt((1 - cos a) / (1 + cos a)), whose denominator would vanish near pi.
+                let tangent = |a: f64| (a / 2.0).tan();
                 let top = tangent(theta * PI);
                 (0..head_dim / 2)
                     .map(|m| largest * tangent(theta * PI * m as f64 / last) / top)

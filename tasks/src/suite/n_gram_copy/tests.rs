@@ -112,3 +112,16 @@ fn bad_settings_and_lengths_name_the_field() {
     let said = task.check_len(17).unwrap_err().to_string();
     assert!(said.contains("at most 16 symbols") && said.contains("raise ngram"), "{said}");
 }
+
+#[test]
+fn chance_of_few_possible_n_grams_counts_that_the_asked_one_is_unique() {
+    let config = NGramCopyConfig {
+        letters: 2,
+        ngram: 2,
+        answer_letters: Some(2),
+        ..NGramCopyConfig::default()
+    };
+    // By enumeration of all strings; 0.25 if answers were uniform.
+    let chance = TaskConfig::from(config).build().unwrap().chance_at(8).unwrap();
+    assert!((chance - 0.348).abs() < 0.02, "{chance}");
+}

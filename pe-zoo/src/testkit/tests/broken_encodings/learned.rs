@@ -32,8 +32,14 @@ pub(super) enum Fault {
     HeadsMixedUp,
     /// Each token's embedding gets the mean id of its sequence, later tokens included.
     EmbedsLaterTokens,
+    /// Each token's embedding says whether the next token is a digit.
+    EmbedsNextDigit,
     /// Each token's embedding gets the mean id of the batch.
     EmbedsOtherSequences,
+    /// Positions are counted on from the first one, without gaps.
+    GapsIgnored,
+    /// Initial values overflow.
+    StartsInfinite,
 }
 
 pub(super) const FAULTS: &[(Fault, Check)] = &[
@@ -43,7 +49,10 @@ pub(super) const FAULTS: &[(Fault, Check)] = &[
     (Fault::SeedIgnored, Check::Reproducible),
     (Fault::HeadsMixedUp, Check::EqualsReference),
     (Fault::EmbedsLaterTokens, Check::Causal),
+    (Fault::EmbedsNextDigit, Check::Causal),
     (Fault::EmbedsOtherSequences, Check::BatchIndependent),
+    (Fault::GapsIgnored, Check::EqualsReference),
+    (Fault::StartsInfinite, Check::Finite),
 ];
 
 #[derive(Module, Debug)]
@@ -72,8 +81,9 @@ impl PositionEncoding for Learned {
     ) -> Result<Self, PeError> {
         let mut unseeded = ChaCha8Rng::seed_from_u64(MODELS.fetch_add(1, Ordering::Relaxed));
         let rng = if settings.fault == Fault::SeedIgnored { &mut unseeded } else { rng };
+        let std = if settings.fault == Fault::StartsInfinite { 1e39 } else { 1.0 };
         Ok(Learned {
-            positions: init::normal(1.0, [dims.max_len, dims.width()], rng, device),
+            positions: init::normal(std, [dims.max_len, dims.width()], rng, device),
             distances: init::normal(1.0, [dims.heads, dims.max_len], rng, device),
             fault: settings.fault,
         })
@@ -94,11 +104,16 @@ impl PositionEncoding for Learned {
     fn embed(&self, x: Tensor<3>, ctx: &EmbedContext<'_>) -> Tensor<3> {
         let table = self.positions.val();
         let [len, _width] = table.dims();
-        let rows = ctx.at.rows().iter().map(|row| (*row).min(len - 1) as i64).collect::<Vec<_>>();
+        let place = |(index, row): (usize, &usize)| match self.fault {
+            Fault::GapsIgnored => (ctx.at.rows()[0] + index) as i64,
+            _ => (*row).min(len - 1) as i64,
+        };
+        let rows = ctx.at.rows().iter().enumerate().map(place).collect::<Vec<_>>();
         let rows = Tensor::<1, Int>::from_data(rows.as_slice(), &x.device());
         let ids = ctx.tokens.clone().float().unsqueeze_dim::<3>(2);
         let x = match self.fault {
             Fault::EmbedsLaterTokens => x + ids.mean_dim(1),
+            Fault::EmbedsNextDigit => x + ids.clone().roll(&[-1], &[1]).lower_elem(10).float(),
             Fault::EmbedsOtherSequences => x + ids.mean_dim(0).mean_dim(1),
             _ => x,
         };
