@@ -3,9 +3,9 @@
 //! The base is named in advance, so Holm's correction runs over the changes only and not over all pairs. An ablation
 //! therefore has more statistical power than a ranking of the same number of encodings.
 
-use super::ranking::{EncodingResult, Rank, Ranking, Region};
+use super::ranking::{EncodingResult, RankedPair, Ranking, Region};
 use crate::record::Metric;
-use crate::stats::{Comparison, Estimate, Paired, decide, paired};
+use crate::stats::{Comparison, Estimate, Paired, decide};
 
 /// Changes of a base encoding in one region of a workload.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,16 +70,26 @@ impl Ablation {
     pub fn of(ranking: &Ranking, base: &str) -> Option<Self> {
         let base = ranking.results.iter().find(|s| s.encoding == base)?;
         let others = || ranking.results.iter().filter(|s| s.encoding != base.encoding);
-        let differences: Vec<Option<Paired>> = others().map(|s| difference(s, base)).collect();
+        let differences: Vec<Option<Paired>> =
+            others().map(|s| difference(ranking, s, base)).collect();
         let seen: Vec<Paired> = differences.iter().copied().flatten().collect();
         let mut verdicts = decide(&seen).into_iter();
         let changes = others()
             .zip(differences)
-            .map(|(s, difference)| Change {
-                encoding: s.encoding.clone(),
-                display: s.display.clone(),
-                estimate: s.estimate,
-                comparison: difference.and_then(|_| verdicts.next()),
+            .map(|(s, difference)| {
+                let mut comparison = difference.and_then(|_| verdicts.next());
+                if let Some(comparison) = &mut comparison {
+                    let is_higher = comparison.paired.mean_difference > 0.0;
+                    let is_better = is_higher == ranking.metric.higher_is_better();
+                    let better = if is_better { s } else { base };
+                    comparison.separable &= better.above_chance != Some(false);
+                }
+                Change {
+                    encoding: s.encoding.clone(),
+                    display: s.display.clone(),
+                    estimate: s.estimate,
+                    comparison,
+                }
             })
             .collect();
         Some(Self {
@@ -93,9 +103,17 @@ impl Ablation {
     }
 }
 
-fn difference(change: &EncodingResult, base: &EncodingResult) -> Option<Paired> {
-    let unranked = change.rank == Rank::Unranked || base.rank == Rank::Unranked;
-    if unranked { None } else { paired(&change.per_seed, &base.per_seed) }
+/// Change minus base, with the error of the questions, as the pairs of the ranking have it.
+fn difference(ranking: &Ranking, change: &EncodingResult, base: &EncodingResult) -> Option<Paired> {
+    let of = |better: &EncodingResult, worse: &EncodingResult| {
+        let is_it = |p: &&RankedPair| p.better == better.encoding && p.worse == worse.encoding;
+        ranking.pairs.iter().find(is_it).map(|pair| pair.comparison.paired)
+    };
+    // Differences of pairs are positive if the better encoding is better.
+    let higher = ranking.metric.higher_is_better();
+    let found = of(change, base).map(|paired| (paired, higher));
+    let (paired, is_ours) = found.or_else(|| of(base, change).map(|paired| (paired, !higher)))?;
+    Some(if is_ours { paired } else { paired.reversed() })
 }
 
 #[cfg(test)]
@@ -103,7 +121,7 @@ mod tests {
     use super::*;
     use crate::analysis::evaluated::SeedRun;
     use crate::frame::Frames;
-    use crate::record::RunRecord;
+    use crate::record::{Answers, Outcomes, RunRecord};
     use crate::testkit::{TestCell, counted};
     use std::collections::BTreeMap;
 
@@ -159,6 +177,27 @@ mod tests {
         assert_eq!(found.changes[0].effect(found.metric), Effect::Better);
         let found = ablation(&records, "cope", Metric::Perplexity).unwrap();
         assert_eq!(found.changes[0].effect(found.metric), Effect::Worse);
+    }
+
+    #[test]
+    fn differences_are_those_of_the_ranking_with_the_error_of_the_questions() {
+        let answered = |encoding, seed, right: u64| {
+            let answers: Vec<bool> = (0..20).map(|question| question < right).collect();
+            let outcomes =
+                Outcomes { questions: "q".into(), answers: Answers::ExactMatch(answers) };
+            TestCell::new("w", encoding, seed)
+                .exact(right as f64 / 20.0)
+                .change(|r| r.evals.iter_mut().for_each(|e| e.outcomes = Some(outcomes.clone())))
+                .record()
+        };
+        let records: Vec<RunRecord> =
+            (0..5).flat_map(|seed| [answered("a", seed, 14), answered("b", seed, 12)]).collect();
+        let found = ablation(&records, "a", Metric::ExactMatch).unwrap();
+        let comparison = found.changes[0].comparison.unwrap();
+        assert!((comparison.paired.mean_difference + 0.1).abs() < 1e-9);
+        assert!(comparison.paired.question_error.is_some());
+        // Five equal seeds, but two of twenty questions.
+        assert_eq!(found.changes[0].effect(found.metric), Effect::NotSeparable(5));
     }
 
     #[test]

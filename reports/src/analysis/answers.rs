@@ -41,6 +41,9 @@ impl AnswerTable {
                 }
                 own.push(outcomes.answers.values());
             }
+            if own.len() != table.questions.len() {
+                return None;
+            }
             table.seeds.insert(*seed, own);
         }
         Some(table)
@@ -89,7 +92,9 @@ pub(super) fn widen(rows: &mut [Aggregate], runs: &[SeedRun]) {
             let place = |e: &&Evaluated| e.split == row.split && e.len == row.len;
             let seeds: Vec<(u64, Vec<&Evaluated>)> = runs
                 .iter()
-                .map(|run| (run.seed, run.evals.iter().filter(place).collect()))
+                .map(|run| (run.seed, run.evals.iter().filter(place).collect::<Vec<_>>()))
+                // Seeds of older settings may lack the evaluation; the row does not count them either.
+                .filter(|(_, evals)| !evals.is_empty())
                 .collect();
             let error = |metric| AnswerTable::of(&seeds, metric).and_then(|table| table.error());
             if let Some(error) = error(Metric::ExactMatch) {
@@ -164,5 +169,19 @@ mod tests {
         // A standard error of 1/4 with 3 degrees of freedom: 3.182 of them each way.
         assert!((high - low - 2.0 * 3.182_446 * 0.25).abs() < 1e-5, "{low} {high}");
         assert_eq!(rows[0].nll.question_error, None);
+    }
+
+    #[test]
+    fn seeds_without_an_evaluation_are_left_out_of_its_row() {
+        let mut records: Vec<RunRecord> = (0..4).map(|seed| cell("a", seed, "q", &A)).collect();
+        assert!(table(&records[..3]).is_some());
+        // The settings of a suite had fewer evaluations when this seed was run.
+        records[3].evals.pop();
+        assert!(table(&records).is_none());
+        let runs: Vec<SeedRun> = records.iter().map(SeedRun::of).collect();
+        let frames = Frames::of(&records).unwrap();
+        let mut rows = aggregate(&counted(&frames)).unwrap();
+        widen(&mut rows, &runs);
+        assert!(rows.iter().all(|row| row.exact_match.question_error.is_some()));
     }
 }

@@ -15,7 +15,9 @@ use super::answers::AnswerTable;
 use super::evaluated::{Evaluated, SeedRun, mean_chance};
 pub use super::region::Region;
 use crate::record::Metric;
-use crate::stats::{Comparison, Estimate, Paired, decide, paired, rank_groups, seeds_needed};
+use crate::stats::{
+    Comparison, Estimate, LEAST_SEEDS, Paired, decide, paired, rank_groups, seeds_needed,
+};
 
 /// Place of an encoding relative to the best.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -177,7 +179,9 @@ impl Ranking {
             verdict.separable &= order[*better].above_chance != Some(false);
         }
         let most = seen.iter().map(|pair| pair.n).max().unwrap_or(0);
-        let needed = seeds_needed(seen.len() as u32);
+        // The family of Holm's correction; see `decide`.
+        let testable = seen.iter().filter(|pair| pair.n >= LEAST_SEEDS).count();
+        let needed = seeds_needed(if testable > 0 { testable } else { seen.len() } as u32);
         self.seeds_needed = (!seen.is_empty() && most < needed).then_some(needed);
         let is_best = |place: usize| equal(order[place].mean(), order[0].mean());
         let groups = rank_groups(order.len(), |a, b| {

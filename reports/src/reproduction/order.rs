@@ -1,9 +1,10 @@
 //! Order of a table's rows in a suite of another size, beside the published order.
 //!
 //! Numbers of models of another size are not comparable with published ones; their order may be. Pairs of rows are
-//! compared within each column: of the pairs whose published numbers differ, those in the published order less those
-//! in the opposite order, as a share (Kendall's rank correlation over these pairs; equal means count as neither). The
-//! interval is the percentile bootstrap over the seeds that all compared runs share, drawn for all rows at once.
+//! compared within each column: of the pairs whose published numbers differ, those in the published order minus those
+//! in the opposite order, as a share (Kendall's rank correlation over these pairs; equal means count as neither). Means are
+//! over the seeds that all compared runs share, and the interval is the percentile bootstrap over these seeds, drawn for
+//! all rows at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,9 +69,9 @@ impl SizeOrder {
             };
             pairs.iter().filter_map(sign).collect()
         };
-        let found = signs(&|number| mean(number.run.by_seed.values().copied()));
         let compared: Vec<&OrderedNumber> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
         let seeds = common_seeds(&compared);
+        let found = signs(&|number| mean(seeds.iter().map(|seed| number.run.by_seed[seed])));
         let correlations = resamples(seeds.len(), rng).into_iter().map(|draw| {
             let drawn = |number: &OrderedNumber| {
                 mean(draw.iter().map(|index| number.run.by_seed[&seeds[*index]]))
@@ -108,11 +109,16 @@ impl SizeOrder {
 
     /// Formats the comparison as sentences.
     pub fn text(&self) -> String {
-        let Self { suite, rows, pairs, same, .. } = self;
+        let Self { suite, rows, pairs, same, opposite, .. } = self;
         let Some(correlation) = self.correlation() else {
+            let found = if *rows > 1 {
+                "its records have no seed in common"
+            } else {
+                "no records of it are here"
+            };
             return format!(
-                "Another size: `pe-bench run {suite}` trains these encodings within four hours on two cores; no \
-                 records of it are here."
+                "Another size: `pe-bench run {suite}` trains these encodings in about four hours or less on two cores; \
+                 {found}."
             );
         };
         let interval = self.interval.map_or_else(
@@ -122,13 +128,18 @@ impl SizeOrder {
                 format!(" [{low:.2} to {high:.2}], 95 % interval by bootstrap over {seeds} seeds")
             },
         );
-        let order = if same == pairs { "the same order" } else { "not the same order" };
+        let order = match (pairs - same, opposite) {
+            (0, _) => "the same order",
+            (_, 0) => "no pair in the opposite order",
+            _ => "not the same order",
+        };
+        let equal = pairs - same - opposite;
         let fit = self.converged.map_or_else(String::new, |converged| {
             format!(" At least 99 % right in distribution: {converged} of {rows} rows.")
         });
         format!(
-            "Another size: {order} in `{suite}`, {same} of {pairs} pairs of rows as published; rank correlation \
-             {correlation:.2}{interval}.{fit}"
+            "Another size: {order} in `{suite}`, {same} of {pairs} pairs of rows as published, {opposite} in the opposite \
+             order, {equal} with equal means; rank correlation {correlation:.2}{interval}.{fit}"
         )
     }
 }
@@ -228,5 +239,25 @@ mod tests {
         let one = order(&[number(0, 0, 1.0, &[0.1]), number(1, 0, 2.0, &[0.2])]);
         assert_eq!((one.correlation(), one.interval), (Some(1.0), None));
         assert!(one.text().contains("no interval"));
+    }
+
+    #[test]
+    fn means_are_over_the_seeds_in_common_and_equal_means_are_no_opposite_order() {
+        // With the second row's further seeds, which the first one lacks, the order would be the opposite.
+        let found = order(&[number(0, 0, 1.0, &[0.5]), number(1, 0, 2.0, &[0.6, 0.0, 0.0])]);
+        assert_eq!((found.same, found.opposite, found.seeds), (1, 0, 1));
+        let mut later = number(1, 0, 2.0, &[]);
+        later.run.by_seed = [(7, 0.6)].into();
+        let found = order(&[number(0, 0, 1.0, &[0.5]), later]);
+        assert_eq!((found.pairs, found.seeds), (0, 0));
+        assert!(found.text().contains("no seed in common"), "{}", found.text());
+        let equal = order(&[
+            number(0, 0, 1.0, &[0.5, 0.5]),
+            number(1, 0, 2.0, &[0.5, 0.5]),
+            number(2, 0, 3.0, &[0.7, 0.7]),
+        ]);
+        let said = equal.text();
+        assert!(said.contains("no pair in the opposite order in `small`, 2 of 3 pairs"), "{said}");
+        assert!(said.contains("0 in the opposite order, 1 with equal means"), "{said}");
     }
 }

@@ -79,6 +79,8 @@ rows! {
         train_steps: u64,
         stopped_early: bool,
         started_utc: String,
+        grid_axis: Option<String>,
+        grid_fresh: bool,
     }
 }
 
@@ -151,8 +153,15 @@ impl Candidates {
             let recipe = recipe_key(&config);
             Some((id, FinishedRun { cell, config, recipe, evaluations: Vec::new() }))
         };
-        let cells: Vec<(String, RunCell)> =
+        let mut cells: Vec<(String, RunCell)> =
             ids.into_iter().zip(RunCell::of(cells.lazy())?).collect();
+        // Where fresh seeds are reported, the cells that chose their learning rates are no results.
+        let place = |cell: &RunCell| (cell.suite.clone(), cell.workload.clone());
+        let fresh: BTreeSet<_> =
+            cells.iter().filter(|(_, cell)| cell.grid_fresh).map(|(_, cell)| place(cell)).collect();
+        cells.retain(|(_, cell)| {
+            cell.grid_axis.is_none() || cell.grid_fresh || !fresh.contains(&place(cell))
+        });
         let found: Vec<(String, FinishedRun)> =
             cells.into_par_iter().filter_map(finished).collect();
         let numbers =

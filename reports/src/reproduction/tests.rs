@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::record::{RunRecord, Status};
+use crate::record::{GridPoint, RunRecord, Status};
 use crate::testkit::TestCell;
 
 /// A source with one table: 20.3 % errors of RoPE (deviation 3.1 over 3 seeds) and 4.9 % of CoPE, at 10000 steps.
@@ -222,6 +222,20 @@ fn the_nearest_recipe_stands_first_and_a_repeated_seed_counts_once() {
 }
 
 #[test]
+fn cells_that_chose_the_rate_are_no_results_beside_fresh_seeds() {
+    let mut records = rope(&[0.2, 0.2, 0.2, 0.9]);
+    let mut seeds = |fresh: [bool; 4]| {
+        for (record, fresh) in records.iter_mut().zip(fresh) {
+            let axis = "train.optimizer.learning_rate".to_owned();
+            record.grid = Some(GridPoint { axis, value: 1e-3, default: true, fresh });
+        }
+        at(&result(&records), 0, 1).runs[0].seeds
+    };
+    assert_eq!(seeds([true, true, true, false]), 3);
+    assert_eq!(seeds([false; 4]), 4);
+}
+
+#[test]
 fn sections_mirror_the_papers_table_and_name_every_recipe_once() {
     let mut records = rope(&[0.19, 0.20, 0.21]);
     for record in &mut records {
@@ -344,7 +358,10 @@ fn a_suite_of_another_size_is_compared_by_order_alone() {
     let records = smaller([[0.3, 0.4, 0.2], [0.1, 0.1, 0.1]]);
     let found = beside(vec![paper], &encodings(), &Frames::of(&records).unwrap()).unwrap();
     let said = found.sections()[0].paragraphs.join(" ");
-    assert!(said.contains("Another size: not the same order in `small`, 1 of 2 pairs"), "{said}");
+    assert!(
+        said.contains("Another size: no pair in the opposite order in `small`, 1 of 2 pairs"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -114,8 +114,9 @@ pub fn probability_of_improvement(
     words: &RandomWords,
 ) -> Option<TaskEstimate> {
     let won: Option<Vec<f64>> = a.iter().zip(b).map(|(a, b)| auc(&a.seeds, &b.seeds)).collect();
+    let won = won?;
     let mean = |won: &[f64]| won.iter().sum::<f64>() / won.len() as f64;
-    let value = won.map(|won| mean(&won)).filter(|mean| mean.is_finite())?;
+    let value = Some(mean(&won)).filter(|mean| mean.is_finite())?;
     let mut tasks: Vec<DrawnPair<'_>> =
         a.iter().zip(b).map(|(a, b)| DrawnPair::new(a, b)).collect();
     let mut rng = words.stream();
@@ -124,23 +125,24 @@ pub fn probability_of_improvement(
     let draws: Vec<f64> = draws.collect();
     let factor = half_width(a).zip(half_width(b)).map(|(a, b)| a.max(b));
     let mut found = TaskEstimate::of(value, &draws, factor, (0.0, 1.0));
-    let disjoint: usize = a.iter().zip(b).map(|(a, b)| a.seeds.len().min(b.seeds.len())).sum();
-    let bound = least_share_if_all_won(disjoint);
+    // Draws of a task whose runs are all won, or all lost, have no spread.
+    let unseen = |decided: &dyn Fn(f64) -> bool| {
+        let own = || a.iter().zip(b).zip(&won).filter(|(_, won)| decided(**won));
+        let pairs: usize = own().map(|((a, b), _)| a.seeds.len().min(b.seeds.len())).sum();
+        own().count() as f64 / won.len() as f64 * largest_share_unseen(pairs)
+    };
     if let Some((low, high)) = &mut found.ci95 {
-        // Draws of runs that are all won have no spread.
-        if value >= 1.0 {
-            *low = low.min(bound);
-        } else if value <= 0.0 {
-            *high = high.max(1.0 - bound);
-        }
+        *low = low.min(value - unseen(&|won| won >= 1.0));
+        *high = high.max(value + unseen(&|won| won <= 0.0));
     }
     Some(found)
 }
 
-/// Returns the lower end of a 95 % interval of the mean probability to win over several tasks if all of `pairs` disjoint
-/// pairs of runs were won: a mean of p makes that no more likely than `p^pairs`, which is 2.5 % at the end.
-fn least_share_if_all_won(pairs: usize) -> f64 {
-    0.025_f64.powf(1.0 / pairs as f64)
+/// Returns the largest mean probability to lose over several tasks that all of `pairs` disjoint pairs of runs being won
+/// leaves in a 95 % interval: a mean probability p to win makes that no more likely than `p^pairs`, which is 2.5 % at the
+/// end. 0 without pairs.
+fn largest_share_unseen(pairs: usize) -> f64 {
+    if pairs == 0 { 0.0 } else { 1.0 - 0.025_f64.powf(1.0 / pairs as f64) }
 }
 
 impl TaskEstimate {
@@ -215,7 +217,23 @@ mod tests {
         let (low, high) = found.ci95.unwrap();
         assert!((found.value, high) == (1.0, 1.0) && (low.powi(9) - 0.025).abs() < 1e-12, "{low}");
         let lost = probability_of_improvement(&b, &a, &none).unwrap();
-        assert_eq!((lost.value, lost.ci95), (0.0, Some((0.0, 1.0 - low))));
+        let (none_won, most) = lost.ci95.unwrap();
+        assert!((lost.value, none_won) == (0.0, 0.0) && (most + low - 1.0).abs() < 1e-12);
+        // Of two workloads one is won and one is lost outright: each may be wrong by what its three pairs allow.
+        let [won, lost] = [scores(&[0.8, 0.9, 1.0]), scores(&[0.1, 0.2, 0.3])];
+        let mixed = probability_of_improvement(
+            &[won.clone(), lost.clone()],
+            &[lost, won],
+            &RandomWords(Vec::new()),
+        );
+        let mixed = mixed.unwrap();
+        let (low, high) = mixed.ci95.unwrap();
+        let half = (1.0 - 0.025_f64.cbrt()) / 2.0;
+        assert!((mixed.value - 0.5).abs() < 1e-12);
+        assert!(
+            (low - 0.5 + half).abs() < 1e-12 && (high - 0.5 - half).abs() < 1e-12,
+            "{low} {high}"
+        );
         let level = probability_of_improvement(&a, &a, &none).unwrap();
         let (low, high) = level.ci95.unwrap();
         assert!((level.value - 0.5).abs() < 1e-12 && low < 0.4 && high > 0.6);

@@ -50,6 +50,17 @@ impl Paired {
         self.std.is_some_and(|std| std <= ROUNDING)
     }
 
+    /// Statistics of the differences `b_s - a_s`.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        Self {
+            mean_difference: -self.mean_difference,
+            ci95: self.ci95.map(|(low, high)| (-high, -low)),
+            effect: self.effect.map(|effect| -effect),
+            ..self
+        }
+    }
+
     /// Adds the error of the questions to the interval and to the p-value of the t test; neither gets smaller. With
     /// one seed there is neither.
     #[must_use]

@@ -162,7 +162,7 @@ fn legends(workload: &Workload, metric: Metric, spread: Spread) -> Vec<String> {
     let unit = if metric.higher_is_better() { " in percent" } else { "" };
     let spread = match spread {
         Spread::Deviation => ", ± standard deviation over seeds",
-        Spread::Interval => ", with 95 % confidence intervals over seeds (Student's t)",
+        Spread::Interval => ", with 95 % confidence intervals",
         Spread::Omitted => "",
     };
     let lens: Vec<String> = workload.train_lens.iter().map(u64::to_string).collect();

@@ -127,7 +127,9 @@ fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
         Rank::Best | Rank::Unranked => None,
     };
     let verdict = match &result.rank {
-        Rank::Best if result.above_chance == Some(false) => "not above chance".to_owned(),
+        Rank::Best if result.above_chance == Some(false) => {
+            "not significantly above chance".to_owned()
+        }
         Rank::Best => "best mean".to_owned(),
         Rank::Behind(None) => format!("no common seed {NO_COMMON_SEED}"),
         Rank::Behind(Some(c)) if result.is_level() => {
@@ -160,6 +162,7 @@ fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
 /// Returns the encoding that leads the rank of `result`, unless it is `result` itself, with the number of seeds of
 /// their comparison.
 fn level_with<'a>(ranking: &'a Ranking, result: &EncodingResult) -> Option<(&'a str, u32)> {
+    result.group?;
     let leader = ranking.ranked().into_iter().find(|s| s.group == result.group)?;
     let pair =
         ranking.pairs.iter().find(|p| p.better == leader.encoding && p.worse == result.encoding)?;

@@ -138,12 +138,17 @@ fn contrast(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
         let (x, y) = (size(x), size(y));
         x.0.cmp(&y.0).then(x.1.total_cmp(&y.1))
     })?;
+    let largest = if won > 0 && won < all {
+        "the largest significant difference"
+    } else {
+        "the largest difference"
+    };
     let number = difference(&pair, &comparison, &workload);
     let names = [&pair.better, &pair.worse].map(|name| report.display(name));
     let p = comparison.p_holm.map_or_else(String::new, |p| format!(", p {}", p_value(p)));
     let head = if asked { "The planned question separates" } else { "Seeds separate" };
     let text = format!(
-        "{head} {} and {} on {won} of {}; the largest difference is that on {workload}, {}, where {} is better by {}{p}.",
+        "{head} {} and {} on {won} of {}; {largest} is that on {workload}, {}, where {} is better by {}{p}.",
         names[0],
         names[1],
         count(all as u64, "workload"),

@@ -85,11 +85,11 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
             ));
         }
     }
-    limits.push(
-        "All encodings of a workload share their settings. An encoding may do better with settings \
-         of its own."
-            .to_owned(),
-    );
+    let chosen = report.workloads.iter().any(|workload| workload.grid.is_some());
+    let but = if chosen { ", apart from the setting that was chosen for each" } else { "" };
+    limits.push(format!(
+        "All encodings of a workload share their settings{but}. An encoding may do better with settings of its own."
+    ));
     limits.push(
         "Times and memory were measured on the host named here and hold for no other.".to_owned(),
     );

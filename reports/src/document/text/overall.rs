@@ -17,12 +17,14 @@ pub(super) fn lead_sentence(report: &Report, overall: &Overall) -> String {
         |score: &OverallScore| value_and_interval(share(score.value) + " %", score.ci95, share);
     let what = format!("{} over {tasks}", Overall::NAME);
     match (first.ci95, second.ci95) {
-        (Some((low, _)), _) if low <= 0.0 => format!(
-            "No encoding is above chance over {tasks}: the best {} is that of {}, {}.",
-            Overall::NAME,
-            name(first),
-            value(first)
-        ),
+        _ if overall.scores.iter().all(|score| score.ci95.is_some_and(|(low, _)| low <= 0.0)) => {
+            format!(
+                "No encoding is above chance over {tasks}: the best {} is that of {}, {}.",
+                Overall::NAME,
+                name(first),
+                value(first)
+            )
+        }
         (Some((low, _)), Some((_, high))) if low > high => format!(
             "{} has the best {what}, {}, before {} with {} (95 % intervals).",
             name(first),
@@ -37,7 +39,14 @@ pub(super) fn lead_sentence(report: &Report, overall: &Overall) -> String {
             value(first),
             value(second)
         ),
-        _ => format!(
+        (Some(_), None) => format!(
+            "{} has the best {what}, {}, before {} with {}, which has no interval.",
+            name(first),
+            value(first),
+            name(second),
+            value(second)
+        ),
+        (None, _) => format!(
             "{} has the best {what}, {}; with one seed there is no interval.",
             name(first),
             value(first)
