@@ -211,7 +211,7 @@ pub fn sweep(
         claims: &claims,
         queue: &queue,
         stop,
-        retried: &Mutex::default(),
+        started: &Mutex::default(),
     };
     sweeper.clear_settled()?;
     std::thread::scope(|scope| {

@@ -96,6 +96,11 @@ fn a_corpus_that_is_not_to_be_had_leaves_the_rest_of_the_suite_running() {
     assert_eq!(cells(&out).len(), 4);
     let page = std::fs::read_to_string(Path::new(&out).join("report.md")).unwrap();
     assert!(page.contains("words"), "{page}");
+
+    let of_passages = with_text.replace("\"text\"", "\"text-passage\"");
+    let (_folder, suite, _) = tiny(&of_passages);
+    let said = text(&bench_with(&["run", &suite, "--dry-run"], &environment));
+    assert!(said.contains("not on this machine; fetch it with"), "{said}");
 }
 
 #[test]

@@ -133,4 +133,10 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
     let (code, said) = judge(&wrong, &[]);
     assert!(code == 0 && said.contains("16 of them identical"), "{said}");
     assert_eq!(std::fs::read_dir(Path::new(&baseline).join("cells")).unwrap().count(), 16);
+
+    // A packed baseline is replaced as well.
+    assert!(bench(&["pack", &baseline]).status.success());
+    let (code, said) = judge(&wrong, &["--accept"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(!Path::new(&baseline).join("records.parquet").exists());
 }

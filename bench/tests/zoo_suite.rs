@@ -227,6 +227,10 @@ fn packed_records_give_the_same_report_and_stand_beside_an_encoding_of_ones_own(
     let (said, _) = place.bench(&["status", copy.to_str().unwrap(), "--json"]);
     let status: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(status["ended"]["done"], GRID + FRESH, "{said}");
+    let (events, _) = place.run_into(&copy, &["--dry-run"]);
+    let cells: Vec<_> = events.iter().filter(|event| event["event"] == "cell").collect();
+    assert_eq!(cells.len(), GRID);
+    assert!(cells.iter().all(|cell| cell["status"] == "done"), "{cells:?}");
     for out in [&joined, &copy] {
         let (events, errors) = place.run_into(out, &[]);
         assert_eq!((named(&events, "ended"), &*errors), (0, ""), "packed cells are not run again");

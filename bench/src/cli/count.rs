@@ -33,6 +33,7 @@ pub(crate) struct CountArgs {
 pub(super) fn run(arguments: &CountArgs) -> anyhow::Result<()> {
     let records = folders::records(std::slice::from_ref(&arguments.results))?;
     let CountArgs { results, workload, encodings, .. } = arguments;
+    reports::store::unpack(results)?;
     let finished = folders::finished(results, &records, workload.as_deref(), encodings.as_deref())?;
     for record in first_of_each(finished) {
         let mut record = record.clone();

@@ -60,7 +60,7 @@ fn write_part(
 }
 
 /// Results folder whose report is committed to [`EXAMPLE`] and shown in README.md.
-const EXAMPLE_OF: &str = "results/contextual";
+const EXAMPLE_OF: &str = "results/contextual/2-cores_2026-11";
 const EXAMPLE: &str = "doc/example";
 const EXAMPLE_FORMATS: [&str; 3] = ["markdown", "svg", "html"];
 /// File of the report that is not committed: it contains a library of 4 MB.

@@ -10,6 +10,7 @@ use reports::WeightsAt;
 
 use super::compute::DeviceArgs;
 use super::out::complain;
+use super::report::{BASE, StoredReport};
 use super::run::{SweepArgs, SweepReport, Watched, devices, jobs};
 use super::stop::StopFlag;
 use super::{folders, report};
@@ -91,7 +92,12 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
         cells,
         fresh: Vec::new(),
     };
-    let settings = arguments.criteria.over(suite.report.clone())?;
+    if let Some(base) = arguments.criteria.ablation_base() {
+        suite.check_encoding(BASE, base)?;
+    }
+    let stored = StoredReport::read(&arguments.results)?;
+    let criteria = stored.map_or_else(|| suite.report.clone(), |stored| stored.settings);
+    let settings = arguments.criteria.over(criteria)?;
     let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
     let place = DeviceArgs::new(&backend, arguments.device);
     let devices = devices::reserve(

@@ -22,7 +22,7 @@ use super::run::seconds;
 use super::stop::StopFlag;
 use super::trained;
 use crate::experiment::Budget;
-use crate::extend::{Context, ExtendCell, Method};
+use crate::extend::{Context, ExtendCell, Method, TunedError};
 use crate::pretrained::{known, place};
 use crate::run::RunContext;
 use crate::run::kept::{Reuse, WeightsPolicy};
@@ -221,6 +221,10 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     for cell in &cells {
         cell.check(&context).with_context(|| cell.variant.name.clone())?;
     }
+    // Found before anything is tuned.
+    if arguments.export.is_some() && pretrained.tokenizer().json().is_none() {
+        return Err(TunedError::NoTokenizer { name: pretrained.name.clone() }.into());
+    }
     let all = &cells;
     let cells = ExtendSweep::new(all, &context);
     let options = sweep_options(arguments, &out);
@@ -228,6 +232,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     if arguments.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
+    reports::store::unpack(&out)?;
     let stop = StopFlag::install()?;
     // In the order of the command line.
     let seconds = vec![0.0; cells.keys().len()];
@@ -238,7 +243,11 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         complain(&error.to_string());
     }
     if outcome.interrupted {
-        return Ok(stop.interrupted([outcome.records.len(), seconds.len()], &options.out));
+        return Ok(stop.interrupted(
+            [outcome.records.len(), seconds.len()],
+            &options.out,
+            arguments.force,
+        ));
     }
     for line in table::lines(&outcome.records) {
         say(&line);

@@ -47,12 +47,13 @@ fn word(text: &str) -> Result<String, String> {
 
 /// Parses an absolute path.
 fn folder(text: &str) -> Result<String, String> {
-    if !text.starts_with('/') || text.contains(|c: char| c == ':' || c.is_control()) {
+    let path = text.trim_end_matches('/');
+    if !path.starts_with('/') || path.contains(|c: char| c == ':' || c.is_control()) {
         return Err(format!(
-            "`{text}`, expected an absolute path without `:`, such as /data/results"
+            "`{text}`, expected an absolute path without `:` below `/`, such as /data/results"
         ));
     }
-    Ok(text.trim_end_matches('/').to_owned())
+    Ok(path.to_owned())
 }
 
 pub(super) fn k8s(arguments: &K8sArgs) -> anyhow::Result<()> {

@@ -66,6 +66,17 @@ pub(super) fn merge(arguments: &MergeArgs) -> anyhow::Result<ExitCode> {
     let records = chosen(&sources, &mut summary)?;
     for (key, record) in &records {
         let to = out.join("cells").join(format!("{key}.json"));
+        if to.is_file() {
+            match RunRecord::read(&to) {
+                // Named among the files that are left out.
+                Err(RecordError::NewerSchema { .. } | RecordError::Io { .. }) => continue,
+                Err(RecordError::Damaged { .. }) => {
+                    let aside = store::set_aside(&to)?;
+                    complain(&format!("the damaged record is kept as {}", aside.display()));
+                }
+                _ => {}
+            }
+        }
         let copied = match &record.source {
             RecordSource::File(path) => files::copy(path, &to)?,
             RecordSource::Packed(packed) => files::write_changed(&to, packed.text()?.as_bytes())?,
@@ -215,8 +226,14 @@ fn joined_plan(sources: &[PathBuf], out: &Path) -> anyhow::Result<()> {
             continue;
         };
         let known = plan.cells.iter().map(|cell| cell.key.clone()).collect::<BTreeSet<_>>();
+        // Cells of fresh seeds that one of the plans has do not follow any more.
+        let following = if plan.suite == other.suite {
+            plan.following.min(other.following)
+        } else {
+            plan.following.max(other.following)
+        };
         plan.cells.extend(other.cells.into_iter().filter(|cell| !known.contains(&cell.key)));
-        plan.following = plan.following.max(other.following);
+        plan.following = following;
         if plan.suite != other.suite {
             plan.suite = format!("{}, {}", plan.suite, other.suite);
         }

@@ -96,5 +96,11 @@ fn replace(records: &[RunRecord], folder: &Path) -> anyhow::Result<()> {
             std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
         }
     }
-    Ok(())
+    let packed = folder.join(reports::store::PACKED);
+    match std::fs::remove_file(&packed) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| packed.display().to_string())
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,10 +1,12 @@
 //! `pe-bench pack`: the records of a results folder in one file.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use reports::store::{PACKED, pack, write_atomically};
+use reports::RunRecord;
+use reports::store::{PACKED, pack, packed_only, write_atomically};
 
 use super::folders;
 use super::out::say;
@@ -26,20 +28,59 @@ pub(super) fn run(arguments: &PackArgs) -> anyhow::Result<()> {
     let PackArgs { results, out, lean } = arguments;
     let mut records = folders::records(std::slice::from_ref(results))?;
     if *lean {
-        records.iter_mut().for_each(reports::RunRecord::lean);
+        records.iter_mut().for_each(RunRecord::lean);
     }
     let bytes = pack(&records)?;
     let folder = out.as_deref().unwrap_or(results);
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create --out {}", folder.display()))?;
+    check_loses_nothing(folder, &records)?;
     let path = folder.join(PACKED);
     write_atomically(&path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
     // A report of the packed records has the suite's title, criteria and question.
     let stored = Path::new(super::report::STORED);
-    if folder != results && results.join(stored).exists() {
-        std::fs::copy(results.join(stored), folder.join(stored))
-            .with_context(|| format!("cannot copy {} to {}", stored.display(), folder.display()))?;
+    let is_other = folder.canonicalize().ok() != results.canonicalize().ok();
+    if is_other && results.join(stored).exists() {
+        let text = std::fs::read(results.join(stored)).with_context(|| {
+            format!("cannot read {} in {}", stored.display(), results.display())
+        })?;
+        write_atomically(&folder.join(stored), &text).with_context(|| {
+            format!("cannot write {} to {}", stored.display(), folder.display())
+        })?;
     }
     say(&format!("{}: {} records, {} bytes", path.display(), records.len(), bytes.len()));
     Ok(())
+}
+
+/// Refuses to replace packed records that have no file of their own by fewer records, or by ones with less in them.
+fn check_loses_nothing(folder: &Path, records: &[RunRecord]) -> anyhow::Result<()> {
+    let new: BTreeMap<&str, &RunRecord> = records.iter().map(|r| (r.key.as_str(), r)).collect();
+    let (mut absent, mut fuller) = (0, 0);
+    for old in packed_only(folder)? {
+        let old = old?;
+        match new.get(old.key.as_str()) {
+            None => absent += 1,
+            Some(new) => fuller += usize::from(is_lean_of(new, &old)),
+        }
+    }
+    let path = folder.join(PACKED);
+    anyhow::ensure!(
+        absent == 0,
+        "{} has {absent} records that are not among those to pack; join the folders with `pe-bench merge` and pack the result, or \
+         use another --out",
+        path.display()
+    );
+    anyhow::ensure!(
+        fuller == 0,
+        "{} is the only copy of what --lean leaves out of {fuller} records; use another --out",
+        path.display()
+    );
+    Ok(())
+}
+
+/// Whether a record is what `--lean` makes of another one, and has less than that.
+fn is_lean_of(new: &RunRecord, old: &RunRecord) -> bool {
+    let mut lean = old.clone();
+    lean.lean();
+    lean == *new && lean != *old
 }

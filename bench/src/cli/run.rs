@@ -39,6 +39,9 @@ use output::SweepOutput;
 pub(super) use table::clock;
 use tensorboard::TensorBoard;
 
+/// Maximum number of threads, jobs or devices.
+pub(super) const MOST: usize = 1 << 16;
+
 pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let compute = arguments.compute.open()?;
     let each = arguments.data_parallel;
@@ -126,6 +129,13 @@ fn asked(
 ) -> anyhow::Result<(String, String, Overrides)> {
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     anyhow::ensure!(arguments.jobs != Some(0), "--jobs is 0, expected at least 1");
+    for (option, count) in [
+        ("--threads", arguments.threads),
+        ("--jobs", arguments.jobs.unwrap_or(1)),
+        ("--data-parallel", arguments.data_parallel),
+    ] {
+        anyhow::ensure!(count <= MOST, "{option} is {count}, expected at most {MOST}");
+    }
     if let Some(path) = &arguments.data {
         anyhow::ensure!(path.exists(), "--data {}: no such file or folder", path.display());
     }
@@ -269,7 +279,8 @@ impl Watched<'_> {
 
     fn interrupted(&self, plan: &SweepPlan, outcome: &SweepOutcome) -> ExitCode {
         output::end_without_report(self.arguments, plan, outcome);
-        self.stop.interrupted([outcome.records.len(), plan.cells.len()], &self.options.out)
+        let counts = [outcome.records.len(), plan.cells.len()];
+        self.stop.interrupted(counts, &self.options.out, self.options.retry.force)
     }
 
     /// Writes the report, and prints messages about cells without a result; `fresh_wait`: whether cells of fresh seeds

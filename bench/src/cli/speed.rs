@@ -11,6 +11,7 @@ use pe_zoo::Combination;
 use super::columns::say_table;
 use super::compute::{Compute, ComputeArgs};
 use super::out::say;
+use super::run::MOST;
 use crate::process;
 use crate::speed::{SpeedRequest, SpeedRow, SpeedSize, measure};
 use crate::suite::{self, Overrides};
@@ -47,9 +48,12 @@ pub(crate) struct SpeedArgs {
 const BASELINE: &str = "rope";
 
 pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
+    let (threads, rounds) = (arguments.size.threads, arguments.rounds.get());
+    anyhow::ensure!((1..=MOST).contains(&threads), "--threads is {threads}, expected 1 to {MOST}");
+    anyhow::ensure!(rounds <= MOST, "--rounds is {rounds}, expected at most {MOST}");
     let compute = arguments.compute.open()?;
     let (encodings, size) = asked(arguments, &compute)?;
-    let rounds = arguments.rounds.get();
+    anyhow::ensure!(!encodings.is_empty(), "--encodings is empty, expected at least one encoding");
     let mut measured = vec![Vec::with_capacity(rounds); encodings.len()];
     let mut rows = Vec::new();
     for round in 1..=rounds {

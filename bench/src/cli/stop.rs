@@ -40,11 +40,20 @@ impl StopFlag {
     }
 
     /// Prints that `finished` of `cells` cells are saved in `out`, and returns the exit status of the first signal.
-    pub(super) fn interrupted(&self, [finished, cells]: [usize; 2], out: &Path) -> ExitCode {
+    /// `forced`: whether the command has `--force`.
+    pub(super) fn interrupted(
+        &self,
+        [finished, cells]: [usize; 2],
+        out: &Path,
+        forced: bool,
+    ) -> ExitCode {
         let first = StopSignal::from_number(self.first.load(Ordering::SeqCst));
         let signal = first.unwrap_or(StopSignal::INTERRUPT);
+        // With --force it would start all cells again.
+        let without = if forced { " without --force" } else { "" };
         complain(&format!(
-            "interrupted by {}: {finished} of {cells} cells are finished and saved in {}; run the same command to resume",
+            "interrupted by {}: {finished} of {cells} cells are finished and saved in {}; run the same command{without} to \
+             resume",
             signal.name(),
             out.display()
         ));

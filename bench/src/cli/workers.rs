@@ -127,10 +127,19 @@ pub(super) fn plan(
     let found = look_up_all(&plan, &out, &options.retry);
     let open = found.iter().filter(|one| !one.is_settled()).count();
     anyhow::ensure!(
+        !plan.cells.is_empty(),
+        "no cell of `{suite_name}` can be run: the data of its workloads are missing, see above"
+    );
+    anyhow::ensure!(
         open > 0,
-        "{}: every cell of `{suite_name}` has a record; write the report with `pe-bench report`, or run cells again with \
-         --retry or --force after `--`",
-        out.display()
+        "{}: every cell of `{suite_name}` has a record{}; write the report with `pe-bench report`, or run cells again with \
+         --retry after `--`",
+        out.display(),
+        if following > 0 {
+            ", apart from those of fresh seeds, which `pe-bench run` adds"
+        } else {
+            ""
+        }
     );
     let hardware = backend::meta(name)?.hardware;
     let seconds = training_seconds(&plan, &found, &options, || match &opened {
@@ -170,13 +179,18 @@ fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
     let sweep = &run.sweep;
     for (name, is_given) in [
         ("--dry-run", run.dry_run),
+        ("--force", sweep.force),
         ("--json", sweep.json),
         ("--no-report", sweep.no_report),
         ("--no-wait", sweep.no_wait),
         ("--shard", sweep.shard != crate::sweep::Shard::WHOLE),
         ("--worker", sweep.worker.is_some()),
     ] {
-        anyhow::ensure!(!is_given, "{name} after `--`: workers set it themselves; leave it out");
+        let why = match name {
+            "--force" => "a worker that is queued again would start its cells again",
+            _ => "workers set it themselves",
+        };
+        anyhow::ensure!(!is_given, "{name} after `--`: {why}; leave it out");
     }
     Ok(run)
 }

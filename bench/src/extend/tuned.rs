@@ -29,7 +29,8 @@ pub enum TunedError {
     },
     /// The tokenizer of the model cannot be written.
     #[error(
-        "`{name}` has no tokenizer.json, so that it cannot be a folder of transformers; use `pe-bench export`"
+        "`{name}` has no tokenizer.json, which the folder of a tuned model needs; leave out --export, or tune a model that was \
+         trained with byte pairs (`tokenizer = {{ bpe = 4096 }}`) or a tokenizer file"
     )]
     NoTokenizer {
         /// Name of the pretrained model.

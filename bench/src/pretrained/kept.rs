@@ -145,4 +145,8 @@ impl ModelTokenizer for TaskTokenizer {
         let symbols = tokens.iter().map(|token| self.task.token_text(*token));
         Ok(symbols.collect::<Vec<_>>().join(" "))
     }
+
+    fn json(&self) -> Option<String> {
+        self.task.tokenizer()?.json()
+    }
 }

@@ -77,16 +77,27 @@ pub fn evaluate(
     let bytes: Option<u64> = samples.iter().map(|sample| task.scored_bytes(sample)).sum();
     let mut totals = Totals { slices: request.slices.then(BySlice::default), ..Totals::default() };
     let mut at: Option<Positions> = None;
-    for samples in samples.chunks(request.batch_size) {
-        let batch = Batch::collate(samples);
+    let mut answers: Vec<SampleAnswers> =
+        samples.iter().map(|_| SampleAnswers::default()).collect();
+    for places in batches(&samples, request.batch_size) {
+        let batch: Vec<Sample> = places.iter().map(|place| samples[*place].clone()).collect();
+        let collated = Batch::collate(&batch);
         let position_request =
-            PositionRequest { cached_tokens: 0, new_tokens: batch.len, training_rng: None };
+            PositionRequest { cached_tokens: 0, new_tokens: collated.len, training_rng: None };
         let asked = positions(&model.encoding, id, position_request)?;
         let at = match &at {
             Some(last) if *last == asked => last.clone(),
             _ => at.insert(asked).clone(),
         };
-        totals.add(model, task, &batch, samples, &at, device)?;
+        let found = answers_of(model, &collated, &batch, &at, device)?;
+        for (place, found) in places.into_iter().zip(found) {
+            answers[place] = found;
+        }
+    }
+    for (samples, answers) in
+        samples.chunks(request.batch_size).zip(answers.chunks(request.batch_size))
+    {
+        totals.add(task, samples, answers);
     }
     let in_split =
         task.splits().iter().any(|split| split.name == request.split && split.in_distribution);
@@ -112,42 +123,63 @@ pub fn evaluate(
     })
 }
 
+/// Answers to the scored tokens of one sample, in order.
+#[derive(Default)]
+struct SampleAnswers {
+    right: Vec<bool>,
+    losses: Vec<f32>,
+}
+
+/// Places of the samples of each batch, at most `size` in one. All samples of a batch have the same number of tokens, because
+/// positions may depend on it (`randomized`, dynamic NTK) and the result of a sample must not depend on its batch.
+fn batches(samples: &[Sample], size: usize) -> Vec<Vec<usize>> {
+    let mut places: Vec<usize> = (0..samples.len()).collect();
+    places.sort_by_key(|place| samples[*place].tokens.len());
+    let same = places.chunk_by(|a, b| samples[*a].tokens.len() == samples[*b].tokens.len());
+    same.flat_map(|places| places.chunks(size)).map(<[usize]>::to_vec).collect()
+}
+
+fn answers_of(
+    model: &Decoder,
+    batch: &Batch,
+    samples: &[Sample],
+    at: &Positions,
+    device: &Device,
+) -> Result<Vec<SampleAnswers>, EvalError> {
+    let scored = Scored::of(batch, device);
+    let (mut right, mut losses) = (Vec::new(), Vec::new());
+    for (log_probabilities, part) in scored.in_pieces(model, at) {
+        let chosen = log_probabilities.clone().argmax(1).squeeze_dim::<1>(1);
+        right.extend(read(chosen.equal(part.labels.clone()).float())?);
+        losses.extend(read(part.losses(log_probabilities))?);
+    }
+    let mut begin = 0;
+    let of = |sample: &Sample| {
+        let own = begin..begin + sample.scored.iter().filter(|scored| **scored).count();
+        begin = own.end;
+        let right = right[own.clone()].iter().map(|hit| *hit > 0.5).collect();
+        SampleAnswers { right, losses: losses[own].to_vec() }
+    };
+    Ok(samples.iter().map(of).collect())
+}
+
 impl Totals {
-    fn add(
-        &mut self,
-        model: &Decoder,
-        task: &dyn Task,
-        batch: &Batch,
-        samples: &[Sample],
-        at: &Positions,
-        device: &Device,
-    ) -> Result<(), EvalError> {
-        let scored = Scored::of(batch, device);
-        let (mut right, mut losses) = (Vec::new(), Vec::new());
-        for (log_probabilities, part) in scored.in_pieces(model, at) {
-            let chosen = log_probabilities.clone().argmax(1).squeeze_dim::<1>(1);
-            right.extend(read(chosen.equal(part.labels.clone()).float())?);
-            losses.extend(read(part.losses(log_probabilities))?);
-        }
-        self.nll += losses.iter().map(|loss| f64::from(*loss)).sum::<f64>();
-        self.tokens += right.len() as u64;
-        let right = right.into_iter().map(|hit| hit > 0.5).collect::<Vec<_>>();
-        let mut begin = 0;
-        for sample in samples {
-            let asked = sample.scored.iter().filter(|scored| **scored).count();
-            let own = begin..begin + asked;
-            begin = own.end;
-            let hits = right[own.clone()].iter().filter(|hit| **hit).count();
+    fn add(&mut self, task: &dyn Task, samples: &[Sample], answers: &[SampleAnswers]) {
+        let losses = answers.iter().flat_map(|answers| &answers.losses);
+        self.nll += losses.map(|loss| f64::from(*loss)).sum::<f64>();
+        for (sample, SampleAnswers { right, losses }) in samples.iter().zip(answers) {
+            let asked = right.len();
+            let hits = right.iter().filter(|hit| **hit).count();
             self.samples += 1;
+            self.tokens += asked as u64;
             self.right += hits as u64;
             self.exact += u64::from(hits == asked);
-            let loss = losses[own.clone()].iter().map(|loss| f64::from(*loss)).sum();
+            let loss = losses.iter().map(|loss| f64::from(*loss)).sum();
             self.questions.add(hits == asked, asked as u64, loss);
             if let Some(slices) = &mut self.slices {
-                slices.add(sample, &task.token_slices(sample), &right[own.clone()], &losses[own]);
+                slices.add(sample, &task.token_slices(sample), right, losses);
             }
         }
-        Ok(())
     }
 }
 
@@ -155,4 +187,18 @@ impl Totals {
 pub(super) fn read<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>, EvalError> {
     let data = tensor.try_into_data().map_err(|e| EvalError::Device(format!("{e:?}")))?;
     data.convert::<f32>().try_into_vec::<f32>().map_err(|e| EvalError::Device(format!("{e:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_a_batch_have_the_same_number_of_tokens_and_none_is_left_out() {
+        let of = |tokens: usize| Sample::scored_from(1, vec![0; tokens], Vec::new());
+        let samples = [3, 5, 3, 3, 4, 5].map(of);
+        assert_eq!(batches(&samples, 2), [vec![0, 2], vec![3], vec![4], vec![1, 5]]);
+        let equal = [4; 5].map(of);
+        assert_eq!(batches(&equal, 2), [vec![0, 1], vec![2, 3], vec![4]]);
+    }
 }

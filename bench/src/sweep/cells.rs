@@ -1,14 +1,15 @@
 //! Cells of a sweep, independent of how their runs start.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use reports::RunRecord;
+use reports::{RunRecord, store};
 use serde_json::Value;
 
 use super::retry::RetryPolicy;
-use super::status::{self, CellFile};
+use super::status::{self, CellFile, CellStatus};
 use crate::experiment::Budget;
 use crate::run::RunContext;
 
@@ -60,9 +61,22 @@ pub(super) fn refresh(cells: &dyn SweepCells, results: &Path, index: usize) {
     let _ = File::create(&path).and_then(|_| std::fs::remove_file(&path));
 }
 
-/// Looks up the record of every cell, without changes on disk.
+/// Looks up the record of every cell, in its file or among packed records, without changes on disk.
 pub fn look_up_all(cells: &dyn SweepCells, results: &Path, retry: &RetryPolicy) -> Vec<CellFile> {
-    (0..cells.keys().len()).map(|index| look_up(cells, results, index, retry)).collect()
+    let mut found: Vec<CellFile> =
+        (0..cells.keys().len()).map(|index| look_up(cells, results, index, retry)).collect();
+    // A run unpacks them first, and reports a file that cannot be read.
+    let packed = store::packed_only(results).into_iter().flatten().flatten();
+    let mut packed: BTreeMap<String, RunRecord> =
+        packed.map(|record| (record.key.clone(), record)).collect();
+    for (index, (key, found)) in cells.keys().iter().zip(&mut found).enumerate() {
+        let kept = packed.remove(key).filter(|record| !retry.includes(&record.status));
+        if let Some(mut record) = kept {
+            cells.rename(index, &mut record);
+            found.status = CellStatus::Kept(Box::new(record));
+        }
+    }
+    found
 }
 
 /// Looks up the record of one cell.
@@ -74,7 +88,7 @@ pub(super) fn look_up(
 ) -> CellFile {
     let path = record_path(cells, results, index);
     let mut found = status::look_up(&path, &cells.keys()[index], retry);
-    if let status::CellStatus::Kept(record) = &mut found.status {
+    if let CellStatus::Kept(record) = &mut found.status {
         cells.rename(index, record);
     }
     found

@@ -201,10 +201,15 @@ impl SweepCells for SweepPlan {
 /// Reason why the corpus of a task cannot be read without fetching it; `None` if it can, or the task has none.
 fn absent_corpus(task: &TaskConfig) -> Option<String> {
     let settings = serde_json::to_value(task).ok()?;
-    if settings.get("path").is_some_and(|path| !path.is_null()) {
+    let given = |field| settings.get(field).filter(|value| !value.is_null());
+    if !task.meta().takes_path || given("path").is_some() {
         return None;
     }
-    let corpus = tasks::corpus::find(settings.get("corpus")?.as_str()?).ok()?;
+    let corpus = match given("corpus") {
+        Some(named) => tasks::corpus::find(named.as_str()?).ok()?,
+        // A task that names no text reads the default one.
+        None => &tasks::corpus::CORPORA[0],
+    };
     let absent = matches!(tasks::corpus::state(corpus), CorpusState::Absent);
     absent.then(|| {
         format!(

@@ -31,8 +31,8 @@ pub(super) struct Sweeper<'a> {
     pub(super) claims: &'a Claims,
     pub(super) queue: &'a WorkQueue,
     pub(super) stop: &'a AtomicBool,
-    /// Cells with a record that this sweep has started again.
-    pub(super) retried: &'a Mutex<BTreeSet<usize>>,
+    /// Cells that this sweep has started.
+    pub(super) started: &'a Mutex<BTreeSet<usize>>,
 }
 
 impl Sweeper<'_> {
@@ -185,14 +185,17 @@ impl Sweeper<'_> {
         }
         store::remove_leftovers(&path);
         let checkpoints = self.checkpoints(index);
+        // A worker that died in this sweep resumes from its checkpoints, and its deaths count.
+        let is_first_start = lock(self.started).insert(index);
         if self.options.retry.force
+            && is_first_start
             && let Err(error) = checkpoints.remove()
         {
             tell(CellEvent::Trouble(format!("{error}; the cell may resume from there")));
         }
         // A retry on request resets the count of deaths, but only once per sweep.
         if self.found[index].bytes.is_some()
-            && lock(self.retried).insert(index)
+            && is_first_start
             && checkpoints.deaths().is_some()
             && let Err(error) = checkpoints.note_deaths(0)
         {

@@ -90,7 +90,7 @@ fn a_worker_killed_from_outside_goes_on_and_after_three_deaths_waits_to_be_retri
         signal("KILL", children(sweep)[0]);
     };
     // Twice: the same sweep goes on each time, and ends with the result.
-    let sweep = place.start(&out, &often);
+    let sweep = place.start(&out, &[&often[..], &["--force"]].concat());
     kill_worker(sweep.id(), &[]);
     kill_worker(sweep.id(), &checkpoints(&out));
     let output = sweep.wait_with_output().unwrap();

@@ -113,3 +113,52 @@ fn open_cells_resume_from_the_checkpoints_that_got_furthest() {
     assert!(place.run(&whole, &more).status.success());
     assert_equal(&whole, &all);
 }
+
+#[test]
+fn records_of_a_newer_program_stay_and_damaged_ones_are_set_aside() {
+    let place = Place::new(4);
+    let [a, all] = ["a", "all"].map(|name| place.out(name));
+    assert!(place.run(&a, &["--no-report"]).status.success());
+    let [newer, damaged] = files(&a.join("cells")).try_into().unwrap();
+    let there = |file: &Path| all.join("cells").join(file.file_name().unwrap());
+    fs::create_dir_all(all.join("cells")).unwrap();
+    fs::write(there(&newer), "{\"schema\": 99}").unwrap();
+    fs::write(there(&damaged), "{").unwrap();
+    let output = merge(&[&a], &all, &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("record schema 99"), "{}", text(&output));
+    assert_eq!(fs::read_to_string(there(&newer)).unwrap(), "{\"schema\": 99}");
+    assert!(fs::read(there(&damaged)).unwrap() == fs::read(&damaged).unwrap());
+    assert_eq!(fs::read_to_string(there(&damaged).with_extension("json.damaged")).unwrap(), "{");
+}
+
+#[test]
+fn packing_never_replaces_the_only_copy_of_a_record() {
+    let place = Place::new(4);
+    let [a, b, kept] = ["a", "b", "kept"].map(|name| place.out(name));
+    assert!(place.run(&a, &["--no-report"]).status.success());
+    with_seeds(&place, "[1]");
+    assert!(place.run(&b, &["--no-report"]).status.success());
+    let pack = |from: &Path, more: &[&str]| {
+        Command::new(BENCH).arg("pack").arg(from).args(more).output().unwrap()
+    };
+    let out = kept.to_str().unwrap();
+    assert!(pack(&a, &["--out", out]).status.success());
+    let packed = || fs::read(kept.join("records.parquet")).unwrap();
+    let first = packed();
+    let refused = pack(&b, &["--out", out]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused).contains("2 records that are not among"), "{}", text(&refused));
+    let refused = pack(&kept, &["--lean"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused).contains("the only copy"), "{}", text(&refused));
+    assert!(first == packed());
+
+    // The same folder by another name keeps its title and criteria.
+    fs::write(kept.join("report.json"), fs::read(a.join("report.json")).unwrap()).unwrap();
+    let again = format!("{out}/../kept");
+    assert!(pack(&kept, &["--out", &again]).status.success());
+    assert!(
+        fs::read(kept.join("report.json")).unwrap() == fs::read(a.join("report.json")).unwrap()
+    );
+}

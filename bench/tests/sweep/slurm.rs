@@ -199,6 +199,7 @@ fn hostile_texts_stay_words_and_wrong_options_are_refused() {
         (&["--", "--no-wait"], "--no-wait after `--`"),
         (&["--", "--worker", "1"], "--worker after `--`"),
         (&["--", "--dry-run"], "--dry-run after `--`"),
+        (&["--", "--force"], "--force after `--`"),
         (&["--", "--treads", "2"], "options of `run` after `--`: unexpected argument '--treads'"),
         (&["--", "--backend", "flx"], "did you mean `flex`?"),
         (&["--", "--encodings", "ropy"], "did you mean"),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use reports::{RunRecord, Status, store};
+use reports::{RecordError, RunRecord, Status, store};
 use sha2::{Digest, Sha256};
 use tasks::FileError;
 
@@ -47,7 +47,10 @@ pub(super) fn weights(source: &Path, out: &Path, summary: &mut MergeSummary) -> 
         };
         let stated = record.weights.as_ref().map(|weights| weights.sha256.clone());
         let to = out.join("weights").join(settings.file_name().unwrap_or_default());
-        let there = RunRecord::read(&to).ok();
+        let there = match RunRecord::read(&to) {
+            Err(RecordError::NewerSchema { .. }) => continue,
+            found => found.ok(),
+        };
         let hash = there.as_ref().and_then(|there| there.weights.as_ref()).map(|w| &w.sha256);
         if hash.is_some() && hash == stated.as_ref() {
             continue;

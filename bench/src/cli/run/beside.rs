@@ -34,7 +34,11 @@ pub(super) fn records(
     let mut places = folders::kept_below(out);
     places.extend(folders::kept_below(&PathBuf::from("results").join(&plan.suite)));
     let mut found: BTreeMap<usize, RunRecord> = BTreeMap::new();
+    let mut read = BTreeSet::new();
     for place in places {
+        if !read.insert(place.canonicalize().unwrap_or_else(|_| place.clone())) {
+            continue;
+        }
         for record in reports::read_each(&place)? {
             let mut record = match record {
                 Ok(record) => record,

@@ -15,7 +15,7 @@ use crate::sweep::{Retry, RetryPolicy, Shard, SweepOptions};
 pub(crate) struct SweepArgs {
     /// Run all cells again from the start, finished ones included.
     #[arg(long)]
-    force: bool,
+    pub(crate) force: bool,
     /// Run cells again that ended with this status; may be repeated or separated by commas.
     ///
     /// By default a cell with a record is not run again, whatever its status; only interrupted cells are
