@@ -6,7 +6,7 @@
 //! | `model.safetensors` | the parameters in f32 |
 //! | `config.json` | sizes, and the settings of the encodings as the module needs them |
 //! | `pe_zoo_model.py` | the module; absent in a folder for transformers |
-//! | `tokenizer.json` or `vocabulary.json` | the tokenizer's file, or the text of each token |
+//! | `tokenizer.json` or `vocabulary.json` | the tokenizer in the format of HuggingFace's `tokenizers`, or, without that form, the text of each token |
 //! | `record.json` | the record of the training |
 
 mod encodings;
@@ -16,8 +16,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tasks::tokenizer::TokenizerConfig;
-use tasks::{FileError, Task, TaskConfig, write_in};
+use tasks::tokenizer::Tokenizer;
+use tasks::{FileError, Task, write_in};
 
 use crate::experiment::{Experiment, OfRecordError, of_record};
 use crate::model::{ModelConfig, NormKind};
@@ -93,11 +93,8 @@ pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported, ExportErro
     let settings = kept.path.with_extension("json");
     let record = fs::read(&settings).map_err(FileError::of("read", &settings))?;
     write_in(folder, "record.json", record)?;
-    match tokenizer_file(&experiment.task) {
-        Some(path) => {
-            let text = fs::read(&path).map_err(FileError::of("read", &path))?;
-            write_in(folder, "tokenizer.json", text)?;
-        }
+    match task.tokenizer().and_then(Tokenizer::json) {
+        Some(text) => write_in(folder, "tokenizer.json", text)?,
         None => write_in(folder, "vocabulary.json", vocabulary(&*task))?,
     }
     Ok(kind)
@@ -165,15 +162,6 @@ fn config(
 fn norm_epsilon(model: &ModelConfig) -> f64 {
     // Both kinds have the same default.
     model.norm_epsilon.filter(|_| model.norm == NormKind::RmsNorm).unwrap_or(1e-5)
-}
-
-/// Path of the `tokenizer.json` of a text task.
-fn tokenizer_file(task: &TaskConfig) -> Option<std::path::PathBuf> {
-    let text = task.get::<tasks::suite::text::TextConfig>()?;
-    match &text.tokenizer {
-        TokenizerConfig::File(path) => Some(path.clone()),
-        _ => None,
-    }
 }
 
 /// Texts of all tokens, as a JSON list in the order of the ids.

@@ -44,7 +44,7 @@ use queue::WorkQueue;
 pub use retry::{Retry, RetryPolicy};
 pub use shard::{Shard, ShardError};
 pub use status::{CellFile, CellStatus};
-use sweeper::Sweeper;
+use sweeper::{Sweeper, Trainings};
 pub use worker_main::{serve, worker_main};
 
 use crate::backend::pool::PooledDevices;
@@ -113,9 +113,9 @@ pub enum CellEvent {
     Validated(Validation),
     /// A problem that does not end the cell, as a message.
     Trouble(String),
-    /// Another sweep holds the cell.
+    /// Another sweep holds the cell, or another cell is training the weights that this one needs.
     Held {
-        /// Name of the process that holds the claim.
+        /// Name of the process that holds the claim, and what it does if it does not run this cell.
         by: String,
     },
     /// The cell ended and its record is on disk.
@@ -191,6 +191,14 @@ pub fn sweep(
     let found = look_up_all(cells, &options.out, &options.retry);
     let patience = Duration::try_from_secs_f64(options.claim_seconds).unwrap_or(Duration::MAX);
     let claims = Claims::new(&options.out, patience)?;
+    // Cells that differ in their evaluation alone write the same files of weights.
+    let trainings = match options.weights.keep {
+        None => None,
+        Some(_) => Some(Trainings {
+            claims: Claims::new(&options.weights.results.join("weights"), patience)?,
+            of_cells: (0..keys.len()).map(|index| cells.training(index)).collect(),
+        }),
+    };
     let context = RunContext {
         suite: cells.suite().to_owned(),
         suite_sha256: cells.suite_sha256().map(str::to_owned),
@@ -209,6 +217,7 @@ pub fn sweep(
         context,
         found: &found,
         claims: &claims,
+        trainings: trainings.as_ref(),
         queue: &queue,
         stop,
         started: &Mutex::default(),

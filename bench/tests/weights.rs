@@ -136,12 +136,11 @@ fn a_cell_without_record_is_evaluated_from_its_weights() {
     place.assert_equal("a", "c");
 }
 
-/// Copies one folder of a results folder to another.
+/// Copies the files of one folder of a results folder to another.
 fn copy(from: &str, to: &str, folder: &str) {
     let (from, to) = (Path::new(from).join(folder), Path::new(to).join(folder));
     fs::create_dir_all(&to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
+    for path in files(&from).into_iter().filter(|path| path.is_file()) {
         fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
     }
 }
@@ -422,4 +421,42 @@ fn kept_weights_are_a_model_for_every_command_that_takes_one() {
     let made = done(&["generate", &symbols, "--prompt", "w 0 i 1 r", "--tokens", "1"]);
     assert!(made.contains("5 prompt tokens"), "{made}");
     refused(&["generate", &symbols, "--prompt", "w 7"], "`7` is no symbol of flip-flop, expected:");
+}
+
+/// Cells that differ only in their evaluation, which needs the weights of the best validation.
+fn evaluated_in_four_ways() -> Place {
+    let place = Place::new();
+    let suite = SUITE.replace("STEPS", "60").replace(", \"learned-absolute\"", "");
+    let (settings, _) = suite.split_once("[[workload]]").unwrap();
+    let workloads = [6, 7, 8, 9].map(|samples| {
+        format!(
+            "[[workload]]\nname = \"w{samples}\"\ntask = \"flip-flop\"\n\
+             [workload.eval]\nsamples = {samples}\nweights = \"best\"\n"
+        )
+    });
+    place.write("kept.toml", &format!("{settings}{}", workloads.concat()));
+    place
+}
+
+#[test]
+fn cells_with_one_training_train_it_once_also_in_parallel_processes() {
+    let place = evaluated_in_four_ways();
+    let (suite, out) = (place.path("kept.toml"), place.path("a"));
+    let arguments = ["run", &suite, "--out", &out, "--jobs", "2", "--json"];
+    let sweeps = [(); 2].map(|()| {
+        let mut sweep = Command::new(BENCH);
+        sweep.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    for sweep in sweeps {
+        let output = sweep.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", program::text(&output));
+        assert!(!program::text(&output).contains("not kept"), "{}", program::text(&output));
+    }
+    let records = place.records("a");
+    let trained = records.iter().filter(|record| record.evaluated_by.is_none()).count();
+    assert_eq!((records.len(), trained), (4, 1));
+    for record in &records {
+        assert_eq!(record.weights.as_ref().unwrap().at, WeightsAt::Best);
+        assert_eq!(course(record), course(&records[0]));
+    }
 }

@@ -21,6 +21,15 @@ pub enum OfRecordError {
         /// Reason for the refusal.
         reason: String,
     },
+    /// The record is of `extend`, whose weights belong to a pretrained model.
+    #[error(
+        "record {key} is of `pe-bench extend`, and its weights alone have no tokenizer; give the same command `--export DIR`, \
+         which tunes nothing again, and use the folder that it names"
+    )]
+    Extended {
+        /// Key of the record.
+        key: String,
+    },
     /// The configuration has another key in this program.
     #[error(
         "record {key}: the same configuration now has the key {now}, because the task's version or data, or a default, has changed since; run the cell again"
@@ -59,6 +68,9 @@ pub fn of_record(record: &RunRecord) -> Result<(Experiment, Box<dyn Task>), OfRe
 pub(crate) fn as_configured(
     record: &RunRecord,
 ) -> Result<(Experiment, Box<dyn Task>), OfRecordError> {
+    if record.config.get("trained_rotation").is_some() {
+        return Err(OfRecordError::Extended { key: record.key.clone() });
+    }
     let encoding = crate::encodings::parse(&record.encoding.id)
         .map_err(|error| refuse(record, "encoding", error.to_string()))?;
     let experiment = Experiment {

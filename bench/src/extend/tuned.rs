@@ -29,8 +29,8 @@ pub enum TunedError {
     },
     /// The tokenizer of the model cannot be written.
     #[error(
-        "`{name}` has no tokenizer.json, which the folder of a tuned model needs; leave out --export, or tune a model that was \
-         trained with byte pairs (`tokenizer = {{ bpe = 4096 }}`) or a tokenizer file"
+        "the tokens of `{name}` cannot be written as a tokenizer.json, which the folder of a tuned model needs; leave out \
+         --export, or tune a model that was trained on a text with characters, bytes, byte pairs or a tokenizer file"
     )]
     NoTokenizer {
         /// Name of the pretrained model.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::retry::RetryPolicy;
 use super::status::{self, CellFile, CellStatus};
-use crate::experiment::Budget;
+use crate::experiment::{Budget, TrainingId};
 use crate::run::RunContext;
 
 /// Cells that a sweep runs in worker processes. Cells are numbered from 0.
@@ -29,6 +29,11 @@ pub trait SweepCells: Sync {
     /// Limits of a cell.
     fn budget(&self, _index: usize) -> Budget {
         Budget::default()
+    }
+
+    /// Training whose weights a cell needs; `None` if it trains nothing.
+    fn training(&self, _index: usize) -> Option<TrainingId> {
+        None
     }
 
     /// Record of a cell that has not begun.

@@ -1,6 +1,8 @@
-//! Claims on cells, so that several sweeps can share a results folder without running a cell twice.
+//! Claims on cells, so that several sweeps can share a results folder without running a cell twice, and on trainings, so
+//! that one cell at a time trains the weights that several cells evaluate.
 //!
-//! A sweep that starts a cell writes `<results>/claims/<key>.json` and renews it by touching it every few seconds. A
+//! A sweep that starts a cell writes `<results>/claims/<key>.json`, and `<results>/weights/claims/<training>.json` if it
+//! keeps weights, and renews it by touching it every few seconds. A
 //! claim expires if its process has ended (detected at once on the same machine), or if it was not touched for the
 //! given time. That time is measured with this process's monotonic clock, from the last *change* of the file's
 //! modification time; the modification time itself is not interpreted, so wrong clocks do no harm.
@@ -54,9 +56,9 @@ pub enum ClaimError {
 /// Result of trying to claim a cell.
 #[derive(Debug)]
 pub enum ClaimAttempt {
-    /// The cell is claimed until the claim is dropped.
+    /// The cell or training is claimed until the claim is dropped.
     Mine(Claim),
-    /// Another process holds the cell.
+    /// This or another sweep holds it.
     Held(ClaimHolder),
 }
 
@@ -93,16 +95,16 @@ struct ClaimStamp {
 }
 
 impl Claims {
-    /// Claims in a results folder that expire when they are not touched for `patience`.
+    /// Claims in the folder `claims` of a folder; they expire when they are not touched for `patience`.
     ///
     /// # Errors
     /// [`ClaimError::Io`] if the folder cannot be created.
-    pub fn new(results: &Path, patience: Duration) -> Result<Self, ClaimError> {
-        Self::with(results, patience, Locking::default())
+    pub fn new(within: &Path, patience: Duration) -> Result<Self, ClaimError> {
+        Self::with(within, patience, Locking::default())
     }
 
-    fn with(results: &Path, patience: Duration, locking: Locking) -> Result<Self, ClaimError> {
-        let folder = results.join("claims");
+    fn with(within: &Path, patience: Duration, locking: Locking) -> Result<Self, ClaimError> {
+        let folder = within.join("claims");
         fs::create_dir_all(&folder).map_err(FileError::of("create", &folder))?;
         let pause = (patience / TOUCHES).min(LONGEST_PAUSE);
         let shared = Arc::new(Shared {
@@ -142,7 +144,12 @@ impl Claims {
         self.shared.path(key).exists()
     }
 
-    /// Claims a cell, unless another process holds it.
+    /// Whether a holder is this sweep.
+    pub fn are_held_by(&self, holder: &ClaimHolder) -> bool {
+        self.shared.me == *holder
+    }
+
+    /// Claims a cell or a training, unless this or another sweep holds it.
     ///
     /// # Errors
     /// [`ClaimError`].

@@ -11,7 +11,7 @@ use tasks::{CorpusError, Task, TaskConfig, TaskError};
 
 use super::cells::SweepCells;
 use super::job::ExperimentJob;
-use crate::experiment::{Budget, Experiment, ExperimentError};
+use crate::experiment::{Budget, Experiment, ExperimentError, TrainingId};
 use crate::run::{self, RunContext};
 use crate::suite::Suite;
 
@@ -175,6 +175,11 @@ impl SweepCells for SweepPlan {
 
     fn budget(&self, index: usize) -> Budget {
         self.cells[index].cell.budget
+    }
+
+    fn training(&self, index: usize) -> Option<TrainingId> {
+        let PlannedCell { cell, task } = &self.cells[index];
+        Some(cell.training(&**task))
     }
 
     fn unfinished_record(&self, index: usize, context: &RunContext) -> RunRecord {

@@ -16,6 +16,7 @@ use super::status::{CellFile, CellStatus};
 use super::worker::{self, WorkerEnd, WorkerProgram};
 use super::{CellEvent, SweepError, SweepEvent, SweepOptions};
 use crate::backend::pool::PooledDevices;
+use crate::experiment::TrainingId;
 use crate::run::checkpoint::CheckpointFolder;
 use crate::run::{RunContext, RunEvent};
 
@@ -29,10 +30,18 @@ pub(super) struct Sweeper<'a> {
     pub(super) context: RunContext,
     pub(super) found: &'a [CellFile],
     pub(super) claims: &'a Claims,
+    /// `None` if no weights are kept.
+    pub(super) trainings: Option<&'a Trainings>,
     pub(super) queue: &'a WorkQueue,
     pub(super) stop: &'a AtomicBool,
     /// Cells that this sweep has started.
     pub(super) started: &'a Mutex<BTreeSet<usize>>,
+}
+
+/// Trainings of the cells, and the claims on them.
+pub(super) struct Trainings {
+    pub(super) claims: Claims,
+    pub(super) of_cells: Vec<Option<TrainingId>>,
 }
 
 impl Sweeper<'_> {
@@ -51,24 +60,20 @@ impl Sweeper<'_> {
                 self.queue.cross_out();
                 continue;
             }
-            let claimed = self.claims.claim(&self.cells.keys()[index]);
-            if let Some(warning) = self.claims.take_warning() {
-                tell(CellEvent::Trouble(warning));
-            }
-            let settled = match claimed {
-                Ok(ClaimAttempt::Mine(claim)) => self.run(index, &claim, devices, &mut tell),
-                Ok(ClaimAttempt::Held(holder)) => {
-                    let by = holder.text();
+            let settled = self.claim(index, &mut tell).and_then(|claimed| match claimed {
+                Claimed::Mine(cell, training) => {
+                    let settled = self.run(index, &cell, devices, &mut tell);
+                    drop((cell, training));
+                    warn(self.claims, &mut tell);
+                    settled
+                }
+                Claimed::Held { by, wait } => {
                     if held.insert(index, by.clone()).as_ref() != Some(&by) {
                         tell(CellEvent::Held { by });
                     }
-                    Ok(!self.options.wait)
+                    Ok(!wait)
                 }
-                Err(error) => Err(error.into()),
-            };
-            if let Some(warning) = self.claims.take_warning() {
-                tell(CellEvent::Trouble(warning));
-            }
+            });
             match settled {
                 Ok(false) => self.queue.put_back(index),
                 Ok(true) => self.queue.cross_out(),
@@ -79,6 +84,36 @@ impl Sweeper<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Claims a cell, and before it its training if weights are kept.
+    fn claim(&self, index: usize, tell: &mut dyn FnMut(CellEvent)) -> Result<Claimed, SweepError> {
+        let key = &self.cells.keys()[index];
+        let mut training = None;
+        if let Some(Trainings { claims, of_cells }) = self.trainings
+            && let Some(id) = &of_cells[index]
+        {
+            let claimed = claims.claim(&id.to_string());
+            warn(claims, tell);
+            match claimed? {
+                ClaimAttempt::Mine(claim) => training = Some(claim),
+                ClaimAttempt::Held(holder) => {
+                    let what =
+                        if self.claims.exists(key) { "" } else { ", which trains its weights" };
+                    // Another thread of this sweep will not run this cell after the training.
+                    let wait = self.options.wait || claims.are_held_by(&holder);
+                    return Ok(Claimed::Held { by: format!("{}{what}", holder.text()), wait });
+                }
+            }
+        }
+        let claimed = self.claims.claim(key);
+        warn(self.claims, tell);
+        Ok(match claimed? {
+            ClaimAttempt::Mine(cell) => Claimed::Mine(cell, training),
+            ClaimAttempt::Held(holder) => {
+                Claimed::Held { by: holder.text(), wait: self.options.wait }
+            }
+        })
     }
 
     /// Runs a claimed cell and returns whether it is settled.
@@ -300,6 +335,19 @@ impl Sweeper<'_> {
     }
 }
 
+/// Result of trying to claim a cell and its training.
+enum Claimed {
+    /// Both are claimed, the training if it has one, until the claims are dropped.
+    Mine(Claim, Option<Claim>),
+    /// One of them is held.
+    Held {
+        /// Who holds it.
+        by: String,
+        /// Whether the cell is tried again later.
+        wait: bool,
+    },
+}
+
 /// Use of a cell's checkpoints after its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Checkpoints {
@@ -317,6 +365,13 @@ impl Checkpoints {
             }
             Status::Done | Status::Diverged { .. } | Status::Failed { .. } => Self::Drop,
         }
+    }
+}
+
+/// Reports reduced protection by claims.
+fn warn(claims: &Claims, tell: &mut dyn FnMut(CellEvent)) {
+    if let Some(warning) = claims.take_warning() {
+        tell(CellEvent::Trouble(warning));
     }
 }
 

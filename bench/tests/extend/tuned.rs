@@ -291,3 +291,59 @@ fn inputs_and_outputs_are_tuned_on_and_scored() {
     );
     assert_eq!(said["written"]["exact_match_standard_error"], json!(0.0));
 }
+
+fn program(arguments: &[&str]) -> (bool, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_pe-bench")).args(arguments).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+}
+
+/// A model of characters that `run` trained: its tuning is exported with a tokenizer, and a benchmark reads the folder. The
+/// weights that the tuning keeps are refused with the command that makes a model of them.
+#[test]
+fn what_run_trained_is_tuned_exported_and_scored() {
+    let place = Tuned::new();
+    let (suite, own, models) = (place.path("own.toml"), place.path("own"), place.path("models"));
+    let text = format!(
+        "name = \"own\"\ntitle = \"Own\"\nabout = \"For tests.\"\nseeds = [0]\nencodings = [\"rope\"]\n\
+         [model]\nlayers = 1\nwidth = 16\nheads = 2\nnorm = \"rms-norm\"\nactivation = \"swi-glu\"\nbias = false\n\
+         [train]\nsteps = 4\nbatch_size = 2\nlen = 32\n[eval]\nlens = [32]\nsamples = 2\n\
+         [[workload]]\nname = \"text\"\n\
+         task = {{ kind = \"text\", path = {:?}, tokenizer = \"chars\" }}\n",
+        place.path("text.txt")
+    );
+    fs::write(&suite, text).unwrap();
+    let (done, said) = program(&["run", &suite, "--out", &own]);
+    assert!(done, "{said}");
+    let weights = |out: &str| {
+        let files = fs::read_dir(Path::new(out).join("weights")).unwrap();
+        let mut files = files.map(|entry| entry.unwrap().path());
+        files.find(|path| path.extension().is_some_and(|e| e == "safetensors")).unwrap()
+    };
+    let trained = weights(&own);
+    let model = trained.strip_prefix(place.folder.path()).unwrap().to_str().unwrap().to_owned();
+    let arguments = [
+        "--tasks",
+        "text",
+        "--methods",
+        "as-trained",
+        "--tune",
+        "all",
+        "--steps",
+        "2",
+        "--train-len",
+        "32",
+    ];
+    place.extend(&model, "out", &arguments);
+    let items = place.path("items.jsonl");
+    fs::write(&items, r#"{"input": "the tale ", "output": "is told"}"#).unwrap();
+    let tuned = weights(&place.path("out")).display().to_string();
+    let (done, said) = program(&["benchmark", &tuned, &items, "--tokens", "2"]);
+    assert!(!done && said.contains("--export DIR"), "{said}");
+    let said = place.extend(&model, "out", &[&arguments[..], &["--export", &models]].concat());
+    assert!(said.contains(": kept"), "{said}");
+    let folder = fs::read_dir(&models).unwrap().next().unwrap().unwrap().path();
+    let (done, said) =
+        program(&["benchmark", &folder.display().to_string(), &items, "--tokens", "2"]);
+    assert!(done && said.contains("\"items\":1"), "{said}");
+}

@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
+use tokenizers::models::bpe::{BPE, Vocab};
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+
 use super::error::TokenizerError;
+use super::hub::letters;
 use super::interface::Tokenizer;
 
 /// Tokenizer with one token for each byte of UTF-8; the id is the value of the byte.
@@ -37,6 +41,16 @@ impl Tokenizer for Bytes {
 
     fn is_quick(&self) -> bool {
         true
+    }
+
+    /// Byte pairs without a merge.
+    fn json(&self) -> Option<String> {
+        let vocabulary = letters().iter().map(char::to_string).zip(0..).collect::<Vocab>();
+        let pairs = BPE::builder().vocab_and_merges(vocabulary, Vec::new()).build().ok()?;
+        let mut tokenizer = tokenizers::Tokenizer::new(pairs);
+        let byte_level = ByteLevel::new(false, false, false);
+        tokenizer.with_pre_tokenizer(Some(byte_level)).with_decoder(Some(byte_level));
+        tokenizer.to_string(true).ok()
     }
 
     fn sha256(&self) -> String {

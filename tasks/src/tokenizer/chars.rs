@@ -3,6 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use tokenizers::SplitDelimiterBehavior::Isolated;
+use tokenizers::decoders::fuse::Fuse;
+use tokenizers::models::wordlevel::WordLevel;
+use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
+
 use super::error::TokenizerError;
 use super::interface::Tokenizer;
 use crate::hash::sha256_hex;
@@ -69,6 +74,19 @@ impl Tokenizer for Chars {
 
     fn is_quick(&self) -> bool {
         true
+    }
+
+    /// Words of one character. Characters outside the alphabet are errors there, too, because the file names an unknown
+    /// token that is not in its vocabulary.
+    fn json(&self) -> Option<String> {
+        let vocabulary = self.alphabet.iter().map(char::to_string).zip(0..);
+        let words = WordLevel::builder().vocab(vocabulary.collect()).build().ok()?;
+        let each = SplitPattern::Regex(r"[\s\S]".to_owned());
+        let mut tokenizer = tokenizers::Tokenizer::new(words);
+        tokenizer
+            .with_pre_tokenizer(Some(Split::new(each, Isolated, false).ok()?))
+            .with_decoder(Some(Fuse::new()));
+        tokenizer.to_string(true).ok()
     }
 
     fn sha256(&self) -> String {

@@ -170,7 +170,7 @@ fn byte_level(tokenizer: &tokenizers::Tokenizer, vocabulary: usize) -> Option<Ve
 
 /// Returns the letter by which byte-level tokenizers write each byte: the byte itself if it is visible, otherwise the
 /// next letter from U+0100 on (`bytes_to_unicode` of GPT-2's `encoder.py`).
-fn letters() -> [char; 256] {
+pub(super) fn letters() -> [char; 256] {
     let mut hidden = 0x100..;
     std::array::from_fn(|byte| {
         let visible = matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);

@@ -239,3 +239,24 @@ fn sparse_ids_are_refused_with_numbers() {
     }
     assert_eq!(HubTokenizer::from_json(json(1027).as_bytes()).unwrap().vocab_size(), 1028);
 }
+
+#[test]
+fn files_of_tokenizers_give_the_same_tokens_and_texts() {
+    let cache = TempDir::new().unwrap();
+    let with_file = all(cache.path()).into_iter().filter(|config| *config != TokenizerConfig::Gpt2);
+    for config in with_file {
+        let own = built(&config, cache.path());
+        let read = HubTokenizer::from_json(own.json().unwrap().as_bytes()).unwrap();
+        assert_eq!(read.vocab_size(), own.vocab_size(), "{config:?}");
+        for text in SAMPLES {
+            let tokens = encode(&*own, text);
+            assert_eq!(encode(&read, text), tokens, "{config:?}: {text:?}");
+            assert_eq!(read.decode(&tokens), own.decode(&tokens), "{config:?}");
+        }
+    }
+    // A character outside the alphabet has no token in either form.
+    let chars = Chars::of(["ab "].into_iter());
+    let read = HubTokenizer::from_json(chars.json().unwrap().as_bytes()).unwrap();
+    assert!(chars.encode("abc", &mut Vec::new()).is_err());
+    assert!(read.encode("abc", &mut Vec::new()).is_err());
+}

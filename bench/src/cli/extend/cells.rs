@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use reports::RunRecord;
 
 use crate::cli::out::{complain, say};
+use crate::experiment::TrainingId;
 use crate::extend::{Context, ExtendCell};
 use crate::run::RunContext;
 use crate::sweep::{CellEvent, SweepCells, SweepEvent, SweepOptions, look_up_all};
@@ -13,6 +14,7 @@ use crate::sweep::{CellEvent, SweepCells, SweepEvent, SweepOptions, look_up_all}
 pub(super) struct ExtendSweep {
     keys: Vec<String>,
     names: Vec<String>,
+    trainings: Vec<Option<TrainingId>>,
     /// Records of the cells before they begin.
     unfinished: Vec<RunRecord>,
 }
@@ -28,6 +30,7 @@ impl ExtendSweep {
         Self {
             keys: cells.iter().map(|cell| cell.key(context)).collect(),
             names: cells.iter().enumerate().map(name).collect(),
+            trainings: cells.iter().map(|cell| cell.training(context)).collect(),
             unfinished: cells.iter().map(|cell| cell.unfinished_record(context)).collect(),
         }
     }
@@ -72,6 +75,10 @@ impl SweepCells for ExtendSweep {
 
     fn keys(&self) -> &[String] {
         &self.keys
+    }
+
+    fn training(&self, index: usize) -> Option<TrainingId> {
+        self.trainings[index].clone()
     }
 
     fn unfinished_record(&self, index: usize, _context: &RunContext) -> RunRecord {
