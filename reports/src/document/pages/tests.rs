@@ -108,7 +108,7 @@ fn a_step_time_relative_to_disturbed_times_of_rope_is_shown_nowhere() {
         vec![
             columns.into_iter().any(|column| column.starts_with("step time")),
             tables::prices(&report).columns.iter().any(|column| column.starts_with("ms per step")),
-            sentences.iter().any(|sentence| sentence.text.contains("times the time")),
+            sentences.iter().any(|sentence| sentence.text.contains("] the time")),
             figures.iter().any(|figure| figure.title.contains("against step time")),
         ]
     };
