@@ -37,15 +37,17 @@ rows! {
         pub tokens_per_second: Option<f64>,
         /// Seconds of a step (mean over seeds of the median).
         pub step_seconds: Option<f64>,
-        /// Smallest number of steps of a cell, over which its median was taken.
-        pub timed_steps: u64,
-        /// Whether the load of the machine was measured for all cells; records of schema 2 and before lack it.
-        pub load_known: bool,
         /// Whether the times of a cell were disturbed by concurrent cells or other load; see
         /// [`crate::RunRecord::disturbance`].
         pub disturbed: bool,
-        /// Ratio of its step time to that of `rope`.
+        /// Whether the times of all cells are medians of enough steps on a machine that is known to have been undisturbed.
+        pub sound_times: bool,
+        /// Ratio of its step time to that of `rope`, whatever disturbed either; see [`EncodingCost::sound_step_ratio`].
         pub step_ratio: Option<f64>,
+        /// Whether the times of `rope` were disturbed.
+        pub rope_disturbed: bool,
+        /// Whether the times of `rope` are sound.
+        pub rope_sound: bool,
         /// Highest peak memory of a seed, in bytes.
         pub peak_bytes: Option<u64>,
         /// Ratio of its peak memory to that of `rope`.
@@ -58,9 +60,9 @@ rows! {
 const TIMED_STEPS: u64 = 100;
 
 impl EncodingCost {
-    /// Whether the times of all cells are medians of enough steps on a machine that is known to have been undisturbed.
-    pub(crate) fn has_sound_times(&self) -> bool {
-        self.load_known && !self.disturbed && self.timed_steps >= TIMED_STEPS
+    /// Returns the ratio of its step time to that of `rope`; `None` unless the times of both are sound.
+    pub fn sound_step_ratio(&self) -> Option<f64> {
+        self.step_ratio.filter(|_| self.sound_times && self.rope_sound)
     }
 }
 
@@ -83,6 +85,11 @@ pub(super) fn costs(counted: &Selection<'_>) -> PolarsResult<Vec<EncodingCost>> 
         let rope = real(name).filter(col("encoding").eq(lit(YARDSTICK))).first();
         real(name).map_many(ratios, &[rope], |_, fields| Ok(fields[0].clone())).alias(alias)
     };
+    let of_rope = |is: Expr| is.and(col("encoding").eq(lit(YARDSTICK))).any(true);
+    // Records of schema 2 and before lack the load of the machine.
+    let sound = col("load_known")
+        .and(col("disturbed").not())
+        .and(col("timed_steps").gt_eq(lit(TIMED_STEPS)));
     let first = ["params_total", "params_encoding", "flops_train_step", "flops_forward_per_token"];
     let means = [
         mean("step_allocations"),
@@ -103,6 +110,9 @@ pub(super) fn costs(counted: &Selection<'_>) -> PolarsResult<Vec<EncodingCost>> 
             over_rope("flops_train_step", "flops_ratio"),
             over_rope("step_seconds", "step_ratio"),
             over_rope("peak_bytes", "memory_ratio"),
+            sound.clone().alias("sound_times"),
+            of_rope(sound).alias("rope_sound"),
+            of_rope(col("disturbed")).alias("rope_disturbed"),
         ]);
     EncodingCost::of(costs)
 }

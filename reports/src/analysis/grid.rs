@@ -97,6 +97,8 @@ pub struct GridCost {
     pub steps: u64,
     /// Wall-clock seconds of training.
     pub seconds: f64,
+    /// Whether the time of a cell was disturbed; see [`RunRecord::disturbance`].
+    pub disturbed: bool,
     /// Analytic floating-point operations of training.
     pub flops: f64,
 }
@@ -267,6 +269,7 @@ rows! {
         cells: u32,
         train_steps: Vec<u64>,
         train_seconds: Vec<f64>,
+        disturbed: bool,
         flops_train_step: Vec<u64>,
     }
 }
@@ -310,6 +313,7 @@ fn choices(
         len().alias("cells"),
         col("train_steps"),
         col("train_seconds"),
+        col("disturbed").any(true),
         col("flops_train_step"),
     ]);
     let at_values = CellsAtValue::of(at_values)?;
@@ -349,6 +353,7 @@ fn choice(all: CellsOfEncoding, points: Vec<GridResult>, default: Option<f64>) -
         cells: all.cells,
         steps: all.train_steps.iter().fold(0, |sum, steps| steps.saturating_add(sum)),
         seconds: all.train_seconds.iter().fold(0.0, |sum, seconds| sum + seconds),
+        disturbed: all.disturbed,
         flops: work.fold(0.0, |sum, (flops, steps)| sum + *flops as f64 * *steps as f64),
     };
     GridChoice { encoding: all.encoding, value, by, points, spent }

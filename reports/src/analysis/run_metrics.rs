@@ -44,6 +44,8 @@ pub struct RunMetrics {
     pub solve_steps: Option<MedianRange>,
     /// Seconds to solve training, over the seeds that did.
     pub solve_seconds: Option<MedianRange>,
+    /// Whether the time of one of these seeds was disturbed; see [`crate::RunRecord::disturbance`].
+    pub disturbed: bool,
     /// Effective length over the finished seeds, in the task's unit of length.
     pub effective: Option<MedianRange>,
     /// Whether the median effective length is the longest evaluated length, so that the true value may be larger.
@@ -67,6 +69,7 @@ rows! {
         solved: Vec<bool>,
         solve_step: Vec<Option<u64>>,
         solve_seconds: Vec<Option<f64>>,
+        disturbed: Vec<bool>,
         validated: Vec<bool>,
         effective: Vec<Option<u64>>,
         longest: Vec<Option<u64>>,
@@ -140,6 +143,7 @@ pub(super) fn run_metrics(
                 "solved",
                 "solve_step",
                 "solve_seconds",
+                "disturbed",
                 "validated",
                 "effective",
                 "longest",
@@ -201,6 +205,7 @@ fn metrics(runs: EncodingRuns) -> RunMetrics {
         solve_steps: MedianRange::of(
             runs.solve_step.iter().flatten().map(|step| *step as f64).collect(),
         ),
+        disturbed: runs.solve_seconds.iter().zip(&runs.disturbed).any(|(s, d)| s.is_some() && *d),
         solve_seconds: MedianRange::of(runs.solve_seconds.into_iter().flatten().collect()),
         effective: MedianRange::of(lengths.iter().map(|(len, ..)| *len as f64).collect()),
         effective_at_least: lengths

@@ -21,6 +21,25 @@ fn costs_are_relative_to_rope_and_absent_without_it() {
 }
 
 #[test]
+fn a_step_ratio_is_sound_only_if_the_times_of_rope_are() {
+    let mut records = suite();
+    let sound = |records: &[RunRecord]| {
+        let costs = &report(records).workloads[0].costs;
+        let cope = costs.iter().find(|cost| cost.encoding == "cope").unwrap();
+        (cope.step_ratio, cope.sound_step_ratio(), cope.rope_disturbed)
+    };
+    assert_eq!(sound(&records), (Some(2.0), Some(2.0), false));
+    let ropes = |r: &&mut RunRecord| r.encoding.name == "rope";
+    records.iter_mut().filter(ropes).for_each(|r| r.train.steps = 99);
+    assert_eq!(sound(&records), (Some(2.0), None, false), "too few steps");
+    let mut records = suite();
+    records.iter_mut().filter(ropes).last().unwrap().host.jobs = 2;
+    assert_eq!(sound(&records).1, Some(2.0), "another workload");
+    records.iter_mut().find(|r| r.encoding.name == "rope").unwrap().host.jobs = 2;
+    assert_eq!(sound(&records), (Some(2.0), None, true));
+}
+
+#[test]
 fn training_curves_are_means_over_seeds() {
     let report = report(&suite());
     let cope = &report.workloads[0].training[0];

@@ -27,7 +27,7 @@ const PRICES: [Price; 3] = [
     Price {
         name: "step time",
         axis: "ms per training step",
-        of: |cost| cost.step_seconds.filter(|_| cost.has_sound_times()).map(|s| 1000.0 * s),
+        of: |cost| cost.step_seconds.filter(|_| cost.sound_times).map(|s| 1000.0 * s),
         show: three_digits,
     },
     Price {

@@ -93,7 +93,7 @@ const PRICES: [RelativePrice; 2] = [
         name: "step time",
         axis: "time of a training step, times RoPE's",
         is_time: true,
-        of: |cost| cost.step_ratio.filter(|_| cost.has_sound_times()),
+        of: EncodingCost::sound_step_ratio,
     },
 ];
 

@@ -223,15 +223,15 @@ fn prices(report: &Report, paths: &PagePaths, name: &str) -> Table {
             paths.cell_of(workload),
             thousands(cost.params_encoding).into(),
             ratio(cost.flops_ratio),
-            ratio(cost.step_ratio.filter(|_| cost.has_sound_times())),
+            ratio(cost.sound_step_ratio()),
             ratio(cost.memory_ratio),
             TableCell::optional(chosen, |choice| choice.value.to_string()),
             TableCell::optional(metrics.and_then(RunMetrics::fit_rate), percent),
         ]
     })
     .with_legend(
-        "Prices: of a training step, relative to RoPE on the same workload. Step times are left out where cells ran \
-         beside others or on a busy machine. Chosen rate: by validation, from a grid. Fit rate: share of seeds that \
+        "Prices: of a training step, relative to RoPE on the same workload. Step times are left out where cells of \
+         either ran beside others, on a busy machine or for fewer than 100 steps. Chosen rate: by validation, from a grid. Fit rate: share of seeds that \
          solved training.",
     )
     .without_empty_columns()

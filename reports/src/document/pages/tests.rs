@@ -1,6 +1,7 @@
 use super::*;
 use crate::analysis::ReportMeta;
 use crate::document::figures::figures;
+use crate::document::tables;
 use crate::record::RunRecord;
 use crate::testkit::TestCell;
 
@@ -93,4 +94,26 @@ fn names_that_differ_in_signs_have_pages_of_their_own() {
     found.sort();
     found.dedup();
     assert_eq!(found.len(), 4, "{found:?}");
+}
+
+#[test]
+fn a_step_time_relative_to_disturbed_times_of_rope_is_shown_nowhere() {
+    let mut records = crate::testkit::two_workloads();
+    let shown = |records: &[RunRecord]| -> Vec<bool> {
+        let report = Report::new(records, &ReportMeta::default()).unwrap();
+        let (figures, paths) = (figures(&report), PagePaths::of(&report));
+        let page = encoding(&report, &figures, &paths, report.encoding("cope").unwrap());
+        let columns = page.sections.iter().flat_map(|s| &s.tables).flat_map(|(_, t)| &t.columns);
+        let sentences = crate::document::text::abstract_of(&report);
+        vec![
+            columns.into_iter().any(|column| column.starts_with("step time")),
+            tables::prices(&report).columns.iter().any(|column| column.starts_with("ms per step")),
+            sentences.iter().any(|sentence| sentence.text.contains("] the time")),
+            figures.iter().any(|figure| figure.title.contains("against step time")),
+        ]
+    };
+    assert_eq!(shown(&records), [true; 4]);
+    let ropes = records.iter_mut().filter(|record| record.encoding.name == "rope");
+    ropes.for_each(|record| record.host.jobs = 2);
+    assert_eq!(shown(&records), [false; 4]);
 }

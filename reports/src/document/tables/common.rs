@@ -10,6 +10,20 @@ pub(super) const NO_COMMON_SEED: &str = "†";
 /// Marks an encoding that is not ranked.
 pub(super) const UNRANKED: &str = "‡";
 
+/// Marks times that other work disturbed.
+pub(super) const DISTURBED: &str = "†";
+
+/// Returns the mark of a time, after a space; nothing if it was not disturbed.
+pub(super) fn mark(disturbed: bool) -> String {
+    if disturbed { format!(" {DISTURBED}") } else { String::new() }
+}
+
+/// Returns the note on the mark of times, if any was disturbed.
+pub(super) fn disturbed_note(disturbed: impl IntoIterator<Item = bool>) -> Option<String> {
+    let note = "Measured while other cells or programs ran on the machine: of little worth.";
+    disturbed.into_iter().any(|is| is).then(|| format!("{DISTURBED} {note}"))
+}
+
 /// Note on the means and medians of tables.
 pub(super) const MEAN: &str = "Mean: over n seeds, with its 95 % confidence interval in brackets (Student's t over the \
     seeds, and over the questions where records hold the answers).";

@@ -1,6 +1,6 @@
 //! Measured and analytic costs of encodings on a workload.
 
-use super::common::ratio;
+use super::common::{disturbed_note, mark, ratio};
 use crate::analysis::{EncodingCost, Report, Workload};
 use crate::document::table::{Table, TableCell};
 use crate::number::{bytes, si, thousands, three_digits};
@@ -12,23 +12,20 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
         ["encoding", "tokens/s", "ms per step", "time / RoPE's", "peak memory", "memory / RoPE's"];
     let mut table = Table::of(columns, &workload.costs, |cost| {
         let name = TableCell::of_encoding(report, &cost.encoding);
-        let timed = |value: Option<f64>, show: fn(f64) -> String| {
-            TableCell::optional(value, |value| show(value) + &mark(cost))
+        let timed = |value: Option<f64>, show: fn(f64) -> String, disturbed: bool| {
+            TableCell::optional(value, |value| show(value) + &mark(disturbed))
         };
+        let EncodingCost { disturbed, rope_disturbed, .. } = *cost;
         vec![
             name.with_cells(report, workload, &cost.encoding),
-            timed(cost.tokens_per_second, si),
-            timed(cost.step_seconds.map(|seconds| 1000.0 * seconds), three_digits),
-            timed(cost.step_ratio, ratio),
+            timed(cost.tokens_per_second, si, disturbed),
+            timed(cost.step_seconds.map(|seconds| 1000.0 * seconds), three_digits, disturbed),
+            timed(cost.step_ratio, ratio, disturbed || rope_disturbed),
             TableCell::optional(cost.peak_bytes, |b| bytes(b as f64)),
             TableCell::optional(cost.memory_ratio, ratio),
         ]
     });
-    if workload.costs.iter().any(|cost| cost.disturbed) {
-        table.notes.push(format!(
-            "{DISTURBED} Measured while other cells or programs ran on the machine: of little worth."
-        ));
-    }
+    table.notes.extend(disturbed_note(workload.costs.iter().map(|cost| cost.disturbed)));
     if workload.machines.len() > 1 {
         table.notes.push(format!(
             "Warning: these cells ran under {} conditions ({}); times and memory are comparable only \
@@ -39,13 +36,6 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
     }
     let legend = "Step times: median over steps, mean over seeds. Peak memory: maximum over seeds.";
     table.with_legend(legend).without_empty_columns()
-}
-
-/// Marks times that other work disturbed.
-const DISTURBED: &str = "†";
-
-fn mark(cost: &EncodingCost) -> String {
-    if cost.disturbed { format!(" {DISTURBED}") } else { String::new() }
 }
 
 /// Returns the table of parameters and FLOPs, arranged as Table 3 of TAPE (Zhu et al. 2025, arXiv 2501.00712), and of
@@ -88,4 +78,27 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
         );
     }
     table.without_empty_columns()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::ReportMeta;
+    use crate::testkit;
+
+    #[test]
+    fn disturbed_times_are_marked_and_so_are_ratios_to_them() {
+        let mut records = testkit::two_workloads();
+        let ropes = records.iter_mut().filter(|record| record.encoding.name == "rope");
+        ropes.for_each(|record| record.host.jobs = 2);
+        let report = Report::new(&records, &ReportMeta::default()).unwrap();
+        let table = costs(&report, &report.workloads[0]);
+        let marks = |name: &str| {
+            let row = table.rows.iter().find(|row| row[0].text == name).unwrap();
+            [1, 2, 3, 4].map(|column: usize| row[column].text.ends_with('†'))
+        };
+        assert_eq!(marks("CoPE"), [false, false, true, false], "{:?}", table.columns);
+        assert_eq!(marks("RoPE"), [true, true, true, false]);
+        assert!(table.notes[0].starts_with("† Measured while other cells"), "{:?}", table.notes);
+    }
 }

@@ -1,6 +1,6 @@
 //! The grid of a workload: results at the default and at the selected value, and the cost of the grid.
 
-use super::common::with_interval;
+use super::common::{disturbed_note, mark, with_interval};
 use crate::analysis::grid::{ChosenBy, GridReport, GridResult};
 use crate::analysis::ranking::Ranking;
 use crate::analysis::{Report, Workload};
@@ -42,7 +42,7 @@ pub(super) fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> T
         row.extend([
             spent.cells.to_string().into(),
             thousands(spent.steps).into(),
-            three_digits(spent.seconds).into(),
+            (three_digits(spent.seconds) + &mark(spent.disturbed)).into(),
             si(spent.flops).into(),
         ]);
         row
@@ -100,9 +100,41 @@ fn notes(
             listed(&seeds, "and")
         ));
     }
+    notes.extend(disturbed_note(grid.choices.iter().map(|choice| choice.spent.disturbed)));
     if grid.choices.iter().any(|choice| choice.by == ChosenBy::Default) {
         let no = "No validation: no value was validated in every seed, so the default counts.";
         notes.push(no.to_owned());
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::ReportMeta;
+    use crate::record::GridPoint;
+    use crate::testkit::TestCell;
+
+    #[test]
+    fn a_disturbed_time_of_training_is_marked() {
+        let at = |encoding: &str, value: f64, jobs: u64| {
+            let cell = TestCell::new("w", encoding, 0).change(|r| {
+                let axis = "train.optimizer.learning_rate".to_owned();
+                r.grid = Some(GridPoint { axis, value, default: value < 2e-3, fresh: false });
+                r.config = serde_json::json!({ "encoding": encoding, "value": value });
+                r.key = crate::cell_key(&r.config);
+                r.host.jobs = jobs;
+            });
+            cell.record()
+        };
+        let records =
+            [at("cope", 1e-3, 1), at("cope", 3e-3, 1), at("rope", 1e-3, 1), at("rope", 3e-3, 2)];
+        let report = Report::new(&records, &ReportMeta::default()).unwrap();
+        let workload = &report.workloads[0];
+        let table = grid(&report, workload, workload.grid.as_ref().unwrap());
+        let column = table.columns.iter().position(|column| column == "training s").unwrap();
+        let seconds: Vec<&str> = table.rows.iter().map(|row| &*row[column].text).collect();
+        assert_eq!(seconds, ["8.00", "8.00 †"]);
+        assert!(table.notes.iter().any(|note| note.starts_with('†')), "{:?}", table.notes);
+    }
 }

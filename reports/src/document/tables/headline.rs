@@ -70,7 +70,7 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
             telling.iter().filter(in_first).count().to_string().into(),
             rope.into(),
             median(|cost| cost.flops_ratio),
-            median(|cost| cost.step_ratio.filter(|_| cost.has_sound_times())),
+            median(EncodingCost::sound_step_ratio),
         ]
     })
     .without_empty_columns()

@@ -177,7 +177,7 @@ pub fn prices(report: &Report) -> Table {
             spread(of(|c| Some(c.params_total as f64)), whole),
             spread(of(|c| Some(c.params_encoding as f64)), whole),
             spread(of(|c| c.flops_ratio), |r| format!("{r:.3}")),
-            spread(of(|c| c.step_ratio.filter(|_| c.has_sound_times())), ratio),
+            spread(of(EncodingCost::sound_step_ratio), ratio),
             spread(of(|c| c.peak_bytes.map(|b| b as f64)), bytes),
         ]
     });
@@ -197,7 +197,7 @@ pub fn prices(report: &Report) -> Table {
         .with_legend(
             "FLOPs and ms: of a training step, relative to RoPE on the same workload. FLOPs count matrix products alone, \
              of all T x T pairs of attention; what is masked, added, exponentiated or normalised is not counted. Times \
-             are left out where cells ran beside others, on a busy machine or for fewer than 100 steps.",
+             are left out where cells of either ran beside others, on a busy machine or for fewer than 100 steps.",
         )
         .without_empty_columns()
 }

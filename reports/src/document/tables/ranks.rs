@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::common::{MEAN, MEDIAN, NO_COMMON_SEED, UNRANKED, median, with_interval};
+use super::common::{
+    MEAN, MEDIAN, NO_COMMON_SEED, UNRANKED, disturbed_note, mark, median, with_interval,
+};
 use super::gates::gates;
 use super::grid::grid;
 use crate::analysis::Settings;
@@ -224,7 +226,7 @@ pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
         "times training length",
     ];
     let Settings { solved_exact_match, solved_loss, effective_exact_match, .. } = report.settings;
-    Table::of(columns, &workload.run_metrics, |metrics| {
+    let mut table = Table::of(columns, &workload.run_metrics, |metrics| {
         let name = TableCell::of_encoding(report, &metrics.encoding);
         metrics_row(name.with_cells(report, workload, &metrics.encoding), metrics)
     })
@@ -241,15 +243,17 @@ pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
          maximum]. ≥: it is the longest evaluated length. 0: too low at the shortest length.",
         percent(effective_exact_match)
     ))
-    .without_empty_columns()
+    .without_empty_columns();
+    table.notes.extend(disturbed_note(workload.run_metrics.iter().map(|m| m.disturbed)));
+    table
 }
 
 fn metrics_row(name: TableCell, metrics: &RunMetrics) -> Vec<TableCell> {
-    let middle = |m: Option<MedianRange>, show: fn(f64) -> String, sign: &str| {
+    let middle = |m: Option<MedianRange>, show: fn(f64) -> String, sign: &str, mark: &str| {
         TableCell::optional(m, |m| {
             let wide = Some(m.range).filter(|(low, high)| show(*low) != show(*high));
             let detail = format!("{} n={}", bracketed(wide, show), m.n);
-            TableCell::with_detail(format!("{sign}{}", show(m.median)), detail.trim_start())
+            TableCell::with_detail(format!("{sign}{}{mark}", show(m.median)), detail.trim_start())
         })
     };
     let whole: fn(f64) -> String = |x| x.to_string();
@@ -258,9 +262,9 @@ fn metrics_row(name: TableCell, metrics: &RunMetrics) -> Vec<TableCell> {
     vec![
         name,
         TableCell::with_detail(rate, format!("{} of {}", metrics.solved, metrics.run)),
-        middle(metrics.solve_steps, whole, ""),
-        middle(metrics.solve_seconds, three_digits, ""),
-        middle(metrics.effective, whole, sign),
+        middle(metrics.solve_steps, whole, "", ""),
+        middle(metrics.solve_seconds, three_digits, "", &mark(metrics.disturbed)),
+        middle(metrics.effective, whole, sign, ""),
         TableCell::optional(metrics.effective_ratio, |ratio| format!("{sign}{ratio:.2}")),
     ]
 }

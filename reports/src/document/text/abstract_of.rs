@@ -224,12 +224,11 @@ fn price(report: &Report, encoding: &str) -> Option<AbstractSentence> {
         let range = (*ratios.first()?, *ratios.last()?);
         Some(StatedNumber::new(format!("{name} {encoding}"), sorted_median(&ratios), Some(range)))
     };
-    let seconds = |cost: &EncodingCost| cost.step_ratio.filter(|_| cost.has_sound_times());
     let flops = number("flops", costs().filter_map(|cost| cost.flops_ratio).collect())?;
     let measured = report.meta.time_ratio(encoding, YARDSTICK);
     let time = match measured {
         Some(ratio) => Some(StatedNumber::new(format!("measured {encoding}"), ratio, None)),
-        None => number("seconds", costs().filter_map(seconds).collect()),
+        None => number("seconds", costs().filter_map(EncodingCost::sound_step_ratio).collect()),
     };
     let ratio: fn(f64) -> String = |x| format!("{x:.2}");
     let and_time = time

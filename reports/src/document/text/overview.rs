@@ -188,9 +188,7 @@ fn price(contests: &[RankedWorkload<'_>], report: &Report) -> Option<String> {
         let ratio = |contest: &RankedWorkload<'_>| {
             let Workload { costs, machines, .. } = contest.workload;
             let own = costs.iter().find(|cost: &&EncodingCost| cost.encoding == encoding)?;
-            let rope = costs.iter().find(|cost| cost.encoding == YARDSTICK)?;
-            let sound = machines.len() == 1 && own.has_sound_times() && rope.has_sound_times();
-            own.step_ratio.filter(|_| sound)
+            own.sound_step_ratio().filter(|_| machines.len() == 1)
         };
         contests.iter().filter_map(ratio).collect()
     };

@@ -35,6 +35,7 @@ pub(super) fn costs(report: &Report) -> PolarsResult<DataFrame> {
         "tokens_per_second": |(_, c)| c.tokens_per_second,
         "step_seconds": |(_, c)| c.step_seconds,
         "step_ratio_to_rope": |(_, c)| c.step_ratio,
+        "times_disturbed": |(_, c)| c.disturbed,
         "peak_bytes": |(_, c)| c.peak_bytes,
         "memory_ratio_to_rope": |(_, c)| c.memory_ratio,
         "conditions": |(w, _)| w.machines.len() as u64,

@@ -82,6 +82,23 @@ Effective length: the largest evaluated length up to which exact match on the tr
 }
 
 #[test]
+fn disturbed_seconds_to_solve_are_marked() {
+    let settings = Settings { solved_loss: 1.0, ..Settings::default() };
+    let mut records = records();
+    // Seed 1 of NoPE did not solve training.
+    let disturbed =
+        |r: &&mut RunRecord| ["cope", "nope"].contains(&&*r.encoding.name) && r.seed == 1;
+    records.iter_mut().filter(disturbed).for_each(|r| r.host.jobs = 2);
+    let frames = Frames::of(&records).unwrap();
+    let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
+    let table = run_metrics(&report, &report.workloads[0]);
+    let row = |name: &str| table.rows.iter().find(|row| row[0].text == name).unwrap();
+    assert_eq!((&*row("CoPE")[2].text, &*row("CoPE")[3].text), ("150", "3.00 †"));
+    assert_eq!(row("NoPE")[3].text, "2.00");
+    assert!(table.notes[0].starts_with('†'), "{:?}", table.notes);
+}
+
+#[test]
 fn changes_stand_against_their_base() {
     let settings = Settings { ablation_base: Some("rope".into()), ..Settings::default() };
     let report = report(&settings);
