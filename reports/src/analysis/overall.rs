@@ -109,7 +109,7 @@ impl Overall {
             ranks,
         };
         if scored.len() > 1 {
-            let unknown = scored.iter().filter(|(_, r)| r.chance.is_none() && r.fallback.is_none());
+            let unknown = scored.iter().filter(|(_, r)| r.chance.or(r.fallback_chance).is_none());
             overall.without_chance = unknown.map(|(name, _)| (*name).to_owned()).collect();
             overall.score(&scored, &ranked);
         }
@@ -171,14 +171,13 @@ fn result<'a>(ranking: &'a Ranking, encoding: &str) -> Option<&'a EncodingResult
 /// Returns the map of the values of a ranking to exact match above chance, as `(scale, offset)`; `None` for tasks
 /// without exact match. If token accuracy ranks, every encoding has the common exact match.
 fn above_chance(ranking: &Ranking) -> Option<(f64, f64)> {
-    match (ranking.metric, ranking.fallback) {
-        (Metric::ExactMatch, _) => {
-            let chance = ranking.chance.unwrap_or(0.0);
-            (chance < 1.0).then(|| (1.0 / (1.0 - chance), -chance / (1.0 - chance)))
-        }
-        (Metric::TokenAccuracy, Some(common)) => Some((0.0, common)),
-        _ => None,
-    }
+    let chance = ranking.chance.or(ranking.fallback_chance).unwrap_or(0.0);
+    let (scale, offset) = match (ranking.metric, ranking.fallback) {
+        (Metric::ExactMatch, _) => (1.0, 0.0),
+        (Metric::TokenAccuracy, Some(common)) => (0.0, common),
+        _ => return None,
+    };
+    (chance < 1.0).then(|| (scale / (1.0 - chance), (offset - chance) / (1.0 - chance)))
 }
 
 fn scores_of(result: &EncodingResult, (scale, offset): (f64, f64)) -> TaskScores {
@@ -267,6 +266,27 @@ mod tests {
             "RoPE is at 50 % in one of three seeds"
         );
         assert!(overall.without_chance.is_empty());
+    }
+
+    #[test]
+    fn an_exact_match_that_all_share_is_above_chance_too() {
+        let mut records = records();
+        records.retain(|r| r.workload != "c");
+        for record in &mut records {
+            let tokens = if record.encoding.name == "cope" { 0.9 } else { 0.8 };
+            for eval in &mut record.evals {
+                (eval.exact_match, eval.token_accuracy) = (0.75, tokens);
+            }
+        }
+        let found = report(records.clone());
+        assert_eq!(found.workloads[0].deciding().unwrap().metric, Metric::TokenAccuracy);
+        // Chance is 1/2.
+        let overall = found.overall.unwrap();
+        assert!(overall.scores.iter().all(|s| (s.value - 0.5).abs() < 1e-12), "{overall:?}");
+        assert!(overall.without_chance.is_empty());
+        records.iter_mut().filter(|r| r.workload == "a").for_each(|r| r.task.chance = None);
+        let overall = report(records).overall.unwrap();
+        assert_eq!(overall.without_chance, ["a"], "the chance is taken as 0");
     }
 
     #[test]

@@ -89,6 +89,8 @@ pub struct Ranking {
     pub metric: Metric,
     /// Exact match shared by all encodings, in which case token accuracy ranks; `None` if they differ.
     pub fallback: Option<f64>,
+    /// Exact match of guessing if token accuracy ranks instead; otherwise [`Ranking::chance`] has it.
+    pub fallback_chance: Option<f64>,
     /// Split and length of each evaluation.
     pub points: Vec<(String, u64)>,
     /// Results, one per encoding, sorted by name.
@@ -117,6 +119,7 @@ impl Ranking {
         {
             let by_token = Self {
                 fallback: Some(value),
+                fallback_chance: ranking.chance,
                 ..Self::by(runs, display, region, Metric::TokenAccuracy)
             };
             if by_token.ranked().len() > 1 && by_token.common_value().is_none() {
@@ -143,6 +146,7 @@ impl Ranking {
             region,
             metric,
             fallback: None,
+            fallback_chance: None,
             results,
             points: points.into_iter().collect(),
             pairs: Vec::new(),

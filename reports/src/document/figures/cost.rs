@@ -7,7 +7,6 @@ use super::scale::Scale;
 use crate::analysis::ranking::{Rank, Ranking};
 use crate::analysis::{EncodingCost, Report, Workload};
 use crate::number::{bytes, si, three_digits};
-use crate::record::Metric;
 
 /// A kind of cost: name, axis label, accessor and formatter.
 struct Price {
@@ -73,10 +72,7 @@ fn figure(
     let plot = Plot::Scatter(Scatter {
         x: Axis::new(price.axis, Scale::around(&costs)),
         y: Axis::new(metric.name(), scale_of(metric, &series)),
-        level: workload
-            .chance
-            .filter(|_| metric == Metric::ExactMatch)
-            .map(|chance| (chance, CHANCE.to_owned())),
+        level: ranking.chance.map(|chance| (chance, CHANCE.to_owned())),
         front: pareto_front(&points, metric.higher_is_better()),
         series,
     });
@@ -121,6 +117,18 @@ mod tests {
         }
         let disturbed = titles(&records);
         assert!(!disturbed.contains("step time") && disturbed.contains("against memory"));
+    }
+
+    #[test]
+    fn the_level_of_guessing_is_that_of_the_region() {
+        let mut records = testkit::two_workloads();
+        for eval in records.iter_mut().flat_map(|record| &mut record.evals) {
+            eval.chance = Some(if eval.in_distribution { 0.5 } else { 0.125 });
+        }
+        let report = Report::new(records, &ReportMeta::default()).unwrap();
+        let figure = figures(&report, &report.workloads[0]).remove(0);
+        let Plot::Scatter(scatter) = figure.plot else { panic!("{figure:?}") };
+        assert_eq!(scatter.level, Some((0.125, CHANCE.to_owned())));
     }
 
     #[test]

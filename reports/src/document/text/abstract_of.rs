@@ -101,10 +101,13 @@ fn pair_of<'a>(ranking: &'a Ranking, a: &str, b: &str) -> Option<&'a RankedPair>
     ranking.pairs.iter().find(both).filter(|_| ranking.metric == Metric::ExactMatch)
 }
 
+/// Cuts the t interval of a difference of shares, which does not know that it is at most 1.
+fn cut((low, high): (f64, f64)) -> (f64, f64) {
+    (low.max(-1.0), high.min(1.0))
+}
+
 fn difference(pair: &RankedPair, comparison: &Comparison, workload: &str) -> StatedNumber {
     let name = format!("difference {} {} {workload}", pair.better, pair.worse);
-    // A t interval does not know that a difference of shares is at most 1.
-    let cut = |(low, high): (f64, f64)| (low.max(-1.0), high.min(1.0));
     let interval = comparison.paired.ci95.map(cut);
     StatedNumber::new(name, comparison.paired.mean_difference, interval)
 }
@@ -124,11 +127,16 @@ fn contrast(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
         Some((workload.name.clone(), ranking.region, pair.clone(), pair.comparison))
     });
     let mut lines: Vec<(String, Region, RankedPair, Comparison)> =
-        planned.filter_map(of_line).collect();
+        planned.clone().filter_map(of_line).collect();
     let asked = !lines.is_empty();
+    let mut compared: Vec<&Ranking> = planned.map(|line| &line.ranking).collect();
     if !asked {
         lines = own.collect();
+        compared = report.workloads.iter().filter_map(Workload::deciding).collect();
     }
+    // The count leaves out workloads that were compared by another metric.
+    let others = compared.iter().any(|ranking| ranking.metric != Metric::ExactMatch);
+    let by = if others { " compared by exact match" } else { "" };
     let all = lines.len();
     let won = lines.iter().filter(|(.., comparison)| separable(Some(comparison))).count();
     let size = |line: &(String, Region, RankedPair, Comparison)| {
@@ -148,7 +156,7 @@ fn contrast(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
     let p = comparison.p_holm.map_or_else(String::new, |p| format!(", p {}", p_value(p)));
     let head = if asked { "The planned question separates" } else { "Seeds separate" };
     let text = format!(
-        "{head} {} and {} on {won} of {}; {largest} is that on {workload}, {}, where {} is better by {}{p}.",
+        "{head} {} and {} on {won} of {}{by}; {largest} is that on {workload}, {}, where {} is better by {}{p}.",
         names[0],
         names[1],
         count(all as u64, "workload"),
@@ -198,7 +206,8 @@ fn changes(report: &Report, encoding: &str) -> Option<(Estimate, usize)> {
 fn change(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
     let number = |name: &str| {
         let (estimate, workloads) = changes(report, name)?;
-        let number = StatedNumber::new(format!("change {name}"), estimate.mean, estimate.ci95);
+        let interval = estimate.ci95.map(cut);
+        let number = StatedNumber::new(format!("change {name}"), estimate.mean, interval);
         Some((number, workloads))
     };
     let ((own, workloads), (other, _)) = (number(a)?, number(b)?);
@@ -294,6 +303,37 @@ mod tests {
         let numbers = found.iter().flat_map(|sentence| &sentence.numbers);
         assert!(numbers.clone().all(|number| number.interval.is_some()));
         assert_eq!(numbers.count(), 8);
+    }
+
+    #[test]
+    fn a_change_is_at_most_all_of_exact_match() {
+        let mut records = records();
+        records.retain(|record| record.seed < 2);
+        for record in &mut records {
+            record.evals[1].exact_match = record.seed as f64;
+        }
+        let found = abstract_of(&Report::new(records, &ReportMeta::default()).unwrap());
+        let numbers = found.iter().flat_map(|sentence| &sentence.numbers);
+        let changes: Vec<_> = numbers.filter(|n| n.name.starts_with("change")).collect();
+        // The t interval of 0 and -1 has a half width of 6.35.
+        assert_eq!(changes.len(), 2, "{found:?}");
+        assert!(changes.iter().all(|change| change.interval == Some((-1.0, 1.0))), "{changes:?}");
+    }
+
+    #[test]
+    fn a_count_of_workloads_says_that_others_were_compared_by_another_metric() {
+        let mut records = records();
+        for seed in 0..8 {
+            for (encoding, nll) in [("cope", 1.5), ("rope", 1.6)] {
+                records.push(TestCell::new("text", encoding, seed).text(1.4, nll).record());
+            }
+        }
+        let found = abstract_of(&Report::new(records, &ReportMeta::default()).unwrap());
+        assert!(
+            found[1].text.contains(" on 2 of 2 workloads compared by exact match;"),
+            "{}",
+            found[1].text
+        );
     }
 
     #[test]
