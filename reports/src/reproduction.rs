@@ -24,10 +24,12 @@ use self::order::OrderedNumber;
 pub use self::order::SizeOrder;
 pub use self::published::PublishedError;
 use self::published::{
-    Coverage, Paper, Printed, PublishedColumn, PublishedRow, PublishedTable, Source,
+    Coverage, Paper, Printed, PublishedColumn, PublishedRow, PublishedTable, SmallerSuite, Source,
 };
 use self::recipe::Identity;
-pub use self::result::{NumberResult, PaperResult, Reproduction, RowResult, TableResult};
+pub use self::result::{
+    NumberResult, OtherSize, PaperResult, Reproduction, RowResult, TableResult,
+};
 pub use self::runs::RecipeRun;
 use self::runs::{Candidates, Wanted, runs};
 pub use self::verdict::{VERDICTS, Verdict, published_interval};
@@ -71,22 +73,32 @@ fn beside(
                     .collect();
                 rows.push(RowResult { title: row.title().to_owned(), numbers });
             }
-            let order = order(&source, &table, encodings, &candidates)?;
-            done.push(TableResult { table, rows, order });
+            let mut orders = Vec::new();
+            for smaller in &table.smaller {
+                let numbers = ordered(&source, &table, smaller, encodings, &candidates)?;
+                // A fixed stream: the same records give the same interval.
+                let mut rng = ChaCha8Rng::seed_from_u64(0);
+                orders.push(SizeOrder::of(&smaller.suite, &numbers, &mut rng));
+                for OrderedNumber { row, column, metric, run, .. } in numbers {
+                    let other = OtherSize { suite: smaller.suite.clone(), metric, run };
+                    rows[row].numbers[column].other_sizes.push(other);
+                }
+            }
+            done.push(TableResult { table, rows, orders });
         }
         results.push(PaperResult { source, tables: done });
     }
     Ok(Reproduction { papers: results })
 }
 
-/// Returns the settings of a row's encoding, if the row names one.
+/// Returns the settings of the encoding that records of a row have, if the row names one.
 fn known<'a>(
     source: &Source,
     table: &PublishedTable,
     row: &PublishedRow,
     encodings: &'a BTreeMap<String, Identity>,
 ) -> Result<Option<&'a Identity>, PublishedError> {
-    let Some(expression) = &row.encoding else { return Ok(None) };
+    let Some(expression) = row.trained() else { return Ok(None) };
     let found = encodings.get(expression).ok_or_else(|| PublishedError::Entry {
         file: source.id.clone(),
         at: format!("table `{}`: row `{}`", table.id, row.title()),
@@ -98,14 +110,14 @@ fn known<'a>(
     Ok(Some(found))
 }
 
-/// Compares the published order of a table's rows with that in the suite of another size that the table names.
-fn order(
+/// Returns the numbers of a table of which a suite of another size has runs.
+fn ordered(
     source: &Source,
     table: &PublishedTable,
+    smaller: &SmallerSuite,
     encodings: &BTreeMap<String, Identity>,
     candidates: &Candidates,
-) -> Result<Option<SizeOrder>, PublishedError> {
-    let Some(smaller) = &table.smaller else { return Ok(None) };
+) -> Result<Vec<OrderedNumber>, PublishedError> {
     let task = &smaller.task;
     let mut numbers = Vec::new();
     for (row_index, row) in table.rows.iter().enumerate() {
@@ -121,18 +133,17 @@ fn order(
             let is_turned = wanted.metric().is_gain() != table.metric_of(column).is_gain();
             let published = if is_turned { -published } else { published };
             let run = runs(candidates, &wanted).into_iter().find(|run| !run.by_seed.is_empty());
-            let at = (row_index, column_index);
+            let metric = wanted.metric().clone();
             numbers.extend(run.map(|run| OrderedNumber {
-                row: at.0,
-                column: at.1,
+                row: row_index,
+                column: column_index,
                 published,
+                metric,
                 run,
             }));
         }
     }
-    // A fixed stream: the same records give the same interval.
-    let mut rng = ChaCha8Rng::seed_from_u64(0);
-    Ok(Some(SizeOrder::of(&smaller.suite, &numbers, &mut rng)))
+    Ok(numbers)
 }
 
 fn number(
@@ -167,6 +178,7 @@ fn number(
         published_interval: interval,
         verdict,
         runs,
+        other_sizes: Vec::new(),
         unlike: table.unlike.clone(),
     }
 }

@@ -74,7 +74,7 @@ fn choose_papers(found: &mut Reproduction, asked: &[String]) -> anyhow::Result<(
 fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
     let wanted = |number: &NumberResult| {
         if arguments.verdict.is_empty() {
-            !number.runs.is_empty()
+            !number.runs.is_empty() || !number.other_sizes.is_empty()
         } else {
             arguments.verdict.iter().any(|id| id == number.verdict.id())
         }
@@ -103,17 +103,19 @@ fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
             rows.push(row);
         }
         if number.runs.is_empty() {
-            rows.push(ahead("–".to_owned(), number.verdict.label()));
+            let others = number.other_sizes.iter().map(|other| format!("ours {}", other.text()));
+            let ours = others.reduce(|all, own| format!("{all}; {own}"));
+            rows.push(ahead(ours.unwrap_or_else(|| "–".to_owned()), number.verdict.label()));
         }
     }
-    let order = result.order.as_ref().filter(|order| order.correlation().is_some());
-    if rows.is_empty() && order.is_none() {
+    let mut orders = result.orders.iter().filter(|order| order.correlation().is_some()).peekable();
+    if rows.is_empty() && orders.peek().is_none() {
         return;
     }
     let table = &result.table;
     say(&format!("{}: {} ({})", paper.source.label, table.what, table.id));
     say_rows(&rows);
-    if let Some(order) = order {
+    for order in orders {
         say(&format!("  {}", order.text()));
     }
     say(&format!("  Trust: {}", table.trust));

@@ -69,7 +69,16 @@ fn section(paper: &str, result: &TableResult) -> Section {
                     None => number.verdict.label(),
                 };
                 let ours = number.runs.first().map(|r| r.text(table.metric_of(column)));
-                let detail = detail(number, ours, &mut recipes);
+                let mut detail = detail(number, ours, &mut recipes);
+                // Where no run is of the experiment itself, those at another size are shown.
+                if number.runs.is_empty() {
+                    let others: Vec<String> = number
+                        .other_sizes
+                        .iter()
+                        .map(|other| format!("ours {}", other.text()))
+                        .collect();
+                    detail = others.join("; ");
+                }
                 let strong = number.verdict == Verdict::Agrees;
                 TableCell { strong, ..TableCell::with_detail(text, detail) }
             }));
@@ -96,7 +105,7 @@ fn section(paper: &str, result: &TableResult) -> Section {
         heading: format!("{paper}, {}: {}", lower_first(&table.source), table.id),
         paragraphs: [format!("{}; numbers are {}.", table.what, table.metric.unit()), plan(table)]
             .into_iter()
-            .chain(result.order.as_ref().map(SizeOrder::text))
+            .chain(result.orders.iter().map(SizeOrder::text))
             .collect(),
         tables: vec![(String::new(), Table { columns, rows, notes, ..Table::default() })],
         ..Section::default()

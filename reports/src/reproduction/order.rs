@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
+use super::published::PublishedMetric;
 use super::runs::RecipeRun;
 
 /// Number of seeds up to which every resample is enumerated (5^5).
@@ -47,6 +48,8 @@ pub(super) struct OrderedNumber {
     pub(super) column: usize,
     /// Published number.
     pub(super) published: f64,
+    /// Metric of the run.
+    pub(super) metric: PublishedMetric,
     /// Nearest run of the suite.
     pub(super) run: RecipeRun,
 }
@@ -187,7 +190,8 @@ mod tests {
             fit: Some(if row == 0 { 1.0 } else { 0.5 }),
             ..RecipeRun::default()
         };
-        OrderedNumber { row, column, published, run }
+        let metric = PublishedMetric::ErrorPercent;
+        OrderedNumber { row, column, published, metric, run }
     }
 
     fn order(numbers: &[OrderedNumber]) -> SizeOrder {

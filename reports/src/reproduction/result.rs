@@ -1,7 +1,7 @@
 //! Published numbers with the runs beside them, as data.
 
 use super::order::SizeOrder;
-use super::published::{Printed, PublishedColumn, PublishedTable, Source};
+use super::published::{Printed, PublishedColumn, PublishedMetric, PublishedTable, Source};
 use super::runs::RecipeRun;
 use super::verdict::Verdict;
 
@@ -28,8 +28,8 @@ pub struct TableResult {
     pub table: PublishedTable,
     /// Rows in the order of the file.
     pub rows: Vec<RowResult>,
-    /// Order of the rows in the suite of another size, if the table names one.
-    pub order: Option<SizeOrder>,
+    /// Order of the rows in each suite of another size that the table names.
+    pub orders: Vec<SizeOrder>,
 }
 
 /// A row of a table.
@@ -52,8 +52,28 @@ pub struct NumberResult {
     pub verdict: Verdict,
     /// Runs by recipe, the one nearest to the published recipe first.
     pub runs: Vec<RecipeRun>,
+    /// Runs of the suites of another size that the table names.
+    pub other_sizes: Vec<OtherSize>,
     /// Differences of the task that exist whatever the settings.
     pub unlike: Vec<String>,
+}
+
+/// Run of a row in a suite of another size, which has no part in the verdict.
+#[derive(Debug, Clone)]
+pub struct OtherSize {
+    /// Name of the suite.
+    pub suite: String,
+    /// Metric of the run.
+    pub metric: PublishedMetric,
+    /// Nearest run of the suite.
+    pub run: RecipeRun,
+}
+
+impl OtherSize {
+    /// Formats the result with its unit and suite: ``1.6 [1.5 to 1.7] n=3 perplexity in `small` ``.
+    pub fn text(&self) -> String {
+        format!("{} {} in `{}`", self.run.text(&self.metric), self.metric.unit(), self.suite)
+    }
 }
 
 impl NumberResult {

@@ -339,11 +339,11 @@ fn smaller(errors: [[f64; 3]; 2]) -> Vec<RunRecord> {
 #[test]
 fn a_suite_of_another_size_is_compared_by_order_alone() {
     let text =
-        TEXT.replace("trust =", "smaller = { suite = \"small\", task = \"flip-flop\" }\ntrust =");
+        TEXT.replace("trust =", "smaller = [{ suite = \"small\", task = \"flip-flop\" }]\ntrust =");
     let order = |records: &[RunRecord]| {
         let paper = published::parse("p", &text).unwrap();
         let found = beside(vec![paper], &encodings(), &Frames::of(records).unwrap()).unwrap();
-        found.papers[0].tables[0].order.clone().unwrap()
+        found.papers[0].tables[0].orders[0].clone()
     };
     // Published: RoPE has more errors than CoPE in both columns; inside there is a tie here.
     let same = order(&smaller([[0.3, 0.4, 0.2], [0.1, 0.1, 0.1]]));
@@ -362,6 +362,51 @@ fn a_suite_of_another_size_is_compared_by_order_alone() {
         said.contains("Another size: no pair in the opposite order in `small`, 1 of 2 pairs"),
         "{said}"
     );
+}
+
+#[test]
+fn every_suite_of_another_size_is_compared_and_its_numbers_shown() {
+    let text = TEXT
+        .replace("trust =", "smaller = [{ suite = \"small\", task = \"flip-flop\" }, { suite = \"tiny\", task = \"flip-flop\" }]\ntrust =")
+        .replace(
+            "task = \"flip-flop\"\nsuite = \"paper-flip-flop\"",
+            "missing = \"m\"\nneeds = \"n\"",
+        );
+    let mut records = smaller([[0.3, 0.4, 0.2], [0.1, 0.1, 0.1]]);
+    records.extend(smaller([[0.1; 3], [0.2; 3]]).into_iter().map(|mut record| {
+        record.suite = "tiny".into();
+        record.config["train"]["steps"] = json!(20);
+        record.key = crate::cell_key(&record.config);
+        record
+    }));
+    let paper = published::parse("p", &text).unwrap();
+    let found = beside(vec![paper], &encodings(), &Frames::of(&records).unwrap()).unwrap();
+    let orders = &found.papers[0].tables[0].orders;
+    let counts: Vec<_> = orders.iter().map(|o| (&*o.suite, o.same, o.opposite)).collect();
+    assert_eq!(counts, [("small", 1, 0), ("tiny", 0, 1)]);
+    // Without records of the experiment there is no verdict.
+    assert_eq!((at(&found, 0, 1).verdict, at(&found, 0, 1).runs.len()), (Verdict::NotRun, 0));
+    let section = found.sections().remove(0);
+    assert_eq!(section.paragraphs.iter().filter(|p| p.starts_with("Another size")).count(), 2);
+    let cell = &section.tables[0].1.rows[0][2];
+    assert_eq!(
+        (&*cell.text, &*cell.detail),
+        (
+            "20.3",
+            "ours 30.0 [5.2 to 54.8] n=3 % wrong in `small`; ours 10.0 [9.8 to 10.2] n=3 % wrong in `tiny`"
+        )
+    );
+}
+
+#[test]
+fn a_refused_encoding_is_compared_with_the_one_that_stands_for_it() {
+    let text =
+        TEXT.replace("{ encoding = \"cope\",", "{ encoding = \"cope\", trained_as = \"rope\",");
+    let paper = published::parse("p", &text.replace("free = [\"max_positions\"], ", "")).unwrap();
+    let frames = Frames::of(&rope(&[0.04, 0.05, 0.06])).unwrap();
+    let found = beside(vec![paper], &encodings(), &frames).unwrap();
+    assert_eq!((at(&found, 1, 1).runs.len(), at(&found, 1, 1).verdict), (1, Verdict::Agrees));
+    assert_eq!(found.papers[0].tables[0].rows[1].title, "cope");
 }
 
 #[test]
@@ -387,13 +432,13 @@ fn another_size_may_have_other_widths_and_a_loss_in_place_of_a_score() {
         let paper = published::parse("p", text).unwrap();
         let records = smaller([[0.3, 0.4, 0.2], [0.1, 0.1, 0.1]]);
         let found = beside(vec![paper], &encodings(), &Frames::of(&records).unwrap()).unwrap();
-        found.papers[0].tables[0].order.clone().unwrap()
+        found.papers[0].tables[0].orders[0].clone()
     };
     let suite = "suite = \"small\", task = \"flip-flop\"";
     let row = "{ encoding = \"rope\", identity = { \"model.width\" = 512 },";
     let text = TEXT.replace("{ encoding = \"rope\",", row);
     let sized = |settings: &str| {
-        text.replace("trust =", &format!("smaller = {{ {suite}{settings} }}\ntrust ="))
+        text.replace("trust =", &format!("smaller = [{{ {suite}{settings} }}]\ntrust ="))
     };
     // The records have a width of 256, which stands for 512 if the table says so.
     assert_eq!(order(&sized("")).pairs, 0);
@@ -408,7 +453,7 @@ fn another_size_may_have_other_widths_and_a_loss_in_place_of_a_score() {
             "missing = \"m\"\nneeds = \"n\"",
         );
     let metric = |metric: &str| {
-        scores.replace("trust =", &format!("smaller = {{ {suite}{metric} }}\ntrust ="))
+        scores.replace("trust =", &format!("smaller = [{{ {suite}{metric} }}]\ntrust ="))
     };
     let found = order(&metric(", metric = \"error-percent\""));
     assert_eq!((found.pairs, found.same, found.opposite), (2, 0, 1));

@@ -18,9 +18,11 @@ impl PublishedTable {
         }
         // A column of scores is measured by another metric, any other by its own.
         let measured = |smaller: &SmallerSuite, other: bool| smaller.metric.is_some() == other;
-        if let Some(PublishedMetric::Other(unit)) =
-            self.smaller.as_ref().and_then(|smaller| smaller.metric.as_ref())
-        {
+        let unit = |smaller: &SmallerSuite| match &smaller.metric {
+            Some(PublishedMetric::Other(unit)) => Some(unit.clone()),
+            _ => None,
+        };
+        if let Some(unit) = self.smaller.iter().find_map(unit) {
             return wrong(
                 "smaller.metric",
                 format!("`{unit}`, expected a metric that records have"),
@@ -34,7 +36,8 @@ impl PublishedTable {
             }
             let other = matches!(self.metric_of(column), PublishedMetric::Other(_));
             let fits = match &column.split {
-                Some(_) => self.smaller.as_ref().map_or(records, |s| measured(s, other)),
+                Some(_) if self.smaller.is_empty() => records,
+                Some(_) => self.smaller.iter().all(|smaller| measured(smaller, other)),
                 None => !records,
             };
             if !fits {
@@ -60,6 +63,9 @@ impl PublishedTable {
                     &at,
                     "expected a `name` or `encoding` that no other row has".to_owned(),
                 );
+            }
+            if row.trained_as.is_some() && row.encoding.is_none() {
+                return wrong(&at, "`trained_as` without an `encoding`".to_owned());
             }
             if records && row.encoding.is_none() {
                 return wrong(&at, "a table with a `task` needs an `encoding`".to_owned());

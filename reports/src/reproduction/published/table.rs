@@ -174,8 +174,8 @@ pub struct PublishedTable {
     pub unlike: Vec<String>,
     /// Way in which the table can be reproduced here.
     pub plan: Coverage,
-    /// Suite that compares the same rows at another size, if there is one.
-    pub smaller: Option<SmallerSuite>,
+    /// Suites that compare the same rows at another size.
+    pub smaller: Vec<SmallerSuite>,
     /// Requirement for a verdict on the numbers; `None` if records of the suite suffice.
     pub needs: Option<String>,
     /// Settings that a record must have to be of this experiment.
@@ -205,7 +205,8 @@ struct RawTable {
     unlike: Vec<String>,
     task: Option<String>,
     suite: Option<String>,
-    smaller: Option<SmallerSuite>,
+    #[serde(default)]
+    smaller: Vec<SmallerSuite>,
     instead: Option<String>,
     missing: Option<String>,
     needs: Option<String>,
@@ -281,6 +282,8 @@ fn one() -> f64 {
 pub struct PublishedRow {
     /// Expression of the encoding in the grammar of `pe-bench`; `None` for a method that is not an encoding.
     pub encoding: Option<String>,
+    /// Expression of the same model in our suites, where that of the row is refused because it is another encoding.
+    pub trained_as: Option<String>,
     /// Name in the paper, if it differs from the expression.
     pub name: Option<String>,
     /// Settings of the encoding that are not published; records may have any value.
@@ -303,6 +306,11 @@ impl PublishedRow {
     /// Returns the title of the row.
     pub fn title(&self) -> &str {
         self.name.as_deref().or(self.encoding.as_deref()).unwrap_or_default()
+    }
+
+    /// Returns the expression of the encoding that our records have.
+    pub fn trained(&self) -> Option<&str> {
+        self.trained_as.as_deref().or(self.encoding.as_deref())
     }
 }
 

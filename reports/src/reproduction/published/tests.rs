@@ -23,7 +23,8 @@ fn every_file_parses_and_holds_what_was_carried_over() {
 fn every_encoding_of_a_row_has_its_settings_and_no_other_has_any() {
     let papers = papers().unwrap();
     let rows = papers.iter().flat_map(|paper| &paper.tables).flat_map(|table| &table.rows);
-    let named: BTreeSet<String> = rows.filter_map(|row| row.encoding.clone()).collect();
+    let named: BTreeSet<String> =
+        rows.flat_map(|row| [row.encoding.clone(), row.trained_as.clone()]).flatten().collect();
     assert_eq!(named, encodings().unwrap().into_keys().collect());
 }
 
@@ -117,6 +118,7 @@ fn a_mistake_is_refused_and_its_place_named() {
         ("task = \"copy\"", "missing = \"data\"\nneeds = \"n\"", "column `a`"),
         ("task = \"copy\"", "task = \"copy\"\nmissing = \"data\"", "exactly one of"),
         ("encoding = \"rope\"", "name = \"rope\"", "needs an `encoding`"),
+        ("encoding =", "trained_as = \"a\", name =", "`trained_as` without"),
         ("metric = \"error-percent\"", "metric = { other = \"F1\" }", "records do not hold"),
         ("metric = \"error-percent\"", "metric = \"eror\"", "eror"),
         ("metric = \"error-percent\"", "metric = \"perplexity\"", ""),
