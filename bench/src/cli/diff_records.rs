@@ -35,6 +35,12 @@ const PROVENANCE: [&str; 13] = [
 /// Maximum number of differences printed; the rest are only counted.
 const PRINTED: usize = 50;
 
+/// Number of elements up to which an array is printed.
+const LONG: usize = 8;
+/// Number of characters up to which a text is printed, and of which an excerpt of a longer one is made.
+const LONG_TEXT: usize = 64;
+const EXCERPT: usize = 16;
+
 /// Arguments of `diff-records`.
 #[derive(Args)]
 pub(super) struct DiffArgs {
@@ -90,7 +96,8 @@ pub(super) fn differences_of(
     Ok(found)
 }
 
-/// Compares two values recursively; `passed_over` are fields ignored at this depth only.
+/// Compares two values recursively; `passed_over` are fields ignored at this depth only. Of a long array only the first
+/// element that differs is told.
 fn compare(path: &str, one: &Value, other: &Value, passed_over: &[&str], found: &mut Vec<String>) {
     match (one, other) {
         (Value::Object(a), Value::Object(b)) => {
@@ -104,13 +111,52 @@ fn compare(path: &str, one: &Value, other: &Value, passed_over: &[&str], found: 
                 compare(&format!("{path}.{name}"), a, b, &[], found);
             }
         }
+        (Value::Array(a), Value::Array(b)) if a.len().max(b.len()) > LONG => {
+            let differing = a.iter().zip(b).enumerate().filter_map(|(index, (a, b))| {
+                let mut own = Vec::new();
+                compare(&format!("{path}[{index}]"), a, b, &[], &mut own);
+                own.into_iter().next()
+            });
+            let differing: Vec<String> = differing.collect();
+            let (len, other) = (a.len(), b.len());
+            let of = if len == other { len.to_string() } else { format!("{len} and {other}") };
+            if let Some(first) = differing.first() {
+                let count = differing.len();
+                found.push(format!(
+                    "{first} (the first of {count} different ones of {of} elements)"
+                ));
+            } else if len != other {
+                found.push(format!("{path}: {of} elements, equal as far as both have them"));
+            }
+        }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             for (index, (a, b)) in a.iter().zip(b).enumerate() {
                 compare(&format!("{path}[{index}]"), a, b, &[], found);
             }
         }
         (a, b) if a == b => {}
-        (a, b) => found.push(format!("{path}: {a} and {b}")),
+        (Value::String(a), Value::String(b)) if a.len().max(b.len()) > LONG_TEXT => {
+            let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
+            let from = |text: &str| text.chars().skip(same).take(EXCERPT).collect::<String>();
+            let (a, b) = (from(a), from(b));
+            found.push(format!("{path}: {a:?} and {b:?} from character {same} on"));
+        }
+        (a, b) => found.push(format!("{path}: {} and {}", brief(a), brief(b))),
+    }
+}
+
+/// Replaces long arrays and texts in a value by their lengths.
+fn brief(value: &Value) -> Value {
+    match value {
+        Value::Array(all) if all.len() > LONG => format!("{} elements", all.len()).into(),
+        Value::Array(all) => all.iter().map(brief).collect(),
+        Value::String(text) if text.len() > LONG_TEXT => {
+            format!("{} characters", text.chars().count()).into()
+        }
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), brief(value))).collect()
+        }
+        other => other.clone(),
     }
 }
 
@@ -121,6 +167,49 @@ mod tests {
 
     fn folder(record: Value) -> BTreeMap<String, Value> {
         BTreeMap::from([("k".to_owned(), record)])
+    }
+
+    #[test]
+    fn of_long_arrays_and_texts_the_first_difference_is_told() {
+        let found = |one: Value, other: Value| {
+            differences(&folder(json!({"a": one})), &folder(json!({"a": other})))
+        };
+        let numbers: Vec<u32> = (0..300).collect();
+        let mut others = numbers.clone();
+        (others[7], others[250]) = (70, 2500);
+        assert_eq!(
+            found(json!(numbers), json!(others)),
+            ["k.a[7]: 7 and 70 (the first of 2 different ones of 300 elements)"]
+        );
+        assert_eq!(
+            found(json!(numbers), json!(numbers[..299])),
+            ["k.a: 300 and 299 elements, equal as far as both have them"]
+        );
+        let points: Vec<Value> =
+            numbers.iter().map(|n| json!({"step": n, "loss": 1, "seconds": 0.5})).collect();
+        let mut later = points.clone();
+        for point in &mut later {
+            point["seconds"] = json!(0.6);
+        }
+        assert!(found(json!(points), json!(later)).is_empty());
+        (later[3]["loss"], later[3]["step"]) = (json!(2), json!(4));
+        assert_eq!(
+            found(json!(points), json!(later)),
+            ["k.a[3].loss: 1 and 2 (the first of 1 different ones of 300 elements)"]
+        );
+        assert_eq!(found(json!([1, 2]), json!([3, 2, 1])), ["k.a: [1,2] and [3,2,1]"]);
+        let text = "x".repeat(100);
+        let nested = json!({"bits": text, "count": 1, "numbers": numbers});
+        assert_eq!(
+            found(json!(null), nested),
+            [
+                "k.a: null and {\"bits\":\"100 characters\",\"count\":1,\"numbers\":\"300 elements\"}"
+            ]
+        );
+        assert_eq!(
+            found(json!(text), json!(format!("{text}yz"))),
+            ["k.a: \"\" and \"yz\" from character 100 on"]
+        );
     }
 
     #[test]
