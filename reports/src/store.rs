@@ -19,7 +19,7 @@ pub use self::file::set_aside;
 pub use self::folder::{
     files_in, packed_only, read_dir, read_each, read_named, record_files, unpack,
 };
-pub use self::packed::{PACKED, pack};
+pub use self::packed::{PACKED, lean, pack};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use reports::RunRecord;
-use reports::store::{PACKED, pack, packed_only, write_atomically};
+use reports::store::{PACKED, lean, pack, packed_only, write_atomically};
 
 use super::folders;
 use super::out::say;
@@ -19,16 +19,17 @@ pub(crate) struct PackArgs {
     /// Folder of the file; default: the results folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Leave out results by sample property, and of cells that only chose a rate also curves, gates and single answers.
-    #[arg(long)]
-    lean: bool,
+    /// Leave out results by sample property, and of cells that only chose a rate also curves, gates and single answers;
+    /// round losses of single questions to 85 steps, and curves, validations and times.
+    #[arg(long = "lean")]
+    is_lean: bool,
 }
 
 pub(super) fn run(arguments: &PackArgs) -> anyhow::Result<()> {
-    let PackArgs { results, out, lean } = arguments;
+    let PackArgs { results, out, is_lean } = arguments;
     let mut records = folders::records(std::slice::from_ref(results))?;
-    if *lean {
-        records.iter_mut().for_each(RunRecord::lean);
+    if *is_lean {
+        lean(&mut records);
     }
     let bytes = pack(&records)?;
     let folder = out.as_deref().unwrap_or(results);
@@ -56,11 +57,13 @@ pub(super) fn run(arguments: &PackArgs) -> anyhow::Result<()> {
 fn check_loses_nothing(folder: &Path, records: &[RunRecord]) -> anyhow::Result<()> {
     let new: BTreeMap<&str, &RunRecord> = records.iter().map(|r| (r.key.as_str(), r)).collect();
     let (mut absent, mut fuller) = (0, 0);
-    for old in packed_only(folder)? {
-        let old = old?;
+    let old: Vec<RunRecord> = packed_only(folder)?.into_iter().collect::<Result<_, _>>()?;
+    let mut leaner = old.clone();
+    lean(&mut leaner);
+    for (old, lean) in old.iter().zip(&leaner) {
         match new.get(old.key.as_str()) {
             None => absent += 1,
-            Some(new) => fuller += usize::from(is_lean_of(new, &old)),
+            Some(new) => fuller += usize::from(*new == lean && lean != old),
         }
     }
     let path = folder.join(PACKED);
@@ -76,11 +79,4 @@ fn check_loses_nothing(folder: &Path, records: &[RunRecord]) -> anyhow::Result<(
         path.display()
     );
     Ok(())
-}
-
-/// Whether a record is what `--lean` makes of another one, and has less than that.
-fn is_lean_of(new: &RunRecord, old: &RunRecord) -> bool {
-    let mut lean = old.clone();
-    lean.lean();
-    lean == *new && lean != *old
 }

@@ -35,6 +35,11 @@ pub struct Losses {
     steps: Vec<u16>,
 }
 
+/// Number of steps of coarse losses.
+const COARSE: u16 = 85;
+/// Length of a step of coarse losses, in steps of [`Losses`].
+const STEP: u16 = u16::MAX / COARSE;
+
 impl Losses {
     /// Losses of questions with these sums of nats and numbers of scored tokens. A question of `t` tokens has the value
     /// `R + (sum - R t) / mean t` with the evaluation's `R = sum of sums / sum of tokens`: values whose mean is `R` and
@@ -60,6 +65,30 @@ impl Losses {
         let step = (self.high - self.low) / f64::from(u16::MAX);
         self.steps.iter().map(move |steps| self.low + step * f64::from(*steps))
     }
+
+    /// Rounds the losses to 85 steps between the smallest and the largest, which a record writes as a letter each.
+    pub(crate) fn coarsen(&mut self) {
+        for step in &mut self.steps {
+            *step = step.saturating_add(STEP / 2) / STEP * STEP;
+        }
+    }
+}
+
+/// Returns the letter of a coarse loss: printable ASCII from `#` on, without the backslash; `None` for other losses.
+fn letter(step: u16) -> Option<char> {
+    let index = u8::try_from(step / STEP).ok().filter(|_| step.is_multiple_of(STEP))?;
+    let letter = b'#' + index;
+    Some(char::from(if letter < b'\\' { letter } else { letter + 1 }))
+}
+
+/// Inverse of [`letter`].
+fn step_of(letter: u8) -> Option<u16> {
+    let index = match letter {
+        b'#'..=b'[' => letter - b'#',
+        b']'..=b'y' => letter - b'#' - 1,
+        _ => return None,
+    };
+    Some(u16::from(index) * STEP)
 }
 
 impl Answers {
@@ -74,7 +103,7 @@ impl Answers {
     }
 }
 
-/// Outcomes in the form of a record: bits for exact match, steps between `low` and `high` for losses.
+/// Outcomes in the form of a record: bits for exact match, steps or coarse steps between `low` and `high` for losses.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Packed {
@@ -86,6 +115,9 @@ struct Packed {
     /// Base64 of one little-endian u16 for each question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     nll: Option<String>,
+    /// One letter for each question, if all losses are coarse; see [`letter`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    coarse_nll: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "json_float::option")]
     low: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "json_float::option")]
@@ -94,8 +126,15 @@ struct Packed {
 
 impl From<Outcomes> for Packed {
     fn from(Outcomes { questions, answers }: Outcomes) -> Self {
-        let none =
-            Self { questions, count: 0, exact_match: None, nll: None, low: None, high: None };
+        let none = Self {
+            questions,
+            count: 0,
+            exact_match: None,
+            nll: None,
+            coarse_nll: None,
+            low: None,
+            high: None,
+        };
         match answers {
             Answers::ExactMatch(right) => {
                 let byte = |bits: &[bool]| {
@@ -105,10 +144,13 @@ impl From<Outcomes> for Packed {
                 Self { count: right.len(), exact_match: Some(BASE64.encode(bytes)), ..none }
             }
             Answers::Nll(Losses { low, high, steps }) => {
-                let bytes: Vec<u8> = steps.iter().flat_map(|step| step.to_le_bytes()).collect();
+                let coarse_nll = steps.iter().map(|step| letter(*step)).collect::<Option<String>>();
+                let bytes =
+                    || steps.iter().flat_map(|step| step.to_le_bytes()).collect::<Vec<u8>>();
                 Self {
                     count: steps.len(),
-                    nll: Some(BASE64.encode(bytes)),
+                    nll: coarse_nll.is_none().then(|| BASE64.encode(bytes())),
+                    coarse_nll,
                     low: Some(low),
                     high: Some(high),
                     ..none
@@ -122,26 +164,34 @@ impl TryFrom<Packed> for Outcomes {
     type Error = String;
 
     fn try_from(packed: Packed) -> Result<Self, String> {
-        let Packed { questions, count, exact_match, nll, low, high } = packed;
+        let Packed { questions, count, exact_match, nll, coarse_nll, low, high } = packed;
         let bytes = |text: &str, size: usize| match BASE64.decode(text) {
             Ok(bytes) if bytes.len() == size => Ok(bytes),
             Ok(bytes) => Err(format!("outcomes have {} bytes, expected {size}", bytes.len())),
             Err(error) => Err(format!("outcomes are not base64: {error}")),
         };
-        let answers = match (exact_match, nll, low, high) {
-            (Some(text), None, None, None) => {
+        let answers = match (exact_match, nll, coarse_nll, low, high) {
+            (Some(text), None, None, None, None) => {
                 let bytes = bytes(&text, count.div_ceil(8))?;
                 let bit = |index: usize| bytes[index / 8] >> (index % 8) & 1 == 1;
                 Answers::ExactMatch((0..count).map(bit).collect())
             }
-            (None, Some(text), Some(low), Some(high)) => {
+            (None, None, Some(text), Some(low), Some(high)) => {
+                let steps: Option<Vec<u16>> = text.bytes().map(step_of).collect();
+                let steps = steps.filter(|steps| steps.len() == count).ok_or_else(|| {
+                    format!("outcomes are `{text}`, expected {count} letters from `#` to `y`")
+                })?;
+                Answers::Nll(Losses { low, high, steps })
+            }
+            (None, Some(text), None, Some(low), Some(high)) => {
                 let bytes = bytes(&text, 2 * count)?;
                 let steps = bytes.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
                 Answers::Nll(Losses { low, high, steps: steps.collect() })
             }
             _ => {
                 return Err(
-                    "outcomes have either `exact_match`, or `nll`, `low` and `high`".to_owned()
+                    "outcomes have either `exact_match`, or `nll` or `coarse_nll`, and `low` and `high`"
+                        .to_owned()
                 );
             }
         };
@@ -189,12 +239,48 @@ mod tests {
     }
 
     #[test]
+    fn coarse_losses_are_near_and_come_back_from_their_letters() {
+        let sums: Vec<f64> = (0..1000_u32).map(|i| 1.0 + f64::from(i * i % 997) / 500.0).collect();
+        let exact = Losses::of(&sums, &[1; 1000]).unwrap();
+        let mut coarse = exact.clone();
+        coarse.coarsen();
+        let half = (exact.high - exact.low) / 85.0 / 2.0;
+        for (exact, coarse) in exact.values().zip(coarse.values()) {
+            assert!((exact - coarse).abs() <= 1.001 * half, "{exact} {coarse}");
+        }
+        let mut twice = coarse.clone();
+        twice.coarsen();
+        assert_eq!(twice, coarse);
+        // Every step has a letter of its own.
+        let all =
+            Losses { low: 0.0, high: 1.0, steps: (0..=85).map(|index| index * 771).collect() };
+        for losses in [coarse, all] {
+            let kept = Outcomes { questions: "0f".into(), answers: Answers::Nll(losses) };
+            let text = serde_json::to_string(&kept).unwrap();
+            assert!(text.contains("coarse_nll") && !text.contains('\\'), "{text}");
+            assert_eq!(round_trip(&kept), kept);
+        }
+        // As records had them before.
+        let old = r#"{"questions":"0f","count":2,"nll":"AAD//w","low":1.0,"high":3.0}"#;
+        let old: Outcomes = serde_json::from_str(old).unwrap();
+        assert_eq!(old.answers.values(), [1.0, 3.0]);
+    }
+
+    #[test]
     fn damaged_outcomes_are_refused_with_the_reason() {
         for (text, reason) in [
             (r#"{"questions":"0f","count":9,"exact_match":"DQ"}"#, "1 bytes, expected 2"),
             (r#"{"questions":"0f","count":4,"exact_match":"D?"}"#, "not base64"),
             (r#"{"questions":"0f","count":4}"#, "either"),
             (r#"{"questions":"0f","count":1,"nll":"AAA"}"#, "either"),
+            (
+                r##"{"questions":"0f","count":2,"coarse_nll":"#","low":1,"high":2}"##,
+                "expected 2 letters",
+            ),
+            (
+                r#"{"questions":"0f","count":1,"coarse_nll":"~","low":1,"high":2}"#,
+                "`~`, expected 1 letters",
+            ),
             (r#"{"questions":"0f","count":1,"exact_match":"AQ","more":1}"#, "unknown field `more`"),
         ] {
             let error = serde_json::from_str::<Outcomes>(text).unwrap_err().to_string();

@@ -3,6 +3,7 @@
 //! A row has the key of a cell, what it was, and its record as JSON with the checksum. Rows of similar cells are
 //! neighbours, so that most of their text compresses away.
 
+use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use polars::prelude::*;
 use rayon::prelude::*;
 
 use super::error::RecordError;
-use crate::record::{CurvePoint, RunRecord, Validation};
+use crate::record::{Answers, CurvePoint, Outcomes, RunRecord, Validation};
 
 /// Name of the file in a results folder.
 pub const PACKED: &str = "records.parquet";
@@ -74,39 +75,70 @@ pub(super) fn read_packed(dir: &Path) -> Result<Vec<Result<RunRecord, RecordErro
     Ok(texts().map_err(damaged)?.into_par_iter().map(parsed).collect())
 }
 
-impl RunRecord {
-    /// Removes what a report of a repository does not need: results by sample property, digits of curves after the
-    /// fourth, and of cells that only chose a value of a grid also the training curve, gates, and answers to single
-    /// questions.
-    pub fn lean(&mut self) {
-        let only_chose = self.grid.as_ref().is_some_and(|grid| !grid.fresh);
-        for eval in &mut self.evals {
-            eval.slices.clear();
-            if only_chose {
-                eval.outcomes = None;
-            }
-        }
+/// Removes from records what a report of a repository does not need, and rounds what it shows with fewer digits; a second
+/// time changes nothing.
+///
+/// Results by sample property are removed; of cells that only chose a value of a grid, beside others with fresh seeds, also
+/// the training curve, all validations but the last, gates, and answers to single questions. Losses of single questions
+/// are rounded to 85 steps between the smallest and the largest of an evaluation, curves and validations to four
+/// digits, perplexities and bits per byte, which follow from the likelihood, to six, and seconds of evaluations to two. Where
+/// there are validations, their own seconds and those of curves, from which nothing is computed then, keep one digit, and
+/// likelihoods of validations before the last two if exact match ranks. Other results keep all digits.
+pub fn lean(records: &mut [RunRecord]) {
+    let place = |r: &RunRecord| (r.suite.clone(), r.workload.clone());
+    let is_fresh = |r: &RunRecord| r.grid.as_ref().is_some_and(|grid| grid.fresh);
+    let fresh: BTreeSet<_> = records.iter().filter(|r| is_fresh(r)).map(place).collect();
+    for record in records {
+        let only_chose =
+            record.grid.is_some() && !is_fresh(record) && fresh.contains(&place(record));
+        lean_one(record, only_chose);
+    }
+}
+
+fn lean_one(record: &mut RunRecord, only_chose: bool) {
+    for eval in &mut record.evals {
+        eval.slices.clear();
         if only_chose {
-            self.train.curve.clear();
-            self.gates.clear();
+            eval.outcomes = None;
         }
-        for CurvePoint { loss, learning_rate, seconds, .. } in &mut self.train.curve {
-            for number in [loss, learning_rate, seconds] {
-                shorten(number);
-            }
+        if let Some(Outcomes { answers: Answers::Nll(losses), .. }) = &mut eval.outcomes {
+            losses.coarsen();
         }
-        let others = self.train.split_validations.iter_mut().map(|other| &mut other.result);
-        for Validation { token_accuracy, nll, seconds, .. } in
-            self.train.validations.iter_mut().chain(others)
-        {
-            for number in [token_accuracy, nll, seconds] {
-                shorten(number);
-            }
+        shorten(&mut eval.perplexity, 6);
+        eval.bits_per_byte.iter_mut().for_each(|bits| shorten(bits, 6));
+        shorten(&mut eval.seconds, 2);
+    }
+    let train = &mut record.train;
+    if only_chose {
+        train.curve.clear();
+        train.validations.drain(..train.validations.len().saturating_sub(1));
+        train.split_validations.clear();
+        record.gates.clear();
+    }
+    let timed = if train.validations.is_empty() { 4 } else { 1 };
+    for CurvePoint { loss, learning_rate, seconds, .. } in &mut train.curve {
+        shorten(loss, 4);
+        shorten(learning_rate, 4);
+        shorten(seconds, timed);
+    }
+    let others = train.split_validations.iter_mut().map(|other| &mut other.result);
+    for Validation { token_accuracy, nll, seconds, .. } in
+        train.validations.iter_mut().chain(others)
+    {
+        shorten(token_accuracy, 4);
+        shorten(nll, 4);
+        shorten(seconds, 1);
+    }
+    if let [before @ .., _] = &mut train.validations[..]
+        && record.task.headline == "exact-match"
+    {
+        for validation in before {
+            shorten(&mut validation.nll, 2);
         }
     }
 }
 
-/// Rounds a number to four significant digits.
-fn shorten(number: &mut f64) {
-    *number = format!("{number:.3e}").parse().unwrap_or(*number);
+/// Rounds a number to this many significant digits, at least one.
+fn shorten(number: &mut f64, digits: usize) {
+    *number = format!("{number:.*e}", digits - 1).parse().unwrap_or(*number);
 }
