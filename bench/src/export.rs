@@ -41,6 +41,12 @@ pub enum ExportError {
     /// The weights cannot be stored.
     #[error(transparent)]
     Weights(#[from] WeightsError),
+    /// A folder for transformers cannot have the architecture of the model.
+    #[error(
+        "a model of this architecture cannot be written as a folder for transformers, expected RMSNorm before each part, SwiGLU, no \
+         bias and soft attention, as in Llama"
+    )]
+    NotLlama,
     /// The PyTorch module does not implement a part of the model.
     #[error("{what} cannot be exported to PyTorch, expected {expected}")]
     Unsupported {
@@ -113,15 +119,20 @@ pub fn write_llama(
     tokenizer: &str,
     folder: &Path,
 ) -> Result<(), ExportError> {
-    let Some(llama) = llama::Llama::of(facts) else {
-        let what = "a model of this architecture".to_owned();
-        let expected = "RMSNorm before each part, SwiGLU and no bias, as in Llama, for a folder of transformers";
-        return Err(ExportError::Unsupported { what, expected: expected.to_owned() });
-    };
+    let llama = llama::Llama::of(facts).ok_or(ExportError::NotLlama)?;
     fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
     write_in(folder, "config.json", format!("{:#}\n", llama.config(other_type)))?;
     write_in(folder, "model.safetensors", llama.tensors(tensors).bytes()?)?;
     Ok(write_in(folder, "tokenizer.json", tokenizer)?)
+}
+
+/// Checks that [`write_llama`] can write a model.
+///
+/// # Errors
+///
+/// [`ExportError::NotLlama`].
+pub fn check_llama(facts: ModelFacts<'_>) -> Result<(), ExportError> {
+    llama::Llama::of(facts).map(drop).ok_or(ExportError::NotLlama)
 }
 
 /// Settings of the module in plain PyTorch.

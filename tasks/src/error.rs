@@ -58,7 +58,8 @@ pub enum TaskError {
     #[error(
         "{task}: {count} windows of {window} tokens do not fit into the {part} part of the text, \
          which has {tokens} tokens in {documents} documents (room for {fits}); \
-         use a shorter len, fewer samples, a longer text or `documents = \"joined\"`"
+         use a shorter len, fewer samples{}",
+        longer(*.documents)
     )]
     TextTooShort {
         /// Id of the task.
@@ -85,4 +86,9 @@ pub enum TaskError {
     /// The tokens could not be computed or stored.
     #[error(transparent)]
     Tokens(#[from] CacheError),
+}
+
+/// The rest of the advice for a text of so many documents: windows across documents need more than one.
+fn longer(documents: usize) -> &'static str {
+    if documents > 1 { ", a longer text or `documents = \"joined\"`" } else { " or a longer text" }
 }

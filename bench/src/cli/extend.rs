@@ -5,14 +5,14 @@ mod plan;
 mod table;
 
 use std::collections::BTreeSet;
-use std::io::BufReader;
+use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use reports::{ReportMeta, RunRecord, WeightsAt};
-use tasks::corpus;
+use tasks::{FileError, corpus};
 
 use super::CELLS_OPEN;
 use super::compute::ComputeArgs;
@@ -25,7 +25,7 @@ use crate::experiment::Budget;
 use crate::extend::{Context, ExtendCell, Method, TunedError};
 use crate::pretrained::{known, place};
 use crate::run::RunContext;
-use crate::run::kept::{Reuse, WeightsPolicy};
+use crate::run::kept::{Reuse, WeightsPolicy, weights_path};
 use crate::sweep::{self, Retry, RetryPolicy, Shard, SweepCells, SweepOptions};
 use cells::ExtendSweep;
 use plan::Prepared;
@@ -222,8 +222,12 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         cell.check(&context).with_context(|| cell.variant.name.clone())?;
     }
     // Found before anything is tuned.
-    if arguments.export.is_some() && pretrained.tokenizer().json().is_none() {
-        return Err(TunedError::NoTokenizer { name: pretrained.name.clone() }.into());
+    if let Some(folder) = &arguments.export {
+        for cell in cells.iter().filter(|cell| cell.tune.is_some()) {
+            cell.check_export(&context)?;
+        }
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("--export: cannot create {}", folder.display()))?;
     }
     let all = &cells;
     let cells = ExtendSweep::new(all, &context);
@@ -233,6 +237,9 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     reports::store::unpack(&out)?;
+    if arguments.force {
+        forget_tunings(all, &context, &out)?;
+    }
     let stop = StopFlag::install()?;
     // In the order of the command line.
     let seconds = vec![0.0; cells.keys().len()];
@@ -251,6 +258,9 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     }
     for line in table::lines(&outcome.records) {
         say(&line);
+    }
+    for line in table::skipped(&outcome.records) {
+        complain(&line);
     }
     let meta = ReportMeta {
         title: format!("{}: longer than trained", pretrained.name),
@@ -297,7 +307,7 @@ fn sweep_options(arguments: &ExtendArgs, out: &Path) -> SweepOptions {
         weights: WeightsPolicy {
             results: out.to_owned(),
             keep: Some(WeightsAt::Last),
-            reuse: if arguments.force { Reuse::Never } else { Reuse::IfKept },
+            reuse: Reuse::IfKept,
         },
         checkpoint_seconds: arguments.checkpoint_seconds,
         claim_seconds: arguments.claim_seconds,
@@ -307,7 +317,26 @@ fn sweep_options(arguments: &ExtendArgs, out: &Path) -> SweepOptions {
     }
 }
 
-/// Writes each tuned model to a folder of its own below `folder`.
+/// Removes the settings of kept weights, without which weights do not count, so that each tuning is done again once.
+fn forget_tunings(
+    cells: &[ExtendCell<'_>],
+    context: &Context<'_>,
+    out: &Path,
+) -> Result<(), FileError> {
+    for training in cells.iter().filter_map(|cell| cell.training(context)) {
+        let settings = weights_path(out, &training, WeightsAt::Last).with_extension("json");
+        match std::fs::remove_file(&settings) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(FileError::of("remove", &settings)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Writes each tuned model to a folder of its own below `folder`. A model whose weights are absent is reported, and the
+/// others are written.
 fn export(
     cells: &[ExtendCell<'_>],
     context: &Context<'_>,
@@ -319,9 +348,14 @@ fn export(
         let Some(name) = cell.folder_name(context) else { continue };
         if written.insert(name.clone()) {
             let folder = folder.join(name);
-            cell.export(context, results, &folder)
-                .with_context(|| format!("cannot write {}", folder.display()))?;
-            say(&format!("Tuned model: {}", folder.display()));
+            match cell.export(context, results, &folder) {
+                Ok(()) => say(&format!("Tuned model: {}", folder.display())),
+                Err(error @ TunedError::Absent { .. }) => complain(&error.to_string()),
+                Err(error) => {
+                    let error = anyhow::Error::new(error);
+                    return Err(error.context(format!("cannot write {}", folder.display())));
+                }
+            }
         }
     }
     Ok(())

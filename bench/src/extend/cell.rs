@@ -86,11 +86,17 @@ pub enum ExtendError {
 }
 
 impl ExtendCell<'_> {
-    /// Longest sequence in tokens.
+    /// Longest sequence in tokens. With a tuning it does not depend on the task, because tasks share its weights: windows of
+    /// text have one token more than their length.
     pub(super) fn longest(&self, context: &Context<'_>) -> usize {
-        let evaluated = self.eval.lens.iter().map(|len| self.task.max_tokens(*len)).max();
-        let trained = self.tune.map(|(config, text)| text.max_tokens(config.train.len));
-        evaluated.max(trained).unwrap_or(0).max(context.pretrained.context)
+        let lens = self.eval.lens.iter();
+        let longest = match self.tune {
+            None => lens.map(|len| self.task.max_tokens(*len)).max().unwrap_or(0),
+            Some((config, _)) => {
+                lens.fold(config.train.len, |most, len| most.max(*len)).saturating_add(1)
+            }
+        };
+        longest.max(context.pretrained.context)
     }
 
     fn dims(&self, context: &Context<'_>) -> pe_zoo::Dims {

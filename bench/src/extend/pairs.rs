@@ -30,12 +30,30 @@ const LEAST: usize = 2;
 pub struct InputOutput {
     items: Vec<TokenizedItem>,
     facts: Facts,
+    /// The inputs of a training sample are padded to a multiple of this.
+    multiple: usize,
 }
 
 #[derive(Debug, Clone)]
 struct TokenizedItem {
     input: Vec<u32>,
     output: Vec<u32>,
+}
+
+impl TokenizedItem {
+    /// Splits the tokens of an input and its output where they leave those of the input alone, whose last token may merge
+    /// with the text that follows. A token `end` that closes the tokens of any text is moved behind the output; `None` if
+    /// nothing is left of the input or the output.
+    fn of(alone: &[u32], mut both: Vec<u32>, end: Option<u32>) -> Option<Self> {
+        let kept = alone.iter().zip(&both).take_while(|(a, b)| a == b).count();
+        let mut output = both.split_off(kept);
+        let is_closed = output.last().is_some_and(|last| Some(*last) == end);
+        if both.is_empty() || output.len() == usize::from(is_closed) {
+            return None;
+        }
+        output.extend(end.filter(|_| !is_closed));
+        Some(Self { input: both, output })
+    }
 }
 
 impl std::fmt::Debug for InputOutput {
@@ -63,16 +81,14 @@ impl InputOutput {
         let end = model.end.first().copied();
         let mut items = Vec::new();
         for (index, (input, output)) in pairs.iter().enumerate() {
-            let encode = |text: &str, around| model.tokenizer().encode(text, around);
-            let both = encode(input, Around::Added)
-                .and_then(|input| Ok((input, encode(&format!(" {output}"), Around::LeftOut)?)));
-            match both {
-                Ok((input, output)) if !input.is_empty() && !output.is_empty() => {
-                    let output = output.into_iter().chain(end).collect();
-                    items.push(TokenizedItem { input, output });
-                }
-                Ok(_) => {
-                    let expected = "texts with at least one token".to_owned();
+            let encode = |text: &str| model.tokenizer().encode(text, Around::Added);
+            let texts =
+                encode(input).and_then(|alone| Ok((alone, encode(&format!("{input} {output}"))?)));
+            match texts.map(|(alone, both)| TokenizedItem::of(&alone, both, end)) {
+                Ok(Some(item)) => items.push(item),
+                Ok(None) => {
+                    let expected =
+                        "an input and an output that begin with tokens of their own".to_owned();
                     return refuse("items", format!("item {}", index + 1), expected);
                 }
                 Err(reason) => {
@@ -83,7 +99,13 @@ impl InputOutput {
         }
         let tokens = items.iter().flat_map(|item| item.input.iter().chain(&item.output));
         let facts = Facts::of(tokens, model.vocabulary);
-        Ok(Self { items, facts })
+        Ok(Self { items, facts, multiple: 1 })
+    }
+
+    /// Pads training samples such that a model reads a multiple of `tokens` of them, which shifted groups need.
+    #[must_use]
+    pub fn in_multiples_of(self, tokens: usize) -> Self {
+        Self { multiple: tokens, ..self }
     }
 
     /// An item in at most `len` tokens; the output has at most half of them.
@@ -101,7 +123,8 @@ impl Task for InputOutput {
     stated!(META, SPLITS);
 
     fn max_tokens(&self, len: usize) -> usize {
-        len
+        let inputs = len.saturating_sub(1).checked_next_multiple_of(self.multiple);
+        inputs.map_or(usize::MAX, |inputs| inputs.saturating_add(1))
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
@@ -113,7 +136,11 @@ impl Task for InputOutput {
     }
 
     fn train_sample(&self, len: usize, rng: &mut ChaCha8Rng) -> Sample {
-        Self::sample(&self.items[rng.random_range(0..self.items.len())], len)
+        let mut sample = Self::sample(&self.items[rng.random_range(0..self.items.len())], len);
+        let padded = self.max_tokens(sample.tokens.len());
+        sample.tokens.resize(padded, 0);
+        sample.scored.resize(padded, false);
+        sample
     }
 
     fn eval_set(
@@ -152,5 +179,34 @@ mod tests {
         assert_eq!(cut.tokens, [0, 1, 7, 8, 9, 20, 21, 2]);
         let shortest = InputOutput::sample(&item, 2);
         assert_eq!((shortest.tokens, shortest.scored), (vec![9, 20], vec![false, true]));
+    }
+
+    #[test]
+    fn outputs_begin_where_the_tokens_leave_those_of_the_input() {
+        let of = |alone: &[u32], both: &[u32]| {
+            TokenizedItem::of(alone, both.to_vec(), Some(2)).map(|item| (item.input, item.output))
+        };
+        assert_eq!(of(&[1, 5], &[1, 5, 7]), Some((vec![1, 5], vec![7, 2])));
+        // The last token of the input merges with the output.
+        assert_eq!(of(&[1, 5, 6], &[1, 5, 9, 7]), Some((vec![1, 5], vec![9, 7, 2])));
+        // The tokenizer closes every text.
+        assert_eq!(of(&[1, 5, 2], &[1, 5, 7, 2]), Some((vec![1, 5], vec![7, 2])));
+        assert_eq!(of(&[1, 5, 2], &[1, 5, 2]), None);
+        assert_eq!(of(&[4], &[3]), None);
+    }
+
+    #[test]
+    fn training_samples_fill_shifted_groups() {
+        let item = TokenizedItem { input: (0..10).collect(), output: vec![20, 21, 2] };
+        let facts = Facts::of(item.input.iter(), 32);
+        let task = InputOutput { items: vec![item], facts, multiple: 1 };
+        let mut rng = <ChaCha8Rng as rand_chacha::rand_core::SeedableRng>::seed_from_u64(0);
+        let plain = task.train_sample(16, &mut rng);
+        assert_eq!((plain.tokens.len(), task.max_tokens(16)), (13, 16));
+        let task = task.in_multiples_of(8);
+        let padded = task.train_sample(16, &mut rng);
+        assert_eq!((padded.tokens.len(), task.max_tokens(16)), (17, 17));
+        assert_eq!(padded.tokens[..13], plain.tokens);
+        assert!(padded.scored[13..].iter().all(|scored| !scored));
     }
 }

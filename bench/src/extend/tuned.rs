@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::cell::{Context, ExtendCell};
-use crate::export::{ExportError, ModelFacts, write_llama};
+use crate::export::{ExportError, ModelFacts, check_llama, write_llama};
 use crate::pretrained::TUNED_TYPE;
 use crate::run::kept::{KeptError, KeptTraining, weights_path};
 
@@ -18,7 +18,7 @@ pub enum TunedError {
     Kept(#[from] KeptError),
     /// The weights are not kept.
     #[error(
-        "the weights of `{name}` are not kept: {} is absent; run the cell again with --force",
+        "the weights of `{name}` are not kept: {} is absent; the same command without --force runs the cells again that failed",
         path.display()
     )]
     Absent {
@@ -39,6 +39,31 @@ pub enum TunedError {
 }
 
 impl ExtendCell<'_> {
+    /// Checks before a tuning that its model can be exported.
+    ///
+    /// # Errors
+    /// [`TunedError`].
+    pub fn check_export(&self, context: &Context<'_>) -> Result<(), TunedError> {
+        let Context { pretrained, .. } = context;
+        if pretrained.tokenizer().json().is_none() {
+            return Err(TunedError::NoTokenizer { name: pretrained.name.clone() });
+        }
+        Ok(check_llama(self.facts(context, pretrained.context))?)
+    }
+
+    /// Facts of the model, after a tuning on sequences of `trained` tokens.
+    fn facts<'a>(&'a self, context: &Context<'a>, trained: usize) -> ModelFacts<'a> {
+        let Context { pretrained, .. } = *context;
+        ModelFacts {
+            model: &pretrained.model,
+            encoding: &self.variant.encoding,
+            vocabulary: pretrained.vocabulary,
+            lens: [pretrained.context, self.longest(context)],
+            context: pretrained.context.max(trained),
+            end: &pretrained.end,
+        }
+    }
+
     /// Name of the folder of the tuned model: encoding and tuning in characters of file names, and the key of the training;
     /// `None` without a tuning.
     pub fn folder_name(&self, context: &Context<'_>) -> Option<String> {
@@ -71,14 +96,7 @@ impl ExtendCell<'_> {
         let Some(tokenizer) = pretrained.tokenizer().json() else {
             return Err(TunedError::NoTokenizer { name: pretrained.name.clone() });
         };
-        let facts = ModelFacts {
-            model: &pretrained.model,
-            encoding: &self.variant.encoding,
-            vocabulary: pretrained.vocabulary,
-            lens: [pretrained.context, self.longest(context)],
-            context: pretrained.context.max(config.train.len),
-            end: &pretrained.end,
-        };
+        let facts = self.facts(context, config.train.len);
         Ok(write_llama(facts, TUNED_TYPE, &kept.tensors, &tokenizer, folder)?)
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Prepared {
     tunings: Vec<Option<TuneConfig>>,
     /// Text or items of the tunings.
     tuned_on: Option<Box<dyn Task>>,
+    /// Items of the tunings with shifted groups.
+    tuned_in_groups: Option<Box<dyn Task>>,
 }
 
 impl Prepared {
@@ -71,7 +73,9 @@ impl Prepared {
                     let task = Passkey::new(pretrained.tokenizer(), vocabulary, depths)?;
                     let settings = json!({ "depths": depths, "language": "english" });
                     let seed = arguments.seed;
-                    let eval = EvalConfig { seed, ..eval(depths * arguments.repeats) };
+                    let samples = depths.checked_mul(arguments.repeats);
+                    let samples = samples.context("--depths times --repeats is too large")?;
+                    let eval = EvalConfig { seed, ..eval(samples) };
                     (Box::new(task), settings, eval)
                 }
             });
@@ -92,11 +96,18 @@ impl Prepared {
             all => all.iter().map(|learns| tune_config(arguments, *learns, context)).collect(),
         };
         let is_tuned = tunings.iter().any(Option::is_some);
+        let mut tuned_in_groups: Option<Box<dyn Task>> = None;
         let tuned_on: Option<Box<dyn Task>> = match &arguments.tune_data {
             _ if !is_tuned => None,
             None => Some(Box::new(text()?)),
             Some(path) if Path::new(path).extension().is_some_and(|kind| kind == "jsonl") => {
-                Some(Box::new(InputOutput::new(&pairs(Path::new(path))?, pretrained)?))
+                let items = InputOutput::new(&pairs(Path::new(path))?, pretrained)?;
+                // All tunings have the same number of groups.
+                if let Some(groups) = tunings.iter().flatten().find_map(|config| config.groups) {
+                    let multiple = groups.saturating_mul(2).max(1);
+                    tuned_in_groups = Some(Box::new(items.clone().in_multiples_of(multiple)));
+                }
+                Some(Box::new(items))
             }
             Some(other) => {
                 let parts = read_parts(other)?;
@@ -104,12 +115,15 @@ impl Prepared {
                 Some(Box::new(LongText::new(&parts, tokens, vocabulary, context)?))
             }
         };
-        Ok(Self { variants, asked, tunings, tuned_on })
+        Ok(Self { variants, asked, tunings, tuned_on, tuned_in_groups })
     }
 
     pub(super) fn cells(&self) -> Vec<ExtendCell<'_>> {
-        let tunings =
-            self.tunings.iter().map(|config| config.as_ref().zip(self.tuned_on.as_deref()));
+        let tunings = self.tunings.iter().map(|config| {
+            let config = config.as_ref()?;
+            let in_groups = self.tuned_in_groups.as_deref().filter(|_| config.groups.is_some());
+            Some((config, in_groups.or(self.tuned_on.as_deref())?))
+        });
         let tunings = tunings.collect::<Vec<_>>();
         let mut cells = Vec::new();
         for (task, task_config, eval) in &self.asked {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reports::{EvalPoint, RunRecord, Status};
+use reports::{EvalPoint, RunRecord, SkippedEval, Status};
 
 use crate::cli::columns::aligned;
 
@@ -22,6 +22,17 @@ pub(super) fn lines(records: &[RunRecord]) -> Vec<String> {
         lines.extend(aligned(&table(&rows)));
     }
     lines
+}
+
+/// Evaluations that were skipped, each with its reason, once for all encodings.
+pub(super) fn skipped(records: &[RunRecord]) -> BTreeSet<String> {
+    let of = |record: &RunRecord| {
+        let line = |skipped: &SkippedEval| {
+            format!("{}, length {}: {}", record.workload, skipped.len, skipped.reason)
+        };
+        record.skipped_evals.iter().map(line).collect::<Vec<_>>()
+    };
+    records.iter().flat_map(of).collect()
 }
 
 fn table(records: &[&RunRecord]) -> Vec<Vec<String>> {
