@@ -1,7 +1,7 @@
 //! Tunings of `pe-bench extend`, their weights and folders; reports of several methods.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use reports::{RunRecord, Status};
@@ -298,15 +298,19 @@ fn program(arguments: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&said).into_owned())
 }
 
-/// A model of characters that `run` trained: its tuning is exported with a tokenizer, and a benchmark reads the folder. The
-/// weights that the tuning keeps are refused with the command that makes a model of them.
-#[test]
-fn what_run_trained_is_tuned_exported_and_scored() {
-    let place = Tuned::new();
-    let (suite, own, models) = (place.path("own.toml"), place.path("own"), place.path("models"));
+/// Weights in a results folder.
+fn weights(out: &str) -> PathBuf {
+    let files = fs::read_dir(Path::new(out).join("weights")).unwrap();
+    let mut files = files.map(|entry| entry.unwrap().path());
+    files.find(|path| path.extension().is_some_and(|e| e == "safetensors")).unwrap()
+}
+
+/// Trains a model of characters with these settings by `run` and returns the path of its weights within the folder.
+fn trained(place: &Tuned, model: &str) -> String {
+    let (suite, own) = (place.path("own.toml"), place.path("own"));
     let text = format!(
         "name = \"own\"\ntitle = \"Own\"\nabout = \"For tests.\"\nseeds = [0]\nencodings = [\"rope\"]\n\
-         [model]\nlayers = 1\nwidth = 16\nheads = 2\nnorm = \"rms-norm\"\nactivation = \"swi-glu\"\nbias = false\n\
+         [model]\nlayers = 1\nwidth = 16\nheads = 2\n{model}\n\
          [train]\nsteps = 4\nbatch_size = 2\nlen = 32\n[eval]\nlens = [32]\nsamples = 2\n\
          [[workload]]\nname = \"text\"\n\
          task = {{ kind = \"text\", path = {:?}, tokenizer = \"chars\" }}\n",
@@ -315,35 +319,117 @@ fn what_run_trained_is_tuned_exported_and_scored() {
     fs::write(&suite, text).unwrap();
     let (done, said) = program(&["run", &suite, "--out", &own]);
     assert!(done, "{said}");
-    let weights = |out: &str| {
-        let files = fs::read_dir(Path::new(out).join("weights")).unwrap();
-        let mut files = files.map(|entry| entry.unwrap().path());
-        files.find(|path| path.extension().is_some_and(|e| e == "safetensors")).unwrap()
-    };
-    let trained = weights(&own);
-    let model = trained.strip_prefix(place.folder.path()).unwrap().to_str().unwrap().to_owned();
-    let arguments = [
-        "--tasks",
-        "text",
-        "--methods",
-        "as-trained",
-        "--tune",
-        "all",
-        "--steps",
-        "2",
-        "--train-len",
-        "32",
-    ];
-    place.extend(&model, "out", &arguments);
-    let items = place.path("items.jsonl");
+    weights(&own).strip_prefix(place.folder.path()).unwrap().to_str().unwrap().to_owned()
+}
+
+const TUNE_ONCE: [&str; 10] = [
+    "--tasks",
+    "text",
+    "--methods",
+    "as-trained",
+    "--tune",
+    "all",
+    "--steps",
+    "2",
+    "--train-len",
+    "32",
+];
+
+/// A model of characters that `run` trained: its tuning is exported with a tokenizer, and a benchmark reads the folder. The
+/// weights that the tuning keeps are refused with the command that makes a model of them.
+#[test]
+fn what_run_trained_is_tuned_exported_and_scored() {
+    let place = Tuned::new();
+    let model = trained(&place, "norm = \"rms-norm\"\nactivation = \"swi-glu\"\nbias = false");
+    place.extend(&model, "out", &TUNE_ONCE);
+    let (items, models) = (place.path("items.jsonl"), place.path("models"));
     fs::write(&items, r#"{"input": "the tale ", "output": "is told"}"#).unwrap();
     let tuned = weights(&place.path("out")).display().to_string();
     let (done, said) = program(&["benchmark", &tuned, &items, "--tokens", "2"]);
     assert!(!done && said.contains("--export DIR"), "{said}");
-    let said = place.extend(&model, "out", &[&arguments[..], &["--export", &models]].concat());
+    let said = place.extend(&model, "out", &[&TUNE_ONCE[..], &["--export", &models]].concat());
     assert!(said.contains(": kept"), "{said}");
     let folder = fs::read_dir(&models).unwrap().next().unwrap().unwrap().path();
     let (done, said) =
         program(&["benchmark", &folder.display().to_string(), &items, "--tokens", "2"]);
     assert!(done && said.contains("\"items\":1"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_exported_is_refused_before_the_tuning() {
+    let place = Tuned::new();
+    let model = trained(&place, "norm = \"layer-norm\"");
+    let (data, models) = (place.path("text.txt"), place.path("models"));
+    let arguments = [&["--data", &data], &TUNE_ONCE[..], &["--export", &models]].concat();
+    let out = place.path("out");
+    let (done, said) = extend(Path::new(&place.path(&model)), Path::new(&out), &arguments);
+    assert!(!done && said.contains("cannot be written as a folder for transformers"), "{said}");
+    assert!(!Path::new(&out).exists(), "something was tuned: {said}");
+    // A folder that cannot be made.
+    let within = format!("{data}/models");
+    let arguments = [&["--data", &data], &TUNE_ONCE[..], &["--export", &within]].concat();
+    let (done, said) = extend(Path::new(&place.path("model")), Path::new(&out), &arguments);
+    assert!(!done && said.contains("--export: cannot create"), "{said}");
+    assert!(!Path::new(&out).exists(), "something was tuned: {said}");
+}
+
+#[test]
+fn items_fill_shifted_groups_and_force_tunes_once_for_all_tasks() {
+    let place = Tuned::new();
+    let items = place.path("items.jsonl");
+    let lines = ["a tie", "no rain at all", "the hat"]
+        .map(|input| json!({ "input": input, "output": "t" }).to_string());
+    fs::write(&items, lines.join("\n")).unwrap();
+    let arguments = [
+        "--tasks",
+        "text,outputs",
+        "--items",
+        &items,
+        "--methods",
+        "as-trained",
+        "--tune",
+        "long-lora",
+        "--tune-data",
+        &items,
+        "--steps",
+        "2",
+        "--train-len",
+        "32",
+        "--batch",
+        "2",
+        "--force",
+    ];
+    for _ in 0..2 {
+        place.extend("model", "out", &arguments);
+        let records = place.records("out");
+        assert!(records.iter().all(|record| record.status == Status::Done));
+        let evaluated = records.iter().filter(|record| record.evaluated_by.is_some()).count();
+        assert_eq!((records.len(), evaluated), (2, 1));
+    }
+}
+
+/// Windows of text have one token more than outputs of the same length; the table of positions is that of both.
+#[test]
+fn tasks_of_other_lengths_share_one_tuning() {
+    let place = Tuned::new();
+    let items = place.path("items.jsonl");
+    fs::write(&items, r#"{"input": "the tale is told", "output": "in the rain"}"#).unwrap();
+    let arguments = ["--tasks", "text,outputs", "--items", &items];
+    let tuned = ["--encodings", "learned-absolute", "--tune", "encoding", "--steps", "2"];
+    place.extend("model", "out", &[&arguments[..], &tuned, &["--train-len", "32"]].concat());
+    let records = place.records("out");
+    assert_eq!(records.len(), 2);
+    let reasons = records.iter().map(|record| record.status.reason()).collect::<Vec<_>>();
+    assert!(records.iter().all(|record| record.status == Status::Done), "{reasons:?}");
+}
+
+#[test]
+fn a_text_too_short_for_a_length_is_told() {
+    let place = Tuned::new();
+    let (data, out) = (place.path("text.txt"), place.path("out"));
+    let arguments =
+        ["--data", &data, "--tasks", "text", "--methods", "as-trained", "--lens", "99999"];
+    let (_, said) =
+        program(&[&["extend", &place.path("model"), "--out", &out], &arguments[..]].concat());
+    assert!(said.contains("length 99999: ") && said.contains("or a longer text"), "{said}");
 }
