@@ -79,6 +79,7 @@ impl ExtendCell<'_> {
             context: pretrained.context.max(config.train.len),
             end: &pretrained.end,
         };
-        Ok(write_llama(facts, TUNED_TYPE, &kept.tensors, &tokenizer, folder)?)
+        let tokenizer = (&*tokenizer, &pretrained.tokenizer().special_tokens());
+        Ok(write_llama(facts, TUNED_TYPE, &kept.tensors, tokenizer, folder)?)
     }
 }
