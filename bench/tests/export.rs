@@ -6,13 +6,16 @@
 )]
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
+mod tiny;
+
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use pe_bench::experiment::{Budget, EvalConfig, Experiment, TrainConfig};
-use pe_bench::export::{Exported, PYTORCH_MODULE, export};
+use pe_bench::export::{Exported, ModelFacts, PYTORCH_MODULE, export, write_llama};
 use pe_bench::model::{ActivationKind, Decoder, Dropout, ModelConfig, NormKind, NormPlace};
 use pe_bench::run::kept::{self, KeptTraining, weights_path};
 use pe_bench::run::{RunContext, build, unfinished_record};
@@ -215,6 +218,53 @@ fn what_pytorch_cannot_express_is_refused_with_what_it_can() {
         assert!(said.contains(expected), "{said}");
         assert!(!out.exists(), "nothing is written");
     }
+}
+
+/// What transformers needs beside the weights: original lengths where each of its versions takes them, and a tokenizer that
+/// adds no special tokens of its own.
+#[test]
+fn settings_for_transformers_are_complete() {
+    let place = tempfile::tempdir().unwrap();
+    let written = |encoding: &str, name: &str| {
+        let (kept, _) = kept(encoding, llama(), place.path());
+        let (out, own) = (place.path().join(name), Combination::parse(encoding).unwrap());
+        let facts = ModelFacts {
+            model: &llama(),
+            encoding: &own,
+            vocabulary: 5,
+            lens: [12, 24],
+            context: 16,
+            end: &[1],
+        };
+        let text = tiny::numbered(5);
+        let special = [("eos_token".to_owned(), "w1".to_owned())].into();
+        write_llama(facts, "other", &kept.tensors, (&text, &special), &out).unwrap();
+        let read = |file: &str| fs::read_to_string(out.join(file)).unwrap();
+        assert_eq!(read("tokenizer.json"), text);
+        let tokens: Value = serde_json::from_str(&read("tokenizer_config.json")).unwrap();
+        let class = "PreTrainedTokenizerFast";
+        assert_eq!(tokens, json!({ "tokenizer_class": class, "eos_token": "w1" }));
+        serde_json::from_str::<Value>(&read("config.json")).unwrap()
+    };
+    let dynamic = "rope{scaling={type=dynamic,factor=2.0,original_max_position_embeddings=8}}";
+    let dynamic = written(dynamic, "dynamic");
+    assert_eq!(dynamic["max_position_embeddings"], 8);
+    assert_eq!(
+        written("rope{scaling={type=dynamic,factor=2.0}}", "own")["max_position_embeddings"],
+        12
+    );
+    let yarn = written("rope{scaling={type=yarn,factor=2.0}}", "yarn");
+    assert_eq!(yarn["max_position_embeddings"], 16);
+    assert_eq!(yarn["rope_scaling"]["original_max_position_embeddings"], 12);
+    let four = "[1.0,1.0,1.0,1.0]";
+    let longrope = format!(
+        "rope{{scaling={{type=longrope,factor=3.0,short_factor={four},long_factor={four},original_max_position_embeddings=8}}}}"
+    );
+    let longrope = written(&longrope, "longrope");
+    assert_eq!(longrope["original_max_position_embeddings"], 8);
+    assert_eq!(longrope["rope_scaling"]["original_max_position_embeddings"], 8);
+    let factor = longrope["rope_scaling"]["attention_factor"].as_f64().unwrap();
+    assert!((factor - (1.0 + 3_f64.ln() / 8_f64.ln()).sqrt()).abs() < 1e-9, "{factor}");
 }
 
 #[test]

@@ -9,7 +9,10 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use pe_bench::pretrained::{Pretrained, PretrainedError};
+use pe_bench::streams::{Stream, stream};
 use pe_zoo::Combination;
+use pe_zoo::encoding::PositionRequest;
+use pe_zoo::erased::positions;
 use pe_zoo::rotary::Scaling;
 use pe_zoo::zoo::rope::{self, Rope};
 use serde::Deserialize;
@@ -54,6 +57,64 @@ fn mistral_and_qwen2_give_the_logits_of_transformers() {
         let found = logits(&pretrained, &pretrained.own_encoding(), &ids);
         assert_close(&found, &expected, TINY_TOLERANCE);
     }
+}
+
+/// Within the window numbers are those of full attention; longer sequences are refused, whether the decoder knows their
+/// length when it is built or not.
+#[test]
+fn sequences_longer_than_the_window_are_refused() {
+    let folder = tiny::folder_of("tiny-mistral");
+    let config = folder.path().join("config.json");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("\"sliding_window\": null", "\"sliding_window\": 64")).unwrap();
+    let pretrained = open(folder.path()).unwrap();
+    assert_eq!((pretrained.context, pretrained.window), (64, Some(64)));
+    let own = pretrained.own_encoding();
+    let built = |len: usize| pretrained.decoder(&own, len, &mut stream(0, Stream::Encoding));
+    let error = built(65).unwrap_err();
+    assert!(matches!(error, PretrainedError::BeyondWindow { len: 65, window: 64, .. }), "{error}");
+    let decoder = built(64).unwrap();
+    for (tokens, is_allowed) in [(64, true), (65, false)] {
+        let request = PositionRequest { cached_tokens: 0, new_tokens: tokens, training_rng: None };
+        let at = positions(&decoder.encoding, "rope", request);
+        assert_eq!(at.is_ok(), is_allowed, "{tokens}");
+    }
+}
+
+/// A version number in the name of a folder belongs to the name; the ending of a file does not.
+#[test]
+fn models_are_named_by_the_whole_name_of_their_folder() {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["Llama-3.1-8B", "Llama-3.2-1B"] {
+        let folder = place.path().join(name);
+        fs::create_dir(&folder).unwrap();
+        tiny::copy_to(&folder, &tiny::numbered(tiny::WORDS));
+        assert_eq!(open(&folder).unwrap().name, name);
+    }
+}
+
+#[test]
+fn files_beside_the_settings_add_ends_of_a_text_and_special_tokens() {
+    let folder = tiny::folder();
+    let tokens = |pretrained: &Pretrained| {
+        pretrained.tokenizer().encode("w5 w9", pe_bench::pretrained::Around::Added).unwrap()
+    };
+    let plain = open(folder.path()).unwrap();
+    assert_eq!((&plain.end[..], &tokens(&plain)[..]), (&[2][..], &[5, 9][..]));
+    let put = |file: &str, value: Value| {
+        fs::write(folder.path().join(file), value.to_string()).unwrap();
+    };
+    put("generation_config.json", json!({ "eos_token_id": [7, 2] }));
+    put(
+        "tokenizer_config.json",
+        json!({ "tokenizer_class": "LlamaTokenizer", "bos_token": "w1", "eos_token": "w2" }),
+    );
+    let read = open(folder.path()).unwrap();
+    assert_eq!((&read.end[..], &tokens(&read)[..]), (&[2, 7][..], &[1, 5, 9][..]));
+    assert_eq!(read.tokenizer().special_tokens()["eos_token"], "w2");
+    put("generation_config.json", json!({ "eos_token_id": 23 }));
+    let said = open(folder.path()).unwrap_err().to_string();
+    assert!(said.contains("generation_config.json: `eos_token_id` is 23"), "{said}");
 }
 
 /// A Qwen2 without one of its biases is refused, and a Llama with one.

@@ -67,9 +67,6 @@ impl<'a> Llama<'a> {
             [one] => json!(one),
             several => json!(several),
         };
-        // The length that transformers' dynamic scaling starts from.
-        let is_dynamic =
-            self.rope.as_ref().is_some_and(|rope| matches!(rope.scaling, Scaling::Dynamic { .. }));
         let mut config = json!({
             "architectures": [name],
             "model_type": kind,
@@ -82,7 +79,7 @@ impl<'a> Llama<'a> {
             "num_key_value_heads": model.kv_heads(),
             "hidden_act": "silu",
             "rms_norm_eps": super::norm_epsilon(model),
-            "max_position_embeddings": if is_dynamic { trained } else { context },
+            "max_position_embeddings": context,
             "tie_word_embeddings": model.tied_head,
             "attention_bias": false,
             "mlp_bias": false,
@@ -102,9 +99,23 @@ impl<'a> Llama<'a> {
         {
             // Older versions of transformers read `type`.
             scaling["type"] = scaling["rope_type"].clone();
-            if let Some(fields) = scaling.as_object_mut() {
-                let original = json!(trained);
-                fields.entry("original_max_position_embeddings").or_insert(original);
+            let original = match &scaling[ORIGINAL] {
+                Value::Null => json!(trained),
+                given => given.clone(),
+            };
+            scaling[ORIGINAL] = original.clone();
+            match rope.scaling {
+                // transformers starts it from this length alone.
+                Scaling::Dynamic { .. } => config["max_position_embeddings"] = original,
+                // Some versions take the original length from beside the object, and the quotient of the lengths for the
+                // factor, which determines only the factor of cosines and sines.
+                Scaling::LongRope(_) => {
+                    config[ORIGINAL] = original;
+                    let spectrum =
+                        rope.scaling.spectrum(rope.base, model.width / model.heads, trained, 1);
+                    scaling["attention_factor"] = json!(spectrum.attention_factor);
+                }
+                _ => {}
             }
             config["rope_scaling"] = scaling;
         }
@@ -164,6 +175,9 @@ impl<'a> Llama<'a> {
         Some(name)
     }
 }
+
+/// Field with the original length, in a scaling or beside it.
+const ORIGINAL: &str = "original_max_position_embeddings";
 
 /// Names of the maps to queries, keys and values.
 const QKV_WEIGHTS: [&str; 3] =

@@ -97,6 +97,7 @@ impl ExtendCell<'_> {
             return Err(TunedError::NoTokenizer { name: pretrained.name.clone() });
         };
         let facts = self.facts(context, config.train.len);
-        Ok(write_llama(facts, TUNED_TYPE, &kept.tensors, &tokenizer, folder)?)
+        let tokenizer = (&*tokenizer, &pretrained.tokenizer().special_tokens());
+        Ok(write_llama(facts, TUNED_TYPE, &kept.tensors, tokenizer, folder)?)
     }
 }

@@ -1,10 +1,10 @@
 //! Parser of `config.json` of a Llama-type model (`llama`, `mistral` or `qwen2`) in the format of HuggingFace's
-//! transformers.
+//! transformers, and of `generation_config.json` beside it. Null stands for an absent field.
 
 use std::path::Path;
 
 use pe_zoo::Combination;
-use pe_zoo::rotary::Scaling;
+use pe_zoo::rotary::{Scaling, Yarn};
 use pe_zoo::zoo::rope;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -47,21 +47,14 @@ struct ConfigFile {
     #[serde(default)]
     use_sliding_window: bool,
     quantization_config: Option<Value>,
-    eos_token_id: Option<Ids>,
+    eos_token_id: Option<Value>,
     pe_zoo_encoding: Option<String>,
     pe_zoo_lens: Option<[usize; 2]>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Ids {
-    One(u32),
-    Many(Vec<u32>),
-}
-
 /// Field `sliding_window`.
 #[derive(Default, Clone, Copy, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a number of tokens or null")]
 enum SlidingWindow {
     Tokens(usize),
     /// Null: attention is not limited.
@@ -77,8 +70,11 @@ pub const TUNED_TYPE: &str = "pe-zoo-llama";
 /// Longest length that a tuned encoding is built for.
 const LARGEST_LEN: usize = 1 << 24;
 
-/// Window of a `mistral` model whose file does not state one: the default of transformers.
-const MISTRAL_WINDOW: usize = 4096;
+/// Window of a `mistral` or windowed `qwen2` model whose file does not state one: the default of transformers.
+const WINDOW: usize = 4096;
+
+/// Field with the original length, in a scaling or beside it.
+const ORIGINAL: &str = "original_max_position_embeddings";
 
 fn silu() -> String {
     "silu".to_owned()
@@ -89,9 +85,22 @@ const THETA: f64 = 10_000.0;
 
 /// Reads the settings from the text of the file at `path`.
 pub(super) fn read(path: &Path, text: &[u8]) -> Result<LlamaSettings, PretrainedError> {
-    let mut json = serde_json::Deserializer::from_slice(text);
-    let file: ConfigFile = serde_path_to_error::deserialize(&mut json)
-        .map_err(|e| PretrainedError::damaged(path, format!("`{}`: {}", e.path(), e.inner())))?;
+    let json = Value::Object(fields(path, text)?);
+    let file: ConfigFile = serde_path_to_error::deserialize(json).map_err(|e| {
+        match e.path().to_string().as_str() {
+            // A missing field is one of the whole file.
+            "." => PretrainedError::damaged(path, e.inner()),
+            field => {
+                let value = format!("of a wrong type ({})", e.inner());
+                PretrainedError::unsupported(
+                    path,
+                    field,
+                    value,
+                    "a value as transformers writes it",
+                )
+            }
+        }
+    })?;
     file.refuse_other_kinds(path)?;
     let heads = file.num_attention_heads;
     let sizes = LlamaSizes {
@@ -113,13 +122,38 @@ pub(super) fn read(path: &Path, text: &[u8]) -> Result<LlamaSettings, Pretrained
     }
     let rope = file.rope(path)?;
     let tuned = file.tuned(path)?;
-    let end = match file.eos_token_id {
-        None => Vec::new(),
-        Some(Ids::One(id)) => vec![id],
-        Some(Ids::Many(ids)) => ids,
+    let end = end(path, file.eos_token_id.as_ref())?;
+    let (vocabulary, context, window) = (sizes.vocabulary, sizes.context, file.window());
+    LlamaSettings { model, rope, vocabulary, context, window, end, tuned }.checked(path)
+}
+
+/// Reads the tokens that end a text from the text of the `generation_config.json` at `path`.
+pub(super) fn generation_end(path: &Path, text: &[u8]) -> Result<Vec<u32>, PretrainedError> {
+    end(path, fields(path, text)?.get("eos_token_id"))
+}
+
+/// Fields of a JSON file that are not null; null as `sliding_window` has a meaning of its own and is kept.
+fn fields(path: &Path, text: &[u8]) -> Result<Map<String, Value>, PretrainedError> {
+    let mut fields: Map<String, Value> =
+        serde_json::from_slice(text).map_err(|e| PretrainedError::damaged(path, e))?;
+    fields.retain(|key, value| !value.is_null() || key == "sliding_window");
+    Ok(fields)
+}
+
+/// Ids in the field `eos_token_id`: one or a list. A negative one stands for none.
+fn end(path: &Path, given: Option<&Value>) -> Result<Vec<u32>, PretrainedError> {
+    let ids = match given {
+        Some(Value::Array(ids)) => ids.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
     };
-    let (vocabulary, context) = (sizes.vocabulary, sizes.context);
-    LlamaSettings { model, rope, vocabulary, context, end, tuned }.checked(path)
+    let ids = ids.iter().filter(|id| id.as_i64().is_none_or(|id| id >= 0));
+    ids.map(|id| {
+        id.as_u64().and_then(|id| u32::try_from(id).ok()).ok_or_else(|| {
+            PretrainedError::unsupported(path, "eos_token_id", id, "a token id or a list of them")
+        })
+    })
+    .collect()
 }
 
 impl ConfigFile {
@@ -138,7 +172,7 @@ impl ConfigFile {
             let field = if self.attention_bias { "attention_bias" } else { "mlp_bias" };
             return refuse(field, "true".to_owned(), "false");
         }
-        if let Some(window) = self.window() {
+        if let Some(window) = self.window().filter(|n| *n < self.max_position_embeddings) {
             let expected = "null, or a window that covers `max_position_embeddings`";
             return refuse("sliding_window", window.to_string(), expected);
         }
@@ -176,15 +210,14 @@ impl ConfigFile {
         }
     }
 
-    /// Window of the attention, if it is shorter than the trained length.
+    /// Window of the attention.
     fn window(&self) -> Option<usize> {
-        let window = match (self.model_type.as_str(), self.sliding_window) {
+        match (self.model_type.as_str(), self.sliding_window) {
             ("qwen2", _) if !self.use_sliding_window => None,
-            ("mistral", SlidingWindow::Absent) => Some(MISTRAL_WINDOW),
+            ("mistral" | "qwen2", SlidingWindow::Absent) => Some(WINDOW),
             (_, SlidingWindow::Tokens(window)) => Some(window),
             (_, SlidingWindow::Unlimited | SlidingWindow::Absent) => None,
-        };
-        window.filter(|window| *window < self.max_position_embeddings)
+        }
     }
 
     /// Reads the rotation. Old files have `rope_theta` beside `rope_scaling`, new ones have both in
@@ -199,6 +232,7 @@ impl ConfigFile {
             (None, None) => &Map::new(),
         };
         let mut scaling = given.clone();
+        scaling.retain(|_, value| !value.is_null());
         // New files have these two fields in the object, old files next to it.
         let mut number = |key: &str, beside: Option<f64>, otherwise: f64| match scaling.remove(key)
         {
@@ -214,7 +248,7 @@ impl ConfigFile {
         };
         let base = number("rope_theta", self.rope_theta, THETA)?;
         let rotary_fraction = number("partial_rotary_factor", self.partial_rotary_factor, 1.0)?;
-        self.complete_longrope(&mut scaling);
+        self.complete(&mut scaling);
         let scaling = if scaling.is_empty() {
             Scaling::None
         } else {
@@ -224,20 +258,41 @@ impl ConfigFile {
                 PretrainedError::unsupported(path, "rope_scaling", value, expected)
             })?
         };
+        if matches!(scaling, Scaling::Yarn(Yarn { factor: None, .. })) {
+            let expected = format!("a number, or `{ORIGINAL}`, which determines it");
+            return Err(PretrainedError::unsupported(
+                path,
+                "rope_scaling.factor",
+                "absent",
+                expected,
+            ));
+        }
         Ok(rope::RopeConfig { base, rotary_fraction, scaling, ..rope::RopeConfig::default() })
     }
 
-    /// Adds the original length, which LongRoPE's files store outside the object, and the factor, which is the
-    /// quotient of the lengths.
-    fn complete_longrope(&self, scaling: &mut Map<String, Value>) {
-        let kind = scaling.get("rope_type").or_else(|| scaling.get("type"));
-        let (Some("longrope"), Some(original)) =
-            (kind.and_then(Value::as_str), self.original_max_position_embeddings)
-        else {
-            return;
+    /// Brings original length and factor of a scaling to where transformers looks for them: dynamic scaling starts from the
+    /// trained length alone, LongRoPE's original length is the one beside the object, that of the others the one within it
+    /// if both are given, and a factor that is absent is the quotient of the lengths.
+    fn complete(&self, scaling: &mut Map<String, Value>) {
+        let kind = scaling.get("rope_type").or_else(|| scaling.get("type")).and_then(Value::as_str);
+        let (is_longrope, has_factor) = match kind {
+            Some("dynamic") => {
+                scaling.remove(ORIGINAL);
+                return;
+            }
+            Some("longrope") => (true, true),
+            Some("yarn") => (false, true),
+            Some("llama3") => (false, false),
+            _ => return,
         };
-        scaling.entry("original_max_position_embeddings").or_insert_with(|| original.into());
-        if !scaling.contains_key("attention_factor") && original > 0 {
+        if let Some(beside) = self.original_max_position_embeddings
+            && (is_longrope || !scaling.contains_key(ORIGINAL))
+        {
+            scaling.insert(ORIGINAL.to_owned(), beside.into());
+        }
+        let original =
+            scaling.get(ORIGINAL).and_then(Value::as_u64).filter(|original| *original > 0);
+        if let (true, Some(original)) = (has_factor, original) {
             let factor = self.max_position_embeddings as f64 / original as f64;
             scaling.entry("factor").or_insert_with(|| factor.max(1.0).into());
         }
@@ -322,6 +377,94 @@ mod tests {
     }
 
     #[test]
+    fn original_lengths_and_factors_are_where_transformers_takes_them() {
+        let scaling = |scaling: Value, beside: Option<usize>| {
+            let change =
+                json!({ "rope_scaling": scaling, "original_max_position_embeddings": beside });
+            serde_json::to_value(&parse(change).unwrap().rope.scaling).unwrap()
+        };
+        let dynamic =
+            json!({ "type": "dynamic", "factor": 2.0, "original_max_position_embeddings": 16 });
+        assert_eq!(scaling(dynamic, Some(8)).get(ORIGINAL), None, "the trained length");
+        let yarn =
+            |original: Option<usize>| json!({ "type": "yarn", "factor": 3.0, ORIGINAL: original });
+        assert_eq!(scaling(yarn(None), Some(8))[ORIGINAL], 8);
+        assert_eq!(scaling(yarn(Some(16)), Some(8))[ORIGINAL], 16);
+        let llama3 = json!({
+            "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        });
+        assert_eq!(scaling(llama3, Some(8))[ORIGINAL], 8);
+        let list = vec![1.0; 4];
+        let longrope = json!({
+            "type": "longrope", "short_factor": list, "long_factor": list, "factor": 3.0, ORIGINAL: 16,
+        });
+        let read = scaling(longrope, Some(8));
+        assert_eq!((&read[ORIGINAL], &read["factor"]), (&json!(8), &json!(3.0)));
+        // A factor that is absent is the quotient, as for 64 tokens and 16 before.
+        let quotient = scaling(json!({ "type": "yarn", "factor": null, ORIGINAL: 16 }), None);
+        assert_eq!(quotient["factor"], 4.0);
+        let neither = parse(json!({ "rope_scaling": { "type": "yarn" } })).unwrap_err().to_string();
+        assert!(neither.contains("`rope_scaling.factor` is absent"), "{neither}");
+    }
+
+    #[test]
+    fn null_is_the_default_and_a_negative_id_none() {
+        let plain = parse(json!({})).unwrap();
+        for field in
+            ["tie_word_embeddings", "attention_bias", "hidden_act", "rope_theta", "head_dim"]
+        {
+            assert_eq!(parse(json!({ field: null })).unwrap(), plain, "{field}");
+        }
+        let yarn = |beta: Value| {
+            parse(json!({ "rope_scaling": {
+                "rope_type": "yarn", "factor": 4.0, "beta_fast": beta, "attention_factor": null,
+            } }))
+        };
+        assert_eq!(yarn(Value::Null).unwrap(), yarn(json!(32.0)).unwrap());
+        for (given, expected) in [
+            (json!(-1), &[][..]),
+            (Value::Null, &[]),
+            (json!(2), &[2]),
+            (json!([3, -1, 19]), &[3, 19]),
+        ] {
+            assert_eq!(parse(json!({ "eos_token_id": given })).unwrap().end, expected);
+        }
+        let generation =
+            |text: &str| generation_end(Path::new("generation_config.json"), text.as_bytes());
+        assert_eq!(generation(r#"{ "eos_token_id": [1, 2] }"#).unwrap(), [1, 2]);
+        assert!(generation(r#"{ "temperature": 0.5 }"#).unwrap().is_empty());
+    }
+
+    #[test]
+    fn values_of_a_wrong_type_are_unsupported_and_a_missing_field_is_damage() {
+        for field in
+            ["hidden_size", "attention_bias", "sliding_window", "eos_token_id", "rope_scaling"]
+        {
+            let error = parse(json!({ field: "wide" })).unwrap_err();
+            let is_named = matches!(&error, PretrainedError::Unsupported { field: named, .. } if named == field);
+            assert!(is_named && !error.to_string().contains("untagged"), "{field}: {error}");
+        }
+        let mut without = config(json!({}));
+        without.as_object_mut().unwrap().remove("hidden_size");
+        let error = read(Path::new("config.json"), without.to_string().as_bytes()).unwrap_err();
+        assert!(matches!(&error, PretrainedError::Damaged { .. }), "{error}");
+        assert!(error.to_string().contains("hidden_size"), "{error}");
+    }
+
+    #[test]
+    fn an_end_of_a_text_outside_the_vocabulary_is_refused() {
+        for end in [json!(20), json!([2, 1000])] {
+            let said = parse(json!({ "eos_token_id": end })).unwrap_err().to_string();
+            assert!(said.contains("`eos_token_id` is") && said.contains("less than 20"), "{said}");
+        }
+        let settings = parse(json!({ "eos_token_id": 2 })).unwrap();
+        let path = Path::new("generation_config.json");
+        assert_eq!(settings.clone().with_end(path, &[3, 2]).unwrap().end, [2, 3]);
+        let said = settings.with_end(path, &[20]).unwrap_err().to_string();
+        assert!(said.contains("generation_config.json: `eos_token_id` is 20"), "{said}");
+    }
+
+    #[test]
     fn mistral_and_qwen2_are_read_with_their_own_defaults() {
         let mistral = parse(json!({ "model_type": "mistral" })).unwrap();
         assert!(!mistral.model.qkv_bias);
@@ -330,10 +473,15 @@ mod tests {
         assert!(said.contains("`sliding_window` is 4096, expected null"), "{said}");
         let whole = json!({ "model_type": "mistral", "max_position_embeddings": 8192,
             "sliding_window": null });
-        assert_eq!(parse(whole).unwrap().context, 8192);
+        let whole = parse(whole).unwrap();
+        assert_eq!((whole.context, whole.window), (8192, None));
+        assert_eq!(mistral.window, Some(4096));
         let qwen2 = json!({ "model_type": "qwen2", "sliding_window": 16 });
         let qwen2 = parse(qwen2).unwrap();
         assert!(qwen2.model.qkv_bias && !qwen2.model.bias);
+        assert_eq!(qwen2.window, None);
+        let absent = parse(json!({ "model_type": "qwen2", "use_sliding_window": true })).unwrap();
+        assert_eq!(absent.window, Some(4096));
         let windowed = json!({ "model_type": "qwen2", "sliding_window": 16,
             "use_sliding_window": true });
         assert!(parse(windowed).unwrap_err().to_string().contains("`sliding_window` is 16"));

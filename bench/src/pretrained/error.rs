@@ -55,6 +55,19 @@ pub enum PretrainedError {
         /// Description of the supported values.
         expected: String,
     },
+    /// The model attends to fewer tokens than a sequence may have.
+    #[error(
+        "`{name}` attends to the last {window} tokens, expected sequences of at most as many, and not of up to {len}; \
+         choose shorter ones"
+    )]
+    BeyondWindow {
+        /// Name of the model.
+        name: String,
+        /// Longest sequence that was asked for.
+        len: usize,
+        /// Number of tokens that a token sees.
+        window: usize,
+    },
     /// A weight is missing.
     #[error(
         "{} has no tensor `{name}`, expected with shape {expected:?} by its settings; get the file again",

@@ -103,25 +103,38 @@ impl Gguf {
             ..rope::RopeConfig::default()
         };
         let end = self.optional_number("tokenizer.ggml.eos_token_id")?;
-        let end = end.into_iter().map(|id| id as u32).collect();
+        let end = end.into_iter().map(|id| u32::try_from(id).unwrap_or(u32::MAX)).collect();
         let (vocabulary, context) = (sizes.vocabulary, sizes.context);
-        LlamaSettings { model, rope, vocabulary, context, end, tuned: None }.checked(&self.path)
+        LlamaSettings { model, rope, vocabulary, context, window: None, end, tuned: None }
+            .checked(&self.path)
     }
 
+    /// Scaling of the rotation by llama.cpp's rules: a factor without a type is linear, its old name is `scale_linear`, and
+    /// 0 stands for none.
     fn scaling(&self) -> Result<Scaling, PretrainedError> {
         if self.names.contains("rope_freqs.weight") {
             let expected = "none: Llama 3's scaling cannot be read from this file; use the folder of the model";
             return Err(self.unsupported("rope_freqs.weight", "given", expected));
         }
-        let kind = match self.content.metadata.get("llama.rope.scaling.type") {
-            None => return Ok(Scaling::None),
-            Some(_) => self.text("llama.rope.scaling.type")?,
+        let [kind_key, attention_key] =
+            ["llama.rope.scaling.type", "llama.rope.scaling.attn_factor"];
+        let kind = match self.content.metadata.get(kind_key) {
+            None => None,
+            Some(_) => Some(self.text(kind_key)?),
         };
-        let factor = self.float("llama.rope.scaling.factor")?;
+        let factor = match self.float("llama.rope.scaling.factor")? {
+            None => self.float("llama.rope.scale_linear")?,
+            given => given,
+        };
+        let factor = factor.filter(|factor| *factor != 0.0);
+        let attention = self.float(attention_key)?;
+        if let Some(other) = attention.filter(|n| kind != Some("yarn") && (n - 1.0).abs() > 1e-9) {
+            return Err(self.unsupported(attention_key, other, "1, except with the type yarn"));
+        }
         match (kind, factor) {
-            ("none", _) => Ok(Scaling::None),
-            ("linear", Some(factor)) => Ok(Scaling::Linear { factor }),
-            ("yarn", Some(factor)) => {
+            (Some("none"), _) | (None, None) => Ok(Scaling::None),
+            (None | Some("linear"), Some(factor)) => Ok(Scaling::Linear { factor }),
+            (Some("yarn"), Some(factor)) => {
                 let field = "llama.rope.scaling.original_context_length";
                 Ok(Scaling::Yarn(Yarn {
                     factor: Some(factor),
@@ -129,16 +142,17 @@ impl Gguf {
                     beta_fast: self.float("llama.rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
                     beta_slow: self.float("llama.rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
                     truncate: true,
-                    attention_factor: self.float("llama.rope.scaling.attn_factor")?,
+                    // It multiplies YaRN's own factor there, which it replaces here.
+                    attention_factor: attention.map(|given| given * (0.1 * factor.ln() + 1.0)),
                     mscale: None,
                     mscale_all_dim: None,
                     extrapolation_factor: None,
                 }))
             }
             (other, _) => {
-                let value = format!("\"{other}\" with factor {factor:?}");
+                let value = format!("\"{}\" with factor {factor:?}", other.unwrap_or_default());
                 let expected = "none, or linear or yarn with a factor";
-                Err(self.unsupported("llama.rope.scaling.type", value, expected))
+                Err(self.unsupported(kind_key, value, expected))
             }
         }
     }

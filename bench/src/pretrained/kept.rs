@@ -53,6 +53,7 @@ impl Pretrained {
             own: own.clone(),
             vocabulary,
             context,
+            window: None,
             end: Vec::new(),
             weights: ModelWeights::Kept(KeptModel {
                 kept,

@@ -19,6 +19,8 @@ pub(super) struct LlamaSettings {
     pub(super) vocabulary: usize,
     /// Longest sequence in training, in tokens.
     pub(super) context: usize,
+    /// Number of tokens that a token sees, itself included; `None`: all before it.
+    pub(super) window: Option<usize>,
     /// Tokens that end a text.
     pub(super) end: Vec<u32>,
     /// Encoding of a model that `extend` wrote under another than a rotation, and the lengths that it is built for.
@@ -82,8 +84,19 @@ impl LlamaSizes {
 }
 
 impl LlamaSettings {
-    /// Refuses a rotation that the model's sizes do not allow.
+    /// Adds tokens that end a text, from the file at `path`.
+    pub(super) fn with_end(mut self, path: &Path, end: &[u32]) -> Result<Self, PretrainedError> {
+        let new = end.iter().filter(|id| !self.end.contains(id)).copied().collect::<Vec<_>>();
+        self.end.extend(new);
+        self.checked(path)
+    }
+
+    /// Refuses a rotation that the model's sizes do not allow, and ends of a text that are no tokens.
     pub(super) fn checked(self, path: &Path) -> Result<Self, PretrainedError> {
+        if let Some(id) = self.end.iter().find(|id| **id as usize >= self.vocabulary) {
+            let expected = format!("less than {}, the size of the vocabulary", self.vocabulary);
+            return Err(PretrainedError::unsupported(path, "eos_token_id", id, expected));
+        }
         match Rope::check(&self.rope, &self.model.dims(self.context, self.context)) {
             Ok(()) => Ok(self),
             Err(source) => Err(PretrainedError::Rotation { path: path.to_owned(), source }),

@@ -1,12 +1,13 @@
-//! Tokenizers of pretrained models.
+//! Tokenizers of pretrained models: `tokenizer.json`, with the special tokens that `tokenizer_config.json` puts around a
+//! text, or the tokenizer in a GGUF file.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
 
 use candle_core::quantized::gguf_file::Value as GgufValue;
-use serde_json::{Value, json};
-use tokenizers::Tokenizer;
+use serde_json::{Map, Value, json};
+use tokenizers::{PostProcessorWrapper, Tokenizer};
 
 use super::PretrainedError;
 use super::gguf::Gguf;
@@ -38,6 +39,11 @@ pub trait ModelTokenizer: Send + Sync + Debug {
     fn json(&self) -> Option<String> {
         None
     }
+
+    /// Texts of its special tokens that are known, by their names in `tokenizer_config.json`.
+    fn special_tokens(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
 }
 
 /// Keeps the first and the last half of `longest` tokens, because questions are at either end of a prompt.
@@ -51,21 +57,103 @@ pub fn without_middle(mut tokens: Vec<u32>, longest: usize) -> Vec<u32> {
 
 /// Tokenizer in HuggingFace's format.
 #[derive(Debug)]
-pub(super) struct HuggingFace(Tokenizer);
+pub(super) struct HuggingFace {
+    tokenizer: Tokenizer,
+    special: BTreeMap<String, String>,
+}
 
 impl ModelTokenizer for HuggingFace {
     fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String> {
-        let encoding = self.0.encode_fast(text, around == Around::Added);
+        let encoding = self.tokenizer.encode_fast(text, around == Around::Added);
         encoding.map(|encoding| encoding.get_ids().to_vec()).map_err(|e| e.to_string())
     }
 
     fn decode(&self, tokens: &[u32]) -> Result<String, String> {
-        self.0.decode(tokens, false).map_err(|e| e.to_string())
+        self.tokenizer.decode(tokens, false).map_err(|e| e.to_string())
     }
 
     fn json(&self) -> Option<String> {
-        self.0.to_string(true).ok()
+        self.tokenizer.to_string(true).ok()
     }
+
+    fn special_tokens(&self) -> BTreeMap<String, String> {
+        self.special.clone()
+    }
+}
+
+/// Names of special tokens in `tokenizer_config.json`, with the settings that put the first two around a text.
+const SPECIAL: [&str; 4] = ["bos_token", "eos_token", "unk_token", "pad_token"];
+const ADDED: [&str; 2] = ["add_bos_token", "add_eos_token"];
+
+/// Beginnings of the names of the tokenizers of transformers that add special tokens by these settings, whatever
+/// `tokenizer.json` adds. Others ignore the settings.
+const BY_SETTINGS: [&str; 3] = ["Llama", "CodeLlama", "Gemma"];
+
+impl HuggingFace {
+    /// Adds the special tokens around a text that transformers adds by the `tokenizer_config.json` at `path`, in place of
+    /// those of `tokenizer.json`.
+    pub(super) fn configured(mut self, path: &Path, text: &[u8]) -> Result<Self, PretrainedError> {
+        let file: Map<String, Value> =
+            serde_json::from_slice(text).map_err(|e| PretrainedError::damaged(path, e))?;
+        let given = |name: &str| file.get(name).filter(|value| !value.is_null());
+        let content =
+            |value: &Value| Some(value.get("content").unwrap_or(value).as_str()?.to_owned());
+        let special = SPECIAL.iter().filter_map(|name| {
+            given(name).and_then(content).map(|text| ((*name).to_owned(), text))
+        });
+        self.special = special.collect();
+        let is_set = match given("tokenizer_class").and_then(Value::as_str) {
+            Some(class) => BY_SETTINGS.iter().any(|kind| class.starts_with(kind)),
+            None => ADDED.iter().any(|name| given(name).is_some()),
+        };
+        if !is_set {
+            return Ok(self);
+        }
+        // Token by its place, with the defaults of transformers.
+        let added = |place: usize| {
+            let (setting, name) = (ADDED[place], SPECIAL[place]);
+            match given(setting).map_or(Some(place == 0), Value::as_bool) {
+                Some(true) => {}
+                Some(false) => return Ok(None),
+                None => {
+                    let value = &file[setting];
+                    let expected = "true or false";
+                    return Err(PretrainedError::unsupported(path, setting, value, expected));
+                }
+            }
+            let text = self.special.get(name).map_or(["<s>", "</s>"][place], String::as_str);
+            let id = self.tokenizer.token_to_id(text).ok_or_else(|| {
+                let reason = format!(
+                    "`{setting}` is on and `{name}` is \"{text}\", which tokenizer.json does not have; name one of its \
+                     tokens, or set `{setting}` to false"
+                );
+                PretrainedError::Tokenizer { path: path.to_owned(), reason }
+            })?;
+            Ok(Some((text, id)))
+        };
+        let template = template(added(0)?, added(1)?);
+        let template = serde_json::from_value::<PostProcessorWrapper>(template)
+            .map_err(|e| PretrainedError::damaged(path, e))?;
+        self.tokenizer.with_post_processor(Some(template));
+        Ok(self)
+    }
+}
+
+/// Post-processor that adds these tokens, with their ids, before and after a text.
+fn template(first: Option<(&str, u32)>, last: Option<(&str, u32)>) -> Value {
+    let token = |(text, _): (&str, u32)| json!({ "SpecialToken": { "id": text, "type_id": 0 } });
+    let text = json!({ "Sequence": { "id": "A", "type_id": 0 } });
+    let single = first.map(token).into_iter().chain([text.clone()]).chain(last.map(token));
+    let special = first
+        .into_iter()
+        .chain(last)
+        .map(|(text, id)| (text.to_owned(), json!({ "id": text, "ids": [id], "tokens": [text] })));
+    json!({
+        "type": "TemplateProcessing",
+        "single": single.collect::<Vec<_>>(),
+        "pair": [text, { "Sequence": { "id": "B", "type_id": 1 } }],
+        "special_tokens": special.collect::<Map<_, _>>(),
+    })
 }
 
 /// Reads a `tokenizer.json` for a model of `vocabulary` tokens, without truncation, padding and sampling, so that a
@@ -83,7 +171,7 @@ pub(super) fn from_json(
         Some(id) => Err(refuse(format!(
             "it has token {id}, expected fewer than {vocabulary}, the model's vocabulary"
         ))),
-        None => Ok(HuggingFace(tokenizer)),
+        None => Ok(HuggingFace { tokenizer, special: BTreeMap::new() }),
     }
 }
 
@@ -128,7 +216,15 @@ pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, P
         "decoder": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
         "model": { "type": "BPE", "vocab": vocab, "merges": merges },
     });
-    from_json(gguf.path(), json.to_string().as_bytes(), vocabulary)
+    let read = from_json(gguf.path(), json.to_string().as_bytes(), vocabulary)?;
+    let mut special = BTreeMap::new();
+    for name in ["bos", "eos"] {
+        let id = gguf.optional_number(&format!("tokenizer.ggml.{name}_token_id"))?;
+        if let Some(text) = id.and_then(|id| tokens.get(id)) {
+            special.insert(format!("{name}_token"), (*text).to_owned());
+        }
+    }
+    Ok(HuggingFace { special, ..read })
 }
 
 fn added_tokens(gguf: &Gguf, tokens: &[&str]) -> Result<Vec<Value>, String> {
@@ -180,15 +276,7 @@ fn around(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError> {
         let reason = "it adds a token before texts, but does not name it".to_owned();
         return Err(PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason });
     };
-    Ok(json!({
-        "type": "TemplateProcessing",
-        "single": [
-            { "SpecialToken": { "id": text, "type_id": 0 } },
-            { "Sequence": { "id": "A", "type_id": 0 } },
-        ],
-        "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
-        "special_tokens": { text: { "id": text, "ids": [id], "tokens": [text] } },
-    }))
+    Ok(template(Some((text, id as u32)), None))
 }
 
 #[cfg(test)]
@@ -242,6 +330,51 @@ mod tests {
                 assert_eq!(tokens.encode(&prompt, around).unwrap(), [3; 40], "{changes}");
             }
         }
+    }
+
+    /// As transformers 4.57.1 encodes `ab` with these files.
+    #[test]
+    fn special_tokens_are_those_that_transformers_adds_by_the_settings() {
+        let bos = json!({ "/post_processor": template(Some(("b", 1)), None) });
+        let encoded = |changes: &Value, settings: &Value| {
+            let tokens = from_json(Path::new("tokenizer.json"), &file(changes), 4).unwrap();
+            let path = Path::new("tokenizer_config.json");
+            let tokens = tokens.configured(path, settings.to_string().as_bytes())?;
+            let pieces = tokens.encode("ab", Around::LeftOut).unwrap();
+            assert_eq!(pieces, [2], "a piece of a text has no special tokens");
+            // What is written reads as the same.
+            let written = from_json(path, tokens.json().unwrap().as_bytes(), 4).unwrap();
+            let ids = tokens.encode("ab", Around::Added).unwrap();
+            assert_eq!(written.encode("ab", Around::Added).unwrap(), ids, "{settings}");
+            Ok::<_, PretrainedError>(ids)
+        };
+        let of = |class: Option<&str>, flags: [Option<bool>; 2]| {
+            json!({
+                "tokenizer_class": class, "add_bos_token": flags[0], "add_eos_token": flags[1],
+                "bos_token": "b", "eos_token": { "content": "a", "lstrip": false },
+            })
+        };
+        let (yes, no) = (Some(true), Some(false));
+        let fast = Some("PreTrainedTokenizerFast");
+        for (class, flags, from_none, from_bos) in [
+            (Some("LlamaTokenizer"), [None, None], &[1, 2][..], &[1, 2][..]),
+            (Some("LlamaTokenizerFast"), [yes, None], &[1, 2], &[1, 2]),
+            (Some("LlamaTokenizerFast"), [no, None], &[2], &[2]),
+            (Some("CodeLlamaTokenizer"), [yes, yes], &[1, 2, 0], &[1, 2, 0]),
+            (None, [yes, no], &[1, 2], &[1, 2]),
+            (None, [None, None], &[2], &[1, 2]),
+            (fast, [yes, yes], &[2], &[1, 2]),
+            (Some("Qwen2Tokenizer"), [no, None], &[2], &[1, 2]),
+        ] {
+            let settings = of(class, flags);
+            assert_eq!(encoded(&json!({}), &settings).unwrap(), from_none, "{settings}");
+            assert_eq!(encoded(&bos, &settings).unwrap(), from_bos, "{settings}");
+        }
+        let foreign = json!({ "tokenizer_class": "LlamaTokenizer", "bos_token": "<s>" });
+        let said = encoded(&json!({}), &foreign).unwrap_err().to_string();
+        assert!(said.contains("tokenizer_config.json") && said.contains("\"<s>\""), "{said}");
+        let said = encoded(&json!({}), &json!({ "add_bos_token": "yes" })).unwrap_err().to_string();
+        assert!(said.contains("`add_bos_token` is \"yes\", expected true or false"), "{said}");
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub struct Combined {
     /// Names of the biases and slopes of each part.
     #[module(skip)]
     biases: Vec<Arc<BTreeSet<String>>>,
+    /// Number of supported positions, if the model around the encoding limits it further than the parts do.
+    #[module(skip)]
+    pub limit: Option<usize>,
 }
 
 /// Indices of the parts that implement hooks which at most one part may implement.
@@ -65,7 +68,7 @@ impl Combined {
         };
         let state_tensors =
             if parts.len() == 1 { Vec::new() } else { tensors(&parts, dims, device) };
-        Self { parts, state_tensors, places, biases }
+        Self { parts, state_tensors, places, biases, limit: None }
     }
 
     /// Ids of the biases and slopes: parameters that change the logits by amounts that depend on positions alone.
@@ -216,6 +219,6 @@ impl Hooks for Combined {
     }
 
     fn max_len(&self) -> Option<usize> {
-        self.hooks().filter_map(Hooks::max_len).min()
+        self.hooks().filter_map(Hooks::max_len).chain(self.limit).min()
     }
 }
