@@ -18,7 +18,7 @@ pub(crate) const SENTENCE_END: u32 = 0;
 /// Beginning of a paragraph.
 pub(crate) const PARAGRAPH: u32 = 1;
 const ASK: u32 = 2;
-/// Sign of the first question; the others follow in the order of [`PassageQuestion::ASKED`].
+/// Sign of the first question; the others follow in the order of [`PassageQuestion::MIXED`].
 const FIRST_QUESTION: u32 = 3;
 const FIRST_NUMBER: u32 = SIGNS.len() as u32;
 
@@ -26,7 +26,7 @@ const FIRST_NUMBER: u32 = SIGNS.len() as u32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PassageQuestion {
-    /// Any of the others, each with the same probability.
+    /// Any of the others except `CountSentences`, each with the same probability.
     Any,
     /// The i-th last word.
     Word,
@@ -38,15 +38,17 @@ pub enum PassageQuestion {
     Sentence,
     /// The number of times that a word occurs since the last beginning of a paragraph.
     Count,
+    /// The number of sentences since the last beginning of a paragraph.
+    CountSentences,
 }
 
 impl PassageQuestion {
-    /// Questions other than `Any`.
-    const ASKED: [Self; 5] = [Self::Word, Self::Start, Self::End, Self::Sentence, Self::Count];
+    /// Questions that `Any` draws, each with its own sign. Another one would change the samples of existing records.
+    const MIXED: [Self; 5] = [Self::Word, Self::Start, Self::End, Self::Sentence, Self::Count];
 
     /// Returns the question, drawn if it is `Any`.
     pub(crate) fn draw(self, rng: &mut ChaCha8Rng) -> Self {
-        if self == Self::Any { Self::ASKED[below(rng, 5) as usize] } else { self }
+        if self == Self::Any { Self::MIXED[below(rng, 5) as usize] } else { self }
     }
 
     /// Number of tokens of the question and its answer, for a last sentence of so many words.
@@ -60,8 +62,21 @@ impl PassageQuestion {
         2 * words + 5
     }
 
+    /// Number in the slice `question`.
     fn number(self) -> u32 {
-        Self::ASKED.iter().position(|asked| *asked == self).unwrap_or_default() as u32
+        match self {
+            Self::Any | Self::Word => 0,
+            Self::Start => 1,
+            Self::End => 2,
+            Self::Sentence => 3,
+            Self::Count => 4,
+            Self::CountSentences => 5,
+        }
+    }
+
+    /// Sign before `?`: sentences are asked for as the count of `.`, so that no token is added to the vocabulary.
+    fn sign(self) -> u32 {
+        FIRST_QUESTION + self.number().min(Self::Count.number())
     }
 }
 
@@ -110,7 +125,7 @@ impl Numbers {
             1 + below(rng, most) as usize
         };
         let number = |number: u32| FIRST_NUMBER + number;
-        let sign = FIRST_QUESTION + question.number();
+        let sign = question.sign();
         // The question, the answer, its number, and the first token on which it depends.
         let (asked, answer, index, source) = match question {
             PassageQuestion::Any | PassageQuestion::Word => {
@@ -128,15 +143,19 @@ impl Numbers {
                 let (start, end) = whole[0];
                 (vec![sign], text[start..=end].to_vec(), 1, start)
             }
-            PassageQuestion::Count => {
+            PassageQuestion::Count | PassageQuestion::CountSentences => {
                 let from = since_paragraph(&text);
-                let recent = words.partition_point(|at| *at < from);
-                // Mostly a word that occurs there, so that the answer is seldom 0.
-                let among = if below(rng, 4) > 0 { &words[recent..] } else { &words[..] };
-                let word = text[among[below(rng, among.len() as u32) as usize]];
-                let count = text[from..].iter().filter(|token| **token == word).count() as u32;
+                let counted = if question == PassageQuestion::CountSentences {
+                    SENTENCE_END
+                } else {
+                    let recent = words.partition_point(|at| *at < from);
+                    // Mostly a word that occurs there, so that the answer is seldom 0.
+                    let among = if below(rng, 4) > 0 { &words[recent..] } else { &words[..] };
+                    text[among[below(rng, among.len() as u32) as usize]]
+                };
+                let count = text[from..].iter().filter(|token| **token == counted).count() as u32;
                 let count = count.min(self.max_count);
-                (vec![sign, word], vec![number(count)], count, from)
+                (vec![sign, counted], vec![number(count)], count, from)
             }
         };
         let distance = (text.len() - source) as u32;
@@ -154,9 +173,9 @@ impl Numbers {
         let tokens = &sample.tokens;
         let asked = sample.scored.iter().position(|scored| *scored)? - 1;
         // The last sentence is asked for without a number.
-        let sentence = FIRST_QUESTION + PassageQuestion::Sentence.number();
+        let sentence = PassageQuestion::Sentence.sign();
         let sign = if tokens[asked - 1] == sentence { asked - 1 } else { asked - 2 };
-        let question = PassageQuestion::ASKED[(tokens[sign] - FIRST_QUESTION) as usize];
+        let question = PassageQuestion::MIXED[(tokens[sign] - FIRST_QUESTION) as usize];
         let text = &tokens[..sign];
         let from = since_paragraph(text);
         let is_counted = |(at, token): (usize, &u32)| match question {
@@ -164,7 +183,9 @@ impl Numbers {
             PassageQuestion::Start | PassageQuestion::End | PassageQuestion::Sentence => {
                 *token == SENTENCE_END
             }
-            PassageQuestion::Count => at >= from && *token == tokens[asked - 1],
+            PassageQuestion::Count | PassageQuestion::CountSentences => {
+                at >= from && *token == tokens[asked - 1]
+            }
         };
         let mut counted: Vec<bool> = text.iter().enumerate().map(is_counted).collect();
         counted.resize(tokens.len(), false);
@@ -228,9 +249,10 @@ mod tests {
         let word = |n: u32| NUMBERS.first_word() + n;
         let text = [word(2), 0, 1, word(0), word(1), 0, word(0), word(0), word(0), 0].to_vec();
         let mut seen = std::collections::BTreeSet::new();
-        for seed in 0..200 {
+        for seed in 0..210 {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let question = PassageQuestion::Any.draw(&mut rng);
+            let chosen = [PassageQuestion::Any, PassageQuestion::CountSentences];
+            let question = chosen[usize::from(seed >= 200)].draw(&mut rng);
             let sample = NUMBERS.ask(question, text.clone(), &mut rng);
             let answer = sample.clone().into_answer();
             let index = sample.slices[1].1;
@@ -242,6 +264,7 @@ mod tests {
                 (PassageQuestion::Sentence, 1) => vec![word(0), word(0), word(0), 0],
                 // Four of a, of which no more than two can be said; one of b; none of c.
                 (PassageQuestion::Count, count) => vec![FIRST_NUMBER + count],
+                (PassageQuestion::CountSentences, 2) => vec![FIRST_NUMBER + 2],
                 // The first sentence may be cut, so there is no third one.
                 other => panic!("{other:?}"),
             };
@@ -257,11 +280,13 @@ mod tests {
                     1 => 1,
                     _ => 0,
                 },
+                PassageQuestion::CountSentences => 2,
                 _ => 3,
             };
             assert_eq!((marks, counted.len()), (wanted, sample.tokens.len()), "{question:?}");
         }
-        let expected = [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (4, 0)];
+        let expected =
+            [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (4, 0), (5, 2)];
         assert!(expected.iter().all(|pair| seen.contains(pair)), "{seen:?}");
         assert!(seen.contains(&(4, 1)) && seen.contains(&(4, 2)), "{seen:?}");
     }

@@ -33,12 +33,12 @@ pub enum Check {
     /// The fused engine and the reference engine give the same outputs and the same gradients of
     /// queries, keys, values, layer inputs and parameters, through all layers.
     EnginesAgree,
-    /// Decoding token by token, and in chunks of three, equals the full pass of the same length at
-    /// each step.
+    /// Decoding token by token, in chunks of three, and up to 80 tokens in chunks of 27, equals the
+    /// full pass of the same length at each step.
     DecodesAsFullPass,
     /// No output depends on later tokens.
     Causal,
-    /// Batch entries do not influence each other.
+    /// Batch entries do not influence each other, in one layer and through a stack of layers.
     BatchIndependent,
     /// The encoding runs at 8 times the training length, or refuses positions past its limit.
     Length,
@@ -73,7 +73,7 @@ impl Check {
             Self::Transform => "queries and keys are transformed as in the scalar reference",
             Self::EnginesAgree => "both engines give the same outputs and gradients",
             Self::DecodesAsFullPass => {
-                "decoding one or three tokens at a time equals a full pass at each step"
+                "decoding 1, 3 or 27 tokens at a time equals a full pass at each step"
             }
             Self::Causal => "no output depends on a later token",
             Self::BatchIndependent => "batch entries do not influence each other",
@@ -200,7 +200,10 @@ fn findings(config: &Combination, device: &Device) -> Vec<Finding> {
             engine::causal(&encoding, device)?;
             stack::causal(config, device)
         }),
-        run(Check::BatchIndependent, &|| engine::batch_independent(&encoding, device)),
+        run(Check::BatchIndependent, &|| {
+            engine::batch_independent(&encoding, device)?;
+            stack::batch_independent(config, device)
+        }),
         run(Check::Length, &|| limits::length(&encoding, config, device)),
         run(Check::Positions, &|| limits::positions(&encoding, config)),
         run(Check::Probe, &|| config.properties().map(drop).map_err(|error| error.to_string())),

@@ -224,6 +224,25 @@ pub(super) fn causal(config: &Combination, device: &Device) -> Outcome {
     }
 }
 
+/// Checks that no layer's outputs of a sequence depend on the other sequence of its batch.
+pub(super) fn batch_independent(config: &Combination, device: &Device) -> Outcome {
+    let encoding = &built(config, &DIMS, device)?;
+    let at = Positions::contiguous(0, TOKENS);
+    let both = Stack::random(2, TOKENS, &DIMS, 240);
+    let second = both.layers.iter().map(|(problem, x)| (problem.later_entries(1), x[1..].to_vec()));
+    let second = Stack { layers: second.collect() };
+    let together = both.run(encoding, &at, TOKENS, device).outputs;
+    let alone = second.run(encoding, &at, TOKENS, device).outputs;
+    for (index, (together, alone)) in together.into_iter().zip(alone).enumerate() {
+        let together = numbers(together.slice_dim(0, 1..2));
+        within(
+            close::compare(&together, &numbers(alone), F32_REORDERED)
+                .map_err(|e| format!("layer {index}: {e}")),
+        )?;
+    }
+    Ok(())
+}
+
 /// Sum of the squares of all outputs and of the final state, to which every parameter read by any
 /// layer contributes.
 pub(super) fn loss(

@@ -1,8 +1,8 @@
 //! # Passage: questions about words, sentences and paragraphs
 //! ## What it asks of an encoding
 //! Addressing by units of the text: the i-th last word, the first or last word of the i-th last sentence, the whole last
-//! sentence, the occurrences of a word since the paragraph began. The distance in tokens to the same sentence varies, the
-//! number of sentence ends between does not.
+//! sentence, the occurrences of a word or the number of sentences since the paragraph began. The distance in tokens to the
+//! same sentence varies, the number of sentence ends between does not.
 //!
 //! ## Predicted order
 //! CoPE, whose gates can open at the ends of sentences alone, before all encodings by distance (Golovneva et al. 2024
@@ -17,14 +17,15 @@
 //! * `start i ?`, `end i ?`: the first or the last word of the i-th last sentence;
 //! * `sentence ?`: the last sentence with its `.`;
 //! * `count w ?`: how often `w` occurs since the last `¶`; three times in four a word that occurs there, otherwise any word
-//!   of the text. `max_count` stands for itself and more.
+//!   of the text. `max_count` stands for itself and more;
+//! * `count . ?`: the number of sentences since the last `¶`; with the setting `count-sentences` only.
 //!
 //! `i` is uniform up to `max_index`, as far as the text has so many words or whole sentences. The splits have sentences
 //! of as many words as in training, of twice and of half as many. `len` counts all tokens.
 //!
-//! Settings: `question` `any` (each question with the same probability; or one of `word`, `start`, `end`, `sentence`,
-//! `count`), `words` 32 kinds (1 to 65536), `min_words` 2, `max_words` 4 (1 to 1024), `sentences` 4 (1 to 1024), `max_index`
-//! 8 and `max_count` 63 (1 to 65536). Slices: `question` (0 to 4 in the order above), `index` (`i`, 1 or the count),
+//! Settings: `question` `any` (each of the first five with the same probability; or one of `word`, `start`, `end`,
+//! `sentence`, `count`, `count-sentences`), `words` 32 kinds (1 to 65536), `min_words` 2, `max_words` 4 (1 to 1024), `sentences` 4 (1 to 1024), `max_index`
+//! 8 and `max_count` 63 (1 to 65536). Slices: `question` (0 to 5 in the order above), `index` (`i`, 1 or the count),
 //! `distance` in tokens from the first token that decides the answer to the question. Chance: the share of the most
 //! frequent answer among simulated samples.
 //!
@@ -202,6 +203,30 @@ pub(crate) mod tests {
             }
             assert_eq!(seen.into_iter().collect::<Vec<_>>(), words.collect::<Vec<_>>(), "{split}");
         }
+    }
+
+    #[test]
+    fn sentences_since_the_paragraph_began_are_counted_in_the_vocabulary_of_the_other_questions() {
+        let any = PassageConfig::default().build().unwrap();
+        let question = PassageQuestion::CountSentences;
+        let task = PassageConfig { question, max_count: 3, ..PassageConfig::default() };
+        let task = task.build().unwrap();
+        assert_eq!(task.vocab_size(), any.vocab_size());
+        let mut seen = std::collections::BTreeSet::new();
+        for sample in task.eval_set("long-sentences", 60, 100, 1).unwrap() {
+            let texts: Vec<String> = sample.tokens.iter().map(|t| task.token_text(*t)).collect();
+            let (prefix, said) = (&texts[..59], &texts[59]);
+            assert_eq!(prefix[56..], ["count", ".", "?"]);
+            assert_eq!(answer(prefix, 3).as_ref(), Some(said));
+            let counted = task.counted(&sample).unwrap().into_iter().filter(|c| *c).count();
+            assert_eq!(counted.min(3).to_string(), *said);
+            assert_eq!(sample.slices[0], ("question", 5));
+            seen.insert(said.clone());
+        }
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["1", "2", "3"]);
+        assert!(
+            any.eval_set("in-distribution", 60, 200, 1).unwrap().iter().all(|s| s.slices[0].1 < 5)
+        );
     }
 
     #[test]

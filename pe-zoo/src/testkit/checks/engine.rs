@@ -170,13 +170,7 @@ pub(super) fn causal(encoding: &dyn Hooks, device: &Device) -> Outcome {
 pub(super) fn batch_independent(encoding: &dyn Hooks, device: &Device) -> Outcome {
     let at = Positions::contiguous(0, TOKENS);
     let both = Problem::random(2, TOKENS, &DIMS, 4);
-    let second = Problem {
-        q: both.q[1..].to_vec(),
-        k: both.k[1..].to_vec(),
-        v: both.v[1..].to_vec(),
-        x: both.x[1..].to_vec(),
-        tokens: both.tokens[1..].to_vec(),
-    };
+    let second = both.later_entries(1);
     let alone = numbers(full_pass(encoding, &second, &at, 0, device));
     let together = numbers(full_pass(encoding, &both, &at, 0, device).slice_dim(0, 1..2));
     close::compare(&together, &alone, F32_REORDERED)?;

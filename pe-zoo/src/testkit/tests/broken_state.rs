@@ -21,6 +21,7 @@ enum Fault {
     #[default]
     None,
     UpdateSeesTheFuture,
+    UpdateSeesOtherSequences,
     UpdateCountsWithinTheChunk,
     FeedForwardForgotten,
     AttentionForgotten,
@@ -95,6 +96,7 @@ impl PositionEncoding for Saboteur {
                 let first = x.clone().slice_dim(2, 0..1).unsqueeze_dim::<4>(1) * 0.1;
                 let first = match fault {
                     Fault::UpdateSeesTheFuture => first.clone() + first.mean_dim(2),
+                    Fault::UpdateSeesOtherSequences => first.clone() + first.mean_dim(0),
                     Fault::UpdateCountsWithinTheChunk => {
                         let count =
                             Tensor::<1, burn::tensor::Int>::arange(0..tokens as i64, &x.device());
@@ -144,6 +146,7 @@ fn the_honest_one_passes() {
 fn every_saboteur_is_rejected_by_the_check_over_a_stack_that_it_was_made_for() {
     for (fault, check) in [
         (Fault::UpdateSeesTheFuture, Check::Causal),
+        (Fault::UpdateSeesOtherSequences, Check::BatchIndependent),
         (Fault::UpdateCountsWithinTheChunk, Check::DecodesAsFullPass),
         (Fault::FeedForwardForgotten, Check::EqualsReference),
         (Fault::AttentionForgotten, Check::EqualsReference),

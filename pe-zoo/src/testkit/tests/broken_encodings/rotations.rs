@@ -24,6 +24,8 @@ pub(super) enum Fault {
     KeysAlone,
     /// Columns from the cache are rotated by the angles of the rows.
     CachedKeysUnturned,
+    /// The same, once more than [`LONG_CACHE`] tokens are cached.
+    LongCacheUnturned,
     /// Keys are said to be fixed, although their angles change with the length.
     FixedThoughTheyGrow,
     /// Keys are said to be fixed, although each head has an angle of its own.
@@ -35,9 +37,13 @@ pub(super) const FAULTS: &[(Fault, Check)] = &[
     (Fault::KeysTurnBackwards, Check::EqualsReference),
     (Fault::KeysAlone, Check::EqualsReference),
     (Fault::CachedKeysUnturned, Check::DecodesAsFullPass),
+    (Fault::LongCacheUnturned, Check::DecodesAsFullPass),
     (Fault::FixedThoughTheyGrow, Check::DecodesAsFullPass),
     (Fault::FixedThoughHeadsDiffer, Check::DecodesAsFullPass),
 ];
+
+/// Tokens after which [`Fault::LongCacheUnturned`] begins.
+const LONG_CACHE: usize = 48;
 
 /// Angle in radians per position.
 const SPEED: f64 = 0.4;
@@ -92,10 +98,11 @@ impl PositionEncoding for Rotated {
         let rotated = (turn(&q, rows.clone()), turn(&k, cols.clone()));
         match self.fault {
             Fault::None => rotated,
+            Fault::LongCacheUnturned if ctx.at.first_row() <= LONG_CACHE => rotated,
             Fault::RotationDiscarded => (q, k),
             Fault::KeysTurnBackwards => (rotated.0, turn(&k, cols.map(|angle| -angle))),
             Fault::KeysAlone => (q, rotated.1),
-            Fault::CachedKeysUnturned => {
+            Fault::CachedKeysUnturned | Fault::LongCacheUnturned => {
                 let cached = ctx.at.first_row();
                 let cols = cols.enumerate();
                 let fresh = cols.map(|(n, angle)| if n < cached { 0.0 } else { angle });
