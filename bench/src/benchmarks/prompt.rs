@@ -32,20 +32,22 @@ impl PromptStyle {
         }
     }
 
-    /// Text before the answer of an item, and its right answer, the first of several.
-    pub fn pair(self, item: &BenchmarkItem) -> (String, String) {
+    /// Text before the answer of an item, with each of its right answers.
+    pub fn pairs(self, item: &BenchmarkItem) -> Vec<(String, String)> {
         match item {
-            BenchmarkItem::Write { input, outputs } => (input.clone(), outputs[0].clone()),
+            BenchmarkItem::Write { input, outputs } => {
+                outputs.iter().map(|output| (input.clone(), output.clone())).collect()
+            }
             BenchmarkItem::Choose { question, options, right, .. } => {
-                (self.prompt(question, options), self.answers(options)[*right].clone())
+                vec![(self.prompt(question, options), self.answers(options)[*right].clone())]
             }
         }
     }
 
-    /// An item with its right answer, as an example before another item.
+    /// An item with its first right answer, as an example before another item.
     fn example(self, item: &BenchmarkItem) -> String {
-        let (before, answer) = self.pair(item);
-        format!("{before} {answer}\n\n")
+        let first = self.pairs(item).into_iter().next();
+        first.map(|(before, answer)| format!("{before} {answer}\n\n")).unwrap_or_default()
     }
 }
 
