@@ -11,6 +11,7 @@
 
 mod ask;
 mod items;
+mod mmlu;
 mod prompt;
 mod scores;
 mod summary;

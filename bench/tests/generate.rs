@@ -105,7 +105,7 @@ fn benchmarks_are_answered_and_scored() {
     );
     let [shown, examples] = ["shown.jsonl", "examples.jsonl"]
         .map(|name| folder.path().join(name).display().to_string());
-    let lines = ["sums", "sums", "birds"].map(|subject| {
+    let lines = ["virology", "virology", "birds"].map(|subject| {
         json!({ "question": "w3", "choices": ["w4", "w7"], "answer": 0, "subject": subject })
     });
     fs::write(&examples, lines.map(|line| line.to_string()).join("\n")).unwrap();
@@ -124,7 +124,10 @@ fn benchmarks_are_answered_and_scored() {
     let said: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     assert_eq!((&said["shots"], &said["chosen"]["items"]), (&json!(1), &json!(3)));
-    assert_eq!(said["chosen"]["subjects"]["sums"]["items"], 2);
+    assert_eq!(said["chosen"]["subjects"]["virology"]["items"], 2);
+    assert_eq!(said["chosen"]["groups"]["other"], said["chosen"]["subjects"]["virology"]);
+    assert_eq!(said["chosen"]["macro_average"]["subjects"], 2);
+    assert_eq!(said["chosen"]["subjects_in_no_group"], json!(["birds"]));
     let shown = fs::read_to_string(&shown).unwrap();
     let shown = shown.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let shown = shown.collect::<Vec<_>>();

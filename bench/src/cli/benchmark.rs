@@ -42,7 +42,7 @@ pub(super) struct BenchmarkArgs {
     #[arg(long)]
     limit: Option<usize>,
     /// Form of multiple-choice prompts: `texts` compares the likelihoods of the options' texts, `letters` those of their
-    /// letters after a list of the options.
+    /// letters after a list of the options, as in MMLU.
     #[arg(long, value_enum, default_value_t)]
     options: PromptStyle,
     /// Number of examples before each item, the first ones of its subject in --examples.
@@ -109,14 +109,22 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
             line["shots"] = json!(arguments.shots);
         }
         if let Some(scores) = summary.written() {
-            line["written"] = scored(scores);
+            line["written"] = scored("items", scores);
         }
         if let Some(scores) = summary.chosen() {
-            line["chosen"] = scored(scores);
-            let subjects = summary.by_subject();
-            if !subjects.is_empty() {
-                let subjects = subjects.into_iter().map(|(name, scores)| (name, scored(scores)));
-                line["chosen"]["subjects"] = json!(subjects.collect::<BTreeMap<_, _>>());
+            line["chosen"] = scored("items", scores);
+            for (name, groups) in
+                [("subjects", summary.by_subject()), ("groups", summary.by_group())]
+            {
+                if !groups.is_empty() {
+                    let scores =
+                        groups.into_iter().map(|(name, scores)| (name, scored("items", scores)));
+                    line["chosen"][name] = json!(scores.collect::<BTreeMap<_, _>>());
+                }
+            }
+            if let Some(scores) = summary.over_subjects() {
+                line["chosen"]["macro_average"] = scored("subjects", scores);
+                line["chosen"]["subjects_in_no_group"] = json!(summary.outside_groups());
             }
         }
         say(&line.to_string());
@@ -124,9 +132,9 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Scores as JSON: the mean under the name of each score, its standard error beside it.
-fn scored((items, scores): (usize, Scores)) -> Value {
-    let mut line = json!({ "items": items });
+/// Scores as JSON: how many `counted` there are, the mean under the name of each score, its standard error beside it.
+fn scored(counted: &str, (count, scores): (usize, Scores)) -> Value {
+    let mut line = json!({ counted: count });
     for (name, MeanScore { mean, standard_error }) in scores {
         line[name] = json!(mean);
         line[format!("{name}_standard_error")] = json!(standard_error);
