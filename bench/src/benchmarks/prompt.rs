@@ -2,10 +2,13 @@
 
 use std::iter;
 
+use serde::Serialize;
+
 use super::items::BenchmarkItem;
 
 /// Form of the prompt of a multiple-choice item.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum PromptStyle {
     /// The question alone; the answers are the texts of the options.
     #[default]
