@@ -10,7 +10,8 @@
 //! Entries of a column override those of a row, which override those of the table. `"unset"` matches a path without a
 //! value, `{ any = [..] }` one of several values, `{ contains = ".." }` a text that contains another. A table that no record can reproduce states the reason (`missing`)
 //! or the command that reproduces it (`instead`); `needs` states requirements for a verdict on its numbers. `smaller`
-//! names a suite and task with the same rows at another size, whose order alone is compared.
+//! names a suite and task with the same rows at another size, whose order alone is compared. `stability` names numbers in the
+//! output of `pe-bench stability`, which are set beside the published ones without a verdict.
 //!
 //! Numbers are texts with the printed digits, which determine the rounding. `"unread"` is a number that the source
 //! prints and that has not been copied; `unread_deviations` is the same for standard deviations.
