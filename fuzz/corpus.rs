@@ -279,6 +279,8 @@ pub(crate) fn json_lines() -> Vec<Vec<u8>> {
 pub(crate) fn questions() -> Vec<Vec<u8>> {
     let lines = [
         json!({ "input": "A text.", "output": "answer" }),
+        json!({ "id": "a", "input": "A text.", "output": "one" }),
+        json!({ "id": "a", "input": "A text.", "output": "two" }),
         json!({ "input": "A text.", "outputs": ["one", "two"] }),
         json!({ "article": "A text.", "questions": [
             { "question": "Why?", "options": ["a", "b", "c", "d"], "gold_label": 2 }] }),

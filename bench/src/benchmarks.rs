@@ -4,13 +4,14 @@
 //!
 //! | data set | fields |
 //! | --- | --- |
-//! | SCROLLS | `input`, `output` or `outputs` |
+//! | SCROLLS | `input`, `output` or `outputs`, optional `id` (outputs of one id are references of one item) |
 //! | QuALITY | `article`, `questions` of `question`, `options`, `gold_label` (from 1) |
 //! | MMLU | `question`, `choices` (texts), `answer` (number from 0, or a letter), optional `subject` |
 //! | ARC | `question` (a text, or `stem` and `choices`), `choices` of `text` and `label`, `answerKey` |
 
 mod ask;
 mod items;
+mod mmlu;
 mod prompt;
 mod scores;
 mod summary;

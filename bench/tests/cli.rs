@@ -3,9 +3,11 @@
 
 mod program;
 
+use std::fs;
 use std::path::Path;
 
 use program::{TINY, bench, bench_with, cells, text, tiny};
+use serde_json::json;
 
 #[test]
 fn a_suite_leaves_records_and_a_report_and_is_kept_the_second_time() {
@@ -353,4 +355,49 @@ fn published_numbers_stand_beside_a_run_and_filters_choose_among_them() {
         "{}",
         text(&wrong)
     );
+}
+
+#[test]
+fn measured_stability_stands_beside_the_published_one_of_its_encoding_and_shift() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = |name: &str, encoding: &str, tokens: usize, share: f64| {
+        let layers = (0..8)
+            .map(|layer| json!({ "layer": layer, "attention": share, "products": null }))
+            .collect::<Vec<_>>();
+        let output = json!({
+            "encoding": pe_bench::encodings::parse(encoding).unwrap().identity(),
+            "prepended_tokens": tokens, "first_position": 3,
+            "after_prepending": layers, "after_offset": { "refused": "too long" },
+        });
+        let path = folder.path().join(name);
+        fs::write(&path, output.to_string()).unwrap();
+        path.display().to_string()
+    };
+    let tape = "tape{form=tensor-not-equivariant}";
+    let files = [
+        written("one.json", tape, 3, 0.1),
+        written("two.json", tape, 3, 0.12),
+        written("other-shift.json", tape, 5, 0.5),
+        written("other-encoding.json", "rope{base=50000}", 3, 0.5),
+    ];
+    let found = text(&bench(&["reproduce", "--stability", &files.join(",")]));
+    let ours = found.lines().filter(|line| line.contains("ours")).collect::<Vec<_>>();
+    // Columns (a) at layers 1, 2, 4 and 8; the mean of 10 and 12 with Student's t at one degree of freedom.
+    assert_eq!(ours.len(), 4, "{found}");
+    let first = "TAPE without equivariance  (a) 1  11.30 1e-2  ours 11.00 (-1.71 to 23.71), n=2";
+    assert!(ours[0].contains(first) && ours[3].contains("(a) 8  14.55"), "{found}");
+    for file in &files[2..] {
+        assert!(found.contains(&format!("{file}: no published number")), "{found}");
+    }
+    assert!(!found.contains(&format!("{}: no", files[0])), "{found}");
+    for (content, name) in [("{}", "empty.json"), ("[", "broken.json")] {
+        let path = folder.path().join(name).display().to_string();
+        fs::write(&path, content).unwrap();
+        let output = bench(&["reproduce", "--stability", &path]);
+        let said = text(&output);
+        assert!(
+            !output.status.success() && said.contains(name) && said.contains("stability --json"),
+            "{said}"
+        );
+    }
 }

@@ -105,7 +105,7 @@ fn benchmarks_are_answered_and_scored() {
     );
     let [shown, examples] = ["shown.jsonl", "examples.jsonl"]
         .map(|name| folder.path().join(name).display().to_string());
-    let lines = ["sums", "sums", "birds"].map(|subject| {
+    let lines = ["virology", "virology", "birds"].map(|subject| {
         json!({ "question": "w3", "choices": ["w4", "w7"], "answer": 0, "subject": subject })
     });
     fs::write(&examples, lines.map(|line| line.to_string()).join("\n")).unwrap();
@@ -124,7 +124,10 @@ fn benchmarks_are_answered_and_scored() {
     let said: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     assert_eq!((&said["shots"], &said["chosen"]["items"]), (&json!(1), &json!(3)));
-    assert_eq!(said["chosen"]["subjects"]["sums"]["items"], 2);
+    assert_eq!(said["chosen"]["subjects"]["virology"]["items"], 2);
+    assert_eq!(said["chosen"]["groups"]["other"], said["chosen"]["subjects"]["virology"]);
+    assert_eq!(said["chosen"]["macro_average"]["subjects"], 2);
+    assert_eq!(said["chosen"]["subjects_in_no_group"], json!(["birds"]));
     let shown = fs::read_to_string(&shown).unwrap();
     let shown = shown.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let shown = shown.collect::<Vec<_>>();
@@ -137,6 +140,56 @@ fn benchmarks_are_answered_and_scored() {
     let output = run(&["/nowhere.jsonl"]);
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere.jsonl"));
+}
+
+#[test]
+fn a_record_of_a_benchmark_has_settings_numbers_and_answers_and_is_not_replaced() {
+    let folder = tiny::folder();
+    let [items, out] = ["items.jsonl", "kept/record.json"].map(|name| folder.path().join(name));
+    let lines = [
+        json!({ "id": 1, "input": "w1", "output": "w2" }),
+        json!({ "question": "w3", "choices": ["w4", "w7"], "answer": 0, "subject": "virology" }),
+        json!({ "id": 1, "input": "w1", "output": "w3" }),
+    ];
+    fs::write(&items, lines.map(|line| line.to_string()).join("\n")).unwrap();
+    let run = || {
+        std::process::Command::new(env!("CARGO_BIN_EXE_pe-bench"))
+            .arg("benchmark")
+            .arg(folder.path())
+            .arg(&items)
+            .args(["--tokens", "3", "--encoding", "alibi", "--out"])
+            .arg(&out)
+            .output()
+            .unwrap()
+    };
+    let output = run();
+    let said: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let text = fs::read_to_string(&out).unwrap();
+    let record: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&record["encoding"], &record["model"]), (&json!("alibi"), &said["model"]));
+    let settings = &record["settings"];
+    assert_eq!(
+        (&settings["tokens"], &settings["options"], &settings["backend"], &settings["precision"]),
+        (&json!(3), &json!("texts"), &json!("flex"), &json!("f32"))
+    );
+    assert_eq!(record["program"]["commit"], json!(pe_bench::host::commit().0));
+    assert!(record["program"]["host"]["logical_cpus"].as_u64().unwrap() > 0);
+    let file = &record["files"][0];
+    assert_eq!((&file["written"], &file["chosen"]), (&said["written"], &said["chosen"]));
+    assert_eq!(file["chosen"]["groups"]["other"]["items"], 1);
+    assert_eq!(file["sha256"].as_str().unwrap().len(), 64);
+    assert_eq!(file["answers"].as_array().unwrap().len(), 2);
+    assert_eq!(file["answers"][0]["references"], json!(["w2", "w3"]));
+    assert_eq!(
+        (&file["answers"][1]["subject"], &file["answers"][1]["right"]),
+        (&json!("virology"), &json!("w4"))
+    );
+    let output = run();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("record.json exists"), "{said}");
+    assert!(output.stdout.is_empty() && fs::read_to_string(&out).unwrap() == text);
+    assert_eq!(fs::read_dir(out.parent().unwrap()).unwrap().count(), 1);
 }
 
 #[derive(Deserialize)]

@@ -415,6 +415,13 @@ fn kept_weights_are_a_model_for_every_command_that_takes_one() {
     refused(&["generate", "0123456789abcdef", "--prompt", "a"], "no record");
     let shifted = done(&["stability", &rope, "--samples", "2"]);
     assert!(shifted.contains("rope on text"), "{shifted}");
+    place.write("stability.json", &done(&["stability", &rope, "--samples", "2", "--json"]));
+    let beside = done(&["reproduce", "--stability", &place.path("stability.json")]);
+    let lines = beside.lines().filter(|line| line.contains("ours")).collect::<Vec<_>>();
+    // The model has one layer: attention and products of two shifts.
+    assert_eq!(lines.len(), 4, "{beside}");
+    assert!(lines[0].contains("rope  (a) 1  8.93 1e-2  ours "), "{beside}");
+    assert!(lines[3].contains("rope  (b) 1  0.03 %  ours 0.00, n=1"), "{beside}");
     // A task without text has symbols between blanks.
     place.run("b", &[]);
     let symbols = place.weights("b").remove(0).display().to_string();

@@ -1,8 +1,10 @@
 //! Parser of benchmark files.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde_json::Value;
 
 /// Item of a benchmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +63,7 @@ pub enum ItemError {
     },
 }
 
-/// Line of a benchmark file. Other fields, such as ids, are ignored.
+/// Line of a benchmark file. Other fields are ignored.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Line {
@@ -87,10 +89,12 @@ enum Line {
         subject: Option<String>,
     },
     ScrollsMany {
+        id: Option<Value>,
         input: String,
         outputs: Vec<String>,
     },
     Scrolls {
+        id: Option<Value>,
         input: String,
         output: String,
     },
@@ -128,13 +132,16 @@ enum AnswerField {
     Letter(String),
 }
 
-/// Reads a JSON Lines file.
+/// Reads a JSON Lines file. Lines of SCROLLS with the same `id` are one item with several outputs, at the place of the
+/// first, as in the data set's evaluator.
 ///
 /// # Errors
 /// [`ItemError`], with the number of the line.
 pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>, ItemError> {
     let text = std::fs::read_to_string(path).map_err(tasks::FileError::of("read", path))?;
     let mut items = Vec::new();
+    // Number of the line, and index of the item, with each id.
+    let mut places = BTreeMap::<String, (usize, usize)>::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let refuse =
             |reason: String| ItemError::Line { path: path.to_owned(), line: index + 1, reason };
@@ -142,9 +149,26 @@ pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>, ItemError> {
             let known = "expected an object with the fields of SCROLLS, QuALITY, MMLU or ARC";
             refuse(if e.is_data() { known.to_owned() } else { e.to_string() })
         })?;
-        for item in parsed.items().map_err(refuse)? {
-            items.push(item);
+        let id = parsed.id();
+        let read = parsed.items().map_err(refuse)?;
+        if let Some(id) = id {
+            let (first, place) = *places.entry(id.clone()).or_insert((index + 1, items.len()));
+            let pair = (items.get_mut(place), &*read);
+            if let (
+                Some(BenchmarkItem::Write { input, outputs }),
+                [BenchmarkItem::Write { input: other, outputs: more }],
+            ) = pair
+            {
+                if input != other {
+                    return Err(refuse(format!(
+                        "`id` is {id} as in line {first}, and `input` differs; expected the same input, of which this is another output, or another id"
+                    )));
+                }
+                outputs.extend_from_slice(more);
+                continue;
+            }
         }
+        items.extend(read);
     }
     if items.is_empty() {
         return Err(ItemError::Empty { path: path.to_owned() });
@@ -153,16 +177,28 @@ pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>, ItemError> {
 }
 
 impl Line {
+    /// Id that other outputs of the same input share, as JSON.
+    fn id(&self) -> Option<String> {
+        match self {
+            Self::Scrolls { id, .. } | Self::ScrollsMany { id, .. } => {
+                id.as_ref().map(Value::to_string)
+            }
+            _ => None,
+        }
+    }
+
     fn items(self) -> Result<Vec<BenchmarkItem>, String> {
         let one = |item| Ok(vec![item]);
         match self {
-            Self::Scrolls { input, output } => {
+            Self::Scrolls { input, output, .. } => {
                 one(BenchmarkItem::Write { input, outputs: vec![output] })
             }
             Self::ScrollsMany { outputs, .. } if outputs.is_empty() => {
                 Err("`outputs` is empty, expected at least one text".to_owned())
             }
-            Self::ScrollsMany { input, outputs } => one(BenchmarkItem::Write { input, outputs }),
+            Self::ScrollsMany { input, outputs, .. } => {
+                one(BenchmarkItem::Write { input, outputs })
+            }
             Self::Mmlu { question, choices, answer, subject } => {
                 let right = match answer {
                     AnswerField::Number(right) => right,
@@ -257,6 +293,41 @@ mod tests {
         let BenchmarkItem::Choose { question, .. } = &items[6] else { unreachable!() };
         assert_eq!(question, "A tide.\n\nWhat?");
         assert_eq!([2, 3].map(|n| items[n].subject()), [Some("sums"), None]);
+    }
+
+    /// As the evaluator of SCROLLS does with the several answers to a question of Qasper and NarrativeQA.
+    #[test]
+    fn lines_with_one_id_are_one_item_with_all_their_outputs() {
+        let line = |id: Value, input: &str, output: &str| {
+            serde_json::json!({ "id": id, "input": input, "output": output }).to_string()
+        };
+        let [one, two] = [Value::from("1"), Value::from("2")];
+        let lines = [
+            line(one.clone(), "Who rows?", "We do."),
+            line(two.clone(), "Who rows?", "They do."),
+            line(one.clone(), "Who rows?", "Us."),
+            line(Value::Null, "Who rows?", "I do."),
+            line(Value::Null, "Who rows?", "You do."),
+            line(1.into(), "Who rows?", "He does."),
+            r#"{"id": "2", "input": "Who rows?", "outputs": ["Them.", "It."]}"#.to_owned(),
+        ];
+        let outputs = |item| match item {
+            BenchmarkItem::Write { outputs, .. } => outputs,
+            BenchmarkItem::Choose { .. } => Vec::new(),
+        };
+        let read = parse(&lines.join("\n")).unwrap().into_iter().map(outputs).collect::<Vec<_>>();
+        let expected: [&[&str]; 5] = [
+            &["We do.", "Us."],
+            &["They do.", "Them.", "It."],
+            &["I do."],
+            &["You do."],
+            &["He does."],
+        ];
+        assert_eq!(read, expected);
+        let lines =
+            [line(one.clone(), "Who?", "We"), line(two, "Who?", "We"), line(one, "Why?", "So")];
+        let said = parse(&lines.join("\n")).unwrap_err().to_string();
+        assert!(said.contains("line 3: `id` is \"1\" as in line 1, and `input` differs"), "{said}");
     }
 
     #[test]

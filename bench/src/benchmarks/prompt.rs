@@ -1,25 +1,34 @@
 //! Prompts of benchmark items, with examples before them.
 
+use std::iter;
+
+use serde::Serialize;
+
 use super::items::BenchmarkItem;
 
 /// Form of the prompt of a multiple-choice item.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum PromptStyle {
     /// The question alone; the answers are the texts of the options.
     #[default]
     Texts,
-    /// The question with its lettered options; the answers are the letters, as in MMLU's own evaluation.
+    /// A line that names the subject, and the question with its lettered options; the answers are the letters, as in MMLU's
+    /// own evaluation (which has two blanks before the subject).
     Letters,
 }
 
 impl PromptStyle {
     /// Text before the answer of a multiple-choice item.
     pub fn prompt(self, question: &str, options: &[String]) -> String {
-        let mut lines = vec![format!("Question: {question}")];
-        if self == Self::Letters {
-            let lettered = ('A'..).zip(options);
-            lines.extend(lettered.map(|(letter, option)| format!("{letter}. {option}")));
-        }
+        let mut lines = match self {
+            Self::Texts => vec![format!("Question: {question}")],
+            Self::Letters => {
+                let lettered =
+                    ('A'..).zip(options).map(|(letter, option)| format!("{letter}. {option}"));
+                iter::once(question.to_owned()).chain(lettered).collect()
+            }
+        };
         lines.push("Answer:".to_owned());
         lines.join("\n")
     }
@@ -32,20 +41,33 @@ impl PromptStyle {
         }
     }
 
-    /// Text before the answer of an item, and its right answer, the first of several.
-    pub fn pair(self, item: &BenchmarkItem) -> (String, String) {
+    /// Text before the answer of an item, with each of its right answers.
+    pub fn pairs(self, item: &BenchmarkItem) -> Vec<(String, String)> {
         match item {
-            BenchmarkItem::Write { input, outputs } => (input.clone(), outputs[0].clone()),
+            BenchmarkItem::Write { input, outputs } => {
+                outputs.iter().map(|output| (input.clone(), output.clone())).collect()
+            }
             BenchmarkItem::Choose { question, options, right, .. } => {
-                (self.prompt(question, options), self.answers(options)[*right].clone())
+                vec![(self.prompt(question, options), self.answers(options)[*right].clone())]
             }
         }
     }
 
-    /// An item with its right answer, as an example before another item.
+    /// Text before the examples and the question of an item.
+    fn header(self, item: &BenchmarkItem) -> String {
+        match (self, item.subject()) {
+            (Self::Letters, Some(subject)) => format!(
+                "The following are multiple choice questions (with answers) about {}.\n\n",
+                subject.replace('_', " ")
+            ),
+            _ => String::new(),
+        }
+    }
+
+    /// An item with its first right answer, as an example before another item.
     fn example(self, item: &BenchmarkItem) -> String {
-        let (before, answer) = self.pair(item);
-        format!("{before} {answer}\n\n")
+        let first = self.pairs(item).into_iter().next();
+        first.map(|(before, answer)| format!("{before} {answer}\n\n")).unwrap_or_default()
     }
 }
 
@@ -70,7 +92,8 @@ pub struct ShotsError {
 }
 
 impl Shots<'_> {
-    /// Text of the examples before an item: the first ones of its subject, or of all if it states none.
+    /// Text before an item: with letters a line that names its subject, and the examples, the first ones of its subject, or
+    /// of all if it states none.
     ///
     /// # Errors
     /// [`ShotsError`] if there are fewer than requested.
@@ -82,7 +105,8 @@ impl Shots<'_> {
             let of = subject.map(|subject| format!(" of subject `{subject}`")).unwrap_or_default();
             return Err(ShotsError { count: self.count, found: examples.len(), of });
         }
-        Ok(examples.into_iter().map(|example| style.example(example)).collect())
+        let examples = examples.into_iter().map(|example| style.example(example));
+        Ok(iter::once(style.header(item)).chain(examples).collect())
     }
 }
 
@@ -117,6 +141,20 @@ mod tests {
         let items = [item(None, "1?")];
         let shots = Shots { items: &items, count: 1 };
         let text = shots.before(&items[0], PromptStyle::Letters).unwrap();
-        assert_eq!(text, "Question: 1?\nA. one\nB. two\nAnswer: B\n\n");
+        assert_eq!(text, "1?\nA. one\nB. two\nAnswer: B\n\n");
+    }
+
+    /// The text of `gen_prompt` and `format_example` in MMLU's `evaluate.py`, with one blank before the subject.
+    #[test]
+    fn letters_name_the_subject_once_before_the_examples() {
+        let items = [item(Some("high_school_physics"), "1?")];
+        let header =
+            "The following are multiple choice questions (with answers) about high school physics.";
+        let before =
+            |count, style| Shots { items: &items, count }.before(&items[0], style).unwrap();
+        assert_eq!(before(0, PromptStyle::Letters), format!("{header}\n\n"));
+        let one = format!("{header}\n\n1?\nA. one\nB. two\nAnswer: B\n\n");
+        assert_eq!(before(1, PromptStyle::Letters), one);
+        assert_eq!(before(0, PromptStyle::Texts), "");
     }
 }

@@ -1,10 +1,11 @@
 //! Means of the scores of benchmark items, with standard errors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::ask::ItemResult;
+use super::mmlu;
 use super::scores::Rouge;
 
 /// Mean of a score over items, 0 to 1, with its standard error.
@@ -47,6 +48,15 @@ impl MeanScore {
         let mean = values.iter().sum::<f64>() / count;
         let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
         let standard_error = (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt());
+        Self { mean, standard_error }
+    }
+
+    /// Mean of independent means, with its standard error; `None` if one of them has none.
+    fn of_means(means: impl ExactSizeIterator<Item = Self> + Clone) -> Self {
+        let count = means.len() as f64;
+        let mean = means.clone().map(|score| score.mean).sum::<f64>() / count;
+        let squares = means.map(|score| score.standard_error.map(|error| error.powi(2)));
+        let standard_error = squares.sum::<Option<f64>>().map(|sum| sum.sqrt() / count);
         Self { mean, standard_error }
     }
 
@@ -125,10 +135,40 @@ impl Summary {
 
     /// The same by subject, for the items that state one.
     pub fn by_subject(&self) -> BTreeMap<&str, (usize, Scores)> {
+        self.by(Some)
+    }
+
+    /// The same by group of MMLU's subjects, over the items of a group as in the authors' evaluation.
+    pub fn by_group(&self) -> BTreeMap<&str, (usize, Scores)> {
+        self.by(mmlu::group)
+    }
+
+    /// Subjects that MMLU does not have, which are in none of its groups.
+    pub fn outside_groups(&self) -> BTreeSet<&str> {
+        let subjects = self.chosen.iter().filter_map(|item| item.subject.as_deref());
+        subjects.filter(|subject| mmlu::group(subject).is_none()).collect()
+    }
+
+    /// Number of subjects, and the mean of each score over them, whatever their numbers of items (macro average); `None`
+    /// without subjects. The standard errors are those over draws of the items.
+    pub fn over_subjects(&self) -> Option<(usize, Scores)> {
+        let subjects = self.by_subject();
+        let (_, first) = subjects.values().next()?;
+        let mean = |(place, (name, _)): (usize, &(&'static str, MeanScore))| {
+            (*name, MeanScore::of_means(subjects.values().map(|(_, scores)| scores[place].1)))
+        };
+        Some((subjects.len(), first.iter().enumerate().map(mean).collect()))
+    }
+
+    /// Accuracies of the items of each group that `group` returns for their subject.
+    fn by<'a>(
+        &'a self,
+        group: impl Fn(&'a str) -> Option<&'a str>,
+    ) -> BTreeMap<&'a str, (usize, Scores)> {
         let mut groups = BTreeMap::<&str, Vec<&Chosen>>::new();
         for item in &self.chosen {
-            if let Some(subject) = &item.subject {
-                groups.entry(subject).or_default().push(item);
+            if let Some(group) = item.subject.as_deref().and_then(&group) {
+                groups.entry(group).or_default().push(item);
             }
         }
         let scored = |(subject, items): (_, Vec<&Chosen>)| Some((subject, accuracies(&items)?));
@@ -185,6 +225,42 @@ mod tests {
         assert_score(&subjects["a"].1, "accuracy", 0.5, 0.5);
         assert_score(&subjects["b"].1, "accuracy", 1.0, 0.0);
         assert_eq!(summary.written(), None);
+    }
+
+    #[test]
+    fn subjects_of_mmlu_are_grouped_and_averaged() {
+        let mut summary = Summary::default();
+        let answers = [
+            (true, "anatomy"),
+            (false, "anatomy"),
+            (true, "marketing"),
+            (true, "marketing"),
+            (true, "marketing"),
+            (true, "marketing"),
+            (false, "formal_logic"),
+            (true, "formal_logic"),
+            (false, "birds"),
+            (false, "birds"),
+        ];
+        for (right, subject) in answers {
+            summary.add(Some(subject), &chose(right));
+        }
+        summary.add(None, &chose(true));
+        let groups = summary.by_group();
+        assert_eq!(groups.keys().copied().collect::<Vec<_>>(), ["humanities", "other"]);
+        // Five of six items, not the mean of a half and one: sqrt(5/6 * 1/6 / 5).
+        assert_eq!(groups["other"].0, 6);
+        assert_score(&groups["other"].1, "accuracy", 5.0 / 6.0, 1.0 / 6.0);
+        assert_score(&groups["humanities"].1, "accuracy", 0.5, 0.5);
+        assert_eq!(summary.outside_groups(), BTreeSet::from(["birds"]));
+        // Means 1/2, 1, 1/2, 0 with the errors 1/2, 0, 1/2, 0.
+        let (count, scores) = summary.over_subjects().unwrap();
+        assert_eq!(count, 4);
+        assert_score(&scores, "accuracy", 0.5, 0.5_f64.sqrt() / 4.0);
+        assert_score(&scores, "accuracy_per_byte", 0.5, 0.5_f64.sqrt() / 4.0);
+        summary.add(Some("virology"), &chose(true));
+        assert_eq!(summary.over_subjects().unwrap().1[0].1.standard_error, None);
+        assert_eq!(Summary::default().over_subjects(), None);
     }
 
     /// SCROLLS takes the geometric mean of the three means; the mean of the geometric means would be 0 here.

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use reports::Program;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::compute::ComputeArgs;
 use super::out::say;
@@ -18,6 +20,7 @@ use crate::benchmarks::{
     AskSettings, BenchmarkItem, ItemResult, MeanScore, PromptStyle, Scores, Shots, Summary, ask,
     read,
 };
+use crate::host;
 
 /// Arguments of `benchmark`.
 #[derive(Args, Clone)]
@@ -42,7 +45,7 @@ pub(super) struct BenchmarkArgs {
     #[arg(long)]
     limit: Option<usize>,
     /// Form of multiple-choice prompts: `texts` compares the likelihoods of the options' texts, `letters` those of their
-    /// letters after a list of the options.
+    /// letters after a list of the options, as in MMLU.
     #[arg(long, value_enum, default_value_t)]
     options: PromptStyle,
     /// Number of examples before each item, the first ones of its subject in --examples.
@@ -54,15 +57,25 @@ pub(super) struct BenchmarkArgs {
     /// File for the answers: a JSON object for each item, with the text that the model wrote or the option that it chose.
     #[arg(long)]
     answers: Option<PathBuf>,
+    /// New file for a record as JSON: model, encoding, settings, program, machine, all numbers and every answer.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     #[command(flatten)]
     compute: ComputeArgs,
 }
 
-/// Evaluates the model on each file and prints one JSON object per file.
+/// Evaluates the model on each file, prints one JSON object per file, and keeps a record if one is asked for.
 pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
+    if let Some(out) = &arguments.out {
+        check_new(out)?;
+        let folder = out.parent().unwrap_or(Path::new(""));
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create the folder of --out {}", out.display()))?;
+    }
+    let started_utc = host::now_utc();
     let compute = arguments.compute.open()?;
     let device = &compute.device;
-    let files = arguments.files.iter().map(|path| Ok((path, read(path)?)));
+    let files = arguments.files.iter().map(|path| Ok((path, read(path)?, sha256(path)?)));
     let files = files.collect::<anyhow::Result<Vec<_>>>()?;
     let pretrained = trained::pretrained(&arguments.model, device)?;
     let encoding = match &arguments.encoding {
@@ -76,6 +89,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     let mut model = pretrained.decoder(&encoding, longest + arguments.tokens, &mut rng)?;
     (model.engine, model.precision) = (compute.engine, compute.precision());
     let examples = arguments.examples.as_deref().map(read).transpose()?.unwrap_or_default();
+    let examples_sha256 = arguments.examples.as_deref().map(sha256).transpose()?;
     let settings = AskSettings {
         tokens: arguments.tokens,
         longest,
@@ -90,16 +104,21 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
             Some(file.with_context(|| format!("cannot create {}", path.display()))?)
         }
     };
-    for (path, items) in files {
+    let mut results = Vec::new();
+    for (path, items, sha256) in files {
         let items = &items[..arguments.limit.unwrap_or(items.len()).min(items.len())];
         let mut summary = Summary::default();
+        let mut kept = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let result = ask(&model, id, pretrained.tokenizer(), item, settings, device)?;
             summary.add(item.subject(), &result);
+            let line = answer(item, &result, arguments.options);
             if let Some(file) = &mut answers {
-                let line = answer(item, &result, arguments.options);
                 let line = json!({ "file": path, "item": index + 1, "answer": line });
                 writeln!(file, "{line}").context("cannot write the answers")?;
+            }
+            if arguments.out.is_some() {
+                kept.push(line);
             }
         }
         let mut line = json!({
@@ -108,25 +127,83 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         if arguments.shots > 0 {
             line["shots"] = json!(arguments.shots);
         }
-        if let Some(scores) = summary.written() {
-            line["written"] = scored(scores);
-        }
-        if let Some(scores) = summary.chosen() {
-            line["chosen"] = scored(scores);
-            let subjects = summary.by_subject();
-            if !subjects.is_empty() {
-                let subjects = subjects.into_iter().map(|(name, scores)| (name, scored(scores)));
-                line["chosen"]["subjects"] = json!(subjects.collect::<BTreeMap<_, _>>());
-            }
-        }
+        add_scores(&mut line, &summary);
         say(&line.to_string());
+        if arguments.out.is_some() {
+            let mut result = json!({ "file": path, "sha256": sha256, "answers": kept });
+            add_scores(&mut result, &summary);
+            results.push(result);
+        }
     }
+    let Some(out) = &arguments.out else { return Ok(()) };
+    let (commit, dirty) = host::commit();
+    let host = host::host(rayon::current_num_threads(), 1);
+    let program = Program { commit, dirty, versions: host::versions(), host, started_utc };
+    let record = json!({
+        "model": pretrained.name,
+        "weights_sha256": pretrained.weights_sha256,
+        "encoding": encoding.to_string(),
+        "settings": {
+            "encoding": encoding.identity(),
+            "longest": longest,
+            "tokens": arguments.tokens,
+            "limit": arguments.limit,
+            "options": arguments.options,
+            "shots": arguments.shots,
+            "examples": arguments.examples,
+            "examples_sha256": examples_sha256,
+            "backend": compute.backend,
+            "engine": compute.engine,
+            "precision": compute.precision(),
+        },
+        "program": program,
+        "files": results,
+    });
+    check_new(out)?;
+    reports::store::write_atomically(out, format!("{record:#}\n").as_bytes())
+        .with_context(|| format!("cannot write --out {}", out.display()))
+}
+
+/// Refuses a file that exists.
+fn check_new(out: &Path) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        std::fs::symlink_metadata(out).is_err(),
+        "--out {} exists, expected the name of a new file; choose another name, or move the file away",
+        out.display()
+    );
     Ok(())
 }
 
-/// Scores as JSON: the mean under the name of each score, its standard error beside it.
-fn scored((items, scores): (usize, Scores)) -> Value {
-    let mut line = json!({ "items": items });
+/// SHA-256 of a file, as hexadecimal digits.
+fn sha256(path: &Path) -> anyhow::Result<String> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(reports::store::hex(&Sha256::digest(bytes)))
+}
+
+/// Adds the scores of a file to its line.
+fn add_scores(line: &mut Value, summary: &Summary) {
+    if let Some(scores) = summary.written() {
+        line["written"] = scored("items", scores);
+    }
+    if let Some(scores) = summary.chosen() {
+        line["chosen"] = scored("items", scores);
+        for (name, groups) in [("subjects", summary.by_subject()), ("groups", summary.by_group())] {
+            if !groups.is_empty() {
+                let scores =
+                    groups.into_iter().map(|(name, scores)| (name, scored("items", scores)));
+                line["chosen"][name] = json!(scores.collect::<BTreeMap<_, _>>());
+            }
+        }
+        if let Some(scores) = summary.over_subjects() {
+            line["chosen"]["macro_average"] = scored("subjects", scores);
+            line["chosen"]["subjects_in_no_group"] = json!(summary.outside_groups());
+        }
+    }
+}
+
+/// Scores as JSON: how many `counted` there are, the mean under the name of each score, its standard error beside it.
+fn scored(counted: &str, (count, scores): (usize, Scores)) -> Value {
+    let mut line = json!({ counted: count });
     for (name, MeanScore { mean, standard_error }) in scores {
         line[name] = json!(mean);
         line[format!("{name}_standard_error")] = json!(standard_error);
@@ -147,12 +224,12 @@ fn answer(item: &BenchmarkItem, result: &ItemResult, style: PromptStyle) -> Valu
             })
         }
         (
-            BenchmarkItem::Choose { question, options, .. },
+            BenchmarkItem::Choose { subject, question, options, .. },
             ItemResult::Chose { right, choice, choice_per_byte, scores },
         ) => {
             let answers = style.answers(options);
             json!({
-                "question": question, "options": answers, "log_likelihoods": scores,
+                "subject": subject, "question": question, "options": answers, "log_likelihoods": scores,
                 "chosen": answers[*choice], "chosen_per_byte": answers[*choice_per_byte],
                 "right": answers[*right],
             })

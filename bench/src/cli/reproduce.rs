@@ -1,12 +1,16 @@
 //! `pe-bench reproduce`: comparison with published numbers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use reports::reproduction::published::{PublishedRow, PublishedTable};
 use reports::reproduction::{
     NumberResult, PaperResult, Reproduction, TableResult, VERDICTS, Verdict, reproduction,
 };
+use reports::stats::Mean;
+use serde_json::Value;
 
 use super::columns::say_rows;
 use super::folders;
@@ -20,6 +24,9 @@ pub(crate) struct ReproduceArgs {
     /// Published sources, separated by commas (cope, cope-vs-rope, grape, tape); default: all.
     #[arg(long, value_delimiter = ',')]
     paper: Vec<String>,
+    /// Outputs of `pe-bench stability --json`, separated by commas, to set beside published measurements of it.
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    stability: Vec<PathBuf>,
     /// Verdicts to print, separated by commas; default: all numbers with a run.
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
     verdict: Vec<String>,
@@ -40,9 +47,20 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
     }
     let mut found = reproduction(&frames)?;
     choose_papers(&mut found, &arguments.paper)?;
+    let measured = arguments.stability.iter().map(|path| measured(path));
+    let measured = measured.collect::<anyhow::Result<Vec<_>>>()?;
     for paper in &found.papers {
         for table in &paper.tables {
             print(paper, table, arguments);
+            print_stability(paper, &table.table, &measured);
+        }
+    }
+    for (path, output) in arguments.stability.iter().zip(&measured) {
+        let mut tables = found.papers.iter().flat_map(|paper| &paper.tables);
+        if !tables
+            .any(|TableResult { table, .. }| table.rows.iter().any(|row| fits(table, row, output)))
+        {
+            say(&format!("{}: no published number has its encoding and shifts", path.display()));
         }
     }
     summary(&found.summary());
@@ -118,9 +136,66 @@ fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
     for order in orders {
         say(&format!("  {}", order.text()));
     }
+    say_notes(table);
+}
+
+/// Prints how reliable the numbers of a table are, and what a verdict needs.
+fn say_notes(table: &PublishedTable) {
     say(&format!("  Trust: {}", table.trust));
     let needs = table.needs.iter().map(|needs| format!("  A verdict needs {needs}.\n"));
     say(&needs.collect::<String>());
+}
+
+/// Reads an output of `pe-bench stability --json`.
+fn measured(path: &Path) -> anyhow::Result<Value> {
+    let text = std::fs::read_to_string(path).map_err(tasks::FileError::of("read", path))?;
+    let output = serde_json::from_str::<Value>(&text).ok();
+    let is_whole = |output: &Value| {
+        output["encoding"]["id"].is_string() && output["after_prepending"].is_array()
+    };
+    output.filter(is_whole).with_context(|| {
+        format!(
+            "{} has no `encoding` or no `after_prepending`, expected an output of `pe-bench stability --json`; those of \
+             older programs lack the encoding, measure again",
+            path.display()
+        )
+    })
+}
+
+/// Whether a measured output is of the encoding of a row and of the shifts of its table.
+fn fits(table: &PublishedTable, row: &PublishedRow, output: &Value) -> bool {
+    let encoding = row.encoding.as_deref().and_then(|text| crate::encodings::parse(text).ok());
+    !table.stability.is_empty()
+        && encoding.is_some_and(|encoding| output["encoding"] == encoding.identity())
+        && table.stability.iter().all(|(setting, value)| output[setting] == *value)
+}
+
+/// Prints the measured numbers of a table, means with intervals over models, beside the published ones.
+fn print_stability(paper: &PaperResult, table: &PublishedTable, measured: &[Value]) {
+    let mut rows = Vec::new();
+    for row in &table.rows {
+        let outputs = measured.iter().filter(|output| fits(table, row, output)).collect::<Vec<_>>();
+        for (column, published) in table.columns.iter().zip(&row.values) {
+            let share = |output: &&Value| output.pointer(column.stability.as_deref()?)?.as_f64();
+            let values = outputs.iter().filter_map(share).map(|share| 100.0 * share);
+            let Some(Mean { mean, ci95, n }) = Mean::of(&values.collect::<Vec<_>>()) else {
+                continue;
+            };
+            let interval =
+                ci95.map(|(low, high)| format!(" ({low:.2} to {high:.2})")).unwrap_or_default();
+            rows.push(vec![
+                format!("  {}", row.title()),
+                column.name.clone(),
+                format!("{} {}", published.text, table.metric_of(column).unit()),
+                format!("ours {mean:.2}{interval}, n={n}"),
+            ]);
+        }
+    }
+    if !rows.is_empty() {
+        say(&format!("{}: {} ({})", paper.source.label, table.what, table.id));
+        say_rows(&rows);
+        say_notes(table);
+    }
 }
 
 fn summary(table: &reports::document::Table) {

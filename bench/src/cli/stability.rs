@@ -55,6 +55,8 @@ pub(super) struct StabilityArgs {
 /// Stability measurements of one model.
 struct Measured {
     name: String,
+    /// Id and settings of the encoding.
+    encoding: serde_json::Value,
     sequences: Vec<Vec<u32>>,
     prepended: Vec<LayerStability>,
     offset: Result<Vec<LayerStability>, String>,
@@ -80,7 +82,7 @@ fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
     let sequences = sequences(arguments, &*task, len, cell.eval.seed)?;
     let id = cell.encoding.id();
     let name = format!("{} on {}, seed {}", cell.name, cell.workload, cell.seed);
-    measure(arguments, name, sequences, None, |sequences, shift| {
+    measure(arguments, (name, &cell.encoding), sequences, None, |sequences, shift| {
         Ok(stability(&model, id, sequences, shift, &device)?)
     })
 }
@@ -101,7 +103,7 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     let mut decoder = pretrained.decoder(&encoding, 0, &mut ChaCha8Rng::seed_from_u64(0))?;
     (decoder.engine, decoder.precision) = (compute.engine, compute.precision());
     let name = format!("{} under {encoding}", pretrained.name);
-    measure(arguments, name, sequences, first, |sequences, shift| {
+    measure(arguments, (name, &encoding), sequences, first, |sequences, shift| {
         Ok(stability(&decoder, encoding.id(), sequences, shift, device)?)
     })
 }
@@ -127,7 +129,7 @@ fn sequences(
 
 fn measure(
     arguments: &StabilityArgs,
-    name: String,
+    (name, encoding): (String, &Combination),
     sequences: Vec<Vec<u32>>,
     first: Option<u32>,
     of: impl Fn(&[Vec<u32>], Shift) -> anyhow::Result<Vec<LayerStability>>,
@@ -137,7 +139,7 @@ fn measure(
     let prepended = of(&sequences, Shift::Prepend { token, count: arguments.tokens })?;
     // An encoding with a finite table may have no positions there; the output gives the reason.
     let offset = of(&sequences, Shift::Offset(arguments.offset)).map_err(|e| e.to_string());
-    Ok(Measured { name, sequences, prepended, offset })
+    Ok(Measured { name, encoding: encoding.identity(), sequences, prepended, offset })
 }
 
 fn json_of(arguments: &StabilityArgs, measured: &Measured) -> serde_json::Value {
@@ -147,6 +149,7 @@ fn json_of(arguments: &StabilityArgs, measured: &Measured) -> serde_json::Value 
     };
     json!({
         "model": measured.name,
+        "encoding": measured.encoding,
         "samples": measured.sequences.len(),
         "tokens": measured.sequences.iter().map(Vec::len).max(),
         "prepended_tokens": arguments.tokens,

@@ -11,7 +11,8 @@
 //! value, `{ any = [..] }` one of several values, `{ contains = ".." }` a text that contains another. A table that no record can reproduce states the reason (`missing`)
 //! or the command that reproduces it (`instead`); `needs` states requirements for a verdict on its numbers. `smaller`
 //! lists suites and tasks with the same rows at another size, whose order alone is compared and whose numbers are shown. A
-//! row that is refused here because it is another encoding names that one (`trained_as`).
+//! row that is refused here because it is another encoding names that one (`trained_as`). `stability` names numbers in the
+//! output of `pe-bench stability`, which are set beside the published ones without a verdict.
 //!
 //! Numbers are texts with the printed digits, which determine the rounding. `"unread"` is a number that the source
 //! prints and that has not been copied; `unread_deviations` is the same for standard deviations.

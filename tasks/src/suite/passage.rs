@@ -207,7 +207,7 @@ pub(crate) mod tests {
 
     #[test]
     fn sentences_since_the_paragraph_began_are_counted_in_the_vocabulary_of_the_other_questions() {
-        let any = PassageConfig::default().build().unwrap();
+        let any = PassageConfig { max_count: 3, ..PassageConfig::default() }.build().unwrap();
         let question = PassageQuestion::CountSentences;
         let task = PassageConfig { question, max_count: 3, ..PassageConfig::default() };
         let task = task.build().unwrap();

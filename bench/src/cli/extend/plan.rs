@@ -217,10 +217,10 @@ fn tune_config(arguments: &ExtendArgs, learns: TunedWeights, context: usize) -> 
     Some(TuneConfig { what, groups, train })
 }
 
-/// Reads the items of a benchmark file as inputs with their outputs.
+/// Reads the items of a benchmark file as inputs with their outputs, one pair for each output.
 fn pairs(path: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let items = crate::benchmarks::read(path)?;
-    Ok(items.iter().map(|item| PromptStyle::Texts.pair(item)).collect())
+    Ok(items.iter().flat_map(|item| PromptStyle::Texts.pairs(item)).collect())
 }
 
 /// Reads the parts of a corpus, or of the file or folder at a path.

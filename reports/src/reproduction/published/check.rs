@@ -34,6 +34,10 @@ impl PublishedTable {
             if !columns.insert(column.name.as_str()) {
                 return wrong(&at, "stands twice".to_owned());
             }
+            if column.stability.is_some() == self.stability.is_empty() {
+                let reason = "expected a `stability` where the table has one, and nowhere else";
+                return wrong(&at, reason.to_owned());
+            }
             let other = matches!(self.metric_of(column), PublishedMetric::Other(_));
             let fits = match &column.split {
                 Some(_) if self.smaller.is_empty() => records,

@@ -182,6 +182,8 @@ pub struct PublishedTable {
     pub identity: Paths,
     /// Settings of the published training.
     pub recipe: Paths,
+    /// Settings that an output of `pe-bench stability --json` must have to be set beside the columns with a `stability`.
+    pub stability: BTreeMap<String, u64>,
     /// Columns: settings of the evaluation.
     pub columns: Vec<PublishedColumn>,
     /// Rows: encodings or methods.
@@ -214,6 +216,8 @@ struct RawTable {
     identity: Paths,
     #[serde(default)]
     recipe: Paths,
+    #[serde(default)]
+    stability: BTreeMap<String, u64>,
     columns: Vec<PublishedColumn>,
     rows: Vec<PublishedRow>,
 }
@@ -248,6 +252,7 @@ impl TryFrom<RawTable> for PublishedTable {
             needs: raw.needs,
             identity: raw.identity,
             recipe: raw.recipe,
+            stability: raw.stability,
             columns: raw.columns,
             rows: raw.rows,
         })
@@ -267,6 +272,9 @@ pub struct PublishedColumn {
     pub length_ratio: f64,
     /// Metric, if it differs from that of the table.
     pub metric: Option<PublishedMetric>,
+    /// Place of the number in the output of `pe-bench stability --json`, as a JSON pointer to a share of which the column
+    /// has hundredths; `None` for columns that are not measured by it.
+    pub stability: Option<String>,
     /// Overrides of the table's identity.
     #[serde(default)]
     pub identity: Paths,

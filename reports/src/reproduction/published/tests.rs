@@ -123,6 +123,8 @@ fn a_mistake_is_refused_and_its_place_named() {
         ("metric = \"error-percent\"", "metric = \"eror\"", "eror"),
         ("metric = \"error-percent\"", "metric = \"perplexity\"", ""),
         ("trust = \"t\"", "trust = \"t\"\nsuit = \"x\"", "suit"),
+        ("trust = \"t\"", "trust = \"t\"\nstability = { n = 3 }", "expected a `stability`"),
+        ("length_ratio = 2", "stability = \"/a\"", "expected a `stability`"),
     ] {
         let text = GOOD.replacen(from, to, 1);
         assert_ne!(text, GOOD, "{from}");
