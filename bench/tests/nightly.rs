@@ -139,4 +139,9 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
     let (code, said) = judge(&wrong, &["--accept"]);
     assert_eq!(code, 0, "{said}");
     assert!(!Path::new(&baseline).join("records.parquet").exists());
+
+    // So are records that are counted.
+    assert!(bench(&["pack", &second, "--out", &path("packed")]).status.success());
+    count(&path("packed"));
+    assert_eq!(std::fs::read_dir(Path::new(&path("packed")).join("cells")).unwrap().count(), 16);
 }

@@ -302,10 +302,15 @@ fn a_kill_between_weights_and_record_costs_no_training() {
 #[test]
 fn eval_evaluates_elsewhere_what_was_trained_once() {
     let place = Place::new();
+    let criteria = "[report]\nsolved_exact_match = 0.75\n";
+    place.write("kept.toml", &(SUITE.replace("STEPS", "10") + criteria));
     place.run("a", &[]);
     let (a, before) = (place.path("a"), place.records("a"));
     let said = done(&["eval", &a, "--lens", "12,40", "--samples", "9", "--splits", "sparse"]);
     assert!(said.contains("Report:"), "{said}");
+    let stored = fs::read(place.path("a-eval/report.json")).unwrap();
+    let stored: Value = serde_json::from_slice(&stored).unwrap();
+    assert_eq!(stored["settings"]["solved_exact_match"], 0.75, "the criteria of the suite");
     let records = place.records("a-eval");
     assert_eq!(records.len(), 2);
     for record in &records {

@@ -111,6 +111,13 @@ fn a_combination_is_built_of_the_facts_of_its_parts() {
     assert_eq!(both.card(), again.card());
 }
 
+/// With a window only, FoX reads positions; this one is longer than the sequences of the probe.
+#[test]
+fn properties_behind_a_long_window_are_found() {
+    let ignores = |text| Combination::parse(text).unwrap().properties().unwrap().ignores_positions;
+    assert!(ignores("fox") && !ignores("fox{window=1000}"));
+}
+
 #[test]
 fn a_single_encoding_at_its_defaults_keeps_its_own_facts_and_identity() {
     for known in Registry::builtin().cards() {

@@ -284,6 +284,18 @@ mod tests {
         assert_eq!(times.values(1), [2.0]);
     }
 
+    /// `exp(1 / tau)` overflows for times below 1/709.
+    #[test]
+    fn short_times_start_with_finite_gates() {
+        let times = DecayTimes { tau_min: 1e-3, tau_max: 1e-2 };
+        let GateParams::BiasOnly(layers) = build(ForgetGate::BiasOnly(times)).gates else {
+            unreachable!()
+        };
+        let products = numbers(log_sigmoid(layers[0].val())).into_iter().zip(times.values(3));
+        let products = products.map(|(log_forget, tau)| log_forget * tau).collect::<Vec<_>>();
+        assert!(products.iter().all(|product| (product + 1.0).abs() < 1e-6), "{products:?}");
+    }
+
     #[test]
     fn time_constants_that_cannot_be_are_refused_by_name() {
         for (tau_min, tau_max, field) in [

@@ -15,7 +15,7 @@
 //! uniform among the numbers of that size (no leading zero; 1 to 9 for one digit). `c` and the final `.` are scored.
 //! `len` is the greatest number of digits: in training `i` and `j` are uniform in `1 ..= len`. The split `grid`
 //! enumerates the `len * len` pairs of sizes, evenly for any number of samples (100 for each pair: `100 len * len`
-//! samples); `diagonal` has `i = j = len`. A sequence has at most `3 len + 4` tokens.
+//! samples); `diagonal`, which is not the training distribution, has `i = j = len`. A sequence has at most `3 len + 4` tokens.
 //!
 //! Setting: `order`. Slices: `digits-a` and `digits-b`, the axes of a heat map; `carries`, the longest run of digits
 //! that produce a carry. Slice of tokens: `place`, the digit's place in `c`, 0 for the least significant; the `.` has
@@ -137,7 +137,7 @@ impl Generator for AdditionConfig {
             "grid",
             "Every pair of sizes up to the given number of digits, equally often.",
         ),
-        Split::as_trained("diagonal", "Both numbers have exactly the given number of digits."),
+        Split::shifted("diagonal", "Both numbers have exactly the given number of digits."),
     ];
 
     fn vocabulary(&self) -> Vec<TokenGroup> {

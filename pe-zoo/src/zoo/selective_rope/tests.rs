@@ -22,6 +22,10 @@ fn temperatures_are_those_of_the_specification() {
     for (temperature, expected) in rfa.iter().zip(tangents) {
         assert!((temperature - expected).abs() < 1e-12, "{rfa:?}");
     }
+    // `1 + cos` of an angle so near to pi is 0.
+    let steep = Temperature::Rfa { theta: 1.0 - 1e-9, largest: 2.0 }.values(64);
+    assert!(steep.iter().all(|temperature| temperature.is_finite()), "{steep:?}");
+    assert!((steep[31] - 2.0).abs() < 1e-3, "{steep:?}");
 }
 
 #[test]

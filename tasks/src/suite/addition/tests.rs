@@ -93,6 +93,9 @@ fn diagonal_has_all_digits_and_numbers_never_start_with_zero() {
         assert_eq!(sample.slices[..2], [("digits-a", 9), ("digits-b", 9)]);
         assert!(sample.tokens[8] > 0 && sample.tokens[18] > 0);
     }
+    let trained: Vec<&str> =
+        task.splits().iter().filter(|s| s.in_distribution).map(|s| s.name).collect();
+    assert_eq!(trained, ["grid"], "training draws both sizes");
 }
 
 #[test]
