@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -16,8 +16,12 @@ use super::out::say;
 use super::trained;
 use crate::benchmarks::{
     AskSettings, BenchmarkItem, ItemResult, MeanScore, PromptStyle, Scores, Shots, Summary, ask,
+    check,
     read,
 };
+
+/// Maximum length of a prompt with its answer: larger positions are not exact in f32.
+const LONGEST: usize = 1 << 24;
 
 /// Arguments of `benchmark`.
 #[derive(Args, Clone)]
@@ -32,7 +36,8 @@ pub(super) struct BenchmarkArgs {
     /// Encoding to use instead of the rotation that the model was trained with.
     #[arg(long)]
     encoding: Option<String>,
-    /// Maximum number of prompt tokens; the middle of a longer prompt is dropped. Default: the trained context.
+    /// Maximum number of prompt tokens; the middle of a longer prompt is dropped. Default: the trained context, with room for
+    /// --tokens where the model writes.
     #[arg(long)]
     longest: Option<usize>,
     /// Maximum number of tokens of an answer.
@@ -72,17 +77,34 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     let id = encoding.id();
     let longest = arguments.longest.unwrap_or(pretrained.context);
     anyhow::ensure!(longest > 1, "--longest is {longest}, expected at least 2");
+    anyhow::ensure!(arguments.limit != Some(0), "--limit is 0, expected at least 1");
+    let most = longest.saturating_add(arguments.tokens);
+    anyhow::ensure!(
+        most <= LONGEST,
+        "--longest and --tokens are {most} together, expected at most {LONGEST}"
+    );
+    let with_answer = pretrained.context.saturating_sub(arguments.tokens).max(2);
+    let longest_prompt = arguments.longest.unwrap_or(with_answer);
     let mut rng = ChaCha8Rng::seed_from_u64(0);
-    let mut model = pretrained.decoder(&encoding, longest + arguments.tokens, &mut rng)?;
+    let mut model = pretrained.decoder(&encoding, most, &mut rng)?;
     (model.engine, model.precision) = (compute.engine, compute.precision());
     let examples = arguments.examples.as_deref().map(read).transpose()?.unwrap_or_default();
     let settings = AskSettings {
         tokens: arguments.tokens,
+        longest_prompt,
         longest,
         end: &pretrained.end,
         style: arguments.options,
         shots: Shots { items: &examples, count: arguments.shots },
     };
+    let limit = |items: &[BenchmarkItem]| arguments.limit.unwrap_or(items.len()).min(items.len());
+    let place = |path: &Path, index: usize| format!("{} item {}", path.display(), index + 1);
+    // Before anything is computed.
+    for (path, items) in &files {
+        for (index, item) in items[..limit(items)].iter().enumerate() {
+            check(pretrained.tokenizer(), item, settings).with_context(|| place(path, index))?;
+        }
+    }
     let mut answers = match &arguments.answers {
         None => None,
         Some(path) => {
@@ -91,10 +113,11 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         }
     };
     for (path, items) in files {
-        let items = &items[..arguments.limit.unwrap_or(items.len()).min(items.len())];
+        let items = &items[..limit(&items)];
         let mut summary = Summary::default();
         for (index, item) in items.iter().enumerate() {
-            let result = ask(&model, id, pretrained.tokenizer(), item, settings, device)?;
+            let result = ask(&model, id, pretrained.tokenizer(), item, settings, device)
+                .with_context(|| place(path, index))?;
             summary.add(item.subject(), &result);
             if let Some(file) = &mut answers {
                 let line = answer(item, &result, arguments.options);

@@ -24,7 +24,7 @@ pub(super) struct StabilityArgs {
     #[command(flatten)]
     which: CellArgs,
     /// Pretrained model to measure instead of a cell: a folder, a .gguf file, or a name from `pe-bench pretrained list`.
-    #[arg(long, value_name = "MODEL", conflicts_with_all = ["cell", "seed", "results"], required_unless_present = "cell")]
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["cell", "seed", "results", "best"], required_unless_present = "cell")]
     pretrained: Option<String>,
     /// Encoding to use instead of the rotation that the pretrained model was trained with.
     #[arg(long, requires = "pretrained")]
@@ -80,7 +80,7 @@ fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
     let sequences = sequences(arguments, &*task, len, cell.eval.seed)?;
     let id = cell.encoding.id();
     let name = format!("{} on {}, seed {}", cell.name, cell.workload, cell.seed);
-    measure(arguments, name, sequences, None, |sequences, shift| {
+    measure(arguments, name, task.vocab_size(), sequences, None, |sequences, shift| {
         Ok(stability(&model, id, sequences, shift, &device)?)
     })
 }
@@ -101,7 +101,7 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     let mut decoder = pretrained.decoder(&encoding, 0, &mut ChaCha8Rng::seed_from_u64(0))?;
     (decoder.engine, decoder.precision) = (compute.engine, compute.precision());
     let name = format!("{} under {encoding}", pretrained.name);
-    measure(arguments, name, sequences, first, |sequences, shift| {
+    measure(arguments, name, pretrained.vocabulary, sequences, first, |sequences, shift| {
         Ok(stability(&decoder, encoding.id(), sequences, shift, device)?)
     })
 }
@@ -128,12 +128,17 @@ fn sequences(
 fn measure(
     arguments: &StabilityArgs,
     name: String,
+    vocabulary: usize,
     sequences: Vec<Vec<u32>>,
     first: Option<u32>,
     of: impl Fn(&[Vec<u32>], Shift) -> anyhow::Result<Vec<LayerStability>>,
 ) -> anyhow::Result<Measured> {
     let own = sequences.first().and_then(|tokens| tokens.first().copied());
     let token = arguments.token.or(first).or(own).unwrap_or(0);
+    anyhow::ensure!(
+        (token as usize) < vocabulary,
+        "--token is {token}, expected less than {vocabulary}, the size of the vocabulary"
+    );
     let prepended = of(&sequences, Shift::Prepend { token, count: arguments.tokens })?;
     // An encoding with a finite table may have no positions there; the output gives the reason.
     let offset = of(&sequences, Shift::Offset(arguments.offset)).map_err(|e| e.to_string());
