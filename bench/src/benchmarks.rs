@@ -16,7 +16,7 @@ mod prompt;
 mod scores;
 mod summary;
 
-pub use ask::{AskSettings, BenchmarkError, ItemResult, ask};
+pub use ask::{AskSettings, BenchmarkError, ItemResult, ask, check};
 pub use items::{BenchmarkItem, ItemError, read};
 pub use prompt::{PromptStyle, Shots, ShotsError};
 pub use scores::{Rouge, exact_match, f1, rouge};

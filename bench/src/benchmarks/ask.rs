@@ -22,7 +22,9 @@ use crate::pretrained::{Around, ModelTokenizer, without_middle};
 pub struct AskSettings<'a> {
     /// Maximum number of tokens of an answer.
     pub tokens: usize,
-    /// Maximum number of prompt tokens; the middle of a longer prompt is dropped.
+    /// Maximum number of tokens of the prompt of a free answer; the middle of a longer prompt is dropped.
+    pub longest_prompt: usize,
+    /// Maximum number of tokens of a prompt with an option; the middle of a longer prompt is dropped.
     pub longest: usize,
     /// Tokens that end an answer.
     pub end: &'a [u32],
@@ -79,6 +81,69 @@ pub enum BenchmarkError {
     Device(String),
 }
 
+/// Tokens of an item's prompts.
+enum TokenizedPrompts {
+    /// The prompt of a free answer.
+    Write(Vec<u32>),
+    /// For each option, the prompt and the option.
+    Choose(Vec<[Vec<u32>; 2]>),
+}
+
+impl TokenizedPrompts {
+    fn of(
+        tokens: &dyn ModelTokenizer,
+        item: &BenchmarkItem,
+        settings: AskSettings<'_>,
+    ) -> Result<Self, BenchmarkError> {
+        let encode = |text: &str| {
+            let ids = tokens.encode(text, Around::Added).map_err(BenchmarkError::Tokens)?;
+            if ids.is_empty() {
+                return Err(BenchmarkError::Tokens("its prompt has no tokens".to_owned()));
+            }
+            Ok(ids)
+        };
+        let shots = settings.shots.before(item, settings.style)?;
+        match item {
+            BenchmarkItem::Write { input, .. } => {
+                let prompt = encode(&format!("{shots}{input}"))?;
+                Ok(Self::Write(without_middle(prompt, settings.longest_prompt)))
+            }
+            BenchmarkItem::Choose { question, options, .. } => {
+                let prompt = shots + &settings.style.prompt(question, options);
+                let asked = encode(&prompt)?;
+                let with = |option: &String| {
+                    let both = encode(&format!("{prompt} {option}"))?;
+                    // The prompt's own length may differ: its last token may merge with the following text.
+                    let kept = asked.iter().zip(&both).take_while(|(a, b)| a == b).count();
+                    let (prompt, answer) = both.split_at(kept);
+                    if prompt.is_empty() || answer.is_empty() {
+                        let reason = format!(
+                            "option `{option}` cannot be separated from the prompt, because its tokens merge with it"
+                        );
+                        return Err(BenchmarkError::Tokens(reason));
+                    }
+                    let longest = settings.longest.saturating_sub(answer.len()).max(1);
+                    Ok([without_middle(prompt.to_vec(), longest), answer.to_vec()])
+                };
+                let answers = settings.style.answers(options);
+                Ok(Self::Choose(answers.iter().map(with).collect::<Result<_, _>>()?))
+            }
+        }
+    }
+}
+
+/// Checks that an item can be asked, without a pass of a model.
+///
+/// # Errors
+/// [`BenchmarkError::Shots`] and [`BenchmarkError::Tokens`].
+pub fn check(
+    tokens: &dyn ModelTokenizer,
+    item: &BenchmarkItem,
+    settings: AskSettings<'_>,
+) -> Result<(), BenchmarkError> {
+    TokenizedPrompts::of(tokens, item, settings).map(drop)
+}
+
 /// Evaluates a model on one item.
 ///
 /// # Errors
@@ -91,12 +156,8 @@ pub fn ask(
     settings: AskSettings<'_>,
     device: &Device,
 ) -> Result<ItemResult, BenchmarkError> {
-    let encode = |text: &str, around| tokens.encode(text, around).map_err(BenchmarkError::Tokens);
-    let shots = settings.shots.before(item, settings.style)?;
-    match item {
-        BenchmarkItem::Write { input, outputs } => {
-            let prompt = encode(&format!("{shots}{input}"), Around::Added)?;
-            let prompt = without_middle(prompt, settings.longest);
+    match (item, TokenizedPrompts::of(tokens, item, settings)?) {
+        (BenchmarkItem::Write { outputs, .. }, TokenizedPrompts::Write(prompt)) => {
             let request = GenerateRequest {
                 prompt: &prompt,
                 tokens: settings.tokens,
@@ -107,6 +168,12 @@ pub fn ask(
             let mut rng = ChaCha8Rng::seed_from_u64(0);
             let made = generate(generation, request, &mut rng, &mut |_| {})?;
             let text = tokens.decode(&made.tokens).map_err(BenchmarkError::Tokens)?;
+            // Examples end with a blank line, after which a model may go on with a next item.
+            let ends = settings.shots.count > 0 && outputs.iter().all(|o| !o.contains("\n\n"));
+            let text = match text.trim_start().split_once("\n\n") {
+                Some((answer, _)) if ends => answer.to_owned(),
+                _ => text,
+            };
             let best = |score: &dyn Fn(&str) -> f64| {
                 outputs.iter().map(|output| score(output)).fold(0.0, f64::max)
             };
@@ -123,25 +190,12 @@ pub fn ask(
                 text,
             })
         }
-        BenchmarkItem::Choose { question, options, right, .. } => {
-            let prompt = shots + &settings.style.prompt(question, options);
-            let asked = encode(&prompt, Around::Added)?;
-            let mut scores = Vec::new();
+        (BenchmarkItem::Choose { options, right, .. }, TokenizedPrompts::Choose(prompts)) => {
             let answers = settings.style.answers(options);
-            for option in &answers {
-                let both = encode(&format!("{prompt} {option}"), Around::Added)?;
-                // The prompt's own length may differ: its last token may merge with the following text.
-                let kept = asked.iter().zip(&both).take_while(|(a, b)| a == b).count();
-                let answer = both.len() - kept;
-                if kept == 0 || answer == 0 {
-                    let reason = format!(
-                        "option `{option}` cannot be separated from the prompt, because its tokens merge with it"
-                    );
-                    return Err(BenchmarkError::Tokens(reason));
-                }
-                let both = without_middle(both, settings.longest.max(answer + 1));
-                scores.push(log_likelihood(model, id, &both, answer, device)?);
-            }
+            let score = |both: &[Vec<u32>; 2]| {
+                log_likelihood(model, id, &both.concat(), both[1].len(), device)
+            };
+            let scores = prompts.iter().map(score).collect::<Result<Vec<_>, _>>()?;
             // The first of equal ones; a file has at least one option.
             let best = |score: &dyn Fn(usize) -> f64| {
                 let better = |a: usize, b: usize| if score(b) > score(a) { b } else { a };
@@ -154,6 +208,7 @@ pub fn ask(
                 scores,
             })
         }
+        (_, _) => unreachable!("the prompts are of the item's kind"),
     }
 }
 

@@ -18,9 +18,12 @@ use super::out::say;
 use super::trained;
 use crate::benchmarks::{
     AskSettings, BenchmarkItem, ItemResult, MeanScore, PromptStyle, Scores, Shots, Summary, ask,
-    read,
+    check, read,
 };
 use crate::host;
+
+/// Maximum length of a prompt with its answer: larger positions are not exact in f32.
+const LONGEST: usize = 1 << 24;
 
 /// Arguments of `benchmark`.
 #[derive(Args, Clone)]
@@ -35,7 +38,8 @@ pub(super) struct BenchmarkArgs {
     /// Encoding to use instead of the rotation that the model was trained with.
     #[arg(long)]
     encoding: Option<String>,
-    /// Maximum number of prompt tokens; the middle of a longer prompt is dropped. Default: the trained context.
+    /// Maximum number of prompt tokens; the middle of a longer prompt is dropped. Default: the trained context, with room for
+    /// --tokens where the model writes.
     #[arg(long)]
     longest: Option<usize>,
     /// Maximum number of tokens of an answer.
@@ -85,18 +89,35 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     let id = encoding.id();
     let longest = arguments.longest.unwrap_or(pretrained.context);
     anyhow::ensure!(longest > 1, "--longest is {longest}, expected at least 2");
+    anyhow::ensure!(arguments.limit != Some(0), "--limit is 0, expected at least 1");
+    let with_answer = pretrained.context.saturating_sub(arguments.tokens).max(2);
+    let longest_prompt = arguments.longest.unwrap_or(with_answer);
+    let most = longest.max(longest_prompt.saturating_add(arguments.tokens));
+    anyhow::ensure!(
+        most <= LONGEST,
+        "--longest and --tokens are {most} together, expected at most {LONGEST}"
+    );
     let mut rng = ChaCha8Rng::seed_from_u64(0);
-    let mut model = pretrained.decoder(&encoding, longest + arguments.tokens, &mut rng)?;
+    let mut model = pretrained.decoder(&encoding, most, &mut rng)?;
     (model.engine, model.precision) = (compute.engine, compute.precision());
     let examples = arguments.examples.as_deref().map(read).transpose()?.unwrap_or_default();
     let examples_sha256 = arguments.examples.as_deref().map(sha256).transpose()?;
     let settings = AskSettings {
         tokens: arguments.tokens,
+        longest_prompt,
         longest,
         end: &pretrained.end,
         style: arguments.options,
         shots: Shots { items: &examples, count: arguments.shots },
     };
+    let limit = |items: &[BenchmarkItem]| arguments.limit.unwrap_or(items.len()).min(items.len());
+    let place = |path: &Path, index: usize| format!("{} item {}", path.display(), index + 1);
+    // Before anything is computed.
+    for (path, items, _) in &files {
+        for (index, item) in items[..limit(items)].iter().enumerate() {
+            check(pretrained.tokenizer(), item, settings).with_context(|| place(path, index))?;
+        }
+    }
     let mut answers = match &arguments.answers {
         None => None,
         Some(path) => {
@@ -106,11 +127,12 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     };
     let mut results = Vec::new();
     for (path, items, sha256) in files {
-        let items = &items[..arguments.limit.unwrap_or(items.len()).min(items.len())];
+        let items = &items[..limit(&items)];
         let mut summary = Summary::default();
         let mut kept = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            let result = ask(&model, id, pretrained.tokenizer(), item, settings, device)?;
+            let result = ask(&model, id, pretrained.tokenizer(), item, settings, device)
+                .with_context(|| place(path, index))?;
             summary.add(item.subject(), &result);
             let line = answer(item, &result, arguments.options);
             if let Some(file) = &mut answers {

@@ -13,7 +13,7 @@ use super::compute::ComputeArgs;
 use super::out::say;
 use super::trained;
 use crate::generate::{GenerateRequest, Generation, Sampling, generate};
-use crate::pretrained::Around;
+use crate::pretrained::{Around, ModelTokenizer};
 use crate::process;
 
 /// Arguments of `generate`.
@@ -87,11 +87,21 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     };
     let id = encoding.id();
     let mut rng = ChaCha8Rng::seed_from_u64(arguments.seed);
-    let longest = if arguments.speed { arguments.prefill + arguments.decode } else { 0 };
+    let tokenizer = pretrained.tokenizer();
+    let prompt = arguments.prompt.as_ref().map(|text| tokenizer.encode(text, Around::Added));
+    let prompt = prompt.transpose().map_err(anyhow::Error::msg)?;
+    let longest = match &prompt {
+        None => arguments.prefill.saturating_add(arguments.decode),
+        Some(ids) => ids.len().saturating_add(arguments.tokens),
+    };
+    anyhow::ensure!(
+        longest <= LONGEST,
+        "the prompt and the tokens after it are {longest} together, expected at most {LONGEST}"
+    );
     let mut model = pretrained.decoder(&encoding, longest, &mut rng)?;
     (model.engine, model.precision) = (compute.engine, compute.precision());
     let generation = || Generation::new(&model, id, &device);
-    let Some(prompt) = &arguments.prompt else {
+    let Some(ids) = prompt else {
         for round in 0..=arguments.rounds {
             let ids = (0..arguments.prefill)
                 .map(|_| rng.random_range(0..pretrained.vocabulary as u32))
@@ -121,18 +131,19 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
         }
         return Ok(());
     };
-    let tokenizer = pretrained.tokenizer();
-    let ids = tokenizer.encode(prompt, Around::Added).map_err(anyhow::Error::msg)?;
     let request =
         GenerateRequest { prompt: &ids, tokens: arguments.tokens, choice, end: &pretrained.end };
     let mut shown = Shown::default();
     let mut error = None;
     let made = generate(generation(), request, &mut rng, &mut |token| {
         shown.tokens.push(token);
-        if let Err(reason) = shown.show(tokenizer) {
+        if let Err(reason) = shown.show(tokenizer, false) {
             error.get_or_insert(reason);
         }
     })?;
+    if let Err(reason) = shown.show(tokenizer, true) {
+        error.get_or_insert(reason);
+    }
     if let Some(reason) = error {
         return Err(anyhow::Error::msg(reason)).context("cannot decode the generated tokens");
     }
@@ -148,6 +159,9 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Maximum length of a prompt with what follows: larger positions are not exact in f32.
+const LONGEST: usize = 1 << 24;
+
 /// Generated tokens and the text printed so far.
 #[derive(Default)]
 struct Shown {
@@ -156,15 +170,44 @@ struct Shown {
 }
 
 impl Shown {
-    /// Prints the new part of the text. A character may span several tokens and is printed when it is complete.
-    fn show(&mut self, tokenizer: &dyn crate::pretrained::ModelTokenizer) -> Result<(), String> {
-        let text = tokenizer.decode(&self.tokens)?;
-        if !text.ends_with(char::REPLACEMENT_CHARACTER)
-            && let Some(new) = text.strip_prefix(&self.text)
-        {
-            super::out::say_part(new);
-            self.text = text;
-        }
+    /// Prints the new part of the text. A character may span several tokens and is printed when it is complete, or at the
+    /// end.
+    fn show(&mut self, tokenizer: &dyn ModelTokenizer, at_end: bool) -> Result<(), String> {
+        super::out::say_part(self.new_part(tokenizer.decode(&self.tokens)?, at_end));
         Ok(())
+    }
+
+    /// The part of a text that was not printed yet. More tokens may change the last characters that were printed, where bytes
+    /// of a character stand alone; the part then begins with those.
+    fn new_part(&mut self, mut text: String, at_end: bool) -> &str {
+        if !at_end {
+            text.truncate(text.trim_end_matches(char::REPLACEMENT_CHARACTER).len());
+        }
+        let equal = self.text.chars().zip(text.chars()).take_while(|(a, b)| a == b);
+        let equal = equal.map(|(a, _)| a.len_utf8()).sum::<usize>();
+        if equal == text.len() {
+            return "";
+        }
+        self.text = text;
+        &self.text[equal..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_character_is_printed_once_it_is_complete_or_at_the_end() {
+        let mut shown = Shown::default();
+        let mut part = |text: &str, at_end| shown.new_part(text.to_owned(), at_end).to_owned();
+        assert_eq!(part("A", false), "A");
+        assert_eq!(part("A\u{fffd}", false), "");
+        assert_eq!(part("Aé", false), "é");
+        // A byte that completes no character changes what was printed.
+        assert_eq!(part("A\u{fffd}\u{fffd}x", false), "\u{fffd}\u{fffd}x");
+        assert_eq!(part("A\u{fffd}\u{fffd}x\u{fffd}", false), "");
+        assert_eq!(part("A\u{fffd}\u{fffd}x\u{fffd}", true), "\u{fffd}");
+        assert_eq!(part("A\u{fffd}\u{fffd}x\u{fffd}", true), "");
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct StabilityArgs {
     #[command(flatten)]
     which: CellArgs,
     /// Pretrained model to measure instead of a cell: a folder, a .gguf file, or a name from `pe-bench pretrained list`.
-    #[arg(long, value_name = "MODEL", conflicts_with_all = ["cell", "seed", "results"], required_unless_present = "cell")]
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["cell", "seed", "results", "best"], required_unless_present = "cell")]
     pretrained: Option<String>,
     /// Encoding to use instead of the rotation that the pretrained model was trained with.
     #[arg(long, requires = "pretrained")]
@@ -82,9 +82,13 @@ fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
     let sequences = sequences(arguments, &*task, len, cell.eval.seed)?;
     let id = cell.encoding.id();
     let name = format!("{} on {}, seed {}", cell.name, cell.workload, cell.seed);
-    measure(arguments, (name, &cell.encoding), sequences, None, |sequences, shift| {
-        Ok(stability(&model, id, sequences, shift, &device)?)
-    })
+    measure(
+        arguments,
+        (name, &cell.encoding, task.vocab_size()),
+        sequences,
+        None,
+        |sequences, shift| Ok(stability(&model, id, sequences, shift, &device)?),
+    )
 }
 
 fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measured> {
@@ -103,9 +107,13 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     let mut decoder = pretrained.decoder(&encoding, 0, &mut ChaCha8Rng::seed_from_u64(0))?;
     (decoder.engine, decoder.precision) = (compute.engine, compute.precision());
     let name = format!("{} under {encoding}", pretrained.name);
-    measure(arguments, (name, &encoding), sequences, first, |sequences, shift| {
-        Ok(stability(&decoder, encoding.id(), sequences, shift, device)?)
-    })
+    measure(
+        arguments,
+        (name, &encoding, pretrained.vocabulary),
+        sequences,
+        first,
+        |sequences, shift| Ok(stability(&decoder, encoding.id(), sequences, shift, device)?),
+    )
 }
 
 fn sequences(
@@ -129,13 +137,17 @@ fn sequences(
 
 fn measure(
     arguments: &StabilityArgs,
-    (name, encoding): (String, &Combination),
+    (name, encoding, vocabulary): (String, &Combination, usize),
     sequences: Vec<Vec<u32>>,
     first: Option<u32>,
     of: impl Fn(&[Vec<u32>], Shift) -> anyhow::Result<Vec<LayerStability>>,
 ) -> anyhow::Result<Measured> {
     let own = sequences.first().and_then(|tokens| tokens.first().copied());
     let token = arguments.token.or(first).or(own).unwrap_or(0);
+    anyhow::ensure!(
+        (token as usize) < vocabulary,
+        "--token is {token}, expected less than {vocabulary}, the size of the vocabulary"
+    );
     let prepended = of(&sequences, Shift::Prepend { token, count: arguments.tokens })?;
     // An encoding with a finite table may have no positions there; the output gives the reason.
     let offset = of(&sequences, Shift::Offset(arguments.offset)).map_err(|e| e.to_string());
