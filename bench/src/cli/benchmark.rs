@@ -68,18 +68,39 @@ pub(super) struct BenchmarkArgs {
     compute: ComputeArgs,
 }
 
+/// Longest prompt of a free answer, prompt with an option, and sequence, in tokens.
+fn lengths(arguments: &BenchmarkArgs, context: usize) -> anyhow::Result<[usize; 3]> {
+    let longest = arguments.longest.unwrap_or(context);
+    anyhow::ensure!(longest > 1, "--longest is {longest}, expected at least 2");
+    anyhow::ensure!(arguments.limit != Some(0), "--limit is 0, expected at least 1");
+    let with_answer = context.saturating_sub(arguments.tokens).max(2);
+    let longest_prompt = arguments.longest.unwrap_or(with_answer);
+    let most = longest.max(longest_prompt.saturating_add(arguments.tokens));
+    anyhow::ensure!(
+        most <= LONGEST,
+        "--longest and --tokens are {most} together, expected at most {LONGEST}"
+    );
+    Ok([longest_prompt, longest, most])
+}
+
+/// An item, for messages.
+fn place(path: &Path, index: usize) -> String {
+    format!("{} item {}", path.display(), index + 1)
+}
+
 /// Evaluates the model on each file, prints one JSON object per file, and keeps a record if one is asked for.
 pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     if let Some(out) = &arguments.out {
         check_new(out)?;
-        let folder = out.parent().unwrap_or(Path::new(""));
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create the folder of --out {}", out.display()))?;
     }
     let started_utc = host::now_utc();
     let compute = arguments.compute.open()?;
     let device = &compute.device;
-    let files = arguments.files.iter().map(|path| Ok((path, read(path)?, sha256(path)?)));
+    let files = arguments.files.iter().map(|path| {
+        let mut items = read(path)?;
+        items.truncate(arguments.limit.unwrap_or(items.len()));
+        Ok((path, items, sha256(path)?))
+    });
     let files = files.collect::<anyhow::Result<Vec<_>>>()?;
     let pretrained = trained::pretrained(&arguments.model, device)?;
     let encoding = match &arguments.encoding {
@@ -87,16 +108,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         None => pretrained.own_encoding(),
     };
     let id = encoding.id();
-    let longest = arguments.longest.unwrap_or(pretrained.context);
-    anyhow::ensure!(longest > 1, "--longest is {longest}, expected at least 2");
-    anyhow::ensure!(arguments.limit != Some(0), "--limit is 0, expected at least 1");
-    let with_answer = pretrained.context.saturating_sub(arguments.tokens).max(2);
-    let longest_prompt = arguments.longest.unwrap_or(with_answer);
-    let most = longest.max(longest_prompt.saturating_add(arguments.tokens));
-    anyhow::ensure!(
-        most <= LONGEST,
-        "--longest and --tokens are {most} together, expected at most {LONGEST}"
-    );
+    let [longest_prompt, longest, most] = lengths(arguments, pretrained.context)?;
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let mut model = pretrained.decoder(&encoding, most, &mut rng)?;
     (model.engine, model.precision) = (compute.engine, compute.precision());
@@ -110,11 +122,9 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         style: arguments.options,
         shots: Shots { items: &examples, count: arguments.shots },
     };
-    let limit = |items: &[BenchmarkItem]| arguments.limit.unwrap_or(items.len()).min(items.len());
-    let place = |path: &Path, index: usize| format!("{} item {}", path.display(), index + 1);
     // Before anything is computed.
     for (path, items, _) in &files {
-        for (index, item) in items[..limit(items)].iter().enumerate() {
+        for (index, item) in items.iter().enumerate() {
             check(pretrained.tokenizer(), item, settings).with_context(|| place(path, index))?;
         }
     }
@@ -127,7 +137,6 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     };
     let mut results = Vec::new();
     for (path, items, sha256) in files {
-        let items = &items[..limit(&items)];
         let mut summary = Summary::default();
         let mut kept = Vec::new();
         for (index, item) in items.iter().enumerate() {
@@ -186,14 +195,15 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write --out {}", out.display()))
 }
 
-/// Refuses a file that exists.
+/// Refuses a file that exists, and creates the folder of a new one.
 fn check_new(out: &Path) -> anyhow::Result<()> {
     anyhow::ensure!(
         std::fs::symlink_metadata(out).is_err(),
         "--out {} exists, expected the name of a new file; choose another name, or move the file away",
         out.display()
     );
-    Ok(())
+    std::fs::create_dir_all(out.parent().unwrap_or(Path::new("")))
+        .with_context(|| format!("cannot create the folder of --out {}", out.display()))
 }
 
 /// SHA-256 of a file, as hexadecimal digits.

@@ -79,11 +79,17 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
         Some((low, high)) => format!("{low} to {high} seeds"),
         None => "no seeds".to_owned(),
     };
+    let (all, scored) = (report.workloads.len(), overall.scored.len());
+    let by = if all == scored {
+        String::new()
+    } else {
+        format!(" on the {scored} compared by exact match")
+    };
     let text = format!(
-        "Of {} trained on {} under one budget ({seeds}), {} has the best {} outside the training distribution, {}, \
+        "Of {} trained on {} under one budget ({seeds}), {} has the best {}{by} outside the training distribution, {}, \
          before {} with {}{overlap}.",
         count(overall.scores.len() as u64, "encoding"),
-        count(overall.scored.len() as u64, "workload"),
+        count(all as u64, "workload"),
         name(0),
         Overall::NAME,
         numbers[0].shown(points, " %"),
