@@ -128,13 +128,10 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
             check(pretrained.tokenizer(), item, settings).with_context(|| place(path, index))?;
         }
     }
-    let mut answers = match &arguments.answers {
-        None => None,
-        Some(path) => {
-            let file = File::create(path);
-            Some(file.with_context(|| format!("cannot create {}", path.display()))?)
-        }
+    let create = |path: &PathBuf| {
+        File::create(path).with_context(|| format!("cannot create {}", path.display()))
     };
+    let mut answers = arguments.answers.as_ref().map(create).transpose()?;
     let mut results = Vec::new();
     for (path, items, sha256) in files {
         let mut summary = Summary::default();
