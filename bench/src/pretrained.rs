@@ -18,6 +18,7 @@ mod folder;
 mod gguf;
 mod kept;
 mod llama;
+mod rotation;
 mod settings;
 mod tokens;
 

@@ -4,12 +4,11 @@
 use std::path::Path;
 
 use pe_zoo::Combination;
-use pe_zoo::rotary::{Scaling, Yarn};
-use pe_zoo::zoo::rope;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::PretrainedError;
+use super::rotation::RotationFields;
 use super::settings::{LlamaSettings, LlamaSizes};
 
 /// Fields of `config.json` that determine the computation. Other fields, about training and software, are ignored.
@@ -73,15 +72,9 @@ const LARGEST_LEN: usize = 1 << 24;
 /// Window of a `mistral` or windowed `qwen2` model whose file does not state one: the default of transformers.
 const WINDOW: usize = 4096;
 
-/// Field with the original length, in a scaling or beside it.
-const ORIGINAL: &str = "original_max_position_embeddings";
-
 fn silu() -> String {
     "silu".to_owned()
 }
-
-/// Defaults of transformers for settings that are missing in the file.
-const THETA: f64 = 10_000.0;
 
 /// Reads the settings from the text of the file at `path`.
 pub(super) fn read(path: &Path, text: &[u8]) -> Result<LlamaSettings, PretrainedError> {
@@ -120,7 +113,15 @@ pub(super) fn read(path: &Path, text: &[u8]) -> Result<LlamaSettings, Pretrained
             format!("{}, the hidden size divided by the number of heads", file.hidden_size / heads);
         return Err(PretrainedError::unsupported(path, "head_dim", head_dim, expected));
     }
-    let rope = file.rope(path)?;
+    let rope = RotationFields {
+        theta: file.rope_theta,
+        scaling: file.rope_scaling.as_ref(),
+        parameters: file.rope_parameters.as_ref(),
+        rotary_fraction: file.partial_rotary_factor,
+        original_len: file.original_max_position_embeddings,
+        context: file.max_position_embeddings,
+    };
+    let rope = rope.read(path)?;
     let tuned = file.tuned(path)?;
     let end = end(path, file.eos_token_id.as_ref())?;
     let (vocabulary, context, window) = (sizes.vocabulary, sizes.context, file.window());
@@ -219,89 +220,13 @@ impl ConfigFile {
             (_, SlidingWindow::Unlimited | SlidingWindow::Absent) => None,
         }
     }
-
-    /// Reads the rotation. Old files have `rope_theta` beside `rope_scaling`, new ones have both in
-    /// `rope_parameters`.
-    fn rope(&self, path: &Path) -> Result<rope::RopeConfig, PretrainedError> {
-        let given = match (&self.rope_scaling, &self.rope_parameters) {
-            (Some(_), Some(_)) => {
-                let expected = "one of `rope_scaling` and `rope_parameters`";
-                return Err(PretrainedError::unsupported(path, "rope_scaling", "given", expected));
-            }
-            (Some(map), None) | (None, Some(map)) => map,
-            (None, None) => &Map::new(),
-        };
-        let mut scaling = given.clone();
-        scaling.retain(|_, value| !value.is_null());
-        // New files have these two fields in the object, old files next to it.
-        let mut number = |key: &str, beside: Option<f64>, otherwise: f64| match scaling.remove(key)
-        {
-            None => Ok(beside.unwrap_or(otherwise)),
-            Some(value) => value.as_f64().ok_or_else(|| {
-                PretrainedError::unsupported(
-                    path,
-                    &format!("rope_parameters.{key}"),
-                    value,
-                    "a number",
-                )
-            }),
-        };
-        let base = number("rope_theta", self.rope_theta, THETA)?;
-        let rotary_fraction = number("partial_rotary_factor", self.partial_rotary_factor, 1.0)?;
-        self.complete(&mut scaling);
-        let scaling = if scaling.is_empty() {
-            Scaling::None
-        } else {
-            serde_json::from_value(Value::Object(scaling)).map_err(|reason| {
-                let expected = "a supported type of rotary scaling, with its settings";
-                let value = format!("{} ({reason})", Value::Object(given.clone()));
-                PretrainedError::unsupported(path, "rope_scaling", value, expected)
-            })?
-        };
-        if matches!(scaling, Scaling::Yarn(Yarn { factor: None, .. })) {
-            let expected = format!("a number, or `{ORIGINAL}`, which determines it");
-            return Err(PretrainedError::unsupported(
-                path,
-                "rope_scaling.factor",
-                "absent",
-                expected,
-            ));
-        }
-        Ok(rope::RopeConfig { base, rotary_fraction, scaling, ..rope::RopeConfig::default() })
-    }
-
-    /// Brings original length and factor of a scaling to where transformers looks for them: dynamic scaling starts from the
-    /// trained length alone, LongRoPE's original length is the one beside the object, that of the others the one within it
-    /// if both are given, and a factor that is absent is the quotient of the lengths.
-    fn complete(&self, scaling: &mut Map<String, Value>) {
-        let kind = scaling.get("rope_type").or_else(|| scaling.get("type")).and_then(Value::as_str);
-        let (is_longrope, has_factor) = match kind {
-            Some("dynamic") => {
-                scaling.remove(ORIGINAL);
-                return;
-            }
-            Some("longrope") => (true, true),
-            Some("yarn") => (false, true),
-            Some("llama3") => (false, false),
-            _ => return,
-        };
-        if let Some(beside) = self.original_max_position_embeddings
-            && (is_longrope || !scaling.contains_key(ORIGINAL))
-        {
-            scaling.insert(ORIGINAL.to_owned(), beside.into());
-        }
-        let original =
-            scaling.get(ORIGINAL).and_then(Value::as_u64).filter(|original| *original > 0);
-        if let (true, Some(original)) = (has_factor, original) {
-            let factor = self.max_position_embeddings as f64 / original as f64;
-            scaling.entry("factor").or_insert_with(|| factor.max(1.0).into());
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::rotation::{ORIGINAL, THETA};
     use super::*;
+    use pe_zoo::rotary::Scaling;
     use serde_json::json;
 
     fn config(change: Value) -> Value {
