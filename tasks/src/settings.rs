@@ -95,6 +95,11 @@ impl Serialize for TaskConfig {
     }
 }
 
+/// Whether a setting that was added later has its default, with which it is left out of keys.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// [`TaskSettings`] in object-safe form.
 trait AnySettings: Any + Debug + Send + Sync {
     fn meta(&self) -> &'static TaskMeta;

@@ -83,7 +83,7 @@ pub struct Shots<'a> {
 /// Too few examples for an item.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{count} examples are requested, and the file of examples has {found}{of}; request fewer, or add some"
+    "{count} examples are requested, and the file of examples has {found}{of} besides the item itself; request fewer, or add some"
 )]
 pub struct ShotsError {
     count: usize,
@@ -93,13 +93,15 @@ pub struct ShotsError {
 
 impl Shots<'_> {
     /// Text before an item: with letters a line that names its subject, and the examples, the first ones of its subject, or
-    /// of all if it states none.
+    /// of all if it states none. An item is not an example of itself.
     ///
     /// # Errors
     /// [`ShotsError`] if there are fewer than requested.
     pub fn before(&self, item: &BenchmarkItem, style: PromptStyle) -> Result<String, ShotsError> {
         let subject = item.subject();
-        let fits = |example: &&BenchmarkItem| subject.is_none() || example.subject() == subject;
+        let fits = |example: &&BenchmarkItem| {
+            *example != item && (subject.is_none() || example.subject() == subject)
+        };
         let examples = self.items.iter().filter(fits).take(self.count).collect::<Vec<_>>();
         if examples.len() < self.count {
             let of = subject.map(|subject| format!(" of subject `{subject}`")).unwrap_or_default();
@@ -127,20 +129,31 @@ mod tests {
     fn examples_are_of_the_item_s_subject() {
         let items = [item(Some("sums"), "1?"), item(Some("birds"), "2?"), item(Some("sums"), "3?")];
         let shots = Shots { items: &items, count: 2 };
-        let text = shots.before(&items[0], PromptStyle::Texts).unwrap();
+        let text = shots.before(&item(Some("sums"), "4?"), PromptStyle::Texts).unwrap();
         assert_eq!(text, "Question: 1?\nAnswer: two\n\nQuestion: 3?\nAnswer: two\n\n");
-        let said = shots.before(&items[1], PromptStyle::Texts).unwrap_err().to_string();
-        assert!(said.contains("has 1 of subject `birds`"), "{said}");
-        let written = BenchmarkItem::Write { input: "x".to_owned(), outputs: vec!["y".to_owned()] };
-        let one = Shots { items: std::slice::from_ref(&written), count: 1 };
-        assert_eq!(one.before(&written, PromptStyle::Texts).unwrap(), "x y\n\n");
+        let said = shots.before(&item(Some("birds"), "4?"), PromptStyle::Texts).unwrap_err();
+        assert!(said.to_string().contains("has 1 of subject `birds` besides"), "{said}");
+        let write = |input: &str| BenchmarkItem::Write {
+            input: input.to_owned(),
+            outputs: vec!["y".to_owned()],
+        };
+        let one = Shots { items: &[write("x")], count: 1 };
+        assert_eq!(one.before(&write("z"), PromptStyle::Texts).unwrap(), "x y\n\n");
+    }
+
+    #[test]
+    fn an_item_is_not_an_example_of_itself() {
+        let items = [item(None, "1?"), item(None, "2?")];
+        let before = |count| Shots { items: &items, count }.before(&items[0], PromptStyle::Texts);
+        assert_eq!(before(1).unwrap(), "Question: 2?\nAnswer: two\n\n");
+        assert!(before(2).unwrap_err().to_string().contains("has 1 besides the item itself"));
     }
 
     #[test]
     fn letters_list_the_options_and_answer_with_one() {
         let items = [item(None, "1?")];
         let shots = Shots { items: &items, count: 1 };
-        let text = shots.before(&items[0], PromptStyle::Letters).unwrap();
+        let text = shots.before(&item(None, "2?"), PromptStyle::Letters).unwrap();
         assert_eq!(text, "1?\nA. one\nB. two\nAnswer: B\n\n");
     }
 
@@ -148,10 +161,10 @@ mod tests {
     #[test]
     fn letters_name_the_subject_once_before_the_examples() {
         let items = [item(Some("high_school_physics"), "1?")];
+        let asked = item(Some("high_school_physics"), "2?");
         let header =
             "The following are multiple choice questions (with answers) about high school physics.";
-        let before =
-            |count, style| Shots { items: &items, count }.before(&items[0], style).unwrap();
+        let before = |count, style| Shots { items: &items, count }.before(&asked, style).unwrap();
         assert_eq!(before(0, PromptStyle::Letters), format!("{header}\n\n"));
         let one = format!("{header}\n\n1?\nA. one\nB. two\nAnswer: B\n\n");
         assert_eq!(before(1, PromptStyle::Letters), one);

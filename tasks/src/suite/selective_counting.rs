@@ -18,10 +18,11 @@
 //! `min_len ..= len`, in evaluation it is exactly `len`.
 //!
 //! Settings: `classes` 10 (1 to 26), `min_targets` 1, `max_targets` 2, `object_rate` 0.5, `noise` 4800 (1 to 65536),
-//! `answer` `number`, `max_count` 999 (1 to 65536). These are the hard mode; small are `classes` 4, `noise` 8,
-//! `max_count` 64 at `len` 64 (`SelectiveCountingConfig::small`). `min_len` is the shortest training length (left out:
-//! the shortest that fits; the replication trains at one length, `min_len` = `len`). Slices: `count` and `targets`.
-//! Chance: the share of the most frequent answer among simulated samples.
+//! `answer` `number`, `max_count` 999 (1 to 65536), `first_token` false (whether `^` precedes the instruction),
+//! `shared_tokens` 0 (so many of the highest numbers have the tokens of `n0`, `n1` and so on; 0 with `digits`). These are the
+//! hard mode; small are `classes` 4, `noise` 8, `max_count` 64 at `len` 64 (`SelectiveCountingConfig::small`). `min_len` is
+//! the shortest training length (left out: the shortest that fits; the replication trains at one length, `min_len` = `len`).
+//! Slices: `count` and `targets`. Chance: the share of the most frequent answer among simulated samples.
 //!
 //! ## Sample
 //! ```text
@@ -30,15 +31,17 @@
 //! ```
 //!
 //! ## Source
-//! The replication `JiaVMode/CoPE-vs-RoPE` (`src/data_gen.py`, "hard mode": vocabulary 5000, 10 classes, 1 or 2
-//! targets, half of the content objects). There noise and numbers share tokens and a first token precedes the
-//! instruction; not so here.
+//! The replication `JiaVMode/CoPE-vs-RoPE` (`src/data_gen.py` at 0967c75, "hard mode": vocabulary 5000, 10 classes, 1 or 2
+//! targets, half of the content objects). There a first token precedes the instruction, and the numbers from 100 on have the
+//! tokens of the noise, which starts 100 ids after the numbers: `first_token = true`, `max_count = 4899`,
+//! `shared_tokens = 4800`. The defaults have neither.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::generator::{Generator, simulated_chance};
 use crate::random::{Weighted, below, distinct};
+use crate::settings::is_default;
 use crate::task::{MAX_LEN, check_between, check_range, check_setting, invalid_len};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta};
@@ -46,6 +49,8 @@ use crate::{Sample, Split, TaskError, TaskMeta};
 /// Signs, from the first id after the classes.
 const SIGNS: &[&str] = &["count", "and", "|", "?", "."];
 const DIGITS: u32 = 10;
+/// Token before the instruction, the last id.
+const FIRST: &[&str] = &["^"];
 
 /// Format of the number in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +63,7 @@ pub enum NumberFormat {
 }
 
 /// Settings of selective counting; the defaults are those of the hard mode. Token ids: the classes, the signs, the
-/// noise, the numbers or digits.
+/// noise, the numbers or digits that share no token, the first token.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SelectiveCountingConfig {
@@ -76,6 +81,12 @@ pub struct SelectiveCountingConfig {
     pub answer: NumberFormat,
     /// Highest number that has a token, 1 to 65536; without effect for `answer = "digits"`.
     pub max_count: u32,
+    /// Whether a fixed token precedes the instruction.
+    #[serde(skip_serializing_if = "is_default")]
+    pub first_token: bool,
+    /// How many of the highest numbers have the tokens of the first kinds of noise, in order; at most all but one.
+    #[serde(skip_serializing_if = "is_default")]
+    pub shared_tokens: u32,
     /// Shortest training length; `None`: the shortest length that fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_len: Option<usize>,
@@ -91,6 +102,8 @@ impl Default for SelectiveCountingConfig {
             noise: 4800,
             answer: NumberFormat::Number,
             max_count: 999,
+            first_token: false,
+            shared_tokens: 0,
             min_len: None,
         }
     }
@@ -114,9 +127,10 @@ impl SelectiveCountingConfig {
         self.first_noise() + self.noise
     }
 
+    /// Number of numbers or digits with tokens of their own.
     fn numbers(&self) -> u32 {
         match self.answer {
-            NumberFormat::Number => self.max_count + 1,
+            NumberFormat::Number => self.max_count + 1 - self.shared_tokens,
             NumberFormat::Digits => DIGITS,
         }
     }
@@ -132,7 +146,7 @@ impl SelectiveCountingConfig {
 
     /// Number of tokens of instruction, question and answer.
     fn overhead(&self, targets: usize, len: usize) -> usize {
-        2 * targets + 2 + self.answer_room(len)
+        usize::from(self.first_token) + 2 * targets + 2 + self.answer_room(len)
     }
 
     /// Shortest length with content for every instruction.
@@ -172,7 +186,10 @@ impl SelectiveCountingConfig {
 
     fn push_number(&self, count: u32, tokens: &mut Vec<u32>) {
         match self.answer {
-            NumberFormat::Number => tokens.push(self.first_number() + count),
+            NumberFormat::Number => tokens.push(match count.checked_sub(self.numbers()) {
+                Some(noise) => self.first_noise() + noise,
+                None => self.first_number() + count,
+            }),
             NumberFormat::Digits => {
                 let digits = count.checked_ilog10().unwrap_or(0);
                 let digit = |place| count / 10_u32.pow(place) % 10;
@@ -203,6 +220,13 @@ impl Generator for SelectiveCountingConfig {
         check_setting(Self::META, "object_rate", self.object_rate, &(0.0..=1.0))?;
         check_setting(Self::META, "noise", self.noise, &(1..=1 << 16))?;
         check_setting(Self::META, "max_count", self.max_count, &(1..=1 << 16))?;
+        let (most, why) = match self.answer {
+            NumberFormat::Number => {
+                (self.noise.min(self.max_count), "the smaller one of noise and max_count")
+            }
+            NumberFormat::Digits => (0, "digits have tokens of their own"),
+        };
+        check_between(Self::META, "shared_tokens", self.shared_tokens, &(0..=most), why)?;
         let Self { classes, min_targets, max_targets, .. } = *self;
         let why = "the setting classes";
         check_between(Self::META, "max_targets", max_targets, &(1..=classes), why)?;
@@ -218,6 +242,7 @@ impl Generator for SelectiveCountingConfig {
             TokenGroup::Signs(SIGNS),
             TokenGroup::Numbered("n", self.noise),
             TokenGroup::Numbered("", self.numbers()),
+            TokenGroup::Signs(if self.first_token { FIRST } else { &[] }),
         ]
     }
 
@@ -250,6 +275,9 @@ impl Generator for SelectiveCountingConfig {
         let named = min_targets + below(rng, max_targets - min_targets + 1);
         let targets = distinct(rng, named as usize, classes);
         let mut tokens = Vec::with_capacity(len);
+        if self.first_token {
+            tokens.push(self.first_number() + self.numbers());
+        }
         for (place, target) in targets.iter().enumerate() {
             tokens.extend([self.sign(u32::from(place > 0)), *target]);
         }
@@ -265,8 +293,9 @@ impl Generator for SelectiveCountingConfig {
     /// Marks the objects of the named classes after the instruction.
     fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
         let tokens = &sample.tokens;
+        let first = usize::from(self.first_token);
         let content = tokens.iter().position(|token| *token == self.sign(2))?;
-        let targets = tokens[..content].iter().skip(1).step_by(2).collect::<Vec<_>>();
+        let targets = tokens[..content].iter().skip(first + 1).step_by(2).collect::<Vec<_>>();
         let mark = |(t, token): (usize, &u32)| t > content && targets.contains(&token);
         Some(tokens.iter().enumerate().map(mark).collect())
     }

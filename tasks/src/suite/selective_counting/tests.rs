@@ -110,6 +110,15 @@ fn bad_settings_and_lengths_name_the_field() {
         (r#"{"max_count": 0}"#, "max_count is 0, must be between 1 and 65536"),
         (r#"{"max_targets": 11}"#, "max_targets is 11, must be between 1 and 10, the setting"),
         (r#"{"min_targets": 3}"#, "min_targets is 3, must be between 1 and 2, the setting"),
+        (
+            r#"{"shared_tokens": 1000}"#,
+            "shared_tokens is 1000, must be between 0 and 999, the smaller",
+        ),
+        (
+            r#"{"shared_tokens": 1, "answer": "digits"}"#,
+            "shared_tokens is 1, must be between 0 and 0",
+        ),
+        (r#"{"min_len": 8, "first_token": true}"#, "min_len is 8, must be between 9 and"),
         (r#"{"min_len": 7}"#, "min_len is 7, must be between 8 and"),
         (r#"{"min_len": 8, "answer": "digits"}"#, "min_len is 8, must be between 9 and"),
     ] {
@@ -133,6 +142,37 @@ fn as_many_tokens_are_marked_as_the_answer_says() {
         assert_eq!(marked.iter().filter(|marked| **marked).count() as u32, sample.slices[0].1);
         assert_eq!(marked.len(), sample.tokens.len());
     }
+}
+
+#[test]
+fn a_first_token_and_shared_numbers_are_those_of_the_replication() {
+    let config = SelectiveCountingConfig {
+        first_token: true,
+        max_count: 30,
+        shared_tokens: 8,
+        object_rate: 0.9,
+        ..SelectiveCountingConfig::small()
+    };
+    let task = config.build().unwrap();
+    let first_token = task.vocab_size() as u32 - 1;
+    let plain = SelectiveCountingConfig { max_count: 30, ..SelectiveCountingConfig::small() };
+    assert_eq!(task.vocab_size(), plain.build().unwrap().vocab_size() - 8 + 1);
+    let mut shared = 0;
+    for sample in task.eval_set("in-distribution", 60, 200, 3).unwrap() {
+        assert_eq!((sample.tokens[0], sample.tokens.len()), (first_token, 60));
+        let texts: Vec<String> = sample.tokens.iter().map(|t| task.token_text(*t)).collect();
+        assert_eq!(texts[0], "^");
+        let count: u32 = counted(&texts[1..]).parse().unwrap();
+        // The numbers 0 to 22 are tokens of their own, 23 is `n0`.
+        let said = count.checked_sub(23).map_or(count.to_string(), |noise| format!("n{noise}"));
+        assert_eq!((texts.last(), sample.slices[0].1), (Some(&said), count));
+        shared += u32::from(count >= 23);
+        let marked = task.counted(&sample).unwrap();
+        assert_eq!(marked.iter().filter(|marked| **marked).count() as u32, count);
+    }
+    assert!(shared > 5, "{shared}");
+    let json = serde_json::to_value(plain).unwrap();
+    assert!(json.get("first_token").is_none() && json.get("shared_tokens").is_none());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::corpus::{self, CorpusError};
 use crate::data::{self, Borders, Parts};
+use crate::settings::is_default;
 use crate::tokenizer::TokenizerConfig;
 
 /// Settings of the text task.
@@ -110,10 +111,6 @@ struct Fields {
     documents: Borders,
     #[serde(default, skip_serializing_if = "is_default")]
     eval_windows: EvalWindows,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 impl From<TextConfig> for Fields {
