@@ -83,6 +83,7 @@ pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported, ExportErro
         vocabulary: task.vocab_size(),
         lens,
         context: lens[0],
+        window: None,
         end: &[],
     };
     let llama = llama::Llama::of(facts).filter(llama::Llama::is_known);

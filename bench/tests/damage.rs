@@ -117,6 +117,13 @@ fn a_gguf_file_is_the_model_that_its_folder_is() {
     let ids = tokens.encode("badcab", pe_bench::pretrained::Around::Added).unwrap();
     assert_eq!(ids, [1, 0, 3, 2, 0, 1]);
     assert_eq!(tokens.decode(&ids).unwrap(), "badcab");
+    let with_end = gguf::file(&|metadata, _| {
+        metadata.push(("tokenizer.ggml.add_eos_token".to_owned(), Gguf::Bool(true)));
+    });
+    fs::write(&path, with_end).unwrap();
+    let with_end = open(&path).unwrap();
+    let ids = with_end.tokenizer().encode("ba", pe_bench::pretrained::Around::Added).unwrap();
+    assert_eq!(ids, [1, 0, 2], "the end token is `c`, number 2");
 }
 
 /// As llama.cpp reads the settings of the rotation.
@@ -156,6 +163,16 @@ fn the_scaling_of_a_gguf_file_is_that_of_llama_cpp() {
     let linear = [("scaling.factor", number(4.0)), ("scaling.attn_factor", number(0.5))];
     let said = read(&linear).unwrap_err().to_string();
     assert!(said.contains("attn_factor` is 0.5, expected 1"), "{said}");
+    let extrapolated = |share: f32| {
+        read(&[
+            ("scaling.type", text("yarn")),
+            ("scaling.factor", number(4.0)),
+            ("scaling.yarn_ext_factor", number(share)),
+        ])
+    };
+    assert!(extrapolated(-1.0).is_ok() && extrapolated(1.0).is_ok());
+    let said = extrapolated(0.5).unwrap_err().to_string();
+    assert!(said.contains("yarn_ext_factor` is 0.5, expected 1 or a negative"), "{said}");
 }
 
 #[test]

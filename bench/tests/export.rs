@@ -8,6 +8,7 @@
 
 mod tiny;
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -225,6 +226,7 @@ fn what_pytorch_cannot_express_is_refused_with_what_it_can() {
 #[test]
 fn settings_for_transformers_are_complete() {
     let place = tempfile::tempdir().unwrap();
+    let window = Cell::new(None);
     let written = |encoding: &str, name: &str| {
         let (kept, _) = kept(encoding, llama(), place.path());
         let (out, own) = (place.path().join(name), Combination::parse(encoding).unwrap());
@@ -234,6 +236,7 @@ fn settings_for_transformers_are_complete() {
             vocabulary: 5,
             lens: [12, 24],
             context: 16,
+            window: window.get(),
             end: &[1],
         };
         let text = tiny::numbered(5);
@@ -265,6 +268,15 @@ fn settings_for_transformers_are_complete() {
     assert_eq!(longrope["rope_scaling"]["original_max_position_embeddings"], 8);
     let factor = longrope["rope_scaling"]["attention_factor"].as_f64().unwrap();
     assert!((factor - (1.0 + 3_f64.ln() / 8_f64.ln()).sqrt()).abs() < 1e-9, "{factor}");
+    assert!(longrope.get("sliding_window").is_none());
+    window.set(Some(20));
+    let windowed = written("rope", "window");
+    assert_eq!(
+        (&windowed["model_type"], &windowed["sliding_window"]),
+        (&json!("mistral"), &json!(20))
+    );
+    let other = written("cope", "other");
+    assert_eq!((&other["model_type"], &other["sliding_window"]), (&json!("other"), &json!(20)));
 }
 
 #[test]

@@ -103,14 +103,16 @@ fn benchmarks_are_answered_and_scored() {
             "accuracy_per_byte_standard_error": 0.5,
         })
     );
-    let [shown, examples] = ["shown.jsonl", "examples.jsonl"]
+    let [shown, asked, examples] = ["shown.jsonl", "asked.jsonl", "examples.jsonl"]
         .map(|name| folder.path().join(name).display().to_string());
-    let lines = ["virology", "virology", "birds"].map(|subject| {
-        json!({ "question": "w3", "choices": ["w4", "w7"], "answer": 0, "subject": subject })
-    });
-    fs::write(&examples, lines.map(|line| line.to_string()).join("\n")).unwrap();
+    for (path, question) in [(&asked, "w3"), (&examples, "w5")] {
+        let lines = ["virology", "virology", "birds"].map(|subject| {
+            json!({ "question": question, "choices": ["w4", "w7"], "answer": 0, "subject": subject })
+        });
+        fs::write(path, lines.map(|line| line.to_string()).join("\n")).unwrap();
+    }
     let letters = [
-        &*examples,
+        &*asked,
         "--options",
         "letters",
         "--shots",

@@ -27,7 +27,7 @@ pub enum PeError {
     /// A position is beyond the last one that the encoding supports.
     #[error(
         "{pe}: position {position} is beyond the last one, {max_position}; \
-         raise the encoding's `max_len` or shorten the sequence"
+         shorten the sequence, or raise `max_len` of an encoding that has it"
     )]
     TooLong {
         /// Id of the encoding.

@@ -22,11 +22,14 @@ pub struct ModelFacts<'a> {
     pub lens: [usize; 2],
     /// Longest length in tokens that the model was trained on, after a tuning.
     pub context: usize,
+    /// Number of latest tokens that each token attends to; `None`: all.
+    pub window: Option<usize>,
     /// Tokens that end a text.
     pub end: &'a [u32],
 }
 
-/// Model that transformers loads as `LlamaForCausalLM` or `Qwen2ForCausalLM`, or one of their form under another encoding.
+/// Model that transformers loads as `LlamaForCausalLM`, `MistralForCausalLM` or `Qwen2ForCausalLM`, or one of their form under
+/// another encoding.
 pub(super) struct Llama<'a> {
     facts: ModelFacts<'a>,
     /// Rotation; `None` for an encoding that transformers does not know.
@@ -55,12 +58,13 @@ impl<'a> Llama<'a> {
 
     /// `config.json`; a model under an encoding that transformers does not know has the type `other_type`.
     pub(super) fn config(&self, other_type: &str) -> Value {
-        let ModelFacts { model, encoding, vocabulary, lens, context, end } = self.facts;
+        let ModelFacts { model, encoding, vocabulary, lens, context, window, end } = self.facts;
         let [trained, _] = lens;
-        let (name, kind) = match (&self.rope, model.qkv_bias) {
-            (None, _) => ("", other_type),
-            (Some(_), true) => ("Qwen2ForCausalLM", "qwen2"),
-            (Some(_), false) => ("LlamaForCausalLM", "llama"),
+        let (name, kind) = match (&self.rope, model.qkv_bias, window) {
+            (None, _, _) => ("", other_type),
+            (Some(_), true, _) => ("Qwen2ForCausalLM", "qwen2"),
+            (Some(_), false, Some(_)) => ("MistralForCausalLM", "mistral"),
+            (Some(_), false, None) => ("LlamaForCausalLM", "llama"),
         };
         let end = match end {
             [] => Value::Null,
@@ -86,6 +90,12 @@ impl<'a> Llama<'a> {
             "bos_token_id": null,
             "eos_token_id": end,
         });
+        if let Some(window) = window {
+            config["sliding_window"] = json!(window);
+            // Qwen2 has the window from this layer on, and none without the switch.
+            config["use_sliding_window"] = json!(true);
+            config["max_window_layers"] = json!(0);
+        }
         let Some(rope) = &self.rope else {
             config["architectures"] = json!([]);
             config["qkv_bias"] = json!(model.qkv_bias);

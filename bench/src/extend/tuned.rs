@@ -60,6 +60,7 @@ impl ExtendCell<'_> {
             vocabulary: pretrained.vocabulary,
             lens: [pretrained.context, self.longest(context)],
             context: pretrained.context.max(trained),
+            window: pretrained.window,
             end: &pretrained.end,
         }
     }

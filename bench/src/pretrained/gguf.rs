@@ -131,6 +131,15 @@ impl Gguf {
         if let Some(other) = attention.filter(|n| kind != Some("yarn") && (n - 1.0).abs() > 1e-9) {
             return Err(self.unsupported(attention_key, other, "1, except with the type yarn"));
         }
+        let extrapolation_key = "llama.rope.scaling.yarn_ext_factor";
+        // A negative number stands for llama.cpp's own choice, which is 1 for YaRN.
+        let extrapolation = self.float(extrapolation_key)?.filter(|share| *share >= 0.0);
+        if let Some(other) = extrapolation
+            && kind == Some("yarn")
+            && (other - 1.0).abs() > 1e-9
+        {
+            return Err(self.unsupported(extrapolation_key, other, "1 or a negative number"));
+        }
         match (kind, factor) {
             (Some("none"), _) | (None, None) => Ok(Scaling::None),
             (None | Some("linear"), Some(factor)) => Ok(Scaling::Linear { factor }),

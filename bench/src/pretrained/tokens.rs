@@ -268,15 +268,21 @@ fn splits(name: &str) -> Result<Value, String> {
 
 /// Returns the special tokens added around a text.
 fn around(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError> {
-    if !gguf.is_on("tokenizer.ggml.add_bos_token")? {
-        return Ok(Value::Null);
-    }
-    let id = gguf.optional_number("tokenizer.ggml.bos_token_id")?;
-    let Some((id, text)) = id.and_then(|id| Some((id, *tokens.get(id)?))) else {
-        let reason = "it adds a token before texts, but does not name it".to_owned();
-        return Err(PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason });
+    let token = |kind: &str, place: &str| {
+        if !gguf.is_on(&format!("tokenizer.ggml.add_{kind}_token"))? {
+            return Ok(None);
+        }
+        let id = gguf.optional_number(&format!("tokenizer.ggml.{kind}_token_id"))?;
+        let Some((id, text)) = id.and_then(|id| Some((id, *tokens.get(id)?))) else {
+            let reason = format!("it adds a token {place} texts, but does not name it");
+            return Err(PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason });
+        };
+        Ok(Some((text, id as u32)))
     };
-    Ok(template(Some((text, id as u32)), None))
+    match (token("bos", "before")?, token("eos", "after")?) {
+        (None, None) => Ok(Value::Null),
+        (first, last) => Ok(template(first, last)),
+    }
 }
 
 #[cfg(test)]

@@ -25,10 +25,11 @@
 //!
 //! ## Deviations
 //! `dynamic` and `longrope` depend on the length of the sequence. Their cache holds keys before
-//! rotation, so all of them are rotated again in every pass, and a decoding step equals the full
-//! pass of its own length; HuggingFace caches the keys as first rotated, as is done here with all
-//! other scalings. LongRoPE's multiplier
-//! comes from `factor`, not from Phi-3's quotient of two lengths, which are not part of the object.
+//! rotation, so all of them are rotated again in every pass, and a decoding step of one layer equals
+//! the full pass of its own length. Keys and values of deeper layers are those of the passes in which
+//! their tokens were read. HuggingFace caches the keys as first rotated, as is done here with all
+//! other scalings. LongRoPE's multiplier comes from `factor`, not from Phi-3's quotient of two
+//! lengths, which are not part of the object.
 //! YaRN's ramp runs over pairs, as in its code, not over wavelengths, as in its paper. Settings of
 //! which HuggingFace only warns (unknown keys, factors below 1) are refused, and so are settings of
 //! YaRN that it would ignore.
