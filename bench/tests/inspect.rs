@@ -172,9 +172,9 @@ fn a_cell_is_looked_into_through_its_kept_weights() {
     for (arguments, expected) in [
         (
             vec!["inspect", &suite, "flip-flop", "cope", "--results", &out, "--seed", "5"],
-            "--encodings 'cope' --seed 5 --keep-weights last --force`",
+            "--workloads 'flip-flop' --encodings 'cope' --seed 5 --keep-weights last`",
         ),
-        (vec!["inspect", &cope.key, "--results", &out, "--best"], "--keep-weights best"),
+        (vec!["inspect", &cope.key, "--results", &out, "--best"], "--keep-weights best --force`"),
         (
             vec!["inspect", &cope.key, "--results", &out, "--against", "zzzz"],
             "no record has a key that begins with `zzzz`",

@@ -1,7 +1,8 @@
 //! The sentences of the abstract, checked against the records: every number is computed again from the JSON files by
 //! plain loops, and every text must contain its number as it is rounded.
 //!
-//! The folder is `results/contextual/2-cores_2026-11`, or those of the environment variable `PE_ZOO_ABSTRACT`, separated by colons.
+//! The folders are `results/zoo/2-cores_2026-11` and `results/contextual/2-cores_2026-11`, or those of the environment variable
+//! `PE_ZOO_ABSTRACT`, separated by colons.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -313,7 +314,9 @@ fn the_sentences_of_the_abstract_hold_the_numbers_of_the_records() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folders = match std::env::var("PE_ZOO_ABSTRACT") {
         Ok(list) => list.split(':').map(PathBuf::from).collect(),
-        Err(_) => vec![root.join("results/contextual/2-cores_2026-11")],
+        Err(_) => ["zoo", "contextual"]
+            .map(|suite| root.join("results").join(suite).join("2-cores_2026-11"))
+            .to_vec(),
     };
     for folder in folders {
         check(&folder);

@@ -60,7 +60,7 @@ fn write_part(
 }
 
 /// Results folder whose report is committed to [`EXAMPLE`] and shown in README.md.
-const EXAMPLE_OF: &str = "results/contextual/2-cores_2026-11";
+const EXAMPLE_OF: &str = "results/zoo/2-cores_2026-11";
 const EXAMPLE: &str = "doc/example";
 const EXAMPLE_FORMATS: [&str; 3] = ["markdown", "svg", "html"];
 /// File of the report that is not committed: it contains a library of 4 MB.
@@ -76,8 +76,7 @@ fn example(root: &Path, check: bool) -> anyhow::Result<()> {
     rendered.files.retain(|file| file.path != INTERACTIVE);
     let headline = rendered.headline.replace("](figures/", &format!("]({EXAMPLE}/figures/"));
     let part = format!(
-        "\n{headline}Bold: first rank, that is, the best and all that cannot be separated from it with these seeds. In brackets: \
-         95 % intervals.\n[The whole report]({EXAMPLE}/report.md) has intervals, tests, curves and costs, and \
+        "\n{headline}\n[The whole report]({EXAMPLE}/report.md) has intervals, tests, curves and costs, and \
          [a page for each encoding and task]({EXAMPLE}/pages/index.html); both are made from the {cells} cells of \
          [`{EXAMPLE_OF}`]({EXAMPLE_OF}) by `pe-bench docs`.\n"
     );

@@ -170,6 +170,12 @@ fn fits(table: &PublishedTable, row: &PublishedRow, output: &Value) -> bool {
         && table.stability.iter().all(|(setting, value)| output[setting] == *value)
 }
 
+/// Formats a number with two decimals, and zero without a sign.
+fn two_decimals(value: f64) -> String {
+    // The sum of -0 and 0 is 0.
+    format!("{:.2}", (100.0 * value).round() / 100.0 + 0.0)
+}
+
 /// Prints the measured numbers of a table, means with intervals over models, beside the published ones.
 fn print_stability(paper: &PaperResult, table: &PublishedTable, measured: &[Value]) {
     let mut rows = Vec::new();
@@ -181,13 +187,14 @@ fn print_stability(paper: &PaperResult, table: &PublishedTable, measured: &[Valu
             let Some(Mean { mean, ci95, n }) = Mean::of(&values.collect::<Vec<_>>()) else {
                 continue;
             };
-            let interval =
-                ci95.map(|(low, high)| format!(" ({low:.2} to {high:.2})")).unwrap_or_default();
+            let interval = ci95
+                .map(|(low, high)| format!(" ({} to {})", two_decimals(low), two_decimals(high)))
+                .unwrap_or_default();
             rows.push(vec![
                 format!("  {}", row.title()),
                 column.name.clone(),
                 format!("{} {}", published.text, table.metric_of(column).unit()),
-                format!("ours {mean:.2}{interval}, n={n}"),
+                format!("ours {}{interval}, n={n}", two_decimals(mean)),
             ]);
         }
     }

@@ -174,15 +174,18 @@ fn of_experiment(
     let places = folders::names(folders);
     let which = if at == WeightsAt::Best { "best" } else { "last" };
     let file = weights_path(Path::new(""), &training, at);
+    let key = experiment.key(task);
+    let has_record = |folder: &PathBuf| {
+        reports::read_dir(folder).is_ok_and(|records| records.iter().any(|r| r.key == key))
+    };
+    // A cell with a record is finished, and would not be trained again.
+    let force = if folders.iter().any(has_record) { " --force" } else { "" };
+    let Experiment { name, workload, seed, .. } = experiment;
     anyhow::bail!(
-        "no weights of {} on {}, seed {} are kept: {} is in none of {places}; this command trains the cell and keeps \
-         them: `pe-bench run {suite} --encodings '{}' --seed {} --keep-weights {which} --force`",
-        experiment.name,
-        experiment.workload,
-        experiment.seed,
+        "no weights of {name} on {workload}, seed {seed} are kept: {} is in none of {places}; this command trains the \
+         cell and keeps them: `pe-bench run {suite} --workloads '{workload}' --encodings '{name}' --seed {seed} \
+         --keep-weights {which}{force}`",
         file.display(),
-        experiment.name,
-        experiment.seed,
     )
 }
 

@@ -11,7 +11,7 @@ use super::aggregate::{Aggregate, aggregate};
 use super::answers::widen;
 use super::claim::JudgedClaim;
 use super::conditions::Conditions;
-use super::costs::{EncodingCost, costs, machines};
+use super::costs::{EncodingCost, YARDSTICK, costs, machines};
 use super::curves::{Curve, SplitCurves, split_validation, training, validation};
 use super::error::AnalysisError;
 use super::evaluated::SeedRun;
@@ -33,6 +33,7 @@ use super::slices::{SliceSet, slices};
 use super::slots::slots;
 use crate::frame::{Frames, rows};
 use crate::record::{Metric, RunRecord};
+use crate::stats;
 
 /// Analysis of records as plain data, independent of texts and formats.
 #[derive(Debug, Clone)]
@@ -241,6 +242,32 @@ impl Report {
         self.encoding(name).map_or(name, |e| &e.display)
     }
 
+    /// Returns the floating-point operations of an encoding's training step relative to those of [`YARDSTICK`], median over
+    /// the workloads.
+    pub(crate) fn flops_ratio(&self, encoding: &str) -> Option<f64> {
+        self.median_cost(encoding, |cost| cost.flops_ratio)
+    }
+
+    /// Returns the time of an encoding's training step relative to that of [`YARDSTICK`]: that of one run of `speed` if the
+    /// report has one, because cells differ in what ran beside them, or else the median over the workloads.
+    pub(crate) fn step_time_ratio(&self, encoding: &str) -> Option<f64> {
+        if self.meta.measured.is_empty() {
+            self.median_cost(encoding, EncodingCost::sound_step_ratio)
+        } else {
+            self.meta.time_ratio(encoding, YARDSTICK)
+        }
+    }
+
+    fn median_cost(
+        &self,
+        encoding: &str,
+        get: impl Fn(&EncodingCost) -> Option<f64>,
+    ) -> Option<f64> {
+        let costs = self.workloads.iter().flat_map(|workload| &workload.costs);
+        let own = costs.filter(|cost| cost.encoding == encoding);
+        stats::median(&own.filter_map(get).collect::<Vec<f64>>())
+    }
+
     /// Returns the smallest and largest number of seeds of all results; `None` without results.
     pub fn seeds(&self) -> Option<(u32, u32)> {
         let n = || self.workloads.iter().flat_map(|w| &w.rows).map(|r| r.exact_match.n);
@@ -253,6 +280,17 @@ rows! {
         encoding: String,
         encoding_id: String,
         encoding_label: String,
+    }
+}
+
+impl EncodingNames {
+    /// Returns the name that a suite gives, with the label of the encoding in place of its id: `RoPE, YaRN` for `rope, YaRN`.
+    fn given_name(&self) -> String {
+        let without_settings = |text: &str| text.split('{').next().unwrap_or_default().to_owned();
+        match self.encoding.strip_prefix(&without_settings(&self.encoding_id)) {
+            Some(rest) if rest.starts_with(',') => without_settings(&self.encoding_label) + rest,
+            _ => self.encoding.clone(),
+        }
     }
 }
 
@@ -276,7 +314,7 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
         {
             own.encoding_label.clone()
         } else {
-            own.encoding.clone()
+            own.given_name()
         },
         id: own.encoding_id.clone(),
         slot: slots[own.encoding.as_str()],

@@ -71,7 +71,7 @@ fn a_name_without_settings_is_shown_in_place_of_a_label_with_settings() {
         labelled("rope as ever", "RoPE"),
     ]);
     let names: Vec<_> = report.encodings.iter().map(|e| e.display.as_str()).collect();
-    assert_eq!(names, ["Randomized{longest=256}(RoPE)", "RoPE", "rope, YaRN"]);
+    assert_eq!(names, ["Randomized{longest=256}(RoPE)", "RoPE", "RoPE, YaRN"]);
 }
 
 #[test]

@@ -6,10 +6,9 @@ use super::figure::{Figure, Subject, capital, dot, series_of};
 use super::lengths::CHANCE;
 use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Scatter, Series};
 use super::scale::Scale;
-use crate::analysis::{EncodingCost, Overall, Report, YARDSTICK};
+use crate::analysis::{Overall, Report, YARDSTICK};
 use crate::document::tables::improvement_legend;
 use crate::number::{count, p_value, percent, points, value_and_interval};
-use crate::stats;
 
 pub(super) fn figures(report: &Report) -> Vec<Figure> {
     let Some(overall) = &report.overall else { return Vec::new() };
@@ -74,12 +73,12 @@ fn improvement(report: &Report, overall: &Overall) -> Option<Figure> {
     (overall.ranked.len() > 2).then(|| over_tasks(&title, improvement_legend(overall), plot))
 }
 
-/// A price of an encoding relative to RoPE: name in titles, label of the axis, and the ratio on one workload.
+/// A price of an encoding relative to RoPE: name in titles, label of the axis, and the ratio.
 struct RelativePrice {
     name: &'static str,
     axis: &'static str,
     is_time: bool,
-    of: fn(&EncodingCost) -> Option<f64>,
+    of: fn(&Report, &str) -> Option<f64>,
 }
 
 const PRICES: [RelativePrice; 2] = [
@@ -87,33 +86,24 @@ const PRICES: [RelativePrice; 2] = [
         name: "FLOPs",
         axis: "FLOPs of a training step, times RoPE's",
         is_time: false,
-        of: |cost| cost.flops_ratio,
+        of: Report::flops_ratio,
     },
     RelativePrice {
         name: "step time",
         axis: "time of a training step, times RoPE's",
         is_time: true,
-        of: EncodingCost::sound_step_ratio,
+        of: Report::step_time_ratio,
     },
 ];
 
-/// The aggregate score against a price, median over the workloads; `None` for fewer than two encodings with both, for
+/// The aggregate score against a price; `None` for fewer than two encodings with both, for
 /// example if times were disturbed.
 fn price(report: &Report, overall: &Overall, price: &RelativePrice) -> Option<Figure> {
-    let median = |encoding: &str| {
-        // Times of one run of `speed` are better than those of cells, which differ in what ran beside them.
-        if price.is_time && !report.meta.measured.is_empty() {
-            return report.meta.time_ratio(encoding, YARDSTICK);
-        }
-        let costs = report.workloads.iter().flat_map(|workload| &workload.costs);
-        let own = costs.filter(|cost| cost.encoding == encoding);
-        stats::median(&own.filter_map(price.of).collect::<Vec<f64>>())
-    };
     let series: Vec<Series> = overall
         .scores
         .iter()
         .filter_map(|score| {
-            let x = median(&score.encoding).filter(|x| x.is_finite() && *x > 0.0)?;
+            let x = (price.of)(report, &score.encoding).filter(|x| x.is_finite() && *x > 0.0)?;
             let note = format!("{}\n{} {x:.3}", percent(score.value), price.axis);
             let point = Point { x, y: score.value, bar: score.ci95, note };
             Some(series_of(report, &score.encoding, vec![point]))

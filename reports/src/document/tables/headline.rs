@@ -3,10 +3,9 @@
 use super::common::ratio;
 use super::overview::summary;
 use crate::analysis::ranking::{RankedPair, Ranking, separable};
-use crate::analysis::{EncodingCost, Overall, Report, YARDSTICK};
+use crate::analysis::{Overall, Report, YARDSTICK};
 use crate::document::table::{Table, TableCell};
 use crate::number::{bracketed, percent, points};
-use crate::stats;
 
 /// Number of workloads up to which each has a column of its own.
 const MOST_COLUMNS: usize = 5;
@@ -29,7 +28,9 @@ pub fn headline(report: &Report) -> Table {
         // Intervals, ranks and fit rates are in the report.
         row.iter_mut().skip(2).for_each(|cell| cell.detail.clear());
     }
-    Table { notes: Vec::new(), legends: Vec::new(), ..table }
+    let note = "Bold: first rank, that is, the best and all that cannot be separated from it with these seeds. In \
+                brackets: 95 % intervals.";
+    Table { notes: vec![note.to_owned()], legends: Vec::new(), ..table }
 }
 
 /// Returns the table for many workloads.
@@ -43,7 +44,13 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
         "FLOPs, times RoPE's".to_owned(),
         "step time, times RoPE's".to_owned(),
     ];
-    Table::of(columns, &overall.scores, |score| {
+    let note = format!(
+        "First rank: number of workloads, of those on which these seeds separate encodings, on which an encoding is the best \
+         or cannot be separated from it. Better / worse: number of those with a significant difference from {}. In \
+         brackets: 95 % intervals.",
+        report.display(YARDSTICK)
+    );
+    let table = Table::of(columns, &overall.scores, |score| {
         let name = &*score.encoding;
         let in_first = |ranking: &&&&Ranking| {
             ranking.results.iter().any(|r| r.encoding == name && r.group == Some(1))
@@ -52,12 +59,6 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
             let of = |pair: &RankedPair| pair.better == better && pair.worse == worse;
             let won = |pair: &RankedPair| of(pair) && separable(Some(&pair.comparison));
             telling.iter().filter(|ranking| ranking.pairs.iter().any(won)).count()
-        };
-        let costs =
-            || report.workloads.iter().flat_map(|w| &w.costs).filter(|cost| cost.encoding == name);
-        let median = |get: fn(&EncodingCost) -> Option<f64>| {
-            let found: Vec<f64> = costs().filter_map(get).collect();
-            TableCell::optional(stats::median(&found), ratio)
         };
         let rope = if name == YARDSTICK {
             "–".to_owned()
@@ -69,11 +70,11 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
             TableCell::with_detail(percent(score.value), bracketed(score.ci95, points)),
             telling.iter().filter(in_first).count().to_string().into(),
             rope.into(),
-            median(|cost| cost.flops_ratio),
-            median(EncodingCost::sound_step_ratio),
+            TableCell::optional(report.flops_ratio(name), ratio),
+            TableCell::optional(report.step_time_ratio(name), ratio),
         ]
-    })
-    .without_empty_columns()
+    });
+    Table { notes: vec![note], ..table }.without_empty_columns()
 }
 
 #[cfg(test)]

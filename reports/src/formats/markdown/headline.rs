@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::escape::{escape, prose};
 use super::table::whole_table;
-use crate::document::figures::{Figure, Subject};
+use crate::document::figures::Subject;
 use crate::document::{tables, text};
 use crate::formats::contents::Contents;
 
@@ -17,16 +17,12 @@ pub(crate) fn headline(contents: &Contents<'_>) -> String {
         return String::new();
     }
     let mut out = String::new();
-    let priced = |figure: &&Figure| figure.title.contains(" against ");
-    let shown = figures.iter().filter(|figure| match figure.subject {
-        Subject::Overall => true,
-        Subject::Tasks => priced(figure),
-        _ => false,
-    });
-    // The aggregate first, then one figure of its price.
-    let mut shown: Vec<&Figure> = shown.collect();
-    shown.sort_by_key(|figure| figure.subject);
-    for figure in shown.into_iter().take(2) {
+    // Time, if known, is the price that matters; its figure is after that of FLOPs.
+    let aggregate = figures.iter().find(|figure| figure.subject == Subject::Overall);
+    let priced = figures
+        .iter()
+        .rfind(|figure| figure.subject == Subject::Tasks && figure.title.contains(" against "));
+    for figure in aggregate.into_iter().chain(priced) {
         let title = escape(&figure.title).replace(['[', ']'], "");
         let _ = writeln!(out, "![{title}]({})\n", figure.path("svg"));
     }
