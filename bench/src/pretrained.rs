@@ -232,6 +232,20 @@ impl Pretrained {
         self.built(encoding, max_len, encoding_rng, Some(checkpointing))
     }
 
+    /// Checks that the window covers `len` tokens.
+    ///
+    /// # Errors
+    ///
+    /// [`PretrainedError::BeyondWindow`] if not.
+    pub fn check_window(&self, len: usize) -> Result<(), PretrainedError> {
+        match self.window.filter(|window| len > *window) {
+            Some(window) => {
+                Err(PretrainedError::BeyondWindow { name: self.name.clone(), len, window })
+            }
+            None => Ok(()),
+        }
+    }
+
     fn built(
         &self,
         encoding: &Combination,
@@ -239,10 +253,8 @@ impl Pretrained {
         rng: &mut ChaCha8Rng,
         gradients: Option<GradientCheckpointingStrategy>,
     ) -> Result<Decoder, PretrainedError> {
-        if let Some(window) = self.window.filter(|window| max_len > *window) {
-            let (name, len) = (self.name.clone(), max_len);
-            return Err(PretrainedError::BeyondWindow { name, len, window });
-        }
+        // The last token of a sequence is only predicted.
+        self.check_window(max_len.saturating_sub(1))?;
         let lens = [self.context, max_len.max(self.context)];
         let mut decoder = match &self.weights {
             ModelWeights::Llama { weights, tuned } => {

@@ -148,6 +148,14 @@ fn results_are_compared_and_set_as_tables_of_papers() {
     }
     let one = text(&table(&["--splits", "in-distribution", "--lens", "8", "--encodings", "nope"]));
     assert!(one.contains("| encoding | in-distribution: 8 |\n") && !one.contains("ALiBi"), "{one}");
+    // Step times do not belong to tables of results.
+    let copy = format!("{out}-copy");
+    assert!(bench(&["merge", &out, "--out", &copy]).status.success());
+    for folder in [&out, &copy] {
+        fs::write(Path::new(folder).join("speed.jsonl"), "").unwrap();
+    }
+    let both = bench(&["table", &out, &copy]);
+    assert!(both.status.success(), "{}", text(&both));
     let wrong = table(&["--lens", "9"]);
     assert!(!wrong.status.success());
     assert!(text(&wrong).contains("has no length `9`, expected one of 16, 8"), "{}", text(&wrong));

@@ -187,6 +187,23 @@ fn a_record_of_a_benchmark_has_settings_numbers_and_answers_and_is_not_replaced(
         (&file["answers"][1]["subject"], &file["answers"][1]["right"]),
         (&json!("virology"), &json!("w4"))
     );
+    assert_eq!(settings["longest_prompt"], json!(64 - 3));
+    let new = folder.path().join("new.json");
+    let new = new.to_str().unwrap();
+    for (arguments, expected) in [
+        (&["--out", new, "--answers", new][..], "expected two files"),
+        (&["--out", &format!("{new}/")], "expected the name of a new file"),
+        (&["--tokens", "63"], "--tokens is 63, which leaves no room"),
+    ] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_pe-bench"))
+            .arg("benchmark")
+            .args([folder.path(), &items])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(expected), "{said}");
+    }
     let output = run();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("record.json exists"), "{said}");

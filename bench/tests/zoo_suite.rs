@@ -217,6 +217,25 @@ fn packed_records_give_the_same_report_and_stand_beside_an_encoding_of_ones_own(
     let (said, _) = place.bench(&["compare", "cope", "alibi", to]);
     assert!(said.contains("Differences are cope minus alibi"), "{said}");
 
+    // What fresh seeds make superfluous is not left out of the only copy.
+    let grid = place.folder.path().join("grid");
+    let cells = |fresh: bool| {
+        let records = read_dir(&place.out).unwrap();
+        records.into_iter().filter(move |r| r.grid.as_ref().is_some_and(|grid| grid.fresh) == fresh)
+    };
+    cells(false).for_each(|record| drop(record.write(&grid).unwrap()));
+    place.bench(&["pack", grid.to_str().unwrap()]);
+    std::fs::remove_dir_all(grid.join("cells")).unwrap();
+    let packed = || std::fs::read(grid.join("records.parquet")).unwrap();
+    let before = packed();
+    cells(true).for_each(|record| drop(record.write(&grid).unwrap()));
+    let (_, errors) = place.bench(&["pack", grid.to_str().unwrap(), "--lean"]);
+    assert!(
+        errors.contains(&format!("the only copy of what --lean leaves out of {GRID}")),
+        "{errors}"
+    );
+    assert!(packed() == before);
+
     // Later cells of the same suite are added to packed ones.
     let joined = place.folder.path().join("joined");
     let (said, _) = place.bench(&["merge", to, "--out", joined.to_str().unwrap()]);

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use reports::analysis::Report;
 use reports::document::text::{AbstractSentence, abstract_of};
 use reports::stats::over_tasks::interquartile_mean;
-use reports::{ReportMeta, RunRecord, Settings, Status, read_dir};
+use reports::{EvalPoint, ReportMeta, RunRecord, Settings, Status, read_dir};
 
 /// Values by workload, encoding and seed.
 type Values = BTreeMap<String, BTreeMap<String, BTreeMap<u64, f64>>>;
@@ -45,18 +45,22 @@ fn counted(mut records: Vec<RunRecord>) -> Vec<RunRecord> {
         .collect();
     records.retain(|r| {
         let fresh = r.grid.as_ref().is_some_and(|grid| grid.fresh);
-        r.status == Status::Done
-            && r.task.headline == "exact-match"
-            && (fresh || !with_fresh.contains(&r.workload))
+        r.status == Status::Done && (fresh || !with_fresh.contains(&r.workload))
     });
     records
 }
 
-fn recompute(records: &[RunRecord]) -> Recomputed {
+/// Values of the workloads that are ranked by a metric, better ones larger.
+fn recompute(records: &[RunRecord], headline: &str) -> Recomputed {
+    let records: Vec<&RunRecord> = records.iter().filter(|r| r.task.headline == headline).collect();
+    let value = |eval: &EvalPoint| {
+        if headline == "exact-match" { eval.exact_match } else { -eval.nll }
+    };
     let mut found = Recomputed::default();
     let workloads: BTreeSet<&str> = records.iter().map(|r| &*r.workload).collect();
     for workload in workloads {
-        let own: Vec<&RunRecord> = records.iter().filter(|r| r.workload == workload).collect();
+        let own: Vec<&RunRecord> =
+            records.iter().copied().filter(|r| r.workload == workload).collect();
         // 0: in distribution; 1: longer; 2: other distributions; 3: both.
         let region = |record: &RunRecord, at: usize| {
             let eval = &record.evals[at];
@@ -79,7 +83,7 @@ fn recompute(records: &[RunRecord]) -> Recomputed {
         for (wanted, values) in [(deciding, &mut found.deciding), (0, &mut found.inside)] {
             for record in &own {
                 let at = evals(record, wanted);
-                let exact: Vec<f64> = at.iter().map(|at| record.evals[*at].exact_match).collect();
+                let exact: Vec<f64> = at.iter().map(|at| value(&record.evals[*at])).collect();
                 if !exact.is_empty() && (wanted != 0 || deciding != 0 || wanted == deciding) {
                     let of = values.entry(workload.to_owned()).or_default();
                     let of = of.entry(record.encoding.name.clone()).or_default();
@@ -111,6 +115,14 @@ impl Recomputed {
             by_encoding[encoding].values().map(|value| (value - chance) / (1.0 - chance)).collect()
         };
         self.deciding.iter().map(of).collect()
+    }
+
+    /// Values of an encoding, one list of seeds for each workload.
+    fn values(&self, encoding: &str) -> Vec<Vec<f64>> {
+        let of = |by_encoding: &BTreeMap<String, BTreeMap<u64, f64>>| {
+            by_encoding[encoding].values().copied().collect()
+        };
+        self.deciding.values().map(of).collect()
     }
 }
 
@@ -188,7 +200,8 @@ fn check(folder: &Path) {
     let found = abstract_of(&report);
     assert_eq!(found.len(), 5, "{}: {found:#?}", folder.display());
     let records = counted(records);
-    let again = recompute(&records);
+    let again = recompute(&records, "exact-match");
+    let texts = recompute(&records, "perplexity");
     // Without answers to single questions, intervals are over seeds alone.
     let exact = records.iter().flat_map(|r| &r.evals).all(|eval| eval.outcomes.is_none());
     for AbstractSentence { text, numbers } in &found {
@@ -244,7 +257,8 @@ fn check(folder: &Path) {
                     );
                 }
                 ["probability", a, b] => {
-                    let (a, b) = (again.scores(a), again.scores(b));
+                    let all = |name: &str| [again.scores(name), texts.values(name)].concat();
+                    let (a, b) = (all(a), all(b));
                     close(&number.name, number.value, probability(&a, &b), 1e-9);
                     assert!((0.0..=1.0).contains(&low) && high <= 1.0);
                 }

@@ -196,14 +196,30 @@ pub(crate) fn simulated_chance<G: Generator>(generator: &G, len: usize) -> f64 {
     most_frequent_answer(G::META.id, len, sample)
 }
 
+/// Estimates the chance level of a task whose answers are equally frequent, each with the share `uniform`, or nearly so: the
+/// share of the most frequent answer among samples, or `uniform` if such a share is to be expected by chance.
+pub(crate) fn simulated_above<G: Generator>(generator: &G, len: usize, uniform: f64) -> f64 {
+    let found = simulated_chance(generator, len);
+    let count = draws(len) as f64;
+    let expected = count * uniform;
+    // The largest of a thousand Poisson counts is seldom further from the mean.
+    let is_by_chance = count * found <= expected + 4.0 * expected.sqrt() + 8.0;
+    if is_by_chance { uniform } else { found }
+}
+
+/// Number of samples from which chance is estimated: enough for two digits at usual lengths, and never more than about four
+/// million tokens.
+fn draws(len: usize) -> usize {
+    ((1 << 22) / len.max(1)).clamp(64, 16_384)
+}
+
 /// Returns the share of the most frequent answer among samples of a length, drawn from a fixed stream by index.
 pub(crate) fn most_frequent_answer(
     task: &str,
     len: usize,
     sample: impl Fn(usize, &mut ChaCha8Rng) -> Sample,
 ) -> f64 {
-    // Enough for two digits at usual lengths, and never more than about four million tokens.
-    let count = ((1 << 22) / len.max(1)).clamp(64, 16_384);
+    let count = draws(len);
     let mut rng = eval_rng(task, "chance", len, 0);
     let mut answers: Vec<Vec<u32>> =
         (0..count).map(|index| sample(index, &mut rng).into_answer()).collect();

@@ -69,11 +69,27 @@ pub(super) struct BenchmarkArgs {
 }
 
 /// Longest prompt of a free answer, prompt with an option, and sequence, in tokens.
-fn lengths(arguments: &BenchmarkArgs, context: usize) -> anyhow::Result<[usize; 3]> {
+/// Of files without free answers the first is the second.
+fn lengths(
+    arguments: &BenchmarkArgs,
+    context: usize,
+    has_free: bool,
+) -> anyhow::Result<[usize; 3]> {
     let longest = arguments.longest.unwrap_or(context);
     anyhow::ensure!(longest > 1, "--longest is {longest}, expected at least 2");
     anyhow::ensure!(arguments.limit != Some(0), "--limit is 0, expected at least 1");
-    let with_answer = context.saturating_sub(arguments.tokens).max(2);
+    if !has_free {
+        anyhow::ensure!(longest <= LONGEST, "--longest is {longest}, expected at most {LONGEST}");
+        return Ok([longest; 3]);
+    }
+    let with_answer = context.saturating_sub(arguments.tokens);
+    anyhow::ensure!(
+        with_answer > 1 || arguments.longest.is_some(),
+        "--tokens is {}, which leaves no room for a prompt in the model's {context} tokens; expected at most {}, or --longest \
+         with the length of a prompt",
+        arguments.tokens,
+        context.saturating_sub(2)
+    );
     let longest_prompt = arguments.longest.unwrap_or(with_answer);
     let most = longest.max(longest_prompt.saturating_add(arguments.tokens));
     anyhow::ensure!(
@@ -90,9 +106,7 @@ fn place(path: &Path, index: usize) -> String {
 
 /// Evaluates the model on each file, prints one JSON object per file, and keeps a record if one is asked for.
 pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
-    if let Some(out) = &arguments.out {
-        check_new(out)?;
-    }
+    check_out(arguments)?;
     let started_utc = host::now_utc();
     let compute = arguments.compute.open()?;
     let device = &compute.device;
@@ -108,7 +122,9 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         None => pretrained.own_encoding(),
     };
     let id = encoding.id();
-    let [longest_prompt, longest, most] = lengths(arguments, pretrained.context)?;
+    let mut items = files.iter().flat_map(|(_, items, _)| items);
+    let has_free = items.any(|item| matches!(item, BenchmarkItem::Write { .. }));
+    let [longest_prompt, longest, most] = lengths(arguments, pretrained.context, has_free)?;
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let mut model = pretrained.decoder(&encoding, most, &mut rng)?;
     (model.engine, model.precision) = (compute.engine, compute.precision());
@@ -163,7 +179,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
             results.push(result);
         }
     }
-    let Some(out) = &arguments.out else { return Ok(()) };
+    let Some(out) = check_out(arguments)? else { return Ok(()) };
     let (commit, dirty) = host::commit();
     let host = host::host(rayon::current_num_threads(), 1);
     let program = Program { commit, dirty, versions: host::versions(), host, started_utc };
@@ -174,6 +190,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         "settings": {
             "encoding": encoding.identity(),
             "longest": longest,
+            "longest_prompt": longest_prompt,
             "tokens": arguments.tokens,
             "limit": arguments.limit,
             "options": arguments.options,
@@ -187,20 +204,28 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         "program": program,
         "files": results,
     });
-    check_new(out)?;
     reports::store::write_atomically(out, format!("{record:#}\n").as_bytes())
         .with_context(|| format!("cannot write --out {}", out.display()))
 }
 
-/// Refuses a file that exists, and creates the folder of a new one.
-fn check_new(out: &Path) -> anyhow::Result<()> {
+/// Returns the file of the record: refuses one that exists, and creates the folder of a new one.
+fn check_out(arguments: &BenchmarkArgs) -> anyhow::Result<Option<&Path>> {
+    let Some(out) = arguments.out.as_deref() else { return Ok(None) };
+    let is_folder = out.file_name().is_none() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
+    anyhow::ensure!(!is_folder, "--out {}: expected the name of a new file", out.display());
+    anyhow::ensure!(
+        arguments.answers.as_deref() != Some(out),
+        "--out and --answers are both {}, expected two files",
+        out.display()
+    );
     anyhow::ensure!(
         std::fs::symlink_metadata(out).is_err(),
         "--out {} exists, expected the name of a new file; choose another name, or move the file away",
         out.display()
     );
     std::fs::create_dir_all(out.parent().unwrap_or(Path::new("")))
-        .with_context(|| format!("cannot create the folder of --out {}", out.display()))
+        .with_context(|| format!("cannot create the folder of --out {}", out.display()))?;
+    Ok(Some(out))
 }
 
 /// SHA-256 of a file, as hexadecimal digits.

@@ -33,8 +33,8 @@ pub(crate) struct CountArgs {
 pub(super) fn run(arguments: &CountArgs) -> anyhow::Result<()> {
     let records = folders::records(std::slice::from_ref(&arguments.results))?;
     let CountArgs { results, workload, encodings, .. } = arguments;
-    reports::store::unpack(results)?;
     let finished = folders::finished(results, &records, workload.as_deref(), encodings.as_deref())?;
+    reports::store::unpack(results)?;
     for record in first_of_each(finished) {
         let mut record = record.clone();
         let file = arguments.results.join("cells").join(format!("{}.json", record.key));

@@ -69,7 +69,10 @@ const INTERACTIVE: &str = "index.html";
 /// Writes the example report and its part of README.md, or checks that both are up to date.
 fn example(root: &Path, check: bool) -> anyhow::Result<()> {
     let folders = folders::or_all(&[root.join(EXAMPLE_OF)])?;
-    let (frames, meta, settings) = report::gathered(&folders, EXAMPLE_OF)?;
+    let (frames, mut meta, settings) = report::gathered(&folders, EXAMPLE_OF)?;
+    for folder in &folders {
+        report::add_files(folder, &mut meta)?;
+    }
     let cells = frames.cells.height();
     let formats = EXAMPLE_FORMATS.map(str::to_owned);
     let mut rendered = reports::render_report(frames, &meta, &settings, &formats)?;

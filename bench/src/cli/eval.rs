@@ -11,7 +11,7 @@ use reports::WeightsAt;
 use super::compute::DeviceArgs;
 use super::out::complain;
 use super::report::{BASE, StoredReport};
-use super::run::{SweepArgs, SweepReport, Watched, devices, jobs};
+use super::run::{MOST, SweepArgs, SweepReport, Watched, devices, jobs};
 use super::stop::StopFlag;
 use super::{folders, report};
 use crate::backend::pool::DeviceList;
@@ -69,8 +69,12 @@ pub(super) struct EvalArgs {
 }
 
 pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
-    anyhow::ensure!(arguments.jobs != Some(0), "--jobs is 0, expected at least 1");
+    for (option, count) in
+        [("--threads", arguments.threads), ("--jobs", arguments.jobs.unwrap_or(1))]
+    {
+        let is_usual = (1..=MOST).contains(&count);
+        anyhow::ensure!(is_usual, "{option} is {count}, expected 1 to {MOST}");
+    }
     anyhow::ensure!(
         arguments.sweep.keep_weights.is_none(),
         "--keep-weights applies only to `run`: `eval` trains nothing"

@@ -222,12 +222,10 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         cell.check(&context).with_context(|| cell.variant.name.clone())?;
     }
     // Found before anything is tuned.
-    if let Some(folder) = &arguments.export {
+    if arguments.export.is_some() {
         for cell in cells.iter().filter(|cell| cell.tune.is_some()) {
             cell.check_export(&context)?;
         }
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("--export: cannot create {}", folder.display()))?;
     }
     let all = &cells;
     let cells = ExtendSweep::new(all, &context);
@@ -236,6 +234,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     if arguments.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
+    create_export(arguments)?;
     reports::store::unpack(&out)?;
     if arguments.force {
         forget_tunings(all, &context, &out)?;
@@ -270,9 +269,10 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     };
     let summary = reports::write_report(&outcome.records, &options.out, &meta)?;
     say(&format!("Report: {}", summary.html.display()));
-    if let Some(folder) = &arguments.export {
-        export(all, &context, &out, folder)?;
-    }
+    let is_exported = match &arguments.export {
+        Some(folder) => export(all, &context, &outcome.records, [&out, folder]),
+        None => true,
+    };
     let failed = |record: &&RunRecord| !record.is_finished();
     let failed = outcome.records.iter().filter(failed).count();
     if failed > 0 {
@@ -282,11 +282,18 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     }
     Ok(if !outcome.open.is_empty() {
         ExitCode::from(CELLS_OPEN)
-    } else if failed == 0 && outcome.unreadable.is_empty() {
+    } else if failed == 0 && outcome.unreadable.is_empty() && is_exported {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Creates the folder of tuned models.
+fn create_export(arguments: &ExtendArgs) -> anyhow::Result<()> {
+    let Some(folder) = &arguments.export else { return Ok(()) };
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("--export: cannot create {}", folder.display()))
 }
 
 /// Options of the sweep with results in `out`.
@@ -335,28 +342,38 @@ fn forget_tunings(
     Ok(())
 }
 
-/// Writes each tuned model to a folder of its own below `folder`. A model whose weights are absent is reported, and the
-/// others are written.
+/// Writes each tuned model of the results to a folder of its own. A model that cannot be written is reported, and the others
+/// are written; returns whether all are.
 fn export(
     cells: &[ExtendCell<'_>],
     context: &Context<'_>,
-    results: &Path,
-    folder: &Path,
-) -> anyhow::Result<()> {
-    let mut written = BTreeSet::new();
+    records: &[RunRecord],
+    [results, folder]: [&Path; 2],
+) -> bool {
+    let (mut written, mut is_complete) = (BTreeSet::new(), true);
     for cell in cells {
         let Some(name) = cell.folder_name(context) else { continue };
         if written.insert(name.clone()) {
             let folder = folder.join(name);
             match cell.export(context, results, &folder) {
                 Ok(()) => say(&format!("Tuned model: {}", folder.display())),
-                Err(error @ TunedError::Absent { .. }) => complain(&error.to_string()),
                 Err(error) => {
-                    let error = anyhow::Error::new(error);
-                    return Err(error.context(format!("cannot write {}", folder.display())));
+                    is_complete = false;
+                    let key = cell.key(context);
+                    let is_finished = records.iter().any(|r| r.key == key && r.is_finished());
+                    let advice = match error {
+                        TunedError::Absent { .. } if is_finished => {
+                            "; the same command with --force tunes the model again"
+                        }
+                        TunedError::Absent { .. } => {
+                            "; the same command runs the failed cell again"
+                        }
+                        _ => "",
+                    };
+                    complain(&format!("cannot write {}: {error}{advice}", folder.display()));
                 }
             }
         }
     }
-    Ok(())
+    is_complete
 }

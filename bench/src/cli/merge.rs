@@ -226,11 +226,12 @@ fn joined_plan(sources: &[PathBuf], out: &Path) -> anyhow::Result<()> {
             continue;
         };
         let known = plan.cells.iter().map(|cell| cell.key.clone()).collect::<BTreeSet<_>>();
-        // Cells of fresh seeds that one of the plans has do not follow any more.
-        let following = if plan.suite == other.suite {
+        // Cells of fresh seeds that one of the plans has do not follow any more. Those of other cells still do.
+        let is_same = other.cells.iter().any(|cell| known.contains(&cell.key));
+        let following = if is_same {
             plan.following.min(other.following)
         } else {
-            plan.following.max(other.following)
+            plan.following.saturating_add(other.following)
         };
         plan.cells.extend(other.cells.into_iter().filter(|cell| !known.contains(&cell.key)));
         plan.following = following;
@@ -295,4 +296,40 @@ fn print(summary: &MergeSummary, out: &Path) {
 fn running(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let claims = claim::list(folder)?.into_iter().filter(claim::ListedClaim::is_living);
     Ok(claims.map(|claim| (claim.key, claim.holder.text())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::ManifestCell;
+
+    fn manifest(keys: &[&str], following: usize) -> tempfile::TempDir {
+        let cell = |key: &&str| ManifestCell {
+            key: (*key).to_owned(),
+            workload: "copy".to_owned(),
+            encoding: "rope".to_owned(),
+            seed: 0,
+            steps: 10,
+            train_flops: 1000,
+        };
+        let cells = keys.iter().map(cell).collect();
+        let plan =
+            SweepManifest { suite: "s".to_owned(), flops_per_second: None, following, cells };
+        let folder = tempfile::tempdir().unwrap();
+        plan.write(folder.path()).unwrap();
+        folder
+    }
+
+    #[test]
+    fn fresh_cells_that_are_planned_do_not_follow_and_those_of_other_cells_do() {
+        let joined = |plans: &[tempfile::TempDir]| {
+            let folders: Vec<PathBuf> = plans.iter().map(|plan| plan.path().to_owned()).collect();
+            let out = tempfile::tempdir().unwrap();
+            joined_plan(&folders, out.path()).unwrap();
+            let plan = SweepManifest::read(out.path()).unwrap().unwrap();
+            (plan.cells.len(), plan.following)
+        };
+        assert_eq!(joined(&[manifest(&["a", "b"], 6), manifest(&["a", "b", "c"], 0)]), (3, 0));
+        assert_eq!(joined(&[manifest(&["a", "b"], 0), manifest(&["c"], 6)]), (3, 6));
+    }
 }

@@ -19,8 +19,9 @@ pub(crate) struct PackArgs {
     /// Folder of the file; default: the results folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Leave out results by sample property, and of cells that only chose a rate also curves, gates and single answers;
-    /// round losses of single questions to 85 steps, and curves, validations and times.
+    /// Leave out results by sample property, and of cells that only chose a rate also curves, gates, single answers,
+    /// validations of splits and all other validations but the last; round losses of single questions to 85 steps, and curves,
+    /// validations and times.
     #[arg(long = "lean")]
     is_lean: bool,
 }
@@ -28,6 +29,7 @@ pub(crate) struct PackArgs {
 pub(super) fn run(arguments: &PackArgs) -> anyhow::Result<()> {
     let PackArgs { results, out, is_lean } = arguments;
     let mut records = folders::records(std::slice::from_ref(results))?;
+    let whole = records.clone();
     if *is_lean {
         lean(&mut records);
     }
@@ -35,7 +37,7 @@ pub(super) fn run(arguments: &PackArgs) -> anyhow::Result<()> {
     let folder = out.as_deref().unwrap_or(results);
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create --out {}", folder.display()))?;
-    check_loses_nothing(folder, &records)?;
+    check_loses_nothing(folder, whole, &records)?;
     let path = folder.join(PACKED);
     write_atomically(&path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
     // A report of the packed records has the suite's title, criteria and question.
@@ -53,18 +55,33 @@ pub(super) fn run(arguments: &PackArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses to replace packed records that have no file of their own by fewer records, or by ones with less in them.
-fn check_loses_nothing(folder: &Path, records: &[RunRecord]) -> anyhow::Result<()> {
+/// Refuses to replace packed records that have no file of their own by fewer records, or by ones with less in them; `whole`
+/// are the new records before anything is left out.
+fn check_loses_nothing(
+    folder: &Path,
+    whole: Vec<RunRecord>,
+    records: &[RunRecord],
+) -> anyhow::Result<()> {
+    // Records with NaN do not equal themselves, their texts do.
+    let text = |record: &RunRecord| serde_json::to_string(record);
     let new: BTreeMap<&str, &RunRecord> = records.iter().map(|r| (r.key.as_str(), r)).collect();
     let (mut absent, mut fuller) = (0, 0);
     let old: Vec<RunRecord> = packed_only(folder)?.into_iter().collect::<Result<_, _>>()?;
-    let mut leaner = old.clone();
+    // What is left out of a record depends on the others.
+    let mut leaner: BTreeMap<String, RunRecord> =
+        whole.into_iter().map(|record| (record.key.clone(), record)).collect();
+    leaner.extend(old.iter().map(|record| (record.key.clone(), record.clone())));
+    let mut leaner: Vec<RunRecord> = leaner.into_values().collect();
     lean(&mut leaner);
-    for (old, lean) in old.iter().zip(&leaner) {
-        match new.get(old.key.as_str()) {
-            None => absent += 1,
-            Some(new) => fuller += usize::from(*new == lean && lean != old),
-        }
+    let leaner: BTreeMap<&str, &RunRecord> = leaner.iter().map(|r| (r.key.as_str(), r)).collect();
+    for old in &old {
+        let key = old.key.as_str();
+        let Some(new) = new.get(key) else {
+            absent += 1;
+            continue;
+        };
+        let is_leaner = text(new)? == text(leaner[key])? && text(new)? != text(old)?;
+        fuller += usize::from(is_leaner);
     }
     let path = folder.join(PACKED);
     anyhow::ensure!(

@@ -128,6 +128,9 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
     let folders = folders::or_all(results)?;
     let named = results.iter().map(|r| r.display().to_string()).collect::<Vec<_>>();
     let (frames, mut meta, stored) = gathered(&folders, &named.join(" "))?;
+    for folder in &folders {
+        add_files(folder, &mut meta)?;
+    }
     let settings = criteria.over(stored)?;
     if let Some(base) = criteria.ablation_base() {
         let names = frames.trained()?.into_iter().map(|[name, ..]| name).collect::<BTreeSet<_>>();
@@ -198,11 +201,7 @@ pub(super) fn gathered(
     let first = settings.first().filter(|first| settings.iter().all(|other| other == *first));
     let settings = first.filter(|_| settings.len() == folders.len()).cloned().unwrap_or_default();
     let known = known(&frames.trained()?);
-    let mut meta = reports::ReportMeta { title, command, skipped, ..known };
-    for folder in folders {
-        add_files(folder, &mut meta)?;
-    }
-    Ok((frames, meta, settings))
+    Ok((frames, reports::ReportMeta { title, command, skipped, ..known }, settings))
 }
 
 /// Adds pages about single cells and measured training steps that stand beside the records of a folder.

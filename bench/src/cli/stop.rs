@@ -49,14 +49,19 @@ impl StopFlag {
     ) -> ExitCode {
         let first = StopSignal::from_number(self.first.load(Ordering::SeqCst));
         let signal = first.unwrap_or(StopSignal::INTERRUPT);
-        // With --force it would start all cells again.
-        let without = if forced { " without --force" } else { "" };
-        complain(&format!(
-            "interrupted by {}: {finished} of {cells} cells are finished and saved in {}; run the same command{without} to \
-             resume",
-            signal.name(),
-            out.display()
-        ));
+        let (signal_name, out) = (signal.name(), out.display());
+        if forced {
+            complain(&format!(
+                "interrupted by {signal_name}: {finished} of {cells} cells have a record in {out}, those that were not run \
+                 again the earlier one; the same command starts all cells again, and without --force it runs those without a \
+                 record"
+            ));
+        } else {
+            complain(&format!(
+                "interrupted by {signal_name}: {finished} of {cells} cells are finished and saved in {out}; run the same \
+                 command to resume"
+            ));
+        }
         ExitCode::from(signal.exit_status())
     }
 }

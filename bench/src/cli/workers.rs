@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, Parser as _, ValueEnum};
+use reports::Status;
 
 use super::out::complain;
 use super::run::{self, rate};
@@ -11,7 +12,8 @@ use super::{Cli, Command, RunArgs};
 use crate::backend::{self, BackendError, Hardware};
 use crate::cluster::memory_bytes;
 use crate::sweep::{
-    CellFile, FLOPS_PER_SECOND, GPU_FLOPS_PER_SECOND, SweepPlan, look_up_all, training_seconds,
+    CellFile, CellStatus, FLOPS_PER_SECOND, GPU_FLOPS_PER_SECOND, SweepPlan, look_up_all,
+    training_seconds,
 };
 
 /// Factor from estimated seconds of training to seconds to ask for: evaluation, start and slower machines.
@@ -130,17 +132,26 @@ pub(super) fn plan(
         !plan.cells.is_empty(),
         "no cell of `{suite_name}` can be run: the data of its workloads are missing, see above"
     );
-    anyhow::ensure!(
-        open > 0,
-        "{}: every cell of `{suite_name}` has a record{}; write the report with `pe-bench report`, or run cells again with \
-         --retry after `--`",
-        out.display(),
-        if following > 0 {
+    if open == 0 {
+        let is_done = |found: &CellFile| match &found.status {
+            CellStatus::Kept(record) => record.status == Status::Done,
+            CellStatus::Open | CellStatus::Unreadable(_) => false,
+        };
+        let fresh = if following > 0 {
             ", apart from those of fresh seeds, which `pe-bench run` adds"
         } else {
             ""
-        }
-    );
+        };
+        let again = if found.iter().all(is_done) {
+            "choose another folder with --out after `--`"
+        } else {
+            "run those that failed again with --retry after `--`"
+        };
+        anyhow::bail!(
+            "{}: every cell of `{suite_name}` has a record{fresh}; write the report with `pe-bench report`, or {again}",
+            out.display()
+        );
+    }
     let hardware = backend::meta(name)?.hardware;
     let seconds = training_seconds(&plan, &found, &options, || match &opened {
         Some(compute) => rate::operations_per_second(&run.compute, compute, run.threads),

@@ -67,6 +67,9 @@ pub enum ExtendError {
     /// The settings of the training are invalid.
     #[error(transparent)]
     Train(#[from] ExperimentError),
+    /// The window of the model is shorter than the sequences of the tuning.
+    #[error(transparent)]
+    Window(#[from] PretrainedError),
     /// The encoding or the window length does not allow the groups.
     #[error("--groups is {groups}, expected {expected}; change it or leave it out")]
     Groups {
@@ -96,7 +99,10 @@ impl ExtendCell<'_> {
                 lens.fold(config.train.len, |most, len| most.max(*len)).saturating_add(1)
             }
         };
-        longest.max(context.pretrained.context)
+        let longest = longest.max(context.pretrained.context);
+        // Evaluations beyond a window are skipped.
+        let most = context.pretrained.window.map(|window| window.saturating_add(1));
+        most.map_or(longest, |most| longest.min(most))
     }
 
     fn dims(&self, context: &Context<'_>) -> pe_zoo::Dims {
@@ -168,6 +174,7 @@ impl ExtendCell<'_> {
         self.variant.encoding.check(&dims)?;
         if let Some((config, text)) = self.tune {
             text.check_len(config.train.len)?;
+            context.pretrained.check_window(config.train.len)?;
             config.train.check_sizes()?;
             config.train.optimizer.check()?;
             if let Some(groups) = config.groups {

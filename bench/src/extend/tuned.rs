@@ -17,10 +17,7 @@ pub enum TunedError {
     #[error(transparent)]
     Kept(#[from] KeptError),
     /// The weights are not kept.
-    #[error(
-        "the weights of `{name}` are not kept: {} is absent; the same command without --force runs the cells again that failed",
-        path.display()
-    )]
+    #[error("the weights of `{name}` are not kept: {} is absent", path.display())]
     Absent {
         /// Name of the encoding.
         name: String,

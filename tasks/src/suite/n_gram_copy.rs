@@ -37,7 +37,7 @@ use std::ops::Range;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::generator::{Generator, simulated_chance};
+use crate::generator::{Generator, simulated_above};
 use crate::random::below;
 use crate::strings::{SIGNS, UNIFORM, uniform_chance};
 use crate::task::{MAX_LEN, check_range, check_setting, invalid, invalid_len};
@@ -196,11 +196,15 @@ impl Generator for NGramCopyConfig {
 
     fn chance_at(&self, len: usize) -> Option<f64> {
         Some(match self.answer_letters {
-            // Where few n-grams exist, that the asked one occurs once makes some answers more frequent than others.
-            Some(_) if self.letters.saturating_pow(self.ngram) < 1000 => {
-                simulated_chance(self, len)
+            Some(answer) => {
+                let uniform = uniform_chance(self.letters, answer as usize);
+                // Where few n-grams exist, that the asked one occurs once makes some answers more frequent than others.
+                if self.letters.saturating_pow(self.ngram) < 1000 {
+                    simulated_above(self, len, uniform)
+                } else {
+                    uniform
+                }
             }
-            Some(answer) => uniform_chance(self.letters, answer as usize),
             // Positions, and with them lengths, are uniform except for the few n-grams that are not unique.
             None => uniform_chance(self.letters, 1) / (len - self.ngram as usize) as f64,
         })

@@ -251,7 +251,7 @@ fn price(report: &Report, encoding: &str) -> Option<AbstractSentence> {
         .map_or_else(String::new, |time| format!(" and {} the time", time.shown(ratio, " times")));
     let source = match (&time, measured) {
         (None, _) => {
-            "median and range over the workloads); times are not compared, because no cell is known to have run alone on the machine"
+            "median and range over the workloads); times are not compared, because no workload has undisturbed times of both"
         }
         (_, None) => "median and range over the workloads)",
         (_, Some(_)) => {
@@ -351,7 +351,8 @@ mod tests {
         let report = Report::new(&records, &ReportMeta::default()).unwrap();
         let last = abstract_of(&report).pop().unwrap();
         assert!(
-            last.text.contains("no cell is known to have run alone") && last.numbers.len() == 1
+            last.text.contains("no workload has undisturbed times of both")
+                && last.numbers.len() == 1
         );
         records.retain(|record| record.workload == "a");
         assert_eq!(abstract_of(&Report::new(&records, &ReportMeta::default()).unwrap()), []);

@@ -124,4 +124,14 @@ fn chance_of_few_possible_n_grams_counts_that_the_asked_one_is_unique() {
     // By enumeration of all strings; 0.25 if answers were uniform.
     let chance = TaskConfig::from(config).build().unwrap().chance_at(8).unwrap();
     assert!((chance - 0.348).abs() < 0.02, "{chance}");
+
+    // Nearly uniform answers: the largest share of few samples is not the chance.
+    let config = NGramCopyConfig {
+        letters: 26,
+        ngram: 2,
+        answer_letters: Some(1),
+        ..NGramCopyConfig::default()
+    };
+    let chance = TaskConfig::from(config).build().unwrap().chance_at(100).unwrap();
+    assert!((chance - 1.0 / 26.0).abs() < 1e-12, "{chance}");
 }
