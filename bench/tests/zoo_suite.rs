@@ -174,6 +174,13 @@ fn rates_are_chosen_on_validations_and_reported_on_fresh_seeds() {
     let page = std::fs::read_to_string(place.out.join("report.md")).unwrap();
     assert!(page.contains("fresh seeds 7, 8 and 9"), "the page names the seeds of its results");
 
+    // A cell of a fresh seed has a name too: it is that of the chosen rate.
+    let [suite, out] = [&place.suite, &place.out].map(|path| path.to_str().unwrap());
+    let names = ["inspect", suite, "flip-flop", "cope", "--seed", "8", "--results", out, "--json"];
+    let seen: Value = serde_json::from_str(&place.bench(&names).0).unwrap();
+    let cope = records.iter().find(|r| r.encoding.name == "cope" && r.seed == 8).unwrap();
+    assert_eq!(seen["cell"], *cope.key);
+
     let (events, errors) = place.run(&[]);
     assert_eq!((named(&events, "ended"), &*errors), (0, ""), "finished cells are kept");
     let (events, _) = place.run(&["--force"]);

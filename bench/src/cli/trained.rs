@@ -87,10 +87,15 @@ pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
             by_key_or_path(key, &arguments.results, at)
         }
         [suite, workload, encoding] => {
-            let experiment = by_name([suite, workload, encoding], arguments.seed)?;
-            let task = experiment.task.build()?;
+            let cells = by_name([suite, workload, encoding], arguments.seed)?;
             let folders = folders::or_all(&arguments.results)?;
-            of_experiment(suite, &experiment, &*task, &folders, at)
+            for experiment in &cells {
+                let task = experiment.task.build()?;
+                if let Some(kept) = kept_in(&folders, experiment, &*task, at)? {
+                    return Ok(kept);
+                }
+            }
+            Err(none_kept(suite, &cells[0], &folders, at)?)
         }
         _ => anyhow::bail!(
             "expected the key of a record, or three names SUITE WORKLOAD ENCODING such as `quick flip-flop cope`"
@@ -141,7 +146,10 @@ fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptT
             let (experiment, task) = of_record(record)?;
             // The folder of the record comes first.
             folders.swap(0, *index);
-            of_experiment(&record.suite, &experiment, &*task, &folders, at)
+            match kept_in(&folders, &experiment, &*task, at)? {
+                Some(kept) => Ok(kept),
+                None => Err(none_kept(&record.suite, &experiment, &folders, at)?),
+            }
         }
         [] => anyhow::bail!(
             "no record has a key that begins with `{key}` in {places}; keys are the file names in `cells`, and reports \
@@ -158,19 +166,30 @@ fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptT
 }
 
 /// Reads the weights of an experiment from the first folder that has them.
-fn of_experiment(
-    suite: &str,
+fn kept_in(
+    folders: &[PathBuf],
     experiment: &Experiment,
     task: &dyn Task,
-    folders: &[PathBuf],
     at: WeightsAt,
-) -> anyhow::Result<KeptTraining> {
+) -> anyhow::Result<Option<KeptTraining>> {
     let training = experiment.training(task);
     for folder in folders {
         if let Some(kept) = KeptTraining::read(&weights_path(folder, &training, at))? {
-            return Ok(kept);
+            return Ok(Some(kept));
         }
     }
+    Ok(None)
+}
+
+/// Returns the error of an experiment without kept weights, with the command that trains it.
+fn none_kept(
+    suite: &str,
+    experiment: &Experiment,
+    folders: &[PathBuf],
+    at: WeightsAt,
+) -> anyhow::Result<anyhow::Error> {
+    let task = &*experiment.task.build()?;
+    let training = experiment.training(task);
     let places = folders::names(folders);
     let which = if at == WeightsAt::Best { "best" } else { "last" };
     let file = weights_path(Path::new(""), &training, at);
@@ -181,34 +200,49 @@ fn of_experiment(
     // A cell with a record is finished, and would not be trained again.
     let force = if folders.iter().any(has_record) { " --force" } else { "" };
     let Experiment { name, workload, seed, .. } = experiment;
-    anyhow::bail!(
+    // Fresh seeds follow those that choose the rates; they cannot be asked for alone.
+    let is_fresh = experiment.grid.as_ref().is_some_and(|point| point.fresh);
+    let asked = if is_fresh { String::new() } else { format!(" --seed {seed}") };
+    Ok(anyhow::anyhow!(
         "no weights of {name} on {workload}, seed {seed} are kept: {} is in none of {places}; this command trains the \
-         cell and keeps them: `pe-bench run {suite} --workloads '{workload}' --encodings '{name}' --seed {seed} \
+         cell and keeps them: `pe-bench run {suite} --workloads '{workload}' --encodings '{name}'{asked} \
          --keep-weights {which}{force}`",
         file.display(),
-    )
+    ))
 }
 
-/// Finds a cell by its names in a suite.
+/// Finds the cells of a workload and an encoding at one seed: one, or one for each rate that the suite compares.
 fn by_name(
     [suite, workload, encoding]: [&str; 3],
     seed: Option<u64>,
-) -> anyhow::Result<Experiment> {
+) -> anyhow::Result<Vec<Experiment>> {
     let (name, text) = suite::text(suite)?;
-    let overrides = Overrides {
-        seeds: seed.into_iter().collect(),
+    let mut overrides = Overrides {
         backend: Some("flex".to_owned()),
         engine: Some(backend::engine(backend::EngineChoice::Auto, "flex")?),
         encodings: vec![encoding.to_owned()],
         ..Overrides::default()
     };
-    let suite = suite::parse(&name, &text, &overrides)?;
+    let mut suite = suite::parse(&name, &text, &overrides)?;
+    suite.cells.append(&mut suite.fresh);
     let names: std::collections::BTreeSet<String> =
         suite.cells.iter().map(|cell| cell.workload.clone()).collect();
-    suite.cells.into_iter().find(|cell| cell.workload == workload).with_context(|| {
+    suite.cells.retain(|cell| cell.workload == workload);
+    let Some(first) = suite.cells.first() else {
         let near = pe_zoo::settings::nearest(workload, names.iter().map(String::as_str));
         let near = near.map(|name| format!(", did you mean `{name}`?")).unwrap_or_default();
         let all = names.iter().cloned().collect::<Vec<_>>().join(", ");
-        format!("suite {name} has no workload `{workload}` with {encoding}{near}; it has: {all}")
-    })
+        anyhow::bail!(
+            "suite {name} has no workload `{workload}` with {encoding}{near}; it has: {all}"
+        )
+    };
+    let seed = seed.unwrap_or(first.seed);
+    if suite.cells.iter().all(|cell| cell.seed != seed) {
+        // Not a seed of the suite: `run --seed` may have trained it.
+        overrides.seeds = vec![seed];
+        overrides.workloads = vec![workload.to_owned()];
+        suite = suite::parse(&name, &text, &overrides)?;
+    }
+    suite.cells.retain(|cell| cell.seed == seed);
+    Ok(suite.cells)
 }

@@ -12,8 +12,8 @@ use crate::record::{PAIR, SliceUnit};
 
 /// Maximum number of values that each get a tick of their own.
 const FEW: usize = 12;
-/// Maximum number of rows and columns of a heat map.
-const MOST_ROWS: usize = 64;
+/// Maximum number of rows and columns of a heat map; operands of addition have up to 80 digits.
+const MOST_ROWS: usize = 80;
 /// Properties whose values are identifiers without an order. They are shown in tables only.
 const NAMES: [&str; 1] = ["document"];
 /// Minimum number of lengths for a heat map over lengths; fewer are drawn as curves.

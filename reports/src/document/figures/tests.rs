@@ -130,6 +130,16 @@ fn slices_have_a_curve_where_training_was_and_where_it_was_not_and_a_map_over_le
 }
 
 #[test]
+fn operands_of_up_to_80_digits_have_a_map() {
+    // One map for each split.
+    for (digits, maps) in [(80, 2), (81, 0)] {
+        let row = |row: u32| (1..=digits).map(move |column| row * 1000 + column);
+        let record = sliced("first x second", "rope", (1..=digits).flat_map(row).collect());
+        assert_eq!(of(&[record], Subject::Grid).len(), maps, "{digits} digits");
+    }
+}
+
+#[test]
 fn numbers_that_are_names_have_no_curve() {
     assert!(of(&[sliced("document", "rope", vec![0, 1, 2])], Subject::Slices).is_empty());
 }

@@ -6,7 +6,7 @@ use crate::document::figures::scale::Scale;
 use crate::text::html as escape;
 
 pub(super) const WIDTH: f64 = 480.0;
-pub(super) const TOP: f64 = 34.0;
+pub(super) const TOP: f64 = 40.0;
 /// Left end of plots with a vertical axis.
 pub(super) const LEFT: f64 = 50.0;
 /// Height of plots with a vertical axis.
