@@ -94,8 +94,8 @@ pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported, ExportErro
         }
     };
     fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
-    write_in(folder, "config.json", format!("{config:#}\n"))?;
     write_in(folder, "model.safetensors", tensors.bytes()?)?;
+    write_in(folder, "config.json", format!("{config:#}\n"))?;
     if kind == Exported::Module {
         write_in(folder, "pe_zoo_model.py", PYTORCH_MODULE)?;
     }
@@ -125,8 +125,8 @@ pub fn write_llama(
 ) -> Result<(), ExportError> {
     let llama = llama::Llama::of(facts).ok_or(ExportError::NotLlama)?;
     fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
-    write_in(folder, "config.json", format!("{:#}\n", llama.config(other_type)))?;
     write_in(folder, "model.safetensors", llama.tensors(tensors).bytes()?)?;
+    write_in(folder, "config.json", format!("{:#}\n", llama.config(other_type)))?;
     Ok(write_tokenizer(folder, tokenizer, special)?)
 }
 

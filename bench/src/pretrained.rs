@@ -246,6 +246,15 @@ impl Pretrained {
         }
     }
 
+    /// Trained and longest length for which the model is built under an encoding: its own keeps those of its training.
+    pub(crate) fn lens_under(&self, encoding: &Combination, max_len: usize) -> [usize; 2] {
+        let own = match &self.weights {
+            ModelWeights::Llama { tuned, .. } => tuned.as_ref().map(|tuned| tuned.lens),
+            ModelWeights::Kept(kept) => Some(kept.lens),
+        };
+        own.filter(|_| *encoding == self.own).unwrap_or([self.context, max_len.max(self.context)])
+    }
+
     fn built(
         &self,
         encoding: &Combination,
@@ -255,7 +264,7 @@ impl Pretrained {
     ) -> Result<Decoder, PretrainedError> {
         // The last token of a sequence is only predicted.
         self.check_window(max_len.saturating_sub(1))?;
-        let lens = [self.context, max_len.max(self.context)];
+        let lens = self.lens_under(encoding, max_len);
         let mut decoder = match &self.weights {
             ModelWeights::Llama { weights, tuned } => {
                 let weights = weights.clone();
@@ -266,7 +275,7 @@ impl Pretrained {
                 match tuned {
                     Some(tuned) if *encoding == self.own => {
                         let model =
-                            Decoder::from_weights(&self.model, weights, encoding, tuned.lens, rng)?;
+                            Decoder::from_weights(&self.model, weights, encoding, lens, rng)?;
                         tuned.restore(model)?
                     }
                     _ => Decoder::from_weights(&self.model, weights, encoding, lens, rng)?,

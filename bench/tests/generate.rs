@@ -190,8 +190,11 @@ fn a_record_of_a_benchmark_has_settings_numbers_and_answers_and_is_not_replaced(
     assert_eq!(settings["longest_prompt"], json!(64 - 3));
     let new = folder.path().join("new.json");
     let new = new.to_str().unwrap();
+    let beside = folder.path().join(".").join("new.json").display().to_string();
     for (arguments, expected) in [
         (&["--out", new, "--answers", new][..], "expected two files"),
+        (&["--out", new, "--answers", &beside], "expected two files"),
+        (&["--answers", items.to_str().unwrap()], "exists, expected the name of a new file"),
         (&["--out", &format!("{new}/")], "expected the name of a new file"),
         (&["--tokens", "63"], "--tokens is 63, which leaves no room"),
     ] {

@@ -58,7 +58,7 @@ pub(super) struct BenchmarkArgs {
     /// JSON Lines file with examples, in the format of the items.
     #[arg(long, requires = "shots")]
     examples: Option<PathBuf>,
-    /// File for the answers: a JSON object for each item, with the text that the model wrote or the option that it chose.
+    /// New file for the answers: a JSON object for each item, with the text that the model wrote or the option that it chose.
     #[arg(long)]
     answers: Option<PathBuf>,
     /// New file for a record as JSON: model, encoding, settings, program, machine, all numbers and every answer.
@@ -106,7 +106,7 @@ fn place(path: &Path, index: usize) -> String {
 
 /// Evaluates the model on each file, prints one JSON object per file, and keeps a record if one is asked for.
 pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
-    check_out(arguments)?;
+    check_outputs(arguments)?;
     let started_utc = host::now_utc();
     let compute = arguments.compute.open()?;
     let device = &compute.device;
@@ -144,10 +144,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
             check(pretrained.tokenizer(), item, settings).with_context(|| place(path, index))?;
         }
     }
-    let create = |path: &PathBuf| {
-        File::create(path).with_context(|| format!("cannot create {}", path.display()))
-    };
-    let mut answers = arguments.answers.as_ref().map(create).transpose()?;
+    let mut answers = arguments.answers.as_deref().map(create).transpose()?;
     let mut results = Vec::new();
     for (path, items, sha256) in files {
         let mut summary = Summary::default();
@@ -158,7 +155,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
             summary.add(item.subject(), &result);
             let line = answer(item, &result, arguments.options);
             if let Some(file) = &mut answers {
-                let line = json!({ "file": path, "item": index + 1, "answer": line });
+                let line = json!({ "file": path.display().to_string(), "item": index + 1, "answer": line });
                 writeln!(file, "{line}").context("cannot write the answers")?;
             }
             if arguments.out.is_some() {
@@ -166,7 +163,8 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
             }
         }
         let mut line = json!({
-            "file": path, "model": pretrained.name, "encoding": encoding.to_string(),
+            "file": path.display().to_string(), "model": pretrained.name,
+            "encoding": encoding.to_string(),
         });
         if arguments.shots > 0 {
             line["shots"] = json!(arguments.shots);
@@ -174,12 +172,15 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         add_scores(&mut line, &summary);
         say(&line.to_string());
         if arguments.out.is_some() {
-            let mut result = json!({ "file": path, "sha256": sha256, "answers": kept });
+            let mut result =
+                json!({ "file": path.display().to_string(), "sha256": sha256, "answers": kept });
             add_scores(&mut result, &summary);
             results.push(result);
         }
     }
-    let Some(out) = check_out(arguments)? else { return Ok(()) };
+    let Some(out) = arguments.out.as_deref() else { return Ok(()) };
+    // Another process may have made it in the meantime.
+    check_new("--out", out)?;
     let (commit, dirty) = host::commit();
     let host = host::host(rayon::current_num_threads(), 1);
     let program = Program { commit, dirty, versions: host::versions(), host, started_utc };
@@ -195,7 +196,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
             "limit": arguments.limit,
             "options": arguments.options,
             "shots": arguments.shots,
-            "examples": arguments.examples,
+            "examples": arguments.examples.as_ref().map(|path| path.display().to_string()),
             "examples_sha256": examples_sha256,
             "backend": compute.backend,
             "engine": compute.engine,
@@ -208,24 +209,43 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write --out {}", out.display()))
 }
 
-/// Returns the file of the record: refuses one that exists, and creates the folder of a new one.
-fn check_out(arguments: &BenchmarkArgs) -> anyhow::Result<Option<&Path>> {
-    let Some(out) = arguments.out.as_deref() else { return Ok(None) };
-    let is_folder = out.file_name().is_none() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
-    anyhow::ensure!(!is_folder, "--out {}: expected the name of a new file", out.display());
+/// Checks before anything is computed that the files of the results can be written, and creates the folder of the record.
+fn check_outputs(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
+    if let Some(answers) = arguments.answers.as_deref() {
+        check_new("--answers", answers)?;
+    }
+    let Some(out) = arguments.out.as_deref() else { return Ok(()) };
+    check_new("--out", out)?;
+    let folder = out.parent().unwrap_or(Path::new(""));
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create the folder of --out {}", out.display()))?;
+    let place = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        Some((folder.unwrap_or(Path::new(".")).canonicalize().ok()?, path.file_name()?.to_owned()))
+    };
     anyhow::ensure!(
-        arguments.answers.as_deref() != Some(out),
+        arguments.answers.as_deref().is_none_or(|answers| place(answers) != place(out)),
         "--out and --answers are both {}, expected two files",
         out.display()
     );
+    Ok(())
+}
+
+fn create(answers: &Path) -> anyhow::Result<File> {
+    File::create_new(answers)
+        .with_context(|| format!("cannot create --answers {}", answers.display()))
+}
+
+/// Refuses a file that exists.
+fn check_new(option: &str, out: &Path) -> anyhow::Result<()> {
+    let is_folder = out.file_name().is_none() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
+    anyhow::ensure!(!is_folder, "{option} {}: expected the name of a new file", out.display());
     anyhow::ensure!(
         std::fs::symlink_metadata(out).is_err(),
-        "--out {} exists, expected the name of a new file; choose another name, or move the file away",
+        "{option} {} exists, expected the name of a new file; choose another name, or move the file away",
         out.display()
     );
-    std::fs::create_dir_all(out.parent().unwrap_or(Path::new("")))
-        .with_context(|| format!("cannot create the folder of --out {}", out.display()))?;
-    Ok(Some(out))
+    Ok(())
 }
 
 /// SHA-256 of a file, as hexadecimal digits.

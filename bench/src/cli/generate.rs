@@ -91,7 +91,8 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     let prompt = arguments.prompt.as_ref().map(|text| tokenizer.encode(text, Around::Added));
     let prompt = prompt.transpose().map_err(anyhow::Error::msg)?;
     let longest = match &prompt {
-        None => arguments.prefill.saturating_add(arguments.decode),
+        // One token more is predicted, but not read.
+        None => arguments.prefill.saturating_add(arguments.decode).saturating_add(1),
         Some(ids) => ids.len().saturating_add(arguments.tokens),
     };
     anyhow::ensure!(

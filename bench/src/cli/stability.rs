@@ -104,7 +104,9 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     let text = LongText::new(&parts, tokens, pretrained.vocabulary, context)?;
     let sequences = sequences(arguments, &text, arguments.len.unwrap_or(256), 0)?;
     let first = tokens.encode("", Around::Added).ok().and_then(|ids| ids.first().copied());
-    let mut decoder = pretrained.decoder(&encoding, 0, &mut ChaCha8Rng::seed_from_u64(0))?;
+    let tokens = sequences.iter().map(Vec::len).max().unwrap_or(0);
+    let longest = tokens.saturating_add(arguments.tokens).saturating_add(1);
+    let mut decoder = pretrained.decoder(&encoding, longest, &mut ChaCha8Rng::seed_from_u64(0))?;
     (decoder.engine, decoder.precision) = (compute.engine, compute.precision());
     let name = format!("{} under {encoding}", pretrained.name);
     measure(

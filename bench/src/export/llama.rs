@@ -113,7 +113,10 @@ impl<'a> Llama<'a> {
                 Value::Null => json!(trained),
                 given => given.clone(),
             };
-            scaling[ORIGINAL] = original.clone();
+            // Linear scaling has none, and this program refuses settings that a scaling does not have.
+            if !matches!(rope.scaling, Scaling::Linear { .. }) {
+                scaling[ORIGINAL] = original.clone();
+            }
             match rope.scaling {
                 // transformers starts it from this length alone.
                 Scaling::Dynamic { .. } => config["max_position_embeddings"] = original,

@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use pe_zoo::PeError;
-use pe_zoo::attention::Engine;
+use pe_zoo::attention::{AttentionKind, Engine};
 use pe_zoo::card::ActsOn;
 use pe_zoo::ops::MatmulPrecision;
 use reports::{RunRecord, WeightsAt};
@@ -14,7 +14,7 @@ use super::tune::{TuneConfig, Tuning};
 use crate::experiment::{EvalConfig, ExperimentError, TrainingId};
 use crate::flops::CountedStep;
 use crate::lora::LoraError;
-use crate::model::Decoder;
+use crate::model::{Decoder, ModelConfig};
 use crate::pretrained::{Pretrained, PretrainedError};
 use crate::run::evaluate::EvalRequest;
 use crate::run::{RecordBuilder, RunContext, RunPlan, Training};
@@ -96,7 +96,8 @@ impl ExtendCell<'_> {
         let longest = match self.tune {
             None => lens.map(|len| self.task.max_tokens(*len)).max().unwrap_or(0),
             Some((config, _)) => {
-                lens.fold(config.train.len, |most, len| most.max(*len)).saturating_add(1)
+                let least = config.train.len.max(context.pretrained.context);
+                lens.fold(least, |most, len| most.max(*len)).saturating_add(1)
             }
         };
         let longest = longest.max(context.pretrained.context);
@@ -178,7 +179,7 @@ impl ExtendCell<'_> {
             config.train.check_sizes()?;
             config.train.optimizer.check()?;
             if let Some(groups) = config.groups {
-                self.check_groups(groups, config.train.len)?;
+                self.check_groups(&context.pretrained.model, groups, config.train.len)?;
             }
             match &config.what {
                 Tuning::Lora(lora) => lora.check(context.pretrained.model.width)?,
@@ -191,12 +192,21 @@ impl ExtendCell<'_> {
         Ok(())
     }
 
-    fn check_groups(&self, groups: usize, len: usize) -> Result<(), ExtendError> {
+    fn check_groups(
+        &self,
+        model: &ModelConfig,
+        groups: usize,
+        len: usize,
+    ) -> Result<(), ExtendError> {
         let refuse = |expected| Err(ExtendError::Groups { groups, expected });
-        if groups == 0 || !len.is_multiple_of(2 * groups) {
+        if groups == 0 || !len.is_multiple_of(groups.saturating_mul(2)) {
             return refuse(format!("half a divisor of the window's {len} tokens"));
         }
-        if self.variant.encoding.properties()?.acts_on != [ActsOn::QueryKey] {
+        if model.attention != AttentionKind::Soft {
+            return refuse("none in a model with hard attention".to_owned());
+        }
+        let acts_on = &self.variant.encoding.properties()?.acts_on;
+        if acts_on.iter().any(|place| *place != ActsOn::QueryKey) {
             let name = &self.variant.name;
             return refuse(format!(
                 "none under `{name}`, which acts on more than queries and keys"

@@ -55,14 +55,14 @@ impl ExtendCell<'_> {
             model: &pretrained.model,
             encoding: &self.variant.encoding,
             vocabulary: pretrained.vocabulary,
-            lens: [pretrained.context, self.longest(context)],
+            lens: pretrained.lens_under(&self.variant.encoding, self.longest(context)),
             context: pretrained.context.max(trained),
             window: pretrained.window,
             end: &pretrained.end,
         }
     }
 
-    /// Name of the folder of the tuned model: encoding and tuning in characters of file names, and the key of the training;
+    /// Name of the folder of the tuned model: encoding and tuning in characters of file names, and the key and length of the training;
     /// `None` without a tuning.
     pub fn folder_name(&self, context: &Context<'_>) -> Option<String> {
         let ((config, _), training) = (self.tune?, self.training(context)?);
@@ -70,7 +70,7 @@ impl ExtendCell<'_> {
         let words =
             text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         let words = words.take(8).collect::<Vec<_>>().join("-").to_lowercase();
-        Some(format!("{words}-{}", training.key))
+        Some(format!("{words}-{training}"))
     }
 
     /// Writes the tuned model to a folder, from the weights kept in `results`.

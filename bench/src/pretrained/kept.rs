@@ -23,7 +23,7 @@ pub(super) struct KeptModel {
     kept: KeptTraining,
     /// Encoding that the model was trained under, and the lengths that it was built for.
     own: Combination,
-    lens: [usize; 2],
+    pub(super) lens: [usize; 2],
     vocabulary: usize,
     device: Device,
 }
@@ -72,8 +72,8 @@ impl Pretrained {
 }
 
 impl KeptModel {
-    /// Builds the model under an encoding. Under its own encoding it has the lengths of its training and all kept
-    /// weights; under any other, the weights of the encoding are drawn from `encoding_rng`.
+    /// Builds the model under an encoding. Under its own encoding it has all kept weights; under any other, the weights
+    /// of the encoding are drawn from `encoding_rng`.
     pub(super) fn decoder(
         &self,
         config: &ModelConfig,
@@ -83,7 +83,6 @@ impl KeptModel {
         gradients: Option<GradientCheckpointingStrategy>,
     ) -> Result<Decoder, PretrainedError> {
         let is_own = *encoding == self.own;
-        let lens = if is_own { self.lens } else { lens };
         let device = self.device.clone();
         let device = match gradients {
             None => device,

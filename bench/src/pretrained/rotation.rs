@@ -81,13 +81,13 @@ impl RotationFields<'_> {
         Ok(rope::RopeConfig { base, rotary_fraction, scaling, ..rope::RopeConfig::default() })
     }
 
-    /// Brings original length and factor of a scaling to where transformers looks for them: dynamic scaling starts from the
-    /// trained length alone, LongRoPE's original length is the one beside the object, that of the others the one within it
+    /// Brings original length and factor of a scaling to where transformers looks for them: linear scaling has none, dynamic
+    /// scaling starts from the trained length alone, LongRoPE's original length is the one beside the object, that of the others the one within it
     /// if both are given, and a factor that is absent is the quotient of the lengths.
     fn complete(&self, scaling: &mut Map<String, Value>) {
         let kind = scaling.get("rope_type").or_else(|| scaling.get("type")).and_then(Value::as_str);
         let (is_longrope, has_factor) = match kind {
-            Some("dynamic") => {
+            Some("dynamic" | "linear") => {
                 scaling.remove(ORIGINAL);
                 return;
             }

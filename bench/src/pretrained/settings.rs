@@ -97,6 +97,10 @@ impl LlamaSettings {
             let expected = format!("less than {}, the size of the vocabulary", self.vocabulary);
             return Err(PretrainedError::unsupported(path, "eos_token_id", id, expected));
         }
+        if self.tuned.is_some() {
+            // Its encoding is another one, which is checked when the model is built.
+            return Ok(self);
+        }
         match Rope::check(&self.rope, &self.model.dims(self.context, self.context)) {
             Ok(()) => Ok(self),
             Err(source) => Err(PretrainedError::Rotation { path: path.to_owned(), source }),

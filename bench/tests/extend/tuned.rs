@@ -353,6 +353,20 @@ fn what_run_trained_is_tuned_exported_and_scored() {
     let (done, said) =
         program(&["benchmark", &folder.display().to_string(), &items, "--tokens", "2"]);
     assert!(done && said.contains("\"items\":1"), "{said}");
+
+    // Under each scaling and under an encoding with a table for the longest sequence, too.
+    let of_scalings = "--tasks text --methods linear,dynamic,yarn --factors 2 --encodings learned-absolute --tune all \
+                       --steps 2 --train-len 32 --export";
+    let scaled = place.path("scaled");
+    let arguments = of_scalings.split(' ').chain([&*scaled]).collect::<Vec<_>>();
+    place.extend(&model, "out", &arguments);
+    let folders = fs::read_dir(&scaled).unwrap().map(|entry| entry.unwrap().path());
+    let folders = folders.map(|folder| folder.display().to_string()).collect::<Vec<_>>();
+    assert_eq!(folders.len(), 4, "{folders:?}");
+    for folder in folders {
+        let (done, said) = program(&["benchmark", &folder, &items, "--tokens", "2"]);
+        assert!(done && said.contains("\"items\":1"), "{folder}: {said}");
+    }
 }
 
 #[test]
