@@ -28,6 +28,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--bench", required=True, help="the pe-bench program")
 parser.add_argument("--before", help="an older pe-bench program, timed beside the present one")
 parser.add_argument("--step-only", action="store_true", help="do not time PyTorch's forward pass alone")
+parser.add_argument("--attention", action="store_true", help="time one attention layer alone: forward and backward, and forward")
 parser.add_argument("--out", required=True, type=pathlib.Path, help="folder for lines.jsonl and table.md")
 parser.add_argument("--rounds", type=int, default=3)
 parser.add_argument("--steps", type=int, default=7)
@@ -40,7 +41,7 @@ for name, default in [("batch", 16), ("len", 512), ("dim", 256), ("heads", 4), (
     parser.add_argument(f"--{name}", type=int, default=default)
 o = parser.parse_args()
 sizes = [word for name in ("batch", "len", "dim", "heads", "layers", "vocab", "steps", "threads")
-         for word in (f"--{name}", str(getattr(o, name)))]
+         for word in (f"--{name}", str(getattr(o, name)))] + ["--attention"] * o.attention
 chosen = [name for name in o.encodings.split(",") if name]
 unknown = set(chosen) - {ours for ours, _, _ in PAIRS}
 if unknown:
@@ -130,9 +131,11 @@ for ours in dict.fromkeys(key[1] for key in found):
     ])
 head = ["encoding", "ours s", *(["before s"] if older else []), "x our RoPE", "eager s", "sdpa s", "compile s",
         "eager / ours", "sdpa / ours", "compile / ours", "our peak GB", "torch's least peak GB"]
+what = "One attention layer, forward and backward," if o.attention else "Training step"
+size = f"width {o.dim}, {o.heads} heads, {o.len} tokens, batch {o.batch}"
 text = [
-    f"# Training step against PyTorch, {datetime.date.today().isoformat()}", "",
-    f"{o.layers} layers, width {o.dim}, {o.heads} heads, {o.len} tokens, batch {o.batch}, vocabulary {o.vocab}, "
+    f"# {what} against PyTorch, {datetime.date.today().isoformat()}", "",
+    f"{size if o.attention else f'{o.layers} layers, {size}, vocabulary {o.vocab}'}, "
     f"f32, {o.threads} threads; medians of {o.steps} steps, then over rounds; ratios are within rounds.", "",
     f"{next((line['peer'] for key, lines in found.items() for line in lines if key[0] == 'torch'), 'no peer')}; "
     f"raw lines in lines.jsonl, written by ci/peers.sh.", "",

@@ -1,12 +1,12 @@
 //! Evaluation of a pretrained model on benchmark items.
 
 use burn::tensor::Device;
-use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor, TensorData};
 use pe_zoo::PeError;
 use pe_zoo::attention::Weights;
 use pe_zoo::encoding::PositionRequest;
 use pe_zoo::erased::positions;
+use pe_zoo::ops::cross_entropy;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -230,8 +230,8 @@ fn log_likelihood(
     let input = ints(&tokens[..read]).unsqueeze_dim::<2>(0);
     let hidden = model.forward(input, &at, None, Dropout::off(), Weights::Drop).hidden;
     let rows = hidden.slice_dim(1, read - answer..read).squeeze_dim::<2>(0);
-    let labels = ints(&tokens[tokens.len() - answer..]).unsqueeze_dim::<2>(1);
-    let sum = log_softmax(model.logits(rows), 1).gather(1, labels).sum();
+    let labels = ints(&tokens[tokens.len() - answer..]);
+    let sum = cross_entropy(model.logits(rows), labels).sum().neg();
     let data = sum.try_into_data().map_err(|e| BenchmarkError::Device(format!("{e:?}")))?;
     let values = data.convert::<f32>().try_into_vec::<f32>();
     let values = values.map_err(|e| BenchmarkError::Device(format!("{e:?}")))?;

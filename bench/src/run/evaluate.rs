@@ -8,6 +8,7 @@ use std::time::Instant;
 use burn::tensor::{Device, Tensor};
 use pe_zoo::encoding::PositionRequest;
 use pe_zoo::erased::positions;
+use pe_zoo::ops::cross_entropy;
 use pe_zoo::{PeError, Positions};
 use reports::EvalPoint;
 use tasks::{Batch, Sample, Task, TaskError};
@@ -148,10 +149,10 @@ fn answers_of(
 ) -> Result<Vec<SampleAnswers>, EvalError> {
     let scored = Scored::of(batch, device);
     let (mut right, mut losses) = (Vec::new(), Vec::new());
-    for (log_probabilities, part) in scored.in_pieces(model, at) {
-        let chosen = log_probabilities.clone().argmax(1).squeeze_dim::<1>(1);
-        right.extend(read(chosen.equal(part.labels.clone()).float())?);
-        losses.extend(read(part.losses(log_probabilities))?);
+    for (logits, labels) in scored.in_pieces(model, at) {
+        let chosen = logits.clone().argmax(1).squeeze_dim::<1>(1);
+        right.extend(read(chosen.equal(labels.clone()).float())?);
+        losses.extend(read(cross_entropy(logits, labels))?);
     }
     let mut begin = 0;
     let of = |sample: &Sample| {

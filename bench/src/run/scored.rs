@@ -1,8 +1,8 @@
 //! Scored predictions of a batch, in training and in evaluation.
 
-use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use pe_zoo::Positions;
+use pe_zoo::ops::cross_entropy;
 use tasks::Batch;
 
 use crate::model::{Decoder, Dropout};
@@ -36,23 +36,23 @@ impl Scored {
         }
     }
 
-    /// Log-probabilities over the vocabulary at the scored rows, `[N, V]`.
-    pub(crate) fn log_probabilities(
+    /// Negative log-likelihood of each scored label, `[N]`.
+    pub(crate) fn losses(
         &self,
         model: &Decoder,
         at: &Positions,
         dropout: Dropout<'_>,
-    ) -> Tensor<2> {
-        log_softmax(model.logits(self.hidden(model, at, dropout)), 1)
+    ) -> Tensor<1> {
+        cross_entropy(model.logits(self.hidden(model, at, dropout)), self.labels.clone())
     }
 
-    /// Iterates over pieces of the scored rows: log-probabilities `[n, V]` and the scored labels of the piece. All rows at
-    /// once could take gigabytes.
+    /// Iterates over pieces of the scored rows: logits `[n, V]` and scored labels `[n]`. All rows at once could take
+    /// gigabytes.
     pub(crate) fn in_pieces<'a>(
         &'a self,
         model: &'a Decoder,
         at: &Positions,
-    ) -> impl Iterator<Item = (Tensor<2>, Self)> + 'a {
+    ) -> impl Iterator<Item = (Tensor<2>, Tensor<1, Int>)> + 'a {
         self.in_pieces_of((LOGITS_AT_ONCE / model.vocabulary().max(1)).max(1), model, at)
     }
 
@@ -61,28 +61,19 @@ impl Scored {
         rows: usize,
         model: &'a Decoder,
         at: &Positions,
-    ) -> impl Iterator<Item = (Tensor<2>, Self)> + 'a {
+    ) -> impl Iterator<Item = (Tensor<2>, Tensor<1, Int>)> + 'a {
         let hidden = self.hidden(model, at, Dropout::off());
         let [scored, _width] = hidden.dims();
         (0..scored).step_by(rows).map(move |start| {
             let piece = start..(start + rows).min(scored);
-            let part = Self {
-                rows: self.rows.clone().slice_dim(0, piece.clone()),
-                labels: self.labels.clone().slice_dim(0, piece.clone()),
-                inputs: self.inputs.clone(),
-            };
-            (log_softmax(model.logits(hidden.clone().slice_dim(0, piece)), 1), part)
+            let labels = self.labels.clone().slice_dim(0, piece.clone());
+            (model.logits(hidden.clone().slice_dim(0, piece)), labels)
         })
     }
 
     /// Hidden states of the scored rows, `[N, C]`.
     fn hidden(&self, model: &Decoder, at: &Positions, dropout: Dropout<'_>) -> Tensor<2> {
         model.hidden_of(self.inputs.clone(), &self.rows, at, dropout)
-    }
-
-    /// Negative log-likelihood of each scored label, `[N]`.
-    pub(crate) fn losses(&self, log_probabilities: Tensor<2>) -> Tensor<1> {
-        log_probabilities.gather(1, self.labels.clone().unsqueeze_dim(1)).squeeze_dim::<1>(1).neg()
     }
 }
 
@@ -109,18 +100,19 @@ mod tests {
         };
         let scored = Scored::of(&Batch::collate(&[sample(12), sample(9)]), &device);
         let at = Positions::contiguous(0, 11);
-        let whole = scored.log_probabilities(&model, &at, Dropout::off());
-        let losses = numbers(scored.losses(whole.clone()));
+        let hidden = scored.hidden(&model, &at, Dropout::off());
+        let whole = numbers(model.logits(hidden));
+        let losses = numbers(scored.losses(&model, &at, Dropout::off()));
         assert_eq!(losses.len(), 14);
         for rows in [1, 4, 14, 100] {
             let (mut found, mut found_losses) = (Vec::new(), Vec::new());
-            for (piece, part) in scored.in_pieces_of(rows, &model, &at) {
-                let [count, _vocabulary] = piece.dims();
+            for (logits, labels) in scored.in_pieces_of(rows, &model, &at) {
+                let [count, _vocabulary] = logits.dims();
                 assert!(count <= rows);
-                found.extend(numbers(piece.clone()));
-                found_losses.extend(numbers(part.losses(piece)));
+                found.extend(numbers(logits.clone()));
+                found_losses.extend(numbers(cross_entropy(logits, labels)));
             }
-            close::compare(&found, &numbers(whole.clone()), F32_REORDERED).unwrap();
+            close::compare(&found, &whole, F32_REORDERED).unwrap();
             close::compare(&found_losses, &losses, F32_REORDERED).unwrap();
         }
     }

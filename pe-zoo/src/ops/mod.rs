@@ -11,6 +11,8 @@ mod add;
 #[cfg(feature = "flex")]
 mod convolution;
 #[cfg(feature = "flex")]
+mod cross_entropy;
+#[cfg(feature = "flex")]
 mod gelu;
 #[cfg(feature = "flex")]
 mod head_rows;
@@ -44,7 +46,7 @@ pub use plain::{AdamW, Moments, Pairs};
 
 #[cfg(feature = "cube")]
 use burn::tensor::DType;
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 
 use crate::count::count;
 #[cfg(feature = "flex")]
@@ -289,6 +291,22 @@ pub fn turn_by_waves(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
         return turn::turn(x, waves, turn::Turning::Waves);
     }
     plain::turn_by_waves(x, &waves)
+}
+
+/// Negative log-likelihood of each row's label under the softmax of its logits, `[N, V], [N] -> [N]`.
+///
+/// # Panics
+///
+/// If a label is negative or at least `V`, or if there is not one label a row.
+pub fn cross_entropy(logits: Tensor<2>, labels: Tensor<1, Int>) -> Tensor<1> {
+    assert_eq!(logits.dims()[..1], labels.dims(), "one label a row of logits");
+    #[cfg(feature = "flex")]
+    if fused(&logits) {
+        let labels = labels.into_data().convert::<i64>().into_vec::<i64>();
+        let labels = labels.expect("labels are integers").into_iter().map(|label| label as usize);
+        return cross_entropy::cross_entropy(logits, labels.collect());
+    }
+    plain::cross_entropy(logits, labels)
 }
 
 /// Applies one step of AdamW and returns the new parameter. `moments` are updated; no gradient

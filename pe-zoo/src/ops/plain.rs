@@ -1,8 +1,8 @@
 //! Reference versions of the operations in plain tensor operations, for any backend and for tests
 //! of the kernels.
 
-use burn::tensor::Tensor;
-use burn::tensor::activation::{silu, softplus};
+use burn::tensor::activation::{log_softmax, silu, softplus};
+use burn::tensor::{Int, Tensor};
 
 /// Pairing of channels that are rotated together.
 #[derive(
@@ -54,6 +54,10 @@ impl<const D: usize> Moments<D> {
         let zeros = || Tensor::zeros(param.shape(), &param.device());
         self.tensors.take().unwrap_or_else(|| [zeros(), zeros()])
     }
+}
+
+pub(super) fn cross_entropy(logits: Tensor<2>, labels: Tensor<1, Int>) -> Tensor<1> {
+    log_softmax(logits, 1).gather(1, labels.unsqueeze_dim(1)).squeeze_dim::<1>(1).neg()
 }
 
 pub(super) fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {

@@ -1,6 +1,6 @@
 //! Compares the kernels with plain tensor operations: outputs and all gradients.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -75,6 +75,39 @@ fn sums_agree_in_every_order_of_memory_and_leave_shared_tensors_alone() {
         x,
         y
     );
+}
+
+/// Vocabularies that no vector divides, more rows than a piece has, and logits far from 0.
+#[test]
+fn cross_entropies_agree_also_on_transposed_logits() {
+    let device = Device::flex().autodiff();
+    for [rows, vocabulary] in [[1, 1], [5, 2], [700, 67], [3000, 16], [2, 40_000]] {
+        let labels = (0..rows).map(|row| (row * 7919 % vocabulary) as i32).collect::<Vec<_>>();
+        let labels = Tensor::<1, Int>::from_ints(labels.as_slice(), &device);
+        let logits = tensor([rows, vocabulary], 27);
+        for shift in [0.0, 3e4] {
+            agree!(
+                super::cross_entropy(logits.clone() + shift, labels.clone()),
+                plain::cross_entropy(logits.clone() + shift, labels.clone()),
+                [rows],
+                logits
+            );
+        }
+        let transposed = tensor([vocabulary, rows], 28);
+        agree!(
+            super::cross_entropy(transposed.clone().transpose(), labels.clone()),
+            plain::cross_entropy(transposed.clone().transpose(), labels.clone()),
+            [rows],
+            transposed
+        );
+    }
+    let certain = Tensor::<2>::from_floats([[-200.0, 100.0, f32::NEG_INFINITY]], &device);
+    let of =
+        |label: i32| super::cross_entropy(certain.clone(), Tensor::from_ints([label], &device));
+    assert_eq!(numbers(of(0)), [300.0]);
+    assert_eq!(numbers(of(1)), [0.0]);
+    let diverged = Tensor::<2>::from_floats([[0.0, f32::NAN, 1.0]], &device);
+    assert!(numbers(super::cross_entropy(diverged, Tensor::from_ints([0], &device)))[0].is_nan());
 }
 
 #[test]

@@ -59,9 +59,8 @@ impl MicroBatch {
     pub(super) fn run(mut self, model: &Decoder, device: &Device) -> MicroBatchResult {
         let scored = Scored::of(&self.batch, device);
         let dropout = Dropout { rate: self.dropout, rng: Some(&mut self.dropout_rng) };
-        let log_probabilities = scored.log_probabilities(model, &self.at, dropout);
+        let losses = scored.losses(model, &self.at, dropout);
         assert_eq!(self.dropout_rng.get_word_pos(), self.dropout_end, "words drawn by dropout");
-        let losses = scored.losses(log_probabilities);
         let loss = match self.labels {
             None => losses.mean(),
             Some(labels) => losses.sum().div_scalar(labels as f64),

@@ -1,0 +1,152 @@
+//! Cross-entropy in one pass over the logits, without the log-probabilities of labels that are not asked for.
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
+use burn::backend::flex::FlexTensor;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
+use burn::tensor::{Shape, Tensor};
+use rayon::prelude::*;
+
+use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
+use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
+use crate::kernels::cpu::view::{Start, in_new_memory};
+use crate::math::lanes;
+
+/// Number of logits that are processed together. Sums have as many parts, in a fixed order.
+const SIDE: usize = 16;
+
+pub(super) fn cross_entropy(logits: Tensor<2>, labels: Vec<usize>) -> Tensor<1> {
+    let logits = logits.into_dispatch();
+    Tensor::from_dispatch(<Dispatch as CrossEntropyBackend>::fused_cross_entropy(logits, labels))
+}
+
+#[backend_extension(Flex, Autodiff)]
+pub(super) trait CrossEntropyBackend: Backend {
+    fn fused_cross_entropy(logits: FloatTensor<Self>, labels: Vec<usize>) -> FloatTensor<Self>;
+}
+
+impl CrossEntropyBackend for Flex {
+    fn fused_cross_entropy(logits: FloatTensor<Self>, labels: Vec<usize>) -> FloatTensor<Self> {
+        forward(&dense(logits), &labels).0
+    }
+}
+
+#[derive(Debug)]
+struct CrossEntropy;
+
+#[derive(Debug, Clone)]
+struct CrossEntropyState {
+    logits: FlexTensor,
+    labels: Vec<usize>,
+    sums: Vec<LogSum>,
+}
+
+impl Backward<Flex, 1> for CrossEntropy {
+    type State = CrossEntropyState;
+
+    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let state = ops.state;
+        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| backward(state, &dense(grad)));
+    }
+}
+
+impl<C: CheckpointStrategy> CrossEntropyBackend for Autodiff<Flex, C> {
+    fn fused_cross_entropy(logits: FloatTensor<Self>, labels: Vec<usize>) -> FloatTensor<Self> {
+        let (logits, node) = logits.into_parts();
+        let logits = dense(logits);
+        let (losses, sums) = forward(&logits, &labels);
+        match CrossEntropy.prepare::<C>([node]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                prep.finish(CrossEntropyState { logits, labels, sums }, losses)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(losses),
+        }
+    }
+}
+
+/// Logarithm of a sum of exponentials in two parts, so that differences from it keep their digits.
+#[derive(Debug, Clone, Copy, Default)]
+struct LogSum {
+    largest: f32,
+    /// Logarithm of the sum relative to the largest.
+    rest: f32,
+}
+
+impl LogSum {
+    /// Computes `ln(sum(exp(x)))` of a row. NaN propagates.
+    #[inline(always)]
+    fn of(row: &[f32]) -> Self {
+        let (sides, rest) = row.as_chunks::<SIDE>();
+        let mut side = [f32::NEG_INFINITY; SIDE];
+        for logits in sides {
+            for n in 0..SIDE {
+                side[n] = side[n].max(logits[n]);
+            }
+        }
+        let largest = side.iter().chain(rest).copied().fold(f32::NEG_INFINITY, f32::max);
+        let mut side = [0.0; SIDE];
+        for logits in sides {
+            for n in 0..SIDE {
+                side[n] += lanes::weight(logits[n] - largest);
+            }
+        }
+        let rest = rest.iter().map(|logit| lanes::weight(logit - largest)).sum::<f32>();
+        Self { largest, rest: lanes::ln(side.iter().sum::<f32>() + rest) }
+    }
+
+    #[inline(always)]
+    fn log_probability(self, logit: f32) -> f32 {
+        (logit - self.largest) - self.rest
+    }
+}
+
+fn width_of(logits: &FlexTensor) -> usize {
+    logits.layout().shape().last().copied().unwrap_or(1)
+}
+
+fn forward(logits: &FlexTensor, labels: &[usize]) -> (FlexTensor, Vec<LogSum>) {
+    let (width, rows) = (width_of(logits), rows_of_piece(width_of(logits)));
+    let mut sums = vec![LogSum::default(); labels.len()];
+    let given = numbers(logits).par_chunks(rows * width).zip(labels.par_chunks(rows));
+    let losses = in_new_memory(
+        labels.len(),
+        rows,
+        Start::Zeros,
+        given.zip(sums.par_chunks_mut(rows)),
+        #[inline(always)]
+        |losses, ((logits, labels), sums)| {
+            let of_rows = logits.chunks_exact(width).zip(labels).zip(sums);
+            for (loss, ((logits, label), sum)) in losses.iter_mut().zip(of_rows) {
+                *sum = LogSum::of(logits);
+                *loss = -sum.log_probability(logits[*label]);
+            }
+        },
+    );
+    (contiguous(losses, Shape::new([labels.len()])), sums)
+}
+
+/// Computes `grad (softmax(logits) - 1 at the label)`, in place where the memory of the logits is not shared.
+fn backward(state: CrossEntropyState, grad: &FlexTensor) -> FlexTensor {
+    let CrossEntropyState { logits, labels, sums } = state;
+    let (width, mut found) = (width_of(&logits), whole(logits));
+    let rows = rows_of_piece(width);
+    let of_rows = labels.par_chunks(rows).zip(sums.par_chunks(rows));
+    let given = of_rows.zip(numbers(grad).par_chunks(rows));
+    in_pieces(
+        found.storage_mut::<f32>().par_chunks_mut(rows * width).zip(given),
+        #[inline(always)]
+        |(found, ((labels, sums), grads))| {
+            let of_rows = labels.iter().zip(sums).zip(grads);
+            for (row, ((label, sum), grad)) in found.chunks_exact_mut(width).zip(of_rows) {
+                for logit in &mut *row {
+                    *logit = lanes::weight(sum.log_probability(*logit)) * grad;
+                }
+                row[*label] -= grad;
+            }
+        },
+    );
+    found
+}
