@@ -302,9 +302,10 @@ pub fn cross_entropy(logits: Tensor<2>, labels: Tensor<1, Int>) -> Tensor<1> {
     assert_eq!(logits.dims()[..1], labels.dims(), "one label a row of logits");
     #[cfg(feature = "flex")]
     if fused(&logits) {
-        let labels = labels.into_data().convert::<i64>().into_vec::<i64>();
-        let labels = labels.expect("labels are integers").into_iter().map(|label| label as usize);
-        return cross_entropy::cross_entropy(logits, labels.collect());
+        let labels = labels.into_data().convert::<i64>();
+        let labels = labels.try_into_vec::<i64>().expect("labels are 64-bit integers");
+        let labels = labels.into_iter().map(|label| label as usize).collect();
+        return cross_entropy::cross_entropy(logits, labels);
     }
     plain::cross_entropy(logits, labels)
 }
