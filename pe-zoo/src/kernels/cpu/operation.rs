@@ -153,3 +153,71 @@ impl<B: Backend> ExtensionType<B> for InputTensors<B> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::testkit::close::numbers;
+
+    /// Returns its first input; counts what is kept and notes whose gradients are needed.
+    #[derive(Debug, Clone, Default)]
+    struct First {
+        kept: Arc<()>,
+        needed: Arc<Mutex<Vec<[bool; 2]>>>,
+    }
+
+    impl Operation<2> for First {
+        type Kept = Arc<()>;
+
+        fn forward(&self, [x, _y]: [FlexTensor; 2]) -> (FlexTensor, Arc<()>) {
+            (x, Arc::clone(&self.kept))
+        }
+
+        fn backward(
+            &self,
+            _kept: Arc<()>,
+            grad: FlexTensor,
+            needed: [bool; 2],
+        ) -> [Option<FlexTensor>; 2] {
+            self.needed.lock().unwrap().push(needed);
+            [Some(grad.clone()), Some(grad)]
+        }
+    }
+
+    impl First {
+        fn of(&self, x: &Tensor<1>, y: &Tensor<1>) -> Tensor<1> {
+            apply(self.clone(), [x, y].map(|tensor| tensor.clone().into_dispatch()))
+        }
+
+        /// Number of forward passes whose results are kept for a backward pass. Each keeps its operation too.
+        fn recorded(&self) -> usize {
+            (Arc::strong_count(&self.kept) - 1) / 2
+        }
+    }
+
+    #[test]
+    fn only_tracked_passes_keep_something_and_only_tracked_inputs_get_gradients() {
+        for device in [Device::flex(), Device::flex().autodiff()] {
+            let first = First::default();
+            let x = Tensor::<1>::from_floats([1.0, 2.0], &device);
+            let output = first.of(&x, &x);
+            assert_eq!((numbers(output.clone()), first.recorded()), (vec![1.0, 2.0], 0));
+        }
+        let device = Device::flex().autodiff();
+        let (first, constant) = (First::default(), Tensor::<1>::from_floats([3.0, 4.0], &device));
+        let leaf = constant.clone().require_grad();
+        let outputs = [first.of(&constant, &leaf), first.of(&leaf, &constant)];
+        assert_eq!(first.recorded(), 2);
+        for output in outputs {
+            let grads = output.sum().backward();
+            assert_eq!(numbers(leaf.grad(&grads).unwrap()), [1.0, 1.0]);
+            assert!(constant.grad(&grads).is_none());
+        }
+        assert_eq!(*first.needed.lock().unwrap(), [[false, true], [true, false]]);
+        assert_eq!(first.recorded(), 0);
+    }
+}
