@@ -1,54 +1,32 @@
 //! Sum of two tensors of one shape, such as a residual connection, on all threads.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, binary};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
-use burn::tensor::Tensor;
 use rayon::prelude::*;
 
+use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 
-pub(super) fn add<const D: usize>(x: Tensor<D>, y: Tensor<D>) -> Tensor<D> {
-    let (x, y) = (x.into_dispatch(), y.into_dispatch());
-    Tensor::from_dispatch(<Dispatch as AddBackend>::fused_add(x, y))
-}
+/// Sum of two tensors of one shape.
+#[derive(Debug, Clone)]
+pub(super) struct AddOp;
 
-#[backend_extension(Flex, Autodiff)]
-pub(super) trait AddBackend: Backend {
-    fn fused_add(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self>;
-}
+impl Operation<2> for AddOp {
+    type Kept = ();
 
-impl AddBackend for Flex {
-    fn fused_add(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
-        forward(dense(x), dense(y))
+    fn forward(&self, inputs: [FlexTensor; 2]) -> (FlexTensor, ()) {
+        let [x, y] = inputs.map(dense);
+        (forward(x, y), ())
     }
-}
 
-#[derive(Debug)]
-struct AddOp;
-
-impl Backward<Flex, 2> for AddOp {
-    type State = ();
-
-    fn backward(self, ops: Ops<(), 2>, grads: &mut Gradients, _: &mut Checkpointer) {
-        binary::<Flex, _, _>(ops.parents, ops.node, grads, |grad| grad, |grad| grad);
-    }
-}
-
-impl<C: CheckpointStrategy> AddBackend for Autodiff<Flex, C> {
-    fn fused_add(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
-        let nodes = [x.node(), y.node()];
-        let output = forward(dense(x.into_primitive()), dense(y.into_primitive()));
-        match AddOp.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish((), output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+    fn backward(
+        &self,
+        (): (),
+        grad: FlexTensor,
+        [of_x, of_y]: [bool; 2],
+    ) -> [Option<FlexTensor>; 2] {
+        [of_x.then(|| grad.clone()), of_y.then_some(grad)]
     }
 }
 

@@ -1,76 +1,38 @@
 //! Causal convolution of each channel over the tokens, with SiLU, in one pass that keeps the input alone.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
-use burn::tensor::Tensor;
 use rayon::prelude::*;
 
+use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::{rows_of_piece, rows_of_sum};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 use crate::math::lanes;
 
-pub(super) fn causal_convolution(x: Tensor<3>, taps: Tensor<2>, silu: bool) -> Tensor<3> {
-    let (x, taps) = (x.into_dispatch(), taps.into_dispatch());
-    Tensor::from_dispatch(<Dispatch as ConvolutionBackend>::fused_convolution(x, taps, silu))
+/// Causal convolution of each channel over the tokens.
+#[derive(Debug, Clone)]
+pub(super) struct CausalConvolution {
+    /// Whether SiLU follows.
+    pub(super) silu: bool,
 }
 
-#[backend_extension(Flex, Autodiff)]
-pub(super) trait ConvolutionBackend: Backend {
-    fn fused_convolution(
-        x: FloatTensor<Self>,
-        taps: FloatTensor<Self>,
-        silu: bool,
-    ) -> FloatTensor<Self>;
-}
+impl Operation<2> for CausalConvolution {
+    /// Input and taps.
+    type Kept = [FlexTensor; 2];
 
-impl ConvolutionBackend for Flex {
-    fn fused_convolution(
-        x: FloatTensor<Self>,
-        taps: FloatTensor<Self>,
-        silu: bool,
-    ) -> FloatTensor<Self> {
-        let (x, taps) = (dense(x), dense(taps));
-        Convolution::new(&x, &taps, silu).forward(&x)
+    fn forward(&self, inputs: [FlexTensor; 2]) -> (FlexTensor, Self::Kept) {
+        let [x, taps] = inputs.map(dense);
+        (Convolution::new(&x, &taps, self.silu).forward(&x), [x, taps])
     }
-}
 
-#[derive(Debug)]
-struct CausalConvolution;
-
-impl Backward<Flex, 2> for CausalConvolution {
-    type State = (FlexTensor, FlexTensor, bool);
-
-    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let grad = dense(grads.consume::<Flex>(&ops.node));
-        let (x, taps, silu) = ops.state;
-        let found = Convolution::new(&x, &taps, silu).backward(&x, &taps, numbers(&grad));
-        for (parent, grad) in ops.parents.into_iter().zip(found) {
-            if let Some(parent) = parent {
-                grads.register::<Flex>(parent.id, grad);
-            }
-        }
-    }
-}
-
-impl<C: CheckpointStrategy> ConvolutionBackend for Autodiff<Flex, C> {
-    fn fused_convolution(
-        x: FloatTensor<Self>,
-        taps: FloatTensor<Self>,
-        silu: bool,
-    ) -> FloatTensor<Self> {
-        let nodes = [x.node(), taps.node()];
-        let [x, taps] = [x, taps].map(|tensor| dense(tensor.into_primitive()));
-        let output = Convolution::new(&x, &taps, silu).forward(&x);
-        match CausalConvolution.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish((x, taps, silu), output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+    fn backward(
+        &self,
+        [x, taps]: Self::Kept,
+        grad: FlexTensor,
+        _needed: [bool; 2],
+    ) -> [Option<FlexTensor>; 2] {
+        let grad = dense(grad);
+        Convolution::new(&x, &taps, self.silu).backward(&x, &taps, numbers(&grad)).map(Some)
     }
 }
 

@@ -1,56 +1,29 @@
 //! Exact GELU in SIMD; one exponential serves both the function and its derivative.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
-use burn::tensor::Tensor;
 use rayon::prelude::*;
 
+use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 use crate::math::lanes;
 
-pub(super) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
-    Tensor::from_dispatch(<Dispatch as GeluBackend>::fused_gelu(x.into_dispatch()))
-}
+/// Exact GELU.
+#[derive(Debug, Clone)]
+pub(super) struct Gelu;
 
-#[backend_extension(Flex, Autodiff)]
-pub(super) trait GeluBackend: Backend {
-    fn fused_gelu(x: FloatTensor<Self>) -> FloatTensor<Self>;
-}
+impl Operation<1> for Gelu {
+    /// Input.
+    type Kept = FlexTensor;
 
-impl GeluBackend for Flex {
-    fn fused_gelu(x: FloatTensor<Self>) -> FloatTensor<Self> {
-        forward(&dense(x))
-    }
-}
-
-#[derive(Debug)]
-struct Gelu;
-
-impl Backward<Flex, 1> for Gelu {
-    type State = FlexTensor;
-
-    fn backward(self, ops: Ops<FlexTensor, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let x = ops.state;
-        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| backward(&x, grad));
-    }
-}
-
-impl<C: CheckpointStrategy> GeluBackend for Autodiff<Flex, C> {
-    fn fused_gelu(x: FloatTensor<Self>) -> FloatTensor<Self> {
-        let (x, node) = x.into_parts();
+    fn forward(&self, [x]: [FlexTensor; 1]) -> (FlexTensor, FlexTensor) {
         let x = dense(x);
-        let output = forward(&x);
-        match Gelu.prepare::<C>([node]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish(x, output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+        (forward(&x), x)
+    }
+
+    fn backward(&self, x: FlexTensor, grad: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
+        [Some(backward(&x, grad))]
     }
 }
 

@@ -8,25 +8,21 @@
 
 use std::cell::RefCell;
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Shape as TensorShape, Tensor};
 use rayon::iter::repeat_n;
 use rayon::prelude::*;
 
 use super::gelu::{self, gelu_backward, gelu_of};
 use super::row_product::row_product;
+use crate::kernels::cpu::operation::{Operation, apply};
 use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece, rows_of_sum};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
 use crate::kernels::cpu::view::{
     Add, Matrix, MatrixMut, Shape, Start, in_new_memory, multiply, product,
 };
 
+/// Computes the linear map of `x` after a function.
 pub(super) fn linear<const D: usize>(
     x: Tensor<D>,
     weight: Tensor<2>,
@@ -34,12 +30,14 @@ pub(super) fn linear<const D: usize>(
     before: Before,
 ) -> Tensor<D> {
     let bias = bias.unwrap_or_else(|| Tensor::zeros([0], &weight.device()));
-    Tensor::from_dispatch(<Dispatch as LinearBackend>::fused_linear(
-        x.into_dispatch(),
-        weight.into_dispatch(),
-        bias.into_dispatch(),
-        before,
-    ))
+    apply(Linear { before }, [x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch()])
+}
+
+/// Linear map of `x` with weights and bias; the bias may be absent.
+#[derive(Debug, Clone)]
+struct Linear {
+    /// Function applied to the input first.
+    before: Before,
 }
 
 /// Function applied to the input of the linear map.
@@ -53,78 +51,32 @@ pub(super) enum Before {
     Relu,
 }
 
-#[backend_extension(Flex, Autodiff)]
-pub(super) trait LinearBackend: Backend {
-    fn fused_linear(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        before: Before,
-    ) -> FloatTensor<Self>;
-}
+impl Operation<3> for Linear {
+    /// Input, after ReLU but not after GELU, and weights.
+    type Kept = [FlexTensor; 2];
 
-impl LinearBackend for Flex {
-    fn fused_linear(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        before: Before,
-    ) -> FloatTensor<Self> {
-        forward(&before.kept(dense(x)), &weight, &dense(bias), before)
+    fn forward(&self, [x, weight, bias]: [FlexTensor; 3]) -> (FlexTensor, Self::Kept) {
+        let x = self.before.kept(dense(x));
+        (forward(&x, &weight, &dense(bias), self.before), [x, weight])
     }
-}
 
-#[derive(Debug)]
-struct Linear;
-
-#[derive(Debug, Clone)]
-struct LinearState {
-    x: FlexTensor,
-    weight: FlexTensor,
-    before: Before,
-}
-
-impl Backward<Flex, 3> for Linear {
-    type State = LinearState;
-
-    fn backward(self, ops: Ops<LinearState, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let grad = dense(grads.consume::<Flex>(&ops.node));
-        let LinearState { x: kept, weight, before } = ops.state;
-        let weight_matrix = weights(&weight);
-        let Shape { rows: inputs, columns: outputs, .. } = weight_matrix.shape();
-        let [to_x, to_weight, to_bias] = ops.parents;
-        let input = match to_x {
-            Some(node) => {
-                let [found, input] = x_grad(kept, weight_matrix, before, &grad);
-                grads.register::<Flex>(node.id, found);
-                input
-            }
-            None => before.apply(kept),
+    fn backward(
+        &self,
+        [kept, weight]: Self::Kept,
+        grad: FlexTensor,
+        [of_x, of_weight, of_bias]: [bool; 3],
+    ) -> [Option<FlexTensor>; 3] {
+        let grad = dense(grad);
+        let weight = weights(&weight);
+        let Shape { rows: inputs, columns: outputs, .. } = weight.shape();
+        let (to_x, input) = if of_x {
+            let [found, input] = x_grad(kept, weight, self.before, &grad);
+            (Some(found), input)
+        } else {
+            (None, self.before.apply(kept))
         };
-        if let Some(node) = to_weight {
-            grads.register::<Flex>(node.id, weight_grad(&input, [inputs, outputs], &grad));
-        }
-        if let Some(node) = to_bias {
-            grads.register::<Flex>(node.id, bias_grad(outputs, &grad));
-        }
-    }
-}
-
-impl<C: CheckpointStrategy> LinearBackend for Autodiff<Flex, C> {
-    fn fused_linear(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        before: Before,
-    ) -> FloatTensor<Self> {
-        let nodes = [x.node(), weight.node(), bias.node()];
-        let [x, weight, bias] = [x, weight, bias].map(FloatTensor::<Self>::into_primitive);
-        let x = before.kept(dense(x));
-        let output = forward(&x, &weight, &dense(bias), before);
-        match Linear.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish(LinearState { x, weight, before }, output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+        let to_weight = of_weight.then(|| weight_grad(&input, [inputs, outputs], &grad));
+        [to_x, to_weight, of_bias.then(|| bias_grad(outputs, &grad))]
     }
 }
 

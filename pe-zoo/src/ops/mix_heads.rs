@@ -1,65 +1,37 @@
 //! Sums of a state's heads with weights of each token, in one pass.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
-use burn::tensor::Tensor;
 use rayon::prelude::*;
 
 use super::head_rows::{HeadRows, dims, each_row, in_order};
 use super::row_product::dot;
+use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::rows_of_piece;
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 
-pub(super) fn mix_heads(z: Tensor<4>, weights: Tensor<3>) -> Tensor<4> {
-    let (z, weights) = (z.into_dispatch(), weights.into_dispatch());
-    Tensor::from_dispatch(<Dispatch as MixHeadsBackend>::fused_mix_heads(z, weights))
-}
+/// Addition of a weighted sum of all heads to each head.
+#[derive(Debug, Clone)]
+pub(super) struct MixHeads;
 
-#[backend_extension(Flex, Autodiff)]
-pub(super) trait MixHeadsBackend: Backend {
-    fn fused_mix_heads(z: FloatTensor<Self>, weights: FloatTensor<Self>) -> FloatTensor<Self>;
-}
+impl Operation<2> for MixHeads {
+    /// States and weights.
+    type Kept = [FlexTensor; 2];
 
-impl MixHeadsBackend for Flex {
-    fn fused_mix_heads(z: FloatTensor<Self>, weights: FloatTensor<Self>) -> FloatTensor<Self> {
-        mixed(&in_order(z), &dense(weights), false)
+    fn forward(&self, [z, weights]: [FlexTensor; 2]) -> (FlexTensor, Self::Kept) {
+        let (z, weights) = (in_order(z), dense(weights));
+        (mixed(&z, &weights, false), [z, weights])
     }
-}
 
-#[derive(Debug)]
-struct MixHeads;
-
-impl Backward<Flex, 2> for MixHeads {
-    type State = [FlexTensor; 2];
-
-    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let grad = in_order(grads.consume::<Flex>(&ops.node));
-        let [z, weights] = ops.state;
-        let [to_z, to_weights] = ops.parents;
-        if let Some(node) = to_weights {
-            grads.register::<Flex>(node.id, weight_grads(&grad, &z, &weights));
-        }
-        if let Some(node) = to_z {
-            grads.register::<Flex>(node.id, mixed(&grad, &weights, true));
-        }
-    }
-}
-
-impl<C: CheckpointStrategy> MixHeadsBackend for Autodiff<Flex, C> {
-    fn fused_mix_heads(z: FloatTensor<Self>, weights: FloatTensor<Self>) -> FloatTensor<Self> {
-        let nodes = [z.node(), weights.node()];
-        let (z, weights) = (in_order(z.into_primitive()), dense(weights.into_primitive()));
-        let output = mixed(&z, &weights, false);
-        match MixHeads.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish([z, weights], output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+    fn backward(
+        &self,
+        [z, weights]: Self::Kept,
+        grad: FlexTensor,
+        [of_z, of_weights]: [bool; 2],
+    ) -> [Option<FlexTensor>; 2] {
+        let grad = in_order(grad);
+        let to_weights = of_weights.then(|| weight_grads(&grad, &z, &weights));
+        [of_z.then(|| mixed(&grad, &weights, true)), to_weights]
     }
 }
 

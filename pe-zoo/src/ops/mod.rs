@@ -50,13 +50,13 @@ use burn::tensor::{Int, Tensor};
 
 use crate::count::count;
 #[cfg(feature = "flex")]
-use crate::kernels::{self, Kernels};
+use crate::kernels::{self, Kernels, cpu::operation::apply};
 
 /// Exact GELU of a tensor of any shape, `0.5 x (1 + erf(x / sqrt(2)))`.
 pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {
-        return gelu::gelu(x);
+        return apply(gelu::Gelu, [x.into_dispatch()]);
     }
     burn::tensor::activation::gelu(x)
 }
@@ -70,7 +70,7 @@ pub fn add<const D: usize>(x: Tensor<D>, y: Tensor<D>) -> Tensor<D> {
     assert_eq!(x.dims(), y.dims(), "shapes of a sum");
     #[cfg(feature = "flex")]
     if fused(&x) && fused(&y) {
-        return add::add(x, y);
+        return apply(add::AddOp, [x, y].map(Tensor::into_dispatch));
     }
     x + y
 }
@@ -80,7 +80,7 @@ pub fn add<const D: usize>(x: Tensor<D>, y: Tensor<D>) -> Tensor<D> {
 pub fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {
-        return swi_glu::swi_glu(x);
+        return apply(swi_glu::SwiGlu, [x.into_dispatch()]);
     }
     plain::swi_glu(x)
 }
@@ -187,7 +187,7 @@ pub fn layer_norm<const D: usize>(
 ) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {
-        return norm::layer_norm(x, gamma, beta, epsilon);
+        return norm::norm(x, gamma, Some(beta), epsilon);
     }
     burn::tensor::module::layer_norm(x, gamma, Some(beta), epsilon)
 }
@@ -197,7 +197,7 @@ pub fn layer_norm<const D: usize>(
 pub fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {
-        return norm::rms_norm(x, gamma, epsilon);
+        return norm::norm(x, gamma, None, epsilon);
     }
     plain::rms_norm(x, gamma, epsilon)
 }
@@ -206,7 +206,7 @@ pub fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) ->
 pub fn unit_norm<const D: usize>(x: Tensor<D>, epsilon: f64) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {
-        return unit_norm::unit_norm(x, epsilon);
+        return apply(unit_norm::UnitNorm { epsilon: epsilon as f32 }, [x.into_dispatch()]);
     }
     plain::unit_norm(x, epsilon)
 }
@@ -218,7 +218,10 @@ pub fn unit_norm<const D: usize>(x: Tensor<D>, epsilon: f64) -> Tensor<D> {
 pub fn causal_convolution(x: Tensor<3>, taps: Tensor<2>, silu: bool) -> Tensor<3> {
     #[cfg(feature = "flex")]
     if fused(&x) {
-        return convolution::causal_convolution(x, taps, silu);
+        return apply(
+            convolution::CausalConvolution { silu },
+            [x.into_dispatch(), taps.into_dispatch()],
+        );
     }
     plain::causal_convolution(x, &taps, silu)
 }
@@ -229,7 +232,7 @@ pub fn causal_convolution(x: Tensor<3>, taps: Tensor<2>, silu: bool) -> Tensor<3
 pub fn mix_heads(z: Tensor<4>, weights: Tensor<3>) -> Tensor<4> {
     #[cfg(feature = "flex")]
     if fused(&z) {
-        return mix_heads::mix_heads(z, weights);
+        return apply(mix_heads::MixHeads, [z.into_dispatch(), weights.into_dispatch()]);
     }
     plain::mix_heads(z, weights)
 }
@@ -241,7 +244,7 @@ pub fn repeat_heads(x: Tensor<4>, times: usize) -> Tensor<4> {
     }
     #[cfg(feature = "flex")]
     if fused(&x) {
-        return repeat_heads::repeat_heads(x, times);
+        return apply(repeat_heads::RepeatHeads { times }, [x.into_dispatch()]);
     }
     plain::repeat_heads(x, times)
 }
@@ -253,7 +256,7 @@ pub fn repeat_heads(x: Tensor<4>, times: usize) -> Tensor<4> {
 pub fn polar(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
     #[cfg(feature = "flex")]
     if fused(&x) {
-        return polar::polar(x, waves);
+        return apply(polar::Polar, [x, waves].map(Tensor::into_dispatch));
     }
     plain::polar(x, &waves)
 }
@@ -265,7 +268,10 @@ pub fn polar(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
 pub fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs) -> Tensor<4> {
     #[cfg(feature = "flex")]
     if fused(&x) {
-        return rotate::rotate(x, cos, sin, pairs);
+        return apply(
+            rotate::Rotate { pairs },
+            [x.into_dispatch(), cos.into_dispatch(), sin.into_dispatch()],
+        );
     }
     plain::rotate(x, cos, sin, pairs)
 }
@@ -276,7 +282,7 @@ pub fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs) -> Ten
 pub fn turn_by_angles(x: Tensor<4>, angles: Tensor<4>) -> Tensor<4> {
     #[cfg(feature = "flex")]
     if fused(&x) {
-        return turn::turn(x, angles, turn::Turning::Angles);
+        return apply(turn::Turning::Angles, [x, angles].map(Tensor::into_dispatch));
     }
     plain::turn_by_angles(x, angles)
 }
@@ -288,7 +294,7 @@ pub fn turn_by_angles(x: Tensor<4>, angles: Tensor<4>) -> Tensor<4> {
 pub fn turn_by_waves(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
     #[cfg(feature = "flex")]
     if fused(&x) {
-        return turn::turn(x, waves, turn::Turning::Waves);
+        return apply(turn::Turning::Waves, [x, waves].map(Tensor::into_dispatch));
     }
     plain::turn_by_waves(x, &waves)
 }

@@ -1,84 +1,41 @@
 //! Layer norm and RMS norm in one pass forward and one pass backward, with two numbers stored per
 //! row.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Shape, Tensor};
 use rayon::prelude::*;
 
+use crate::kernels::cpu::operation::{Operation, apply};
 use crate::kernels::cpu::parallel::{rows_of_piece, rows_of_sum};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 
-pub(super) fn layer_norm<const D: usize>(
+/// Normalises `x`: LayerNorm, or RMSNorm if there is no `beta`.
+pub(super) fn norm<const D: usize>(
     x: Tensor<D>,
     gamma: Tensor<1>,
-    beta: Tensor<1>,
+    beta: Option<Tensor<1>>,
     epsilon: f64,
 ) -> Tensor<D> {
-    let [x, gamma, beta] = [x.into_dispatch(), gamma.into_dispatch(), beta.into_dispatch()];
-    Tensor::from_dispatch(<Dispatch as NormBackend>::fused_norm(
-        x,
-        gamma,
-        beta,
-        Kind { centred: true, epsilon: epsilon as f32 },
-    ))
+    let kind = Norm { centred: beta.is_some(), epsilon: epsilon as f32 };
+    let beta = beta.unwrap_or_else(|| Tensor::zeros([0], &gamma.device()));
+    apply(kind, [x.into_dispatch(), gamma.into_dispatch(), beta.into_dispatch()])
 }
 
-pub(super) fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) -> Tensor<D> {
-    let none = Tensor::<1>::zeros([0], &gamma.device());
-    let [x, gamma, none] = [x.into_dispatch(), gamma.into_dispatch(), none.into_dispatch()];
-    Tensor::from_dispatch(<Dispatch as NormBackend>::fused_norm(
-        x,
-        gamma,
-        none,
-        Kind { centred: false, epsilon: epsilon as f32 },
-    ))
-}
-
-/// Kind of normalisation: LayerNorm or RMSNorm, with its epsilon.
+/// Normalisation of `x` with `gamma` and `beta`: LayerNorm or RMSNorm, for which `beta` is absent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
+struct Norm {
     /// Whether the mean is subtracted and `beta` added.
     centred: bool,
+    /// Constant added to the variance.
     epsilon: f32,
 }
-
-#[backend_extension(Flex, Autodiff)]
-pub(super) trait NormBackend: Backend {
-    fn fused_norm(
-        x: FloatTensor<Self>,
-        gamma: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-        kind: Kind,
-    ) -> FloatTensor<Self>;
-}
-
-impl NormBackend for Flex {
-    fn fused_norm(
-        x: FloatTensor<Self>,
-        gamma: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-        kind: Kind,
-    ) -> FloatTensor<Self> {
-        forward(&dense(x), &dense(gamma), &dense(beta), kind).0
-    }
-}
-
-#[derive(Debug)]
-struct Norm;
 
 #[derive(Debug, Clone)]
 struct NormState {
     x: FlexTensor,
     gamma: FlexTensor,
     rows: Vec<Row>,
-    centred: bool,
 }
 
 /// Statistics of a row that the backward pass needs.
@@ -150,36 +107,22 @@ impl Row {
     }
 }
 
-impl Backward<Flex, 3> for Norm {
-    type State = NormState;
+impl Operation<3> for Norm {
+    type Kept = NormState;
 
-    fn backward(self, ops: Ops<NormState, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let grad = dense(grads.consume::<Flex>(&ops.node));
-        let found = backward(&ops.state, &grad);
-        for (parent, grad) in ops.parents.into_iter().zip(found) {
-            if let (Some(parent), Some(grad)) = (parent, grad) {
-                grads.register::<Flex>(parent.id, grad);
-            }
-        }
+    fn forward(&self, inputs: [FlexTensor; 3]) -> (FlexTensor, NormState) {
+        let [x, gamma, beta] = inputs.map(dense);
+        let (output, rows) = forward(&x, &gamma, &beta, *self);
+        (output, NormState { x, gamma, rows })
     }
-}
 
-impl<C: CheckpointStrategy> NormBackend for Autodiff<Flex, C> {
-    fn fused_norm(
-        x: FloatTensor<Self>,
-        gamma: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-        kind: Kind,
-    ) -> FloatTensor<Self> {
-        let nodes = [x.node(), gamma.node(), beta.node()];
-        let [x, gamma, beta] = [x, gamma, beta].map(|tensor| dense(tensor.into_primitive()));
-        let (output, rows) = forward(&x, &gamma, &beta, kind);
-        match Norm.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                prep.finish(NormState { x, gamma, rows, centred: kind.centred }, output)
-            }
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+    fn backward(
+        &self,
+        state: NormState,
+        grad: FlexTensor,
+        _needed: [bool; 3],
+    ) -> [Option<FlexTensor>; 3] {
+        backward(&state, self.centred, &dense(grad))
     }
 }
 
@@ -210,7 +153,7 @@ fn forward(
     x: &FlexTensor,
     gamma: &FlexTensor,
     beta: &FlexTensor,
-    kind: Kind,
+    kind: Norm,
 ) -> (FlexTensor, Vec<Row>) {
     let (input, gamma, beta) = (numbers(x), numbers(gamma), numbers(beta));
     let width = gamma.len();
@@ -246,7 +189,7 @@ fn forward(
 }
 
 /// Computes the gradients of `x`, `gamma` and, if centred, `beta`.
-fn backward(state: &NormState, grad: &FlexTensor) -> [Option<FlexTensor>; 3] {
+fn backward(state: &NormState, centred: bool, grad: &FlexTensor) -> [Option<FlexTensor>; 3] {
     let (input, gamma, upstream) = (numbers(&state.x), numbers(&state.gamma), numbers(grad));
     let width = gamma.len();
     let rows = rows_of_sum(width);
@@ -267,7 +210,7 @@ fn backward(state: &NormState, grad: &FlexTensor) -> [Option<FlexTensor>; 3] {
                 .zip(upstream.chunks_exact(width))
                 .zip(kept);
             for (((output, x), upstream), row) in rows {
-                let means = row.means([x, upstream, gamma], state.centred);
+                let means = row.means([x, upstream, gamma], centred);
                 row.gradients([x, upstream, gamma], means, [output, d_gamma, d_beta]);
             }
         },
@@ -282,5 +225,5 @@ fn backward(state: &NormState, grad: &FlexTensor) -> [Option<FlexTensor>; 3] {
         contiguous(total, Shape::from([width]))
     };
     let d_x = contiguous(output, state.x.layout().shape().clone());
-    [Some(d_x), Some(summed(0)), state.centred.then(|| summed(width))]
+    [Some(d_x), Some(summed(0)), centred.then(|| summed(width))]
 }

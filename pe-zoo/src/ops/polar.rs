@@ -2,63 +2,36 @@
 //!
 //! The backward pass computes the softplus from the output, which attention keeps anyway, so that the channels need not be kept.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
-use burn::tensor::Tensor;
 
 use super::head_rows::{HeadRows, dims, each_row, in_order, in_token_order};
 use super::turn::summed;
+use crate::kernels::cpu::operation::Operation;
 use crate::math::lanes;
 
-pub(super) fn polar(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
-    let (x, waves) = (x.into_dispatch(), waves.into_dispatch());
-    Tensor::from_dispatch(<Dispatch as PolarBackend>::fused_polar(x, waves))
-}
+/// Softplus of channels times cosines and sines.
+#[derive(Debug, Clone)]
+pub(super) struct Polar;
 
-#[backend_extension(Flex, Autodiff)]
-pub(super) trait PolarBackend: Backend {
-    fn fused_polar(x: FloatTensor<Self>, waves: FloatTensor<Self>) -> FloatTensor<Self>;
-}
+impl Operation<2> for Polar {
+    /// Output, and cosines and sines.
+    type Kept = [FlexTensor; 2];
 
-impl PolarBackend for Flex {
-    fn fused_polar(x: FloatTensor<Self>, waves: FloatTensor<Self>) -> FloatTensor<Self> {
-        forward(&in_order(x), &in_order(waves))
-    }
-}
-
-#[derive(Debug)]
-struct Polar;
-
-impl Backward<Flex, 2> for Polar {
-    type State = [FlexTensor; 2];
-
-    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let grad = in_order(grads.consume::<Flex>(&ops.node));
-        let [output, waves] = ops.state;
-        let [to_x, to_waves] = ops.parents;
-        if let Some(node) = to_waves {
-            grads.register::<Flex>(node.id, wave_grads(&grad, &output, &waves));
-        }
-        if let Some(node) = to_x {
-            grads.register::<Flex>(node.id, channel_grads(&grad, &output, &waves));
-        }
-    }
-}
-
-impl<C: CheckpointStrategy> PolarBackend for Autodiff<Flex, C> {
-    fn fused_polar(x: FloatTensor<Self>, waves: FloatTensor<Self>) -> FloatTensor<Self> {
-        let nodes = [x.node(), waves.node()];
-        let (x, waves) = (in_order(x.into_primitive()), in_order(waves.into_primitive()));
+    fn forward(&self, inputs: [FlexTensor; 2]) -> (FlexTensor, Self::Kept) {
+        let [x, waves] = inputs.map(in_order);
         let output = forward(&x, &waves);
-        match Polar.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish([output.clone(), waves], output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+        (output.clone(), [output, waves])
+    }
+
+    fn backward(
+        &self,
+        [output, waves]: Self::Kept,
+        grad: FlexTensor,
+        [of_x, of_waves]: [bool; 2],
+    ) -> [Option<FlexTensor>; 2] {
+        let grad = in_order(grad);
+        let to_waves = of_waves.then(|| wave_grads(&grad, &output, &waves));
+        [of_x.then(|| channel_grads(&grad, &output, &waves)), to_waves]
     }
 }
 

@@ -1,85 +1,40 @@
 //! Rotation of channel pairs, in one pass over strided queries or keys.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
-use burn::tensor::{Bytes, DType, Tensor};
+use burn::tensor::{Bytes, DType};
 use rayon::prelude::*;
 
 use super::Pairs;
 use super::head_rows::{HeadRows, in_order, token_layout};
+use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::in_pieces;
 use crate::kernels::cpu::tensors::{dense, numbers};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 
-pub(super) fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs) -> Tensor<4> {
-    let (cos, sin) = (cos.into_dispatch(), sin.into_dispatch());
-    let x = x.into_dispatch();
-    Tensor::from_dispatch(<Dispatch as RotateBackend>::fused_rotate(x, cos, sin, pairs))
-}
-
-#[backend_extension(Flex, Autodiff)]
-pub(super) trait RotateBackend: Backend {
-    fn fused_rotate(
-        x: FloatTensor<Self>,
-        cos: FloatTensor<Self>,
-        sin: FloatTensor<Self>,
-        pairs: Pairs,
-    ) -> FloatTensor<Self>;
-}
-
-impl RotateBackend for Flex {
-    fn fused_rotate(
-        x: FloatTensor<Self>,
-        cos: FloatTensor<Self>,
-        sin: FloatTensor<Self>,
-        pairs: Pairs,
-    ) -> FloatTensor<Self> {
-        turn(x, &Turn { cos: dense(cos), sin: dense(sin), pairs, backwards: false })
-    }
-}
-
-#[derive(Debug)]
-struct Rotate;
-
-impl Backward<Flex, 1> for Rotate {
-    type State = Turn;
-
-    fn backward(self, ops: Ops<Turn, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let back = Turn { backwards: true, ..ops.state };
-        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| turn(grad, &back));
-    }
-}
-
-impl<C: CheckpointStrategy> RotateBackend for Autodiff<Flex, C> {
-    fn fused_rotate(
-        x: FloatTensor<Self>,
-        cos: FloatTensor<Self>,
-        sin: FloatTensor<Self>,
-        pairs: Pairs,
-    ) -> FloatTensor<Self> {
-        let (x, node) = x.into_parts();
-        let (cos, sin) = (dense(cos.into_primitive()), dense(sin.into_primitive()));
-        let by = Turn { cos, sin, pairs, backwards: false };
-        let output = turn(x, &by);
-        match Rotate.prepare::<C>([node]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish(by, output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
-    }
-}
-
-/// Cosines and sines of the angles, `[T, D / 2]` each.
+/// Rotation of channel pairs by constant angles. Its inputs are `x` and cosines and sines of the angles, `[T, D / 2]` each.
 #[derive(Debug, Clone)]
-struct Turn {
-    cos: FlexTensor,
-    sin: FlexTensor,
-    pairs: Pairs,
-    backwards: bool,
+pub(super) struct Rotate {
+    /// Channels that are rotated together.
+    pub(super) pairs: Pairs,
+}
+
+impl Operation<3> for Rotate {
+    /// Cosines and sines.
+    type Kept = [FlexTensor; 2];
+
+    fn forward(&self, [x, cos, sin]: [FlexTensor; 3]) -> (FlexTensor, Self::Kept) {
+        let by = [cos, sin].map(dense);
+        (turn(x, &by, self.pairs, 1.0), by)
+    }
+
+    fn backward(
+        &self,
+        by: Self::Kept,
+        grad: FlexTensor,
+        _needed: [bool; 3],
+    ) -> [Option<FlexTensor>; 3] {
+        [Some(turn(grad, &by, self.pairs, -1.0)), None, None]
+    }
 }
 
 /// Number of elements of a piece of work. No sum crosses elements, so that pieces change no result.
@@ -88,12 +43,11 @@ const PIECE: usize = 1 << 14;
 /// Number of pairs that are rotated together. Loops over arrays are vectorised without tests of whether slices overlap.
 const SIDE: usize = 8;
 
-/// Rotates channel pairs.
-fn turn(x: FlexTensor, by: &Turn) -> FlexTensor {
+/// Rotates channel pairs, backwards if the factor `sign` of the sines is -1.
+fn turn(x: FlexTensor, [cos, sin]: &[FlexTensor; 2], pairs: Pairs, sign: f32) -> FlexTensor {
     let head_dim = x.layout().shape()[3];
-    let (cos, sin) = (numbers(&by.cos), numbers(&by.sin));
+    let (cos, sin) = (numbers(cos), numbers(sin));
     let half = head_dim / 2;
-    let sign = if by.backwards { -1.0 } else { 1.0 };
     by_token(
         x,
         &mut [],
@@ -101,7 +55,7 @@ fn turn(x: FlexTensor, by: &Turn) -> FlexTensor {
         |[_, t], row, _| {
             let (cos, sin) = (&cos[t * half..][..half], &sin[t * half..][..half]);
             for head in row.chunks_exact_mut(head_dim) {
-                match by.pairs {
+                match pairs {
                     Pairs::HalfSplit => turn_halves(head, cos, sin, sign),
                     Pairs::Interleaved => turn_neighbours(head, cos, sin, sign),
                 }

@@ -1,57 +1,30 @@
 //! SwiGLU in SIMD, in one pass over both halves, forward and backward.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
-use burn::tensor::{Shape, Tensor};
+use burn::tensor::Shape;
 use rayon::prelude::*;
 
+use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::rows_of_piece;
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 use crate::math::lanes;
 
-pub(super) fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
-    Tensor::from_dispatch(<Dispatch as SwiGluBackend>::fused_swi_glu(x.into_dispatch()))
-}
+/// Product of the second half of the channels with SiLU of the first half.
+#[derive(Debug, Clone)]
+pub(super) struct SwiGlu;
 
-#[backend_extension(Flex, Autodiff)]
-pub(super) trait SwiGluBackend: Backend {
-    fn fused_swi_glu(x: FloatTensor<Self>) -> FloatTensor<Self>;
-}
+impl Operation<1> for SwiGlu {
+    /// Input.
+    type Kept = FlexTensor;
 
-impl SwiGluBackend for Flex {
-    fn fused_swi_glu(x: FloatTensor<Self>) -> FloatTensor<Self> {
-        forward(&dense(x))
-    }
-}
-
-#[derive(Debug)]
-struct SwiGlu;
-
-impl Backward<Flex, 1> for SwiGlu {
-    type State = FlexTensor;
-
-    fn backward(self, ops: Ops<FlexTensor, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
-        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| backward(&ops.state, grad));
-    }
-}
-
-impl<C: CheckpointStrategy> SwiGluBackend for Autodiff<Flex, C> {
-    fn fused_swi_glu(x: FloatTensor<Self>) -> FloatTensor<Self> {
-        let (x, node) = x.into_parts();
+    fn forward(&self, [x]: [FlexTensor; 1]) -> (FlexTensor, FlexTensor) {
         let x = dense(x);
-        match SwiGlu.prepare::<C>([node]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                let output = forward(&x);
-                prep.finish(x, output)
-            }
-            OpsKind::UnTracked(prep) => prep.finish(forward(&x)),
-        }
+        (forward(&x), x)
+    }
+
+    fn backward(&self, x: FlexTensor, grad: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
+        [Some(backward(&x, grad))]
     }
 }
 

@@ -1,26 +1,16 @@
 //! Rotation of half-split channel pairs by angles or waves that have gradients, in one pass over queries or keys.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
-use burn::tensor::{Shape, Tensor};
+use burn::tensor::Shape;
 
 use super::head_rows::{HeadRows, in_order, in_token_order};
 use super::rotate::by_token;
+use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::in_pieces;
 use crate::math::lanes;
 use rayon::prelude::*;
 
-pub(super) fn turn(x: Tensor<4>, by: Tensor<4>, kind: Turning) -> Tensor<4> {
-    let (x, by) = (x.into_dispatch(), by.into_dispatch());
-    Tensor::from_dispatch(<Dispatch as TurnBackend>::fused_turn(x, by, kind))
-}
-
-/// Meaning of the tensor that determines a rotation, `[1 or B, 1 or H, T, W]`.
+/// Rotation of channel pairs, by the meaning of the tensor that determines it, `[1 or B, 1 or H, T, W]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turning {
     /// Angles of the pairs; `W` is `D / 2`.
@@ -30,62 +20,32 @@ pub(super) enum Turning {
     Waves,
 }
 
-#[backend_extension(Flex, Autodiff)]
-pub(super) trait TurnBackend: Backend {
-    fn fused_turn(x: FloatTensor<Self>, by: FloatTensor<Self>, kind: Turning) -> FloatTensor<Self>;
-}
+impl Operation<2> for Turning {
+    /// The rotated tensor for angles, from which their gradient follows, for waves the tensor before the rotation; then the
+    /// angles or waves.
+    type Kept = [FlexTensor; 2];
 
-impl TurnBackend for Flex {
-    fn fused_turn(x: FloatTensor<Self>, by: FloatTensor<Self>, kind: Turning) -> FloatTensor<Self> {
-        let head_dim = x.layout().shape()[3];
-        Rotor::new(&in_order(by), kind, head_dim).forward(x)
+    fn forward(&self, [x, by]: [FlexTensor; 2]) -> (FlexTensor, Self::Kept) {
+        let by = in_order(by);
+        let before = (*self == Self::Waves).then(|| x.clone());
+        let output = self.output([x, by.clone()]);
+        let kept = before.unwrap_or_else(|| output.clone());
+        (output, [kept, by])
     }
-}
 
-#[derive(Debug)]
-struct TurnPairs;
-
-#[derive(Debug, Clone)]
-struct TurnState {
-    /// The rotated tensor for angles, from which their gradient follows; for waves the tensor before the rotation.
-    kept: FlexTensor,
-    by: FlexTensor,
-    kind: Turning,
-}
-
-impl Backward<Flex, 2> for TurnPairs {
-    type State = TurnState;
-
-    fn backward(self, ops: Ops<TurnState, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let grad = grads.consume::<Flex>(&ops.node);
-        let TurnState { kept, by, kind } = ops.state;
-        let head_dim = kept.layout().shape()[3];
-        let [to_x, to_by] = ops.parents;
-        let [x_grad, by_grad] =
-            Rotor::new(&by, kind, head_dim).backward(grad, &in_order(kept), by.layout().shape());
-        if let Some(node) = to_x {
-            grads.register::<Flex>(node.id, x_grad);
-        }
-        if let Some(node) = to_by {
-            grads.register::<Flex>(node.id, by_grad);
-        }
-    }
-}
-
-impl<C: CheckpointStrategy> TurnBackend for Autodiff<Flex, C> {
-    fn fused_turn(x: FloatTensor<Self>, by: FloatTensor<Self>, kind: Turning) -> FloatTensor<Self> {
-        let nodes = [x.node(), by.node()];
-        let (x, by) = (x.into_primitive(), in_order(by.into_primitive()));
+    fn output(&self, [x, by]: [FlexTensor; 2]) -> FlexTensor {
         let head_dim = x.layout().shape()[3];
-        let before = (kind == Turning::Waves).then(|| x.clone());
-        let output = Rotor::new(&by, kind, head_dim).forward(x);
-        match TurnPairs.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                let kept = before.unwrap_or_else(|| output.clone());
-                prep.finish(TurnState { kept, by, kind }, output)
-            }
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+        Rotor::new(&in_order(by), *self, head_dim).forward(x)
+    }
+
+    fn backward(
+        &self,
+        [kept, by]: Self::Kept,
+        grad: FlexTensor,
+        _needed: [bool; 2],
+    ) -> [Option<FlexTensor>; 2] {
+        let rotor = Rotor::new(&by, *self, kept.layout().shape()[3]);
+        rotor.backward(grad, &in_order(kept), by.layout().shape()).map(Some)
     }
 }
 

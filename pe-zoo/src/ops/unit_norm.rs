@@ -1,57 +1,37 @@
 //! Rows of length 1, in one pass that keeps the result alone.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
-use burn::tensor::Tensor;
 use rayon::prelude::*;
 
 use super::row_product::dot;
+use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 
-pub(super) fn unit_norm<const D: usize>(x: Tensor<D>, epsilon: f64) -> Tensor<D> {
-    let x = x.into_dispatch();
-    Tensor::from_dispatch(<Dispatch as UnitNormBackend>::fused_unit_norm(x, epsilon as f32))
+/// Division of each row by its length.
+#[derive(Debug, Clone)]
+pub(super) struct UnitNorm {
+    /// Constant added to the squares of the lengths.
+    pub(super) epsilon: f32,
 }
 
-#[backend_extension(Flex, Autodiff)]
-pub(super) trait UnitNormBackend: Backend {
-    fn fused_unit_norm(x: FloatTensor<Self>, epsilon: f32) -> FloatTensor<Self>;
-}
-
-impl UnitNormBackend for Flex {
-    fn fused_unit_norm(x: FloatTensor<Self>, epsilon: f32) -> FloatTensor<Self> {
-        forward(&dense(x), epsilon).0
-    }
-}
-
-#[derive(Debug)]
-struct UnitNorm;
-
-impl Backward<Flex, 1> for UnitNorm {
+impl Operation<1> for UnitNorm {
     /// Results, and the reciprocal of the length of each row.
-    type State = (FlexTensor, Vec<f32>);
+    type Kept = (FlexTensor, Vec<f32>);
 
-    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let (unit, inverses) = ops.state;
-        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| backward(&unit, &inverses, grad));
+    fn forward(&self, [x]: [FlexTensor; 1]) -> (FlexTensor, Self::Kept) {
+        let (output, inverses) = forward(&dense(x), self.epsilon);
+        (output.clone(), (output, inverses))
     }
-}
 
-impl<C: CheckpointStrategy> UnitNormBackend for Autodiff<Flex, C> {
-    fn fused_unit_norm(x: FloatTensor<Self>, epsilon: f32) -> FloatTensor<Self> {
-        let (x, node) = x.into_parts();
-        let (output, inverses) = forward(&dense(x), epsilon);
-        match UnitNorm.prepare::<C>([node]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish((output.clone(), inverses), output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+    fn backward(
+        &self,
+        (unit, inverses): Self::Kept,
+        grad: FlexTensor,
+        _needed: [bool; 1],
+    ) -> [Option<FlexTensor>; 1] {
+        [Some(backward(&unit, &inverses, grad))]
     }
 }
 

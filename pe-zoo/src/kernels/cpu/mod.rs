@@ -8,7 +8,8 @@
 //!
 //! | Module | Contents |
 //! | --- | --- |
-//! | `op` | the operation that Burn differentiates |
+//! | `op` | attention as an operation |
+//! | `operation` | operations that Burn can differentiate |
 //! | `heads` | operands cut into heads |
 //! | `engine`, `gradients`, `reduce` | tasks in parallel, and sums over them in a fixed order |
 //! | `rows` | rows of one head or of all heads of a sequence |
@@ -17,7 +18,7 @@
 //! | `contextual`, `perceptron`, `pieces`, `distance`, `term`, `term_inputs` | the more complex biases |
 //! | `forms`, `form_scratch` | biases and products with additional operands |
 //! | `problem`, `scratch` | heads and blocks, buffers |
-//! | `view`, `parallel`, `tensors` | matrices, threads and tensors, also used by `ops` |
+//! | `view`, `parallel`, `tensors` | matrices, threads and tensors, as `operation` also used by `ops` |
 
 mod contextual;
 mod distance;
@@ -29,6 +30,7 @@ mod heads;
 mod kernel;
 mod one_row;
 mod op;
+pub(crate) mod operation;
 pub(crate) mod parallel;
 mod perceptron;
 mod pieces;

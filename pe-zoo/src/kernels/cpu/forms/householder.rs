@@ -6,17 +6,12 @@
 //! diagonal, and `X (beta W)`. Both come from one forward substitution, the gradient from one
 //! backward substitution.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Shape as TensorShape, Tensor};
 use rayon::prelude::*;
 
 use crate::kernels::cpu::heads::plane;
+use crate::kernels::cpu::operation::{Operation, apply};
 use crate::kernels::cpu::parallel::in_pieces;
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
 use crate::kernels::cpu::view::{Add, Matrix, MatrixMut, Shape, multiply};
@@ -27,31 +22,10 @@ const CHUNK: usize = 32;
 /// Computes `[B, H, S, CHUNK + D]` from keys `[B, H, S, D]`, directions `[B, H, S, D]` and
 /// strengths `[B, H, S, 1]`: in each row `X (beta W K^T)` within its chunk, then `X (beta W)`.
 pub(crate) fn chunk_maps(k: Tensor<4>, w: Tensor<4>, beta: Tensor<4>) -> Tensor<4> {
-    let (k, w, beta) = (k.into_dispatch(), w.into_dispatch(), beta.into_dispatch());
-    Tensor::from_dispatch(<Dispatch as HouseholderBackend>::fused_chunk_maps(k, w, beta))
+    apply(ChunkMaps, [k, w, beta].map(Tensor::into_dispatch))
 }
 
-#[backend_extension(Flex, Autodiff)]
-pub(super) trait HouseholderBackend: Backend {
-    /// Backend operation of [`chunk_maps`].
-    fn fused_chunk_maps(
-        k: FloatTensor<Self>,
-        w: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-    ) -> FloatTensor<Self>;
-}
-
-impl HouseholderBackend for Flex {
-    fn fused_chunk_maps(
-        k: FloatTensor<Self>,
-        w: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        forward(&ChunkMapInputs::new([k, w, beta]))
-    }
-}
-
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct ChunkMaps;
 
 #[derive(Debug, Clone)]
@@ -60,36 +34,22 @@ struct ChunkMapsState {
     output: FlexTensor,
 }
 
-impl Backward<Flex, 3> for ChunkMaps {
-    type State = ChunkMapsState;
+impl Operation<3> for ChunkMaps {
+    type Kept = ChunkMapsState;
 
-    fn backward(self, ops: Ops<ChunkMapsState, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let grad = grads.consume::<Flex>(&ops.node);
-        let found = backward(&ops.state, grad);
-        for (parent, grad) in ops.parents.into_iter().zip(found) {
-            if let Some(parent) = parent {
-                grads.register::<Flex>(parent.id, grad);
-            }
-        }
-    }
-}
-
-impl<C: CheckpointStrategy> HouseholderBackend for Autodiff<Flex, C> {
-    fn fused_chunk_maps(
-        k: FloatTensor<Self>,
-        w: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let tensors = [k, w, beta];
-        let nodes = tensors.each_ref().map(FloatTensor::<Self>::node);
-        let inputs = ChunkMapInputs::new(tensors.map(FloatTensor::<Self>::into_primitive));
+    fn forward(&self, inputs: [FlexTensor; 3]) -> (FlexTensor, ChunkMapsState) {
+        let inputs = ChunkMapInputs::new(inputs);
         let output = forward(&inputs);
-        match ChunkMaps.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                prep.finish(ChunkMapsState { inputs, output: output.clone() }, output)
-            }
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+        (output.clone(), ChunkMapsState { inputs, output })
+    }
+
+    fn backward(
+        &self,
+        state: ChunkMapsState,
+        grad: FlexTensor,
+        _needed: [bool; 3],
+    ) -> [Option<FlexTensor>; 3] {
+        backward(&state, grad).map(Some)
     }
 }
 
