@@ -1,15 +1,10 @@
 //! Cross-entropy in one pass over the logits, without the log-probabilities of labels that are not asked for.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
-use burn::tensor::{Shape, Tensor};
+use burn::tensor::Shape;
 use rayon::prelude::*;
 
+use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
 use crate::kernels::cpu::view::{Start, in_new_memory};
@@ -18,58 +13,36 @@ use crate::math::lanes;
 /// Number of logits that are processed together. Sums have as many parts, in a fixed order.
 const SIDE: usize = 16;
 
-pub(super) fn cross_entropy(logits: Tensor<2>, labels: Vec<usize>) -> Tensor<1> {
-    let logits = logits.into_dispatch();
-    Tensor::from_dispatch(<Dispatch as CrossEntropyBackend>::fused_cross_entropy(logits, labels))
-}
-
-#[backend_extension(Flex, Autodiff)]
-pub(super) trait CrossEntropyBackend: Backend {
-    fn fused_cross_entropy(logits: FloatTensor<Self>, labels: Vec<usize>) -> FloatTensor<Self>;
-}
-
-impl CrossEntropyBackend for Flex {
-    fn fused_cross_entropy(logits: FloatTensor<Self>, labels: Vec<usize>) -> FloatTensor<Self> {
-        forward(&dense(logits), &labels).0
-    }
-}
-
-#[derive(Debug)]
-struct CrossEntropy;
-
+/// Negative log-likelihood of one label a row.
 #[derive(Debug, Clone)]
-struct CrossEntropyState {
-    logits: FlexTensor,
-    labels: Vec<usize>,
-    sums: Vec<LogSum>,
+pub(super) struct CrossEntropy {
+    /// Label of each row.
+    pub(super) labels: Vec<usize>,
 }
 
-impl Backward<Flex, 1> for CrossEntropy {
-    type State = CrossEntropyState;
+impl Operation<1> for CrossEntropy {
+    /// Logits, and the logarithm of each row's sum of exponentials.
+    type Kept = (FlexTensor, Vec<LogSum>);
 
-    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let state = ops.state;
-        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| backward(state, &dense(grad)));
-    }
-}
-
-impl<C: CheckpointStrategy> CrossEntropyBackend for Autodiff<Flex, C> {
-    fn fused_cross_entropy(logits: FloatTensor<Self>, labels: Vec<usize>) -> FloatTensor<Self> {
-        let (logits, node) = logits.into_parts();
+    fn forward(&self, [logits]: [FlexTensor; 1]) -> (FlexTensor, Self::Kept) {
         let logits = dense(logits);
-        let (losses, sums) = forward(&logits, &labels);
-        match CrossEntropy.prepare::<C>([node]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                prep.finish(CrossEntropyState { logits, labels, sums }, losses)
-            }
-            OpsKind::UnTracked(prep) => prep.finish(losses),
-        }
+        let (losses, sums) = forward(&logits, &self.labels);
+        (losses, (logits, sums))
+    }
+
+    fn backward(
+        &self,
+        (logits, sums): Self::Kept,
+        grad: FlexTensor,
+        _needed: [bool; 1],
+    ) -> [Option<FlexTensor>; 1] {
+        [Some(backward(logits, &sums, &self.labels, &dense(grad)))]
     }
 }
 
 /// Logarithm of a sum of exponentials in two parts, so that differences from it keep their digits.
 #[derive(Debug, Clone, Copy, Default)]
-struct LogSum {
+pub(super) struct LogSum {
     largest: f32,
     /// Logarithm of the sum relative to the largest.
     rest: f32,
@@ -129,8 +102,12 @@ fn forward(logits: &FlexTensor, labels: &[usize]) -> (FlexTensor, Vec<LogSum>) {
 }
 
 /// Computes `grad (softmax(logits) - 1 at the label)`, in place where the memory of the logits is not shared.
-fn backward(state: CrossEntropyState, grad: &FlexTensor) -> FlexTensor {
-    let CrossEntropyState { logits, labels, sums } = state;
+fn backward(
+    logits: FlexTensor,
+    sums: &[LogSum],
+    labels: &[usize],
+    grad: &FlexTensor,
+) -> FlexTensor {
     let (width, mut found) = (width_of(&logits), whole(logits));
     let rows = rows_of_piece(width);
     let of_rows = labels.par_chunks(rows).zip(sums.par_chunks(rows));

@@ -311,7 +311,7 @@ pub fn cross_entropy(logits: Tensor<2>, labels: Tensor<1, Int>) -> Tensor<1> {
         let labels = labels.into_data().convert::<i64>();
         let labels = labels.try_into_vec::<i64>().expect("labels are 64-bit integers");
         let labels = labels.into_iter().map(|label| label as usize).collect();
-        return cross_entropy::cross_entropy(logits, labels);
+        return apply(cross_entropy::CrossEntropy { labels }, [logits.into_dispatch()]);
     }
     plain::cross_entropy(logits, labels)
 }
