@@ -12,10 +12,11 @@
 
 mod encodings;
 mod llama;
+mod staged;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tasks::tokenizer::Tokenizer;
@@ -27,6 +28,7 @@ use crate::run::kept::KeptTraining;
 use crate::weights::{NamedTensors, WeightsError};
 
 pub use llama::ModelFacts;
+pub use staged::check_target;
 
 /// Text of the module in plain PyTorch.
 pub const PYTORCH_MODULE: &str = include_str!("export/pe_zoo_model.py");
@@ -43,6 +45,16 @@ pub enum ExportError {
     /// The weights cannot be stored.
     #[error(transparent)]
     Weights(#[from] WeightsError),
+    /// A folder has files that are not those of an earlier export.
+    #[error(
+        "{} has files that pe-bench did not export, expected a new or empty folder, or one with an earlier export and \
+         nothing else; choose another folder, or move the files away",
+        path.display()
+    )]
+    Foreign {
+        /// Path of the folder.
+        path: PathBuf,
+    },
     /// A folder for transformers cannot have the architecture of the model.
     #[error(
         "a model of this architecture cannot be written as a folder for transformers, expected RMSNorm before each part, SwiGLU, no \
@@ -69,11 +81,11 @@ pub enum Exported {
 }
 
 /// Writes the files of a model to a folder. A Llama-type model becomes a folder for transformers, any other one with the
-/// module.
+/// module. It is written in one step, and replaces an earlier export.
 ///
 /// # Errors
 ///
-/// [`ExportError`]; the folder may then contain some of the files.
+/// [`ExportError`], also if the folder has other files; the folder is then as before.
 pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported, ExportError> {
     let (experiment, task) = of_record(&kept.record)?;
     let lens = experiment.built_lens(&*task);
@@ -93,29 +105,31 @@ pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported, ExportErro
             (config(&experiment, task.vocab_size(), lens)?, kept.tensors.clone(), Exported::Module)
         }
     };
-    fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
-    write_in(folder, "model.safetensors", tensors.bytes()?)?;
-    write_in(folder, "config.json", format!("{config:#}\n"))?;
-    if kind == Exported::Module {
-        write_in(folder, "pe_zoo_model.py", PYTORCH_MODULE)?;
-    }
     let settings = kept.path.with_extension("json");
     let record = fs::read(&settings).map_err(FileError::of("read", &settings))?;
-    write_in(folder, "record.json", record)?;
-    match task.tokenizer().and_then(Tokenizer::json) {
-        Some(text) => write_tokenizer(folder, &text, &BTreeMap::new())?,
-        None => write_in(folder, "vocabulary.json", vocabulary(&*task))?,
-    }
+    staged::replace(folder, |folder| {
+        write_in(folder, "model.safetensors", tensors.bytes()?)?;
+        write_in(folder, "config.json", format!("{config:#}\n"))?;
+        if kind == Exported::Module {
+            write_in(folder, "pe_zoo_model.py", PYTORCH_MODULE)?;
+        }
+        write_in(folder, staged::RECORD, record)?;
+        match task.tokenizer().and_then(Tokenizer::json) {
+            Some(text) => write_tokenizer(folder, &text, &BTreeMap::new())?,
+            None => write_in(folder, "vocabulary.json", vocabulary(&*task))?,
+        }
+        Ok(())
+    })?;
     Ok(kind)
 }
 
 /// Writes a model of Llama's type with its tokenizer, whose special tokens are `special`, to a folder: as transformers stores
 /// models if it knows the rotation, otherwise in the same form with the `model_type` `other_type` and the weights of the
-/// encoding.
+/// encoding. It is written in one step, and replaces an earlier export.
 ///
 /// # Errors
 ///
-/// [`ExportError`], also if the architecture is not Llama's; the folder may then contain some of the files.
+/// [`ExportError`], also if the architecture is not Llama's or the folder has other files; the folder is then as before.
 pub fn write_llama(
     facts: ModelFacts<'_>,
     other_type: &str,
@@ -124,10 +138,11 @@ pub fn write_llama(
     folder: &Path,
 ) -> Result<(), ExportError> {
     let llama = llama::Llama::of(facts).ok_or(ExportError::NotLlama)?;
-    fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
-    write_in(folder, "model.safetensors", llama.tensors(tensors).bytes()?)?;
-    write_in(folder, "config.json", format!("{:#}\n", llama.config(other_type)))?;
-    Ok(write_tokenizer(folder, tokenizer, special)?)
+    staged::replace(folder, |folder| {
+        write_in(folder, "model.safetensors", llama.tensors(tensors).bytes()?)?;
+        write_in(folder, "config.json", format!("{:#}\n", llama.config(other_type)))?;
+        Ok(write_tokenizer(folder, tokenizer, special)?)
+    })
 }
 
 /// Writes a `tokenizer.json` with the settings under which transformers adds special tokens as it says; by the type of the

@@ -130,10 +130,12 @@ impl Pretrained {
             settings = settings.with_end(&generation, &end)?;
         }
         let (tokenizer, text) = read("tokenizer.json")?;
-        let mut tokenizer = tokens::from_json(&tokenizer, &text, settings.vocabulary)?;
-        if let Some((config, text)) = optional("tokenizer_config.json")? {
-            tokenizer = tokenizer.configured(&config, &text)?;
-        }
+        let tokenizer = tokens::from_json(&tokenizer, &text, settings.vocabulary)?;
+        // Without the file, every field of it is absent.
+        let (config, text) = optional("tokenizer_config.json")?
+            .unwrap_or_else(|| (path.join("tokenizer_config.json"), b"{}".to_vec()));
+        let tokenizer =
+            tokenizer.configured(&config, &text, settings.tokenizer_class.as_deref())?;
         let mut folder = ModelFolder::open(path, settings.model.tied_head)?;
         let tuned = match settings.tuned {
             Some(_) => Some(folder.take_encoding()?),
@@ -166,7 +168,7 @@ impl Pretrained {
         weights_sha256: String,
         tokenizer: Box<dyn ModelTokenizer>,
     ) -> Result<Self, PretrainedError> {
-        let LlamaSettings { model, rope, vocabulary, context, window, end, tuned } = settings;
+        let LlamaSettings { model, rope, vocabulary, context, window, end, tuned, .. } = settings;
         let (own, rope) = match &tuned {
             Some((encoding, _)) => (encoding.clone(), None),
             None => (Combination::try_from(EncodingConfig::of::<Rope>(rope.clone())?)?, Some(rope)),
@@ -285,7 +287,7 @@ impl Pretrained {
                 kept.decoder(&self.model, encoding, lens, rng, gradients)?
             }
         };
-        decoder.encoding.limit = self.window;
+        decoder.encoding.max_tokens = self.window;
         Ok(decoder)
     }
 }

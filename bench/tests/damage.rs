@@ -199,6 +199,9 @@ fn foreign_gguf_files_are_refused_with_the_setting_at_fault() {
         let said = set(key, value);
         assert!(said.contains(key) && said.contains("tiny.gguf"), "{key}: {said}");
     }
+    // The reader of the library takes this for the same key.
+    let said = set("general.alignment\0", Gguf::U32(0));
+    assert!(said.contains("`general.alignment` is 0, expected a power of two"), "{said}");
     let said = set("tokenizer.ggml.eos_token_id", Gguf::U32(23));
     assert!(said.contains("`eos_token_id` is 23, expected less than 23"), "{said}");
     let said = set("tokenizer.ggml.model", Gguf::String("llama".to_owned()));

@@ -221,6 +221,24 @@ fn what_pytorch_cannot_express_is_refused_with_what_it_can() {
     }
 }
 
+#[test]
+fn an_earlier_export_is_replaced_and_other_files_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (kept, _) = kept("rope", llama(), folder.path());
+    let out = folder.path().join("out");
+    for _ in 0..2 {
+        assert_eq!(export(&kept, &out).unwrap(), Exported::Llama);
+    }
+    let model = folder.path().join("model");
+    fs::create_dir(&model).unwrap();
+    tiny::copy_to(&model, &tiny::numbered(tiny::WORDS));
+    let weights = fs::read(model.join("model.safetensors")).unwrap();
+    let said = export(&kept, &model).unwrap_err().to_string();
+    assert!(said.contains("files that pe-bench did not export"), "{said}");
+    assert!(!model.join("record.json").exists());
+    assert_eq!(fs::read(model.join("model.safetensors")).unwrap(), weights);
+}
+
 /// What transformers needs beside the weights: original lengths where each of its versions takes them, and a tokenizer that
 /// adds no special tokens of its own.
 #[test]

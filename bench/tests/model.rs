@@ -223,6 +223,24 @@ fn tape_starts_as_rope_and_its_feed_forward_update_reaches_the_next_layer() {
     }
 }
 
+/// The product with the embedding, which is the head too, is rounded as all others are.
+#[test]
+fn a_tied_head_has_the_chosen_precision() {
+    let device = Device::flex();
+    if !MatmulPrecision::Bf16.available(&device) {
+        return;
+    }
+    let model = ModelConfig { width: 24, tied_head: true, ..ModelConfig::default() };
+    let mut decoder = decoder(&model, &Combination::parse("nope").unwrap(), &device);
+    let values = (0..3 * 24).map(|n| (0.7 * f64::from(n)).sin() as f32).collect::<Vec<_>>();
+    let hidden = Tensor::<2>::from_data(TensorData::new(values, [3, 24]), &device);
+    let exact = numbers(decoder.logits(hidden.clone()));
+    decoder.precision = MatmulPrecision::Bf16;
+    let rounded = numbers(decoder.logits(hidden));
+    assert_ne!(rounded, exact, "nothing was rounded");
+    close::compare(&rounded, &exact, Tolerance { absolute: 5e-2, relative: 5e-2 }).unwrap();
+}
+
 #[test]
 fn hard_attention_looks_at_one_token_decodes_and_learns() {
     let device = Device::flex();

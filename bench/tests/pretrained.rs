@@ -80,6 +80,17 @@ fn sequences_longer_than_the_window_are_refused() {
         let at = positions(&decoder.encoding, "rope", request);
         assert_eq!(at.is_ok(), is_allowed, "{tokens}");
     }
+    // A window counts tokens: their positions may be any.
+    let far = "randomized{longest=256,evaluation={type=spread}}(rope)";
+    let far = Combination::parse(far).unwrap();
+    let decoder = pretrained.decoder(&far, 65, &mut stream(0, Stream::Encoding)).unwrap();
+    let at = |new_tokens: usize| {
+        let request = PositionRequest { cached_tokens: 32, new_tokens, training_rng: None };
+        positions(&decoder.encoding, far.id(), request)
+    };
+    assert_eq!(at(32).unwrap().cols().last(), Some(&252));
+    let said = at(33).unwrap_err().to_string();
+    assert!(said.contains("65 tokens, expected at most 64"), "{said}");
 }
 
 /// A version number in the name of a folder belongs to the name; the ending of a file does not.
@@ -116,6 +127,25 @@ fn files_beside_the_settings_add_ends_of_a_text_and_special_tokens() {
     put("generation_config.json", json!({ "eos_token_id": 23 }));
     let said = open(folder.path()).unwrap_err().to_string();
     assert!(said.contains("generation_config.json: `eos_token_id` is 23"), "{said}");
+}
+
+/// As in folders of Llama without a `tokenizer_config.json`, or with one that names no class.
+#[test]
+fn a_llama_without_a_class_of_its_tokenizer_begins_texts_with_its_first_token() {
+    let folder = tiny::folder();
+    let words = tiny::numbered(tiny::WORDS).replace("w3", "<s>");
+    fs::write(folder.path().join("tokenizer.json"), words).unwrap();
+    let tokens = || {
+        let pretrained = open(folder.path()).unwrap();
+        pretrained.tokenizer().encode("w5 w9", pe_bench::pretrained::Around::Added).unwrap()
+    };
+    assert_eq!(tokens(), [3, 5, 9]);
+    let config = folder.path().join("tokenizer_config.json");
+    fs::write(&config, json!({ "bos_token": "w1" }).to_string()).unwrap();
+    assert_eq!(tokens(), [1, 5, 9]);
+    fs::write(&config, json!({ "tokenizer_class": "PreTrainedTokenizerFast" }).to_string())
+        .unwrap();
+    assert_eq!(tokens(), [5, 9]);
 }
 
 /// A Qwen2 without one of its biases is refused, and a Llama with one.

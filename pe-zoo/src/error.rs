@@ -37,6 +37,16 @@ pub enum PeError {
         /// Last position that the encoding supports.
         max_position: usize,
     },
+    /// A sequence has more tokens than the model around the encoding takes.
+    #[error(
+        "the sequence has {tokens} tokens, expected at most {max_tokens}, the window of the model; shorten the sequence"
+    )]
+    TooManyTokens {
+        /// Number of tokens, cached ones included.
+        tokens: usize,
+        /// Maximum number of tokens.
+        max_tokens: usize,
+    },
     /// Positions are empty or not ascending.
     #[error("positions: {reason}")]
     Positions {

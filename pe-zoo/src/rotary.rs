@@ -6,7 +6,7 @@ mod spectrum;
 mod tests;
 
 pub use crate::ops::Pairs;
-pub use scaling::{Llama3, LongRope, PartNtk, Scaling, Yarn};
+pub use scaling::{Llama3, LongRope, ORIGINAL_LENGTH, PartNtk, Scaling, Yarn};
 pub use spectrum::Spectrum;
 
 use burn::tensor::{Device, Tensor, TensorData};

@@ -5,7 +5,7 @@ mod plan;
 mod table;
 
 use std::collections::BTreeSet;
-use std::io::{BufReader, ErrorKind};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -22,10 +22,11 @@ use super::run::seconds;
 use super::stop::StopFlag;
 use super::trained;
 use crate::experiment::Budget;
+use crate::export::check_target;
 use crate::extend::{Context, ExtendCell, Method, TunedError};
 use crate::pretrained::{known, place};
 use crate::run::RunContext;
-use crate::run::kept::{Reuse, WeightsPolicy, weights_path};
+use crate::run::kept::{Reuse, WeightsPolicy, make_void, weights_path};
 use crate::sweep::{self, Retry, RetryPolicy, Shard, SweepCells, SweepOptions};
 use cells::ExtendSweep;
 use plan::Prepared;
@@ -234,10 +235,10 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     if arguments.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    create_export(arguments)?;
+    create_export(arguments, all, &context)?;
     reports::store::unpack(&out)?;
     if arguments.force {
-        forget_tunings(all, &context, &out)?;
+        make_tunings_void(all, &context, &out)?;
     }
     let stop = StopFlag::install()?;
     // In the order of the command line.
@@ -289,11 +290,19 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Creates the folder of tuned models.
-fn create_export(arguments: &ExtendArgs) -> anyhow::Result<()> {
+/// Creates the folder of tuned models, and checks before anything is tuned that they can be written there.
+fn create_export(
+    arguments: &ExtendArgs,
+    cells: &[ExtendCell<'_>],
+    context: &Context<'_>,
+) -> anyhow::Result<()> {
     let Some(folder) = &arguments.export else { return Ok(()) };
     std::fs::create_dir_all(folder)
-        .with_context(|| format!("--export: cannot create {}", folder.display()))
+        .with_context(|| format!("--export: cannot create {}", folder.display()))?;
+    for name in cells.iter().filter_map(|cell| cell.folder_name(context)) {
+        check_target(&folder.join(name)).context("--export")?;
+    }
+    Ok(())
 }
 
 /// Options of the sweep with results in `out`.
@@ -324,22 +333,14 @@ fn sweep_options(arguments: &ExtendArgs, out: &Path) -> SweepOptions {
     }
 }
 
-/// Removes the settings of kept weights, without which weights do not count, so that each tuning is done again once.
-fn forget_tunings(
+/// Makes kept weights void, so that each tuning is done again once.
+fn make_tunings_void(
     cells: &[ExtendCell<'_>],
     context: &Context<'_>,
     out: &Path,
 ) -> Result<(), FileError> {
-    for training in cells.iter().filter_map(|cell| cell.training(context)) {
-        let settings = weights_path(out, &training, WeightsAt::Last).with_extension("json");
-        match std::fs::remove_file(&settings) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(FileError::of("remove", &settings)(error));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+    let mut trainings = cells.iter().filter_map(|cell| cell.training(context));
+    trainings.try_for_each(|training| make_void(&weights_path(out, &training, WeightsAt::Last)))
 }
 
 /// Writes each tuned model of the results to a folder of its own. A model that cannot be written is reported, and the others

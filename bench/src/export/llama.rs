@@ -1,11 +1,12 @@
 //! Llama-type models as HuggingFace's transformers stores them.
 
-use pe_zoo::rotary::{Pairs, Scaling};
+use pe_zoo::rotary::{ORIGINAL_LENGTH, Pairs, Scaling};
 use pe_zoo::zoo::rope::{Rope, RopeConfig};
 use pe_zoo::{Combination, PositionEncoding};
 use serde_json::{Value, json};
 
 use super::encodings::read;
+use super::staged::{EXPORTED_BY, PROGRAM};
 use crate::model::{ActivationKind, ModelConfig, NormKind, NormPlace};
 use crate::weights::NamedTensors;
 
@@ -73,6 +74,7 @@ impl<'a> Llama<'a> {
         };
         let mut config = json!({
             "architectures": [name],
+            EXPORTED_BY: PROGRAM,
             "model_type": kind,
             "torch_dtype": "float32",
             "vocab_size": vocabulary,
@@ -109,13 +111,13 @@ impl<'a> Llama<'a> {
         {
             // Older versions of transformers read `type`.
             scaling["type"] = scaling["rope_type"].clone();
-            let original = match &scaling[ORIGINAL] {
+            let original = match &scaling[ORIGINAL_LENGTH] {
                 Value::Null => json!(trained),
                 given => given.clone(),
             };
             // Linear scaling has none, and this program refuses settings that a scaling does not have.
             if !matches!(rope.scaling, Scaling::Linear { .. }) {
-                scaling[ORIGINAL] = original.clone();
+                scaling[ORIGINAL_LENGTH] = original.clone();
             }
             match rope.scaling {
                 // transformers starts it from this length alone.
@@ -123,7 +125,7 @@ impl<'a> Llama<'a> {
                 // Some versions take the original length from beside the object, and the quotient of the lengths for the
                 // factor, which determines only the factor of cosines and sines.
                 Scaling::LongRope(_) => {
-                    config[ORIGINAL] = original;
+                    config[ORIGINAL_LENGTH] = original;
                     let spectrum =
                         rope.scaling.spectrum(rope.base, model.width / model.heads, trained, 1);
                     scaling["attention_factor"] = json!(spectrum.attention_factor);
@@ -188,9 +190,6 @@ impl<'a> Llama<'a> {
         Some(name)
     }
 }
-
-/// Field with the original length, in a scaling or beside it.
-const ORIGINAL: &str = "original_max_position_embeddings";
 
 /// Names of the maps to queries, keys and values.
 const QKV_WEIGHTS: [&str; 3] =

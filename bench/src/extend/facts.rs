@@ -6,16 +6,32 @@ use sha2::{Digest, Sha256};
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     pub(super) vocabulary: usize,
-    /// Hash of all tokens of the samples.
+    /// Hash of the data.
     pub(super) sha256: String,
 }
 
 impl Facts {
-    /// Computes the facts of a task with these tokens, in this order.
-    pub(super) fn of<'a>(tokens: impl Iterator<Item = &'a u32>, vocabulary: usize) -> Self {
+    /// Computes the facts of a task with one text of these tokens. The hash is that of the tokens.
+    pub(super) fn of_text<'a>(tokens: impl Iterator<Item = &'a u32>, vocabulary: usize) -> Self {
         let mut hash = Sha256::new();
         for token in tokens {
             hash.update(token.to_le_bytes());
+        }
+        Self { vocabulary, sha256: reports::store::hex(&hash.finalize()) }
+    }
+
+    /// Computes the facts of a task with these pieces, in this order. The hash is that of each piece's number of tokens and
+    /// its tokens, so that the same tokens in other pieces have another one.
+    pub(super) fn of_pieces<'a>(
+        pieces: impl Iterator<Item = &'a [u32]>,
+        vocabulary: usize,
+    ) -> Self {
+        let mut hash = Sha256::new();
+        for piece in pieces {
+            hash.update((piece.len() as u64).to_le_bytes());
+            for token in piece {
+                hash.update(token.to_le_bytes());
+            }
         }
         Self { vocabulary, sha256: reports::store::hex(&hash.finalize()) }
     }

@@ -97,9 +97,13 @@ impl InputOutput {
                 }
             }
         }
-        let tokens = items.iter().flat_map(|item| item.input.iter().chain(&item.output));
-        let facts = Facts::of(tokens, model.vocabulary);
+        let facts = Self::facts(&items, model.vocabulary);
         Ok(Self { items, facts, multiple: 1 })
+    }
+
+    fn facts(items: &[TokenizedItem], vocabulary: usize) -> Facts {
+        let pieces = items.iter().flat_map(|item| [&*item.input, &item.output]);
+        Facts::of_pieces(pieces, vocabulary)
     }
 
     /// Pads training samples such that a model reads a multiple of `tokens` of them, which shifted groups need.
@@ -182,6 +186,21 @@ mod tests {
     }
 
     #[test]
+    fn the_same_tokens_in_other_items_have_another_hash() {
+        let item = |input: &[u32], output: &[u32]| TokenizedItem {
+            input: input.into(),
+            output: output.into(),
+        };
+        let all = [
+            vec![item(&[1], &[2]), item(&[3], &[4])],
+            vec![item(&[1, 2], &[3, 4])],
+            vec![item(&[1, 2, 3], &[4])],
+        ];
+        let hashes = all.map(|items| InputOutput::facts(&items, 5).sha256);
+        assert!(hashes[0] != hashes[1] && hashes[1] != hashes[2] && hashes[0] != hashes[2]);
+    }
+
+    #[test]
     fn outputs_begin_where_the_tokens_leave_those_of_the_input() {
         let of = |alone: &[u32], both: &[u32]| {
             TokenizedItem::of(alone, both.to_vec(), Some(2)).map(|item| (item.input, item.output))
@@ -198,7 +217,7 @@ mod tests {
     #[test]
     fn training_samples_fill_shifted_groups() {
         let item = TokenizedItem { input: (0..10).collect(), output: vec![20, 21, 2] };
-        let facts = Facts::of(item.input.iter(), 32);
+        let facts = InputOutput::facts(std::slice::from_ref(&item), 32);
         let task = InputOutput { items: vec![item], facts, multiple: 1 };
         let mut rng = <ChaCha8Rng as rand_chacha::rand_core::SeedableRng>::seed_from_u64(0);
         let plain = task.train_sample(16, &mut rng);

@@ -87,7 +87,7 @@ impl Passkey {
             Ok((introduction, paragraph, numbers)) => {
                 let lines = numbers.iter().flat_map(|n| [&n.statement, &n.answered]);
                 let all = [&introduction, &paragraph].into_iter().chain(lines).flatten();
-                let facts = Facts::of(all, vocabulary);
+                let facts = Facts::of_text(all, vocabulary);
                 Ok(Self { introduction, paragraph, numbers, depths, facts })
             }
             Err(reason) => {

@@ -71,7 +71,7 @@ impl LongText {
         let kept = text(Part::Validation);
         let (train, validation) = (encode(&text(Part::Train))?, encode(&kept)?);
         Ok(Self {
-            facts: Facts::of(train.iter().chain(&validation), vocabulary),
+            facts: Facts::of_text(train.iter().chain(&validation), vocabulary),
             bytes_per_token: kept.len() as f64 / validation.len().max(1) as f64,
             group: (context / PARTS).max(1),
             train,

@@ -327,7 +327,10 @@ impl Decoder {
     pub fn logits(&self, hidden: Tensor<2>) -> Tensor<2> {
         match &self.head {
             Some(head) => apply(head, hidden, self.precision),
-            None => ops::linear(hidden, self.embedding.val().transpose(), None),
+            None => {
+                let weight = self.embedding.val().transpose();
+                ops::linear_of(self.precision, hidden, weight, None)
+            }
         }
     }
 }

@@ -47,6 +47,7 @@ struct ConfigFile {
     use_sliding_window: bool,
     quantization_config: Option<Value>,
     eos_token_id: Option<Value>,
+    tokenizer_class: Option<String>,
     pe_zoo_encoding: Option<String>,
     pe_zoo_lens: Option<[usize; 2]>,
 }
@@ -125,7 +126,9 @@ pub(super) fn read(path: &Path, text: &[u8]) -> Result<LlamaSettings, Pretrained
     let tuned = file.tuned(path)?;
     let end = end(path, file.eos_token_id.as_ref())?;
     let (vocabulary, context, window) = (sizes.vocabulary, sizes.context, file.window());
-    LlamaSettings { model, rope, vocabulary, context, window, end, tuned }.checked(path)
+    let tokenizer_class = file.tokenizer_class();
+    LlamaSettings { model, rope, vocabulary, context, window, end, tokenizer_class, tuned }
+        .checked(path)
 }
 
 /// Reads the tokens that end a text from the text of the `generation_config.json` at `path`.
@@ -211,6 +214,17 @@ impl ConfigFile {
         }
     }
 
+    /// Class of the tokenizer: the stated one, or that of the type of the model.
+    fn tokenizer_class(&self) -> Option<String> {
+        let of_type = match self.model_type.as_str() {
+            "llama" | "mistral" => Some("LlamaTokenizer"),
+            "qwen2" => Some("Qwen2Tokenizer"),
+            // A tuned model of this program states its own.
+            _ => None,
+        };
+        self.tokenizer_class.clone().or(of_type.map(str::to_owned))
+    }
+
     /// Window of the attention.
     fn window(&self) -> Option<usize> {
         match (self.model_type.as_str(), self.sliding_window) {
@@ -224,9 +238,9 @@ impl ConfigFile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rotation::{ORIGINAL, THETA};
+    use super::super::rotation::THETA;
     use super::*;
-    use pe_zoo::rotary::Scaling;
+    use pe_zoo::rotary::{ORIGINAL_LENGTH, Scaling};
     use serde_json::json;
 
     fn config(change: Value) -> Value {
@@ -310,23 +324,23 @@ mod tests {
         };
         let dynamic =
             json!({ "type": "dynamic", "factor": 2.0, "original_max_position_embeddings": 16 });
-        assert_eq!(scaling(dynamic, Some(8)).get(ORIGINAL), None, "the trained length");
-        let yarn =
-            |original: Option<usize>| json!({ "type": "yarn", "factor": 3.0, ORIGINAL: original });
-        assert_eq!(scaling(yarn(None), Some(8))[ORIGINAL], 8);
-        assert_eq!(scaling(yarn(Some(16)), Some(8))[ORIGINAL], 16);
+        assert_eq!(scaling(dynamic, Some(8)).get(ORIGINAL_LENGTH), None, "the trained length");
+        let yarn = |original: Option<usize>| json!({ "type": "yarn", "factor": 3.0, ORIGINAL_LENGTH: original });
+        assert_eq!(scaling(yarn(None), Some(8))[ORIGINAL_LENGTH], 8);
+        assert_eq!(scaling(yarn(Some(16)), Some(8))[ORIGINAL_LENGTH], 16);
         let llama3 = json!({
             "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
         });
-        assert_eq!(scaling(llama3, Some(8))[ORIGINAL], 8);
+        assert_eq!(scaling(llama3, Some(8))[ORIGINAL_LENGTH], 8);
         let list = vec![1.0; 4];
         let longrope = json!({
-            "type": "longrope", "short_factor": list, "long_factor": list, "factor": 3.0, ORIGINAL: 16,
+            "type": "longrope", "short_factor": list, "long_factor": list, "factor": 3.0, ORIGINAL_LENGTH: 16,
         });
         let read = scaling(longrope, Some(8));
-        assert_eq!((&read[ORIGINAL], &read["factor"]), (&json!(8), &json!(3.0)));
+        assert_eq!((&read[ORIGINAL_LENGTH], &read["factor"]), (&json!(8), &json!(3.0)));
         // A factor that is absent is the quotient, as for 64 tokens and 16 before.
-        let quotient = scaling(json!({ "type": "yarn", "factor": null, ORIGINAL: 16 }), None);
+        let quotient =
+            scaling(json!({ "type": "yarn", "factor": null, ORIGINAL_LENGTH: 16 }), None);
         assert_eq!(quotient["factor"], 4.0);
         let neither = parse(json!({ "rope_scaling": { "type": "yarn" } })).unwrap_err().to_string();
         assert!(neither.contains("`rope_scaling.factor` is absent"), "{neither}");
@@ -387,6 +401,18 @@ mod tests {
         assert_eq!(settings.clone().with_end(path, &[3, 2]).unwrap().end, [2, 3]);
         let said = settings.with_end(path, &[20]).unwrap_err().to_string();
         assert!(said.contains("generation_config.json: `eos_token_id` is 20"), "{said}");
+    }
+
+    #[test]
+    fn the_class_of_the_tokenizer_is_stated_or_that_of_the_type() {
+        let class = |change: Value| parse(change).unwrap().tokenizer_class;
+        let llama = Some("LlamaTokenizer".to_owned());
+        assert_eq!(class(json!({})), llama);
+        assert_eq!(class(json!({ "model_type": "mistral", "tokenizer_class": null })), llama);
+        let qwen = class(json!({ "model_type": "qwen2" }));
+        assert_eq!(qwen.as_deref(), Some("Qwen2Tokenizer"));
+        let stated = class(json!({ "tokenizer_class": "PreTrainedTokenizerFast" }));
+        assert_eq!(stated.as_deref(), Some("PreTrainedTokenizerFast"));
     }
 
     #[test]

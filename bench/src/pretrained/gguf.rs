@@ -1,5 +1,7 @@
 //! Weights, settings and tokenizer in one GGUF file, the format of llama.cpp.
 
+mod header;
+
 use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use tasks::FileError;
 
 use super::PretrainedError;
 use super::llama::{HEAD, KEY, QUERY, WeightId, WeightSource};
+use super::rotation::THETA;
 use super::settings::{LlamaSettings, LlamaSizes};
 
 /// Parsed GGUF file.
@@ -26,15 +29,10 @@ pub(super) struct Gguf {
     kv_heads: usize,
 }
 
-/// Metadata key by whose value the reader divides.
-const ALIGNMENT: &[u8] = b"general.alignment";
-
 impl Gguf {
     pub(super) fn open(path: &Path) -> Result<Self, PretrainedError> {
         let bytes = std::fs::read(path).map_err(FileError::of("read", path))?;
-        if aligned_to_nothing(&bytes) {
-            return Err(PretrainedError::damaged(path, "`general.alignment` is 0"));
-        }
+        header::check(&bytes).map_err(|reason| PretrainedError::damaged(path, reason))?;
         let mut bytes = Cursor::new(bytes);
         let content = Content::read(&mut bytes)
             .map_err(|e| PretrainedError::damaged(path, first_line(&e)))?;
@@ -98,14 +96,15 @@ impl Gguf {
             }
         }
         let rope = rope::RopeConfig {
-            base: self.float("llama.rope.freq_base")?.unwrap_or(10_000.0),
+            base: self.float("llama.rope.freq_base")?.unwrap_or(THETA),
             scaling: self.scaling()?,
             ..rope::RopeConfig::default()
         };
         let end = self.optional_number("tokenizer.ggml.eos_token_id")?;
         let end = end.into_iter().map(|id| u32::try_from(id).unwrap_or(u32::MAX)).collect();
         let (vocabulary, context) = (sizes.vocabulary, sizes.context);
-        LlamaSettings { model, rope, vocabulary, context, window: None, end, tuned: None }
+        let (window, tokenizer_class, tuned) = (None, None, None);
+        LlamaSettings { model, rope, vocabulary, context, window, end, tokenizer_class, tuned }
             .checked(&self.path)
     }
 
@@ -209,10 +208,13 @@ impl Gguf {
     pub(super) fn optional_number(&self, key: &str) -> Result<Option<usize>, PretrainedError> {
         let Some(value) = self.content.metadata.get(key) else { return Ok(None) };
         let number = match value {
+            Value::U8(n) => Some(u64::from(*n)),
+            Value::U16(n) => Some(u64::from(*n)),
+            Value::U32(n) => Some(u64::from(*n)),
+            Value::U64(n) => Some(*n),
             Value::I32(n) => u64::try_from(*n).ok(),
             Value::I64(n) => u64::try_from(*n).ok(),
-            Value::Bool(_) => None,
-            other => other.to_u64().ok(),
+            _ => None,
         };
         match number.and_then(|n| usize::try_from(n).ok()) {
             Some(number) => Ok(Some(number)),
@@ -231,10 +233,13 @@ impl Gguf {
 }
 
 /// Short description of a value's type.
-fn kind(value: Option<&Value>) -> String {
+pub(super) fn kind(value: Option<&Value>) -> String {
     match value {
         None => "absent".to_owned(),
         Some(Value::Array(values)) => format!("a list of {}", values.len()),
+        Some(Value::String(text)) => {
+            format!("{:?}", text.chars().take(LONGEST_REASON).collect::<String>())
+        }
         Some(other) => format!("{other:?}"),
     }
 }
@@ -246,27 +251,8 @@ fn first_line(error: &candle_core::Error) -> String {
     line.chars().take(LONGEST_REASON).flat_map(char::escape_debug).collect()
 }
 
-/// Maximum number of characters of the reader's message in an error.
+/// Maximum number of characters of the reader's message or of a text in an error.
 const LONGEST_REASON: usize = 160;
-
-/// Whether the file states an alignment of 0, by which the reader would divide.
-fn aligned_to_nothing(bytes: &[u8]) -> bool {
-    let mut places = bytes.windows(ALIGNMENT.len()).enumerate();
-    places.any(|(place, part)| {
-        let after = || {
-            let (kind, value) = bytes.get(place + ALIGNMENT.len()..)?.split_first_chunk::<4>()?;
-            // Whole numbers of one, two and four bytes; of others the reader takes its default.
-            let width = match u32::from_le_bytes(*kind) {
-                0 | 1 => 1,
-                2 | 3 => 2,
-                4 | 5 => 4,
-                _ => return None,
-            };
-            value.get(..width)
-        };
-        part == ALIGNMENT && after().is_some_and(|value| value.iter().all(|byte| *byte == 0))
-    })
-}
 
 impl WeightSource for Gguf {
     fn path(&self) -> &Path {
@@ -330,14 +316,9 @@ mod tests {
     }
 
     #[test]
-    fn an_alignment_of_zero_is_seen_and_others_are_not() {
-        let file = |kind: u32, value: &[u8]| {
-            [b"GGUF".as_slice(), ALIGNMENT, &kind.to_le_bytes(), value].concat()
-        };
-        assert!(aligned_to_nothing(&file(4, &[0, 0, 0, 0])));
-        assert!(aligned_to_nothing(&file(0, &[0, 9])));
-        assert!(!aligned_to_nothing(&file(4, &[0, 1, 0, 0])));
-        assert!(!aligned_to_nothing(&file(10, &[0; 8])));
-        assert!(!aligned_to_nothing(ALIGNMENT));
+    fn long_values_are_shortened_in_messages() {
+        let value = Value::String("x".repeat(1 << 20));
+        assert!(kind(Some(&value)).len() < 200);
+        assert_eq!(kind(Some(&Value::U32(7))), "U32(7)");
     }
 }

@@ -2,16 +2,13 @@
 
 use std::path::Path;
 
-use pe_zoo::rotary::{Scaling, Yarn};
+use pe_zoo::rotary::{ORIGINAL_LENGTH, Scaling, Yarn};
 use pe_zoo::zoo::rope;
 use serde_json::{Map, Value};
 
 use super::PretrainedError;
 
-/// Field with the original length, in a scaling or beside it.
-pub(super) const ORIGINAL: &str = "original_max_position_embeddings";
-
-/// Base of the rotation if the file states none: the default of transformers.
+/// Base of the rotation if the file states none: the default of transformers and llama.cpp.
 pub(super) const THETA: f64 = 10_000.0;
 
 /// Fields of `config.json` that determine the rotation.
@@ -70,7 +67,7 @@ impl RotationFields<'_> {
             })?
         };
         if matches!(scaling, Scaling::Yarn(Yarn { factor: None, .. })) {
-            let expected = format!("a number, or `{ORIGINAL}`, which determines it");
+            let expected = format!("a number, or `{ORIGINAL_LENGTH}`, which determines it");
             return Err(PretrainedError::unsupported(
                 path,
                 "rope_scaling.factor",
@@ -88,7 +85,7 @@ impl RotationFields<'_> {
         let kind = scaling.get("rope_type").or_else(|| scaling.get("type")).and_then(Value::as_str);
         let (is_longrope, has_factor) = match kind {
             Some("dynamic" | "linear") => {
-                scaling.remove(ORIGINAL);
+                scaling.remove(ORIGINAL_LENGTH);
                 return;
             }
             Some("longrope") => (true, true),
@@ -97,12 +94,12 @@ impl RotationFields<'_> {
             _ => return,
         };
         if let Some(beside) = self.original_len
-            && (is_longrope || !scaling.contains_key(ORIGINAL))
+            && (is_longrope || !scaling.contains_key(ORIGINAL_LENGTH))
         {
-            scaling.insert(ORIGINAL.to_owned(), beside.into());
+            scaling.insert(ORIGINAL_LENGTH.to_owned(), beside.into());
         }
         let original =
-            scaling.get(ORIGINAL).and_then(Value::as_u64).filter(|original| *original > 0);
+            scaling.get(ORIGINAL_LENGTH).and_then(Value::as_u64).filter(|original| *original > 0);
         if let (true, Some(original)) = (has_factor, original) {
             let factor = self.context as f64 / original as f64;
             scaling.entry("factor").or_insert_with(|| factor.max(1.0).into());

@@ -23,6 +23,8 @@ pub(super) struct LlamaSettings {
     pub(super) window: Option<usize>,
     /// Tokens that end a text.
     pub(super) end: Vec<u32>,
+    /// Class of the tokenizer in transformers, if a `tokenizer_config.json` states none.
+    pub(super) tokenizer_class: Option<String>,
     /// Encoding of a model that `extend` wrote under another than a rotation, and the lengths that it is built for.
     pub(super) tuned: Option<(Combination, [usize; 2])>,
 }

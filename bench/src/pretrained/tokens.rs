@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tokenizers::{PostProcessorWrapper, Tokenizer};
 
 use super::PretrainedError;
-use super::gguf::Gguf;
+use super::gguf::{Gguf, kind};
 
 /// Whether a tokenizer adds special tokens around a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,14 +85,23 @@ impl ModelTokenizer for HuggingFace {
 const SPECIAL: [&str; 4] = ["bos_token", "eos_token", "unk_token", "pad_token"];
 const ADDED: [&str; 2] = ["add_bos_token", "add_eos_token"];
 
+/// The first two special tokens of Llama's tokenizers where the file names none.
+const DEFAULTS: [&str; 2] = ["<s>", "</s>"];
+
 /// Beginnings of the names of the tokenizers of transformers that add special tokens by these settings, whatever
 /// `tokenizer.json` adds. Others ignore the settings.
 const BY_SETTINGS: [&str; 3] = ["Llama", "CodeLlama", "Gemma"];
 
 impl HuggingFace {
     /// Adds the special tokens around a text that transformers adds by the `tokenizer_config.json` at `path`, in place of
-    /// those of `tokenizer.json`.
-    pub(super) fn configured(mut self, path: &Path, text: &[u8]) -> Result<Self, PretrainedError> {
+    /// those of `tokenizer.json`. `class` is the class of the tokenizer if that file states none; without a class, the
+    /// settings count if they are given.
+    pub(super) fn configured(
+        mut self,
+        path: &Path,
+        text: &[u8],
+        class: Option<&str>,
+    ) -> Result<Self, PretrainedError> {
         let file: Map<String, Value> =
             serde_json::from_slice(text).map_err(|e| PretrainedError::damaged(path, e))?;
         let given = |name: &str| file.get(name).filter(|value| !value.is_null());
@@ -102,11 +111,14 @@ impl HuggingFace {
             given(name).and_then(content).map(|text| ((*name).to_owned(), text))
         });
         self.special = special.collect();
-        let is_set = match given("tokenizer_class").and_then(Value::as_str) {
+        let is_set = match given("tokenizer_class").and_then(Value::as_str).or(class) {
             Some(class) => BY_SETTINGS.iter().any(|kind| class.starts_with(kind)),
             None => ADDED.iter().any(|name| given(name).is_some()),
         };
-        if !is_set {
+        // Where the file states none of these, transformers would add a token to the vocabulary, which the model does not have.
+        let is_stated =
+            ["tokenizer_class", ADDED[0], SPECIAL[0]].iter().any(|name| given(name).is_some());
+        if !is_set || (!is_stated && self.tokenizer.token_to_id(DEFAULTS[0]).is_none()) {
             return Ok(self);
         }
         // Token by its place, with the defaults of transformers.
@@ -121,7 +133,7 @@ impl HuggingFace {
                     return Err(PretrainedError::unsupported(path, setting, value, expected));
                 }
             }
-            let text = self.special.get(name).map_or(["<s>", "</s>"][place], String::as_str);
+            let text = self.special.get(name).map_or(DEFAULTS[place], String::as_str);
             let id = self.tokenizer.token_to_id(text).ok_or_else(|| {
                 let reason = format!(
                     "`{setting}` is on and `{name}` is \"{text}\", which tokenizer.json does not have; name one of its \
@@ -195,7 +207,10 @@ pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, P
             .iter()
             .map(|value| match value {
                 GgufValue::String(text) => Ok(text.as_str()),
-                other => Err(refuse(format!("`{key}` contains {other:?}, expected texts only"))),
+                other => {
+                    let found = kind(Some(other));
+                    Err(refuse(format!("`{key}` contains {found}, expected texts only")))
+                }
             })
             .collect::<Result<Vec<_>, _>>()
     };
@@ -345,7 +360,7 @@ mod tests {
         let encoded = |changes: &Value, settings: &Value| {
             let tokens = from_json(Path::new("tokenizer.json"), &file(changes), 4).unwrap();
             let path = Path::new("tokenizer_config.json");
-            let tokens = tokens.configured(path, settings.to_string().as_bytes())?;
+            let tokens = tokens.configured(path, settings.to_string().as_bytes(), None)?;
             let pieces = tokens.encode("ab", Around::LeftOut).unwrap();
             assert_eq!(pieces, [2], "a piece of a text has no special tokens");
             // What is written reads as the same.
@@ -381,6 +396,40 @@ mod tests {
         assert!(said.contains("tokenizer_config.json") && said.contains("\"<s>\""), "{said}");
         let said = encoded(&json!({}), &json!({ "add_bos_token": "yes" })).unwrap_err().to_string();
         assert!(said.contains("`add_bos_token` is \"yes\", expected true or false"), "{said}");
+    }
+
+    /// As transformers chooses the class: by the file, or by the type of the model.
+    #[test]
+    fn without_a_class_in_the_file_the_one_of_the_model_counts() {
+        let path = Path::new("tokenizer_config.json");
+        let encoded = |word: &str, class: &str, settings: &Value| {
+            // Number 3 is this word.
+            let changes = json!({
+                "/model/vocab": { "a": 0, "b": 1, "ab": 2, word: 3 }, "/model/merges": [["a", "b"]],
+            });
+            let tokens = from_json(Path::new("tokenizer.json"), &file(&changes), 4).unwrap();
+            let tokens = tokens.configured(path, settings.to_string().as_bytes(), Some(class))?;
+            Ok::<_, PretrainedError>(tokens.encode("ab", Around::Added).unwrap())
+        };
+        let (llama, qwen) = ("LlamaTokenizer", "Qwen2Tokenizer");
+        let begin = json!({ "bos_token": "b" });
+        let stated = json!({ "bos_token": "b", "tokenizer_class": qwen });
+        let off = json!({ "bos_token": "b", "add_bos_token": false });
+        for (word, class, settings, expected) in [
+            ("c", llama, &begin, &[1, 2][..]),
+            ("c", qwen, &begin, &[2]),
+            ("c", llama, &stated, &[2]),
+            ("c", llama, &off, &[2]),
+            // Llama's own first token, where the vocabulary has it.
+            ("<s>", llama, &json!({}), &[3, 2]),
+            ("<s>", qwen, &json!({}), &[2]),
+            ("c", llama, &json!({}), &[2]),
+        ] {
+            assert_eq!(encoded(word, class, settings).unwrap(), expected, "{class} {settings}");
+        }
+        let foreign = json!({ "bos_token": "<s>" });
+        let said = encoded("c", llama, &foreign).unwrap_err().to_string();
+        assert!(said.contains("\"<s>\", which tokenizer.json does not have"), "{said}");
     }
 
     #[test]

@@ -172,6 +172,9 @@ impl<'a> RunHooks<'a> {
     ) -> Result<Option<KeptTraining>, String> {
         match self.weights.reuse {
             Reuse::Never => Ok(None),
+            Reuse::IfKept if kept::is_void(&weights_path(&self.weights.results, training, at)) => {
+                Ok(None)
+            }
             Reuse::IfKept => match self.kept(training, at) {
                 Err(error) => {
                     self.tell(RunEvent::Trouble(format!("{error}; the cell is trained again")));

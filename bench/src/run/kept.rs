@@ -4,6 +4,9 @@
 //! checksum like every record; it contains the hash of the weights. Both files are written atomically, the weights
 //! first, and weights without a settings file are ignored. Weights of the best validation are
 //! `<training>-best.safetensors`; their settings have the status `interrupted` until the training has ended.
+//!
+//! With a file `<training>.void` beside them, weights replace no training: another one is to replace them. They can be read
+//! until then.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -92,6 +95,29 @@ pub struct KeptTraining {
 pub fn weights_path(results: &Path, training: &TrainingId, at: WeightsAt) -> PathBuf {
     let best = if at == WeightsAt::Best { "-best" } else { "" };
     results.join("weights").join(format!("{training}{best}.safetensors"))
+}
+
+/// Path of the file that makes the weights at a path void.
+fn void_path(path: &Path) -> PathBuf {
+    path.with_extension("void")
+}
+
+/// Makes the weights at a path void, if there are any: they replace no training until [`write`] replaces them.
+///
+/// # Errors
+///
+/// [`FileError`].
+pub fn make_void(path: &Path) -> Result<(), FileError> {
+    if !path.with_extension("json").exists() {
+        return Ok(());
+    }
+    let void = void_path(path);
+    fs::write(&void, []).map_err(FileError::of("write", &void))
+}
+
+/// Whether the weights at a path are void.
+pub fn is_void(path: &Path) -> bool {
+    void_path(path).exists()
 }
 
 impl KeptTraining {
@@ -186,6 +212,15 @@ pub fn write(
         step: step as u64,
     };
     write_settings(path, record, &weights, has_ended)?;
+    if has_ended {
+        let void = void_path(path);
+        match fs::remove_file(&void) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(FileError::of("remove", &void)(error).into());
+            }
+            _ => {}
+        }
+    }
     Ok(weights)
 }
 

@@ -26,9 +26,9 @@ pub struct Combined {
     /// Names of the biases and slopes of each part.
     #[module(skip)]
     biases: Vec<Arc<BTreeSet<String>>>,
-    /// Number of supported positions, if the model around the encoding limits it further than the parts do.
+    /// Maximum number of tokens of a sequence, whatever their positions, if the model around the encoding limits it.
     #[module(skip)]
-    pub limit: Option<usize>,
+    pub max_tokens: Option<usize>,
 }
 
 /// Indices of the parts that implement hooks which at most one part may implement.
@@ -68,7 +68,7 @@ impl Combined {
         };
         let state_tensors =
             if parts.len() == 1 { Vec::new() } else { tensors(&parts, dims, device) };
-        Self { parts, state_tensors, places, biases, limit: None }
+        Self { parts, state_tensors, places, biases, max_tokens: None }
     }
 
     /// Ids of the biases and slopes: parameters that change the logits by amounts that depend on positions alone.
@@ -146,6 +146,10 @@ impl Hooks for Combined {
     }
 
     fn positions(&self, request: PositionRequest<'_>) -> Result<Positions, PeError> {
+        let tokens = request.cached_tokens.saturating_add(request.new_tokens);
+        if let Some(max_tokens) = self.max_tokens.filter(|most| tokens > *most) {
+            return Err(PeError::TooManyTokens { tokens, max_tokens });
+        }
         self.parts[self.places.chooses_positions.unwrap_or(0)].hooks().positions(request)
     }
 
@@ -219,6 +223,6 @@ impl Hooks for Combined {
     }
 
     fn max_len(&self) -> Option<usize> {
-        self.hooks().filter_map(Hooks::max_len).chain(self.limit).min()
+        self.hooks().filter_map(Hooks::max_len).min()
     }
 }

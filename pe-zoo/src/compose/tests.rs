@@ -200,6 +200,21 @@ fn an_encoding_that_needs_another_is_refused_alone() {
     assert!(said.contains("as `randomized(rope)`"), "{said}");
 }
 
+/// Phi-3's heads have 96 channels; a list with a number per pair fits no other size.
+#[test]
+fn lists_of_factors_for_any_size_of_a_head_are_probed() {
+    for (pairs, rotary_fraction) in [(48, 1.0), (20, 1.0), (7, 1.0), (24, 0.5)] {
+        let list = |factor: f64| format!("{:?}", vec![factor; pairs]);
+        let text = format!(
+            "rope{{rotary_fraction={rotary_fraction:?},scaling={{type=longrope,factor=2.0,short_factor={},long_factor={}}}}}",
+            list(1.0),
+            list(4.0)
+        );
+        let found = Combination::parse(&text).unwrap().properties().unwrap();
+        assert!(found.depends_on_length, "{pairs} pairs have the properties of the defaults");
+    }
+}
+
 #[test]
 fn every_pair_that_may_stand_together_conforms_and_every_other_has_a_reason() {
     let registry = Registry::builtin();

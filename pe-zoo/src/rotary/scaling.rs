@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::{Dims, PeError};
 
+/// Name of the field with the original length.
+pub const ORIGINAL_LENGTH: &str = "original_max_position_embeddings";
+
 /// Frequency scaling of a rotation for lengths beyond training.
 ///
 /// `s` is `factor`, `f` a pair's own frequency, `L0` `original_max_position_embeddings` (default:
@@ -424,7 +427,7 @@ impl ScalingCheck<'_> {
         if value >= least {
             return Ok(());
         }
-        self.refuse("original_max_position_embeddings", value, &format!("at least {least}"))
+        self.refuse(ORIGINAL_LENGTH, value, &format!("at least {least}"))
     }
 
     /// Refuses two channels or fewer: the exponent of the base is divided by `dim - 2`.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tokenizers::ModelWrapper;
+use tokenizers::{ModelWrapper, PostProcessorWrapper};
 
 use super::error::TokenizerError;
 use super::interface::{Tokenizer, readable};
@@ -208,8 +208,11 @@ impl Tokenizer for HubTokenizer {
         }
     }
 
+    /// Without the post-processor, which changes tokens only by adding special ones.
     fn json(&self) -> Option<String> {
-        self.tokenizer.to_string(true).ok()
+        let mut tokenizer = self.tokenizer.clone();
+        tokenizer.with_post_processor(None::<PostProcessorWrapper>);
+        tokenizer.to_string(true).ok()
     }
 
     fn sha256(&self) -> String {
@@ -235,6 +238,28 @@ mod tests {
         assert!(file(100).is_ok());
         let said = file(20_000).unwrap_err();
         assert_eq!(said, "it has a piece of 20000 bytes, expected at most 4096");
+    }
+
+    /// Special tokens are not added to the texts of a training, so that the written file adds none either.
+    #[test]
+    fn a_written_tokenizer_adds_no_special_tokens() {
+        let template = serde_json::json!({
+            "type": "TemplateProcessing",
+            "single": [{ "SpecialToken": { "id": "b", "type_id": 0 } }, { "Sequence": { "id": "A", "type_id": 0 } }],
+            "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
+            "special_tokens": { "b": { "id": "b", "ids": [1], "tokens": ["b"] } },
+        });
+        let file = serde_json::json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+            "pre_tokenizer": null, "post_processor": template, "decoder": null,
+            "model": { "type": "WordLevel", "vocab": { "a": 0, "b": 1 }, "unk_token": "a" },
+        });
+        let read = HubTokenizer::from_json(file.to_string().as_bytes()).unwrap();
+        let mut own = Vec::new();
+        read.encode("a", &mut own).unwrap();
+        let written = load(read.json().unwrap().as_bytes()).unwrap();
+        let ids = written.encode_fast("a", true).unwrap().get_ids().to_vec();
+        assert_eq!((&own, &ids), (&vec![0], &vec![0]));
     }
 
     #[test]
