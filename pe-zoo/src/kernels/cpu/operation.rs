@@ -20,7 +20,7 @@ use burn::tensor::Tensor;
 /// Tensors are passed by value, so that memory that is not shared can be changed in place. An absent input is a tensor
 /// without elements.
 pub(crate) trait Operation<const N: usize>: Clone + Debug + Send + 'static {
-    /// What the backward pass needs of the forward pass.
+    /// Results of the forward pass that the backward pass needs.
     type Kept: Clone + Debug + Send + 'static;
 
     /// Computes the output, and what the backward pass needs.
