@@ -327,10 +327,7 @@ impl Decoder {
     pub fn logits(&self, hidden: Tensor<2>) -> Tensor<2> {
         match &self.head {
             Some(head) => apply(head, hidden, self.precision),
-            None => {
-                let weight = self.embedding.val().transpose();
-                ops::linear_of(self.precision, hidden, weight, None)
-            }
+            None => ops::linear_of(self.precision, hidden, self.embedding.val().transpose(), None),
         }
     }
 }
