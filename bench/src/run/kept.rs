@@ -102,7 +102,7 @@ fn void_path(path: &Path) -> PathBuf {
     path.with_extension("void")
 }
 
-/// Makes the weights at a path void, if there are any: they replace no training until [`write`] replaces them.
+/// Makes the weights at a path void, if there are any: they replace no training until [`write()`] replaces them.
 ///
 /// # Errors
 ///
