@@ -4,14 +4,12 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Shape;
 use rayon::prelude::*;
 
+use super::row_product::SIDE;
 use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 use crate::math::lanes;
-
-/// Number of logits that are processed together. Sums have as many parts, in a fixed order.
-const SIDE: usize = 16;
 
 /// Negative log-likelihood of one label a row.
 #[derive(Debug, Clone)]

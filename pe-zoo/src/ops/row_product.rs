@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::kernels::cpu::view::{Matrix, Start, in_new_memory};
 
 /// Number of elements that are processed together. Sums have as many parts, in a fixed order.
-const SIDE: usize = 16;
+pub(super) const SIDE: usize = 16;
 
 /// Computes `x matrix`, `[I] [I, O] -> [O]`, on all threads. Each sum has the same order in whatever piece it is computed.
 pub(super) fn row_product(x: &[f32], matrix: Matrix<'_>) -> Vec<f32> {
