@@ -40,8 +40,6 @@ mod collect;
 mod config;
 mod contextual;
 mod cores;
-#[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]
-mod fake_device;
 mod forward;
 mod gradients;
 mod inputs;
@@ -49,12 +47,8 @@ mod launch;
 mod logits;
 mod op;
 mod product;
-#[cfg(all(test, feature = "ptx"))]
-mod ptx;
 mod results;
 mod scatter;
-#[cfg(all(test, feature = "cores-sim"))]
-mod simulated;
 mod sums;
 mod tile;
 
@@ -85,3 +79,6 @@ pub(crate) fn attend(
     launch::fits(&device.client(), &operands, &spec)
         .then(|| Tensor::from_dispatch(<Dispatch as CubeAttention>::cube_attention(operands, spec)))
 }
+
+#[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]
+mod testing;
