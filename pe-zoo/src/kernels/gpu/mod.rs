@@ -55,6 +55,7 @@ mod tile;
 use burn::backend::{Dispatch, DispatchDevice};
 use burn::tensor::{DType, Device, Tensor};
 
+use crate::kernels::input_tensors::InputTensors;
 use crate::kernels::operands::Operands;
 use crate::kernels::spec::Spec;
 use op::CubeAttention;
@@ -76,8 +77,10 @@ pub(crate) fn attend(
     let DispatchDevice::Cube(device) = device.as_dispatch() else {
         return None;
     };
-    launch::fits(&device.client(), &operands, &spec)
-        .then(|| Tensor::from_dispatch(<Dispatch as CubeAttention>::cube_attention(operands, spec)))
+    launch::fits(&device.client(), &operands, &spec).then(|| {
+        let operands = InputTensors(Vec::from(operands.0));
+        Tensor::from_dispatch(<Dispatch as CubeAttention>::cube_attention(operands, spec))
+    })
 }
 
 #[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]
