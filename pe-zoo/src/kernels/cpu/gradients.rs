@@ -6,14 +6,14 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Shape as TensorShape;
 use rayon::prelude::*;
 
-use super::engine::{Kept, WorkItem, WorkItems, cuts, tensor};
+use super::engine::{Kept, WorkItem, WorkItems, cuts};
 use super::heads::plane;
 use super::kernel::UpstreamGrad;
 use super::problem::Head;
 use super::reduce::{self, Collection, Grads, Sums, collection, summed_as};
 use super::rows::{self, HeadGrads};
 use super::scratch::{Scratch, SpareScratch};
-use super::tensors::contiguous;
+use super::tensors::{contiguous, in_token_order};
 use super::view::{MatrixMut, Shape, planes, zeros};
 use crate::kernels::operands::{HeadSlice, Operands, SLOTS, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
@@ -196,7 +196,7 @@ impl Buffers {
                 }
                 (Collection::Rows | Collection::Tokens, _) => {
                     let [batch, tokens, heads, width] = layout;
-                    tensor(data, [batch, heads, tokens, width])
+                    in_token_order(data, [batch, heads, tokens, width])
                 }
                 (Collection::Summed, part) => {
                     let group = |task: usize| match part {
