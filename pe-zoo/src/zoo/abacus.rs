@@ -45,6 +45,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::{EmbedContext, PositionRequest};
 use crate::reference::{ScalarReference, Tokens, abacus, table_f64};
+use crate::settings::check_not_below_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 
 /// Treatment of a run of digits that is longer than the table.
@@ -131,16 +132,10 @@ impl PositionEncoding for Abacus {
     };
 
     fn check(settings: &AbacusConfig, dims: &Dims) -> Result<(), PeError> {
+        let pe = Self::CARD.id;
         let [first, last] = settings.digits;
-        if first > last {
-            let expected = "the first id and the last, the first not above the last";
-            return Err(PeError::invalid(
-                Abacus::CARD.id,
-                "digits",
-                format!("{first}, {last}"),
-                expected,
-            ));
-        }
+        let expected = "the first id and the last, the first not above the last";
+        PeError::require(first <= last, pe, "digits", format!("{first}, {last}"), expected)?;
         let (rows, of) = match settings.beyond {
             LongNumber::LastRow => (settings.max_offset + 2, "one digit at the largest offset"),
             LongNumber::Refuse => (
@@ -148,14 +143,9 @@ impl PositionEncoding for Abacus {
                 "a number as long as the longest sequence, offset included",
             ),
         };
-        if settings.size < rows {
-            let expected = format!("at least {rows}: row 0 and {of}");
-            return Err(PeError::invalid(Abacus::CARD.id, "size", settings.size, expected));
-        }
-        if let Some(std) = settings.std.filter(|std| !(std.is_finite() && *std >= 0.0)) {
-            return Err(PeError::invalid(Abacus::CARD.id, "std", std, "a number of at least 0"));
-        }
-        Ok(())
+        let expected = format!("at least {rows}: row 0 and {of}");
+        PeError::require(settings.size >= rows, pe, "size", settings.size, expected)?;
+        check_not_below_zero(pe, "std", settings.std)
     }
 
     fn build(

@@ -42,7 +42,7 @@ use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::reference::{Heads, ScalarInput, ScalarReference, fire, table_f64, values_f64};
 use crate::score::PositionMlp;
-use crate::settings::{Sharing, of_layer};
+use crate::settings::{Sharing, check_above_zero, check_size, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Slope of LeakyReLU for negative inputs (PyTorch's default).
@@ -178,17 +178,11 @@ impl PositionEncoding for Fire {
     }
 
     fn check(settings: &FireConfig, _dims: &Dims) -> Result<(), PeError> {
-        let positive =
-            [("c", settings.c), ("initial_len", settings.initial_len), ("eps", settings.eps)];
-        for (field, value) in positive {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(PeError::invalid(Fire::CARD.id, field, value, "a number above 0"));
-            }
-        }
-        if settings.width == 0 {
-            return Err(PeError::invalid(Fire::CARD.id, "width", 0, "at least 1"));
-        }
-        Ok(())
+        let pe = Self::CARD.id;
+        check_above_zero(pe, "c", settings.c)?;
+        check_above_zero(pe, "initial_len", settings.initial_len)?;
+        check_above_zero(pe, "eps", settings.eps)?;
+        check_size(pe, "width", settings.width)
     }
 
     fn build(

@@ -212,11 +212,8 @@ impl PositionEncoding for Kerple {
     }
 
     fn check(settings: &KerpleConfig, _dims: &Dims) -> Result<(), PeError> {
-        if settings.params_per_head() > 0 {
-            return Ok(());
-        }
         let expected = "`logarithmic` or `power`, because `weight` is `none`";
-        Err(PeError::invalid(Kerple::CARD.id, "kernel", "none", expected))
+        PeError::require(settings.params_per_head() > 0, Self::CARD.id, "kernel", "none", expected)
     }
 
     fn build(
