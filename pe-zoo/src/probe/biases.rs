@@ -16,12 +16,11 @@ use super::built_on;
 use super::close::numbers;
 use super::passes::TOKENS;
 use super::problem::{Problem, tensor3, tensor4};
-use crate::attention::{base_biases, logits};
-use crate::encoding::{LayerContext, StateContext};
+use crate::Dims;
+use crate::attention::{base_biases, in_layer, logits};
 use crate::erased::AnyEncoding;
 use crate::init::standard_normal;
 use crate::registry::EncodingConfig;
-use crate::{Dims, Positions, TokenState};
 
 /// Gradients of random parameters are near 1; those of parameters that the softmax ignores are rounding errors.
 const NO_EFFECT: f64 = 1e-4;
@@ -82,22 +81,21 @@ fn gradients(
     device: &Device,
 ) -> Vec<(String, Vec<f64>)> {
     let problem = Problem::random(1, TOKENS, dims, seed);
-    let at = Positions::contiguous(0, TOKENS);
     let x = tensor3(&problem.x, device);
     let q = tensor4(&problem.q, device).require_grad();
     let [k, v] = [&problem.k, &problem.v].map(|heads| tensor4(heads, device));
-    let (hooks, carried) = (encoding.hooks(), TokenState::default());
+    let hooks = encoding.hooks();
     let mut rng = ChaCha8Rng::seed_from_u64(23);
     // The sum has a gradient even if no parameter acts on the quantity.
     let mut sum = q.clone().sum() * 0.0;
     for layer in 0..dims.layers {
-        let rows = hooks.state(&StateContext { layer, at: &at, x: &x, carried: &carried });
-        let ctx = LayerContext { layer, at: &at, rows: &rows, cols: &rows };
-        let (q, k) = hooks.transform_qk(q.clone(), k.clone(), &ctx);
-        let values = match of {
-            Of::Logits => Some(logits(hooks, &ctx, &q, &k, &v)),
-            Of::BaseBiases => base_biases(hooks, &ctx, &q, &k, &v),
-        };
+        let values = in_layer(hooks, layer, &x, |ctx| {
+            let (q, k) = hooks.transform_qk(q.clone(), k.clone(), ctx);
+            match of {
+                Of::Logits => Some(logits(hooks, ctx, &q, &k, &v)),
+                Of::BaseBiases => base_biases(hooks, ctx, &q, &k, &v),
+            }
+        });
         let factors = factors(dims.heads, of, &mut rng, device);
         let Some(values) = values else { continue };
         let hidden = Tensor::<4, Bool>::tril_mask([1, 1, TOKENS, TOKENS], 0, device);

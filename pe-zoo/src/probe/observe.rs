@@ -8,14 +8,14 @@ use super::close::{self, F32_REORDERED, Tolerance, numbers};
 use super::passes::{LayerEngine, TOKENS, chunk_by, embedded, stack};
 use super::problem::{Problem, tensor3, tensor4};
 use super::{built, device};
-use crate::attention::{Engine, logits};
+use crate::attention::{Engine, in_layer, logits};
 use crate::card::{ActsOn, Properties};
-use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext};
+use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext};
 use crate::erased::Hooks;
 use crate::reference::{Heads, dot};
 use crate::registry::EncodingConfig;
 use crate::score::LogitScaling;
-use crate::{Dims, Positions, ScoreMod, TokenState};
+use crate::{Dims, Positions, ScoreMod};
 
 /// Standard deviation of random parameters in a stack of layers. Larger ones would make logits so
 /// large that rounding errors look like effects.
@@ -130,15 +130,8 @@ impl ProbedEncoding<'_> {
 
     /// Calls `body` with the context of each layer.
     fn in_layers<T>(&self, body: impl Fn(&LayerContext<'_>) -> T) -> Vec<T> {
-        let at = Positions::contiguous(0, TOKENS);
         let x = tensor3(&self.problem(TOKENS, 16).x, &self.device);
-        let carried = TokenState::default();
-        let in_layer = |layer| {
-            let rows =
-                self.encoding.state(&StateContext { layer, at: &at, x: &x, carried: &carried });
-            body(&LayerContext { layer, at: &at, rows: &rows, cols: &rows })
-        };
-        (0..self.dims.layers).map(in_layer).collect()
+        (0..self.dims.layers).map(|layer| in_layer(self.encoding, layer, &x, &body)).collect()
     }
 
     fn embeds(&self) -> bool {
@@ -259,14 +252,11 @@ impl ProbedEncoding<'_> {
     fn stretches_queries(&self) -> bool {
         let problem = self.problem(TOKENS, 16);
         let queries = |tokens: usize, layer| {
-            let at = Positions::contiguous(0, tokens);
             let x = tensor3(&problem.x, &self.device).slice_dim(1, 0..tokens);
-            let carried = TokenState::default();
-            let rows =
-                self.encoding.state(&StateContext { layer, at: &at, x: &x, carried: &carried });
-            let ctx = LayerContext { layer, at: &at, rows: &rows, cols: &rows };
             let part = |heads: &[Heads]| tensor4(heads, &self.device).slice_dim(2, 0..tokens);
-            let (q, _) = self.encoding.transform_qk(part(&problem.q), part(&problem.k), &ctx);
+            let (q, _) = in_layer(self.encoding, layer, &x, |ctx| {
+                self.encoding.transform_qk(part(&problem.q), part(&problem.k), ctx)
+            });
             numbers(q.slice_dim(2, 0..7))
         };
         (0..self.dims.layers).any(|layer| {
@@ -362,13 +352,8 @@ struct LayerPass<'a> {
 
 impl LayerPass<'_> {
     fn in_context<T>(&self, body: impl FnOnce(&LayerContext<'_>) -> T) -> T {
-        let ProbedEncoding { encoding, device, .. } = self.subject;
-        let at = Positions::contiguous(0, self.problem.x[0].len());
-        let x = tensor3(&self.problem.x, device);
-        let carried = TokenState::default();
-        let layer = self.layer;
-        let rows = encoding.state(&StateContext { layer, at: &at, x: &x, carried: &carried });
-        body(&LayerContext { layer, at: &at, rows: &rows, cols: &rows })
+        let x = tensor3(&self.problem.x, &self.subject.device);
+        in_layer(self.subject.encoding, self.layer, &x, body)
     }
 
     /// Queries and keys after the transform, `[batch][head][token][D]`.
