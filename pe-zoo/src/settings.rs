@@ -60,6 +60,11 @@ pub(crate) fn learned<T>(sets: &[T], layer: usize) -> Option<&T> {
     sets.get(layer).or(sets.last())
 }
 
+/// Whether a setting has its default, for settings that are written only where they differ from it.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// Refuses a size of 0.
 pub(crate) fn check_size(pe: &str, field: &str, size: usize) -> Result<(), PeError> {
     PeError::require(size > 0, pe, field, size, "at least 1")

@@ -61,6 +61,7 @@ pub fn attend(
 }
 
 /// Modifier with its sums flattened and its parts sorted by kind.
+#[derive(Default)]
 pub(super) struct Plan<'a> {
     pub(super) parts: Vec<&'a ScoreMod>,
     products: Option<&'a ScoreMod>,
@@ -72,14 +73,7 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     pub(super) fn of(modifier: &'a ScoreMod) -> Self {
-        let mut plan = Self {
-            parts: Vec::new(),
-            products: None,
-            terms: Vec::new(),
-            stick_breaking: None,
-            hard: false,
-            undivided: false,
-        };
+        let mut plan = Self::default();
         plan.add(modifier);
         plan
     }

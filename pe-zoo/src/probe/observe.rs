@@ -32,7 +32,7 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
     let subject = ProbedEncoding { encoding: encoding.hooks(), dims: *dims, device: device() };
     let longest = config.dims_beside(dims).max_len;
     let scores = subject.scores();
-    let has = |kind: fn(&ScoreMod) -> bool| scores.iter().any(|score| any(score, kind));
+    let has = |kind: fn(&ScoreMod) -> bool| scores.iter().any(|score| score.any(kind));
     let mixed = subject.in_layers(|ctx| subject.encoding.mixed_values(ctx).is_some());
     let (transforms, width) = subject.transforms();
     let mut acts_on = Vec::new();
@@ -59,7 +59,9 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
         mixes_heads: subject.mixes_heads(),
         mixes_values: mixed.into_iter().any(|gives| gives),
         reads_queries: (0..dims.layers).any(|layer| subject.reads_queries(layer)),
-        replaces_products: has(ScoreMod::replaces_products),
+        replaces_products: has(|score| {
+            matches!(score, ScoreMod::Products(_) | ScoreMod::Reflected(_))
+        }),
         replaces_softmax,
         // Factors that depend on the length and do not cancel count as a dependence on the length.
         stretches_queries: !depends_on_length && subject.stretches_queries(),
@@ -68,14 +70,6 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
         ),
         widens_queries: width > dims.head_dim,
     })
-}
-
-/// Whether a modifier, or a part of it, has this kind.
-fn any(score: &ScoreMod, kind: fn(&ScoreMod) -> bool) -> bool {
-    match score {
-        ScoreMod::Sum(parts) => parts.iter().any(|part| any(part, kind)),
-        other => kind(other),
-    }
 }
 
 fn changes_logits(score: &ScoreMod) -> bool {

@@ -45,7 +45,7 @@ use crate::encoding::ScoreContext;
 use crate::math::buckets;
 use crate::reference::{Heads, ScalarInput, ScalarReference, t5_bias, table_f64};
 use crate::score::Beyond;
-use crate::settings::{Sharing, check_not_below_zero, of_layer};
+use crate::settings::{Sharing, check_not_below_zero, is_default, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Directions of the distances that the buckets divide.
@@ -59,14 +59,6 @@ pub enum BucketSides {
     Bidirectional,
 }
 
-impl BucketSides {
-    /// Whether all buckets are for earlier keys.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_causal(&self) -> bool {
-        *self == Self::Causal
-    }
-}
-
 /// Settings of the T5 bias.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -76,7 +68,7 @@ pub struct T5BiasConfig {
     /// Distance from which on all distances share the last bucket.
     pub max_distance: usize,
     /// Directions of the distances that the buckets divide.
-    #[serde(skip_serializing_if = "BucketSides::is_causal")]
+    #[serde(skip_serializing_if = "is_default")]
     pub buckets: BucketSides,
     /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
     pub std: Option<f64>,

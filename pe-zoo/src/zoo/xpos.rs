@@ -39,6 +39,7 @@ use crate::encoding::LayerContext;
 use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::reference::{Heads, ScalarInput, ScalarReference, rope_scaling, xpos};
 use crate::rotary::{Pairs, Rotation, check_pairs};
+use crate::settings::is_default;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
 /// Natural logarithm of the largest factor whose square does not overflow f32.
@@ -58,11 +59,6 @@ pub enum Centre {
 }
 
 impl Centre {
-    /// Whether the centre is the default.
-    fn is_middle(&self) -> bool {
-        *self == Self::Middle
-    }
-
     /// Centre of columns at these positions.
     pub fn of(self, cols: &[usize]) -> f64 {
         let (Some(first), Some(last)) = (cols.first(), cols.last()) else { return 0.0 };
@@ -85,7 +81,7 @@ pub struct XposConfig {
     /// Number of positions over which a pair decays by the factor `zeta`.
     pub scale_base: f64,
     /// Position at which queries and keys are not scaled.
-    #[serde(skip_serializing_if = "Centre::is_middle")]
+    #[serde(skip_serializing_if = "is_default")]
     pub centre: Centre,
 }
 
