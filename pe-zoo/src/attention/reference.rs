@@ -100,12 +100,12 @@ impl<'a> Plan<'a> {
 
 /// The tensors that biases of the logits are computed from.
 pub(crate) struct LogitInputs<'a> {
-    q: &'a Tensor<4>,
+    pub(super) q: &'a Tensor<4>,
     pub(super) k: &'a Tensor<4>,
-    v: &'a Tensor<4>,
+    pub(super) v: &'a Tensor<4>,
     content: OnceCell<Tensor<4>>,
     pub(super) at: &'a Positions,
-    scale: f64,
+    pub(super) scale: f64,
     pub(super) device: Device,
 }
 
