@@ -62,7 +62,7 @@ impl Backward<Cube, SLOTS> for Attention {
 
 impl<C: CheckpointStrategy> CubeAttention for Autodiff<Cube, C> {
     fn cube_attention(operands: InputTensors<Self>, spec: Spec) -> FloatTensor<Self> {
-        let tensors = operands.array();
+        let tensors = operands.array::<SLOTS>();
         let nodes = tensors.each_ref().map(FloatTensor::<Self>::node);
         let operands =
             contiguous(Operands::<Cube>(tensors.map(FloatTensor::<Self>::into_primitive)));
