@@ -57,7 +57,8 @@ pub(super) fn find(config: &EncodingConfig, dims: &Dims) -> Result<BTreeSet<Stri
 fn positional(encoding: &AnyEncoding, dims: &Dims, of: Of, device: &Device) -> BTreeSet<String> {
     let [one, other] = [21, 22].map(|seed| gradients(encoding, dims, of, seed, device));
     let (mut positional, mut contextual) = (BTreeSet::new(), BTreeSet::new());
-    for ((name, a), (_, b)) in one.into_iter().zip(other) {
+    for (NamedParam { name, gradient: a, .. }, other) in one.into_iter().zip(other) {
+        let b = other.gradient;
         let size = a.iter().chain(&b).fold(0.0, |size: f64, x| size.max(x.abs()));
         let same = a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= ROUNDING * size);
         if size > NO_EFFECT {
@@ -79,7 +80,7 @@ fn gradients(
     of: Of,
     seed: u64,
     device: &Device,
-) -> Vec<(String, Vec<f64>)> {
+) -> Vec<NamedParam> {
     let problem = Problem::random(1, TOKENS, dims, seed);
     let x = tensor3(&problem.x, device);
     let q = tensor4(&problem.q, device).require_grad();
@@ -102,12 +103,7 @@ fn gradients(
         let visible = values.mask_fill(hidden.expand([1, dims.heads, TOKENS, TOKENS]), 0.0);
         sum = sum + (visible * factors).sum();
     }
-    let mut visitor = ByName {
-        path: Vec::new(),
-        visit: GradientsByName { gradients: sum.backward(), found: Vec::new() },
-    };
-    encoding.visit(&mut visitor);
-    visitor.visit.found
+    by_name(encoding, Some(&sum.backward()))
 }
 
 /// Random factors of the visible pairs, `[1, H, T, T]`. Those of logits sum to 0 in each row, because the softmax
@@ -128,28 +124,39 @@ fn factors(heads: usize, of: Of, rng: &mut ChaCha8Rng, device: &Device) -> Tenso
 
 /// Ids of the parameters of an encoding that have one of these names.
 pub(crate) fn ids(encoding: &AnyEncoding, names: &BTreeSet<String>) -> BTreeSet<ParamId> {
-    let mut visitor =
-        ByName { path: Vec::new(), visit: IdsByName { names, found: BTreeSet::new() } };
-    encoding.visit(&mut visitor);
-    visitor.visit.found
+    let params = by_name(encoding, None).into_iter();
+    params.filter(|param| names.contains(&param.name)).map(|param| param.id).collect()
 }
 
-/// Visit of float parameters with their names.
-trait NamedVisit {
-    fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>);
+/// Float parameter of an encoding.
+struct NamedParam {
+    name: String,
+    id: ParamId,
+    /// Empty without gradients, and if nothing depends on the parameter.
+    gradient: Vec<f64>,
+}
+
+/// Visits the float parameters of an encoding.
+fn by_name(encoding: &AnyEncoding, gradients: Option<&Gradients>) -> Vec<NamedParam> {
+    let mut visitor = ByName { path: Vec::new(), gradients, found: Vec::new() };
+    encoding.visit(&mut visitor);
+    visitor.found
 }
 
 /// Visitor that names a parameter by the fields that lead to it, without the indices of lists: the parameters of all
 /// layers have one name.
-struct ByName<V> {
+struct ByName<'a> {
     path: Vec<String>,
-    visit: V,
+    gradients: Option<&'a Gradients>,
+    found: Vec<NamedParam>,
 }
 
-impl<V: NamedVisit> ModuleVisitor for ByName<V> {
+impl ModuleVisitor for ByName<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let name = self.path.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>();
-        self.visit.visit(name.join("."), param);
+        let gradient = self.gradients.and_then(|gradients| param.val().grad(gradients));
+        let gradient = gradient.map(numbers).unwrap_or_default();
+        self.found.push(NamedParam { name: name.join("."), id: param.id, gradient });
     }
 
     fn enter_module(&mut self, name: &str, container: &str) {
@@ -159,30 +166,5 @@ impl<V: NamedVisit> ModuleVisitor for ByName<V> {
 
     fn exit_module(&mut self, _name: &str, _container: &str) {
         self.path.pop();
-    }
-}
-
-struct GradientsByName {
-    gradients: Gradients,
-    found: Vec<(String, Vec<f64>)>,
-}
-
-impl NamedVisit for GradientsByName {
-    fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
-        let gradient = param.val().grad(&self.gradients);
-        self.found.push((name, gradient.map(numbers).unwrap_or_default()));
-    }
-}
-
-struct IdsByName<'a> {
-    names: &'a BTreeSet<String>,
-    found: BTreeSet<ParamId>,
-}
-
-impl NamedVisit for IdsByName<'_> {
-    fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
-        if self.names.contains(&name) {
-            self.found.insert(param.id);
-        }
     }
 }
