@@ -116,7 +116,7 @@ pub struct Fire {
     #[module(skip)]
     eps: f64,
     #[module(skip)]
-    activation: Activation,
+    negative_slope: f64,
 }
 
 impl Fire {
@@ -131,10 +131,7 @@ impl Fire {
             b1: network.b1.val(),
             w2: network.w2.val(),
             b2: network.b2.val(),
-            negative_slope: match self.activation {
-                Activation::Relu => 0.0,
-                Activation::LeakyRelu => NEGATIVE_SLOPE,
-            },
+            negative_slope: self.negative_slope,
         })
     }
 
@@ -147,10 +144,7 @@ impl Fire {
             threshold: vector(&network.multiplier)[0] * self.initial_len,
             eps: self.eps,
             hidden: vector(&network.w1).into_iter().zip(vector(&network.b1)).collect(),
-            negative_slope: match self.activation {
-                Activation::Relu => 0.0,
-                Activation::LeakyRelu => NEGATIVE_SLOPE,
-            },
+            negative_slope: self.negative_slope,
             outer: table_f64(&network.w2),
             outer_bias: vector(&network.b2),
         };
@@ -204,8 +198,12 @@ impl PositionEncoding for Fire {
                 b2: init::uniform(bound, [heads], rng, device),
             })
             .collect();
-        let activation = settings.activation.unwrap_or(Activation::Relu);
-        Ok(Fire { networks, initial_len: settings.initial_len, eps: settings.eps, activation })
+        let negative_slope = match settings.activation {
+            Some(Activation::LeakyRelu) => NEGATIVE_SLOPE,
+            Some(Activation::Relu) | None => 0.0,
+        };
+        let FireConfig { initial_len, eps, .. } = *settings;
+        Ok(Fire { networks, initial_len, eps, negative_slope })
     }
 
     fn param_count(settings: &FireConfig, dims: &Dims) -> Option<usize> {
