@@ -150,11 +150,10 @@ impl ProbedEncoding<'_> {
 
     fn scores(&self) -> Vec<ScoreMod> {
         let problem = self.problem(TOKENS, 16);
-        self.in_layers(|ctx| {
-            let (q, k) = (tensor4(&problem.q, &self.device), tensor4(&problem.k, &self.device));
-            let (q, k) = self.encoding.transform_qk(q, k, ctx);
+        let score = |ctx: &LayerContext<'_>, [q, k]: [Tensor<4>; 2]| {
             self.encoding.score(&ScoreContext { layer: ctx, q: &q, k: &k })
-        })
+        };
+        (0..self.dims.layers).map(|layer| self.transformed(&problem, layer, score)).collect()
     }
 
     fn keeps_state(&self) -> bool {
@@ -258,11 +257,41 @@ impl ProbedEncoding<'_> {
         })
     }
 
-    /// Logits of the visible pairs, row by row.
+    /// Calls `body` with the context of one layer on one problem, and with queries and keys after the transform.
+    fn transformed<T>(
+        &self,
+        problem: &Problem,
+        layer: usize,
+        body: impl FnOnce(&LayerContext<'_>, [Tensor<4>; 2]) -> T,
+    ) -> T {
+        let x = tensor3(&problem.x, &self.device);
+        in_layer(self.encoding, layer, &x, |ctx| {
+            let (q, k) = (tensor4(&problem.q, &self.device), tensor4(&problem.k, &self.device));
+            body(ctx, self.encoding.transform_qk(q, k, ctx).into())
+        })
+    }
+
+    /// Logits of the visible pairs, row by row, for transformed queries and keys.
+    fn visible_logits(
+        &self,
+        problem: &Problem,
+        ctx: &LayerContext<'_>,
+        [q, k]: [Tensor<4>; 2],
+    ) -> Vec<Vec<f64>> {
+        let v = tensor4(&problem.v, &self.device);
+        let heads = nested(logits(self.encoding, ctx, &q, &k, &v)).into_iter().flatten();
+        heads
+            .flat_map(|rows| rows.into_iter().enumerate())
+            .map(|(row, mut logits)| {
+                logits.truncate(row + 1);
+                logits
+            })
+            .collect()
+    }
+
+    /// Logits of the visible pairs of a layer, row by row.
     fn logits(&self, problem: &Problem, layer: usize) -> Vec<Vec<f64>> {
-        let tensor = |heads: &[Heads]| tensor4(heads, &self.device);
-        let ctx = LayerPass { subject: self, problem, layer };
-        ctx.logits(|ctx| self.encoding.transform_qk(tensor(&problem.q), tensor(&problem.k), ctx))
+        self.transformed(problem, layer, |ctx, heads| self.visible_logits(problem, ctx, heads))
     }
 
     /// Whether the encoding depends on tokens. If it does not, its logits are linear in queries and
@@ -324,59 +353,16 @@ impl ProbedEncoding<'_> {
     /// both then changes the attention weights.
     fn reads_queries(&self, layer: usize) -> bool {
         let problem = self.problem(TOKENS, 18);
-        let pass = LayerPass { subject: self, problem: &problem, layer };
-        let (q, k) = pass.transformed();
-        let normal = &problem.x[0].concat()[..q[0][0][0].len()];
-        let weights = |q: &[Heads], k: &[Heads]| {
-            let logits = pass.logits(|_| (tensor4(q, &self.device), tensor4(k, &self.device)));
-            logits.iter().flat_map(|row| softmax(row)).collect::<Vec<_>>()
-        };
-        let reflected = [reflected(&q, normal), reflected(&k, normal)];
-        let plain = weights(&q, &k);
-        close::compare(&weights(&reflected[0], &reflected[1]), &plain, WEIGHTS).is_err()
-    }
-}
-
-/// One layer of an encoding, run on one problem.
-struct LayerPass<'a> {
-    subject: &'a ProbedEncoding<'a>,
-    problem: &'a Problem,
-    layer: usize,
-}
-
-impl LayerPass<'_> {
-    fn in_context<T>(&self, body: impl FnOnce(&LayerContext<'_>) -> T) -> T {
-        let x = tensor3(&self.problem.x, &self.subject.device);
-        in_layer(self.subject.encoding, self.layer, &x, body)
-    }
-
-    /// Queries and keys after the transform, `[batch][head][token][D]`.
-    fn transformed(&self) -> (Vec<Heads>, Vec<Heads>) {
-        let ProbedEncoding { encoding, device, .. } = self.subject;
-        self.in_context(|ctx| {
-            let (q, k) = (tensor4(&self.problem.q, device), tensor4(&self.problem.k, device));
-            let (q, k) = encoding.transform_qk(q, k, ctx);
-            (nested(q), nested(k))
-        })
-    }
-
-    /// Logits of the visible pairs, row by row, for transformed queries and keys.
-    fn logits(
-        &self,
-        queries_and_keys: impl FnOnce(&LayerContext<'_>) -> (Tensor<4>, Tensor<4>),
-    ) -> Vec<Vec<f64>> {
-        self.in_context(|ctx| {
-            let (q, k) = queries_and_keys(ctx);
-            let v = tensor4(&self.problem.v, &self.subject.device);
-            let rows = nested(logits(self.subject.encoding, ctx, &q, &k, &v));
-            let heads = rows.into_iter().flatten();
-            heads
-                .flat_map(|rows| rows.into_iter().enumerate())
-                .map(|(row, mut logits)| {
-                    logits.truncate(row + 1);
-                    logits
-                })
-                .collect()
+        self.transformed(&problem, layer, |ctx, heads| {
+            let [q, k] = heads.map(nested);
+            let normal = &problem.x[0].concat()[..q[0][0][0].len()];
+            let weights = |q: &[Heads], k: &[Heads]| {
+                let heads = [q, k].map(|heads| tensor4(heads, &self.device));
+                let logits = self.visible_logits(&problem, ctx, heads);
+                logits.iter().flat_map(|row| softmax(row)).collect::<Vec<_>>()
+            };
+            let found = weights(&reflected(&q, normal), &reflected(&k, normal));
+            close::compare(&found, &weights(&q, &k), WEIGHTS).is_err()
         })
     }
 }
