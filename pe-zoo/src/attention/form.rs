@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor};
 use super::{Engine, in_layer};
 use crate::encoding::{LayerContext, ScoreContext};
 use crate::erased::Hooks;
+use crate::kernels;
 use crate::{Dims, ScoreMod};
 
 /// How an engine evaluates a modifier of the logits, in the order of the memory that it takes.
@@ -67,7 +68,7 @@ impl ScoreMod {
     pub fn form(&self, device: &Device) -> ScoreForm {
         match Engine::best(device) {
             Engine::Reference => ScoreForm::Reference,
-            Engine::Fused => self.form_by(on_cpu(device)),
+            Engine::Fused => self.form_by(kernels::on_cpu(device)),
         }
     }
 
@@ -110,15 +111,4 @@ impl ScoreMod {
             | Self::Hard => false,
         }
     }
-}
-
-#[cfg(feature = "flex")]
-fn on_cpu(device: &Device) -> bool {
-    use crate::kernels::{self, Kernels};
-    kernels::of(device) == Some(Kernels::Cpu)
-}
-
-#[cfg(not(feature = "flex"))]
-fn on_cpu(_device: &Device) -> bool {
-    false
 }

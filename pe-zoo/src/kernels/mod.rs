@@ -45,6 +45,17 @@ pub(crate) fn of(device: &Device) -> Option<Kernels> {
     }
 }
 
+/// Whether tensors of this device are computed by the kernels for the CPU.
+#[cfg(feature = "flex")]
+pub(crate) fn on_cpu(device: &Device) -> bool {
+    of(device) == Some(Kernels::Cpu)
+}
+
+#[cfg(not(feature = "flex"))]
+pub(crate) fn on_cpu(_device: &Device) -> bool {
+    false
+}
+
 /// Multiplies `[.., M, K] x [.., K, N] -> [.., M, N]` without rounding f32 factors; leading axes of
 /// length 1 are repeated.
 ///

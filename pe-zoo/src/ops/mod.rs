@@ -50,7 +50,7 @@ use burn::tensor::{Int, Tensor};
 
 use crate::count::count;
 #[cfg(feature = "flex")]
-use crate::kernels::{self, Kernels, cpu::operation::apply};
+use crate::kernels::{self, cpu::operation::apply};
 
 /// Exact GELU of a tensor of any shape, `0.5 x (1 + erf(x / sqrt(2)))`.
 pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
@@ -319,7 +319,7 @@ pub fn adamw<const D: usize>(
 
 #[cfg(feature = "flex")]
 fn fused<const D: usize>(x: &Tensor<D>) -> bool {
-    kernels::of(&x.device()) == Some(Kernels::Cpu) && x.dtype() == burn::tensor::DType::F32
+    kernels::on_cpu(&x.device()) && x.dtype() == burn::tensor::DType::F32
 }
 
 #[cfg(all(test, feature = "flex"))]

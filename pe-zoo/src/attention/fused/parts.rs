@@ -94,7 +94,7 @@ impl ModifierParts {
     /// devices, and if the slots of its kind are taken.
     fn add_form(&mut self, modifier: &ScoreMod, inputs: &LogitInputs<'_>) {
         #[cfg(feature = "flex")]
-        if kernels::of(&inputs.device) == Some(kernels::Kernels::Cpu)
+        if kernels::on_cpu(&inputs.device)
             && let Some(form) = forms::of(modifier, inputs)
             && form.tensors.iter().all(|(slot, _)| self.tensors[*slot as usize].is_none())
         {
