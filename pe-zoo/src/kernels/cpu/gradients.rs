@@ -9,7 +9,6 @@ use rayon::prelude::*;
 use super::engine::{Kept, WorkItem, WorkItems, cuts};
 use super::heads::plane;
 use super::kernel::UpstreamGrad;
-use super::problem::Head;
 use super::reduce::{self, Collection, Grads, Sums, collection, summed_as};
 use super::rows::{self, HeadGrads};
 use super::scratch::{Scratch, SpareScratch};
