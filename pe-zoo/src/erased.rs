@@ -293,7 +293,7 @@ impl ModuleVisitor for Inwards<'_, dyn ErasedVisitor + '_> {
 
 impl Inwards<'_, dyn ErasedMapper + '_> {
     fn mapped<P: 'static>(&mut self, param: P) -> P {
-        let mapped = self.0.map(Box::new(param)).downcast();
+        let mapped = self.0.map(Box::new(param)).downcast::<P>();
         *mapped.expect("a mapper returns a parameter of the kind and rank that it was given")
     }
 }
@@ -353,7 +353,7 @@ impl<V: ModuleVisitor> ErasedVisitor for Outwards<'_, V> {
         by_rank!(param, Float, p => self.0.visit_float(p), 1 2 3 4 5 6);
         by_rank!(param, Int, p => self.0.visit_int(p), 1 2 3 4 5 6);
         by_rank!(param, Bool, p => self.0.visit_bool(p), 1 2 3 4 5 6);
-        self.0.visit_flag(param.downcast_ref().expect(TOO_MANY_AXES));
+        self.0.visit_flag(param.downcast_ref::<Param<Flag>>().expect(TOO_MANY_AXES));
     }
 
     fn enter(&mut self, name: &str, container: &str) {
@@ -370,7 +370,7 @@ impl<M: ModuleMapper> ErasedMapper for Outwards<'_, M> {
         by_rank!(owned param, Float, p => self.0.map_float(*p), 1 2 3 4 5 6);
         by_rank!(owned param, Int, p => self.0.map_int(*p), 1 2 3 4 5 6);
         by_rank!(owned param, Bool, p => self.0.map_bool(*p), 1 2 3 4 5 6);
-        Box::new(self.0.map_flag(*param.downcast().expect(TOO_MANY_AXES)))
+        Box::new(self.0.map_flag(*param.downcast::<Param<Flag>>().expect(TOO_MANY_AXES)))
     }
 
     fn enter(&mut self, name: &str, container: &str) {
