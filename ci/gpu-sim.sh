@@ -2,7 +2,7 @@
 # Tests the GPU kernels without a GPU: builds with the wgpu backend and runs on Mesa's lavapipe, a Vulkan on
 # the processor. Checks outputs and every gradient of the kernels against the reference engine in f64 at
 # small odd sizes (pe-zoo/tests/cube.rs); products on tensor cores in a simulation, with the C++ compiler
-# that CXX names (pe-zoo/src/kernels/gpu/simulated); then the whole conformance kit with its tensors on that device.
+# that CXX names (pe-zoo/src/kernels/gpu/testing/simulated); then the whole conformance kit with its tensors on that device.
 #
 #   ci/gpu-sim.sh [--install] [--kernels | --conform | --ptx] [ENCODING ...]
 #
@@ -39,7 +39,7 @@ if $ptx; then
   [ -f "${CUDA_PATH:-}/nvvm/libdevice/libdevice.10.bc" ] ||
     { echo "gpu-sim: CUDA_PATH is '${CUDA_PATH:-}', without nvvm/libdevice/libdevice.10.bc; see the head of this script" >&2; exit 1; }
   # Optimised like the build of gpu.sh, with which it shares artifacts.
-  cargo test --release --workspace --features pe-zoo-bench/ptx --lib kernels::gpu::ptx -- --nocapture ||
+  cargo test --release --workspace --features pe-zoo-bench/ptx --lib kernels::gpu::testing::ptx -- --nocapture ||
     { echo "gpu-sim: see above; if it was the build that could not fetch its LLVM, run ci/llvm-for-cuda.sh once" >&2; exit 1; }
   echo "gpu-sim: all requested tests passed"
   exit

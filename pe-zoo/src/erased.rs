@@ -248,30 +248,16 @@ impl<E: PositionEncoding> ErasedModule for E {
     }
 }
 
-/// Event of a visit; parameters are `Param<Tensor<D, K>>` of some rank.
-enum Visited<'a> {
-    Float(&'a dyn Any),
-    Int(&'a dyn Any),
-    Bool(&'a dyn Any),
-    Flag(&'a Param<Flag>),
-    Enter(&'a str, &'a str),
-    Exit(&'a str, &'a str),
-}
-
+/// Visitor of parameters, which are `Param<Tensor<D, K>>` of some rank and kind, or `Param<Flag>`.
 trait ErasedVisitor {
-    fn visit(&mut self, event: Visited<'_>);
+    fn visit(&mut self, param: &dyn Any);
+    fn enter(&mut self, name: &str, container: &str);
+    fn exit(&mut self, name: &str, container: &str);
 }
 
-/// Parameter that passes through a mapper.
-enum Mapped {
-    Float(Box<dyn Any>),
-    Int(Box<dyn Any>),
-    Bool(Box<dyn Any>),
-    Flag(Param<Flag>),
-}
-
+/// Mapper of parameters like those of [`ErasedVisitor`]; each is mapped to one of the same type.
 trait ErasedMapper {
-    fn map(&mut self, param: Mapped) -> Mapped;
+    fn map(&mut self, param: Box<dyn Any>) -> Box<dyn Any>;
     fn enter(&mut self, name: &str, container: &str);
     fn exit(&mut self, name: &str, container: &str);
 }
@@ -281,62 +267,55 @@ struct Inwards<'a, T: ?Sized>(&'a mut T);
 
 impl ModuleVisitor for Inwards<'_, dyn ErasedVisitor + '_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.0.visit(Visited::Float(param));
+        self.0.visit(param);
     }
 
     fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        self.0.visit(Visited::Int(param));
+        self.0.visit(param);
     }
 
     fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
-        self.0.visit(Visited::Bool(param));
+        self.0.visit(param);
     }
 
     fn visit_flag(&mut self, param: &Param<Flag>) {
-        self.0.visit(Visited::Flag(param));
+        self.0.visit(param);
     }
 
     fn enter_module(&mut self, name: &str, container: &str) {
-        self.0.visit(Visited::Enter(name, container));
+        self.0.enter(name, container);
     }
 
     fn exit_module(&mut self, name: &str, container: &str) {
-        self.0.visit(Visited::Exit(name, container));
+        self.0.exit(name, container);
     }
 }
 
-const SAME_KIND: &str = "a mapper returns a parameter of the kind and rank that it was given";
+impl Inwards<'_, dyn ErasedMapper + '_> {
+    fn mapped<P: 'static>(&mut self, param: P) -> P {
+        let mapped = self.0.map(Box::new(param)).downcast::<P>();
+        *mapped.expect("a mapper returns a parameter of the kind and rank that it was given")
+    }
+}
 
 impl ModuleMapper for Inwards<'_, dyn ErasedMapper + '_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Mapped::Float(param) = self.0.map(Mapped::Float(Box::new(param))) else {
-            unreachable!("{SAME_KIND}")
-        };
-        *param.downcast().expect(SAME_KIND)
+        self.mapped(param)
     }
 
     fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
-        let Mapped::Int(param) = self.0.map(Mapped::Int(Box::new(param))) else {
-            unreachable!("{SAME_KIND}")
-        };
-        *param.downcast().expect(SAME_KIND)
+        self.mapped(param)
     }
 
     fn map_bool<const D: usize>(
         &mut self,
         param: Param<Tensor<D, Bool>>,
     ) -> Param<Tensor<D, Bool>> {
-        let Mapped::Bool(param) = self.0.map(Mapped::Bool(Box::new(param))) else {
-            unreachable!("{SAME_KIND}")
-        };
-        *param.downcast().expect(SAME_KIND)
+        self.mapped(param)
     }
 
     fn map_flag(&mut self, param: Param<Flag>) -> Param<Flag> {
-        let Mapped::Flag(param) = self.0.map(Mapped::Flag(param)) else {
-            unreachable!("{SAME_KIND}")
-        };
-        param
+        self.mapped(param)
     }
 
     fn enter_module(&mut self, name: &str, container: &str) {
@@ -351,62 +330,47 @@ impl ModuleMapper for Inwards<'_, dyn ErasedMapper + '_> {
 /// Adapter from the erased interface back to the generic visitor or mapper of the caller.
 struct Outwards<'a, T>(&'a mut T);
 
-/// Calls a generic method with a parameter of any supported rank. Encodings have no parameters of
-/// more than six dimensions.
+/// Returns the result of a generic method if the parameter is a tensor of this kind and of any supported rank. Encodings
+/// have no parameters of more than six dimensions.
 macro_rules! by_rank {
     ($param:ident, $kind:ty, $take:ident => $call:expr, $($rank:literal)+) => {
         $(if let Some($take) = $param.downcast_ref::<Param<Tensor<$rank, $kind>>>() {
             return $call;
         })+
-        unreachable!("a parameter with more than six dimensions")
     };
     (owned $param:ident, $kind:ty, $take:ident => $call:expr, $($rank:literal)+) => {
-        let param = $param;
-        $(let param = match param.downcast::<Param<Tensor<$rank, $kind>>>() {
-            Ok($take) => return $call,
-            Err(param) => param,
+        $(let $param = match $param.downcast::<Param<Tensor<$rank, $kind>>>() {
+            Ok($take) => return Box::new($call),
+            Err($param) => $param,
         };)+
-        drop(param);
-        unreachable!("a parameter with more than six dimensions")
     };
 }
 
+const TOO_MANY_AXES: &str = "a parameter with more than six dimensions";
+
 impl<V: ModuleVisitor> ErasedVisitor for Outwards<'_, V> {
-    fn visit(&mut self, event: Visited<'_>) {
-        match event {
-            Visited::Float(param) => {
-                by_rank!(param, Float, p => self.0.visit_float(p), 1 2 3 4 5 6);
-            }
-            Visited::Int(param) => {
-                by_rank!(param, Int, p => self.0.visit_int(p), 1 2 3 4 5 6);
-            }
-            Visited::Bool(param) => {
-                by_rank!(param, Bool, p => self.0.visit_bool(p), 1 2 3 4 5 6);
-            }
-            Visited::Flag(param) => self.0.visit_flag(param),
-            Visited::Enter(name, container) => self.0.enter_module(name, container),
-            Visited::Exit(name, container) => self.0.exit_module(name, container),
-        }
+    fn visit(&mut self, param: &dyn Any) {
+        by_rank!(param, Float, p => self.0.visit_float(p), 1 2 3 4 5 6);
+        by_rank!(param, Int, p => self.0.visit_int(p), 1 2 3 4 5 6);
+        by_rank!(param, Bool, p => self.0.visit_bool(p), 1 2 3 4 5 6);
+        self.0.visit_flag(param.downcast_ref::<Param<Flag>>().expect(TOO_MANY_AXES));
+    }
+
+    fn enter(&mut self, name: &str, container: &str) {
+        self.0.enter_module(name, container);
+    }
+
+    fn exit(&mut self, name: &str, container: &str) {
+        self.0.exit_module(name, container);
     }
 }
 
 impl<M: ModuleMapper> ErasedMapper for Outwards<'_, M> {
-    fn map(&mut self, param: Mapped) -> Mapped {
-        match param {
-            Mapped::Float(param) => {
-                by_rank!(owned param, Float,
-                    p => Mapped::Float(Box::new(self.0.map_float(*p))), 1 2 3 4 5 6);
-            }
-            Mapped::Int(param) => {
-                by_rank!(owned param, Int,
-                    p => Mapped::Int(Box::new(self.0.map_int(*p))), 1 2 3 4 5 6);
-            }
-            Mapped::Bool(param) => {
-                by_rank!(owned param, Bool,
-                    p => Mapped::Bool(Box::new(self.0.map_bool(*p))), 1 2 3 4 5 6);
-            }
-            Mapped::Flag(param) => Mapped::Flag(self.0.map_flag(param)),
-        }
+    fn map(&mut self, param: Box<dyn Any>) -> Box<dyn Any> {
+        by_rank!(owned param, Float, p => self.0.map_float(*p), 1 2 3 4 5 6);
+        by_rank!(owned param, Int, p => self.0.map_int(*p), 1 2 3 4 5 6);
+        by_rank!(owned param, Bool, p => self.0.map_bool(*p), 1 2 3 4 5 6);
+        Box::new(self.0.map_flag(*param.downcast::<Param<Flag>>().expect(TOO_MANY_AXES)))
     }
 
     fn enter(&mut self, name: &str, container: &str) {

@@ -114,4 +114,18 @@ impl PeError {
             expected: expected.into(),
         }
     }
+
+    /// Refuses a setting with [`invalid`](Self::invalid) unless a condition holds.
+    ///
+    /// # Errors
+    /// [`PeError::InvalidSetting`] if the condition does not hold.
+    pub fn require(
+        holds: bool,
+        pe: &str,
+        field: &str,
+        value: impl std::fmt::Display,
+        expected: impl Into<String>,
+    ) -> Result<(), Self> {
+        if holds { Ok(()) } else { Err(Self::invalid(pe, field, value, expected)) }
+    }
 }

@@ -23,7 +23,7 @@ pub fn constant<const D: usize>(
     shape: [usize; D],
     device: &Device,
 ) -> Param<Tensor<D>> {
-    param(vec![value; shape.iter().product()], shape, device)
+    given(vec![value; shape.iter().product()], shape, device)
 }
 
 /// Creates a learned tensor with the given initial values, in row-major order.
@@ -36,7 +36,7 @@ pub fn given<const D: usize>(
     shape: [usize; D],
     device: &Device,
 ) -> Param<Tensor<D>> {
-    param(values, shape, device)
+    Param::from_data(TensorData::new(values, shape), device)
 }
 
 /// Creates a learned tensor drawn from the normal distribution with mean 0 and the given standard
@@ -48,7 +48,7 @@ pub fn normal<const D: usize>(
     device: &Device,
 ) -> Param<Tensor<D>> {
     let values = (0..shape.iter().product()).map(|_| (std * standard_normal(rng)) as f32).collect();
-    param(values, shape, device)
+    given(values, shape, device)
 }
 
 /// Creates a learned tensor drawn uniformly from `-bound..bound`.
@@ -61,7 +61,7 @@ pub fn uniform<const D: usize>(
     let values = (0..shape.iter().product())
         .map(|_| ((2.0 * rng.random::<f64>() - 1.0) * bound) as f32)
         .collect();
-    param(values, shape, device)
+    given(values, shape, device)
 }
 
 /// Creates a learned tensor drawn uniformly from a range.
@@ -75,17 +75,13 @@ pub fn uniform_between<const D: usize>(
     let values = (0..shape.iter().product())
         .map(|_| (range.start + width * rng.random::<f64>()) as f32)
         .collect();
-    param(values, shape, device)
+    given(values, shape, device)
 }
 
 /// Draws from the standard normal distribution (Box-Muller, cosine branch).
 pub fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
-}
-
-fn param<const D: usize>(values: Vec<f32>, shape: [usize; D], device: &Device) -> Param<Tensor<D>> {
-    Param::from_data(TensorData::new(values, shape), device)
 }
 
 #[cfg(test)]

@@ -61,7 +61,11 @@ impl Positions {
                 ),
             });
         }
-        Ok(Self { cols: cols.into(), first_row, memo: Memo::default() })
+        Ok(Self::of(cols.into(), first_row))
+    }
+
+    fn of(cols: Arc<[usize]>, first_row: usize) -> Self {
+        Self { cols, first_row, memo: Memo::default() }
     }
 
     /// Creates positions 0, 1, 2 and so on for `cached_tokens` cached and `new_tokens` new tokens;
@@ -71,21 +75,13 @@ impl Positions {
     /// If `new_tokens` is 0.
     pub fn contiguous(cached_tokens: usize, new_tokens: usize) -> Self {
         assert!(new_tokens > 0, "new_tokens is 0, expected at least one row");
-        Self {
-            cols: (0..cached_tokens + new_tokens).collect(),
-            first_row: cached_tokens,
-            memo: Memo::default(),
-        }
+        Self::of((0..cached_tokens + new_tokens).collect(), cached_tokens)
     }
 
     /// Returns the same tokens with all positions increased by `offset`.
     #[must_use]
     pub fn shifted(&self, offset: usize) -> Self {
-        Self {
-            cols: self.cols.iter().map(|p| p + offset).collect(),
-            first_row: self.first_row,
-            memo: Memo::default(),
-        }
+        Self::of(self.cols.iter().map(|p| p + offset).collect(), self.first_row)
     }
 
     /// Positions of the rows (queries).
@@ -108,11 +104,7 @@ impl Positions {
         if self.first_row == 0 {
             return self.clone();
         }
-        self.memo("without cached", device, || Self {
-            cols: self.rows().into(),
-            first_row: 0,
-            memo: Memo::default(),
-        })
+        self.memo("without cached", device, || Self::of(self.rows().into(), 0))
     }
 
     /// Longest distance between a row and a column; 0 for a single token.

@@ -71,8 +71,12 @@ fn probed<T>(
         }));
         found
             .unwrap_or_else(|panic| Err(panic_text(&*panic)))
-            .map_err(|reason| PeError::Probe { pe: config.card().id.to_owned(), reason })
+            .map_err(|reason| refused(config, reason))
     })
+}
+
+fn refused(config: &EncodingConfig, reason: String) -> PeError {
+    PeError::Probe { pe: config.card().id.to_owned(), reason }
 }
 
 /// Reason for which the settings of an encoding suit none of the sizes used for probing; `None` if they suit one.
@@ -94,7 +98,7 @@ pub fn score_forms(config: &EncodingConfig) -> Result<[ScoreForm; 2], PeError> {
         let of = [ScoreForm::of, ScoreForm::on_gpu];
         Ok(of.map(|form| form(encoding.hooks(), &dims, &device)))
     };
-    forms().map_err(|reason: String| PeError::Probe { pe: config.card().id.to_owned(), reason })
+    forms().map_err(|reason| refused(config, reason))
 }
 
 /// Extracts the message of a caught panic.
@@ -192,8 +196,7 @@ const COUNTED_LENS: [usize; 4] = [8, 16, 24, 32];
 /// [`PeError::Probe`] if the encoding cannot be built, or if the products are no quadratic function of
 /// the length.
 pub fn products(config: &EncodingConfig, dims: &Dims, len: usize) -> Result<usize, PeError> {
-    let refused = |reason: String| PeError::Probe { pe: config.card().id.to_owned(), reason };
-    let encoding = built(config, dims, 0.2).map_err(refused)?;
+    let encoding = built(config, dims, 0.2).map_err(|reason| refused(config, reason))?;
     let count = |len: usize| {
         let problem = problem::Problem::random(1, len, dims, 19);
         let at = Positions::contiguous(0, len);
@@ -213,8 +216,8 @@ pub fn products(config: &EncodingConfig, dims: &Dims, len: usize) -> Result<usiz
     };
     if at(COUNTED_LENS[3]) != counts[3] {
         let reason = "the number of its products is not a quadratic function of the length; implement `cost`";
-        return Err(refused(reason.to_owned()));
+        return Err(refused(config, reason.to_owned()));
     }
     usize::try_from(at(len))
-        .map_err(|_| refused("it has fewer products than no encoding".to_owned()))
+        .map_err(|_| refused(config, "it has fewer products than no encoding".to_owned()))
 }

@@ -214,7 +214,7 @@ impl PartialEq for EncodingConfig {
 /// Serialises the settings alone.
 impl serde::Serialize for EncodingConfig {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.settings.to_value().map_err(serde::ser::Error::custom)?.serialize(serializer)
+        self.fields.serialize(serializer)
     }
 }
 
@@ -314,7 +314,6 @@ impl EncodingConfig {
 trait ErasedSettings: Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
     fn equals(&self, other: &dyn Any) -> bool;
-    fn to_value(&self) -> Result<Value, String>;
     fn fields(&self) -> Result<Map<String, Value>, PeError>;
     fn composition(&self) -> Composition;
     fn dims_beside(&self, dims: &Dims) -> Dims;
@@ -348,16 +347,12 @@ impl<E: PositionEncoding> ErasedSettings for Typed<E> {
         other.downcast_ref::<E::Settings>() == Some(&self.0)
     }
 
-    fn to_value(&self) -> Result<Value, String> {
-        serde_json::to_value(&self.0).map_err(|error| error.to_string())
-    }
-
     fn fields(&self) -> Result<Map<String, Value>, PeError> {
         let refused = |reason| PeError::Settings { pe: E::CARD.id.to_owned(), reason };
-        match self.to_value() {
+        match serde_json::to_value(&self.0) {
             Ok(Value::Object(fields)) => Ok(fields),
             Ok(other) => Err(refused(format!("settings are written as {other}, expected a map"))),
-            Err(error) => Err(refused(error)),
+            Err(error) => Err(refused(error.to_string())),
         }
     }
 

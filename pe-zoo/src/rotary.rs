@@ -126,9 +126,7 @@ fn turn_fixed(
 
 /// Refuses an odd number of channels per head.
 pub(crate) fn check_pairs(pe: &str, head_dim: usize) -> Result<(), PeError> {
-    if head_dim == 0 || !head_dim.is_multiple_of(2) {
-        let expected = "an even number; channels are rotated in pairs (head_dim = width / heads)";
-        return Err(PeError::invalid(pe, "model.head_dim", head_dim, expected));
-    }
-    Ok(())
+    let usable = head_dim > 0 && head_dim.is_multiple_of(2);
+    let expected = "an even number; channels are rotated in pairs (head_dim = width / heads)";
+    PeError::require(usable, pe, "model.head_dim", head_dim, expected)
 }

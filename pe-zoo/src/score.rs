@@ -108,19 +108,14 @@ pub enum ScoreMod {
 impl ScoreMod {
     /// Whether the whole weight is put on the largest logit.
     pub fn is_hard(&self) -> bool {
-        match self {
-            Self::Hard => true,
-            Self::Sum(parts) => parts.iter().any(Self::is_hard),
-            _ => false,
-        }
+        self.any(|part| matches!(part, Self::Hard))
     }
 
-    /// Whether the products of queries and keys are replaced.
-    pub(crate) fn replaces_products(&self) -> bool {
+    /// Whether the modifier, or a part of it, has a property.
+    pub(crate) fn any(&self, has: fn(&Self) -> bool) -> bool {
         match self {
-            Self::Products(_) | Self::Reflected(_) => true,
-            Self::Sum(parts) => parts.iter().any(Self::replaces_products),
-            _ => false,
+            Self::Sum(parts) => parts.iter().any(|part| part.any(has)),
+            part => has(part),
         }
     }
 }
@@ -226,10 +221,13 @@ pub enum HiddenActivation {
 
 /// Published placements of the division by `sqrt(D)` in CoPE's logits; `z` is the bias at the
 /// contextual position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogitScaling {
     /// `q.k / sqrt(D) + z`, gates from `q.k / sqrt(D)`: the paper's Listing 1.
+    #[default]
     Listing,
     /// `(q.k + z) / sqrt(D)`, gates from `q.k / sqrt(D)`: the authors' code by default.
     Code,

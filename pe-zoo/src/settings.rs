@@ -60,6 +60,32 @@ pub(crate) fn learned<T>(sets: &[T], layer: usize) -> Option<&T> {
     sets.get(layer).or(sets.last())
 }
 
+/// Whether a setting has its default, for settings that are written only where they differ from it.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Refuses a size of 0.
+pub(crate) fn check_size(pe: &str, field: &str, size: usize) -> Result<(), PeError> {
+    PeError::require(size > 0, pe, field, size, "at least 1")
+}
+
+/// Refuses a number that is not above 0.
+pub(crate) fn check_above_zero(pe: &str, field: &str, value: f64) -> Result<(), PeError> {
+    PeError::require(value.is_finite() && value > 0.0, pe, field, value, "a number above 0")
+}
+
+/// Refuses a number below 0, such as a standard deviation; `None` stands for a default.
+pub(crate) fn check_not_below_zero(
+    pe: &str,
+    field: &str,
+    value: Option<f64>,
+) -> Result<(), PeError> {
+    let value = value.unwrap_or(0.0);
+    let holds = value.is_finite() && value >= 0.0;
+    PeError::require(holds, pe, field, value, "a number of at least 0")
+}
+
 /// Finds the name among `known` with the smallest edit distance to `given`, if it is close enough
 /// to be a misspelling.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {

@@ -12,6 +12,7 @@
 
 mod checks;
 mod decode;
+mod passes;
 mod stack;
 mod vectors;
 

@@ -1,6 +1,6 @@
 //! Selection of the attention engine.
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::Weights;
@@ -56,23 +56,15 @@ impl Engine {
         modifier: &ScoreMod,
         weights: Weights,
     ) -> bool {
-        #[cfg(feature = "flex")]
-        {
-            let device = q.device();
-            let [_batch, _heads, rows, _head_dim] = q.dims();
-            self == Self::Fused
-                && rows == 1
-                && weights == Weights::Drop
-                && matches!(modifier, ScoreMod::None)
-                && q.dtype() == burn::tensor::DType::F32
-                && !device.is_autodiff()
-                && kernels::of(&device) == Some(kernels::Kernels::Cpu)
-        }
-        #[cfg(not(feature = "flex"))]
-        {
-            let _ = (q, modifier, weights);
-            false
-        }
+        let device = q.device();
+        let [_batch, _heads, rows, _head_dim] = q.dims();
+        self == Self::Fused
+            && rows == 1
+            && weights == Weights::Drop
+            && matches!(modifier, ScoreMod::None)
+            && q.dtype() == DType::F32
+            && !device.is_autodiff()
+            && kernels::on_cpu(&device)
     }
 
     /// Computes causal attention as [`attend`](super::attend) does, with f32 products.

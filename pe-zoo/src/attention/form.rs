@@ -4,10 +4,11 @@ use std::mem::{Discriminant, discriminant};
 
 use burn::tensor::{Device, Tensor};
 
-use super::Engine;
-use crate::encoding::{LayerContext, ScoreContext, StateContext};
+use super::{Engine, in_layer};
+use crate::encoding::{LayerContext, ScoreContext};
 use crate::erased::Hooks;
-use crate::{Dims, Positions, ScoreMod, TokenState};
+use crate::kernels;
+use crate::{Dims, ScoreMod};
 
 /// How an engine evaluates a modifier of the logits, in the order of the memory that it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,17 +50,13 @@ impl ScoreForm {
 }
 
 fn modifiers(encoding: &dyn Hooks, dims: &Dims, device: &Device) -> Vec<ScoreMod> {
-    let at = &Positions::contiguous(0, 1);
-    let x = &Tensor::zeros([1, 1, dims.width()], device);
-    let carried = &TokenState::default();
-    let of_layer = |layer| {
-        let state = encoding.state(&StateContext { layer, at, x, carried });
-        let ctx = LayerContext { layer, at, rows: &state, cols: &state };
+    let x = Tensor::zeros([1, 1, dims.width()], device);
+    let score = |ctx: &LayerContext<'_>| {
         let zeros = Tensor::zeros([1, dims.heads, 1, dims.head_dim], device);
-        let (q, k) = encoding.transform_qk(zeros.clone(), zeros, &ctx);
-        encoding.score(&ScoreContext { layer: &ctx, q: &q, k: &k })
+        let (q, k) = encoding.transform_qk(zeros.clone(), zeros, ctx);
+        encoding.score(&ScoreContext { layer: ctx, q: &q, k: &k })
     };
-    (0..dims.layers).map(of_layer).collect()
+    (0..dims.layers).map(|layer| in_layer(encoding, layer, &x, score)).collect()
 }
 
 impl ScoreMod {
@@ -71,7 +68,7 @@ impl ScoreMod {
     pub fn form(&self, device: &Device) -> ScoreForm {
         match Engine::best(device) {
             Engine::Reference => ScoreForm::Reference,
-            Engine::Fused => self.form_by(on_cpu(device)),
+            Engine::Fused => self.form_by(kernels::on_cpu(device)),
         }
     }
 
@@ -114,15 +111,4 @@ impl ScoreMod {
             | Self::Hard => false,
         }
     }
-}
-
-#[cfg(feature = "flex")]
-fn on_cpu(device: &Device) -> bool {
-    use crate::kernels::{self, Kernels};
-    kernels::of(device) == Some(Kernels::Cpu)
-}
-
-#[cfg(not(feature = "flex"))]
-fn on_cpu(_device: &Device) -> bool {
-    false
 }

@@ -170,6 +170,21 @@ pub fn layer(
     LayerOutput { output, carried, weights, traces }
 }
 
+/// Calls `body` with the context of a layer over contiguous tokens, to which no layer has passed state; `x` is the input of the
+/// layer, `[B, T, C]`.
+pub(crate) fn in_layer<T>(
+    encoding: &dyn Hooks,
+    layer: usize,
+    x: &Tensor<3>,
+    body: impl FnOnce(&LayerContext<'_>) -> T,
+) -> T {
+    let [_batch, tokens, _width] = x.dims();
+    let at = Positions::contiguous(0, tokens);
+    let carried = TokenState::default();
+    let rows = encoding.state(&StateContext { layer, at: &at, x, carried: &carried });
+    body(&LayerContext { layer, at: &at, rows: &rows, cols: &rows })
+}
+
 /// Computes logits of transformed queries `[B, H, T, D]` and keys `[B, H, S, D]` with the reference
 /// engine, before the mask, `[B, H, T, S]`; `v` are the values.
 pub(crate) fn logits(

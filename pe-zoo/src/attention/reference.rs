@@ -61,6 +61,7 @@ pub fn attend(
 }
 
 /// Modifier with its sums flattened and its parts sorted by kind.
+#[derive(Default)]
 pub(super) struct Plan<'a> {
     pub(super) parts: Vec<&'a ScoreMod>,
     products: Option<&'a ScoreMod>,
@@ -72,14 +73,7 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     pub(super) fn of(modifier: &'a ScoreMod) -> Self {
-        let mut plan = Self {
-            parts: Vec::new(),
-            products: None,
-            terms: Vec::new(),
-            stick_breaking: None,
-            hard: false,
-            undivided: false,
-        };
+        let mut plan = Self::default();
         plan.add(modifier);
         plan
     }
@@ -106,12 +100,12 @@ impl<'a> Plan<'a> {
 
 /// The tensors that biases of the logits are computed from.
 pub(crate) struct LogitInputs<'a> {
-    q: &'a Tensor<4>,
+    pub(super) q: &'a Tensor<4>,
     pub(super) k: &'a Tensor<4>,
-    v: &'a Tensor<4>,
+    pub(super) v: &'a Tensor<4>,
     content: OnceCell<Tensor<4>>,
     pub(super) at: &'a Positions,
-    scale: f64,
+    pub(super) scale: f64,
     pub(super) device: Device,
 }
 

@@ -3,6 +3,7 @@
 //! | Module | Contents |
 //! | --- | --- |
 //! | `operands`, `spec` | tensors and settings of one attention |
+//! | `input_tensors` | inputs of operations that extend a backend |
 //! | `cpu` | kernels in SIMD for Flex, and the parts that the operations of models share |
 //! | `gpu` | kernels in CubeCL for CUDA, Vulkan, Metal and WebGPU |
 //! | `precision` | the width of the factors of matrix products |
@@ -11,6 +12,8 @@
 pub(crate) mod cpu;
 #[cfg(feature = "cube")]
 pub(crate) mod gpu;
+#[cfg(any(feature = "flex", feature = "cube"))]
+pub(crate) mod input_tensors;
 #[cfg(any(feature = "flex", feature = "cube"))]
 pub(crate) mod operands;
 pub(crate) mod precision;
@@ -40,6 +43,17 @@ pub(crate) fn of(device: &Device) -> Option<Kernels> {
         DispatchDevice::Cube(_) => Some(Kernels::Gpu),
         _ => None,
     }
+}
+
+/// Whether tensors of this device are computed by the kernels for the CPU.
+#[cfg(feature = "flex")]
+pub(crate) fn on_cpu(device: &Device) -> bool {
+    of(device) == Some(Kernels::Cpu)
+}
+
+#[cfg(not(feature = "flex"))]
+pub(crate) fn on_cpu(_device: &Device) -> bool {
+    false
 }
 
 /// Multiplies `[.., M, K] x [.., K, N] -> [.., M, N]` without rounding f32 factors; leading axes of

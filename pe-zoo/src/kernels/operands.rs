@@ -3,10 +3,7 @@
 use std::ops::{Index, IndexMut};
 
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{
-    Backend, BackendTensor, Dispatch, DispatchAutodiffContext, DispatchTensor, DispatchTensorKind,
-    ExtensionType, TensorMetadata,
-};
+use burn::backend::{Backend, TensorMetadata};
 
 /// Shape of the part of an operand that belongs to one head of one sequence, as a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,41 +164,5 @@ impl<B: Backend> Operands<B> {
             head_dim: q[3],
             value_dim: values[3],
         }
-    }
-}
-
-/// Written by hand because the derive macro supports fields, but not arrays.
-impl<B: Backend> ExtensionType<B> for Operands<B> {
-    type Target = Operands<Dispatch>;
-
-    fn map_to_dispatch<F>(self, map_kind: F, autodiff: DispatchAutodiffContext) -> Self::Target
-    where
-        F: Fn(BackendTensor<B>) -> DispatchTensorKind,
-    {
-        Operands(self.0.map(|tensor| DispatchTensor {
-            kind: map_kind(BackendTensor::Float(tensor)),
-            autodiff,
-        }))
-    }
-
-    fn map_from_dispatch<F>(target: Self::Target, unwrap_kind: F) -> Self
-    where
-        F: Fn(DispatchTensor) -> BackendTensor<B>,
-    {
-        Self(target.0.map(|tensor| unwrap_kind(tensor).float()))
-    }
-
-    fn routing_tensor(target: &Self::Target) -> Option<&DispatchTensor> {
-        target.0.first()
-    }
-
-    fn routing_float_tensor(target: &Self::Target) -> Option<&DispatchTensor> {
-        target.0.first()
-    }
-
-    fn autodiff_context(target: &Self::Target) -> DispatchAutodiffContext {
-        target.0.iter().fold(DispatchAutodiffContext::Disabled, |context, tensor| {
-            context.merge(tensor.autodiff)
-        })
     }
 }

@@ -11,10 +11,7 @@ pub(crate) fn inverse_frequencies(base: f64, dim: usize) -> Vec<f64> {
 
 /// Refuses a base whose powers are not frequencies that decrease from pair to pair.
 pub(crate) fn check_base(pe: &str, field: &str, base: f64) -> Result<(), PeError> {
-    if !(base.is_finite() && base > 1.0) {
-        return Err(PeError::invalid(pe, field, base, "a number above 1"));
-    }
-    Ok(())
+    PeError::require(base.is_finite() && base > 1.0, pe, field, base, "a number above 1")
 }
 
 /// Computes the base of NTK-aware scaling, `base * factor^(dim / (dim - 2))`.

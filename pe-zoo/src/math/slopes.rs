@@ -35,18 +35,13 @@ impl Slopes {
     /// [`PeError::InvalidSetting`] for the field `slopes.given`.
     pub(crate) fn check(&self, pe: &str, learned: bool, heads: usize) -> Result<(), PeError> {
         let Self::Given(slopes) = self else { return Ok(()) };
-        let invalid = |value: String, expected: String| {
-            Err(PeError::invalid(pe, "slopes.given", value, expected))
-        };
-        if slopes.len() != heads {
-            return invalid(format!("{slopes:?}"), format!("one per head, {heads} of them"));
-        }
-        let usable = |slope: &f64| slope.is_finite() && (!learned || *slope > 0.0);
+        let (given, expected) = (format!("{slopes:?}"), format!("one per head, {heads} of them"));
+        PeError::require(slopes.len() == heads, pe, "slopes.given", given, expected)?;
         let expected = if learned { "numbers above 0, to learn from" } else { "numbers" };
-        match slopes.iter().find(|slope| !usable(slope)) {
-            None => Ok(()),
-            Some(slope) => invalid(slope.to_string(), expected.to_owned()),
-        }
+        slopes.iter().try_for_each(|slope| {
+            let usable = slope.is_finite() && (!learned || *slope > 0.0);
+            PeError::require(usable, pe, "slopes.given", slope, expected)
+        })
     }
 }
 

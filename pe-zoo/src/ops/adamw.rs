@@ -1,14 +1,16 @@
 //! AdamW in one pass over parameter, gradient and moments, in place where their memory is not
 //! shared.
 
+use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, Dispatch, ExtensionType, Flex, backend_extension};
+use burn::backend::{Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 
 use super::{AdamW, Moments};
 use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
 use crate::kernels::cpu::tensors::{dense, numbers, whole};
+use crate::kernels::input_tensors::InputTensors;
 
 pub(super) fn adamw<const D: usize>(
     param: Tensor<D>,
@@ -17,45 +19,28 @@ pub(super) fn adamw<const D: usize>(
     step: &AdamW,
 ) -> Tensor<D> {
     let [mean, square] = moments.take(&param);
-    let stepped = <Dispatch as AdamWBackend>::fused_adamw(
-        param.into_dispatch(),
-        grad.into_dispatch(),
-        mean.into_dispatch(),
-        square.into_dispatch(),
-        *step,
-    );
-    moments.tensors =
-        Some([Tensor::from_dispatch(stepped.mean), Tensor::from_dispatch(stepped.square)]);
-    Tensor::from_dispatch(stepped.param)
-}
-
-/// Result of an AdamW step.
-#[derive(Debug, Clone, ExtensionType)]
-pub(super) struct Stepped<B: Backend> {
-    param: FloatTensor<B>,
-    mean: FloatTensor<B>,
-    square: FloatTensor<B>,
+    let tensors = Vec::from([param, grad, mean, square].map(Tensor::into_dispatch));
+    let (param, mean, square) =
+        <Dispatch as AdamWBackend>::fused_adamw(InputTensors(tensors), *step);
+    moments.tensors = Some([mean, square].map(Tensor::from_dispatch));
+    Tensor::from_dispatch(param)
 }
 
 #[backend_extension(Flex)]
 pub(super) trait AdamWBackend: Backend {
+    /// Steps a parameter, given with its gradient and both moments; returns the new parameter and moments.
     fn fused_adamw(
-        param: FloatTensor<Self>,
-        grad: FloatTensor<Self>,
-        mean: FloatTensor<Self>,
-        square: FloatTensor<Self>,
+        #[extension_type] tensors: InputTensors<Self>,
         step: AdamW,
-    ) -> Stepped<Self>;
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 }
 
 impl AdamWBackend for Flex {
     fn fused_adamw(
-        param: FloatTensor<Self>,
-        grad: FloatTensor<Self>,
-        mean: FloatTensor<Self>,
-        square: FloatTensor<Self>,
+        tensors: InputTensors<Self>,
         step: AdamW,
-    ) -> Stepped<Self> {
+    ) -> (FlexTensor, FlexTensor, FlexTensor) {
+        let [param, grad, mean, square] = tensors.array();
         let grad = dense(grad);
         let [mut param, mut mean, mut square] = [param, mean, square].map(whole);
         let [bias1, bias2] = step.corrections();
@@ -83,6 +68,6 @@ impl AdamWBackend for Flex {
                 }
             },
         );
-        Stepped { param, mean, square }
+        (param, mean, square)
     }
 }

@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
 use crate::kernels::cpu::operation::Operation;
-use crate::kernels::cpu::parallel::{rows_of_piece, rows_of_sum};
+use crate::kernels::cpu::parallel::{rows_of_piece, rows_of_sum, total};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 use crate::math::lanes;
@@ -123,14 +123,8 @@ impl<'a> Convolution<'a> {
             #[inline(always)]
             |output, (piece, sums)| self.piece_grads(piece * rows, upstream, output, sums),
         );
-        let mut total = vec![0.0; taps_len];
-        for piece in sums.chunks(taps_len) {
-            for (total, value) in total.iter_mut().zip(piece) {
-                *total += value;
-            }
-        }
         let shape = |tensor: &FlexTensor| tensor.layout().shape().clone();
-        [contiguous(output, shape(x)), contiguous(total, shape(taps))]
+        [contiguous(output, shape(x)), contiguous(total(&sums, taps_len), shape(taps))]
     }
 
     /// Writes the gradients of consecutive inputs and adds to those of the taps.

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::row_product::SIDE;
 use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
-use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
+use crate::kernels::cpu::tensors::{contiguous, dense, last_axis, numbers, whole};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 use crate::math::lanes;
 
@@ -74,12 +74,8 @@ impl LogSum {
     }
 }
 
-fn width_of(logits: &FlexTensor) -> usize {
-    logits.layout().shape().last().copied().unwrap_or(1)
-}
-
 fn forward(logits: &FlexTensor, labels: &[usize]) -> (FlexTensor, Vec<LogSum>) {
-    let (width, rows) = (width_of(logits), rows_of_piece(width_of(logits)));
+    let (width, rows) = (last_axis(logits), rows_of_piece(last_axis(logits)));
     let mut sums = vec![LogSum::default(); labels.len()];
     let given = numbers(logits).par_chunks(rows * width).zip(labels.par_chunks(rows));
     let losses = in_new_memory(
@@ -106,7 +102,7 @@ fn backward(
     labels: &[usize],
     grad: &FlexTensor,
 ) -> FlexTensor {
-    let (width, mut found) = (width_of(&logits), whole(logits));
+    let (width, mut found) = (last_axis(&logits), whole(logits));
     let rows = rows_of_piece(width);
     let of_rows = labels.par_chunks(rows).zip(sums.par_chunks(rows));
     let given = of_rows.zip(numbers(grad).par_chunks(rows));

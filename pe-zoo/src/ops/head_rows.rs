@@ -1,10 +1,10 @@
 //! Queries, keys and states of heads, `[B, H, T, D]`, read and written token by token.
 
-use burn::backend::flex::{FlexTensor, Layout};
-use burn::tensor::{Bytes, DType, Shape};
+use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
 use crate::kernels::cpu::parallel::rows_of_piece;
+use crate::kernels::cpu::tensors::in_token_order;
 use crate::kernels::cpu::view::{Start, in_new_memory};
 
 /// A tensor `[1 or B, 1 or H, 1 or T, D]`, whose axes of length 1 stand for all indices.
@@ -17,7 +17,7 @@ pub(super) struct HeadRows<'a> {
 }
 
 impl<'a> HeadRows<'a> {
-    /// Borrows a tensor that [`in_order`] returned.
+    /// Borrows a tensor that [`in_order`](crate::kernels::cpu::tensors::in_order) returned.
     pub(super) fn new(tensor: &'a FlexTensor) -> Self {
         let layout = tensor.layout();
         let shape = layout.shape();
@@ -38,37 +38,6 @@ impl<'a> HeadRows<'a> {
         let [of_batch, of_head, of_token] = self.strides;
         &self.numbers[b * of_batch + h * of_head + t * of_token..][..self.width]
     }
-}
-
-/// Returns the tensor with adjacent elements along the last axis and no negative strides; copies if necessary.
-pub(super) fn in_order(tensor: FlexTensor) -> FlexTensor {
-    let strides = tensor.layout().strides();
-    let fits = strides[3] == 1 && strides.iter().all(|stride| *stride >= 0);
-    if fits { tensor } else { tensor.to_contiguous() }
-}
-
-/// Creates a tensor `[B, H, T, D]` from numbers in the order `[B, T, H, D]`, like the output of a projection.
-pub(super) fn in_token_order(
-    numbers: Vec<f32>,
-    [batch, heads, tokens, width]: [usize; 4],
-) -> FlexTensor {
-    FlexTensor::new(
-        Bytes::from_elems(numbers),
-        token_layout([batch, heads, tokens, width]),
-        DType::F32,
-    )
-}
-
-/// Layout of `[B, H, T, D]` in the order `[B, T, H, D]`.
-pub(super) fn token_layout([batch, heads, tokens, width]: [usize; 4]) -> Layout {
-    let strides = [tokens * heads * width, width, heads * width, 1].map(|stride| stride as isize);
-    Layout::new(Shape::from([batch, heads, tokens, width]), strides.to_vec(), 0)
-}
-
-/// Shape of a tensor of four axes.
-pub(super) fn dims(tensor: &FlexTensor) -> [usize; 4] {
-    let shape = tensor.layout().shape();
-    [shape[0], shape[1], shape[2], shape[3]]
 }
 
 /// Creates `[B, H, T, width]` row by row; `work` gets sequence and token, head and the row.

@@ -16,8 +16,8 @@ use rayon::prelude::*;
 use super::gelu::{self, gelu_backward, gelu_of};
 use super::row_product::row_product;
 use crate::kernels::cpu::operation::{Operation, apply};
-use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece, rows_of_sum};
-use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
+use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece, rows_of_sum, total};
+use crate::kernels::cpu::tensors::{contiguous, dense, matrix, numbers, whole, with_last_axis};
 use crate::kernels::cpu::view::{
     Add, Matrix, MatrixMut, Shape, Start, in_new_memory, multiply, product,
 };
@@ -108,26 +108,11 @@ fn relu(x: FlexTensor) -> FlexTensor {
 
 /// Views the weights as a matrix `[I, O]`.
 fn weights(weight: &FlexTensor) -> Matrix<'_> {
-    let layout = weight.layout();
-    let stride = |axis: usize| layout.strides()[axis].unsigned_abs();
-    let shape = Shape {
-        rows: layout.shape()[0],
-        columns: layout.shape()[1],
-        row_stride: stride(0),
-        column_stride: stride(1),
-    };
-    Matrix::new(&weight.storage::<f32>()[layout.start_offset()..], shape)
+    matrix(weight, 0, 0, 1)
 }
 
 fn rows(data: &[f32], width: usize) -> Matrix<'_> {
     Matrix::new(data, Shape::dense(data.len() / width.max(1), width))
-}
-
-/// Returns the shape of `like` with another last axis.
-fn with_width(like: &FlexTensor, width: usize) -> TensorShape {
-    let shape = like.layout().shape();
-    let leading = (0..shape.num_dims() - 1).map(|axis| shape[axis]);
-    TensorShape::from(leading.chain([width]).collect::<Vec<_>>())
 }
 
 /// Number of rows that are computed together. What is done to them before and after their product finds them in the cache;
@@ -154,7 +139,7 @@ fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, before: Befor
     };
     let whole_product = before != Before::Gelu && bias.is_empty();
     if whole_product && count == 1 {
-        return contiguous(row_product(&input[..inputs], weight), with_width(x, outputs));
+        return contiguous(row_product(&input[..inputs], weight), with_last_axis(x, outputs));
     }
     let start =
         if whole_product { Start::Product(rows(input, inputs), weight) } else { Start::Rows(bias) };
@@ -180,7 +165,7 @@ fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, before: Befor
             Before::Nothing | Before::Relu => add(output, input),
         },
     );
-    contiguous(output, with_width(x, outputs))
+    contiguous(output, with_last_axis(x, outputs))
 }
 
 /// Computes the gradient of the input. Returns the input of the product too, which GELU computes in place where the memory
@@ -271,11 +256,5 @@ fn bias_grad(outputs: usize, grad: &FlexTensor) -> FlexTensor {
             }
         },
     );
-    let mut total = vec![0.0; outputs];
-    for piece in sums.chunks(outputs) {
-        for (total, value) in total.iter_mut().zip(piece) {
-            *total += value;
-        }
-    }
-    contiguous(total, TensorShape::from([outputs]))
+    contiguous(total(&sums, outputs), TensorShape::from([outputs]))
 }

@@ -3,11 +3,11 @@
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::head_rows::{HeadRows, dims, each_row, in_order};
+use super::head_rows::{HeadRows, each_row};
 use super::row_product::dot;
 use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::rows_of_piece;
-use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
+use crate::kernels::cpu::tensors::{contiguous, dense, dims, in_order, numbers};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 
 /// Addition of a weighted sum of all heads to each head.

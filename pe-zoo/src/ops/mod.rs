@@ -50,7 +50,7 @@ use burn::tensor::{Int, Tensor};
 
 use crate::count::count;
 #[cfg(feature = "flex")]
-use crate::kernels::{self, Kernels, cpu::operation::apply};
+use crate::kernels::{self, cpu::operation::apply};
 
 /// Exact GELU of a tensor of any shape, `0.5 x (1 + erf(x / sqrt(2)))`.
 pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
@@ -133,33 +133,19 @@ pub fn linear_of<const D: usize>(
     }
 }
 
-/// Computes [`gelu_linear`] with a choice of precision.
+/// Computes [`linear_of`] of [`gelu`]; on the CPU, without storing the output of GELU for the backward pass.
 pub fn gelu_linear_of<const D: usize>(
     precision: MatmulPrecision,
     x: Tensor<D>,
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,
 ) -> Tensor<D> {
-    match precision {
-        MatmulPrecision::F32 => gelu_linear(x, weight, bias),
-        MatmulPrecision::Tf32 | MatmulPrecision::Bf16 => {
-            linear_of(precision, gelu(x), weight, bias)
-        }
-    }
-}
-
-/// Computes [`linear`] of [`gelu`] without storing the output of GELU for the backward pass.
-pub fn gelu_linear<const D: usize>(
-    x: Tensor<D>,
-    weight: Tensor<2>,
-    bias: Option<Tensor<1>>,
-) -> Tensor<D> {
     #[cfg(feature = "flex")]
-    if fused(&x) && fused(&weight) {
+    if precision == MatmulPrecision::F32 && fused(&x) && fused(&weight) {
         count_linear(&x, &weight);
         return linear::linear(x, weight, bias, linear::Before::Gelu);
     }
-    linear(gelu(x), weight, bias)
+    linear_of(precision, gelu(x), weight, bias)
 }
 
 /// Computes [`linear_of`] of `relu(x)`, in place where the memory of `x` is not shared.
@@ -333,7 +319,7 @@ pub fn adamw<const D: usize>(
 
 #[cfg(feature = "flex")]
 fn fused<const D: usize>(x: &Tensor<D>) -> bool {
-    kernels::of(&x.device()) == Some(Kernels::Cpu) && x.dtype() == burn::tensor::DType::F32
+    kernels::on_cpu(&x.device()) && x.dtype() == burn::tensor::DType::F32
 }
 
 #[cfg(all(test, feature = "flex"))]

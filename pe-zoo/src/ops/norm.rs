@@ -6,7 +6,7 @@ use burn::tensor::{Shape, Tensor};
 use rayon::prelude::*;
 
 use crate::kernels::cpu::operation::{Operation, apply};
-use crate::kernels::cpu::parallel::{rows_of_piece, rows_of_sum};
+use crate::kernels::cpu::parallel::{self, rows_of_piece, rows_of_sum};
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 
@@ -215,15 +215,9 @@ fn backward(state: &NormState, centred: bool, grad: &FlexTensor) -> [Option<Flex
             }
         },
     );
-    let summed = |offset: usize| {
-        let mut total = vec![0.0; width];
-        for piece in sums.chunks(2 * width) {
-            for (total, value) in total.iter_mut().zip(&piece[offset..]) {
-                *total += value;
-            }
-        }
-        contiguous(total, Shape::from([width]))
-    };
     let d_x = contiguous(output, state.x.layout().shape().clone());
-    [Some(d_x), Some(summed(0)), centred.then(|| summed(width))]
+    let mut d_gamma = parallel::total(&sums, 2 * width);
+    let d_beta = d_gamma.split_off(width);
+    let [d_gamma, d_beta] = [d_gamma, d_beta].map(|sum| contiguous(sum, Shape::from([width])));
+    [Some(d_x), Some(d_gamma), centred.then_some(d_beta)]
 }

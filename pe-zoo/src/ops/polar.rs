@@ -4,9 +4,10 @@
 
 use burn::backend::flex::FlexTensor;
 
-use super::head_rows::{HeadRows, dims, each_row, in_order, in_token_order};
+use super::head_rows::{HeadRows, each_row};
 use super::turn::summed;
 use crate::kernels::cpu::operation::Operation;
+use crate::kernels::cpu::tensors::{dims, in_order, in_token_order};
 use crate::math::lanes;
 
 /// Softplus of channels times cosines and sines.

@@ -2,8 +2,9 @@
 
 use burn::backend::flex::FlexTensor;
 
-use super::head_rows::{HeadRows, dims, each_row, in_order};
+use super::head_rows::{HeadRows, each_row};
 use crate::kernels::cpu::operation::Operation;
+use crate::kernels::cpu::tensors::{dims, in_order};
 
 /// Repetition of each head.
 #[derive(Debug, Clone)]

@@ -1,14 +1,13 @@
 //! Rotation of channel pairs, in one pass over strided queries or keys.
 
 use burn::backend::flex::FlexTensor;
-use burn::tensor::{Bytes, DType};
 use rayon::prelude::*;
 
 use super::Pairs;
-use super::head_rows::{HeadRows, in_order, token_layout};
+use super::head_rows::HeadRows;
 use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::in_pieces;
-use crate::kernels::cpu::tensors::{dense, numbers};
+use crate::kernels::cpu::tensors::{dense, dims, in_order, in_token_order, numbers, token_layout};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 
 /// Rotation of channel pairs by constant angles. Its inputs are `x` and cosines and sines of the angles, `[T, D / 2]` each.
@@ -74,8 +73,8 @@ pub(super) fn by_token(
     beside: &mut [f32],
     work: impl Fn([usize; 2], &mut [f32], &mut [f32]) + Sync,
 ) -> FlexTensor {
-    let shape = x.layout().shape();
-    let [batch, heads, tokens, head_dim] = [shape[0], shape[1], shape[2], shape[3]];
+    let all = dims(&x);
+    let [batch, heads, tokens, head_dim] = all;
     let width = heads * head_dim;
     let len = batch * tokens * width;
     let beside_width = beside.len() / (batch * tokens).max(1);
@@ -84,7 +83,7 @@ pub(super) fn by_token(
     let mut beside = beside.chunks_mut((rows * beside_width).max(1));
     let beside = (0..len.div_ceil(piece)).map(|_| beside.next().unwrap_or_default());
     let beside = beside.collect::<Vec<_>>().into_par_iter().enumerate();
-    let layout = token_layout([batch, heads, tokens, head_dim]);
+    let layout = token_layout(all);
     let in_place = x.is_unique()
         && x.layout().start_offset() == 0
         && x.layout().strides() == layout.strides()
@@ -114,7 +113,7 @@ pub(super) fn by_token(
             tokens.each(out, beside, Some(source), &work);
         },
     );
-    FlexTensor::new(Bytes::from_elems(output), layout, DType::F32)
+    in_token_order(output, all)
 }
 
 /// Consecutive tokens of a batch, all heads of each.

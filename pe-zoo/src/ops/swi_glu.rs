@@ -1,12 +1,11 @@
 //! SwiGLU in SIMD, in one pass over both halves, forward and backward.
 
 use burn::backend::flex::FlexTensor;
-use burn::tensor::Shape;
 use rayon::prelude::*;
 
 use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::rows_of_piece;
-use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
+use crate::kernels::cpu::tensors::{contiguous, dense, last_axis, numbers, with_last_axis};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 use crate::math::lanes;
 
@@ -28,19 +27,8 @@ impl Operation<1> for SwiGlu {
     }
 }
 
-/// Returns the number of output channels, and the shape of the output.
-fn halved(shape: &Shape) -> (usize, Shape) {
-    let mut dims = shape.to_vec();
-    let mut half = 0;
-    if let Some(channels) = dims.last_mut() {
-        *channels /= 2;
-        half = *channels;
-    }
-    (half, Shape::from(dims))
-}
-
 fn forward(x: &FlexTensor) -> FlexTensor {
-    let (half, shape) = halved(x.layout().shape());
+    let half = last_axis(x) / 2;
     let input = numbers(x);
     let rows = rows_of_piece(half);
     let output = in_new_memory(
@@ -58,11 +46,11 @@ fn forward(x: &FlexTensor) -> FlexTensor {
             }
         },
     );
-    contiguous(output, shape)
+    contiguous(output, with_last_axis(x, half))
 }
 
 fn backward(x: &FlexTensor, grad: FlexTensor) -> FlexTensor {
-    let (half, _) = halved(x.layout().shape());
+    let half = last_axis(x) / 2;
     let grad = dense(grad);
     let input = numbers(x);
     let rows = rows_of_piece(half);

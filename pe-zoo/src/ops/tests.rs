@@ -150,7 +150,12 @@ fn linear_agrees_with_and_without_bias_and_on_a_slice_of_a_larger_weight() {
             bias
         );
         agree!(
-            super::gelu_linear(x.clone(), weight.clone(), Some(bias.clone())),
+            super::gelu_linear_of(
+                MatmulPrecision::F32,
+                x.clone(),
+                weight.clone(),
+                Some(bias.clone())
+            ),
             plain(burn::tensor::activation::gelu(x.clone()), weight.clone(), Some(bias.clone())),
             [2, rows, outputs],
             x,

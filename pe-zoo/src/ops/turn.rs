@@ -3,10 +3,11 @@
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Shape;
 
-use super::head_rows::{HeadRows, in_order, in_token_order};
+use super::head_rows::HeadRows;
 use super::rotate::by_token;
 use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::in_pieces;
+use crate::kernels::cpu::tensors::{dims, in_order, in_token_order};
 use crate::math::lanes;
 use rayon::prelude::*;
 
@@ -180,8 +181,7 @@ impl<'a> Rotor<'a> {
 
     /// Computes the gradients of the rotated tensor and of the angles or waves, whose shape is `shape`.
     fn backward(&self, grad: FlexTensor, kept: &FlexTensor, shape: &Shape) -> [FlexTensor; 2] {
-        let grad_shape = grad.layout().shape();
-        let [batch, heads, tokens] = [grad_shape[0], grad_shape[1], grad_shape[2]];
+        let [batch, heads, tokens, _head_dim] = dims(&grad);
         let (half, width) = (self.head_dim / 2, self.heads * self.width);
         let kept = HeadRows::new(kept);
         let mut by_grad = vec![0.0; batch * tokens * width];

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::row_product::dot;
 use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
-use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
+use crate::kernels::cpu::tensors::{contiguous, dense, last_axis, numbers, whole};
 use crate::kernels::cpu::view::{Start, in_new_memory};
 
 /// Division of each row by its length.
@@ -35,12 +35,8 @@ impl Operation<1> for UnitNorm {
     }
 }
 
-fn width_of(tensor: &FlexTensor) -> usize {
-    tensor.layout().shape().last().copied().unwrap_or(1)
-}
-
 fn forward(x: &FlexTensor, epsilon: f32) -> (FlexTensor, Vec<f32>) {
-    let (input, width) = (numbers(x), width_of(x));
+    let (input, width) = (numbers(x), last_axis(x));
     let rows = rows_of_piece(width);
     let mut inverses = vec![0.0; input.len() / width];
     let output = in_new_memory(
@@ -64,7 +60,7 @@ fn forward(x: &FlexTensor, epsilon: f32) -> (FlexTensor, Vec<f32>) {
 
 /// Computes `(grad - unit (grad . unit)) / length`, in place where the memory of `grad` is not shared.
 fn backward(unit: &FlexTensor, inverses: &[f32], grad: FlexTensor) -> FlexTensor {
-    let (width, mut grad) = (width_of(unit), whole(grad));
+    let (width, mut grad) = (last_axis(unit), whole(grad));
     let rows = rows_of_piece(width);
     let given = numbers(unit).par_chunks(rows * width).zip(inverses.par_chunks(rows));
     in_pieces(

@@ -16,12 +16,11 @@ use super::built_on;
 use super::close::numbers;
 use super::passes::TOKENS;
 use super::problem::{Problem, tensor3, tensor4};
-use crate::attention::{base_biases, logits};
-use crate::encoding::{LayerContext, StateContext};
+use crate::Dims;
+use crate::attention::{base_biases, in_layer, logits};
 use crate::erased::AnyEncoding;
 use crate::init::standard_normal;
 use crate::registry::EncodingConfig;
-use crate::{Dims, Positions, TokenState};
 
 /// Gradients of random parameters are near 1; those of parameters that the softmax ignores are rounding errors.
 const NO_EFFECT: f64 = 1e-4;
@@ -58,7 +57,8 @@ pub(super) fn find(config: &EncodingConfig, dims: &Dims) -> Result<BTreeSet<Stri
 fn positional(encoding: &AnyEncoding, dims: &Dims, of: Of, device: &Device) -> BTreeSet<String> {
     let [one, other] = [21, 22].map(|seed| gradients(encoding, dims, of, seed, device));
     let (mut positional, mut contextual) = (BTreeSet::new(), BTreeSet::new());
-    for ((name, a), (_, b)) in one.into_iter().zip(other) {
+    for (NamedParam { name, gradient: a, .. }, other) in one.into_iter().zip(other) {
+        let b = other.gradient;
         let size = a.iter().chain(&b).fold(0.0, |size: f64, x| size.max(x.abs()));
         let same = a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= ROUNDING * size);
         if size > NO_EFFECT {
@@ -80,36 +80,30 @@ fn gradients(
     of: Of,
     seed: u64,
     device: &Device,
-) -> Vec<(String, Vec<f64>)> {
+) -> Vec<NamedParam> {
     let problem = Problem::random(1, TOKENS, dims, seed);
-    let at = Positions::contiguous(0, TOKENS);
     let x = tensor3(&problem.x, device);
     let q = tensor4(&problem.q, device).require_grad();
     let [k, v] = [&problem.k, &problem.v].map(|heads| tensor4(heads, device));
-    let (hooks, carried) = (encoding.hooks(), TokenState::default());
+    let hooks = encoding.hooks();
     let mut rng = ChaCha8Rng::seed_from_u64(23);
     // The sum has a gradient even if no parameter acts on the quantity.
     let mut sum = q.clone().sum() * 0.0;
     for layer in 0..dims.layers {
-        let rows = hooks.state(&StateContext { layer, at: &at, x: &x, carried: &carried });
-        let ctx = LayerContext { layer, at: &at, rows: &rows, cols: &rows };
-        let (q, k) = hooks.transform_qk(q.clone(), k.clone(), &ctx);
-        let values = match of {
-            Of::Logits => Some(logits(hooks, &ctx, &q, &k, &v)),
-            Of::BaseBiases => base_biases(hooks, &ctx, &q, &k, &v),
-        };
+        let values = in_layer(hooks, layer, &x, |ctx| {
+            let (q, k) = hooks.transform_qk(q.clone(), k.clone(), ctx);
+            match of {
+                Of::Logits => Some(logits(hooks, ctx, &q, &k, &v)),
+                Of::BaseBiases => base_biases(hooks, ctx, &q, &k, &v),
+            }
+        });
         let factors = factors(dims.heads, of, &mut rng, device);
         let Some(values) = values else { continue };
         let hidden = Tensor::<4, Bool>::tril_mask([1, 1, TOKENS, TOKENS], 0, device);
         let visible = values.mask_fill(hidden.expand([1, dims.heads, TOKENS, TOKENS]), 0.0);
         sum = sum + (visible * factors).sum();
     }
-    let mut visitor = ByName {
-        path: Vec::new(),
-        visit: GradientsByName { gradients: sum.backward(), found: Vec::new() },
-    };
-    encoding.visit(&mut visitor);
-    visitor.visit.found
+    by_name(encoding, Some(&sum.backward()))
 }
 
 /// Random factors of the visible pairs, `[1, H, T, T]`. Those of logits sum to 0 in each row, because the softmax
@@ -130,28 +124,39 @@ fn factors(heads: usize, of: Of, rng: &mut ChaCha8Rng, device: &Device) -> Tenso
 
 /// Ids of the parameters of an encoding that have one of these names.
 pub(crate) fn ids(encoding: &AnyEncoding, names: &BTreeSet<String>) -> BTreeSet<ParamId> {
-    let mut visitor =
-        ByName { path: Vec::new(), visit: IdsByName { names, found: BTreeSet::new() } };
-    encoding.visit(&mut visitor);
-    visitor.visit.found
+    let params = by_name(encoding, None).into_iter();
+    params.filter(|param| names.contains(&param.name)).map(|param| param.id).collect()
 }
 
-/// Visit of float parameters with their names.
-trait NamedVisit {
-    fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>);
+/// Float parameter of an encoding.
+struct NamedParam {
+    name: String,
+    id: ParamId,
+    /// Empty without gradients, and if nothing depends on the parameter.
+    gradient: Vec<f64>,
+}
+
+/// Visits the float parameters of an encoding.
+fn by_name(encoding: &AnyEncoding, gradients: Option<&Gradients>) -> Vec<NamedParam> {
+    let mut visitor = ByName { path: Vec::new(), gradients, found: Vec::new() };
+    encoding.visit(&mut visitor);
+    visitor.found
 }
 
 /// Visitor that names a parameter by the fields that lead to it, without the indices of lists: the parameters of all
 /// layers have one name.
-struct ByName<V> {
+struct ByName<'a> {
     path: Vec<String>,
-    visit: V,
+    gradients: Option<&'a Gradients>,
+    found: Vec<NamedParam>,
 }
 
-impl<V: NamedVisit> ModuleVisitor for ByName<V> {
+impl ModuleVisitor for ByName<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let name = self.path.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>();
-        self.visit.visit(name.join("."), param);
+        let gradient = self.gradients.and_then(|gradients| param.val().grad(gradients));
+        let gradient = gradient.map(numbers).unwrap_or_default();
+        self.found.push(NamedParam { name: name.join("."), id: param.id, gradient });
     }
 
     fn enter_module(&mut self, name: &str, container: &str) {
@@ -161,30 +166,5 @@ impl<V: NamedVisit> ModuleVisitor for ByName<V> {
 
     fn exit_module(&mut self, _name: &str, _container: &str) {
         self.path.pop();
-    }
-}
-
-struct GradientsByName {
-    gradients: Gradients,
-    found: Vec<(String, Vec<f64>)>,
-}
-
-impl NamedVisit for GradientsByName {
-    fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
-        let gradient = param.val().grad(&self.gradients);
-        self.found.push((name, gradient.map(numbers).unwrap_or_default()));
-    }
-}
-
-struct IdsByName<'a> {
-    names: &'a BTreeSet<String>,
-    found: BTreeSet<ParamId>,
-}
-
-impl NamedVisit for IdsByName<'_> {
-    fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
-        if self.names.contains(&name) {
-            self.found.insert(param.id);
-        }
     }
 }

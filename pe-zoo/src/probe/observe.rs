@@ -8,14 +8,14 @@ use super::close::{self, F32_REORDERED, Tolerance, numbers};
 use super::passes::{LayerEngine, TOKENS, chunk_by, embedded, stack};
 use super::problem::{Problem, tensor3, tensor4};
 use super::{built, device};
-use crate::attention::{Engine, logits};
+use crate::attention::{Engine, in_layer, logits};
 use crate::card::{ActsOn, Properties};
-use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext};
+use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext};
 use crate::erased::Hooks;
 use crate::reference::{Heads, dot};
 use crate::registry::EncodingConfig;
 use crate::score::LogitScaling;
-use crate::{Dims, Positions, ScoreMod, TokenState};
+use crate::{Dims, Positions, ScoreMod};
 
 /// Standard deviation of random parameters in a stack of layers. Larger ones would make logits so
 /// large that rounding errors look like effects.
@@ -32,7 +32,7 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
     let subject = ProbedEncoding { encoding: encoding.hooks(), dims: *dims, device: device() };
     let longest = config.dims_beside(dims).max_len;
     let scores = subject.scores();
-    let has = |kind: fn(&ScoreMod) -> bool| scores.iter().any(|score| any(score, kind));
+    let has = |kind: fn(&ScoreMod) -> bool| scores.iter().any(|score| score.any(kind));
     let mixed = subject.in_layers(|ctx| subject.encoding.mixed_values(ctx).is_some());
     let (transforms, width) = subject.transforms();
     let mut acts_on = Vec::new();
@@ -59,7 +59,9 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
         mixes_heads: subject.mixes_heads(),
         mixes_values: mixed.into_iter().any(|gives| gives),
         reads_queries: (0..dims.layers).any(|layer| subject.reads_queries(layer)),
-        replaces_products: has(ScoreMod::replaces_products),
+        replaces_products: has(|score| {
+            matches!(score, ScoreMod::Products(_) | ScoreMod::Reflected(_))
+        }),
         replaces_softmax,
         // Factors that depend on the length and do not cancel count as a dependence on the length.
         stretches_queries: !depends_on_length && subject.stretches_queries(),
@@ -68,14 +70,6 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
         ),
         widens_queries: width > dims.head_dim,
     })
-}
-
-/// Whether a modifier, or a part of it, has this kind.
-fn any(score: &ScoreMod, kind: fn(&ScoreMod) -> bool) -> bool {
-    match score {
-        ScoreMod::Sum(parts) => parts.iter().any(|part| any(part, kind)),
-        other => kind(other),
-    }
 }
 
 fn changes_logits(score: &ScoreMod) -> bool {
@@ -130,15 +124,8 @@ impl ProbedEncoding<'_> {
 
     /// Calls `body` with the context of each layer.
     fn in_layers<T>(&self, body: impl Fn(&LayerContext<'_>) -> T) -> Vec<T> {
-        let at = Positions::contiguous(0, TOKENS);
         let x = tensor3(&self.problem(TOKENS, 16).x, &self.device);
-        let carried = TokenState::default();
-        let in_layer = |layer| {
-            let rows =
-                self.encoding.state(&StateContext { layer, at: &at, x: &x, carried: &carried });
-            body(&LayerContext { layer, at: &at, rows: &rows, cols: &rows })
-        };
-        (0..self.dims.layers).map(in_layer).collect()
+        (0..self.dims.layers).map(|layer| in_layer(self.encoding, layer, &x, &body)).collect()
     }
 
     fn embeds(&self) -> bool {
@@ -163,11 +150,10 @@ impl ProbedEncoding<'_> {
 
     fn scores(&self) -> Vec<ScoreMod> {
         let problem = self.problem(TOKENS, 16);
-        self.in_layers(|ctx| {
-            let (q, k) = (tensor4(&problem.q, &self.device), tensor4(&problem.k, &self.device));
-            let (q, k) = self.encoding.transform_qk(q, k, ctx);
+        let score = |ctx: &LayerContext<'_>, [q, k]: [Tensor<4>; 2]| {
             self.encoding.score(&ScoreContext { layer: ctx, q: &q, k: &k })
-        })
+        };
+        (0..self.dims.layers).map(|layer| self.transformed(&problem, layer, score)).collect()
     }
 
     fn keeps_state(&self) -> bool {
@@ -259,14 +245,11 @@ impl ProbedEncoding<'_> {
     fn stretches_queries(&self) -> bool {
         let problem = self.problem(TOKENS, 16);
         let queries = |tokens: usize, layer| {
-            let at = Positions::contiguous(0, tokens);
             let x = tensor3(&problem.x, &self.device).slice_dim(1, 0..tokens);
-            let carried = TokenState::default();
-            let rows =
-                self.encoding.state(&StateContext { layer, at: &at, x: &x, carried: &carried });
-            let ctx = LayerContext { layer, at: &at, rows: &rows, cols: &rows };
             let part = |heads: &[Heads]| tensor4(heads, &self.device).slice_dim(2, 0..tokens);
-            let (q, _) = self.encoding.transform_qk(part(&problem.q), part(&problem.k), &ctx);
+            let (q, _) = in_layer(self.encoding, layer, &x, |ctx| {
+                self.encoding.transform_qk(part(&problem.q), part(&problem.k), ctx)
+            });
             numbers(q.slice_dim(2, 0..7))
         };
         (0..self.dims.layers).any(|layer| {
@@ -274,11 +257,41 @@ impl ProbedEncoding<'_> {
         })
     }
 
-    /// Logits of the visible pairs, row by row.
+    /// Calls `body` with the context of one layer on one problem, and with queries and keys after the transform.
+    fn transformed<T>(
+        &self,
+        problem: &Problem,
+        layer: usize,
+        body: impl FnOnce(&LayerContext<'_>, [Tensor<4>; 2]) -> T,
+    ) -> T {
+        let x = tensor3(&problem.x, &self.device);
+        in_layer(self.encoding, layer, &x, |ctx| {
+            let (q, k) = (tensor4(&problem.q, &self.device), tensor4(&problem.k, &self.device));
+            body(ctx, self.encoding.transform_qk(q, k, ctx).into())
+        })
+    }
+
+    /// Logits of the visible pairs, row by row, for transformed queries and keys.
+    fn visible_logits(
+        &self,
+        problem: &Problem,
+        ctx: &LayerContext<'_>,
+        [q, k]: [Tensor<4>; 2],
+    ) -> Vec<Vec<f64>> {
+        let v = tensor4(&problem.v, &self.device);
+        let heads = nested(logits(self.encoding, ctx, &q, &k, &v)).into_iter().flatten();
+        heads
+            .flat_map(|rows| rows.into_iter().enumerate())
+            .map(|(row, mut logits)| {
+                logits.truncate(row + 1);
+                logits
+            })
+            .collect()
+    }
+
+    /// Logits of the visible pairs of a layer, row by row.
     fn logits(&self, problem: &Problem, layer: usize) -> Vec<Vec<f64>> {
-        let tensor = |heads: &[Heads]| tensor4(heads, &self.device);
-        let ctx = LayerPass { subject: self, problem, layer };
-        ctx.logits(|ctx| self.encoding.transform_qk(tensor(&problem.q), tensor(&problem.k), ctx))
+        self.transformed(problem, layer, |ctx, heads| self.visible_logits(problem, ctx, heads))
     }
 
     /// Whether the encoding depends on tokens. If it does not, its logits are linear in queries and
@@ -340,64 +353,16 @@ impl ProbedEncoding<'_> {
     /// both then changes the attention weights.
     fn reads_queries(&self, layer: usize) -> bool {
         let problem = self.problem(TOKENS, 18);
-        let pass = LayerPass { subject: self, problem: &problem, layer };
-        let (q, k) = pass.transformed();
-        let normal = &problem.x[0].concat()[..q[0][0][0].len()];
-        let weights = |q: &[Heads], k: &[Heads]| {
-            let logits = pass.logits(|_| (tensor4(q, &self.device), tensor4(k, &self.device)));
-            logits.iter().flat_map(|row| softmax(row)).collect::<Vec<_>>()
-        };
-        let reflected = [reflected(&q, normal), reflected(&k, normal)];
-        let plain = weights(&q, &k);
-        close::compare(&weights(&reflected[0], &reflected[1]), &plain, WEIGHTS).is_err()
-    }
-}
-
-/// One layer of an encoding, run on one problem.
-struct LayerPass<'a> {
-    subject: &'a ProbedEncoding<'a>,
-    problem: &'a Problem,
-    layer: usize,
-}
-
-impl LayerPass<'_> {
-    fn in_context<T>(&self, body: impl FnOnce(&LayerContext<'_>) -> T) -> T {
-        let ProbedEncoding { encoding, device, .. } = self.subject;
-        let at = Positions::contiguous(0, self.problem.x[0].len());
-        let x = tensor3(&self.problem.x, device);
-        let carried = TokenState::default();
-        let layer = self.layer;
-        let rows = encoding.state(&StateContext { layer, at: &at, x: &x, carried: &carried });
-        body(&LayerContext { layer, at: &at, rows: &rows, cols: &rows })
-    }
-
-    /// Queries and keys after the transform, `[batch][head][token][D]`.
-    fn transformed(&self) -> (Vec<Heads>, Vec<Heads>) {
-        let ProbedEncoding { encoding, device, .. } = self.subject;
-        self.in_context(|ctx| {
-            let (q, k) = (tensor4(&self.problem.q, device), tensor4(&self.problem.k, device));
-            let (q, k) = encoding.transform_qk(q, k, ctx);
-            (nested(q), nested(k))
-        })
-    }
-
-    /// Logits of the visible pairs, row by row, for transformed queries and keys.
-    fn logits(
-        &self,
-        queries_and_keys: impl FnOnce(&LayerContext<'_>) -> (Tensor<4>, Tensor<4>),
-    ) -> Vec<Vec<f64>> {
-        self.in_context(|ctx| {
-            let (q, k) = queries_and_keys(ctx);
-            let v = tensor4(&self.problem.v, &self.subject.device);
-            let rows = nested(logits(self.subject.encoding, ctx, &q, &k, &v));
-            let heads = rows.into_iter().flatten();
-            heads
-                .flat_map(|rows| rows.into_iter().enumerate())
-                .map(|(row, mut logits)| {
-                    logits.truncate(row + 1);
-                    logits
-                })
-                .collect()
+        self.transformed(&problem, layer, |ctx, heads| {
+            let [q, k] = heads.map(nested);
+            let normal = &problem.x[0].concat()[..q[0][0][0].len()];
+            let weights = |q: &[Heads], k: &[Heads]| {
+                let heads = [q, k].map(|heads| tensor4(heads, &self.device));
+                let logits = self.visible_logits(&problem, ctx, heads);
+                logits.iter().flat_map(|row| softmax(row)).collect::<Vec<_>>()
+            };
+            let found = weights(&reflected(&q, normal), &reflected(&k, normal));
+            close::compare(&found, &weights(&q, &k), WEIGHTS).is_err()
         })
     }
 }

@@ -13,31 +13,6 @@ use crate::{Dims, Positions, TokenState};
 pub(crate) const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
 pub(crate) const TOKENS: usize = 13;
 
-/// Output of one layer, `[B, H, T, D]`, for the rows `at.first_row()..` in one pass.
-pub(crate) fn full_pass(
-    encoding: &dyn Hooks,
-    problem: &Problem,
-    at: &Positions,
-    index: usize,
-    device: &Device,
-) -> Tensor<4> {
-    chunk(encoding, problem, at, 0..at.cols().len(), index, None, device)
-}
-
-/// Output for the tokens in `range`, with the tokens before it in the cache, by the fastest engine.
-pub(crate) fn chunk(
-    encoding: &dyn Hooks,
-    problem: &Problem,
-    at: &Positions,
-    range: std::ops::Range<usize>,
-    index: usize,
-    cache: Option<&mut LayerCache>,
-    device: &Device,
-) -> Tensor<4> {
-    let place = LayerEngine { layer: index, engine: Engine::best(device) };
-    chunk_by(encoding, problem, at, range, place, cache, device)
-}
-
 /// Layer and attention engine of a pass.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LayerEngine {
@@ -45,14 +20,7 @@ pub(crate) struct LayerEngine {
     pub(crate) engine: Engine,
 }
 
-/// Engines on which encodings are run: the fastest, which most checks use, and the reference.
-pub(crate) fn engines(device: &Device) -> Vec<Engine> {
-    let mut engines = vec![Engine::best(device), Engine::Reference];
-    engines.dedup();
-    engines
-}
-
-/// Output of [`chunk`] by a given engine.
+/// Output of one layer, `[B, H, T, D]`, for the tokens in `range`, with the tokens before it in the cache.
 pub(crate) fn chunk_by(
     encoding: &dyn Hooks,
     problem: &Problem,

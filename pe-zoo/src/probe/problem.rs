@@ -48,17 +48,6 @@ impl Problem {
         Self { q, k, v, x, tokens }
     }
 
-    /// Problem of this batch entry and the later ones.
-    pub(crate) fn later_entries(&self, entry: usize) -> Self {
-        Self {
-            q: self.q[entry..].to_vec(),
-            k: self.k[entry..].to_vec(),
-            v: self.v[entry..].to_vec(),
-            x: self.x[entry..].to_vec(),
-            tokens: self.tokens[entry..].to_vec(),
-        }
-    }
-
     /// Scalar problem of one batch entry; rows start at `at.first_row()`.
     pub fn scalar(&self, batch: usize, layer: usize, at: &Positions) -> ScalarInput {
         let rows = |heads: &Heads| -> Heads {

@@ -6,6 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::settings::check_above_zero;
 use crate::{Dims, PeError};
 
 /// Name of the field with the original length.
@@ -287,9 +288,13 @@ impl Scaling {
             Self::Llama3(llama) => {
                 check.at_least("factor", llama.factor, 1.0)?;
                 check.at_least("low_freq_factor", llama.low_freq_factor, 0.0)?;
-                check.above(
-                    ("high_freq_factor", llama.high_freq_factor),
-                    ("low_freq_factor", llama.low_freq_factor),
+                let (low, high) = (llama.low_freq_factor, llama.high_freq_factor);
+                let expected = format!("more than low_freq_factor, which is {low}");
+                check.require(
+                    high.is_finite() && high > low,
+                    "high_freq_factor",
+                    high,
+                    &expected,
                 )?;
                 check.original(llama.original_max_position_embeddings, 1)
             }
@@ -300,10 +305,8 @@ impl Scaling {
                 check.original(part.original_max_position_embeddings.unwrap_or(train_len), 1)?;
                 check.channels(dim)
             }
-            Self::Composed { parts } if parts.is_empty() => {
-                check.refuse("parts", "empty", "at least one scaling")
-            }
             Self::Composed { parts } => {
+                check.require(!parts.is_empty(), "parts", "empty", "at least one scaling")?;
                 parts.iter().try_for_each(|part| part.check(pe, dim, train_len))
             }
             Self::Proportional { partial_rotary_factor, factor } => {
@@ -318,29 +321,21 @@ impl Yarn {
     fn check(&self, check: &ScalingCheck<'_>, train_len: usize) -> Result<(), PeError> {
         check.at_least("factor", self.factor.unwrap_or(1.0), 1.0)?;
         check.original(self.original_max_position_embeddings.unwrap_or(train_len), 1)?;
-        if !(self.beta_slow.is_finite() && self.beta_slow > 0.0) {
-            return check.refuse("beta_slow", self.beta_slow, "a number above 0");
-        }
+        check.above_zero("beta_slow", self.beta_slow)?;
         check.at_least("beta_fast", self.beta_fast, self.beta_slow)?;
         check.share("extrapolation_factor", self.extrapolation_factor.unwrap_or(1.0))?;
         check.attention_factor(self.attention_factor)?;
         for (field, value) in [("mscale", self.mscale), ("mscale_all_dim", self.mscale_all_dim)] {
             check.at_least(field, value.unwrap_or(0.0), 0.0)?;
         }
-        match (self.attention_factor, self.mscale, self.mscale_all_dim) {
-            (_, None, None) | (None, Some(_), Some(_)) => Ok(()),
-            (Some(_), ..) => {
-                let expected =
-                    "no value together with mscale and mscale_all_dim, which it would override";
-                check.refuse("attention_factor", "given", expected)
-            }
-            (None, Some(_), None) => {
-                check.refuse("mscale_all_dim", "absent", "a number, because mscale is given")
-            }
-            (None, None, Some(_)) => {
-                check.refuse("mscale", "absent", "a number, because mscale_all_dim is given")
-            }
-        }
+        let [own, all] = [self.mscale, self.mscale_all_dim].map(|mscale| mscale.is_some());
+        let unused = self.attention_factor.is_some() && (own || all);
+        let expected = "no value together with mscale and mscale_all_dim, which it would override";
+        check.require(!unused, "attention_factor", "given", expected)?;
+        let expected = "a number, because mscale is given";
+        check.require(all || !own, "mscale_all_dim", "absent", expected)?;
+        let expected = "a number, because mscale_all_dim is given";
+        check.require(own || !all, "mscale", "absent", expected)
     }
 }
 
@@ -354,22 +349,20 @@ impl LongRope {
         for (field, factors) in
             [("short_factor", &self.short_factor), ("long_factor", &self.long_factor)]
         {
-            if factors.len() != pairs {
-                let given = format!("{} numbers", factors.len());
-                return check.refuse(field, given, &format!("{pairs}, one per rotated pair"));
-            }
-            if let Some(wrong) =
-                factors.iter().find(|factor| !(factor.is_finite() && **factor > 0.0))
-            {
-                return check.refuse(field, wrong, "numbers above 0");
-            }
+            let given = format!("{} numbers", factors.len());
+            let expected = format!("{pairs}, one per rotated pair");
+            check.require(factors.len() == pairs, field, given, &expected)?;
+            factors.iter().try_for_each(|factor| {
+                let usable = factor.is_finite() && *factor > 0.0;
+                check.require(usable, field, factor, "numbers above 0")
+            })?;
         }
         check.attention_factor(self.attention_factor)?;
         check.at_least("factor", self.factor.unwrap_or(1.0), 1.0)?;
-        if self.factor.is_none() && self.attention_factor.is_none() {
-            let expected = "a value, or an attention_factor; it is the extended length divided by the original";
-            return check.refuse("factor", "absent", expected);
-        }
+        let given = self.factor.is_some() || self.attention_factor.is_some();
+        let expected =
+            "a value, or an attention_factor; it is the extended length divided by the original";
+        check.require(given, "factor", "absent", expected)?;
         check.original(self.original_max_position_embeddings.unwrap_or(train_len), 2)
     }
 }
@@ -379,63 +372,41 @@ struct ScalingCheck<'a> {
 }
 
 impl ScalingCheck<'_> {
-    fn refuse<V: std::fmt::Display>(
+    fn require(
         &self,
+        holds: bool,
         field: &str,
-        value: V,
+        value: impl std::fmt::Display,
         expected: &str,
     ) -> Result<(), PeError> {
-        Err(PeError::invalid(self.pe, &format!("scaling.{field}"), value, expected))
+        PeError::require(holds, self.pe, &format!("scaling.{field}"), value, expected)
     }
 
     fn at_least(&self, field: &str, value: f64, least: f64) -> Result<(), PeError> {
-        if value.is_finite() && value >= least {
-            return Ok(());
-        }
-        self.refuse(field, value, &format!("at least {least}"))
+        let expected = format!("at least {least}");
+        self.require(value.is_finite() && value >= least, field, value, &expected)
+    }
+
+    fn above_zero(&self, field: &str, value: f64) -> Result<(), PeError> {
+        check_above_zero(self.pe, &format!("scaling.{field}"), value)
     }
 
     /// Refuses a factor under which rotated queries and keys are all 0.
     fn attention_factor(&self, factor: Option<f64>) -> Result<(), PeError> {
-        match factor {
-            Some(factor) if !(factor.is_finite() && factor > 0.0) => {
-                self.refuse("attention_factor", factor, "a number above 0")
-            }
-            _ => Ok(()),
-        }
+        self.above_zero("attention_factor", factor.unwrap_or(1.0))
     }
 
     fn share(&self, field: &str, value: f64) -> Result<(), PeError> {
-        if (0.0..=1.0).contains(&value) {
-            return Ok(());
-        }
-        self.refuse(field, value, "a number from 0 to 1")
-    }
-
-    fn above(
-        &self,
-        (field, value): (&str, f64),
-        (other, least): (&str, f64),
-    ) -> Result<(), PeError> {
-        if value.is_finite() && value > least {
-            return Ok(());
-        }
-        self.refuse(field, value, &format!("more than {other}, which is {least}"))
+        self.require((0.0..=1.0).contains(&value), field, value, "a number from 0 to 1")
     }
 
     fn original(&self, value: usize, least: usize) -> Result<(), PeError> {
-        if value >= least {
-            return Ok(());
-        }
-        self.refuse(ORIGINAL_LENGTH, value, &format!("at least {least}"))
+        self.require(value >= least, ORIGINAL_LENGTH, value, &format!("at least {least}"))
     }
 
     /// Refuses two channels or fewer: the exponent of the base is divided by `dim - 2`.
     fn channels(&self, dim: usize) -> Result<(), PeError> {
-        if dim >= 4 {
-            return Ok(());
-        }
         let expected = "at least 4 rotated channels, for scaling of the base";
-        Err(PeError::invalid(self.pe, "model.head_dim", dim, expected))
+        PeError::require(dim >= 4, self.pe, "model.head_dim", dim, expected)
     }
 }

@@ -3,10 +3,11 @@
 use burn::tensor::{Device, Tensor};
 
 use super::Outcome;
+use super::passes::{chunk, full_pass};
 use crate::attention::LayerCache;
 use crate::encoding::{LayerContext, StateContext};
 use crate::probe::close::{self, F32_REORDERED, Tolerance, numbers};
-use crate::probe::passes::{DIMS, chunk, embedded, full_pass};
+use crate::probe::passes::{DIMS, embedded};
 use crate::probe::problem::{Problem, tensor3, tensor4};
 use crate::{Hooks, Positions, TokenState};
 

@@ -6,10 +6,10 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::Outcome;
+use super::passes::{engines, later_entries};
 use crate::attention::{Engine, LayerCache, LayerInput, Weights, layer};
 use crate::encoding::Update;
 use crate::probe::close::{self, F32, F32_REORDERED, numbers};
-use crate::probe::passes::engines;
 use crate::probe::problem::{Problem, tensor3, tensor4};
 use crate::probe::randomise_by;
 use crate::reference::{Heads, ScalarLayer, ScalarReference, Tokens, attention};
@@ -229,7 +229,8 @@ pub(super) fn batch_independent(config: &Combination, device: &Device) -> Outcom
     let encoding = &built(config, &DIMS, device)?;
     let at = Positions::contiguous(0, TOKENS);
     let both = Stack::random(2, TOKENS, &DIMS, 240);
-    let second = both.layers.iter().map(|(problem, x)| (problem.later_entries(1), x[1..].to_vec()));
+    let second =
+        both.layers.iter().map(|(problem, x)| (later_entries(problem, 1), x[1..].to_vec()));
     let second = Stack { layers: second.collect() };
     let together = both.run(encoding, &at, TOKENS, device).outputs;
     let alone = second.run(encoding, &at, TOKENS, device).outputs;

@@ -45,6 +45,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::{EmbedContext, PositionRequest};
 use crate::reference::{ScalarReference, Tokens, abacus, table_f64};
+use crate::settings::check_not_below_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 
 /// Treatment of a run of digits that is longer than the table.
@@ -86,25 +87,21 @@ pub struct Abacus {
     /// Learned vectors of the places, `[size, C]`.
     pub table: Param<Tensor<2>>,
     #[module(skip)]
-    digits: [usize; 2],
-    #[module(skip)]
-    max_offset: usize,
-    #[module(skip)]
-    beyond: LongNumber,
+    config: AbacusConfig,
 }
 
 impl Abacus {
     /// Number that is added to digit indices: the first position, as far as offsets are trained. Other encodings may choose
     /// positions far beyond.
     fn offset(&self, positions: &[usize]) -> usize {
-        positions.first().map_or(0, |first| *first.min(&self.max_offset))
+        positions.first().map_or(0, |first| *first.min(&self.config.max_offset))
     }
 
     /// Row of the table for each token, `[B, S]`.
     fn indices(&self, tokens: &Tensor<2, Int>, offset: usize) -> Tensor<2, Int> {
         let [_batch, columns] = tokens.dims();
         let [size, _width] = self.table.val().dims();
-        let [first, last] = self.digits.map(|id| id as i64);
+        let [first, last] = self.config.digits.map(|id| id as i64);
         let digit = tokens
             .clone()
             .greater_equal_elem(first)
@@ -131,16 +128,10 @@ impl PositionEncoding for Abacus {
     };
 
     fn check(settings: &AbacusConfig, dims: &Dims) -> Result<(), PeError> {
+        let pe = Self::CARD.id;
         let [first, last] = settings.digits;
-        if first > last {
-            let expected = "the first id and the last, the first not above the last";
-            return Err(PeError::invalid(
-                Abacus::CARD.id,
-                "digits",
-                format!("{first}, {last}"),
-                expected,
-            ));
-        }
+        let expected = "the first id and the last, the first not above the last";
+        PeError::require(first <= last, pe, "digits", format!("{first}, {last}"), expected)?;
         let (rows, of) = match settings.beyond {
             LongNumber::LastRow => (settings.max_offset + 2, "one digit at the largest offset"),
             LongNumber::Refuse => (
@@ -148,14 +139,9 @@ impl PositionEncoding for Abacus {
                 "a number as long as the longest sequence, offset included",
             ),
         };
-        if settings.size < rows {
-            let expected = format!("at least {rows}: row 0 and {of}");
-            return Err(PeError::invalid(Abacus::CARD.id, "size", settings.size, expected));
-        }
-        if let Some(std) = settings.std.filter(|std| !(std.is_finite() && *std >= 0.0)) {
-            return Err(PeError::invalid(Abacus::CARD.id, "std", std, "a number of at least 0"));
-        }
-        Ok(())
+        let expected = format!("at least {rows}: row 0 and {of}");
+        PeError::require(settings.size >= rows, pe, "size", settings.size, expected)?;
+        check_not_below_zero(pe, "std", settings.std)
     }
 
     fn build(
@@ -165,12 +151,8 @@ impl PositionEncoding for Abacus {
         device: &Device,
     ) -> Result<Self, PeError> {
         let std = settings.std.unwrap_or((dims.width() as f64).powf(-0.5));
-        Ok(Abacus {
-            table: init::normal(std, [settings.size, dims.width()], rng, device),
-            digits: settings.digits,
-            max_offset: settings.max_offset,
-            beyond: settings.beyond,
-        })
+        let table = init::normal(std, [settings.size, dims.width()], rng, device);
+        Ok(Abacus { table, config: settings.clone() })
     }
 
     fn param_count(settings: &AbacusConfig, dims: &Dims) -> Option<usize> {
@@ -192,7 +174,7 @@ impl PositionEncoding for Abacus {
     fn positions(&self, request: PositionRequest<'_>) -> Result<Positions, PeError> {
         let at = Positions::contiguous(request.cached_tokens, request.new_tokens);
         Ok(match request.training_rng {
-            Some(rng) => at.shifted(rng.random_range(0..=self.max_offset)),
+            Some(rng) => at.shifted(rng.random_range(0..=self.config.max_offset)),
             None => at,
         })
     }
@@ -210,7 +192,7 @@ impl PositionEncoding for Abacus {
 
     fn max_len(&self) -> Option<usize> {
         let [size, _width] = self.table.val().dims();
-        match self.beyond {
+        match self.config.beyond {
             LongNumber::LastRow => None,
             // A run over all columns up to position `p` ends at row `p + 1`.
             LongNumber::Refuse => Some(size - 1),
@@ -221,7 +203,8 @@ impl PositionEncoding for Abacus {
 impl ScalarReference for Abacus {
     fn scalar_embed(&self, x: &Tokens, ids: &[usize], positions: &[usize]) -> Tokens {
         let table = table_f64(&self.table);
-        let indices = abacus::indices(ids, self.digits, self.offset(positions), table.len() - 1);
+        let indices =
+            abacus::indices(ids, self.config.digits, self.offset(positions), table.len() - 1);
         abacus::embed(x, &indices, &table)
     }
 }

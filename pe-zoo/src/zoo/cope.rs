@@ -104,11 +104,11 @@ impl Layers {
     /// [`PeError::InvalidSetting`] for `layers.n` of encoding `pe`.
     pub fn check(self, pe: &str, dims: &Dims) -> Result<(), PeError> {
         match self {
-            Self::Every { n } if n == 0 || n > dims.layers => {
+            Self::Every { n } => {
                 let expected = format!("1 to {}, the number of layers", dims.layers);
-                Err(PeError::invalid(pe, "layers.n", n, expected))
+                PeError::require((1..=dims.layers).contains(&n), pe, "layers.n", n, expected)
             }
-            _ => Ok(()),
+            Self::All {} | Self::First {} => Ok(()),
         }
     }
 }
@@ -156,6 +156,12 @@ pub struct Cope {
     heads: usize,
 }
 
+/// Refuses a number of contextual positions that leaves nothing to count.
+pub(super) fn check_positions(pe: &str, positions: usize) -> Result<(), PeError> {
+    let expected = "at least 2, so that there is something to count";
+    PeError::require(positions >= 2, pe, "max_positions", positions, expected)
+}
+
 impl CopeConfig {
     fn tables(&self, dims: &Dims) -> usize {
         self.sharing.sets(self.layers.count(dims.layers))
@@ -191,16 +197,8 @@ impl PositionEncoding for Cope {
     };
 
     fn check(settings: &CopeConfig, dims: &Dims) -> Result<(), PeError> {
-        if settings.max_positions < 2 {
-            let expected = "at least 2, so that there is something to count";
-            return Err(PeError::invalid(
-                Cope::CARD.id,
-                "max_positions",
-                settings.max_positions,
-                expected,
-            ));
-        }
-        settings.layers.check(Cope::CARD.id, dims)
+        check_positions(Self::CARD.id, settings.max_positions)?;
+        settings.layers.check(Self::CARD.id, dims)
     }
 
     fn build(

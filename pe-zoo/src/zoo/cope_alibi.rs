@@ -92,7 +92,7 @@ impl Sign {
 }
 
 /// Settings of ALiBi on contextual positions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CopeAlibiConfig {
     /// First slope of the heads, or learned slopes.
@@ -101,16 +101,6 @@ pub struct CopeAlibiConfig {
     pub sign: Sign,
     /// Placement of the division by `sqrt(D)`.
     pub convention: LogitScaling,
-}
-
-impl Default for CopeAlibiConfig {
-    fn default() -> Self {
-        Self {
-            slopes: FirstSlope::FromQuarter,
-            sign: Sign::Minus,
-            convention: LogitScaling::Listing,
-        }
-    }
 }
 
 /// Bias of one slope per head times the contextual position.

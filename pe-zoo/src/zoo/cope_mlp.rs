@@ -38,7 +38,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::cope::Layers;
+use super::cope::{Layers, check_positions};
 use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::reference::{
@@ -47,6 +47,7 @@ use crate::reference::{
 use crate::score::{
     Contextual, ContextualFunction, GateSource, HiddenActivation, LogitScaling, Perceptron,
 };
+use crate::settings::check_size;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Settings of CoPE with a perceptron.
@@ -141,19 +142,9 @@ impl PositionEncoding for CopeMlp {
     };
 
     fn check(settings: &CopeMlpConfig, dims: &Dims) -> Result<(), PeError> {
-        if settings.width == 0 {
-            return Err(PeError::invalid(CopeMlp::CARD.id, "width", settings.width, "at least 1"));
-        }
-        if settings.max_positions < 2 {
-            let expected = "at least 2, so that there is something to count";
-            return Err(PeError::invalid(
-                CopeMlp::CARD.id,
-                "max_positions",
-                settings.max_positions,
-                expected,
-            ));
-        }
-        settings.layers.check(CopeMlp::CARD.id, dims)
+        check_size(Self::CARD.id, "width", settings.width)?;
+        check_positions(Self::CARD.id, settings.max_positions)?;
+        settings.layers.check(Self::CARD.id, dims)
     }
 
     fn build(

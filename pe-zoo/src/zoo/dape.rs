@@ -47,6 +47,7 @@ use crate::card::{Card, Composition};
 use crate::encoding::ScoreContext;
 use crate::reference::{Heads, ScalarInput, ScalarReference, dape, table_f64, values_f64};
 use crate::score::HeadMlp;
+use crate::settings::check_size;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Slope of LeakyReLU for negative inputs (PyTorch's default).
@@ -152,9 +153,7 @@ impl PositionEncoding for Dape {
     }
 
     fn check(settings: &DapeConfig, dims: &Dims) -> Result<(), PeError> {
-        if settings.width == 0 {
-            return Err(PeError::invalid(Dape::CARD.id, "width", settings.width, "at least 1"));
-        }
+        check_size(Self::CARD.id, "width", settings.width)?;
         settings.base.check(dims)
     }
 

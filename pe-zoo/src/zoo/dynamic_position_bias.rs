@@ -39,7 +39,7 @@ use crate::ops::linear;
 use crate::reference::dynamic_position_bias::{self as scalar, ScalarLinear};
 use crate::reference::{Heads, ScalarInput, ScalarReference, table_f64, values_f64};
 use crate::score::Beyond;
-use crate::settings::{Sharing, of_layer};
+use crate::settings::{Sharing, check_size, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Input of the network.
@@ -145,14 +145,8 @@ impl PositionEncoding for DynamicPositionBias {
     }
 
     fn check(settings: &DynamicPositionBiasConfig, dims: &Dims) -> Result<(), PeError> {
-        let least_one = |field: &str, value: usize| {
-            if value > 0 {
-                return Ok(());
-            }
-            Err(PeError::invalid(DynamicPositionBias::CARD.id, field, value, "at least 1"))
-        };
-        least_one("depth", settings.depth)?;
-        least_one("width", settings.width(dims))
+        check_size(Self::CARD.id, "depth", settings.depth)?;
+        check_size(Self::CARD.id, "width", settings.width(dims))
     }
 
     fn build(

@@ -42,7 +42,7 @@ use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::reference::{Heads, ScalarInput, ScalarReference, fire, table_f64, values_f64};
 use crate::score::PositionMlp;
-use crate::settings::{Sharing, of_layer};
+use crate::settings::{Sharing, check_above_zero, check_size, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Slope of LeakyReLU for negative inputs (PyTorch's default).
@@ -116,7 +116,7 @@ pub struct Fire {
     #[module(skip)]
     eps: f64,
     #[module(skip)]
-    activation: Activation,
+    negative_slope: f64,
 }
 
 impl Fire {
@@ -131,10 +131,7 @@ impl Fire {
             b1: network.b1.val(),
             w2: network.w2.val(),
             b2: network.b2.val(),
-            negative_slope: match self.activation {
-                Activation::Relu => 0.0,
-                Activation::LeakyRelu => NEGATIVE_SLOPE,
-            },
+            negative_slope: self.negative_slope,
         })
     }
 
@@ -147,10 +144,7 @@ impl Fire {
             threshold: vector(&network.multiplier)[0] * self.initial_len,
             eps: self.eps,
             hidden: vector(&network.w1).into_iter().zip(vector(&network.b1)).collect(),
-            negative_slope: match self.activation {
-                Activation::Relu => 0.0,
-                Activation::LeakyRelu => NEGATIVE_SLOPE,
-            },
+            negative_slope: self.negative_slope,
             outer: table_f64(&network.w2),
             outer_bias: vector(&network.b2),
         };
@@ -178,17 +172,11 @@ impl PositionEncoding for Fire {
     }
 
     fn check(settings: &FireConfig, _dims: &Dims) -> Result<(), PeError> {
-        let positive =
-            [("c", settings.c), ("initial_len", settings.initial_len), ("eps", settings.eps)];
-        for (field, value) in positive {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(PeError::invalid(Fire::CARD.id, field, value, "a number above 0"));
-            }
-        }
-        if settings.width == 0 {
-            return Err(PeError::invalid(Fire::CARD.id, "width", 0, "at least 1"));
-        }
-        Ok(())
+        let pe = Self::CARD.id;
+        check_above_zero(pe, "c", settings.c)?;
+        check_above_zero(pe, "initial_len", settings.initial_len)?;
+        check_above_zero(pe, "eps", settings.eps)?;
+        check_size(pe, "width", settings.width)
     }
 
     fn build(
@@ -210,8 +198,12 @@ impl PositionEncoding for Fire {
                 b2: init::uniform(bound, [heads], rng, device),
             })
             .collect();
-        let activation = settings.activation.unwrap_or(Activation::Relu);
-        Ok(Fire { networks, initial_len: settings.initial_len, eps: settings.eps, activation })
+        let negative_slope = match settings.activation {
+            Some(Activation::LeakyRelu) => NEGATIVE_SLOPE,
+            Some(Activation::Relu) | None => 0.0,
+        };
+        let FireConfig { initial_len, eps, .. } = *settings;
+        Ok(Fire { networks, initial_len, eps, negative_slope })
     }
 
     fn param_count(settings: &FireConfig, dims: &Dims) -> Option<usize> {

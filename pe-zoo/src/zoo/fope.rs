@@ -50,6 +50,7 @@ use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::probe::close::numbers;
 use crate::reference::{Heads, ScalarInput, ScalarReference, fope};
 use crate::rotary::Rotation;
+use crate::settings::check_not_below_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
 /// Value in place of the sine of pairs that no mixture rotates.
@@ -182,11 +183,9 @@ impl Fope {
     ) -> Result<Self, PeError> {
         let expected = self.layers[layer].cos.dims();
         for (field, tensor) in [("cosine mixtures", &cos), ("sine mixtures", &sin)] {
-            if tensor.dims() != expected {
-                let found = format!("{:?}", tensor.dims());
-                let expected = format!("a tensor of shape {expected:?}");
-                return Err(PeError::invalid(Fope::CARD.id, field, found, expected));
-            }
+            let (found, same) = (format!("{:?}", tensor.dims()), tensor.dims() == expected);
+            let expected = format!("a tensor of shape {expected:?}");
+            PeError::require(same, Fope::CARD.id, field, found, expected)?;
         }
         self.layers[layer] = Mixtures::new(cos, sin);
         Ok(self)
@@ -230,24 +229,15 @@ impl PositionEncoding for Fope {
     };
 
     fn check(settings: &FopeConfig, dims: &Dims) -> Result<(), PeError> {
-        if !dims.head_dim.is_multiple_of(2) || dims.head_dim < 4 {
-            let expected = "an even number of at least 4; a quarter of the channels is mixed";
-            return Err(PeError::invalid(Fope::CARD.id, "model.head_dim", dims.head_dim, expected));
-        }
-        check_base(Fope::CARD.id, "base", settings.base)?;
-        if !(settings.gain.is_finite() && settings.gain >= 0.0) {
-            return Err(PeError::invalid(
-                Fope::CARD.id,
-                "gain",
-                settings.gain,
-                "a number of at least 0",
-            ));
-        }
-        if settings.frequencies(dims).is_empty() {
-            let expected = "at least 7 tokens, so that the fastest wave completes a turn";
-            return Err(PeError::invalid(Fope::CARD.id, "train.len", dims.train_len, expected));
-        }
-        Ok(())
+        let (pe, head_dim) = (Self::CARD.id, dims.head_dim);
+        let expected = "an even number of at least 4; a quarter of the channels is mixed";
+        let usable = head_dim.is_multiple_of(2) && head_dim >= 4;
+        PeError::require(usable, pe, "model.head_dim", head_dim, expected)?;
+        check_base(pe, "base", settings.base)?;
+        check_not_below_zero(pe, "gain", Some(settings.gain))?;
+        let waves = !settings.frequencies(dims).is_empty();
+        let expected = "at least 7 tokens, so that the fastest wave completes a turn";
+        PeError::require(waves, pe, "train.len", dims.train_len, expected)
     }
 
     fn build(

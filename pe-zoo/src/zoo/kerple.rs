@@ -42,7 +42,7 @@ use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::reference::{Heads, ScalarInput, ScalarReference, kerple, values_f64};
 use crate::score::{Beyond, Number, Pair, PairTerm, Term};
-use crate::settings::{Sharing, of_layer};
+use crate::settings::{Sharing, is_default, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Lower bound of both parameters.
@@ -82,7 +82,7 @@ pub struct KerpleConfig {
     /// Kernel: the bias as a function of distance.
     pub kernel: Kernel,
     /// Factor of the content logit as a function of distance.
-    #[serde(skip_serializing_if = "ContentWeight::is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     pub weight: ContentWeight,
     /// Which layers share parameters.
     pub sharing: Sharing,
@@ -121,19 +121,11 @@ impl PairTerm<2> for WeightedContent {
     }
 }
 
-impl ContentWeight {
-    /// Whether the content logit is not multiplied.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_none(&self) -> bool {
-        *self == Self::None
-    }
-}
-
 impl KerpleConfig {
     /// Number of learned numbers per head.
     fn params_per_head(&self) -> usize {
         let of_bias = if self.kernel == Kernel::None { 0 } else { 2 };
-        of_bias + if self.weight.is_none() { 0 } else { 2 }
+        of_bias + if self.weight == ContentWeight::None { 0 } else { 2 }
     }
 }
 
@@ -212,11 +204,8 @@ impl PositionEncoding for Kerple {
     }
 
     fn check(settings: &KerpleConfig, _dims: &Dims) -> Result<(), PeError> {
-        if settings.params_per_head() > 0 {
-            return Ok(());
-        }
         let expected = "`logarithmic` or `power`, because `weight` is `none`";
-        Err(PeError::invalid(Kerple::CARD.id, "kernel", "none", expected))
+        PeError::require(settings.params_per_head() > 0, Self::CARD.id, "kernel", "none", expected)
     }
 
     fn build(
@@ -232,7 +221,8 @@ impl PositionEncoding for Kerple {
         let sets = settings.sharing.sets(dims.layers);
         let mut draw_sets = |count: usize| (0..count).map(|_| (draw(2.0), draw(1.0))).unzip();
         let (p, a) = draw_sets(if settings.kernel == Kernel::None { 0 } else { sets });
-        let (weight_p, weight_a) = draw_sets(if settings.weight.is_none() { 0 } else { sets });
+        let (weight_p, weight_a) =
+            draw_sets(if settings.weight == ContentWeight::None { 0 } else { sets });
         Ok(Kerple { a, p, weight_a, weight_p, kernel: settings.kernel })
     }
 
@@ -249,7 +239,7 @@ impl PositionEncoding for Kerple {
                 .elementwise("kernel at each distance", 5 * layers * heads * len)
                 .pair_elementwise("sum of logits", pairs);
         }
-        if !settings.weight.is_none() {
+        if settings.weight != ContentWeight::None {
             // A power, a product, an exponential function and a product with the logit.
             cost = cost.pair_elementwise("weight of the content", 5 * pairs);
         }

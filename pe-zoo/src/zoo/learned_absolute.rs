@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::EmbedContext;
 use crate::reference::{ScalarReference, Tokens, learned_absolute, table_f64};
+use crate::settings::check_not_below_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, init};
 
 /// Settings of learned absolute positions.
@@ -70,20 +71,10 @@ impl PositionEncoding for LearnedAbsolute {
     };
 
     fn check(settings: &LearnedAbsoluteConfig, dims: &Dims) -> Result<(), PeError> {
-        let rows = settings.rows(dims);
-        if rows < dims.max_len {
-            let expected = format!("at least {}, the longest sequence of the run", dims.max_len);
-            return Err(PeError::invalid(LearnedAbsolute::CARD.id, "max_len", rows, expected));
-        }
-        if let Some(std) = settings.std.filter(|std| !(std.is_finite() && *std >= 0.0)) {
-            return Err(PeError::invalid(
-                LearnedAbsolute::CARD.id,
-                "std",
-                std,
-                "a number of at least 0",
-            ));
-        }
-        Ok(())
+        let (pe, rows) = (Self::CARD.id, settings.rows(dims));
+        let expected = format!("at least {}, the longest sequence of the run", dims.max_len);
+        PeError::require(rows >= dims.max_len, pe, "max_len", rows, expected)?;
+        check_not_below_zero(pe, "std", settings.std)
     }
 
     fn build(

@@ -46,6 +46,7 @@ use crate::parts::head_projection::HeadProjection;
 use crate::parts::{by_head, forget, householder};
 use crate::reference::{Heads, ScalarInput, ScalarReference, fox, path, table_f64};
 use crate::score::Reflections;
+use crate::settings::check_size;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// Constant inside the square root of the norm of `w`, as in the authors' code.
@@ -149,16 +150,14 @@ impl PositionEncoding for Path {
     };
 
     fn check(settings: &PathConfig, _dims: &Dims) -> Result<(), PeError> {
-        for (field, value) in [("rank", settings.rank), ("kernel", settings.kernel)] {
-            if value == 0 {
-                return Err(PeError::invalid(Path::CARD.id, field, value, "at least 1"));
-            }
-        }
+        let pe = Self::CARD.id;
+        check_size(pe, "rank", settings.rank)?;
+        check_size(pe, "kernel", settings.kernel)?;
         match settings.forget {
-            Forget::Gate { bias } if !bias.is_finite() => {
-                Err(PeError::invalid(Path::CARD.id, "forget.bias", bias, "a finite number"))
+            Forget::None => Ok(()),
+            Forget::Gate { bias } => {
+                PeError::require(bias.is_finite(), pe, "forget.bias", bias, "a finite number")
             }
-            _ => Ok(()),
         }
     }
 

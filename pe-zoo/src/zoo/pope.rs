@@ -138,15 +138,12 @@ impl PositionEncoding for Pope {
     }
 
     fn check(settings: &PopeConfig, dims: &Dims) -> Result<(), PeError> {
-        let fraction = settings.rotary_fraction;
-        if !(fraction <= 1.0 && settings.turning(dims.head_dim) > 0) {
-            let expected = format!(
-                "a fraction up to 1 that is at least one of the {} channels",
-                dims.head_dim
-            );
-            return Err(PeError::invalid(Pope::CARD.id, "rotary_fraction", fraction, expected));
-        }
-        check_base(Pope::CARD.id, "base", settings.base)
+        let (pe, fraction) = (Self::CARD.id, settings.rotary_fraction);
+        let usable = fraction <= 1.0 && settings.turning(dims.head_dim) > 0;
+        let expected =
+            format!("a fraction up to 1 that is at least one of the {} channels", dims.head_dim);
+        PeError::require(usable, pe, "rotary_fraction", fraction, expected)?;
+        check_base(pe, "base", settings.base)
     }
 
     fn build(

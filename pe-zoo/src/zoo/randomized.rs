@@ -122,16 +122,9 @@ impl PositionEncoding for Randomized {
     }
 
     fn check(settings: &RandomizedConfig, dims: &Dims) -> Result<(), PeError> {
-        if settings.longest < dims.max_len {
-            let expected = format!("at least {}, the longest sequence of the run", dims.max_len);
-            return Err(PeError::invalid(
-                Randomized::CARD.id,
-                "longest",
-                settings.longest,
-                expected,
-            ));
-        }
-        Ok(())
+        let longest = settings.longest;
+        let expected = format!("at least {}, the longest sequence of the run", dims.max_len);
+        PeError::require(longest >= dims.max_len, Self::CARD.id, "longest", longest, expected)
     }
 
     fn build(

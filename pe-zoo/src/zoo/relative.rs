@@ -35,6 +35,7 @@ use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::reference::{Heads, ScalarInput, ScalarReference, relative, table_f64};
 use crate::score::Beyond;
+use crate::settings::{check_not_below_zero, check_size};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Settings of learned relative positions.
@@ -60,14 +61,8 @@ impl RelativeConfig {
     }
 
     pub(super) fn check_as(&self, id: &str, dims: &Dims) -> Result<(), PeError> {
-        let distances = self.distances(dims);
-        if distances == 0 {
-            return Err(PeError::invalid(id, "max_distance", distances, "at least 1"));
-        }
-        if let Some(std) = self.std.filter(|std| !(std.is_finite() && *std >= 0.0)) {
-            return Err(PeError::invalid(id, "std", std, "a number of at least 0"));
-        }
-        Ok(())
+        check_size(id, "max_distance", self.distances(dims))?;
+        check_not_below_zero(id, "std", self.std)
     }
 
     pub(super) fn table(

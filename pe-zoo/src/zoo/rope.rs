@@ -185,25 +185,24 @@ impl PositionEncoding for Rope {
     };
 
     fn check(settings: &RopeConfig, dims: &Dims) -> Result<(), PeError> {
-        let (pe, whole) = (Rope::CARD.id, settings.rotary_fraction);
-        if !(0.0..=1.0).contains(&whole) {
-            return Err(PeError::invalid(pe, "rotary_fraction", whole, "a fraction from 0 to 1"));
-        }
+        let (pe, whole) = (Self::CARD.id, settings.rotary_fraction);
+        let require = |holds: bool, expected: &str| {
+            PeError::require(holds, pe, "rotary_fraction", whole, expected)
+        };
+        require((0.0..=1.0).contains(&whole), "a fraction from 0 to 1")?;
         let turning = settings.turning(dims.head_dim);
         if turning == dims.head_dim {
             check_pairs(pe, dims.head_dim)?;
         }
-        if !turning.is_multiple_of(2) {
-            let expected = format!(
-                "a share that rotates an even number of the {} channels, not {turning}",
-                dims.head_dim
-            );
-            return Err(PeError::invalid(pe, "rotary_fraction", whole, expected));
-        }
-        if turning == 0 && settings.scaling != Scaling::None {
-            let expected = "a share that rotates at least two channels, because a scaling is given";
-            return Err(PeError::invalid(pe, "rotary_fraction", whole, expected));
-        }
+        let expected = format!(
+            "a share that rotates an even number of the {} channels, not {turning}",
+            dims.head_dim
+        );
+        require(turning.is_multiple_of(2), &expected)?;
+        require(
+            turning > 0 || settings.scaling == Scaling::None,
+            "a share that rotates at least two channels, because a scaling is given",
+        )?;
         check_base(pe, "base", settings.base)?;
         settings.scaling.check(pe, turning, dims.train_len)
     }

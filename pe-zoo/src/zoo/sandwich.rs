@@ -84,11 +84,9 @@ impl PositionEncoding for Sandwich {
 
     fn check(settings: &SandwichConfig, dims: &Dims) -> Result<(), PeError> {
         let d_bar = settings.d_bar.unwrap_or(dims.head_dim);
-        if d_bar == 0 || !d_bar.is_multiple_of(2) {
-            let expected = "an even number of at least 2 (the head dimension if absent)";
-            return Err(PeError::invalid(Sandwich::CARD.id, "d_bar", d_bar, expected));
-        }
-        Ok(())
+        let usable = d_bar > 0 && d_bar.is_multiple_of(2);
+        let expected = "an even number of at least 2 (the head dimension if absent)";
+        PeError::require(usable, Self::CARD.id, "d_bar", d_bar, expected)
     }
 
     fn build(

@@ -54,6 +54,7 @@ use crate::card::Card;
 use crate::encoding::{LayerContext, StateContext};
 use crate::reference::{Heads, ScalarInput, ScalarReference, selective_rope};
 use crate::rotary::{Rotation, check_pairs};
+use crate::settings::check_size;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, TokenState};
 
 /// Rotation of queries and keys by angles computed from the tokens.
@@ -92,20 +93,14 @@ impl PositionEncoding for SelectiveRope {
     };
 
     fn check(settings: &SelectiveRopeConfig, dims: &Dims) -> Result<(), PeError> {
-        check_pairs(SelectiveRope::CARD.id, dims.head_dim)?;
-        let sizes = [
-            ("map.rank", if let Map::LowRank { rank } = settings.map { rank } else { 1 }),
-            ("filter.kernel", settings.kernel().unwrap_or(1)),
-            (
-                "gate.rank",
-                match settings.gate {
-                    Gate::PerHeadLowRank { rank } | Gate::PerChannel { rank } => rank,
-                    Gate::None {} | Gate::PerHead {} => 1,
-                },
-            ),
-        ];
-        if let Some((field, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
-            return Err(PeError::invalid(SelectiveRope::CARD.id, field, 0, "at least 1"));
+        let pe = Self::CARD.id;
+        check_pairs(pe, dims.head_dim)?;
+        if let Map::LowRank { rank } = settings.map {
+            check_size(pe, "map.rank", rank)?;
+        }
+        check_size(pe, "filter.kernel", settings.kernel().unwrap_or(1))?;
+        if let Gate::PerHeadLowRank { rank } | Gate::PerChannel { rank } = settings.gate {
+            check_size(pe, "gate.rank", rank)?;
         }
         settings.temperature.check()
     }

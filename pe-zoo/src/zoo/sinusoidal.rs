@@ -65,16 +65,9 @@ impl PositionEncoding for Sinusoidal {
     };
 
     fn check(settings: &SinusoidalConfig, dims: &Dims) -> Result<(), PeError> {
-        if !dims.width().is_multiple_of(2) {
-            return Err(PeError::invalid(
-                Sinusoidal::CARD.id,
-                "model.width",
-                dims.width(),
-                "an even number",
-            ));
-        }
-        check_base(Sinusoidal::CARD.id, "base", settings.base)?;
-        Ok(())
+        let (pe, width) = (Self::CARD.id, dims.width());
+        PeError::require(width.is_multiple_of(2), pe, "model.width", width, "an even number")?;
+        check_base(pe, "base", settings.base)
     }
 
     fn build(

@@ -53,9 +53,7 @@ pub struct StickBreakingConfig {
 #[derive(Module, Debug)]
 pub struct StickBreaking {
     #[module(skip)]
-    current: Current,
-    #[module(skip)]
-    remainder: Remainder,
+    rule: StickBreakingRule,
 }
 
 impl PositionEncoding for StickBreaking {
@@ -76,7 +74,8 @@ impl PositionEncoding for StickBreaking {
         _: &mut ChaCha8Rng,
         _: &Device,
     ) -> Result<Self, PeError> {
-        Ok(StickBreaking { current: settings.current, remainder: settings.remainder })
+        let StickBreakingConfig { current, remainder } = *settings;
+        Ok(StickBreaking { rule: StickBreakingRule { current, remainder } })
     }
 
     fn cost(_settings: &StickBreakingConfig, dims: &Dims, len: usize) -> Option<Cost> {
@@ -89,15 +88,12 @@ impl PositionEncoding for StickBreaking {
     }
 
     fn score(&self, _ctx: &ScoreContext<'_>) -> ScoreMod {
-        ScoreMod::StickBreaking(StickBreakingRule {
-            current: self.current,
-            remainder: self.remainder,
-        })
+        ScoreMod::StickBreaking(self.rule)
     }
 }
 
 impl ScalarReference for StickBreaking {
     fn scalar_weights(&self, input: &ScalarInput) -> Heads {
-        score::stick_breaking(input, self.current, self.remainder)
+        score::stick_breaking(input, self.rule.current, self.rule.remainder)
     }
 }

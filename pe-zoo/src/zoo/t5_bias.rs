@@ -45,7 +45,7 @@ use crate::encoding::ScoreContext;
 use crate::math::buckets;
 use crate::reference::{Heads, ScalarInput, ScalarReference, t5_bias, table_f64};
 use crate::score::Beyond;
-use crate::settings::{Sharing, of_layer};
+use crate::settings::{Sharing, check_not_below_zero, is_default, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Directions of the distances that the buckets divide.
@@ -59,14 +59,6 @@ pub enum BucketSides {
     Bidirectional,
 }
 
-impl BucketSides {
-    /// Whether all buckets are for earlier keys.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_causal(&self) -> bool {
-        *self == Self::Causal
-    }
-}
-
 /// Settings of the T5 bias.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -76,7 +68,7 @@ pub struct T5BiasConfig {
     /// Distance from which on all distances share the last bucket.
     pub max_distance: usize,
     /// Directions of the distances that the buckets divide.
-    #[serde(skip_serializing_if = "BucketSides::is_causal")]
+    #[serde(skip_serializing_if = "is_default")]
     pub buckets: BucketSides,
     /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
     pub std: Option<f64>,
@@ -143,31 +135,21 @@ impl PositionEncoding for T5Bias {
     fn check(settings: &T5BiasConfig, _dims: &Dims) -> Result<(), PeError> {
         /// Largest accepted `max_distance`.
         const LONGEST: usize = 1_000_000;
-        let invalid = |field: &str, value: String, expected: &str| {
-            Err(PeError::invalid(T5Bias::CARD.id, field, value, expected))
+        let (pe, buckets, distance) = (Self::CARD.id, settings.num_buckets, settings.max_distance);
+        let (least, divisor, even) = match settings.buckets {
+            BucketSides::Causal => (2, 2, true),
+            BucketSides::Bidirectional => (4, 4, buckets.is_multiple_of(2)),
         };
-        let (least, divisor) = match settings.buckets {
-            BucketSides::Causal => (2, 2),
-            BucketSides::Bidirectional => (4, 4),
-        };
-        if settings.num_buckets < least {
-            let expected = format!("at least {least}");
-            return invalid("num_buckets", settings.num_buckets.to_string(), &expected);
-        }
-        if settings.buckets == BucketSides::Bidirectional && settings.num_buckets % 2 == 1 {
-            let expected = "an even number, half for earlier keys and half for later ones";
-            return invalid("num_buckets", settings.num_buckets.to_string(), expected);
-        }
+        let expected = format!("at least {least}");
+        PeError::require(buckets >= least, pe, "num_buckets", buckets, expected)?;
+        let expected = "an even number, half for earlier keys and half for later ones";
+        PeError::require(even, pe, "num_buckets", buckets, expected)?;
         let half = settings.earlier_buckets() / 2;
-        if settings.max_distance <= half || settings.max_distance > LONGEST {
-            let expected =
-                format!("above num_buckets / {divisor}, that is {half}, and at most {LONGEST}");
-            return invalid("max_distance", settings.max_distance.to_string(), &expected);
-        }
-        if let Some(std) = settings.std.filter(|std| !(std.is_finite() && *std >= 0.0)) {
-            return invalid("std", std.to_string(), "a number of at least 0");
-        }
-        Ok(())
+        let usable = distance > half && distance <= LONGEST;
+        let expected =
+            format!("above num_buckets / {divisor}, that is {half}, and at most {LONGEST}");
+        PeError::require(usable, pe, "max_distance", distance, expected)?;
+        check_not_below_zero(pe, "std", settings.std)
     }
 
     fn build(

@@ -39,6 +39,7 @@ use crate::encoding::LayerContext;
 use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::reference::{Heads, ScalarInput, ScalarReference, rope_scaling, xpos};
 use crate::rotary::{Pairs, Rotation, check_pairs};
+use crate::settings::is_default;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
 /// Natural logarithm of the largest factor whose square does not overflow f32.
@@ -58,11 +59,6 @@ pub enum Centre {
 }
 
 impl Centre {
-    /// Whether the centre is the default.
-    fn is_middle(&self) -> bool {
-        *self == Self::Middle
-    }
-
     /// Centre of columns at these positions.
     pub fn of(self, cols: &[usize]) -> f64 {
         let (Some(first), Some(last)) = (cols.first(), cols.last()) else { return 0.0 };
@@ -85,7 +81,7 @@ pub struct XposConfig {
     /// Number of positions over which a pair decays by the factor `zeta`.
     pub scale_base: f64,
     /// Position at which queries and keys are not scaled.
-    #[serde(skip_serializing_if = "Centre::is_middle")]
+    #[serde(skip_serializing_if = "is_default")]
     pub centre: Centre,
 }
 
@@ -151,32 +147,24 @@ impl PositionEncoding for Xpos {
     };
 
     fn check(settings: &XposConfig, dims: &Dims) -> Result<(), PeError> {
-        check_pairs(Xpos::CARD.id, dims.head_dim)?;
-        check_base(Xpos::CARD.id, "base", settings.base)?;
+        let (pe, scale_base) = (Self::CARD.id, settings.scale_base);
+        check_pairs(pe, dims.head_dim)?;
+        check_base(pe, "base", settings.base)?;
         let steepest = fading(dims.head_dim).first().map_or(0.0, |log| -log);
         let longest = dims.max_len as f64;
         let farthest = match settings.centre {
             Centre::Middle | Centre::Torchscale => longest / 2.0,
-            Centre::Given(centre) if centre.is_finite() && centre >= 0.0 => {
-                centre.max(longest - centre)
-            }
             Centre::Given(centre) => {
+                let usable = centre.is_finite() && centre >= 0.0;
                 let expected = "a position, a number of at least 0";
-                return Err(PeError::invalid(Xpos::CARD.id, "centre.given", centre, expected));
+                PeError::require(usable, pe, "centre.given", centre, expected)?;
+                centre.max(longest - centre)
             }
         };
         let least = steepest * farthest / LARGEST_LOG;
-        if !(settings.scale_base.is_finite() && settings.scale_base > least) {
-            let expected =
-                format!("more than {least:.3}, for sequences of {} tokens", dims.max_len);
-            return Err(PeError::invalid(
-                Xpos::CARD.id,
-                "scale_base",
-                settings.scale_base,
-                expected,
-            ));
-        }
-        Ok(())
+        let usable = scale_base.is_finite() && scale_base > least;
+        let expected = format!("more than {least:.3}, for sequences of {} tokens", dims.max_len);
+        PeError::require(usable, pe, "scale_base", scale_base, expected)
     }
 
     fn build(

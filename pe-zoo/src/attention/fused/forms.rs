@@ -28,11 +28,8 @@ pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Option<Modifi
     let mut form = ModifierOperands::default();
     match modifier {
         ScoreMod::PositionMlp(mlp) => {
-            let curve = PiecewiseLinear::of(mlp, inputs.at);
-            form.put(Slot::CurveLines, curve.lines);
-            form.put(Slot::CurveDistances, curve.distances);
-            form.put(Slot::CurveRows, curve.rows);
-            form.bends = curve.bends;
+            let slots = [Slot::CurveLines, Slot::CurveDistances, Slot::CurveRows];
+            form.bends = form.put_curve(slots, mlp, inputs.at);
         }
         ScoreMod::TokenPrice(TokenPrice { rate, keys, queries }) => {
             let [heads] = rate.dims();
@@ -64,6 +61,36 @@ impl ModifierOperands {
         self.tensors.push((slot, tensor.into_dispatch()));
     }
 
+    /// Adds the operands of a piecewise linear function of the distance, in these slots: slopes of the pieces, followed by their
+    /// values at 0, `[H, 2 N]`; numerators `psi(distance)` of the input, `[1, N]`; and reciprocal denominators of the input for
+    /// each row, `[1, T]`. Returns the bends between the pieces.
+    fn put_curve(
+        &mut self,
+        [lines, distances, rows]: [Slot; 3],
+        mlp: &PositionMlp,
+        at: &Positions,
+    ) -> Arc<[f32]> {
+        let device = mlp.w1.device();
+        let positions = at.memo("row-positions-flat", &device, || {
+            let values = at.rows().iter().map(|n| *n as f32).collect::<Vec<_>>();
+            let rows = values.len();
+            Tensor::<2>::from_data(TensorData::new(values, [1, rows]), &device)
+        });
+        let (bends, slopes) = pieces(&host(&mlp.w1), &host(&mlp.b1), mlp.negative_slope as f32);
+        let pieces = bends.len() + 1;
+        let units = slopes.len() / pieces;
+        let slopes = TensorData::new(slopes, [pieces, units]);
+        let slopes = Tensor::<2>::from_data(slopes, &device).transpose();
+        let row = |x: &Tensor<1>| x.clone().unsqueeze::<2>();
+        let rises = (mlp.w2.clone() * row(&mlp.w1)).counted_matmul(slopes.clone());
+        let starts = (mlp.w2.clone() * row(&mlp.b1)).counted_matmul(slopes)
+            + mlp.b2.clone().unsqueeze_dim::<2>(1);
+        self.put(lines, Tensor::cat(vec![rises, starts], 1));
+        self.put(distances, mlp.psi(every_distance(at, &device)));
+        self.put(rows, mlp.normalisers(positions).recip());
+        bends
+    }
+
     fn put_mixer(&mut self, mlp: &HeadMlp, inputs: &LogitInputs<'_>) -> Option<()> {
         let mut bends = Arc::from([]);
         match mlp.base.as_deref() {
@@ -76,11 +103,8 @@ impl ModifierOperands {
                 self.put(Slot::BaseTable, endless(table, *beyond));
             }
             Some(ScoreMod::PositionMlp(base)) => {
-                let curve = PiecewiseLinear::of(base, inputs.at);
-                self.put(Slot::BaseLines, curve.lines);
-                self.put(Slot::BaseDistances, curve.distances);
-                self.put(Slot::BaseRows, curve.rows);
-                bends = curve.bends;
+                let slots = [Slot::BaseLines, Slot::BaseDistances, Slot::BaseRows];
+                bends = self.put_curve(slots, base, inputs.at);
             }
             Some(_) => return None,
         }
@@ -105,44 +129,6 @@ fn every_distance(at: &Positions, device: &Device) -> Tensor<2> {
         let len = values.len();
         Tensor::from_data(TensorData::new(values, [1, len]), device)
     })
-}
-
-/// Perceptron of one input with a piecewise linear activation, as an explicit piecewise linear
-/// function.
-struct PiecewiseLinear {
-    bends: Arc<[f32]>,
-    /// Slopes of the pieces, then their values at 0, `[H, 2 N]`.
-    lines: Tensor<2>,
-    /// Numerators `psi(distance)` of the input, `[1, N]`.
-    distances: Tensor<2>,
-    /// Reciprocal denominators of the input for each row, `[1, T]`.
-    rows: Tensor<2>,
-}
-
-impl PiecewiseLinear {
-    fn of(mlp: &PositionMlp, at: &Positions) -> Self {
-        let device = mlp.w1.device();
-        let positions = at.memo("row-positions-flat", &device, || {
-            let values = at.rows().iter().map(|n| *n as f32).collect::<Vec<_>>();
-            let rows = values.len();
-            Tensor::<2>::from_data(TensorData::new(values, [1, rows]), &device)
-        });
-        let (bends, slopes) = pieces(&host(&mlp.w1), &host(&mlp.b1), mlp.negative_slope as f32);
-        let pieces = bends.len() + 1;
-        let units = slopes.len() / pieces;
-        let slopes = TensorData::new(slopes, [pieces, units]);
-        let slopes = Tensor::<2>::from_data(slopes, &device).transpose();
-        let row = |x: &Tensor<1>| x.clone().unsqueeze::<2>();
-        let rises = (mlp.w2.clone() * row(&mlp.w1)).counted_matmul(slopes.clone());
-        let starts = (mlp.w2.clone() * row(&mlp.b1)).counted_matmul(slopes)
-            + mlp.b2.clone().unsqueeze_dim::<2>(1);
-        Self {
-            bends,
-            lines: Tensor::cat(vec![rises, starts], 1),
-            distances: mlp.psi(every_distance(at, &device)),
-            rows: mlp.normalisers(positions).recip(),
-        }
-    }
 }
 
 /// Finds the breakpoints of the hidden units `w1 u + b1` for `u >= 0`, ascending, and the slope of

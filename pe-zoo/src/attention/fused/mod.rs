@@ -41,9 +41,9 @@ pub(crate) fn attend(
             let inputs = LogitInputs::new(q, k, v, at, scale);
             let mut parts = ModifierParts::of(modifier, &inputs);
             if parts.terms_on_products() {
-                parts = parts.with_dense_terms(&inputs, at, scale);
+                parts = parts.with_dense_terms(&inputs);
             }
-            let (operands, spec) = parts.operands([q, k, v, values], at, scale, precision);
+            let (operands, spec) = parts.operands(&inputs, values, precision);
             Some(kernels::cpu::attend(operands, spec))
         }
         #[cfg(feature = "cube")]
@@ -53,9 +53,9 @@ pub(crate) fn attend(
             let [q, k, v, values] = [q, k, v, values].map(|u| u.clone().cast(DType::F32));
             let inputs = LogitInputs::new(&q, &k, &v, at, scale);
             let parts = ModifierParts::of(modifier, &inputs)
-                .with_dense_terms(&inputs, at, scale)
-                .with_products(&q, &inputs, at, scale);
-            let (operands, spec) = parts.operands([&q, &k, &v, &values], at, scale, precision);
+                .with_dense_terms(&inputs)
+                .with_products(&inputs);
+            let (operands, spec) = parts.operands(&inputs, &values, precision);
             kernels::gpu::attend(&q.device(), operands, spec).map(|output| output.cast(dtype))
         }
         _ => None,

@@ -8,6 +8,7 @@ use burn::tensor::{DType, Tensor};
 #[cfg(feature = "flex")]
 use super::forms;
 use super::tables::{endless, stretched};
+use crate::ScoreMod;
 use crate::attention::reference::LogitInputs;
 use crate::kernels;
 use crate::kernels::operands::{Operands, SLOTS, Slot};
@@ -16,7 +17,6 @@ use crate::ops::MatmulPrecision;
 #[cfg(feature = "cube")]
 use crate::score::Beyond;
 use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling, Perceptron, Term};
-use crate::{Positions, ScoreMod};
 
 /// Operands of a modifier for the kernels, which support at most one modifier of each kind.
 pub(super) struct ModifierParts {
@@ -94,7 +94,7 @@ impl ModifierParts {
     /// devices, and if the slots of its kind are taken.
     fn add_form(&mut self, modifier: &ScoreMod, inputs: &LogitInputs<'_>) {
         #[cfg(feature = "flex")]
-        if kernels::of(&inputs.device) == Some(kernels::Kernels::Cpu)
+        if kernels::on_cpu(&inputs.device)
             && let Some(form) = forms::of(modifier, inputs)
             && form.tensors.iter().all(|(slot, _)| self.tensors[*slot as usize].is_none())
         {
@@ -175,18 +175,13 @@ impl ModifierParts {
     }
 
     /// Returns the same modifier with its pair terms evaluated by the reference engine.
-    pub(super) fn with_dense_terms(
-        mut self,
-        inputs: &LogitInputs<'_>,
-        at: &Positions,
-        scale: f64,
-    ) -> Self {
+    pub(super) fn with_dense_terms(mut self, inputs: &LogitInputs<'_>) -> Self {
         if !self.terms.is_empty() {
             let products = self.products.take().unwrap_or_else(|| inputs.content());
-            let content = products * self.content_scale(scale);
+            let content = products * self.content_scale(inputs.scale);
             let terms = std::mem::take(&mut self.terms);
             self.content =
-                Some(terms.iter().fold(content, |content, term| term.values(content, at)));
+                Some(terms.iter().fold(content, |content, term| term.values(content, inputs.at)));
         }
         self
     }
@@ -207,14 +202,14 @@ impl ModifierParts {
     /// Returns operands and specification of one attention for the kernels.
     pub(super) fn operands(
         mut self,
-        [q, k, v, values]: [&Tensor<4>; 4],
-        at: &Positions,
-        scale: f64,
+        inputs: &LogitInputs<'_>,
+        values: &Tensor<4>,
         precision: MatmulPrecision,
     ) -> (Operands<Dispatch>, Spec) {
+        let LogitInputs { q, k, v, at, scale, .. } = *inputs;
         let [batch, heads, rows, _head_dim] = q.dims();
         let [_batch, _heads, columns, _value_dim] = values.dims();
-        let content_scale = self.content_scale(scale);
+        let content_scale = self.content_scale(inputs.scale);
         let products = self.products.take().map(|products| products * content_scale);
         let content = match products.or(self.content.take()) {
             None => Some(content_scale as f32),
@@ -282,13 +277,8 @@ fn in_f32<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
 /// over rows.
 #[cfg(feature = "cube")]
 impl ModifierParts {
-    pub(super) fn with_products(
-        mut self,
-        q: &Tensor<4>,
-        inputs: &LogitInputs<'_>,
-        at: &Positions,
-        scale: f64,
-    ) -> Self {
+    pub(super) fn with_products(mut self, inputs: &LogitInputs<'_>) -> Self {
+        let LogitInputs { q, at, scale, .. } = *inputs;
         if !spec::contiguous(at.cols())
             && let Some(table) = self.take(Slot::Distance)
             && let Some(bias) = inputs.bias(&ScoreMod::Distance { table, beyond: Beyond::Last })

@@ -5,13 +5,12 @@
 //! bits on any number of cores.
 
 use burn::backend::Flex;
-use burn::backend::flex::{FlexTensor, Layout};
-use burn::tensor::Shape as TensorShape;
-use burn::tensor::{Bytes, DType};
+use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
 use super::rows::{self, HeadOutput};
 use super::scratch::SpareScratch;
+use super::tensors::in_token_order;
 use super::view::{planes, zeros};
 use crate::kernels::operands::{Operands, Sizes};
 use crate::kernels::spec::Spec;
@@ -43,14 +42,6 @@ pub(super) fn cuts(sizes: &Sizes, spec: &Spec, lanes: usize) -> Vec<usize> {
     cuts.push(sizes.rows);
     cuts.dedup();
     cuts
-}
-
-/// Wraps data laid out as `[batch, token, head, channel]` as a tensor `[batch, head, token,
-/// channel]`.
-pub(super) fn tensor(data: Vec<f32>, [batch, heads, tokens, width]: [usize; 4]) -> FlexTensor {
-    let strides = [tokens * heads * width, width, heads * width, 1].map(|s| s as isize);
-    let layout = Layout::new(TensorShape::from([batch, heads, tokens, width]), strides.to_vec(), 0);
-    FlexTensor::new(Bytes::from_elems(data), layout, DType::F32)
 }
 
 /// Computes the output, `[B, H, T, E]`, and the results that its gradient needs.
@@ -120,5 +111,5 @@ fn forward_lanes<const R: usize>(operands: &Operands<Flex>, spec: &Spec) -> (Fle
             );
         });
     });
-    (tensor(output, [batch, heads, rows, value_dim]), Kept { log: log.into() })
+    (in_token_order(output, [batch, heads, rows, value_dim]), Kept { log: log.into() })
 }

@@ -6,14 +6,13 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Shape as TensorShape;
 use rayon::prelude::*;
 
-use super::engine::{Kept, WorkItem, WorkItems, cuts, tensor};
+use super::engine::{Kept, WorkItem, WorkItems, cuts};
 use super::heads::plane;
 use super::kernel::UpstreamGrad;
-use super::problem::Head;
 use super::reduce::{self, Collection, Grads, Sums, collection, summed_as};
 use super::rows::{self, HeadGrads};
 use super::scratch::{Scratch, SpareScratch};
-use super::tensors::contiguous;
+use super::tensors::{contiguous, in_token_order};
 use super::view::{MatrixMut, Shape, planes, zeros};
 use crate::kernels::operands::{HeadSlice, Operands, SLOTS, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
@@ -55,7 +54,7 @@ fn backward_lanes<const R: usize>(pass: BackwardPass<'_>) -> [Option<FlexTensor>
         .with_max_len(1)
         .map(|task| {
             let seen = pass.spec.first_row + task.rows[1];
-            let new = |head: &TaskHead<'_>| Sums::new(&head.head, seen, pieces == 1);
+            let new = |head: &HeadGrads<'_>| Sums::new(&head.head, seen, pieces == 1);
             let mut sums = task.heads.iter().map(new).collect::<Vec<_>>();
             spare.lend(|scratch| {
                 simd::dispatch(
@@ -77,22 +76,14 @@ fn backward_lanes<const R: usize>(pass: BackwardPass<'_>) -> [Option<FlexTensor>
     buffers.finish(pass.operands, &sizes, &sums, pieces)
 }
 
-/// Head of a task, with the gradients it writes to.
-struct TaskHead<'a> {
-    head: Head<'a>,
-    upstream: UpstreamGrad<'a>,
-    dq: MatrixMut<'a>,
-    dense: Option<MatrixMut<'a>>,
-    /// Gradients of tokens, which the task writes directly if no other task shares the head.
-    own: Grads<'a>,
-}
-
 #[inline(always)]
-fn run<const R: usize>(task: WorkItem<TaskHead<'_>>, scratch: &mut Scratch<R>, sums: &mut [Sums]) {
-    let heads = task.heads.into_iter().zip(sums).map(|(task, sums)| {
-        let TaskHead { head, upstream, dq, dense, own } = task;
-        HeadGrads { head, upstream, dq, dense, grads: sums.grads(&head, own) }
-    });
+fn run<const R: usize>(task: WorkItem<HeadGrads<'_>>, scratch: &mut Scratch<R>, sums: &mut [Sums]) {
+    // A task already has the gradients of tokens, if no other task shares the head.
+    let heads = task
+        .heads
+        .into_iter()
+        .zip(sums)
+        .map(|(task, sums)| HeadGrads { grads: sums.grads(&task.head, task.grads), ..task });
     rows::backward(&mut heads.collect::<Vec<_>>(), task.rows, scratch);
 }
 
@@ -125,7 +116,7 @@ impl Buffers {
         pass: BackwardPass<'a>,
         sizes: &Sizes,
         cuts: &[usize],
-    ) -> WorkItems<TaskHead<'a>> {
+    ) -> WorkItems<HeadGrads<'a>> {
         let Sizes { heads, rows, columns, .. } = *sizes;
         let alone = cuts.len() == 2;
         let mut slots = Slot::ALL.into_iter();
@@ -163,8 +154,8 @@ impl Buffers {
                     dense = Some(rest);
                     own
                 });
-                let own = std::mem::replace(&mut own, Grads::none());
-                let task = TaskHead { head, upstream, dq: own_rows, dense: own_dense, own };
+                let grads = std::mem::replace(&mut own, Grads::none());
+                let task = HeadGrads { head, upstream, dq: own_rows, dense: own_dense, grads };
                 tasks.add(plane_index, piece, task);
             }
         }
@@ -196,7 +187,7 @@ impl Buffers {
                 }
                 (Collection::Rows | Collection::Tokens, _) => {
                     let [batch, tokens, heads, width] = layout;
-                    tensor(data, [batch, heads, tokens, width])
+                    in_token_order(data, [batch, heads, tokens, width])
                 }
                 (Collection::Summed, part) => {
                     let group = |task: usize| match part {

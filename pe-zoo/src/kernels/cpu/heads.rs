@@ -4,17 +4,15 @@ use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
 
 use super::problem::{ContextualHead, ContextualOperand, Head, PerceptronOperands};
-use super::view::{Matrix, Shape};
+use super::tensors::{forward_strides, matrix};
+use super::view::Matrix;
 use crate::kernels::operands::{HeadSlice, Operands, Slot, present};
 use crate::kernels::spec::Spec;
 
 impl Operands<Flex> {
     /// Copies operands with negative strides, which projections never have.
     pub(super) fn forward_strides(self) -> Self {
-        Self(self.0.map(|tensor| {
-            let forward = tensor.layout().strides().iter().all(|stride| *stride >= 0);
-            if forward { tensor } else { tensor.to_contiguous() }
-        }))
+        Self(self.0.map(forward_strides))
     }
 
     /// Returns the operands of one head of one sequence.
@@ -47,9 +45,9 @@ fn part(tensor: &FlexTensor, part: HeadSlice, batch: usize, head: usize) -> Matr
     let stride = |axis: usize| tensor.layout().strides()[axis].unsigned_abs();
     match part {
         HeadSlice::Plane | HeadSlice::Column => plane(tensor, batch, head),
-        HeadSlice::HeadRow => strided(tensor, 0, 0, 1).rows(head, 1),
-        HeadSlice::HeadScalar => strided(tensor, head * stride(0), usize::MAX, usize::MAX),
-        HeadSlice::Whole => strided(tensor, 0, 0, 1),
+        HeadSlice::HeadRow => matrix(tensor, 0, 0, 1).rows(head, 1),
+        HeadSlice::HeadScalar => matrix(tensor, head * stride(0), usize::MAX, usize::MAX),
+        HeadSlice::Whole => matrix(tensor, 0, 0, 1),
     }
 }
 
@@ -58,22 +56,5 @@ fn part(tensor: &FlexTensor, part: HeadSlice, batch: usize, head: usize) -> Matr
 pub(super) fn plane(tensor: &FlexTensor, batch: usize, head: usize) -> Matrix<'_> {
     let strides = tensor.layout().strides();
     let offset = batch * strides[0].unsigned_abs() + head * strides[1].unsigned_abs();
-    strided(tensor, offset, 2, 3)
-}
-
-/// Views two axes from an offset on as a matrix; an axis that the tensor lacks has length 1.
-fn strided(tensor: &FlexTensor, offset: usize, rows: usize, columns: usize) -> Matrix<'_> {
-    let layout = tensor.layout();
-    let shape = layout.shape();
-    let dims = shape.num_dims();
-    let stride = |axis: usize| if axis < dims { layout.strides()[axis].unsigned_abs() } else { 0 };
-    let size = |axis: usize| if axis < dims { shape[axis] } else { 1 };
-    let data = &tensor.storage::<f32>()[layout.start_offset() + offset..];
-    let shape = Shape {
-        rows: size(rows),
-        columns: size(columns),
-        row_stride: stride(rows),
-        column_stride: stride(columns),
-    };
-    Matrix::new(data, shape)
+    matrix(tensor, offset, 2, 3)
 }

@@ -7,8 +7,8 @@ use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::engine::tensor;
 use super::heads::plane;
+use super::tensors::{in_order, in_token_order};
 use super::view::Matrix;
 use crate::kernels::operands::{Operands, Slot, present};
 use crate::kernels::spec::{Spec, WeightRule};
@@ -36,7 +36,7 @@ pub(super) fn scale_of(operands: &Operands<Flex>, spec: &Spec) -> Option<f32> {
 pub(super) fn forward(operands: &Operands<Flex>, scale: f32) -> FlexTensor {
     let sizes = operands.sizes();
     let [query, keys, values] =
-        [Slot::Query, Slot::Key, Slot::Values].map(|slot| with_adjacent_channels(&operands[slot]));
+        [Slot::Query, Slot::Key, Slot::Values].map(|slot| in_order(operands[slot].clone()));
     let sharing = sizes.heads / keys.layout().shape()[1];
     let chunks = sizes.columns.div_ceil(CHUNK);
     let groups = sizes.batch * sizes.heads / sharing;
@@ -58,12 +58,7 @@ pub(super) fn forward(operands: &Operands<Flex>, scale: f32) -> FlexTensor {
     let parts = tasks.map(attend).collect::<Vec<_>>();
     let heads = parts.chunks(chunks).flat_map(|chunks| (0..sharing).map(move |n| (chunks, n)));
     let output = heads.flat_map(|(chunks, n)| joined(chunks.iter().map(|parts| &parts[n])));
-    tensor(output.collect(), [sizes.batch, sizes.heads, 1, sizes.value_dim])
-}
-
-/// Returns the tensor with adjacent elements along the last axis.
-fn with_adjacent_channels(tensor: &FlexTensor) -> FlexTensor {
-    if tensor.layout().strides()[3] == 1 { tensor.clone() } else { tensor.to_contiguous() }
+    in_token_order(output.collect(), [sizes.batch, sizes.heads, 1, sizes.value_dim])
 }
 
 /// Attention to some of the columns.

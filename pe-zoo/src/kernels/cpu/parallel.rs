@@ -25,6 +25,17 @@ pub(crate) fn in_pieces<T: Send>(
     });
 }
 
+/// Adds up the sums of all pieces, `width` numbers each, in their order.
+pub(crate) fn total(pieces: &[f32], width: usize) -> Vec<f32> {
+    let mut total = vec![0.0; width];
+    for piece in pieces.chunks(width) {
+        for (total, value) in total.iter_mut().zip(piece) {
+            *total += value;
+        }
+    }
+    total
+}
+
 /// Number of rows of `width` elements in a piece.
 pub(crate) fn rows_of_piece(width: usize) -> usize {
     (PIECE / width.max(1)).max(1)

@@ -40,8 +40,6 @@ mod collect;
 mod config;
 mod contextual;
 mod cores;
-#[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]
-mod fake_device;
 mod forward;
 mod gradients;
 mod inputs;
@@ -49,18 +47,15 @@ mod launch;
 mod logits;
 mod op;
 mod product;
-#[cfg(all(test, feature = "ptx"))]
-mod ptx;
 mod results;
 mod scatter;
-#[cfg(all(test, feature = "cores-sim"))]
-mod simulated;
 mod sums;
 mod tile;
 
 use burn::backend::{Dispatch, DispatchDevice};
 use burn::tensor::{DType, Device, Tensor};
 
+use crate::kernels::input_tensors::InputTensors;
 use crate::kernels::operands::Operands;
 use crate::kernels::spec::Spec;
 use op::CubeAttention;
@@ -82,6 +77,11 @@ pub(crate) fn attend(
     let DispatchDevice::Cube(device) = device.as_dispatch() else {
         return None;
     };
-    launch::fits(&device.client(), &operands, &spec)
-        .then(|| Tensor::from_dispatch(<Dispatch as CubeAttention>::cube_attention(operands, spec)))
+    launch::fits(&device.client(), &operands, &spec).then(|| {
+        let operands = InputTensors(Vec::from(operands.0));
+        Tensor::from_dispatch(<Dispatch as CubeAttention>::cube_attention(operands, spec))
+    })
 }
+
+#[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]
+mod testing;

@@ -10,19 +10,23 @@ use burn::backend::{Autodiff, Backend, Cube, backend_extension};
 use super::arguments::contiguous;
 use super::results::Forward;
 use super::{collect, launch};
+use crate::kernels::input_tensors::InputTensors;
 use crate::kernels::operands::{Operands, SLOTS};
 use crate::kernels::spec::Spec;
 
 /// Backend with the GPU kernels.
 #[backend_extension(Cube, Autodiff)]
 pub(super) trait CubeAttention: Backend {
-    /// Computes attention without a `T x S` tensor; the result is `[B, H, T, E]`.
-    fn cube_attention(#[extension_type] operands: Operands<Self>, spec: Spec) -> FloatTensor<Self>;
+    /// Computes attention without a `T x S` tensor, of the operands in the order of their slots; the result is `[B, H, T, E]`.
+    fn cube_attention(
+        #[extension_type] operands: InputTensors<Self>,
+        spec: Spec,
+    ) -> FloatTensor<Self>;
 }
 
 impl CubeAttention for Cube {
-    fn cube_attention(operands: Operands<Self>, spec: Spec) -> FloatTensor<Self> {
-        launch::forward(&contiguous(operands), &spec).output
+    fn cube_attention(operands: InputTensors<Self>, spec: Spec) -> FloatTensor<Self> {
+        launch::forward(&contiguous(Operands(operands.array())), &spec).output
     }
 }
 
@@ -57,8 +61,8 @@ impl Backward<Cube, SLOTS> for Attention {
 }
 
 impl<C: CheckpointStrategy> CubeAttention for Autodiff<Cube, C> {
-    fn cube_attention(operands: Operands<Self>, spec: Spec) -> FloatTensor<Self> {
-        let tensors = operands.0;
+    fn cube_attention(operands: InputTensors<Self>, spec: Spec) -> FloatTensor<Self> {
+        let tensors = operands.array::<SLOTS>();
         let nodes = tensors.each_ref().map(FloatTensor::<Self>::node);
         let operands =
             contiguous(Operands::<Cube>(tensors.map(FloatTensor::<Self>::into_primitive)));

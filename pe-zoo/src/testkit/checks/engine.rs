@@ -4,11 +4,11 @@ use burn::tensor::Device;
 
 use crate::encoding::{LayerContext, StateContext};
 use crate::probe::close::{self, F32, F32_REORDERED, numbers};
-use crate::probe::passes::{DIMS, LayerEngine, TOKENS, chunk_by, embedded, engines, full_pass};
+use crate::probe::passes::{DIMS, LayerEngine, TOKENS, chunk_by, embedded};
 use crate::probe::problem::{Problem, tensor3, tensor4};
 use crate::reference::{ScalarReference, attention};
-use crate::testkit::Outcome;
-use crate::testkit::build;
+use crate::testkit::passes::{engines, full_pass, later_entries};
+use crate::testkit::{Outcome, build};
 use crate::{Combination, Hooks, Positions, TokenState};
 
 /// Batch size, tokens and shift of positions: one token, an odd number, an offset, and more tokens
@@ -170,7 +170,7 @@ pub(super) fn causal(encoding: &dyn Hooks, device: &Device) -> Outcome {
 pub(super) fn batch_independent(encoding: &dyn Hooks, device: &Device) -> Outcome {
     let at = Positions::contiguous(0, TOKENS);
     let both = Problem::random(2, TOKENS, &DIMS, 4);
-    let second = both.later_entries(1);
+    let second = later_entries(&both, 1);
     let alone = numbers(full_pass(encoding, &second, &at, 0, device));
     let together = numbers(full_pass(encoding, &both, &at, 0, device).slice_dim(0, 1..2));
     close::compare(&together, &alone, F32_REORDERED)?;

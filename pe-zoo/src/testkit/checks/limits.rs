@@ -8,9 +8,10 @@ use super::engine;
 use crate::encoding::PositionRequest;
 use crate::erased::check_limit;
 use crate::probe::close::numbers;
-use crate::probe::passes::{DIMS, TOKENS, embedded, full_pass};
+use crate::probe::passes::{DIMS, TOKENS, embedded};
 use crate::probe::problem::Problem;
 use crate::testkit::Outcome;
+use crate::testkit::passes::full_pass;
 use crate::{Combination, Hooks, Positions};
 
 /// Checks that outputs are finite at 8 times the training length and equal the reference there, or

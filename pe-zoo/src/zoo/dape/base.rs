@@ -63,11 +63,12 @@ impl Base {
         match self {
             Self::None {} => Ok(()),
             Self::Alibi(config) => Alibi::check(config, dims),
-            Self::Kerple(config) if config.weight != kerple::ContentWeight::None => {
+            Self::Kerple(config) => {
+                let is_bias = config.weight == kerple::ContentWeight::None;
                 let expected = "`none`; the base of DAPE is a bias";
-                Err(PeError::invalid(Dape::CARD.id, "weight", "power", expected))
+                PeError::require(is_bias, Dape::CARD.id, "weight", "power", expected)
+                    .and_then(|()| Kerple::check(config, dims))
             }
-            Self::Kerple(config) => Kerple::check(config, dims),
             Self::Fire(config) => Fire::check(config, dims),
         }
         .map_err(|error| match error {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Fox;
+use crate::settings::check_size;
 use crate::{PeError, PositionEncoding};
 
 /// Time constants of the heads in tokens, log-spaced from the first head to the last.
@@ -30,15 +31,11 @@ impl DecayTimes {
     }
 
     pub(super) fn check(self) -> Result<(), PeError> {
-        if !(self.tau_min.is_finite() && self.tau_min > 0.0) {
-            let expected = "a number of tokens above 0";
-            return Err(PeError::invalid(Fox::CARD.id, "gates.tau_min", self.tau_min, expected));
-        }
-        if !(self.tau_max.is_finite() && self.tau_max >= self.tau_min) {
-            let expected = format!("a number of at least tau_min, which is {}", self.tau_min);
-            return Err(PeError::invalid(Fox::CARD.id, "gates.tau_max", self.tau_max, expected));
-        }
-        Ok(())
+        let (pe, min, max) = (Fox::CARD.id, self.tau_min, self.tau_max);
+        let usable = min.is_finite() && min > 0.0;
+        PeError::require(usable, pe, "gates.tau_min", min, "a number of tokens above 0")?;
+        let expected = format!("a number of at least tau_min, which is {min}");
+        PeError::require(max.is_finite() && max >= min, pe, "gates.tau_max", max, expected)
     }
 }
 
@@ -92,22 +89,13 @@ impl Default for FoxConfig {
 
 impl FoxConfig {
     pub(super) fn checked(&self) -> Result<(), PeError> {
-        if self.window == Some(0) {
-            return Err(PeError::invalid(
-                Fox::CARD.id,
-                "window",
-                0,
-                "at least 1, the row's own token",
-            ));
-        }
+        let (pe, window) = (Fox::CARD.id, self.window.unwrap_or(1));
+        PeError::require(window > 0, pe, "window", window, "at least 1, the row's own token")?;
         match self.gates {
-            ForgetGate::Full { bias } if !bias.is_finite() => {
-                Err(PeError::invalid(Fox::CARD.id, "gates.bias", bias, "a finite number"))
+            ForgetGate::Full { bias } => {
+                PeError::require(bias.is_finite(), pe, "gates.bias", bias, "a finite number")
             }
-            ForgetGate::PerRow { dim: 0 } => {
-                Err(PeError::invalid(Fox::CARD.id, "gates.dim", 0, "at least 1"))
-            }
-            ForgetGate::Full { .. } | ForgetGate::PerRow { .. } => Ok(()),
+            ForgetGate::PerRow { dim } => check_size(pe, "gates.dim", dim),
             ForgetGate::BiasOnly(times) | ForgetGate::Fixed(times) => times.check(),
         }
     }

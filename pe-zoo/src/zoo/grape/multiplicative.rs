@@ -11,6 +11,7 @@ use crate::card::Card;
 use crate::encoding::LayerContext;
 use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64};
 use crate::rotary::Rotation;
+use crate::settings::check_above_zero;
 use crate::{Cost, Dims, PeError, PositionEncoding, init};
 
 /// Whether heads share a learned number.
@@ -83,15 +84,7 @@ impl PositionEncoding for Multiplicative {
     }
 
     fn check(settings: &MultiplicativeConfig, dims: &Dims) -> Result<(), PeError> {
-        if !(settings.storage.is_finite() && settings.storage > 0.0) {
-            let field = "variant.storage";
-            return Err(PeError::invalid(
-                Multiplicative::CARD.id,
-                field,
-                settings.storage,
-                "a number above 0",
-            ));
-        }
+        check_above_zero(Self::CARD.id, "variant.storage", settings.storage)?;
         rotation::check(settings.base, dims)
     }
 

@@ -66,16 +66,9 @@ impl PositionEncoding for AdditivePath {
     }
 
     fn check(settings: &AdditivePathConfig, _dims: &Dims) -> Result<(), PeError> {
-        if settings.dim == 0 || !settings.dim.is_multiple_of(2) {
-            let expected = "an even number of at least 2; channels are rotated in pairs";
-            return Err(PeError::invalid(
-                AdditivePath::CARD.id,
-                "variant.dim",
-                settings.dim,
-                expected,
-            ));
-        }
-        Ok(())
+        let usable = settings.dim > 0 && settings.dim.is_multiple_of(2);
+        let expected = "an even number of at least 2; channels are rotated in pairs";
+        PeError::require(usable, Self::CARD.id, "variant.dim", settings.dim, expected)
     }
 
     fn build(

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SelectiveRope;
 use crate::math::frequencies::inverse_frequencies;
+use crate::settings::check_above_zero;
 use crate::{Dims, PeError, PositionEncoding};
 
 /// Map from tokens to steps, the increments of the angles.
@@ -130,25 +131,19 @@ impl Temperature {
     }
 
     pub(super) fn check(&self) -> Result<(), PeError> {
-        let (Self::Rope { largest, .. } | Self::Rfa { largest, .. }) = self;
-        if !(largest.is_finite() && *largest > 0.0) {
-            let expected = "a number above 0";
-            return Err(PeError::invalid(
-                SelectiveRope::CARD.id,
-                "temperature.largest",
-                largest,
-                expected,
-            ));
-        }
-        match self {
-            Self::Rope { base, .. } if !(base.is_finite() && *base >= 1.0) => Err(
-                PeError::invalid(SelectiveRope::CARD.id, "temperature.base", base, "at least 1"),
-            ),
-            Self::Rfa { theta, .. } if !(*theta > 0.0 && *theta < 1.0) => {
-                let expected = "a share of pi between 0 and 1";
-                Err(PeError::invalid(SelectiveRope::CARD.id, "temperature.theta", theta, expected))
+        let pe = SelectiveRope::CARD.id;
+        let (Self::Rope { largest, .. } | Self::Rfa { largest, .. }) = *self;
+        check_above_zero(pe, "temperature.largest", largest)?;
+        match *self {
+            Self::Rope { base, .. } => {
+                let usable = base.is_finite() && base >= 1.0;
+                PeError::require(usable, pe, "temperature.base", base, "at least 1")
             }
-            _ => Ok(()),
+            Self::Rfa { theta, .. } => {
+                let usable = theta > 0.0 && theta < 1.0;
+                let expected = "a share of pi between 0 and 1";
+                PeError::require(usable, pe, "temperature.theta", theta, expected)
+            }
         }
     }
 }

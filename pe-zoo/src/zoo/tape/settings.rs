@@ -6,6 +6,7 @@ use super::{Mixing, Tape};
 use crate::PositionEncoding;
 use crate::math::frequencies::check_base;
 use crate::rotary::{Scaling, check_pairs};
+use crate::settings::check_size;
 use crate::{Dims, PeError};
 
 /// Update of the state by the attention.
@@ -102,25 +103,18 @@ impl TapeConfig {
     }
 
     pub(super) fn refuse_what_cannot_work(&self, dims: &Dims) -> Result<(), PeError> {
-        let refuse = |field: &str, value: String, expected: &str| {
-            Err(PeError::invalid(Tape::CARD.id, field, value, expected))
-        };
-        check_pairs(Tape::CARD.id, dims.head_dim)?;
-        check_base(Tape::CARD.id, "base", self.base)?;
+        let pe = Tape::CARD.id;
+        check_pairs(pe, dims.head_dim)?;
+        check_base(pe, "base", self.base)?;
         let size = self.position_size(dims);
-        if size == Some(0) {
-            let field = "feed_forward_update.position_size";
-            return refuse(field, "0".to_owned(), "at least 1");
-        }
-        if size.is_none() && self.attention_update == AttentionUpdate::None {
-            let expected = "at least one update; without any, this is `rope`";
-            return refuse("attention_update", "none".to_owned(), expected);
-        }
-        if self.scaling.depends_on_length() {
-            let expected = "a scaling that is the same at every length; tokens keep their state";
-            return refuse("scaling.rope_type", self.scaling.id().to_owned(), expected);
-        }
-        self.scaling.check(Tape::CARD.id, dims.head_dim, dims.train_len)
+        check_size(pe, "feed_forward_update.position_size", size.unwrap_or(1))?;
+        let updated = size.is_some() || self.attention_update != AttentionUpdate::None;
+        let expected = "at least one update; without any, this is `rope`";
+        PeError::require(updated, pe, "attention_update", "none", expected)?;
+        let (constant, kind) = (!self.scaling.depends_on_length(), self.scaling.id());
+        let expected = "a scaling that is the same at every length; tokens keep their state";
+        PeError::require(constant, pe, "scaling.rope_type", kind, expected)?;
+        self.scaling.check(pe, dims.head_dim, dims.train_len)
     }
 }
 

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use crate::kernels::cpu::heads::plane;
 use crate::kernels::cpu::operation::{Operation, apply};
 use crate::kernels::cpu::parallel::in_pieces;
-use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
+use crate::kernels::cpu::tensors::{contiguous, dense, dims, forward_strides, numbers};
 use crate::kernels::cpu::view::{Add, Matrix, MatrixMut, Shape, multiply};
 
 /// Number of columns per chunk. Larger chunks mean fewer steps, smaller ones less work within each.
@@ -72,17 +72,13 @@ struct Chunk<'a> {
 
 impl ChunkMapInputs {
     fn new(tensors: [FlexTensor; 3]) -> Self {
-        let [k, w, beta] = tensors.map(|tensor| {
-            let forward = tensor.layout().strides().iter().all(|stride| *stride >= 0);
-            if forward { tensor } else { tensor.to_contiguous() }
-        });
+        let [k, w, beta] = tensors.map(forward_strides);
         Self { k, w, beta }
     }
 
     /// Returns batch, heads, columns and head dimension.
     fn sizes(&self) -> [usize; 4] {
-        let shape = self.k.layout().shape();
-        [shape[0], shape[1], shape[2], shape[3]]
+        dims(&self.k)
     }
 
     /// Returns the chunk at an index; chunks are numbered head by head.

@@ -65,7 +65,8 @@ fn program(text: &str, shared_bytes: usize) -> String {
         body.split_once("extern __shared__ __align__(32) char ").expect("shared memory");
     let (shared, after) = after.split_once("[];").expect("its name");
     let arguments = (0..buffers).map(|i| format!("buffers[{i}]")).collect::<Vec<_>>().join(", ");
-    let header = concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernels/gpu/simulated/device.hpp");
+    let header =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernels/gpu/testing/simulated/device.hpp");
     format!(
         r#"#include "{header}"
 {before}char *{shared} = shared_memory;{after}

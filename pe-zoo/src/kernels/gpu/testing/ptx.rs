@@ -22,13 +22,15 @@ use cubecl_environment::stream::StreamId;
 use cubecl_llvm::nvptx::ptx_version::PtxVersion;
 use cubecl_llvm::{LlvmTarget, PlironArtifact, PlironCompiler, PlironOptions};
 
-use super::backward::backward_kernel;
-use super::config::{Function, KernelConfig, SMALLEST};
-use super::cores::{self, Rounded};
 use super::fake_device::{LIMITS, device};
-use super::forward::forward_kernel;
-use super::inputs::{BackwardInputsLaunch, InputsLaunch, LaunchSizesLaunch, OutputsLaunch};
-use super::launch;
+use crate::kernels::gpu::backward::backward_kernel;
+use crate::kernels::gpu::config::{Function, KernelConfig, SMALLEST};
+use crate::kernels::gpu::cores::{self, Rounded};
+use crate::kernels::gpu::forward::forward_kernel;
+use crate::kernels::gpu::inputs::{
+    BackwardInputsLaunch, InputsLaunch, LaunchSizesLaunch, OutputsLaunch,
+};
+use crate::kernels::gpu::launch;
 
 /// Version of the CUDA driver, 12.8.
 const DRIVER: i32 = 12_080;

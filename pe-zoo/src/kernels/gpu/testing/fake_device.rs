@@ -10,7 +10,7 @@ use burn_cubecl::cubecl::ir::{
 use burn_cubecl::cubecl::prelude::VectorSize;
 use burn_cubecl::cubecl::profile::TimingMethod;
 
-use super::config::DeviceLimits;
+use crate::kernels::gpu::config::DeviceLimits;
 
 /// Shared memory and units of an H200.
 pub(super) const LIMITS: DeviceLimits = DeviceLimits { shared_bytes: 232_448, units: 1024 };

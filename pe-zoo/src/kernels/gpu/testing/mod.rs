@@ -1,0 +1,7 @@
+//! Tests of the kernels without a GPU.
+
+mod fake_device;
+#[cfg(feature = "ptx")]
+mod ptx;
+#[cfg(feature = "cores-sim")]
+mod simulated;
