@@ -13,7 +13,7 @@ use super::protocol::WorkerRequest;
 use super::queue::WorkQueue;
 use super::retry::RetryPolicy;
 use super::status::{CellFile, CellStatus};
-use super::worker::{self, WorkerEnd, WorkerProgram};
+use super::worker::{self, WorkerEnd};
 use super::{CellEvent, SweepError, SweepEvent, SweepOptions};
 use crate::backend::pool::PooledDevices;
 use crate::experiment::TrainingId;
@@ -143,11 +143,9 @@ impl Sweeper<'_> {
             devices: devices.map(|devices| devices.in_worker().clone()),
             job: self.cells.job(index),
         };
-        let program = WorkerProgram {
-            arguments: self.cells.worker_arguments(index),
-            environment: devices.and_then(PooledDevices::environment),
-        };
-        let end = worker::run(&request, &program, self.stop, claim, &mut |event| {
+        let arguments = self.cells.worker_arguments(index);
+        let program = (arguments.as_slice(), devices.and_then(PooledDevices::environment));
+        let end = worker::run(&request, program, self.stop, claim, &mut |event| {
             tell(match event {
                 RunEvent::Resumed { step, .. } => CellEvent::Resumed { step },
                 RunEvent::Progress(progress) => CellEvent::Progress(progress),
@@ -156,18 +154,13 @@ impl Sweeper<'_> {
                 RunEvent::Trouble(text) => CellEvent::Trouble(text),
             });
         })?;
-        let (record, checkpoints) = match end {
-            WorkerEnd::Record(record) => {
-                let checkpoints = Checkpoints::after(&record.status);
-                (record, checkpoints)
-            }
-            WorkerEnd::Status(status) => {
-                let checkpoints = Checkpoints::after(&status);
-                (Box::new(self.ended(index, status)), checkpoints)
-            }
+        let has_died = matches!(end, WorkerEnd::Died { .. });
+        let record = match end {
+            WorkerEnd::Record(record) => record,
+            WorkerEnd::Status(status) => Box::new(self.ended(index, status)),
             WorkerEnd::Died { reason } => match self.count_death(index, &reason, tell) {
                 None => return Ok(false),
-                Some(status) => (Box::new(self.ended(index, status)), Checkpoints::Keep),
+                Some(status) => Box::new(self.ended(index, status)),
             },
             WorkerEnd::Changed { key } => {
                 tell(CellEvent::Trouble(format!(
@@ -184,7 +177,8 @@ impl Sweeper<'_> {
                 return Ok(false);
             }
         };
-        self.keep(index, claim, record, checkpoints, tell)?;
+        let resumes = has_died || is_resumable(&record.status);
+        self.keep(index, claim, record, resumes, tell)?;
         Ok(true)
     }
 
@@ -262,13 +256,14 @@ impl Sweeper<'_> {
         Some(Status::Failed { reason })
     }
 
-    /// Writes the record of a cell, even if its claim was lost, because all records of a cell are equal.
+    /// Writes the record of a cell, even if its claim was lost, because all records of a cell are equal. Checkpoints are
+    /// removed unless a retry `resumes` from them.
     fn keep(
         &self,
         index: usize,
         claim: &Claim,
         record: Box<RunRecord>,
-        checkpoints: Checkpoints,
+        resumes: bool,
         tell: &mut dyn FnMut(CellEvent),
     ) -> Result<(), SweepError> {
         let mine = claim.is_still_mine().unwrap_or_else(|error| {
@@ -287,7 +282,7 @@ impl Sweeper<'_> {
         }
         record.write(&self.options.out)?;
         if mine
-            && checkpoints == Checkpoints::Drop
+            && !resumes
             && let Err(error) = self.checkpoints(index).remove()
         {
             tell(CellEvent::Trouble(error.to_string()));
@@ -304,9 +299,7 @@ impl Sweeper<'_> {
             let (checkpoints, key) = (self.checkpoints(index), &self.cells.keys()[index]);
             let died =
                 matches!(record.status, Status::Failed { .. }) && checkpoints.deaths().is_some();
-            let spent = Checkpoints::after(&record.status) == Checkpoints::Drop
-                && !died
-                && checkpoints.exists();
+            let spent = !is_resumable(&record.status) && !died && checkpoints.exists();
             if !spent && !self.claims.exists(key) {
                 continue;
             }
@@ -348,23 +341,11 @@ enum Claimed {
     },
 }
 
-/// Use of a cell's checkpoints after its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Checkpoints {
-    /// A retry resumes from the last checkpoint, for instance with a larger budget.
-    Keep,
-    /// The checkpoints are not needed any more.
-    Drop,
-}
-
-impl Checkpoints {
-    fn after(status: &Status) -> Self {
-        match status {
-            Status::TimedOut { .. } | Status::OutOfMemory { .. } | Status::Interrupted => {
-                Self::Keep
-            }
-            Status::Done | Status::Diverged { .. } | Status::Failed { .. } => Self::Drop,
-        }
+/// Whether a retry of a cell with this status resumes from its last checkpoint, for instance with a larger budget.
+fn is_resumable(status: &Status) -> bool {
+    match status {
+        Status::TimedOut { .. } | Status::OutOfMemory { .. } | Status::Interrupted => true,
+        Status::Done | Status::Diverged { .. } | Status::Failed { .. } => false,
     }
 }
 
