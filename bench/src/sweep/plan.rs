@@ -199,7 +199,8 @@ impl SweepCells for SweepPlan {
     }
 
     fn job(&self, index: usize) -> Value {
-        serde_json::to_value(ExperimentJob::of(&self.cells[index].cell)).unwrap_or_default()
+        ExperimentJob::serialize(&self.cells[index].cell, serde_json::value::Serializer)
+            .unwrap_or_default()
     }
 }
 

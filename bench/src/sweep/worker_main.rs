@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::job::ExperimentJob;
 use super::protocol::{STOP, WorkerReply, WorkerRequest};
+use crate::experiment::Experiment;
 use crate::process;
 use crate::run::checkpoint::{CheckpointFolder, Checkpointer};
 use crate::run::kept::Reuse;
@@ -29,9 +30,9 @@ const ORPHAN_GRACE: Duration = Duration::from_secs(30);
 /// As [`serve`].
 pub fn worker_main(input: impl BufRead + Send + 'static, output: impl Write) -> Result<(), String> {
     serve(input, output, |request, execute| {
-        let job: ExperimentJob = serde_json::from_value(request.job.clone())
-            .map_err(|error| format!("worker: {error}"))?;
-        let experiment = job.experiment(request.budget)?;
+        let experiment =
+            ExperimentJob::deserialize(&request.job).map_err(|error| format!("worker: {error}"))?;
+        let experiment = Experiment { budget: request.budget, ..experiment };
         let task = experiment.task.build().map_err(|error| error.to_string())?;
         if request.weights.reuse == Reuse::IfKept {
             // Without them the cell is trained.
