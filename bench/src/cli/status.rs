@@ -115,7 +115,7 @@ fn summary(overview: &SweepOverview) -> String {
     }
     match (overview.seconds_left, overview.running.is_empty()) {
         (Some(seconds), false) => {
-            let left = clock(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+            let left = clock(seconds);
             let end = end_utc(seconds).map_or(String::new(), |end| format!(", done at {end}"));
             format!("{text}; about {left} left{end}")
         }
