@@ -2,7 +2,7 @@
 
 use reports::ReportSummary;
 
-use super::json_lines::{self, JsonLines};
+use super::json_lines;
 use super::options::SweepArgs;
 use super::table::ProgressTable;
 use crate::cli::out::{complain, say};
@@ -15,7 +15,7 @@ pub(super) enum SweepOutput<'a> {
     /// Live table and progress bar.
     Table(Box<ProgressTable<'a>>),
     /// One JSON object per event.
-    Json(JsonLines<'a>),
+    Json(&'a SweepPlan),
     /// Problems only.
     Quiet(&'a SweepPlan),
 }
@@ -35,7 +35,8 @@ impl<'a> SweepOutput<'a> {
             complain(&format!("{error}; its cell is not run"));
         }
         if arguments.json {
-            Self::Json(JsonLines::start(plan, statuses, options))
+            json_lines::start(plan, statuses, options);
+            Self::Json(plan)
         } else if arguments.quiet {
             Self::Quiet(plan)
         } else {
@@ -46,7 +47,7 @@ impl<'a> SweepOutput<'a> {
     pub(super) fn event(&mut self, event: &SweepEvent) {
         match self {
             Self::Table(table) => table.event(event),
-            Self::Json(lines) => lines.event(event),
+            Self::Json(plan) => json_lines::event(plan, event),
             Self::Quiet(plan) => {
                 let name = || plan.cells[event.index].cell_name();
                 match &event.what {
