@@ -3,6 +3,7 @@
 use pe_zoo::settings::nearest;
 use serde_json::{Map, Value};
 
+use super::error::{FieldError, at};
 use super::file::{SuiteFile, WorkloadSection, merged};
 use super::task_fields;
 use super::values::{list, set_at};
@@ -39,14 +40,13 @@ pub(super) fn count(axes: &Map<String, Value>) -> usize {
 /// paths.
 ///
 /// # Errors
-///
 /// Path of the field and the reason.
 pub(super) fn expand(
     file: &SuiteFile,
     workload: &WorkloadSection,
-) -> Result<Vec<WorkloadVariant>, (String, String)> {
+) -> Result<Vec<WorkloadVariant>, FieldError> {
     let place = format!("workload `{}`", workload.name);
-    let task = task_fields(&workload.task).map_err(|e| (format!("{place}.task"), e))?;
+    let task = task_fields(&workload.task).map_err(at(format!("{place}.task")))?;
     let plain = [
         task,
         merged(&file.model, &workload.model),
@@ -55,9 +55,9 @@ pub(super) fn expand(
     ];
     let mut axes = Vec::new();
     for (path, values) in &workload.axes {
-        let at = |reason: String| (format!("{place}.axes.`{path}`"), reason);
-        let section = section_of(path).map_err(at)?;
-        axes.push((path.as_str(), section, list(values).map_err(at)?));
+        let field = format!("{place}.axes.`{path}`");
+        let section = section_of(path).map_err(at(&field))?;
+        axes.push((path.as_str(), section, list(values).map_err(at(&field))?));
     }
     // Sorted here and not left to the map type, which a dependency may switch.
     axes.sort_by_key(|(path, _, _)| *path);
@@ -70,8 +70,7 @@ pub(super) fn expand(
             for value in values {
                 let mut sections = variant.sections.clone();
                 let place = format!("{} ({path} = {value})", variant.place);
-                set_at(&mut sections[section], inner, value.clone())
-                    .map_err(|reason| (place.clone(), reason))?;
+                set_at(&mut sections[section], inner, value.clone()).map_err(at(&place))?;
                 let name = format!("{} {label}={}", variant.name, text(value));
                 next.push(WorkloadVariant { name, place, sections });
             }
