@@ -99,7 +99,7 @@ pub struct EndedCell {
 }
 
 /// Identity of a cell, for readers.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct CellName {
     /// Key of the cell.
     pub key: String,
@@ -283,16 +283,11 @@ impl OverviewReader {
 
 /// Name of a cell without a record.
 fn name(key: &str, plan: Option<&ManifestCell>) -> CellName {
-    let unknown = || CellName {
-        key: key.to_owned(),
-        workload: String::new(),
-        encoding: String::new(),
-        seed: 0,
-    };
-    plan.map_or_else(unknown, |plan| CellName {
-        key: key.to_owned(),
-        workload: plan.workload.clone(),
-        encoding: plan.encoding.clone(),
-        seed: plan.seed,
-    })
+    let key = key.to_owned();
+    match plan {
+        None => CellName { key, ..CellName::default() },
+        Some(ManifestCell { workload, encoding, seed, .. }) => {
+            CellName { key, workload: workload.clone(), encoding: encoding.clone(), seed: *seed }
+        }
+    }
 }
