@@ -265,12 +265,11 @@ fn add_cells(
     [cells, fresh]: [&mut Vec<Experiment>; 2],
 ) -> Result<(), FieldError> {
     let place = |section: &str| format!("{}.{section}", variant.place);
-    let section = |section: &str| Value::Object(variant.section(section));
-    let task = task_config(section("task"), overrides).map_err(at(place("task")))?;
-    let model: ModelConfig = file::read(&place("model"), section("model"))?;
-    let mut train: TrainConfig = file::read(&place("train"), section("train"))?;
+    let task = task_config(variant.section("task"), overrides).map_err(at(place("task")))?;
+    let model: ModelConfig = file::read(&place("model"), variant.section("model"))?;
+    let mut train: TrainConfig = file::read(&place("train"), variant.section("train"))?;
     train.precision = overrides.precision.unwrap_or(train.precision);
-    let eval: EvalConfig = file::read(&place("eval"), section("eval"))?;
+    let eval: EvalConfig = file::read(&place("eval"), variant.section("eval"))?;
     let budget = Value::Object(merged(&file.budget, &workload.budget));
     let budget: Budget = file::read(&place("budget"), budget)?;
     budget.check().map_err(|error| at(place("budget"))(error.to_string()))?;
