@@ -275,7 +275,7 @@ impl Watched<'_> {
     }
 
     fn interrupted(&self, plan: &SweepPlan, outcome: &SweepOutcome) -> ExitCode {
-        output::end_without_report(self.arguments, plan, outcome);
+        output::end(self.arguments, plan, outcome, None);
         let counts = [outcome.records.len(), plan.cells.len()];
         self.stop.interrupted(counts, &self.options.out, self.options.retry.force)
     }
@@ -315,13 +315,10 @@ impl Watched<'_> {
         };
         add_files(&options.out, &mut meta)?;
         stored.write(&options.out)?;
-        if outcome.records.is_empty() || self.arguments.no_report {
-            output::end_without_report(self.arguments, plan, outcome);
-        } else {
-            let settings = &stored.settings;
-            let summary = reports::write_report_with(&records, &options.out, &meta, settings)?;
-            output::report(self.arguments, plan, outcome, &summary);
-        }
+        let has_report = !outcome.records.is_empty() && !self.arguments.no_report;
+        let write = || reports::write_report_with(&records, &options.out, &meta, &stored.settings);
+        let summary = has_report.then(write).transpose()?;
+        output::end(self.arguments, plan, outcome, summary.as_ref());
         let troubles = troubles(plan, outcome, options);
         for trouble in &troubles {
             complain(trouble);

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use reports::RunRecord;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::table::seconds_of;
 use crate::cli::out::say;
@@ -71,16 +71,17 @@ pub(super) fn event(plan: &SweepPlan, event: &SweepEvent) {
         CellEvent::Lost => ("lost", json!({})),
     };
     let cell = &plan.cells[event.index].cell;
-    let mut line = Map::new();
-    line.insert("event".to_owned(), json!(name));
-    line.insert("key".to_owned(), json!(plan.keys[event.index]));
-    line.insert("workload".to_owned(), json!(cell.workload));
-    line.insert("encoding".to_owned(), json!(cell.name));
-    line.insert("seed".to_owned(), json!(cell.seed));
-    if let Value::Object(more) = more {
+    let mut line = json!({
+        "event": name,
+        "key": plan.keys[event.index],
+        "workload": cell.workload,
+        "encoding": cell.name,
+        "seed": cell.seed,
+    });
+    if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
         line.extend(more);
     }
-    print(Value::Object(line));
+    print(line);
 }
 
 /// Prints the last event.

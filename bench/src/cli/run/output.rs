@@ -70,16 +70,17 @@ impl<'a> SweepOutput<'a> {
     }
 }
 
-/// Prints the summary and the path of the report.
-pub(super) fn report(
+/// Prints the summary and the path of the report; without a report only the last of the JSON lines.
+pub(super) fn end(
     arguments: &SweepArgs,
     plan: &SweepPlan,
     outcome: &SweepOutcome,
-    summary: &ReportSummary,
+    summary: Option<&ReportSummary>,
 ) {
     if arguments.json {
-        return json_lines::finish(plan, outcome, Some(&summary.html));
+        return json_lines::finish(plan, outcome, summary.map(|summary| &*summary.html));
     }
+    let Some(summary) = summary else { return };
     if !arguments.quiet {
         say("");
         for sentence in summary.sentences.iter().take(3) {
@@ -88,11 +89,4 @@ pub(super) fn report(
         say("");
     }
     say(&format!("Report: {}", summary.html.display()));
-}
-
-/// Ends the output of a sweep that has no report, because it was interrupted or has no record.
-pub(super) fn end_without_report(arguments: &SweepArgs, plan: &SweepPlan, outcome: &SweepOutcome) {
-    if arguments.json {
-        json_lines::finish(plan, outcome, None);
-    }
 }
