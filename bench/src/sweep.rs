@@ -42,7 +42,7 @@ pub use plan::{PlanError, PlannedCell, SkippedWorkload, SweepPlan};
 pub use protocol::WorkerRequest;
 use queue::WorkQueue;
 pub use retry::{Retry, RetryPolicy};
-pub use shard::{Shard, ShardError};
+pub use shard::Shard;
 pub use status::{CellFile, CellStatus};
 use sweeper::{Sweeper, Trainings};
 pub use worker_main::{serve, worker_main};

@@ -47,11 +47,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Error while a claim is read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum ClaimError {
-    /// An operation of the file system failed.
-    #[error("{0}; check that the results folder is writable and has free space")]
-    Io(#[from] FileError),
-}
+#[error("{0}; check that the results folder is writable and has free space")]
+pub struct ClaimError(#[from] FileError);
 
 /// Result of trying to claim a cell.
 #[derive(Debug)]
@@ -98,7 +95,7 @@ impl Claims {
     /// Claims in the folder `claims` of a folder; they expire when they are not touched for `patience`.
     ///
     /// # Errors
-    /// [`ClaimError::Io`] if the folder cannot be created.
+    /// [`ClaimError`] if the folder cannot be created.
     pub fn new(within: &Path, patience: Duration) -> Result<Self, ClaimError> {
         Self::with(within, patience, Locking::default())
     }

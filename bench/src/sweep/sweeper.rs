@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use reports::{RecordError, RunRecord, Status, store};
 
@@ -215,7 +215,8 @@ impl Sweeper<'_> {
         store::remove_leftovers(&path);
         let checkpoints = self.checkpoints(index);
         // A worker that died in this sweep resumes from its checkpoints, and its deaths count.
-        let is_first_start = lock(self.started).insert(index);
+        let started = self.started.lock();
+        let is_first_start = started.unwrap_or_else(PoisonError::into_inner).insert(index);
         if self.options.retry.force
             && is_first_start
             && let Err(error) = checkpoints.remove()
@@ -354,8 +355,4 @@ fn warn(claims: &Claims, tell: &mut dyn FnMut(CellEvent)) {
     if let Some(warning) = claims.take_warning() {
         tell(CellEvent::Trouble(warning));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
