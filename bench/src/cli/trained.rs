@@ -104,14 +104,10 @@ pub(super) fn by_key_or_path(
     results: &[PathBuf],
     at: WeightsAt,
 ) -> anyhow::Result<KeptTraining> {
-    if given.ends_with(".safetensors") {
-        of_path(Path::new(given))
-    } else {
-        by_key(given, results, at)
+    if !given.ends_with(".safetensors") {
+        return by_key(given, results, at);
     }
-}
-
-fn of_path(path: &Path) -> anyhow::Result<KeptTraining> {
+    let path = Path::new(given);
     let none = || {
         format!(
             "{}: no settings of a finished training are beside it ({}), expected a file that `pe-bench run` kept",
