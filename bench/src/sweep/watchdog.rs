@@ -40,8 +40,10 @@ pub(super) struct Watchdog<'a> {
     /// Seconds that the cell took in earlier attempts.
     before_seconds: f64,
     asked_to_stop: Option<Instant>,
-    most_bytes: Option<u64>,
-    killed: Option<KillReason>,
+    /// Peak memory observed; `None` if unknown.
+    pub(super) most_bytes: Option<u64>,
+    /// Reason why the worker was killed; `None` if it was not.
+    pub(super) killed: Option<KillReason>,
 }
 
 impl<'a> Watchdog<'a> {
@@ -115,15 +117,5 @@ impl<'a> Watchdog<'a> {
             }
             _ => None,
         }
-    }
-
-    /// Reason why the worker was killed; `None` if it was not.
-    pub(super) fn killed(&self) -> Option<&KillReason> {
-        self.killed.as_ref()
-    }
-
-    /// Peak memory observed; `None` if unknown.
-    pub(super) fn most_bytes(&self) -> Option<u64> {
-        self.most_bytes
     }
 }

@@ -88,7 +88,7 @@ pub(super) fn run(
     let status = child.wait().map_err(SweepError::Spawn)?;
     let said = complaints.join().unwrap_or_default();
     let stopping = stop.load(Ordering::SeqCst);
-    Ok(match (last, watchdog.killed()) {
+    Ok(match (last, &watchdog.killed) {
         (_, Some(KillReason::Claim)) => WorkerEnd::Lost,
         (Some(WorkerReply::Record(record)), _) if record.status == Status::Interrupted => {
             WorkerEnd::Interrupted
@@ -160,7 +160,7 @@ fn verdict(
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
     let text = broke.unwrap_or_else(|| format!("the worker process ended with {status}; {last}"));
     let text = text.trim_end_matches("; ").to_owned();
-    let peak = memory::text(watchdog.most_bytes());
+    let peak = memory::text(watchdog.most_bytes);
     if signal(status) == Some(SIGKILL) && kills.happened_since() {
         return WorkerEnd::Status(Status::OutOfMemory {
             reason: format!(
