@@ -221,15 +221,16 @@ pub fn sweep(
         queue: &queue,
         stop,
         started: &Mutex::default(),
+        devices: None,
+        events: sender,
     };
     sweeper.clear_settled()?;
     std::thread::scope(|scope| {
         let threads = (0..options.jobs)
             .map(|job| {
-                let (sweeper, sender) = (&sweeper, sender.clone());
-                let devices = options.devices.get(job);
+                let sweeper = Sweeper { devices: options.devices.get(job), ..sweeper.clone() };
                 std::thread::Builder::new().spawn_scoped(scope, move || {
-                    let worked = sweeper.work(devices, &sender);
+                    let worked = sweeper.work();
                     // The other threads finish their steps; a sweep that cannot store results must stop.
                     stop.fetch_or(worked.is_err(), Ordering::SeqCst);
                     worked
@@ -240,7 +241,7 @@ pub fn sweep(
                 stop.store(true, Ordering::SeqCst);
                 SweepError::Thread(error)
             });
-        drop(sender);
+        drop(sweeper);
         for event in receiver {
             on_event(event);
         }
