@@ -242,19 +242,16 @@ fn assumed(name: &str, hardware: Hardware, threads: usize) -> f64 {
 
 /// Memory of the machine that a cell of a plan needs in bytes: the most of its records, or an estimate.
 fn memory(plan: &SweepPlan, found: &[CellFile], hardware: Hardware) -> u64 {
-    let measured = found.iter().filter_map(CellFile::kept).filter_map(|record| {
-        let kind = (record.workload.clone(), record.encoding.name.clone());
-        let bytes = record.host_peak_bytes.or(record.peak_bytes)?;
-        Some((kind, (bytes as f64 * MEMORY_RESERVE) as u64))
-    });
-    let mut known = std::collections::BTreeMap::new();
-    for (kind, bytes) in measured {
-        let most = known.entry(kind).or_insert(0);
-        *most = bytes.max(*most);
+    let mut known = std::collections::BTreeMap::<_, u64>::new();
+    for record in found.iter().filter_map(CellFile::kept) {
+        if let Some(bytes) = record.host_peak_bytes.or(record.peak_bytes) {
+            let most = known.entry((&record.workload, &record.encoding.name)).or_default();
+            *most = (*most).max((bytes as f64 * MEMORY_RESERVE) as u64);
+        }
     }
     let open = plan.cells.iter().zip(found).filter(|(_, found)| !found.is_settled());
     let of_cell = |planned: &crate::sweep::PlannedCell| {
-        let kind = (planned.cell.workload.clone(), planned.cell.name.clone());
+        let kind = (&planned.cell.workload, &planned.cell.name);
         known.get(&kind).copied().unwrap_or_else(|| match hardware {
             Hardware::Processor => memory_bytes(planned),
             Hardware::Cuda | Hardware::Metal | Hardware::Wgpu => {
