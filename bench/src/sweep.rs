@@ -7,7 +7,6 @@
 mod cells;
 pub mod claim;
 mod estimate;
-mod job;
 mod manifest;
 mod memory;
 pub mod order;

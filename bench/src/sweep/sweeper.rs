@@ -130,10 +130,9 @@ impl Sweeper<'_> {
             checkpoint_seconds: self.options.checkpoint_seconds,
             budget: self.options.budget.or(self.cells.budget(index)),
             weights: self.options.weights.clone(),
-            key: self.cells.keys()[index].clone(),
             data_parallel: self.options.data_parallel,
             devices: self.devices.map(|devices| devices.in_worker().clone()),
-            job: self.cells.job(index),
+            record: Box::new(self.cells.unfinished_record(index, &self.context)),
         };
         let arguments = self.cells.worker_arguments(index);
         let program = (arguments.as_slice(), self.devices.and_then(PooledDevices::environment));
