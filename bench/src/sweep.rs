@@ -48,6 +48,7 @@ pub use worker_main::{serve, worker_main};
 
 use crate::backend::pool::PooledDevices;
 use crate::experiment::Budget;
+use crate::host;
 use crate::run::kept::WeightsPolicy;
 use crate::run::{Progress, RunContext};
 
@@ -184,7 +185,9 @@ pub fn sweep(
 ) -> Result<SweepOutcome, SweepError> {
     let keys = cells.keys();
     let mut budgets = (0..keys.len()).map(|index| options.budget.or(cells.budget(index)));
-    if budgets.any(|budget| budget.memory_bytes.is_some()) && !memory::is_told() {
+    if budgets.any(|budget| budget.memory_bytes.is_some())
+        && host::resident_bytes(std::process::id()).is_none()
+    {
         return Err(SweepError::MemoryUntold);
     }
     let found = look_up_all(cells, &options.out, &options.retry);

@@ -111,22 +111,12 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     watched.run(plan, Some(suite))
 }
 
-/// Suite of the command line, with the settings that the command line overrides.
+/// Name and text of the suite of the command line, and the settings that the command line overrides.
 ///
 /// # Errors
 ///
 /// If an option has no meaning, or the suite cannot be read.
-pub(super) fn suite_of(
-    arguments: &RunArgs,
-    backend: &str,
-    engine: Engine,
-) -> anyhow::Result<Suite> {
-    let (name, text, overrides) = asked(arguments, backend, engine)?;
-    Ok(suite::parse(&name, &text, &overrides)?)
-}
-
-/// Name and text of the suite of the command line, and the settings that the command line overrides.
-fn asked(
+pub(super) fn asked(
     arguments: &RunArgs,
     backend: &str,
     engine: Engine,

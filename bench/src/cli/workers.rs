@@ -11,6 +11,7 @@ use super::run::{self, rate};
 use super::{Cli, Command, RunArgs};
 use crate::backend::{self, BackendError, Hardware};
 use crate::cluster::memory_bytes;
+use crate::suite;
 use crate::sweep::{
     CellFile, CellStatus, FLOPS_PER_SECOND, GPU_FLOPS_PER_SECOND, SweepPlan, look_up_all,
     training_seconds,
@@ -111,7 +112,8 @@ pub(super) fn plan(
         Some(compute) => compute.engine,
         None => run.compute.engine_elsewhere()?,
     };
-    let suite = run::suite_of(&run, name, engine)?;
+    let (suite, text, overrides) = run::asked(&run, name, engine)?;
+    let suite = suite::parse(&suite, &text, &overrides)?;
     let out = match (&run.out, out) {
         (None, Some(out)) => PathBuf::from(out).join(&suite.name),
         _ => run::out_of(&run, &suite),
