@@ -22,8 +22,9 @@ impl StopFlag {
         let stop = Self { flag: Arc::default(), first: Arc::default() };
         let (flag, first) = (stop.flag.clone(), stop.first.clone());
         signals::on_stop(move |signal| {
-            let stopping = flag.swap(true, Ordering::SeqCst);
+            // Before the flag, so that whoever sees the flag knows the signal.
             let _ = first.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
+            let stopping = flag.swap(true, Ordering::SeqCst);
             // A second Ctrl-C ends the sweep at once. Other signals may be sent twice by the system: a closed terminal
             // sends SIGHUP to the shell and to its jobs.
             if stopping && signal == signals::INTERRUPT {
