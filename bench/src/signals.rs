@@ -23,9 +23,9 @@ pub(crate) fn name(signal: i32) -> String {
     if signal == INTERRUPT { "Ctrl-C".to_owned() } else { format!("signal {signal}") }
 }
 
-/// Calls `on_signal`, on a separate thread, with the number of each SIGINT, SIGTERM, SIGHUP and SIGUSR1, the signals that terminals,
-/// Docker, Kubernetes and Slurm send to end a program. A SIGHUP that was ignored when the program began, as under
-/// `nohup`, stays ignored.
+/// Calls `on_signal`, on a separate thread, with the number of each SIGINT, SIGTERM, SIGHUP and SIGUSR1, the signals that
+/// terminals, Docker, Kubernetes and Slurm send to end a program. A SIGHUP that was ignored when the program began, as
+/// under `nohup`, stays ignored.
 ///
 /// # Errors
 ///
