@@ -79,14 +79,12 @@ pub struct KubernetesSweep {
 impl KubernetesSweep {
     /// Command of a worker.
     fn worker_command(&self) -> String {
-        let own = std::iter::once("pe-bench".to_owned()).chain(self.run.iter().cloned());
-        let words = own.collect::<Vec<_>>();
         let share = if self.by_shard {
             format!("--shard \"$((JOB_COMPLETION_INDEX + 1))/{}\"", self.workers)
         } else {
             "--worker \"$JOB_COMPLETION_INDEX\"".to_owned()
         };
-        shell_command(&format!("exec {} {share}", shell::line(&words)))
+        shell_command(&format!("exec pe-bench {} {share}", shell::line(&self.run)))
     }
 
     /// Command of the report, which begins when every cell has a record.
