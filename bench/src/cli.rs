@@ -44,6 +44,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::{process, signals};
+use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pe_zoo::{PeError, Registry};
 
@@ -343,17 +344,15 @@ pub(crate) struct RunArgs {
 /// }
 /// ```
 pub fn main_with(registry: Result<Registry, PeError>) -> ExitCode {
-    let registered = registry.map_err(anyhow::Error::from).and_then(|registry| {
-        let taken = |_| {
-            anyhow::anyhow!("the registry of encodings is already in use and cannot be replaced")
-        };
-        crate::encodings::register(registry).map_err(taken)
-    });
-    if let Err(error) = registered {
-        out::complain(&format!("error: {error:#}"));
-        return ExitCode::FAILURE;
+    let parsed = || Cli::try_parse().unwrap_or_else(|error| out::refuse(&error));
+    match set_up(registry).and_then(|()| dispatch(parsed().command)) {
+        Ok(code) if code == ExitCode::SUCCESS && out::has_failed() => ExitCode::FAILURE,
+        Ok(code) => code,
+        Err(error) => {
+            out::complain(&format!("error: {}", out::chain(&error)));
+            ExitCode::FAILURE
+        }
     }
-    main()
 }
 
 /// Parses a command line that starts with the program's name, without running it.
@@ -369,27 +368,17 @@ where
     Cli::try_parse_from(arguments).map(drop)
 }
 
-fn main() -> ExitCode {
+/// Prepares this process for any command.
+fn set_up(registry: Result<Registry, PeError>) -> anyhow::Result<()> {
+    crate::encodings::register(registry?).map_err(|_| {
+        anyhow::anyhow!("the registry of encodings is already in use and cannot be replaced")
+    })?;
     out::print_panics();
-    if let Err(error) = process::check_address_space() {
-        out::complain(&format!("error: {error}"));
-        return ExitCode::FAILURE;
-    }
+    process::check_address_space().map_err(anyhow::Error::msg)?;
     if let Err(error) = signals::survive_file_size_limit() {
         out::complain(&format!("cannot install a handler for SIGXFSZ: {error}"));
     }
-    if let Err(error) = process::end_with_parent() {
-        out::complain(&format!("error: cannot start a thread that reads standard input: {error}"));
-        return ExitCode::FAILURE;
-    }
-    match dispatch(Cli::try_parse().unwrap_or_else(|error| out::refuse(&error)).command) {
-        Ok(code) if code == ExitCode::SUCCESS && out::has_failed() => ExitCode::FAILURE,
-        Ok(code) => code,
-        Err(error) => {
-            out::complain(&format!("error: {}", out::chain(&error)));
-            ExitCode::FAILURE
-        }
-    }
+    process::end_with_parent().context("cannot start a thread that reads standard input")
 }
 
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {

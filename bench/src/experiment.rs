@@ -20,7 +20,6 @@ use tasks::TaskConfig;
 pub use budget::Budget;
 pub use error::ExperimentError;
 pub use eval::EvalConfig;
-#[cfg(test)]
 pub(crate) use of_record::as_configured;
 pub use of_record::{OfRecordError, of_record};
 pub use optimizer::{Decay, OptimizerConfig};

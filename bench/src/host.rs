@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
+use jiff::Timestamp;
 use reports::Host;
 use sysinfo::{
     CpuRefreshKind, MemoryRefreshKind, Pid, Process, ProcessRefreshKind, ProcessesToUpdate,
@@ -103,11 +103,7 @@ pub fn commit() -> (Option<String>, Option<bool>) {
 
 /// Current time in UTC as RFC 3339, in whole seconds: `2026-11-21T00:00:00Z`.
 pub fn now_utc() -> String {
-    let second = Unit::Second;
-    let now = Timestamp::now();
-    now.round(TimestampRound::new().smallest(second).mode(RoundMode::Trunc))
-        .unwrap_or(now)
-        .to_string()
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 #[cfg(test)]

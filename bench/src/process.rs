@@ -108,31 +108,26 @@ pub(crate) fn compute_on_this_thread(threads: usize) {
     }
 }
 
-/// Address space in bytes that a small sweep needs with its report: below it, allocations fail, which ends a program of
-/// Rust by SIGABRT.
-#[cfg(target_os = "linux")]
-const LEAST_ADDRESS_SPACE: u64 = 256 << 20;
-
-/// Checks the limit of the address space (`ulimit -v`).
+/// Checks the limit of the address space (`ulimit -v`). Other systems than Linux do not limit it.
 ///
 /// # Errors
 /// Message, if it is less than this program needs.
-#[cfg(target_os = "linux")]
 pub(crate) fn check_address_space() -> Result<(), String> {
-    use nix::sys::resource::{Resource, getrlimit};
-    match getrlimit(Resource::RLIMIT_AS) {
-        Ok((limit, _)) if limit < LEAST_ADDRESS_SPACE => Err(format!(
-            "the address space of this process is limited to {} MiB, expected at least {}; raise the limit, for instance with \
-             `ulimit -v unlimited`",
-            limit >> 20,
-            LEAST_ADDRESS_SPACE >> 20
-        )),
-        _ => Ok(()),
+    #[cfg(target_os = "linux")]
+    {
+        use nix::sys::resource::{Resource, getrlimit};
+        // What a small sweep needs with its report: below it, allocations fail, which ends a program of Rust by SIGABRT.
+        let least = 256 << 20;
+        if let Ok((limit, _)) = getrlimit(Resource::RLIMIT_AS)
+            && limit < least
+        {
+            return Err(format!(
+                "the address space of this process is limited to {} MiB, expected at least {}; raise the limit, for instance \
+                 with `ulimit -v unlimited`",
+                limit >> 20,
+                least >> 20
+            ));
+        }
     }
-}
-
-/// Does nothing: other systems than Linux do not limit address spaces.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn check_address_space() -> Result<(), String> {
     Ok(())
 }

@@ -2,33 +2,12 @@
 
 use std::io;
 
-/// Request to stop that came as a signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StopSignal(i32);
+/// Number of the signal of Ctrl-C, also on systems without Unix signals.
+pub(crate) const INTERRUPT: i32 = 2;
 
-impl StopSignal {
-    /// The signal of Ctrl-C on systems without Unix signals.
-    pub(crate) const INTERRUPT: Self = Self(2);
-
-    /// Returns the signal with this number; `None` for 0.
-    pub(crate) fn from_number(number: i32) -> Option<Self> {
-        (number != 0).then_some(Self(number))
-    }
-
-    /// Number of the signal.
-    pub(crate) fn number(self) -> i32 {
-        self.0
-    }
-
-    /// Exit status of a program ended by the signal, by convention 128 plus its number.
-    pub(crate) fn exit_status(self) -> u8 {
-        128u8.saturating_add(u8::try_from(self.0).unwrap_or(u8::MAX))
-    }
-
-    /// Name of the signal, such as `SIGTERM`; `signal 42` for one without a known name.
-    pub(crate) fn name(self) -> String {
-        name(self.0)
-    }
+/// Exit status of a program ended by a signal, by convention 128 plus its number.
+pub(crate) fn exit_status(signal: i32) -> u8 {
+    128u8.saturating_add(u8::try_from(signal).unwrap_or(u8::MAX))
 }
 
 /// Name of a signal, such as `SIGKILL`; `signal 42` for one without a known name.
@@ -41,25 +20,25 @@ pub(crate) fn name(signal: i32) -> String {
 /// Name of a signal; on systems without Unix signals only Ctrl-C is known.
 #[cfg(not(unix))]
 pub(crate) fn name(signal: i32) -> String {
-    if signal == StopSignal::INTERRUPT.0 { "Ctrl-C".to_owned() } else { format!("signal {signal}") }
+    if signal == INTERRUPT { "Ctrl-C".to_owned() } else { format!("signal {signal}") }
 }
 
-/// Calls `on_signal`, on a separate thread, for each SIGINT, SIGTERM, SIGHUP and SIGUSR1, the signals that terminals,
-/// Docker, Kubernetes and Slurm send to end a program. A SIGHUP that was ignored when the program began, as under
-/// `nohup`, stays ignored.
+/// Calls `on_signal`, on a separate thread, with the number of each SIGINT, SIGTERM, SIGHUP and SIGUSR1, the signals that
+/// terminals, Docker, Kubernetes and Slurm send to end a program. A SIGHUP that was ignored when the program began, as
+/// under `nohup`, stays ignored.
 ///
 /// # Errors
 ///
 /// If a handler cannot be installed or the thread cannot be started.
 #[cfg(unix)]
-pub(crate) fn on_stop(mut on_signal: impl FnMut(StopSignal) + Send + 'static) -> io::Result<()> {
+pub(crate) fn on_stop(mut on_signal: impl FnMut(i32) + Send + 'static) -> io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
     let hang_up = (!ignores(SIGHUP)).then_some(SIGHUP);
     let wanted = [SIGINT, SIGTERM, SIGUSR1].into_iter().chain(hang_up);
     let mut signals = signal_hook::iterator::Signals::new(wanted)?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            on_signal(StopSignal(signal));
+            on_signal(signal);
         }
     })?;
     Ok(())
@@ -70,15 +49,15 @@ pub(crate) fn on_stop(mut on_signal: impl FnMut(StopSignal) + Send + 'static) ->
 /// # Errors
 /// If the handler cannot be installed or its thread cannot be started.
 #[cfg(not(unix))]
-pub(crate) fn on_stop(mut on_signal: impl FnMut(StopSignal) + Send + 'static) -> io::Result<()> {
+pub(crate) fn on_stop(mut on_signal: impl FnMut(i32) + Send + 'static) -> io::Result<()> {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     let caught = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(StopSignal::INTERRUPT.0, caught.clone())?;
+    signal_hook::flag::register(INTERRUPT, caught.clone())?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         loop {
             if caught.swap(false, Ordering::SeqCst) {
-                on_signal(StopSignal::INTERRUPT);
+                on_signal(INTERRUPT);
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }

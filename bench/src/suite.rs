@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::settings::explain;
+use reports::GridPoint;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tasks::TaskConfig;
@@ -36,13 +37,14 @@ use crate::experiment::Budget;
 use crate::experiment::{EvalConfig, Experiment, TrainConfig};
 use crate::model::ModelConfig;
 use axes::WorkloadVariant;
+use error::{FieldError, at};
 use file::{SuiteFile, WorkloadSection, merged};
 
 /// Maximum number of cells of a suite.
 pub const MOST_CELLS: usize = 100_000;
 
 /// Suite with all its cells.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Suite {
     /// Kebab-case name; results go to a folder of this name.
     pub name: String,
@@ -112,7 +114,7 @@ impl Suite {
         if known().any(|known| known == name) {
             return Ok(());
         }
-        Err(SuiteError::field(&self.name, option, unknown("encoding", name, known())))
+        Err(SuiteError::field(&self.name, at(option)(unknown("encoding", name, known()))))
     }
 }
 
@@ -122,19 +124,24 @@ impl Suite {
 /// [`SuiteError`], which names the field.
 pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, SuiteError> {
     let (file, base) = SuiteFile::read(name, text)?;
-    let at = |path: &str, reason: String| SuiteError::field(name, path, reason);
-    let (mut selected, report) = select(name, &file)?;
-    encodings::choose(&mut selected, &overrides.encodings).map_err(|e| at("--encodings", e))?;
-    let seeds = |workload: &'_ WorkloadSection| match (overrides.seeds.is_empty(), &workload.seeds)
-    {
-        (false, _) => overrides.seeds.clone(),
-        (true, Some(seeds)) => seeds.clone(),
-        (true, None) => file.seeds.clone(),
-    };
+    let (cells, fresh, report) =
+        expanded(&file, overrides).map_err(|error| SuiteError::field(name, error))?;
+    let SuiteFile { name, title, about, .. } = file;
+    let digest = Sha256::new().chain_update(text).chain_update(base.unwrap_or_default());
+    let sha256 = Some(reports::store::hex(&digest.finalize()));
+    Ok(Suite { name, sha256, title, about, report, cells, fresh })
+}
+
+/// Cells of a suite, cells of its fresh seeds, and settings of its report.
+type Expanded = (Vec<Experiment>, Vec<Experiment>, reports::Settings);
+
+fn expanded(file: &SuiteFile, overrides: &Overrides) -> Result<Expanded, FieldError> {
+    let (mut selected, report) = select(file)?;
+    encodings::choose(&mut selected, &overrides.encodings).map_err(at("--encodings"))?;
     // Counted before the expansion, so that a huge suite is refused at once.
     let count = file.workload.iter().zip(&selected).fold(0_usize, |sum, (workload, encodings)| {
         let rates = file.rates(workload).len().max(1);
-        let seeds = seeds(workload).len() + file.fresh_seeds(workload).len();
+        let seeds = file.seeds(workload, &overrides.seeds).len() + file.fresh_seeds(workload).len();
         let counts = [encodings.len(), seeds, rates, axes::count(&workload.axes)];
         sum.saturating_add(counts.into_iter().fold(1, usize::saturating_mul))
     });
@@ -143,47 +150,19 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
             "{count} cells, expected at most {MOST_CELLS}; remove values from the axes, seeds, \
              learning_rates or encodings"
         );
-        return Err(at("workload", reason));
+        return Err(at("workload")(reason));
     }
     let (mut cells, mut fresh) = (Vec::with_capacity(count), Vec::new());
     let mut names = Vec::new();
     for (workload, encodings) in file.workload.iter().zip(&selected) {
-        for variant in axes::expand(&file, workload).map_err(|(path, e)| at(&path, e))? {
+        for variant in axes::expand(file, workload)? {
             let is_asked = |asked: &String| *asked == workload.name || *asked == variant.name;
             let skipped =
                 !overrides.workloads.is_empty() && !overrides.workloads.iter().any(is_asked);
             names.extend([workload.name.clone(), variant.name.clone()]);
-            if skipped {
-                continue;
-            }
-            let runs = runs(name, &file, workload, &variant, overrides)?;
-            let chosen_on = seeds(workload);
-            let reported_on = file.fresh_seeds(workload);
-            grid::check_fresh(reported_on, &chosen_on, file.rates(workload))
-                .map_err(|e| at(&format!("workload `{}`.fresh_seeds", workload.name), e))?;
-            let seeds = chosen_on.iter().map(|seed| (*seed, false));
-            for (seed, is_fresh) in seeds.chain(reported_on.iter().map(|seed| (*seed, true))) {
-                for (encoding_name, encoding) in encodings {
-                    for (train, grid) in &runs.trainings {
-                        let group = if is_fresh { &mut fresh } else { &mut cells };
-                        group.push(Experiment {
-                            workload: variant.name.clone(),
-                            name: encoding_name.clone(),
-                            encoding: encoding.clone(),
-                            task: runs.task.clone(),
-                            model: runs.model.clone(),
-                            train: train.clone(),
-                            eval: runs.eval.clone(),
-                            seed,
-                            grid: grid
-                                .clone()
-                                .map(|point| reports::GridPoint { fresh: is_fresh, ..point }),
-                            budget: runs.budget,
-                            backend: runs.backend.clone(),
-                            engine: runs.engine,
-                        });
-                    }
-                }
+            if !skipped {
+                let groups = [&mut cells, &mut fresh];
+                add_cells(file, workload, &variant, encodings, overrides, groups)?;
             }
         }
     }
@@ -194,26 +173,19 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
     let asked = asked.chain(claimed.map(|task| ("claim.comparisons.tasks", task)));
     for (path, task) in asked.chain(overrides.workloads.iter().map(|task| ("--workloads", task))) {
         if !names.contains(task) {
-            return Err(at(path, unknown("workload", task, names.iter().map(String::as_str))));
+            return Err(at(path)(unknown("workload", task, names.iter().map(String::as_str))));
         }
     }
     if cells.is_empty() {
-        let reason = "no cell, expected at least one seed, encoding and workload".to_owned();
-        return Err(at("workload", reason));
+        let reason = "no cell, expected at least one seed, encoding and workload";
+        return Err(at("workload")(reason.to_owned()));
     }
-    refuse_doubles(name, cells.iter().chain(&fresh))?;
-    let SuiteFile { name, title, about, .. } = file;
-    let digest = Sha256::new().chain_update(text).chain_update(base.unwrap_or_default());
-    let sha256 = Some(reports::store::hex(&digest.finalize()));
-    Ok(Suite { name, sha256, title, about, report, cells, fresh })
+    refuse_doubles(cells.iter().chain(&fresh))?;
+    Ok((cells, fresh, report))
 }
 
 /// Returns the encodings of each workload, and the settings of the report with the base of the ablation.
-fn select(
-    name: &str,
-    file: &SuiteFile,
-) -> Result<(Vec<Vec<Named>>, reports::Settings), SuiteError> {
-    let at = |path: &str, reason: String| SuiteError::field(name, path, reason);
+fn select(file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Settings), FieldError> {
     let mut report = file.report.clone();
     let common = match (&file.encodings, &file.ablation) {
         (Some(_), Some(_)) => {
@@ -221,16 +193,14 @@ fn select(
                 "both `encodings` and `[ablation]` are given, and the ablation defines the \
                           encodings; keep one"
                     .to_owned();
-            return Err(at("encodings", reason));
+            return Err(at("encodings")(reason));
         }
-        (Some(entries), None) => {
-            Some(encodings::read_all(entries).map_err(|e| at("encodings", e))?)
-        }
+        (Some(entries), None) => Some(encodings::read_all(entries).map_err(at("encodings"))?),
         (None, Some(ablation)) => {
-            let (base, encodings) = ablation.encodings().map_err(|(path, e)| at(&path, e))?;
+            let (base, encodings) = ablation.encodings()?;
             if report.ablation_base.replace(base).is_some() {
                 let reason = "both `report.ablation_base` and `[ablation]` are given; keep one";
-                return Err(at("report.ablation_base", reason.to_owned()));
+                return Err(at("report.ablation_base")(reason.to_owned()));
             }
             Some(encodings)
         }
@@ -240,28 +210,28 @@ fn select(
     for workload in &file.workload {
         let path = format!("workload `{}`.encodings", workload.name);
         selected.push(match (&workload.encodings, &common) {
-            (Some(own), _) => encodings::read_all(own).map_err(|e| at(&path, e))?,
+            (Some(own), _) => encodings::read_all(own).map_err(at(path))?,
             (None, Some(common)) => common.clone(),
             (None, None) => {
                 let reason =
                     "missing, expected a list such as [\"nope\", \"rope\"], or `[ablation]`";
-                return Err(at("encodings", reason.to_owned()));
+                return Err(at("encodings")(reason.to_owned()));
             }
         });
     }
     if let Some(question) = &file.question {
         if report.question.replace(question.clone()).is_some() {
             let reason = "both `report.question` and `[question]` are given; keep one";
-            return Err(at("report.question", reason.to_owned()));
+            return Err(at("report.question")(reason.to_owned()));
         }
-        question.check().map_err(|reason| at("question.encodings", reason))?;
+        question.check().map_err(at("question.encodings"))?;
     }
     if !file.claim.is_empty() && !report.claims.is_empty() {
         let reason = "both `report.claims` and `[[claim]]` are given; keep one".to_owned();
-        return Err(at("report.claims", reason));
+        return Err(at("report.claims")(reason));
     }
     report.claims.extend(file.claim.iter().cloned());
-    report.check().map_err(|error| at("report", error.to_string()))?;
+    report.check().map_err(|error| at("report")(error.to_string()))?;
     let asked = report.question.iter().flat_map(|question| &question.encodings);
     let claimed = report.claims.iter().flat_map(|claim| &claim.comparisons);
     let claimed = claimed.flat_map(|question| &question.encodings);
@@ -272,7 +242,7 @@ fn select(
     let known = || selected.iter().flatten().map(|(name, _)| name.as_str());
     for (path, name) in base.chain(asked) {
         if known().all(|known| known != name) {
-            return Err(at(path, unknown("encoding", name, known())));
+            return Err(at(path)(unknown("encoding", name, known())));
         }
     }
     Ok((selected, report))
@@ -285,47 +255,59 @@ fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
     format!("no {kind} of the suite is named `{name}`{near}")
 }
 
-/// Settings shared by all encodings and seeds of one variant of a workload.
-struct Runs {
-    task: TaskConfig,
-    model: ModelConfig,
-    eval: EvalConfig,
-    /// Training settings, one for each point of the grid.
-    trainings: Vec<(TrainConfig, Option<reports::GridPoint>)>,
-    budget: Budget,
-    backend: String,
-    engine: Engine,
-}
-
-fn runs(
-    name: &str,
+/// Adds the cells of one variant of a workload to the cells of the suite, and those of its fresh seeds to `fresh`.
+fn add_cells(
     file: &SuiteFile,
     workload: &WorkloadSection,
     variant: &WorkloadVariant,
+    encodings: &[Named],
     overrides: &Overrides,
-) -> Result<Runs, SuiteError> {
+    [cells, fresh]: [&mut Vec<Experiment>; 2],
+) -> Result<(), FieldError> {
     let place = |section: &str| format!("{}.{section}", variant.place);
-    let section = |section: &str| Value::Object(variant.section(section));
-    let task = task_config(section("task"), overrides)
-        .map_err(|reason| SuiteError::field(name, &place("task"), reason))?;
-    let model = file::read(name, &place("model"), section("model"))?;
-    let mut train: TrainConfig = file::read(name, &place("train"), section("train"))?;
+    let task = task_config(variant.section("task"), overrides).map_err(at(place("task")))?;
+    let model: ModelConfig = file::read(&place("model"), variant.section("model"))?;
+    let mut train: TrainConfig = file::read(&place("train"), variant.section("train"))?;
     train.precision = overrides.precision.unwrap_or(train.precision);
-    let eval = file::read(name, &place("eval"), section("eval"))?;
+    let eval: EvalConfig = file::read(&place("eval"), variant.section("eval"))?;
     let budget = Value::Object(merged(&file.budget, &workload.budget));
-    let budget: Budget = file::read(name, &place("budget"), budget)?;
-    budget.check().map_err(|e| SuiteError::field(name, &place("budget"), e.to_string()))?;
-    if workload.axes.contains_key(AXIS) && !file.rates(workload).is_empty() {
+    let budget: Budget = file::read(&place("budget"), budget)?;
+    budget.check().map_err(|error| at(place("budget"))(error.to_string()))?;
+    let rates = file.rates(workload);
+    if workload.axes.contains_key(AXIS) && !rates.is_empty() {
         let reason = format!("both the axis `{AXIS}` and `learning_rates` are given; keep one");
-        return Err(SuiteError::field(name, &place("axes"), reason));
+        return Err(at(place("axes"))(reason));
     }
-    let trainings = grid::trainings(file.rates(workload), &train)
-        .map_err(|reason| SuiteError::field(name, &place("learning_rates"), reason))?;
+    let trainings = grid::trainings(rates, &train).map_err(at(place("learning_rates")))?;
     let backend = overrides.backend.clone().unwrap_or_else(|| "flex".to_owned());
     let engine = overrides.engine.unwrap_or_else(|| {
         backend::engine(EngineChoice::Auto, &backend).unwrap_or(Engine::Reference)
     });
-    Ok(Runs { task, model, eval, trainings, budget, backend, engine })
+    let chosen_on = file.seeds(workload, &overrides.seeds);
+    let reported_on = file.fresh_seeds(workload);
+    grid::check_fresh(reported_on, chosen_on, rates)
+        .map_err(at(format!("workload `{}`.fresh_seeds", workload.name)))?;
+    for (seeds, is_fresh, group) in [(chosen_on, false, cells), (reported_on, true, fresh)] {
+        for seed in seeds {
+            for (name, encoding) in encodings {
+                group.extend(trainings.iter().map(|(train, grid)| Experiment {
+                    workload: variant.name.clone(),
+                    name: name.clone(),
+                    encoding: encoding.clone(),
+                    task: task.clone(),
+                    model: model.clone(),
+                    train: train.clone(),
+                    eval: eval.clone(),
+                    seed: *seed,
+                    grid: grid.clone().map(|point| GridPoint { fresh: is_fresh, ..point }),
+                    budget,
+                    backend: backend.clone(),
+                    engine,
+                }));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn task_config(value: Value, overrides: &Overrides) -> Result<TaskConfig, String> {
@@ -346,10 +328,7 @@ fn task_config(value: Value, overrides: &Overrides) -> Result<TaskConfig, String
 }
 
 /// Checks that no two cells have the same workload, encoding, seed and learning rate.
-fn refuse_doubles<'a>(
-    name: &str,
-    cells: impl Iterator<Item = &'a Experiment>,
-) -> Result<(), SuiteError> {
+fn refuse_doubles<'a>(cells: impl Iterator<Item = &'a Experiment>) -> Result<(), FieldError> {
     let mut seen = std::collections::BTreeSet::new();
     for cell in cells {
         let rate = cell.grid.as_ref().map(|point| point.value.to_bits());
@@ -359,8 +338,7 @@ fn refuse_doubles<'a>(
                  `name = \"…\"`, or take the seed out",
                 cell.name, cell.seed
             );
-            let path = format!("workload `{}`", cell.workload);
-            return Err(SuiteError::field(name, &path, reason));
+            return Err((format!("workload `{}`", cell.workload), reason));
         }
     }
     Ok(())

@@ -7,7 +7,6 @@
 mod cells;
 pub mod claim;
 mod estimate;
-mod job;
 mod manifest;
 mod memory;
 pub mod order;
@@ -42,13 +41,14 @@ pub use plan::{PlanError, PlannedCell, SkippedWorkload, SweepPlan};
 pub use protocol::WorkerRequest;
 use queue::WorkQueue;
 pub use retry::{Retry, RetryPolicy};
-pub use shard::{Shard, ShardError};
+pub use shard::Shard;
 pub use status::{CellFile, CellStatus};
 use sweeper::{Sweeper, Trainings};
 pub use worker_main::{serve, worker_main};
 
 use crate::backend::pool::PooledDevices;
 use crate::experiment::Budget;
+use crate::host;
 use crate::run::kept::WeightsPolicy;
 use crate::run::{Progress, RunContext};
 
@@ -185,7 +185,9 @@ pub fn sweep(
 ) -> Result<SweepOutcome, SweepError> {
     let keys = cells.keys();
     let mut budgets = (0..keys.len()).map(|index| options.budget.or(cells.budget(index)));
-    if budgets.any(|budget| budget.memory_bytes.is_some()) && !memory::is_told() {
+    if budgets.any(|budget| budget.memory_bytes.is_some())
+        && host::resident_bytes(std::process::id()).is_none()
+    {
         return Err(SweepError::MemoryUntold);
     }
     let found = look_up_all(cells, &options.out, &options.retry);
@@ -221,15 +223,16 @@ pub fn sweep(
         queue: &queue,
         stop,
         started: &Mutex::default(),
+        devices: None,
+        events: sender,
     };
     sweeper.clear_settled()?;
     std::thread::scope(|scope| {
         let threads = (0..options.jobs)
             .map(|job| {
-                let (sweeper, sender) = (&sweeper, sender.clone());
-                let devices = options.devices.get(job);
+                let sweeper = Sweeper { devices: options.devices.get(job), ..sweeper.clone() };
                 std::thread::Builder::new().spawn_scoped(scope, move || {
-                    let worked = sweeper.work(devices, &sender);
+                    let worked = sweeper.work();
                     // The other threads finish their steps; a sweep that cannot store results must stop.
                     stop.fetch_or(worked.is_err(), Ordering::SeqCst);
                     worked
@@ -240,7 +243,7 @@ pub fn sweep(
                 stop.store(true, Ordering::SeqCst);
                 SweepError::Thread(error)
             });
-        drop(sender);
+        drop(sweeper);
         for event in receiver {
             on_event(event);
         }

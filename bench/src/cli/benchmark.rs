@@ -158,9 +158,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
                 let line = json!({ "file": path.display().to_string(), "item": index + 1, "answer": line });
                 writeln!(file, "{line}").context("cannot write the answers")?;
             }
-            if arguments.out.is_some() {
-                kept.push(line);
-            }
+            kept.push(line);
         }
         let mut line = json!({
             "file": path.display().to_string(), "model": pretrained.name,
@@ -171,12 +169,10 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         }
         add_scores(&mut line, &summary);
         say(&line.to_string());
-        if arguments.out.is_some() {
-            let mut result =
-                json!({ "file": path.display().to_string(), "sha256": sha256, "answers": kept });
-            add_scores(&mut result, &summary);
-            results.push(result);
-        }
+        let mut result =
+            json!({ "file": path.display().to_string(), "sha256": sha256, "answers": kept });
+        add_scores(&mut result, &summary);
+        results.push(result);
     }
     let Some(out) = arguments.out.as_deref() else { return Ok(()) };
     // Another process may have made it in the meantime.

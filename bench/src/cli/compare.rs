@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use reports::compare::{HeadToHead, Request, compare, document};
-use reports::document::Table;
 use reports::{html_document, markdown_document};
 
 use super::fit::{fit, width};
@@ -95,15 +94,6 @@ fn print(found: &HeadToHead, points: bool, slices: bool) {
     for paragraph in &document.paragraphs {
         say(paragraph);
     }
-    let shown = |caption: &str, table: &Table| {
-        say(&format!("\n{caption}"));
-        for line in fit(table, width, &SPARE) {
-            say(&line);
-        }
-        for note in &table.notes {
-            say(note);
-        }
-    };
     let mut hidden = 0;
     for (index, section) in document.sections.iter().enumerate() {
         let tables = if points || index == 0 { section.tables.as_slice() } else { &[] };
@@ -114,7 +104,13 @@ fn print(found: &HeadToHead, points: bool, slices: bool) {
             say(&format!("  {note}"));
         }
         for (caption, table) in tables.iter().chain(details) {
-            shown(caption, table);
+            say(&format!("\n{caption}"));
+            for line in fit(table, width, &SPARE) {
+                say(&line);
+            }
+            for note in &table.notes {
+                say(note);
+            }
         }
     }
     if hidden > 0 {

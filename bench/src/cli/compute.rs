@@ -19,18 +19,13 @@ pub(crate) struct DeviceArgs {
     backend: Option<String>,
     /// Index of the device among those of the backend.
     #[arg(long, value_name = "N", default_value_t = 0)]
-    device: usize,
+    pub(crate) device: usize,
 }
 
 impl DeviceArgs {
     /// Device of a backend.
     pub(crate) fn new(backend: &str, device: usize) -> Self {
         Self { backend: Some(backend.to_owned()), device }
-    }
-
-    /// Index of the device.
-    pub(crate) fn device(&self) -> usize {
-        self.device
     }
 
     /// Name of the backend.

@@ -12,22 +12,9 @@ use super::{folders, report};
 use crate::flops::Bill;
 use crate::flops::config::CostConfig;
 
-/// Table of a document between two markers.
-struct GeneratedTable {
-    file: &'static str,
-    marker: &'static str,
-    make: fn() -> anyhow::Result<String>,
-}
-
-const PARTS: &[GeneratedTable] = &[
-    GeneratedTable { file: "doc/guide/encodings.md", marker: "encodings", make: encodings },
-    GeneratedTable { file: "doc/guide/tasks.md", marker: "tasks", make: tasks_table },
-];
-
 pub(super) fn docs(root: &Path, check: bool) -> anyhow::Result<()> {
-    for GeneratedTable { file, marker, make } in PARTS {
-        write_part(root, file, marker, &make()?, check)?;
-    }
+    write_part(root, "doc/guide/encodings.md", "encodings", &encodings()?, check)?;
+    write_part(root, "doc/guide/tasks.md", "tasks", &tasks_table()?, check)?;
     example(root, check)
 }
 

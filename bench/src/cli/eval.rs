@@ -11,7 +11,7 @@ use reports::WeightsAt;
 use super::compute::DeviceArgs;
 use super::out::complain;
 use super::report::{BASE, StoredReport};
-use super::run::{MOST, SweepArgs, SweepReport, Watched, devices, jobs};
+use super::run::{MOST, SweepArgs, Watched, devices, jobs};
 use super::stop::StopFlag;
 use super::{folders, report};
 use crate::backend::pool::DeviceList;
@@ -87,20 +87,12 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     let suite = reports::read_dir(&arguments.results)?.remove(0).suite;
     let title = format!("{suite}: other evaluations");
     let backend = cells[0].backend.clone();
-    let suite = Suite {
-        name: suite,
-        sha256: None,
-        title: title.clone(),
-        about: String::new(),
-        report: reports::Settings::default(),
-        cells,
-        fresh: Vec::new(),
-    };
+    let suite = Suite { name: suite, title: title.clone(), cells, ..Suite::default() };
     if let Some(base) = arguments.criteria.ablation_base() {
         suite.check_encoding(BASE, base)?;
     }
     let stored = StoredReport::read(&arguments.results)?;
-    let criteria = stored.map_or_else(|| suite.report.clone(), |stored| stored.settings);
+    let criteria = stored.map(|stored| stored.settings).unwrap_or_default();
     let settings = arguments.criteria.over(criteria)?;
     let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
     let place = DeviceArgs::new(&backend, arguments.device);
@@ -116,13 +108,16 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     options.weights = WeightsPolicy { results, keep: None, reuse: Reuse::Only };
     options.budget.check().context("budget of a cell")?;
     let plan = SweepPlan::new(suite)?;
-    let command = format!("pe-bench eval {}", arguments.results.display());
-    let written = !arguments.sweep.no_report;
-    let report = SweepReport { title, command, settings, beside: Vec::new(), written };
-    let stop = StopFlag::install()?;
-    let (stop, options, sweep) = (&stop, &options, &arguments.sweep);
-    let rate = || FLOPS_PER_SECOND;
-    Watched { stop, options, arguments: sweep, report: &report, rate: &rate }.run(plan, None)
+    let watched = Watched {
+        stop: StopFlag::install()?,
+        options,
+        arguments: &arguments.sweep,
+        stored: StoredReport { title, settings },
+        command: format!("pe-bench eval {}", arguments.results.display()),
+        beside: Vec::new(),
+        rate: &|| FLOPS_PER_SECOND,
+    };
+    watched.run(plan, None)
 }
 
 /// Returns the default output folder, `RESULTS-eval`.

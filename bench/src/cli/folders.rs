@@ -22,7 +22,8 @@ pub(super) fn or_all(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     let root = [PathBuf::from("results")];
-    for path in if named.is_empty() { &root } else { named } {
+    let asked = if named.is_empty() { &root } else { named };
+    for path in asked {
         anyhow::ensure!(
             path.exists() || named.is_empty(),
             "{}: there is no such folder, expected a results folder of `pe-bench run`",
@@ -34,7 +35,6 @@ pub(super) fn or_all(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         }
         found.extend(below.into_iter().filter(|folder| seen.insert(folder.clone())));
     }
-    let asked = if named.is_empty() { &root } else { named };
     anyhow::ensure!(
         !found.is_empty(),
         "{}: no records in a `cells` folder; run a suite first (`pe-bench run quick`), or give its results \
@@ -58,24 +58,23 @@ fn at_or_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
     if depth == 0 {
         return Vec::new();
     }
-    let entries = std::fs::read_dir(folder).into_iter().flatten();
-    let mut folders: Vec<PathBuf> = entries
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| path.is_dir())
-        .collect();
+    folders_in(folder).iter().flat_map(|folder| at_or_below(folder, depth - 1)).collect()
+}
+
+/// Folders directly inside another one, sorted by name.
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let mut folders: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     folders.sort();
-    folders.iter().flat_map(|folder| at_or_below(folder, depth - 1)).collect()
+    folders
 }
 
 /// Folders with results at or below `folder` and inside the folders of it that have results themselves: records of the
 /// same suite that are kept, for example `results/zoo/machine_2026-11` below `results/zoo`.
 pub(super) fn kept_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = at_or_below(folder, DEPTH);
-    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let mut inner: Vec<PathBuf> =
-        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-    inner.sort();
-    found.extend(inner.iter().flat_map(|inner| at_or_below(inner, DEPTH - 1)));
+    found.extend(folders_in(folder).iter().flat_map(|inner| at_or_below(inner, DEPTH - 1)));
     found.dedup();
     found
 }

@@ -10,18 +10,12 @@ use crate::host::{cpu_model, memory_bytes};
 use crate::sweep::FLOPS_PER_SECOND;
 use crate::{backend, suite};
 
-/// A list with the heads of its columns and its rows.
-struct ItemTable<const N: usize> {
-    heads: [&'static str; N],
-    rows: Vec<[Value; N]>,
-}
-
 pub(super) fn list(kind: Listed, json: bool) {
     match kind {
-        Listed::Encodings => encodings().print(json),
-        Listed::Tasks => tasks().print(json),
+        Listed::Encodings => encodings(json),
+        Listed::Tasks => tasks(json),
         Listed::Suites => {
-            suites().print(json);
+            suites(json);
             if !json {
                 complain(&format!(
                     "note: times are those of {FLOPS_PER_SECOND:e} operations per second; \
@@ -29,23 +23,22 @@ pub(super) fn list(kind: Listed, json: bool) {
                 ));
             }
         }
-        Listed::Backends => backends().print(json),
+        Listed::Backends => backends(json),
     }
 }
 
-impl<const N: usize> ItemTable<N> {
-    fn print(&self, json: bool) {
-        if json {
-            let object = |row: &[Value; N]| -> Value {
-                let keys = self.heads.iter().map(|head| head.replace(' ', "_"));
-                keys.zip(row.iter().cloned()).collect::<Map<_, _>>().into()
-            };
-            let objects = self.rows.iter().map(object).collect::<Vec<_>>();
-            say(&format!("{:#}", Value::from(objects)));
-            return;
-        }
-        say_table(self.heads, self.rows.iter().map(|row| row.iter().map(shown).collect()));
+/// Prints a list with the heads of its columns, as a table or as JSON.
+fn print<const N: usize>(json: bool, heads: [&str; N], rows: impl Iterator<Item = [Value; N]>) {
+    if json {
+        let object = |row: [Value; N]| -> Value {
+            let keys = heads.iter().map(|head| head.replace(' ', "_"));
+            keys.zip(row).collect::<Map<_, _>>().into()
+        };
+        let objects = rows.map(object).collect::<Vec<_>>();
+        say(&format!("{:#}", Value::from(objects)));
+        return;
     }
+    say_table(heads, rows.map(|row| row.iter().map(shown).collect()));
 }
 
 /// Formats a value for a table.
@@ -58,14 +51,14 @@ fn shown(value: &Value) -> String {
     }
 }
 
-fn tasks() -> ItemTable<3> {
+fn tasks(json: bool) {
     let row =
         |meta: &&tasks::TaskMeta| [json!(meta.id), json!(meta.headline.id()), json!(meta.summary)];
-    ItemTable { heads: ["id", "ranked by", "summary"], rows: tasks::ALL.iter().map(row).collect() }
+    print(json, ["id", "ranked by", "summary"], tasks::ALL.iter().map(row));
 }
 
 /// One row per backend: device, memory of the device and the precisions it supports.
-fn backends() -> ItemTable<5> {
+fn backends(json: bool) {
     let row = |meta: &backend::BackendMeta| {
         let [device, memory, precision] = match meta.facts() {
             None => [
@@ -87,13 +80,11 @@ fn backends() -> ItemTable<5> {
         };
         [json!(meta.id), device, memory, precision, json!(meta.about)]
     };
-    ItemTable {
-        heads: ["id", "device", "memory", "precision", "hardware"],
-        rows: backend::ALL.iter().map(row).collect(),
-    }
+    let heads = ["id", "device", "memory", "precision", "hardware"];
+    print(json, heads, backend::ALL.iter().map(row));
 }
 
-fn encodings() -> ItemTable<4> {
+fn encodings(json: bool) {
     let registry = crate::encodings::registry();
     let row = |card: &Card| {
         let properties = registry.encoding(card.id).and_then(|own| pe_zoo::probe::properties(&own));
@@ -104,13 +95,10 @@ fn encodings() -> ItemTable<4> {
         };
         [json!(card.id), acts_on, json!(card.parameters), json!(card.summary)]
     };
-    ItemTable {
-        heads: ["id", "acts on", "learned parameters", "summary"],
-        rows: registry.cards().map(row).collect(),
-    }
+    print(json, ["id", "acts on", "learned parameters", "summary"], registry.cards().map(row));
 }
 
-fn suites() -> ItemTable<4> {
+fn suites(json: bool) {
     let row = |(name, text): &(&str, &str)| match suite::parse(
         name,
         text,
@@ -124,10 +112,8 @@ fn suites() -> ItemTable<4> {
         ],
         Err(error) => [json!(name), Value::Null, Value::Null, json!(error.to_string())],
     };
-    ItemTable {
-        heads: ["id", "cells", "training on one core", "about"],
-        rows: suite::BUILT_IN.iter().map(row).collect(),
-    }
+    let heads = ["id", "cells", "training on one core", "about"];
+    print(json, heads, suite::BUILT_IN.iter().map(row));
 }
 
 /// Estimated training time of a suite on one CPU core, from its operation count: `3 hours`.

@@ -8,7 +8,7 @@ use clap::Args;
 use reports::RunRecord;
 use reports::nightly::history::{self, Night};
 use reports::nightly::{NightlyVerdict, Thresholds, judge, trend};
-use reports::{html_document, markdown_document};
+use reports::{html_document, markdown_document, store};
 
 use super::folders;
 use super::out::{complain, say};
@@ -88,15 +88,10 @@ fn replace(records: &[RunRecord], folder: &Path) -> anyhow::Result<()> {
         .iter()
         .map(|record| record.write(folder))
         .collect::<Result<std::collections::BTreeSet<_>, _>>()?;
-    let cells = folder.join("cells");
-    for entry in std::fs::read_dir(&cells).with_context(|| cells.display().to_string())? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "json") && !written.contains(&path)
-        {
-            std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
-        }
+    for path in store::record_files(folder)?.iter().filter(|path| !written.contains(*path)) {
+        std::fs::remove_file(path).with_context(|| path.display().to_string())?;
     }
-    let packed = folder.join(reports::store::PACKED);
+    let packed = folder.join(store::PACKED);
     match std::fs::remove_file(&packed) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(error).with_context(|| packed.display().to_string())

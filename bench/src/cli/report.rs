@@ -93,9 +93,7 @@ pub(super) const STORED: &str = "report.json";
 
 impl StoredReport {
     pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
-        let path = folder.join(STORED);
-        std::fs::write(&path, serde_json::to_string_pretty(self)? + "\n")
-            .with_context(|| format!("cannot write {}", path.display()))
+        Ok(tasks::write_in(folder, STORED, serde_json::to_string_pretty(self)? + "\n")?)
     }
 
     /// Reads the file of a results folder; `None` if it has none, as in older versions.

@@ -94,35 +94,29 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let command = format!("pe-bench run {}", arguments.suite);
     let beside = if arguments.encodings.is_empty() {
         Vec::new()
     } else {
         beside::records(&name, &text, &overrides, &plan, &options.out)?
     };
-    let written = !arguments.sweep.no_report;
-    let report = SweepReport { title, command, settings, beside, written };
-    let stop = StopFlag::install()?;
-    let (stop, options, sweep) = (&stop, &options, &arguments.sweep);
-    Watched { stop, options, arguments: sweep, report: &report, rate: &rate }.run(plan, Some(suite))
+    let watched = Watched {
+        stop: StopFlag::install()?,
+        options,
+        arguments: &arguments.sweep,
+        stored: StoredReport { title, settings },
+        command: format!("pe-bench run {}", arguments.suite),
+        beside,
+        rate: &rate,
+    };
+    watched.run(plan, Some(suite))
 }
 
-/// Suite of the command line, with the settings that the command line overrides.
+/// Name and text of the suite of the command line, and the settings that the command line overrides.
 ///
 /// # Errors
 ///
 /// If an option has no meaning, or the suite cannot be read.
-pub(super) fn suite_of(
-    arguments: &RunArgs,
-    backend: &str,
-    engine: Engine,
-) -> anyhow::Result<Suite> {
-    let (name, text, overrides) = asked(arguments, backend, engine)?;
-    Ok(suite::parse(&name, &text, &overrides)?)
-}
-
-/// Name and text of the suite of the command line, and the settings that the command line overrides.
-fn asked(
+pub(super) fn asked(
     arguments: &RunArgs,
     backend: &str,
     engine: Engine,
@@ -185,24 +179,17 @@ pub(super) fn following(suite: &Suite) -> usize {
     suite.fresh.iter().filter(at_one_rate).count()
 }
 
-/// Settings of the report that a sweep writes.
-pub(super) struct SweepReport {
-    pub(super) title: String,
+/// Sweep that is watched and followed by its report.
+pub(super) struct Watched<'a> {
+    pub(super) stop: StopFlag,
+    pub(super) options: SweepOptions,
+    pub(super) arguments: &'a SweepArgs,
+    /// Title and criteria of the report, which are stored even if it is not written.
+    pub(super) stored: StoredReport,
     /// Command that the report shows as its source.
     pub(super) command: String,
-    pub(super) settings: reports::Settings,
     /// Kept records of cells that are not run, which the report has as well.
     pub(super) beside: Vec<RunRecord>,
-    /// Whether the report is written; its title and criteria are stored in any case.
-    pub(super) written: bool,
-}
-
-/// Arguments of a sweep that is watched.
-pub(super) struct Watched<'a> {
-    pub(super) stop: &'a StopFlag,
-    pub(super) options: &'a SweepOptions,
-    pub(super) arguments: &'a SweepArgs,
-    pub(super) report: &'a SweepReport,
     /// Measures the operations per second of the device.
     pub(super) rate: &'a dyn Fn() -> f64,
 }
@@ -243,7 +230,7 @@ impl Watched<'_> {
                 return Ok(self.interrupted(&fresh, &of_fresh));
             }
             plan.append(fresh);
-            outcome = outcome_of(&plan, self.options);
+            outcome = outcome_of(&plan, &self.options);
         }
         self.conclude(&plan, &outcome, false)
     }
@@ -254,7 +241,7 @@ impl Watched<'_> {
         plan: &SweepPlan,
         manifest: &dyn Fn(&[f64]) -> SweepManifest,
     ) -> anyhow::Result<SweepOutcome> {
-        let options = self.options;
+        let options = &self.options;
         let statuses = look_up_all(plan, &options.out, &options.retry);
         let seconds = match options.weights.reuse {
             Reuse::Only => vec![0.0; plan.cells.len()],
@@ -278,7 +265,7 @@ impl Watched<'_> {
     }
 
     fn interrupted(&self, plan: &SweepPlan, outcome: &SweepOutcome) -> ExitCode {
-        output::end_without_report(self.arguments, plan, outcome);
+        output::end(self.arguments, plan, outcome, None);
         let counts = [outcome.records.len(), plan.cells.len()];
         self.stop.interrupted(counts, &self.options.out, self.options.retry.force)
     }
@@ -291,7 +278,7 @@ impl Watched<'_> {
         outcome: &SweepOutcome,
         fresh_wait: bool,
     ) -> anyhow::Result<ExitCode> {
-        let Self { options, report, .. } = self;
+        let Self { options, stored, beside, .. } = self;
         let mut skipped = plan
             .unrunnable
             .iter()
@@ -304,29 +291,24 @@ impl Watched<'_> {
                 .iter()
                 .map(|index| format!("{}: not finished yet", plan.cells[*index].cell_name())),
         );
-        let records = [&outcome.records[..], &report.beside].concat();
-        if !report.beside.is_empty() {
-            for note in beside::notes(&outcome.records, &report.beside) {
+        let records = [&outcome.records[..], beside].concat();
+        if !beside.is_empty() {
+            for note in beside::notes(&outcome.records, beside) {
                 complain(&format!("note: {note}"));
             }
         }
         let mut meta = ReportMeta {
-            title: report.title.clone(),
-            command: report.command.clone(),
+            title: stored.title.clone(),
+            command: self.command.clone(),
             skipped,
             ..known_of(&records)
         };
         add_files(&options.out, &mut meta)?;
-        let stored =
-            StoredReport { title: report.title.clone(), settings: report.settings.clone() };
         stored.write(&options.out)?;
-        if outcome.records.is_empty() || !report.written {
-            output::end_without_report(self.arguments, plan, outcome);
-        } else {
-            let settings = &report.settings;
-            let summary = reports::write_report_with(&records, &options.out, &meta, settings)?;
-            output::report(self.arguments, plan, outcome, &summary);
-        }
+        let has_report = !outcome.records.is_empty() && !self.arguments.no_report;
+        let write = || reports::write_report_with(&records, &options.out, &meta, &stored.settings);
+        let summary = has_report.then(write).transpose()?;
+        output::end(self.arguments, plan, outcome, summary.as_ref());
         let troubles = troubles(plan, outcome, options);
         for trouble in &troubles {
             complain(trouble);

@@ -139,9 +139,6 @@ fn script(
     let own = arguments.partition.iter().map(|name| format!("--partition={name}"));
     let options = own.chain(arguments.options.iter().cloned()).collect();
     let results = text_of(&workers.out)?.to_owned();
-    let duration = |seconds: f64| {
-        clock(std::time::Duration::try_from_secs_f64(seconds).unwrap_or(std::time::Duration::MAX))
-    };
     let about = vec![
         format!("Written by: {}", workers::command_line()),
         format!(
@@ -152,7 +149,7 @@ fn script(
         ),
         format!(
             "estimated: {} of training in total, one cell at a time; asked for: {time} and {} for each worker",
-            duration(workers.seconds),
+            clock(workers.seconds),
             bytes_text(workers.memory_bytes)
         ),
         format!(

@@ -1,5 +1,6 @@
 //! `pe-bench stability`: change of attention under shifted positions.
 
+use burn::tensor::Device;
 use clap::Args;
 use pe_zoo::Combination;
 use rand_chacha::ChaCha8Rng;
@@ -13,6 +14,7 @@ use super::out::say;
 use super::trained::{self, CellArgs, TrainedCell};
 use crate::extend::LongText;
 use crate::inspect::{LayerStability, Shift, stability};
+use crate::model::Decoder;
 use crate::pretrained::Around;
 
 /// Maximum number of tokens of a sample; the attention weights of all heads and layers are held in memory.
@@ -80,15 +82,9 @@ fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
         TrainedCell::open(&arguments.which)?;
     let len = arguments.len.unwrap_or(cell.train.len);
     let sequences = sequences(arguments, &*task, len, cell.eval.seed)?;
-    let id = cell.encoding.id();
     let name = format!("{} on {}, seed {}", cell.name, cell.workload, cell.seed);
-    measure(
-        arguments,
-        (name, &cell.encoding, task.vocab_size()),
-        sequences,
-        None,
-        |sequences, shift| Ok(stability(&model, id, sequences, shift, &device)?),
-    )
+    let encoding = (name, &cell.encoding, task.vocab_size());
+    measure(arguments, encoding, sequences, None, (&model, &device))
 }
 
 fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measured> {
@@ -109,13 +105,8 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     let mut decoder = pretrained.decoder(&encoding, longest, &mut ChaCha8Rng::seed_from_u64(0))?;
     (decoder.engine, decoder.precision) = (compute.engine, compute.precision());
     let name = format!("{} under {encoding}", pretrained.name);
-    measure(
-        arguments,
-        (name, &encoding, pretrained.vocabulary),
-        sequences,
-        first,
-        |sequences, shift| Ok(stability(&decoder, encoding.id(), sequences, shift, device)?),
-    )
+    let encoding = (name, &encoding, pretrained.vocabulary);
+    measure(arguments, encoding, sequences, first, (&decoder, device))
 }
 
 fn sequences(
@@ -142,7 +133,7 @@ fn measure(
     (name, encoding, vocabulary): (String, &Combination, usize),
     sequences: Vec<Vec<u32>>,
     first: Option<u32>,
-    of: impl Fn(&[Vec<u32>], Shift) -> anyhow::Result<Vec<LayerStability>>,
+    (model, device): (&Decoder, &Device),
 ) -> anyhow::Result<Measured> {
     let own = sequences.first().and_then(|tokens| tokens.first().copied());
     let token = arguments.token.or(first).or(own).unwrap_or(0);
@@ -150,9 +141,10 @@ fn measure(
         (token as usize) < vocabulary,
         "--token is {token}, expected less than {vocabulary}, the size of the vocabulary"
     );
-    let prepended = of(&sequences, Shift::Prepend { token, count: arguments.tokens })?;
+    let measured = |shift| stability(model, encoding.id(), &sequences, shift, device);
+    let prepended = measured(Shift::Prepend { token, count: arguments.tokens })?;
     // An encoding with a finite table may have no positions there; the output gives the reason.
-    let offset = of(&sequences, Shift::Offset(arguments.offset)).map_err(|e| e.to_string());
+    let offset = measured(Shift::Offset(arguments.offset)).map_err(|e| e.to_string());
     Ok(Measured { name, encoding: encoding.identity(), sequences, prepended, offset })
 }
 

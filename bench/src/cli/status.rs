@@ -115,7 +115,7 @@ fn summary(overview: &SweepOverview) -> String {
     }
     match (overview.seconds_left, overview.running.is_empty()) {
         (Some(seconds), false) => {
-            let left = clock(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+            let left = clock(seconds);
             let end = end_utc(seconds).map_or(String::new(), |end| format!(", done at {end}"));
             format!("{text}; about {left} left{end}")
         }
@@ -132,39 +132,36 @@ fn lines(overview: &SweepOverview) -> Vec<String> {
         let steps = cell.steps.map_or("?".to_owned(), |steps| steps.to_string());
         let process = format!("process {} on {}", cell.pid, cell.host);
         let step = format!("step {} of {steps}", cell.step.unwrap_or(0));
-        [step, process, format!("since {}", cell.since_utc)]
+        (&cell.cell, [step, process, format!("since {}", cell.since_utc)])
     });
-    let names = overview.running.iter().map(|cell| &cell.cell);
-    lines.extend(section("running", names, running));
-    let names = overview.unfinished.iter().map(|cell| &cell.cell);
+    lines.extend(section("running", running));
     let unfinished = overview.unfinished.iter();
-    let unfinished = unfinished.map(|cell| [cell.status.to_owned(), cell.reason.clone()]);
-    lines.extend(section("without a result", names, unfinished));
+    let unfinished =
+        unfinished.map(|cell| (&cell.cell, [cell.status.to_owned(), cell.reason.clone()]));
+    lines.extend(section("without a result", unfinished));
     if !overview.unreadable.is_empty() {
         lines.extend([String::new(), "unreadable:".to_owned()]);
         lines.extend(overview.unreadable.iter().map(|message| format!("  {message}")));
     }
-    let names = overview.open.iter().take(LISTED).map(|cell| &cell.cell);
-    let open = overview.open.iter().map(|cell| {
+    let open = overview.open.iter().take(LISTED).map(|cell| {
         let from =
             cell.step.map_or("from the start".to_owned(), |step| format!("from step {step}"));
         let last = cell.last_process.as_ref();
-        [from, last.map_or(String::new(), |process| format!("left by {process}"))]
+        (&cell.cell, [from, last.map_or(String::new(), |process| format!("left by {process}"))])
     });
-    lines.extend(section("open", names, open));
+    lines.extend(section("open", open));
     if overview.open.len() > LISTED {
         lines.push(format!("  and {} more; --json lists all", overview.open.len() - LISTED));
     }
     lines
 }
 
-/// A titled table of cells; empty without cells.
+/// A titled table of cells and more about each; empty without cells.
 fn section<'a, const N: usize>(
     title: &str,
-    names: impl Iterator<Item = &'a CellName>,
-    more: impl Iterator<Item = [String; N]>,
+    cells: impl Iterator<Item = (&'a CellName, [String; N])>,
 ) -> Vec<String> {
-    let rows = names.zip(more).map(|(cell, more)| {
+    let rows = cells.map(|(cell, more)| {
         let CellName { key, workload, encoding, seed } = cell;
         let seed = format!("seed {seed}");
         let own = [format!("  {key}"), workload.clone(), encoding.clone(), seed];

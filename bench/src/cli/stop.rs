@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use anyhow::Context;
 
 use super::out::complain;
-use crate::signals::{self, StopSignal};
+use crate::signals;
 
 /// Stop flag, set by the first signal, with the number of that signal.
 pub(super) struct StopFlag {
@@ -22,12 +22,13 @@ impl StopFlag {
         let stop = Self { flag: Arc::default(), first: Arc::default() };
         let (flag, first) = (stop.flag.clone(), stop.first.clone());
         signals::on_stop(move |signal| {
+            // Before the flag, so that whoever sees the flag knows the signal.
+            let _ = first.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
             let stopping = flag.swap(true, Ordering::SeqCst);
-            let _ = first.compare_exchange(0, signal.number(), Ordering::SeqCst, Ordering::SeqCst);
             // A second Ctrl-C ends the sweep at once. Other signals may be sent twice by the system: a closed terminal
             // sends SIGHUP to the shell and to its jobs.
-            if stopping && signal == StopSignal::INTERRUPT {
-                std::process::exit(signal.exit_status().into());
+            if stopping && signal == signals::INTERRUPT {
+                std::process::exit(signals::exit_status(signal).into());
             }
         })
         .context("cannot install the signal handlers")?;
@@ -47,9 +48,11 @@ impl StopFlag {
         out: &Path,
         forced: bool,
     ) -> ExitCode {
-        let first = StopSignal::from_number(self.first.load(Ordering::SeqCst));
-        let signal = first.unwrap_or(StopSignal::INTERRUPT);
-        let (signal_name, out) = (signal.name(), out.display());
+        let signal = match self.first.load(Ordering::SeqCst) {
+            0 => signals::INTERRUPT,
+            first => first,
+        };
+        let (signal_name, out) = (signals::name(signal), out.display());
         if forced {
             complain(&format!(
                 "interrupted by {signal_name}: {finished} of {cells} cells have a record in {out}, those that were not run \
@@ -62,6 +65,6 @@ impl StopFlag {
                  command to resume"
             ));
         }
-        ExitCode::from(signal.exit_status())
+        ExitCode::from(signals::exit_status(signal))
     }
 }

@@ -89,13 +89,8 @@ pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
         [suite, workload, encoding] => {
             let cells = by_name([suite, workload, encoding], arguments.seed)?;
             let folders = folders::or_all(&arguments.results)?;
-            for experiment in &cells {
-                let task = experiment.task.build()?;
-                if let Some(kept) = kept_in(&folders, experiment, &*task, at)? {
-                    return Ok(kept);
-                }
-            }
-            Err(none_kept(suite, &cells[0], &folders, at)?)
+            let cells = cells.into_iter().map(|cell| cell.task.build().map(|task| (cell, task)));
+            kept_of(suite, &cells.collect::<Result<Vec<_>, _>>()?, &folders, at)
         }
         _ => anyhow::bail!(
             "expected the key of a record, or three names SUITE WORKLOAD ENCODING such as `quick flip-flop cope`"
@@ -109,14 +104,10 @@ pub(super) fn by_key_or_path(
     results: &[PathBuf],
     at: WeightsAt,
 ) -> anyhow::Result<KeptTraining> {
-    if given.ends_with(".safetensors") {
-        of_path(Path::new(given))
-    } else {
-        by_key(given, results, at)
+    if !given.ends_with(".safetensors") {
+        return by_key(given, results, at);
     }
-}
-
-fn of_path(path: &Path) -> anyhow::Result<KeptTraining> {
+    let path = Path::new(given);
     let none = || {
         format!(
             "{}: no settings of a finished training are beside it ({}), expected a file that `pe-bench run` kept",
@@ -143,13 +134,9 @@ fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptT
     let places = folders::names(&folders);
     match found.as_slice() {
         [(index, record)] => {
-            let (experiment, task) = of_record(record)?;
             // The folder of the record comes first.
             folders.swap(0, *index);
-            match kept_in(&folders, &experiment, &*task, at)? {
-                Some(kept) => Ok(kept),
-                None => Err(none_kept(&record.suite, &experiment, &folders, at)?),
-            }
+            kept_of(&record.suite, &[of_record(record)?], &folders, at)
         }
         [] => anyhow::bail!(
             "no record has a key that begins with `{key}` in {places}; keys are the file names in `cells`, and reports \
@@ -165,35 +152,30 @@ fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptT
     }
 }
 
-/// Reads the weights of an experiment from the first folder that has them.
-fn kept_in(
+/// Reads the weights of the first of the cells that has some, from the first folder that has them.
+///
+/// # Errors
+/// If there are none, with the command that trains the first cell.
+fn kept_of(
+    suite: &str,
+    cells: &[(Experiment, Box<dyn Task>)],
     folders: &[PathBuf],
-    experiment: &Experiment,
-    task: &dyn Task,
     at: WeightsAt,
-) -> anyhow::Result<Option<KeptTraining>> {
-    let training = experiment.training(task);
-    for folder in folders {
-        if let Some(kept) = KeptTraining::read(&weights_path(folder, &training, at))? {
-            return Ok(Some(kept));
+) -> anyhow::Result<KeptTraining> {
+    for (experiment, task) in cells {
+        let training = experiment.training(&**task);
+        for folder in folders {
+            if let Some(kept) = KeptTraining::read(&weights_path(folder, &training, at))? {
+                return Ok(kept);
+            }
         }
     }
-    Ok(None)
-}
-
-/// Returns the error of an experiment without kept weights, with the command that trains it.
-fn none_kept(
-    suite: &str,
-    experiment: &Experiment,
-    folders: &[PathBuf],
-    at: WeightsAt,
-) -> anyhow::Result<anyhow::Error> {
-    let task = &*experiment.task.build()?;
-    let training = experiment.training(task);
+    let (experiment, task) = cells.first().context("no cell")?;
+    let training = experiment.training(&**task);
     let places = folders::names(folders);
     let which = if at == WeightsAt::Best { "best" } else { "last" };
     let file = weights_path(Path::new(""), &training, at);
-    let key = experiment.key(task);
+    let key = experiment.key(&**task);
     let has_record = |folder: &PathBuf| {
         reports::read_dir(folder).is_ok_and(|records| records.iter().any(|r| r.key == key))
     };
@@ -203,12 +185,12 @@ fn none_kept(
     // Fresh seeds follow those that choose the rates; they cannot be asked for alone.
     let is_fresh = experiment.grid.as_ref().is_some_and(|point| point.fresh);
     let asked = if is_fresh { String::new() } else { format!(" --seed {seed}") };
-    Ok(anyhow::anyhow!(
+    anyhow::bail!(
         "no weights of {name} on {workload}, seed {seed} are kept: {} is in none of {places}; this command trains the \
          cell and keeps them: `pe-bench run {suite} --workloads '{workload}' --encodings '{name}'{asked} \
          --keep-weights {which}{force}`",
         file.display(),
-    ))
+    )
 }
 
 /// Finds the cells of a workload and an encoding at one seed: one, or one for each rate that the suite compares.

@@ -11,6 +11,7 @@ use super::run::{self, rate};
 use super::{Cli, Command, RunArgs};
 use crate::backend::{self, BackendError, Hardware};
 use crate::cluster::memory_bytes;
+use crate::suite;
 use crate::sweep::{
     CellFile, CellStatus, FLOPS_PER_SECOND, GPU_FLOPS_PER_SECOND, SweepPlan, look_up_all,
     training_seconds,
@@ -111,7 +112,8 @@ pub(super) fn plan(
         Some(compute) => compute.engine,
         None => run.compute.engine_elsewhere()?,
     };
-    let suite = run::suite_of(&run, name, engine)?;
+    let (suite, text, overrides) = run::asked(&run, name, engine)?;
+    let suite = suite::parse(&suite, &text, &overrides)?;
     let out = match (&run.out, out) {
         (None, Some(out)) => PathBuf::from(out).join(&suite.name),
         _ => run::out_of(&run, &suite),
@@ -242,19 +244,16 @@ fn assumed(name: &str, hardware: Hardware, threads: usize) -> f64 {
 
 /// Memory of the machine that a cell of a plan needs in bytes: the most of its records, or an estimate.
 fn memory(plan: &SweepPlan, found: &[CellFile], hardware: Hardware) -> u64 {
-    let measured = found.iter().filter_map(CellFile::kept).filter_map(|record| {
-        let kind = (record.workload.clone(), record.encoding.name.clone());
-        let bytes = record.host_peak_bytes.or(record.peak_bytes)?;
-        Some((kind, (bytes as f64 * MEMORY_RESERVE) as u64))
-    });
-    let mut known = std::collections::BTreeMap::new();
-    for (kind, bytes) in measured {
-        let most = known.entry(kind).or_insert(0);
-        *most = bytes.max(*most);
+    let mut known = std::collections::BTreeMap::<_, u64>::new();
+    for record in found.iter().filter_map(CellFile::kept) {
+        if let Some(bytes) = record.host_peak_bytes.or(record.peak_bytes) {
+            let most = known.entry((&record.workload, &record.encoding.name)).or_default();
+            *most = (*most).max((bytes as f64 * MEMORY_RESERVE) as u64);
+        }
     }
     let open = plan.cells.iter().zip(found).filter(|(_, found)| !found.is_settled());
     let of_cell = |planned: &crate::sweep::PlannedCell| {
-        let kind = (planned.cell.workload.clone(), planned.cell.name.clone());
+        let kind = (&planned.cell.workload, &planned.cell.name);
         known.get(&kind).copied().unwrap_or_else(|| match hardware {
             Hardware::Processor => memory_bytes(planned),
             Hardware::Cuda | Hardware::Metal | Hardware::Wgpu => {

@@ -77,24 +77,22 @@ pub struct KubernetesSweep {
 }
 
 impl KubernetesSweep {
-    /// Command of a worker as a list in JSON, which is YAML.
+    /// Command of a worker.
     fn worker_command(&self) -> String {
-        let own = std::iter::once("pe-bench".to_owned()).chain(self.run.iter().cloned());
-        let words = own.collect::<Vec<_>>();
         let share = if self.by_shard {
             format!("--shard \"$((JOB_COMPLETION_INDEX + 1))/{}\"", self.workers)
         } else {
             "--worker \"$JOB_COMPLETION_INDEX\"".to_owned()
         };
-        list(&["sh".to_owned(), "-c".to_owned(), format!("exec {} {share}", shell::line(&words))])
+        shell_command(&format!("exec pe-bench {} {share}", shell::line(&self.run)))
     }
 
     /// Command of the report, which begins when every cell has a record.
     fn report_command(&self) -> String {
         let results = shell::quoted(&self.results);
-        let line =
-            format!("pe-bench status {results} --watch --every 30; exec pe-bench report {results}");
-        list(&["sh".to_owned(), "-c".to_owned(), line])
+        shell_command(&format!(
+            "pe-bench status {results} --watch --every 30; exec pe-bench report {results}"
+        ))
     }
 
     /// Head of an object: its kind, name and labels.
@@ -171,10 +169,9 @@ impl KubernetesSweep {
     }
 }
 
-/// A command as a JSON list. Kubernetes replaces `$(NAME)`, which `$$(NAME)` prevents.
-fn list(words: &[String]) -> String {
-    let escaped = words.iter().map(|word| word.replace("$(", "$$("));
-    json!(escaped.collect::<Vec<_>>()).to_string()
+/// A line of shell code as a command in JSON, which is YAML. Kubernetes replaces `$(NAME)`, which `$$(NAME)` prevents.
+fn shell_command(line: &str) -> String {
+    json!(["sh", "-c", line.replace("$(", "$$(")]).to_string()
 }
 
 impl fmt::Display for KubernetesSweep {

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::encodings::{Named, encoding, read_all};
+use super::error::{FieldError, at};
 use super::values::{list, set_at};
 
 /// Section `[ablation]` of a suite file.
@@ -26,18 +27,13 @@ impl AblationSection {
     /// Returns the name of the base, and all encodings with the base first.
     ///
     /// # Errors
-    ///
     /// Path of the field and the reason.
-    pub(super) fn encodings(&self) -> Result<(String, Vec<Named>), (String, String)> {
-        let at = |path: &str| {
-            let path = format!("ablation.{path}");
-            move |reason: String| (path, reason)
-        };
-        let base = encoding(&self.base).map_err(at("base"))?;
+    pub(super) fn encodings(&self) -> Result<(String, Vec<Named>), FieldError> {
+        let base = encoding(&self.base).map_err(at("ablation.base"))?;
         let name = base.0.clone();
         let mut all = vec![base];
         for (field, values) in &self.axes {
-            let path = format!("axes.`{field}`");
+            let path = format!("ablation.axes.`{field}`");
             for value in list(values).map_err(at(&path))? {
                 let change = changed(&all[0].1, field, value).map_err(at(&path))?;
                 if all.iter().all(|(_, known)| *known != change) {
@@ -45,11 +41,10 @@ impl AblationSection {
                 }
             }
         }
-        all.extend(read_all(&self.changes).map_err(at("changes"))?);
+        all.extend(read_all(&self.changes).map_err(at("ablation.changes"))?);
         if all.len() == 1 {
-            return Err(at("changes")(
-                "no change, expected at least one, or `axes` with other values".to_owned(),
-            ));
+            let reason = "no change, expected at least one, or `axes` with other values";
+            return Err(at("ablation.changes")(reason.to_owned()));
         }
         Ok((name, all))
     }

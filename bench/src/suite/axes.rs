@@ -3,6 +3,7 @@
 use pe_zoo::settings::nearest;
 use serde_json::{Map, Value};
 
+use super::error::{FieldError, at};
 use super::file::{SuiteFile, WorkloadSection, merged};
 use super::task_fields;
 use super::values::{list, set_at};
@@ -16,16 +17,14 @@ pub(super) struct WorkloadVariant {
     pub(super) name: String,
     /// Location of the variant in error messages.
     pub(super) place: String,
-    /// Merged sections of the variant, in the order of [`SECTIONS`].
-    sections: [Map<String, Value>; 4],
+    /// Merged [`SECTIONS`] of the variant by their names.
+    sections: Map<String, Value>,
 }
 
 impl WorkloadVariant {
-    /// Returns the fields of one of [`SECTIONS`].
-    pub(super) fn section(&self, name: &str) -> Map<String, Value> {
-        let mut sections = SECTIONS.iter().zip(&self.sections);
-        let found = sections.find(|(known, _)| **known == name);
-        found.map(|(_, fields)| fields.clone()).unwrap_or_default()
+    /// Returns one of [`SECTIONS`].
+    pub(super) fn section(&self, name: &str) -> Value {
+        self.sections.get(name).cloned().unwrap_or_default()
     }
 }
 
@@ -39,14 +38,13 @@ pub(super) fn count(axes: &Map<String, Value>) -> usize {
 /// paths.
 ///
 /// # Errors
-///
 /// Path of the field and the reason.
 pub(super) fn expand(
     file: &SuiteFile,
     workload: &WorkloadSection,
-) -> Result<Vec<WorkloadVariant>, (String, String)> {
+) -> Result<Vec<WorkloadVariant>, FieldError> {
     let place = format!("workload `{}`", workload.name);
-    let task = task_fields(&workload.task).map_err(|e| (format!("{place}.task"), e))?;
+    let task = task_fields(&workload.task).map_err(at(format!("{place}.task")))?;
     let plain = [
         task,
         merged(&file.model, &workload.model),
@@ -55,23 +53,22 @@ pub(super) fn expand(
     ];
     let mut axes = Vec::new();
     for (path, values) in &workload.axes {
-        let at = |reason: String| (format!("{place}.axes.`{path}`"), reason);
-        let section = section_of(path).map_err(at)?;
-        axes.push((path.as_str(), section, list(values).map_err(at)?));
+        let field = format!("{place}.axes.`{path}`");
+        check_path(path).map_err(at(&field))?;
+        axes.push((path.as_str(), list(values).map_err(at(&field))?));
     }
     // Sorted here and not left to the map type, which a dependency may switch.
-    axes.sort_by_key(|(path, _, _)| *path);
-    let labels = labels(&axes.iter().map(|(path, _, _)| *path).collect::<Vec<_>>());
-    let mut variants =
-        vec![WorkloadVariant { name: workload.name.clone(), place, sections: plain }];
-    for ((path, (section, inner), values), label) in axes.into_iter().zip(labels) {
+    axes.sort_by_key(|(path, _)| *path);
+    let labels = labels(&axes.iter().map(|(path, _)| *path).collect::<Vec<_>>());
+    let sections = SECTIONS.map(str::to_owned).into_iter().zip(plain.map(Value::Object)).collect();
+    let mut variants = vec![WorkloadVariant { name: workload.name.clone(), place, sections }];
+    for ((path, values), label) in axes.into_iter().zip(labels) {
         let mut next = Vec::with_capacity(variants.len() * values.len());
         for variant in &variants {
             for value in values {
                 let mut sections = variant.sections.clone();
                 let place = format!("{} ({path} = {value})", variant.place);
-                set_at(&mut sections[section], inner, value.clone())
-                    .map_err(|reason| (place.clone(), reason))?;
+                set_at(&mut sections, path, value.clone()).map_err(at(&place))?;
                 let name = format!("{} {label}={}", variant.name, text(value));
                 next.push(WorkloadVariant { name, place, sections });
             }
@@ -81,21 +78,18 @@ pub(super) fn expand(
     Ok(variants)
 }
 
-/// Index of the section of a path, and the path within it.
-fn section_of(path: &str) -> Result<(usize, &str), String> {
+/// Checks that a path leads into one of [`SECTIONS`].
+fn check_path(path: &str) -> Result<(), String> {
     let (first, inner) = path.split_once('.').unwrap_or((path, ""));
-    let known = SECTIONS.iter().position(|section| *section == first);
-    match known {
-        Some(section) if !inner.is_empty() => Ok((section, inner)),
-        _ => {
-            let near = nearest(first, SECTIONS)
-                .map_or_else(String::new, |near| format!("; did you mean `{near}.…`?"));
-            Err(format!(
-                "expected a path in quotes that begins with task, model, train or eval, such as \
-                 \"task.variables\"{near}"
-            ))
-        }
+    if SECTIONS.contains(&first) && !inner.is_empty() {
+        return Ok(());
     }
+    let near = nearest(first, SECTIONS)
+        .map_or_else(String::new, |near| format!("; did you mean `{near}.…`?"));
+    Err(format!(
+        "expected a path in quotes that begins with task, model, train or eval, such as \
+         \"task.variables\"{near}"
+    ))
 }
 
 /// Returns the shortest suffixes of the paths that are unique.

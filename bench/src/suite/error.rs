@@ -54,7 +54,17 @@ fn place(path: &str) -> String {
 }
 
 impl SuiteError {
-    pub(super) fn field(name: &str, path: &str, reason: String) -> Self {
-        Self::Field { name: name.to_owned(), path: path.to_owned(), reason }
+    /// Error of the suite `name` about a field.
+    pub(super) fn field(name: &str, (path, reason): FieldError) -> Self {
+        Self::Field { name: name.to_owned(), path, reason }
     }
+}
+
+/// Path of a field, and what is wrong with it.
+pub(super) type FieldError = (String, String);
+
+/// Adds the path of a field to a reason.
+pub(super) fn at(path: impl Into<String>) -> impl FnOnce(String) -> FieldError {
+    let path = path.into();
+    move |reason| (path, reason)
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Number, Value};
 use super::SuiteError;
 use super::ablation::AblationSection;
 use super::built_in::BUILT_IN;
+use super::error::{FieldError, at};
 
 /// Key of the built-in suite that a file changes.
 const EXTENDS: &str = "extends";
@@ -23,7 +24,7 @@ pub(super) struct SuiteFile {
     pub(super) name: String,
     pub(super) title: String,
     pub(super) about: String,
-    pub(super) seeds: Vec<u64>,
+    seeds: Vec<u64>,
     pub(super) encodings: Option<Vec<Value>>,
     #[serde(default)]
     learning_rates: Vec<f64>,
@@ -52,7 +53,7 @@ pub(super) struct SuiteFile {
 pub(super) struct WorkloadSection {
     pub(super) name: String,
     pub(super) task: Value,
-    pub(super) seeds: Option<Vec<u64>>,
+    seeds: Option<Vec<u64>>,
     pub(super) encodings: Option<Vec<Value>>,
     learning_rates: Option<Vec<f64>>,
     fresh_seeds: Option<Vec<u64>>,
@@ -72,26 +73,34 @@ pub(super) struct WorkloadSection {
 impl SuiteFile {
     /// Parses the text, with the suite that it extends, and checks the names. Also returns the text of that suite.
     pub(super) fn read(name: &str, text: &str) -> Result<(Self, Option<&'static str>), SuiteError> {
+        let refuse = |error: FieldError| SuiteError::field(name, error);
         let mut fields = fields(name, text)?;
-        let base = match fields.remove(EXTENDS) {
-            None => None,
-            Some(base) => {
-                let (extended, text) = extended(&fields, &base)
-                    .map_err(|reason| SuiteError::field(name, EXTENDS, reason))?;
-                fields = extended;
-                Some(text)
-            }
-        };
-        let file: Self = read(name, "", Value::Object(fields))?;
-        check_name(&file.name).map_err(|reason| SuiteError::field(name, "name", reason))?;
+        let mut base = None;
+        if let Some(named) = fields.remove(EXTENDS) {
+            let (extended, text) =
+                extended(&fields, &named).map_err(at(EXTENDS)).map_err(refuse)?;
+            fields = extended;
+            base = Some(text);
+        }
+        let file: Self = read("", Value::Object(fields)).map_err(refuse)?;
+        check_name(&file.name).map_err(at("name")).map_err(refuse)?;
         for (index, workload) in file.workload.iter().enumerate() {
             let double = file.workload[..index].iter().any(|other| other.name == workload.name);
             if double || workload.name.trim().is_empty() {
                 let reason = format!("`{}`, expected a unique, non-empty name", workload.name);
-                return Err(SuiteError::field(name, &format!("workload[{index}].name"), reason));
+                return Err(refuse((format!("workload[{index}].name"), reason)));
             }
         }
         Ok((file, base))
+    }
+
+    /// Seeds of a workload that choose its rates: those of the command line, if there are any.
+    pub(super) fn seeds<'a>(
+        &'a self,
+        workload: &'a WorkloadSection,
+        asked: &'a [u64],
+    ) -> &'a [u64] {
+        if asked.is_empty() { workload.seeds.as_ref().unwrap_or(&self.seeds) } else { asked }
     }
 
     /// Learning rates of the grid of a workload; empty: no grid.
@@ -109,11 +118,7 @@ impl SuiteFile {
 fn fields(name: &str, text: &str) -> Result<Map<String, Value>, SuiteError> {
     let table: toml::Table = toml::from_str(text)
         .map_err(|source| SuiteError::Syntax { name: name.to_owned(), source: Box::new(source) })?;
-    match json("", toml::Value::Table(table)) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(other) => Err(SuiteError::field(name, "", format!("{other}, expected a table"))),
-        Err((path, reason)) => Err(SuiteError::field(name, &path, reason)),
-    }
+    table_fields("", table).map_err(|error| SuiteError::field(name, error))
 }
 
 /// Returns the fields of the built-in suite `base`, changed by `own`: sections are merged, everything else is replaced.
@@ -153,8 +158,18 @@ pub fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Converts the fields of a table, which is at `path`, to JSON.
+fn table_fields(path: &str, table: toml::Table) -> Result<Map<String, Value>, FieldError> {
+    let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    let field = |(key, value): (String, toml::Value)| {
+        let value = json(&join(&key), value)?;
+        Ok((key, value))
+    };
+    table.into_iter().map(field).collect()
+}
+
 /// Converts TOML to JSON. Values without a JSON form are refused, because `null` would mean an absent field.
-fn json(path: &str, value: toml::Value) -> Result<Value, (String, String)> {
+fn json(path: &str, value: toml::Value) -> Result<Value, FieldError> {
     let refuse = |what: String| Err((path.to_owned(), what));
     Ok(match value {
         toml::Value::String(text) => Value::String(text),
@@ -179,16 +194,7 @@ fn json(path: &str, value: toml::Value) -> Result<Value, (String, String)> {
             let items = items.map(|(index, item)| json(&format!("{path}[{index}]"), item));
             Value::Array(items.collect::<Result<_, _>>()?)
         }
-        toml::Value::Table(table) => {
-            let join = |key: &str| {
-                if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
-            };
-            let fields = table.into_iter().map(|(key, value)| {
-                let value = json(&join(&key), value)?;
-                Ok((key, value))
-            });
-            Value::Object(fields.collect::<Result<_, (String, String)>>()?)
-        }
+        toml::Value::Table(table) => Value::Object(table_fields(path, table)?),
     })
 }
 
@@ -207,11 +213,7 @@ fn settled(number: f64) -> Option<Number> {
 }
 
 /// Deserializes a section; an error names the field below `prefix`.
-pub(super) fn read<T: DeserializeOwned>(
-    name: &str,
-    prefix: &str,
-    value: Value,
-) -> Result<T, SuiteError> {
+pub(super) fn read<T: DeserializeOwned>(prefix: &str, value: Value) -> Result<T, FieldError> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let inner = error.path().to_string();
         let path = match (prefix, inner.as_str()) {
@@ -222,7 +224,7 @@ pub(super) fn read<T: DeserializeOwned>(
         let said = explain(&error.into_inner().to_string());
         let example = "; `pe-bench new-suite NAME` prints a suite with every section";
         let example = if said.starts_with("missing field") { example } else { "" };
-        SuiteError::field(name, &path, format!("{said}{example}"))
+        (path, format!("{said}{example}"))
     })
 }
 

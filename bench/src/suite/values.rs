@@ -42,15 +42,12 @@ pub(super) fn set_at(
         fields.insert(first.to_owned(), value);
         return Ok(());
     };
-    let inner = fields.entry(first.to_owned()).or_insert_with(|| Value::Object(Map::new()));
+    let inner = fields.entry(first.to_owned()).or_insert(Value::Null);
+    if inner.is_null() {
+        *inner = Value::Object(Map::new());
+    }
     match inner {
         Value::Object(inner) => set_at(inner, rest, value),
-        Value::Null => {
-            let mut map = Map::new();
-            set_at(&mut map, rest, value)?;
-            *inner = Value::Object(map);
-            Ok(())
-        }
         other => Err(format!("`{first}` is {other}, expected a map that can contain `{rest}`")),
     }
 }

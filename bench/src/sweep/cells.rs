@@ -6,7 +6,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use reports::{RunRecord, store};
-use serde_json::Value;
 
 use super::retry::RetryPolicy;
 use super::status::{self, CellFile, CellStatus};
@@ -44,11 +43,6 @@ pub trait SweepCells: Sync {
 
     /// Arguments that start this program as the worker of a cell, which calls [`serve`](super::serve).
     fn worker_arguments(&self, index: usize) -> Vec<OsString>;
-
-    /// Description of the cell in the request to its worker.
-    fn job(&self, _index: usize) -> Value {
-        Value::Null
-    }
 }
 
 /// Path of a cell's record in a results folder.

@@ -47,11 +47,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Error while a claim is read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum ClaimError {
-    /// An operation of the file system failed.
-    #[error("{0}; check that the results folder is writable and has free space")]
-    Io(#[from] FileError),
-}
+#[error("{0}; check that the results folder is writable and has free space")]
+pub struct ClaimError(#[from] FileError);
 
 /// Result of trying to claim a cell.
 #[derive(Debug)]
@@ -98,7 +95,7 @@ impl Claims {
     /// Claims in the folder `claims` of a folder; they expire when they are not touched for `patience`.
     ///
     /// # Errors
-    /// [`ClaimError::Io`] if the folder cannot be created.
+    /// [`ClaimError`] if the folder cannot be created.
     pub fn new(within: &Path, patience: Duration) -> Result<Self, ClaimError> {
         Self::with(within, patience, Locking::default())
     }
@@ -302,12 +299,7 @@ impl Shared {
 
     /// Holder of a claim that has not expired. Without the lock, `None` may be out of date at once.
     fn living_holder(&self, key: &str, path: &Path) -> Result<Option<ClaimHolder>, ClaimError> {
-        let bytes = match fs::read(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            bytes => bytes.map_err(FileError::of("read", path))?,
-        };
-        // Claims are written atomically; an unreadable one is damaged and expires like that of an unknown process.
-        let holder = serde_json::from_slice(&bytes).unwrap_or_else(|_| ClaimHolder::unknown());
+        let Some(holder) = holder_in(path)? else { return Ok(None) };
         if self.me.knows_to_be_gone(&holder) {
             return Ok(None);
         }
@@ -325,13 +317,7 @@ impl Shared {
 
     /// Whether the claim on a cell is this sweep's.
     fn is_mine(&self, key: &str) -> Result<bool, ClaimError> {
-        let path = self.path(key);
-        match fs::read(&path) {
-            Ok(bytes) => Ok(serde_json::from_slice::<ClaimHolder>(&bytes)
-                .is_ok_and(|holder| holder.nonce == self.me.nonce)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(FileError::of("read", &path)(error).into()),
-        }
+        Ok(holder_in(&self.path(key))?.is_some_and(|holder| holder.nonce == self.me.nonce))
     }
 
     /// Touches every held claim and marks those that other processes have taken over as lost. Claims that could not be
@@ -351,6 +337,18 @@ impl Shared {
                 Err(_) => {}
             }
         }
+    }
+}
+
+/// Reads a claim; `None` if there is none.
+fn holder_in(path: &Path) -> Result<Option<ClaimHolder>, FileError> {
+    match fs::read(path) {
+        // Claims are written atomically; an unreadable one is damaged and expires like that of an unknown process.
+        Ok(bytes) => {
+            Ok(Some(serde_json::from_slice(&bytes).unwrap_or_else(|_| ClaimHolder::unknown())))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FileError::of("read", path)(error)),
     }
 }
 

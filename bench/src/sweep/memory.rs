@@ -1,4 +1,4 @@
-//! Memory of other processes, and detection of out-of-memory kills.
+//! Messages about the memory of workers, and detection of out-of-memory kills.
 //!
 //! Without Linux's counters of such kills, a worker killed by the system cannot be distinguished from one killed by a
 //! user.
@@ -6,12 +6,6 @@
 use std::fs;
 
 use crate::experiment::budget::bytes_text;
-use crate::host;
-
-/// Whether the system reports the memory of other processes.
-pub(super) fn is_told() -> bool {
-    host::resident_bytes(std::process::id()).is_some()
-}
 
 /// `; it had taken 1.5 GiB`, or empty if the memory is unknown.
 pub(super) fn text(most_bytes: Option<u64>) -> String {

@@ -2,7 +2,7 @@
 
 mod times;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -99,7 +99,7 @@ pub struct EndedCell {
 }
 
 /// Identity of a cell, for readers.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct CellName {
     /// Key of the cell.
     pub key: String,
@@ -182,9 +182,8 @@ impl OverviewReader {
         // Before the records: a cell that ends in the meantime is shown as running, not as open.
         let claims = claim::list(&self.results)?;
         self.read_records()?;
-        let mut records = BTreeMap::new();
         let packed = self.packed.iter().flatten();
-        records.extend(packed.map(|(key, facts)| (key.clone(), facts)));
+        let mut records: BTreeMap<_, _> = packed.map(|(key, facts)| (key.clone(), facts)).collect();
         let mut unreadable = BTreeMap::new();
         for (path, (_, facts)) in &self.files {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -231,7 +230,7 @@ impl OverviewReader {
             claims.iter().map(|claim| (claim.key.as_str(), claim)).collect::<BTreeMap<_, _>>();
         let keys = planned.keys().chain(claims.keys()).copied();
         let keys = keys.chain(records.keys().chain(unreadable.keys()).map(String::as_str));
-        let keys = keys.collect::<std::collections::BTreeSet<_>>();
+        let keys = keys.collect::<BTreeSet<_>>();
         let (mut running, mut open, mut unfinished) = (Vec::new(), Vec::new(), Vec::new());
         let mut ended = BTreeMap::<&'static str, usize>::new();
         for key in &keys {
@@ -262,10 +261,8 @@ impl OverviewReader {
         }
         let speed = manifest.and_then(|manifest| manifest.flops_per_second);
         let times = CellTimes::of(records.values().copied(), speed);
-        let mut processes = running.iter().map(|cell| (&cell.host, cell.pid)).collect::<Vec<_>>();
-        processes.sort();
-        processes.dedup();
-        let processes = processes.len();
+        let processes = running.iter().map(|cell| (&cell.host, cell.pid));
+        let processes = processes.collect::<BTreeSet<_>>().len();
         SweepOverview {
             suite: manifest.map(|manifest| manifest.suite.clone()),
             cells: keys.len(),
@@ -283,16 +280,11 @@ impl OverviewReader {
 
 /// Name of a cell without a record.
 fn name(key: &str, plan: Option<&ManifestCell>) -> CellName {
-    let unknown = || CellName {
-        key: key.to_owned(),
-        workload: String::new(),
-        encoding: String::new(),
-        seed: 0,
-    };
-    plan.map_or_else(unknown, |plan| CellName {
-        key: key.to_owned(),
-        workload: plan.workload.clone(),
-        encoding: plan.encoding.clone(),
-        seed: plan.seed,
-    })
+    let key = key.to_owned();
+    match plan {
+        None => CellName { key, ..CellName::default() },
+        Some(ManifestCell { workload, encoding, seed, .. }) => {
+            CellName { key, workload: workload.clone(), encoding: encoding.clone(), seed: *seed }
+        }
+    }
 }

@@ -5,12 +5,10 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use reports::{GridPoint, RunRecord};
-use serde_json::Value;
 use tasks::corpus::CorpusState;
 use tasks::{CorpusError, Task, TaskConfig, TaskError};
 
 use super::cells::SweepCells;
-use super::job::ExperimentJob;
 use crate::experiment::{Budget, Experiment, ExperimentError, TrainingId};
 use crate::run::{self, RunContext};
 use crate::suite::Suite;
@@ -196,10 +194,6 @@ impl SweepCells for SweepPlan {
 
     fn worker_arguments(&self, _index: usize) -> Vec<OsString> {
         vec!["worker".into()]
-    }
-
-    fn job(&self, index: usize) -> Value {
-        serde_json::to_value(ExperimentJob::of(&self.cells[index].cell)).unwrap_or_default()
     }
 }
 

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use reports::RunRecord;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::backend::pool::WorkerDevices;
 use crate::experiment::Budget;
@@ -23,14 +22,12 @@ pub struct WorkerRequest {
     pub(super) checkpoint_seconds: f64,
     pub(super) budget: Budget,
     pub(super) weights: WeightsPolicy,
-    /// Key of the cell when the sweep began.
-    pub(super) key: String,
     /// Number of devices that share the micro-batches of the training.
     pub(super) data_parallel: usize,
     /// Devices of the worker, if the sweep has some for each.
     pub(super) devices: Option<WorkerDevices>,
-    /// The cell, as [`SweepCells::job`](super::SweepCells::job) describes it.
-    pub job: Value,
+    /// Record of the cell before it begins, with its whole configuration, and its key when the sweep began.
+    pub(super) record: Box<RunRecord>,
 }
 
 /// Line that asks a worker to stop.

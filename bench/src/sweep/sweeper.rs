@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use reports::{RecordError, RunRecord, Status, store};
 
@@ -13,7 +13,7 @@ use super::protocol::WorkerRequest;
 use super::queue::WorkQueue;
 use super::retry::RetryPolicy;
 use super::status::{CellFile, CellStatus};
-use super::worker::{self, WorkerEnd, WorkerProgram};
+use super::worker::{self, WorkerEnd};
 use super::{CellEvent, SweepError, SweepEvent, SweepOptions};
 use crate::backend::pool::PooledDevices;
 use crate::experiment::TrainingId;
@@ -23,7 +23,8 @@ use crate::run::{RunContext, RunEvent};
 /// Number of deaths of a worker by signals after which its cell is recorded as failed.
 const MOST_DEATHS: u32 = 3;
 
-/// State shared by the threads of a sweep.
+/// Thread of a sweep, with the state that all of them share.
+#[derive(Clone)]
 pub(super) struct Sweeper<'a> {
     pub(super) cells: &'a dyn SweepCells,
     pub(super) options: &'a SweepOptions,
@@ -36,6 +37,9 @@ pub(super) struct Sweeper<'a> {
     pub(super) stop: &'a AtomicBool,
     /// Cells that this sweep has started.
     pub(super) started: &'a Mutex<BTreeSet<usize>>,
+    /// Devices of this thread's workers; `None`: the default ones of the backend.
+    pub(super) devices: Option<&'a PooledDevices>,
+    pub(super) events: Sender<SweepEvent>,
 }
 
 /// Trainings of the cells, and the claims on them.
@@ -46,30 +50,24 @@ pub(super) struct Trainings {
 
 impl Sweeper<'_> {
     /// Runs cells from the queue until it is empty or the sweep is stopped.
-    pub(super) fn work(
-        &self,
-        devices: Option<&PooledDevices>,
-        sender: &Sender<SweepEvent>,
-    ) -> Result<(), SweepError> {
+    pub(super) fn work(&self) -> Result<(), SweepError> {
         let mut held = std::collections::BTreeMap::new();
         while let Some(index) = self.queue.next(self.stop) {
-            // The receiver is gone only when the sweep is over.
-            let mut tell = |what| drop(sender.send(SweepEvent { index, what }));
             // Most cells of a large sweep are ended by others; no claim is needed to see that.
-            if self.ended_elsewhere(index, &self.look_up(index), &mut tell) {
+            if self.ended_elsewhere(index, &self.look_up(index)) {
                 self.queue.cross_out();
                 continue;
             }
-            let settled = self.claim(index, &mut tell).and_then(|claimed| match claimed {
+            let settled = self.claim(index).and_then(|claimed| match claimed {
                 Claimed::Mine(cell, training) => {
-                    let settled = self.run(index, &cell, devices, &mut tell);
+                    let settled = self.run(index, &cell);
                     drop((cell, training));
-                    warn(self.claims, &mut tell);
+                    self.warn(index, self.claims);
                     settled
                 }
                 Claimed::Held { by, wait } => {
                     if held.insert(index, by.clone()).as_ref() != Some(&by) {
-                        tell(CellEvent::Held { by });
+                        self.tell(index, CellEvent::Held { by });
                     }
                     Ok(!wait)
                 }
@@ -87,14 +85,14 @@ impl Sweeper<'_> {
     }
 
     /// Claims a cell, and before it its training if weights are kept.
-    fn claim(&self, index: usize, tell: &mut dyn FnMut(CellEvent)) -> Result<Claimed, SweepError> {
+    fn claim(&self, index: usize) -> Result<Claimed, SweepError> {
         let key = &self.cells.keys()[index];
         let mut training = None;
         if let Some(Trainings { claims, of_cells }) = self.trainings
             && let Some(id) = &of_cells[index]
         {
             let claimed = claims.claim(&id.to_string());
-            warn(claims, tell);
+            self.warn(index, claims);
             match claimed? {
                 ClaimAttempt::Mine(claim) => training = Some(claim),
                 ClaimAttempt::Held(holder) => {
@@ -107,7 +105,7 @@ impl Sweeper<'_> {
             }
         }
         let claimed = self.claims.claim(key);
-        warn(self.claims, tell);
+        self.warn(index, self.claims);
         Ok(match claimed? {
             ClaimAttempt::Mine(cell) => Claimed::Mine(cell, training),
             ClaimAttempt::Held(holder) => {
@@ -117,116 +115,96 @@ impl Sweeper<'_> {
     }
 
     /// Runs a claimed cell and returns whether it is settled.
-    fn run(
-        &self,
-        index: usize,
-        claim: &Claim,
-        devices: Option<&PooledDevices>,
-        tell: &mut dyn FnMut(CellEvent),
-    ) -> Result<bool, SweepError> {
+    fn run(&self, index: usize, claim: &Claim) -> Result<bool, SweepError> {
         cells::refresh(self.cells, &self.options.out, index);
         let now = self.look_up(index);
-        if self.ended_elsewhere(index, &now, tell) {
+        if self.ended_elsewhere(index, &now) {
             return Ok(true);
         }
-        self.prepare(index, &now.status, tell)?;
-        let numbers = devices.map(|devices| devices.indices.clone()).unwrap_or_default();
-        tell(CellEvent::Began { devices: numbers });
+        self.prepare(index, &now.status)?;
+        let numbers = self.devices.map(|devices| devices.indices.clone()).unwrap_or_default();
+        self.tell(index, CellEvent::Began { devices: numbers });
         let request = WorkerRequest {
             context: self.context.clone(),
             results: self.options.out.clone(),
             checkpoint_seconds: self.options.checkpoint_seconds,
             budget: self.options.budget.or(self.cells.budget(index)),
             weights: self.options.weights.clone(),
-            key: self.cells.keys()[index].clone(),
             data_parallel: self.options.data_parallel,
-            devices: devices.map(|devices| devices.in_worker().clone()),
-            job: self.cells.job(index),
+            devices: self.devices.map(|devices| devices.in_worker().clone()),
+            record: Box::new(self.cells.unfinished_record(index, &self.context)),
         };
-        let program = WorkerProgram {
-            arguments: self.cells.worker_arguments(index),
-            environment: devices.and_then(PooledDevices::environment),
-        };
-        let end = worker::run(&request, &program, self.stop, claim, &mut |event| {
-            tell(match event {
+        let arguments = self.cells.worker_arguments(index);
+        let program = (arguments.as_slice(), self.devices.and_then(PooledDevices::environment));
+        let end = worker::run(&request, program, self.stop, claim, &mut |event| {
+            let what = match event {
                 RunEvent::Resumed { step, .. } => CellEvent::Resumed { step },
                 RunEvent::Progress(progress) => CellEvent::Progress(progress),
                 RunEvent::Point(point) => CellEvent::Point(point),
                 RunEvent::Validated(validation) => CellEvent::Validated(validation),
                 RunEvent::Trouble(text) => CellEvent::Trouble(text),
-            });
+            };
+            self.tell(index, what);
         })?;
-        let (record, checkpoints) = match end {
-            WorkerEnd::Record(record) => {
-                let checkpoints = Checkpoints::after(&record.status);
-                (record, checkpoints)
-            }
-            WorkerEnd::Status(status) => {
-                let checkpoints = Checkpoints::after(&status);
-                (Box::new(self.ended(index, status)), checkpoints)
-            }
-            WorkerEnd::Died { reason } => match self.count_death(index, &reason, tell) {
+        let has_died = matches!(end, WorkerEnd::Died { .. });
+        let record = match end {
+            WorkerEnd::Record(record) => record,
+            WorkerEnd::Status(status) => Box::new(self.ended(index, status)),
+            WorkerEnd::Died { reason } => match self.count_death(index, &reason) {
                 None => return Ok(false),
-                Some(status) => (Box::new(self.ended(index, status)), Checkpoints::Keep),
+                Some(status) => Box::new(self.ended(index, status)),
             },
             WorkerEnd::Changed { key } => {
-                tell(CellEvent::Trouble(format!(
+                let text = format!(
                     "its data have changed since this sweep began (key {key} now); run the same command again"
-                )));
+                );
+                self.complain(index, &text);
                 return Ok(true);
             }
             WorkerEnd::Interrupted => {
-                tell(CellEvent::Interrupted);
+                self.tell(index, CellEvent::Interrupted);
                 return Ok(true);
             }
             WorkerEnd::Lost => {
-                tell(CellEvent::Lost);
+                self.tell(index, CellEvent::Lost);
                 return Ok(false);
             }
         };
-        self.keep(index, claim, record, checkpoints, tell)?;
+        let resumes = has_died || is_resumable(&record.status);
+        self.keep(index, claim, record, resumes)?;
         Ok(true)
     }
 
     /// Whether another sweep has ended the cell since this one looked it up first.
-    fn ended_elsewhere(
-        &self,
-        index: usize,
-        now: &CellFile,
-        tell: &mut dyn FnMut(CellEvent),
-    ) -> bool {
+    fn ended_elsewhere(&self, index: usize, now: &CellFile) -> bool {
         if now.bytes == self.found[index].bytes {
             return false;
         }
         match &now.status {
-            CellStatus::Kept(record) => tell(CellEvent::PickedUp(record.clone())),
-            CellStatus::Unreadable(error) => tell(CellEvent::Trouble(error.to_string())),
+            CellStatus::Kept(record) => self.tell(index, CellEvent::PickedUp(record.clone())),
+            CellStatus::Unreadable(error) => self.complain(index, error),
             CellStatus::Open => return false,
         }
         true
     }
 
     /// Removes files of earlier attempts that the new one must not use.
-    fn prepare(
-        &self,
-        index: usize,
-        status: &CellStatus,
-        tell: &mut dyn FnMut(CellEvent),
-    ) -> Result<(), SweepError> {
+    fn prepare(&self, index: usize, status: &CellStatus) -> Result<(), SweepError> {
         let path = cells::record_path(self.cells, &self.options.out, index);
         if let CellStatus::Unreadable(RecordError::Damaged { .. }) = status {
             let aside = store::set_aside(&path)?;
-            tell(CellEvent::Trouble(format!("the damaged record is kept as {}", aside.display())));
+            self.complain(index, &format!("the damaged record is kept as {}", aside.display()));
         }
         store::remove_leftovers(&path);
         let checkpoints = self.checkpoints(index);
         // A worker that died in this sweep resumes from its checkpoints, and its deaths count.
-        let is_first_start = lock(self.started).insert(index);
+        let started = self.started.lock();
+        let is_first_start = started.unwrap_or_else(PoisonError::into_inner).insert(index);
         if self.options.retry.force
             && is_first_start
             && let Err(error) = checkpoints.remove()
         {
-            tell(CellEvent::Trouble(format!("{error}; the cell may resume from there")));
+            self.complain(index, &format!("{error}; the cell may resume from there"));
         }
         // A retry on request resets the count of deaths, but only once per sweep.
         if self.found[index].bytes.is_some()
@@ -234,25 +212,21 @@ impl Sweeper<'_> {
             && checkpoints.deaths().is_some()
             && let Err(error) = checkpoints.note_deaths(0)
         {
-            tell(CellEvent::Trouble(error.to_string()));
+            self.complain(index, &error);
         }
         Ok(())
     }
 
     /// Counts the death of a cell's worker by a signal; returns the status of the cell if it is given up.
-    fn count_death(
-        &self,
-        index: usize,
-        reason: &str,
-        tell: &mut dyn FnMut(CellEvent),
-    ) -> Option<Status> {
+    fn count_death(&self, index: usize, reason: &str) -> Option<Status> {
         let checkpoints = self.checkpoints(index);
         let deaths = checkpoints.deaths().unwrap_or(0) + 1;
         let noted = checkpoints.note_deaths(deaths);
         if noted.is_ok() && deaths < MOST_DEATHS {
-            tell(CellEvent::Trouble(format!(
+            let text = format!(
                 "{reason}; death {deaths} of {MOST_DEATHS}, the cell resumes from its last checkpoint"
-            )));
+            );
+            self.complain(index, &text);
             return None;
         }
         let unnoted = noted.err().map_or(String::new(), |error| format!("; {error}"));
@@ -262,17 +236,17 @@ impl Sweeper<'_> {
         Some(Status::Failed { reason })
     }
 
-    /// Writes the record of a cell, even if its claim was lost, because all records of a cell are equal.
+    /// Writes the record of a cell, even if its claim was lost, because all records of a cell are equal. Checkpoints are
+    /// removed unless a retry `resumes` from them.
     fn keep(
         &self,
         index: usize,
         claim: &Claim,
         record: Box<RunRecord>,
-        checkpoints: Checkpoints,
-        tell: &mut dyn FnMut(CellEvent),
+        resumes: bool,
     ) -> Result<(), SweepError> {
         let mine = claim.is_still_mine().unwrap_or_else(|error| {
-            tell(CellEvent::Trouble(format!("{error}; the record is written anyway")));
+            self.complain(index, &format!("{error}; the record is written anyway"));
             true
         });
         if !mine {
@@ -280,19 +254,19 @@ impl Sweeper<'_> {
             if let CellStatus::Kept(record) = now.status
                 && now.bytes != self.found[index].bytes
             {
-                tell(CellEvent::Lost);
-                tell(CellEvent::PickedUp(record));
+                self.tell(index, CellEvent::Lost);
+                self.tell(index, CellEvent::PickedUp(record));
                 return Ok(());
             }
         }
         record.write(&self.options.out)?;
         if mine
-            && checkpoints == Checkpoints::Drop
+            && !resumes
             && let Err(error) = self.checkpoints(index).remove()
         {
-            tell(CellEvent::Trouble(error.to_string()));
+            self.complain(index, &error);
         }
-        tell(CellEvent::Ended(record));
+        self.tell(index, CellEvent::Ended(record));
         Ok(())
     }
 
@@ -304,9 +278,7 @@ impl Sweeper<'_> {
             let (checkpoints, key) = (self.checkpoints(index), &self.cells.keys()[index]);
             let died =
                 matches!(record.status, Status::Failed { .. }) && checkpoints.deaths().is_some();
-            let spent = Checkpoints::after(&record.status) == Checkpoints::Drop
-                && !died
-                && checkpoints.exists();
+            let spent = !is_resumable(&record.status) && !died && checkpoints.exists();
             if !spent && !self.claims.exists(key) {
                 continue;
             }
@@ -329,6 +301,23 @@ impl Sweeper<'_> {
         cells::look_up(self.cells, &self.options.out, index, &RetryPolicy::default())
     }
 
+    fn tell(&self, index: usize, what: CellEvent) {
+        // The receiver is gone only when the sweep is over.
+        let _ = self.events.send(SweepEvent { index, what });
+    }
+
+    /// Tells of a problem that does not end the cell.
+    fn complain(&self, index: usize, text: &dyn ToString) {
+        self.tell(index, CellEvent::Trouble(text.to_string()));
+    }
+
+    /// Reports reduced protection by claims.
+    fn warn(&self, index: usize, claims: &Claims) {
+        if let Some(warning) = claims.take_warning() {
+            self.complain(index, &warning);
+        }
+    }
+
     /// Record of a cell whose worker left none.
     fn ended(&self, index: usize, status: Status) -> RunRecord {
         RunRecord { status, ..self.cells.unfinished_record(index, &self.context) }
@@ -348,33 +337,10 @@ enum Claimed {
     },
 }
 
-/// Use of a cell's checkpoints after its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Checkpoints {
-    /// A retry resumes from the last checkpoint, for instance with a larger budget.
-    Keep,
-    /// The checkpoints are not needed any more.
-    Drop,
-}
-
-impl Checkpoints {
-    fn after(status: &Status) -> Self {
-        match status {
-            Status::TimedOut { .. } | Status::OutOfMemory { .. } | Status::Interrupted => {
-                Self::Keep
-            }
-            Status::Done | Status::Diverged { .. } | Status::Failed { .. } => Self::Drop,
-        }
+/// Whether a retry of a cell with this status resumes from its last checkpoint, for instance with a larger budget.
+fn is_resumable(status: &Status) -> bool {
+    match status {
+        Status::TimedOut { .. } | Status::OutOfMemory { .. } | Status::Interrupted => true,
+        Status::Done | Status::Diverged { .. } | Status::Failed { .. } => false,
     }
-}
-
-/// Reports reduced protection by claims.
-fn warn(claims: &Claims, tell: &mut dyn FnMut(CellEvent)) {
-    if let Some(warning) = claims.take_warning() {
-        tell(CellEvent::Trouble(warning));
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,6 +5,8 @@ use std::process::{Child, ChildStdin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use reports::Status;
+
 use super::claim::Claim;
 use super::protocol::STOP;
 use crate::experiment::budget::{Budget, bytes_text};
@@ -22,10 +24,8 @@ pub(super) enum KillReason {
     Stop,
     /// Another sweep has taken over the cell.
     Claim,
-    /// The worker exceeded its memory budget.
-    Memory { reason: String },
-    /// The worker exceeded its time limit and did not stop.
-    Time { reason: String },
+    /// The worker exceeded its memory budget, or its time limit and did not stop; the cell gets this status.
+    Limit(Status),
 }
 
 /// Watchdog of one worker: its memory, time and claim, and the request to stop.
@@ -40,8 +40,10 @@ pub(super) struct Watchdog<'a> {
     /// Seconds that the cell took in earlier attempts.
     before_seconds: f64,
     asked_to_stop: Option<Instant>,
-    most_bytes: Option<u64>,
-    killed: Option<KillReason>,
+    /// Peak memory observed; `None` if unknown.
+    pub(super) most_bytes: Option<u64>,
+    /// Reason why the worker was killed; `None` if it was not.
+    pub(super) killed: Option<KillReason>,
 }
 
 impl<'a> Watchdog<'a> {
@@ -103,7 +105,7 @@ impl<'a> Watchdog<'a> {
         {
             let (limit, bytes) = (bytes_text(limit), bytes_text(bytes));
             let reason = format!("it took {bytes}, its budget is {limit}");
-            return Some(KillReason::Memory { reason });
+            return Some(KillReason::Limit(Status::OutOfMemory { reason }));
         }
         let seconds = self.before_seconds + self.start.elapsed().as_secs_f64();
         match self.budget.seconds {
@@ -111,19 +113,9 @@ impl<'a> Watchdog<'a> {
                 let reason = format!(
                     "its budget is {limit} s; it did not end by itself and was killed after {seconds:.0} s"
                 );
-                Some(KillReason::Time { reason })
+                Some(KillReason::Limit(Status::TimedOut { reason }))
             }
             _ => None,
         }
-    }
-
-    /// Reason why the worker was killed; `None` if it was not.
-    pub(super) fn killed(&self) -> Option<&KillReason> {
-        self.killed.as_ref()
-    }
-
-    /// Peak memory observed; `None` if unknown.
-    pub(super) fn most_bytes(&self) -> Option<u64> {
-        self.most_bytes
     }
 }

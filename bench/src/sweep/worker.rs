@@ -48,17 +48,11 @@ pub(super) enum WorkerEnd {
     Lost,
 }
 
-/// Command line of a worker after the program, and its own environment variable.
-#[derive(Debug)]
-pub(super) struct WorkerProgram<'a> {
-    pub(super) arguments: Vec<OsString>,
-    pub(super) environment: Option<(&'a str, &'a str)>,
-}
-
-/// Runs a cell in a worker process and calls `heard` with its events.
+/// Runs a cell in a worker process and calls `heard` with its events. `arguments` are those of the program, and
+/// `environment` is a variable of this worker.
 pub(super) fn run(
     request: &WorkerRequest,
-    program: &WorkerProgram<'_>,
+    (arguments, environment): (&[OsString], Option<(&str, &str)>),
     stop: &AtomicBool,
     claim: &Claim,
     heard: &mut dyn FnMut(RunEvent),
@@ -66,8 +60,8 @@ pub(super) fn run(
     let kills = SystemKills::now();
     let mut child = process::again(request.context.threads)
         .map_err(SweepError::Spawn)?
-        .args(&program.arguments)
-        .envs(program.environment)
+        .args(arguments)
+        .envs(environment)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -77,53 +71,41 @@ pub(super) fn run(
     let answers = answers(&mut child).map_err(SweepError::Spawn)?;
     let mut stdin = hand_over(&mut child, request);
     let mut watchdog = Watchdog::new(request.budget, stop, claim);
-    let (mut record, mut broke, mut changed) = (None, None, None);
-    loop {
+    let last = loop {
         match answers.recv_timeout(TICK) {
             Ok(WorkerReply::Event(event)) => {
                 watchdog.hear(&event);
                 heard(event);
             }
-            Ok(WorkerReply::Record(said)) => {
-                record = Some(said);
-                break;
-            }
-            Ok(WorkerReply::Changed { key }) => changed = Some(key),
-            Ok(WorkerReply::Broke(reason)) => {
-                broke = Some(reason);
-                break;
-            }
+            Ok(reply) => break Some(reply),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Disconnected) => break None,
         }
         watchdog.check(&mut child, &mut stdin);
-    }
-    // A worker that has sent its record exits when its input is closed.
+    };
+    // A worker that has sent its last reply exits when its input is closed.
     drop(stdin);
     let status = child.wait().map_err(SweepError::Spawn)?;
     let said = complaints.join().unwrap_or_default();
     let stopping = stop.load(Ordering::SeqCst);
-    Ok(match (record, watchdog.killed()) {
+    Ok(match (last, &watchdog.killed) {
         (_, Some(KillReason::Claim)) => WorkerEnd::Lost,
-        (Some(record), _) if record.status == Status::Interrupted => WorkerEnd::Interrupted,
-        (Some(record), _) => WorkerEnd::Record(record),
-        (None, None) if changed.is_some() => {
-            WorkerEnd::Changed { key: changed.unwrap_or_default() }
-        }
-        (None, Some(KillReason::Stop)) => WorkerEnd::Interrupted,
-        (None, Some(KillReason::Memory { reason })) => {
-            WorkerEnd::Status(Status::OutOfMemory { reason: reason.clone() })
-        }
-        (None, Some(KillReason::Time { reason })) => {
-            WorkerEnd::Status(Status::TimedOut { reason: reason.clone() })
-        }
-        (None, None) if stopping || signal(status).is_some_and(asks_to_end) => {
+        (Some(WorkerReply::Record(record)), _) if record.status == Status::Interrupted => {
             WorkerEnd::Interrupted
         }
-        (None, None) => {
+        (Some(WorkerReply::Record(record)), _) => WorkerEnd::Record(record),
+        (_, Some(KillReason::Stop)) => WorkerEnd::Interrupted,
+        (_, Some(KillReason::Limit(status))) => WorkerEnd::Status(status.clone()),
+        (Some(WorkerReply::Changed { key }), None) => WorkerEnd::Changed { key },
+        (_, None) if stopping || signal(status).is_some_and(asks_to_end) => WorkerEnd::Interrupted,
+        (last, None) => {
             if signal(status) == Some(SIGKILL) {
                 std::thread::sleep(SETTLE);
             }
+            let broke = match last {
+                Some(WorkerReply::Broke(reason)) => Some(reason),
+                _ => None,
+            };
             verdict(status, broke, &said, &watchdog, &kills)
         }
     })
@@ -178,7 +160,7 @@ fn verdict(
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
     let text = broke.unwrap_or_else(|| format!("the worker process ended with {status}; {last}"));
     let text = text.trim_end_matches("; ").to_owned();
-    let peak = memory::text(watchdog.most_bytes());
+    let peak = memory::text(watchdog.most_bytes);
     if signal(status) == Some(SIGKILL) && kills.happened_since() {
         return WorkerEnd::Status(Status::OutOfMemory {
             reason: format!(

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::job::ExperimentJob;
 use super::protocol::{STOP, WorkerReply, WorkerRequest};
+use crate::experiment::{Experiment, as_configured};
 use crate::process;
 use crate::run::checkpoint::{CheckpointFolder, Checkpointer};
 use crate::run::kept::Reuse;
@@ -29,10 +29,9 @@ const ORPHAN_GRACE: Duration = Duration::from_secs(30);
 /// As [`serve`].
 pub fn worker_main(input: impl BufRead + Send + 'static, output: impl Write) -> Result<(), String> {
     serve(input, output, |request, execute| {
-        let job: ExperimentJob = serde_json::from_value(request.job.clone())
-            .map_err(|error| format!("worker: {error}"))?;
-        let experiment = job.experiment(request.budget)?;
-        let task = experiment.task.build().map_err(|error| error.to_string())?;
+        let (experiment, task) =
+            as_configured(&request.record).map_err(|error| error.to_string())?;
+        let experiment = Experiment { budget: request.budget, ..experiment };
         if request.weights.reuse == Reuse::IfKept {
             // Without them the cell is trained.
             let _ = run::alike::adopt(&experiment, &*task, &request.weights.results);
@@ -86,7 +85,7 @@ pub fn serve(
         writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| error.to_string())
     };
     let mut execute = |plan: RunPlan<'_>| {
-        if plan.record.key != request.key {
+        if plan.record.key != request.record.key {
             return reply(&WorkerReply::Changed { key: plan.record.key });
         }
         match guarded(plan, &request, &stop, &mut reply) {
@@ -115,7 +114,7 @@ fn guarded(
         // A broken pipe is noticed with the record at the latest.
         let _ = reply(&WorkerReply::Event(event));
     };
-    let folder = CheckpointFolder::new(&request.results, &request.key);
+    let folder = CheckpointFolder::new(&request.results, &request.record.key);
     let every = Duration::try_from_secs_f64(request.checkpoint_seconds).unwrap_or(Duration::MAX);
     let ran = catch_unwind(AssertUnwindSafe(|| {
         let hooks = RunHooks::new(&mut on_event)

@@ -39,8 +39,8 @@ impl Prepared {
             lens => lens.to_vec(),
         };
         let variants = all_variants(arguments, pretrained, &lens)?;
-        let text = || {
-            let parts = read_parts(&arguments.data)?;
+        let text = |data: &str| {
+            let parts = read_parts(data)?;
             let (tokens, vocabulary) = (pretrained.tokenizer(), pretrained.vocabulary);
             Ok::<_, anyhow::Error>(LongText::new(&parts, tokens, vocabulary, context)?)
         };
@@ -57,7 +57,7 @@ impl Prepared {
             asked.push(match kind {
                 EvalTask::Text => {
                     let settings = json!({ "data": arguments.data });
-                    (Box::new(text()?), settings, eval(arguments.samples))
+                    (Box::new(text(&arguments.data)?), settings, eval(arguments.samples))
                 }
                 EvalTask::Outputs => {
                     let items =
@@ -99,7 +99,7 @@ impl Prepared {
         let mut tuned_in_groups: Option<Box<dyn Task>> = None;
         let tuned_on: Option<Box<dyn Task>> = match &arguments.tune_data {
             _ if !is_tuned => None,
-            None => Some(Box::new(text()?)),
+            None => Some(Box::new(text(&arguments.data)?)),
             Some(path) if Path::new(path).extension().is_some_and(|kind| kind == "jsonl") => {
                 let items = InputOutput::new(&pairs(Path::new(path))?, pretrained)?;
                 // All tunings have the same number of groups.
@@ -109,11 +109,7 @@ impl Prepared {
                 }
                 Some(Box::new(items))
             }
-            Some(other) => {
-                let parts = read_parts(other)?;
-                let (tokens, vocabulary) = (pretrained.tokenizer(), pretrained.vocabulary);
-                Some(Box::new(LongText::new(&parts, tokens, vocabulary, context)?))
-            }
+            Some(other) => Some(Box::new(text(other)?)),
         };
         Ok(Self { variants, asked, tunings, tuned_on, tuned_in_groups })
     }

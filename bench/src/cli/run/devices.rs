@@ -17,12 +17,12 @@ pub(in crate::cli) fn reserve(
     each: usize,
 ) -> anyhow::Result<Vec<PooledDevices>> {
     let is_processor = backend::meta(place.backend())?.hardware == Hardware::Processor;
-    let is_named = place.device() > 0 || (each > 1 && !is_processor);
-    let own = is_named.then(|| DeviceList::range(place.device(), each));
+    let is_named = place.device > 0 || (each > 1 && !is_processor);
+    let own = is_named.then(|| DeviceList::range(place.device, each));
     anyhow::ensure!(
         list.is_some() || own.is_none() || jobs.is_none_or(|jobs| jobs == 1),
         "--device {} with {each} devices for each cell runs one cell at a time; leave out --jobs, or name more --devices",
-        place.device()
+        place.device
     );
     match list.or(own.as_ref()) {
         Some(list) => Ok(pool::reserve(place.backend(), list, threads.unwrap_or(1), each)?),

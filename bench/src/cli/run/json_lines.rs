@@ -22,75 +22,66 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use reports::RunRecord;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::table::seconds_of;
 use crate::cli::out::say;
 use crate::run::Progress;
 use crate::sweep::{CellEvent, CellFile, SweepEvent, SweepOptions, SweepOutcome, SweepPlan};
 
-/// Printer of a sweep as JSON lines.
-pub(super) struct JsonLines<'a> {
-    plan: &'a SweepPlan,
+/// Prints the first event.
+pub(super) fn start(plan: &SweepPlan, statuses: &[CellFile], options: &SweepOptions) {
+    print(json!({
+        "event": "start",
+        "suite": plan.suite,
+        "results": options.out,
+        "cells": plan.cells.len(),
+        "kept": statuses.iter().filter(|one| one.kept().is_some()).count(),
+        "jobs": options.jobs,
+        "shard": options.shard.to_string(),
+        "keep_weights": options.weights.keep,
+    }));
 }
 
-impl<'a> JsonLines<'a> {
-    pub(super) fn start(
-        plan: &'a SweepPlan,
-        statuses: &[CellFile],
-        options: &SweepOptions,
-    ) -> Self {
-        print(json!({
-            "event": "start",
-            "suite": plan.suite,
-            "results": options.out,
-            "cells": plan.cells.len(),
-            "kept": statuses.iter().filter(|one| one.kept().is_some()).count(),
-            "jobs": options.jobs,
-            "shard": options.shard.to_string(),
-            "keep_weights": options.weights.keep,
-        }));
-        Self { plan }
-    }
-
-    pub(super) fn event(&self, event: &SweepEvent) {
-        let (name, more) = match &event.what {
-            CellEvent::Began { devices } => match devices.as_slice() {
-                [] => ("began", json!({})),
-                [first, ..] => ("began", json!({ "device": first, "devices": devices })),
-            },
-            CellEvent::Resumed { step } => ("resumed", json!({ "step": step })),
-            CellEvent::Progress(Progress::Train { done, of, loss }) => {
-                ("progress", json!({ "phase": "train", "done": done, "of": of, "loss": loss }))
-            }
-            CellEvent::Progress(Progress::Eval { done, of }) => {
-                ("progress", json!({ "phase": "eval", "done": done, "of": of, "loss": null }))
-            }
-            CellEvent::Point(point) => ("point", json!(point)),
-            CellEvent::Validated(validation) => ("validated", json!(validation)),
-            CellEvent::Trouble(text) => ("trouble", json!({ "text": text })),
-            CellEvent::Held { by } => ("held", json!({ "by": by })),
-            CellEvent::PickedUp(record) => ("picked-up", end_of(record)),
-            CellEvent::Ended(record) => {
-                let mut end = end_of(record);
-                end["seconds"] = json!(seconds_of(record));
-                ("ended", end)
-            }
-            CellEvent::Interrupted => ("interrupted", json!({})),
-            CellEvent::Lost => ("lost", json!({})),
-        };
-        let cell = &self.plan.cells[event.index].cell;
-        let mut line = Map::new();
-        line.insert("event".to_owned(), json!(name));
-        line.insert("key".to_owned(), json!(self.plan.keys[event.index]));
-        line.insert("workload".to_owned(), json!(cell.workload));
-        line.insert("encoding".to_owned(), json!(cell.name));
-        line.insert("seed".to_owned(), json!(cell.seed));
-        if let Value::Object(more) = more {
-            line.extend(more);
+/// Prints an event of a cell.
+pub(super) fn event(plan: &SweepPlan, event: &SweepEvent) {
+    let (name, more) = match &event.what {
+        CellEvent::Began { devices } => match devices.as_slice() {
+            [] => ("began", json!({})),
+            [first, ..] => ("began", json!({ "device": first, "devices": devices })),
+        },
+        CellEvent::Resumed { step } => ("resumed", json!({ "step": step })),
+        CellEvent::Progress(Progress::Train { done, of, loss }) => {
+            ("progress", json!({ "phase": "train", "done": done, "of": of, "loss": loss }))
         }
-        print(Value::Object(line));
+        CellEvent::Progress(Progress::Eval { done, of }) => {
+            ("progress", json!({ "phase": "eval", "done": done, "of": of, "loss": null }))
+        }
+        CellEvent::Point(point) => ("point", json!(point)),
+        CellEvent::Validated(validation) => ("validated", json!(validation)),
+        CellEvent::Trouble(text) => ("trouble", json!({ "text": text })),
+        CellEvent::Held { by } => ("held", json!({ "by": by })),
+        CellEvent::PickedUp(record) => ("picked-up", end_of(record)),
+        CellEvent::Ended(record) => {
+            let mut end = end_of(record);
+            end["seconds"] = json!(seconds_of(record));
+            ("ended", end)
+        }
+        CellEvent::Interrupted => ("interrupted", json!({})),
+        CellEvent::Lost => ("lost", json!({})),
+    };
+    let cell = &plan.cells[event.index].cell;
+    let mut line = json!({
+        "event": name,
+        "key": plan.keys[event.index],
+        "workload": cell.workload,
+        "encoding": cell.name,
+        "seed": cell.seed,
+    });
+    if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
+        line.extend(more);
     }
+    print(line);
 }
 
 /// Prints the last event.

@@ -2,7 +2,7 @@
 
 use reports::ReportSummary;
 
-use super::json_lines::{self, JsonLines};
+use super::json_lines;
 use super::options::SweepArgs;
 use super::table::ProgressTable;
 use crate::cli::out::{complain, say};
@@ -15,7 +15,7 @@ pub(super) enum SweepOutput<'a> {
     /// Live table and progress bar.
     Table(Box<ProgressTable<'a>>),
     /// One JSON object per event.
-    Json(JsonLines<'a>),
+    Json(&'a SweepPlan),
     /// Problems only.
     Quiet(&'a SweepPlan),
 }
@@ -35,7 +35,8 @@ impl<'a> SweepOutput<'a> {
             complain(&format!("{error}; its cell is not run"));
         }
         if arguments.json {
-            Self::Json(JsonLines::start(plan, statuses, options))
+            json_lines::start(plan, statuses, options);
+            Self::Json(plan)
         } else if arguments.quiet {
             Self::Quiet(plan)
         } else {
@@ -46,7 +47,7 @@ impl<'a> SweepOutput<'a> {
     pub(super) fn event(&mut self, event: &SweepEvent) {
         match self {
             Self::Table(table) => table.event(event),
-            Self::Json(lines) => lines.event(event),
+            Self::Json(plan) => json_lines::event(plan, event),
             Self::Quiet(plan) => {
                 let name = || plan.cells[event.index].cell_name();
                 match &event.what {
@@ -69,16 +70,17 @@ impl<'a> SweepOutput<'a> {
     }
 }
 
-/// Prints the summary and the path of the report.
-pub(super) fn report(
+/// Prints the summary and the path of the report; without a report only the last of the JSON lines.
+pub(super) fn end(
     arguments: &SweepArgs,
     plan: &SweepPlan,
     outcome: &SweepOutcome,
-    summary: &ReportSummary,
+    summary: Option<&ReportSummary>,
 ) {
     if arguments.json {
-        return json_lines::finish(plan, outcome, Some(&summary.html));
+        return json_lines::finish(plan, outcome, summary.map(|summary| &*summary.html));
     }
+    let Some(summary) = summary else { return };
     if !arguments.quiet {
         say("");
         for sentence in summary.sentences.iter().take(3) {
@@ -87,11 +89,4 @@ pub(super) fn report(
         say("");
     }
     say(&format!("Report: {}", summary.html.display()));
-}
-
-/// Ends the output of a sweep that has no report, because it was interrupted or has no record.
-pub(super) fn end_without_report(arguments: &SweepArgs, plan: &SweepPlan, outcome: &SweepOutcome) {
-    if arguments.json {
-        json_lines::finish(plan, outcome, None);
-    }
 }

@@ -1,7 +1,6 @@
 //! Speed of a device, for estimates of cells without a record like them: measured once and kept in the cache.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -37,7 +36,9 @@ pub(in crate::cli) fn operations_per_second(
 ) -> f64 {
     let path = tasks::corpus::cache_dir().join("rates.json");
     let key = key(compute, threads);
-    let mut rates = read(&path);
+    // Empty if the file is missing or damaged.
+    let bytes = std::fs::read(&path).unwrap_or_default();
+    let mut rates: BTreeMap<String, f64> = serde_json::from_slice(&bytes).unwrap_or_default();
     if let Some(rate) = rates.get(&key).filter(|rate| rate.is_finite() && **rate > 0.0) {
         return *rate;
     }
@@ -63,12 +64,6 @@ fn key(compute: &Compute, threads: usize) -> String {
         compute.precision().id(),
         env!("CARGO_PKG_VERSION")
     )
-}
-
-/// Rates of the cache; none if the file is missing or damaged.
-fn read(path: &Path) -> BTreeMap<String, f64> {
-    let text = std::fs::read(path).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
 }
 
 /// Measures training steps in a process of its own.

@@ -116,8 +116,7 @@ impl<'a> ProgressTable<'a> {
     fn show(&self) {
         self.bar.set_position((self.forecast.share() * BAR_STEPS as f64) as u64);
         let seconds = self.forecast.seconds_left(self.start.elapsed().as_secs_f64());
-        // The forecast of a very slow training may exceed the longest duration.
-        let left = clock(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+        let left = clock(seconds);
         let running = (0..self.plan.cells.len())
             .filter_map(|index| Some((index, self.forecast.under_way(index)?)))
             .map(|(index, done)| {
@@ -189,7 +188,7 @@ fn row(columns: [&str; 7]) -> String {
 
 fn result_row(record: &RunRecord) -> String {
     let seed = record.seed.to_string();
-    let time = clock(Duration::try_from_secs_f64(seconds_of(record)).unwrap_or_default());
+    let time = clock(seconds_of(record));
     let loss = record.train.final_loss.map_or("–".to_owned(), |loss| format!("{loss:.3}"));
     let (inside, beyond) = match &record.status {
         Status::Done => (headline(record, true), headline(record, false)),
@@ -217,9 +216,10 @@ fn headline(record: &RunRecord, in_distribution: bool) -> String {
     if perplexity { format!("ppl {:.2}", mean.exp()) } else { format!("{:.1} %", mean * 100.0) }
 }
 
-/// Formats a duration as `M:SS`, or `H:MM:SS` from one hour on.
-pub(in crate::cli) fn clock(time: Duration) -> String {
-    let seconds = time.as_secs();
+/// Formats a time in seconds as `M:SS`, or `H:MM:SS` from one hour on. A forecast may exceed the longest duration, which
+/// is shown instead.
+pub(in crate::cli) fn clock(seconds: f64) -> String {
+    let seconds = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).as_secs();
     match seconds / 3600 {
         0 => format!("{}:{:02}", seconds / 60, seconds % 60),
         hours => format!("{hours}:{:02}:{:02}", seconds / 60 % 60, seconds % 60),

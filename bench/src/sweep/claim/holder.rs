@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Process that holds a claim.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimHolder {
     /// Name of its machine, for messages.
@@ -51,15 +51,7 @@ impl ClaimHolder {
 
     /// The holder of a claim that cannot be read.
     pub(super) fn unknown() -> Self {
-        Self {
-            host: "an unknown machine".to_owned(),
-            pid: 0,
-            since_utc: String::new(),
-            nonce: String::new(),
-            place: None,
-            started: None,
-            pause_milliseconds: 0,
-        }
+        Self { host: "an unknown machine".to_owned(), ..Self::default() }
     }
 
     pub(super) fn pause(&self) -> Duration {
