@@ -194,7 +194,7 @@ impl Numbers {
 }
 
 /// First words and ends of the sentences that have a mark before them, the last sentence first.
-fn whole_sentences(text: &[u32]) -> Vec<(usize, usize)> {
+pub(crate) fn whole_sentences(text: &[u32]) -> Vec<(usize, usize)> {
     let marks: Vec<usize> = (0..text.len()).filter(|at| text[*at] <= PARAGRAPH).collect();
     let pairs = marks.windows(2).rev().map(|pair| (pair[0] + 1, pair[1]));
     pairs.filter(|(start, end)| start < end && text[*end] == SENTENCE_END).collect()
