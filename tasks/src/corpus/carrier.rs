@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::error::CorpusError;
 use super::tools::{self, Tools};
 use crate::data::files_below;
-use crate::files::FileError;
+use crate::files::{FileError, write_in};
 use crate::hash::sha256_hex;
 
 /// Published package at a pinned version.
@@ -88,15 +88,14 @@ impl Carrier {
 
 /// Fetches crates through cargo and returns their folders in the same order.
 fn crates(packages: &[Package], work: &Path, cargo: &OsStr) -> Result<Vec<PathBuf>, CorpusError> {
-    let manifest = work.join("Cargo.toml");
-    tools::write(&manifest, manifest_text(packages).as_bytes())?;
+    write_in(work, "Cargo.toml", manifest_text(packages))?;
     let source = work.join("src");
     fs::create_dir(&source).map_err(FileError::of("create the folder", &source))?;
-    tools::write(&source.join("lib.rs"), b"")?;
-    let manifest = manifest.as_os_str();
+    write_in(&source, "lib.rs", "")?;
+    let manifest = work.join("Cargo.toml");
     let run = |arguments: &[&str]| {
         let arguments = arguments.iter().map(OsStr::new);
-        let arguments = arguments.chain([OsStr::new("--manifest-path"), manifest]);
+        let arguments = arguments.chain([OsStr::new("--manifest-path"), manifest.as_os_str()]);
         tools::run(cargo, arguments, "put cargo on the PATH")
     };
     run(&["fetch"])?;
@@ -164,10 +163,7 @@ fn wheel(
         return Err(CorpusError::NotFetched { package: package.to_string(), why });
     };
     let bytes = fs::read(file).map_err(FileError::of("read", file))?;
-    let got = sha256_hex(&bytes);
-    if got != sha256 {
-        return Err(CorpusError::HashMismatch { path: file.clone(), expected: sha256, got });
-    }
+    CorpusError::check_hash(file, sha256_hex(&bytes), sha256)?;
     let flags = ["-m", "zipfile", "-e"].iter().map(OsStr::new);
     tools::run(python, flags.chain([file.as_os_str(), unpacked.as_os_str()]), install)?;
     Ok(unpacked)

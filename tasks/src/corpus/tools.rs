@@ -1,11 +1,9 @@
 //! Package managers that fetch corpora.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 use std::process::Command;
 
 use super::error::CorpusError;
-use crate::files::FileError;
 
 /// Number of lines of a program's error output in an error message.
 const STDERR_LINES: usize = 8;
@@ -53,8 +51,4 @@ pub(super) fn run<'a>(
         stderr: lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n"),
         install,
     })
-}
-
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), CorpusError> {
-    Ok(std::fs::write(path, bytes).map_err(FileError::of("write", path))?)
 }
