@@ -27,6 +27,7 @@ use crate::experiment::{TrainConfig, ValidationConfig};
 use crate::model::Decoder;
 use crate::run::evaluate::{EvalError, EvalRequest, evaluate};
 use crate::run::optimizer::Optimizer;
+use crate::run::scored::reused;
 use crate::streams::{Stream, stream};
 
 /// Result of a training.
@@ -220,8 +221,7 @@ impl<'a> Trainer<'a> {
         state.model = state.optimizer.step(model, grads, config, rate, &biases);
     }
 
-    /// Positions of a batch; equal positions of the last batch are reused, and with them the values that encodings have
-    /// cached for them.
+    /// Positions of a batch, those of the last batch if they are equal.
     fn positions(&mut self, tokens: usize) -> Result<Positions, PeError> {
         let request = PositionRequest {
             cached_tokens: 0,
@@ -229,10 +229,7 @@ impl<'a> Trainer<'a> {
             training_rng: Some(&mut self.state.position_rng),
         };
         let at = positions(&self.state.model.encoding, &self.id, request)?;
-        if self.at.as_ref() != Some(&at) {
-            self.at = Some(at.clone());
-        }
-        Ok(self.at.clone().unwrap_or(at))
+        Ok(reused(&mut self.at, at))
     }
 
     /// Validates the model on fresh samples of the training distribution and of the further splits.
