@@ -170,23 +170,16 @@ impl<'a> RunHooks<'a> {
         training: &TrainingId,
         at: WeightsAt,
     ) -> Result<Option<KeptTraining>, String> {
+        let path = weights_path(&self.weights.results, training, at);
         match self.weights.reuse {
             Reuse::Never => Ok(None),
-            Reuse::IfKept if kept::is_void(&weights_path(&self.weights.results, training, at)) => {
-                Ok(None)
-            }
-            Reuse::IfKept => match self.kept(training, at) {
-                Err(error) => {
-                    self.tell(RunEvent::Trouble(format!("{error}; the cell is trained again")));
-                    Ok(None)
-                }
-                found => found,
-            },
+            Reuse::IfKept if kept::is_void(&path) => Ok(None),
+            Reuse::IfKept => Ok(self.kept(training, at).unwrap_or_else(|error| {
+                self.tell(RunEvent::Trouble(format!("{error}; the cell is trained again")));
+                None
+            })),
             Reuse::Only => match self.kept(training, at)? {
-                None => {
-                    let path = weights_path(&self.weights.results, training, at);
-                    Err(format!("there are no kept weights {}", path.display()))
-                }
+                None => Err(format!("there are no kept weights {}", path.display())),
                 found => Ok(found),
             },
         }
