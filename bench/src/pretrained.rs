@@ -168,12 +168,11 @@ impl Pretrained {
         tokenizer: Box<dyn ModelTokenizer>,
     ) -> Result<Self, PretrainedError> {
         let LlamaSettings { model, rope, vocabulary, context, window, end, tuned, .. } = settings;
-        let (own, own_lens, rope) = match tuned {
-            Some((encoding, lens)) => (encoding, Some(lens), None),
-            None => {
-                let own = Combination::try_from(EncodingConfig::of::<Rope>(rope.clone())?)?;
-                (own, None, Some(rope))
-            }
+        let (own, own_lens, rope) = if let Some((encoding, lens)) = tuned {
+            (encoding, Some(lens), None)
+        } else {
+            let own = Combination::try_from(EncodingConfig::of::<Rope>(rope.clone())?)?;
+            (own, None, Some(rope))
         };
         Ok(Self {
             name: String::new(),
