@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use reports::{CurvePoint, KeptWeights, RunRecord, Validation, WeightsAt};
+use reports::{CurvePoint, KeptWeights, RunRecord, Status, Validation, WeightsAt};
 
 use super::Progress;
 use crate::experiment::{TrainConfig, TrainingId};
 use crate::model::Decoder;
 use crate::run::checkpoint::{Checkpointer, Moment};
 use crate::run::kept::{self, KeptTraining, Reuse, WeightsPolicy, weights_path};
-use crate::run::train::{Replicas, Stop, TrainState, Trainer};
+use crate::run::train::{Replicas, TrainState, Trainer};
 
 /// Event of a run in progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -234,13 +234,13 @@ impl<'a> RunHooks<'a> {
         }
     }
 
-    /// Reason to stop the run now, if there is one; `reached` describes the progress.
-    pub(super) fn reason_to_stop(&self, reached: impl Fn() -> String) -> Option<Stop> {
+    /// Status with which the run is to stop now, if it is; `reached` describes the progress.
+    pub(super) fn reason_to_stop(&self, reached: impl Fn() -> String) -> Option<Status> {
         if self.stop.is_some_and(|stop| stop.load(Ordering::SeqCst)) {
-            return Some(Stop::Interrupted);
+            return Some(Status::Interrupted);
         }
         let (taken, limit) = (self.cell_seconds(), self.seconds?);
-        (taken >= limit).then(|| Stop::TimedOut {
+        (taken >= limit).then(|| Status::TimedOut {
             reason: format!(
                 "its budget is {limit} s; after {taken:.1} s it had done {}",
                 reached()
