@@ -2,15 +2,14 @@
 
 use std::time::Instant;
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::Device;
 use pe_zoo::PeError;
 use pe_zoo::attention::Weights;
-use pe_zoo::encoding::PositionRequest;
-use pe_zoo::erased::positions;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use crate::model::{Cache, Decoder, Dropout};
+use crate::run::scored::{read, token_ids};
 
 /// Method that chooses the next token.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -142,21 +141,12 @@ impl<'a> Generation<'a> {
                 expected: "a token of the vocabulary",
             });
         }
-        let request = PositionRequest {
-            cached_tokens: self.cache.len(),
-            new_tokens: tokens.len(),
-            training_rng: None,
-        };
-        let at = positions(&self.model.encoding, self.id, request)?;
-        let ids = tokens.iter().map(|token| *token as i32).collect::<Vec<_>>();
-        let ids =
-            Tensor::<2, Int>::from_data(TensorData::new(ids, [1, tokens.len()]), &self.device);
+        let at = self.model.positions(self.id, [self.cache.len(), tokens.len()])?;
+        let ids = token_ids(tokens, &self.device).unsqueeze_dim::<2>(0);
         let pass =
             self.model.forward(ids, &at, Some(&mut self.cache), Dropout::off(), Weights::Drop);
         let last = pass.hidden.slice_dim(1, tokens.len() - 1..tokens.len()).squeeze_dim::<2>(1);
-        let data = self.model.logits(last).try_into_data();
-        let data = data.map_err(|e| GenerateError::Device(format!("{e:?}")))?;
-        data.convert::<f32>().try_into_vec().map_err(|e| GenerateError::Device(format!("{e:?}")))
+        read(self.model.logits(last)).map_err(GenerateError::Device)
     }
 }
 

@@ -8,6 +8,7 @@ mod layers;
 mod shifted;
 mod weights;
 
+pub(crate) use config::is_default;
 pub use config::{
     ActivationKind, Init, MOST_STEP_OPERATIONS, ModelConfig, ModelError, NormKind, NormPlace,
 };

@@ -36,7 +36,6 @@ use crate::streams::{Stream, stream};
 use crate::weights::{NamedTensors, restore};
 use folder::ModelFolder;
 use gguf::Gguf;
-use kept::KeptModel;
 use settings::LlamaSettings;
 
 pub use config::TUNED_TYPE;
@@ -54,6 +53,8 @@ pub struct Pretrained {
     /// Rotation that the model was trained with; `None` for another encoding.
     pub rope: Option<rope::RopeConfig>,
     own: Combination,
+    /// Trained and longest length that the model keeps under its own encoding; `None`: as under any other.
+    own_lens: Option<[usize; 2]>,
     /// Size of the vocabulary.
     pub vocabulary: usize,
     /// Longest sequence that it was trained on, in tokens.
@@ -76,11 +77,11 @@ enum ModelWeights {
     Llama {
         /// Weights of the decoder.
         weights: DecoderWeights,
-        /// Tuned encoding of a model that `extend` wrote.
-        tuned: Option<TunedEncoding>,
+        /// Weights of the encoding of a model that `extend` wrote, with their file.
+        tuned: Option<(PathBuf, NamedTensors)>,
     },
-    /// Weights of a model trained by this program.
-    Kept(KeptModel),
+    /// Weights of a model trained by this program, and the device that its decoders are built on.
+    Kept(KeptTraining, Device),
 }
 
 impl Pretrained {
@@ -138,15 +139,12 @@ impl Pretrained {
             tokenizer.configured(&config, &text, settings.tokenizer_class.as_deref())?;
         let mut folder = ModelFolder::open(path, settings.model.tied_head)?;
         let tuned = match settings.tuned {
-            Some(_) => Some(folder.take_encoding()?),
+            Some(_) => Some((path.join("model.safetensors"), folder.take_encoding()?)),
             None => None,
         };
         let weights = llama::read(&settings, &mut folder, device)?;
-        let mut opened = Self::of(settings, weights, folder.sha256(), Box::new(tokenizer))?;
-        if let ModelWeights::Llama { tuned: Some(encoding), .. } = &mut opened.weights {
-            encoding.path = path.join("model.safetensors");
-            encoding.tensors = tuned.unwrap_or_default();
-        }
+        let weights = ModelWeights::Llama { weights, tuned };
+        let opened = Self::of(settings, weights, folder.sha256(), Box::new(tokenizer))?;
         // Weights of the encoding that do not fit are refused here and not in the middle of a command.
         if opened.rope.is_none() {
             opened.decoder(&opened.own, 0, &mut stream(0, Stream::Encoding))?;
@@ -159,35 +157,34 @@ impl Pretrained {
         let settings = gguf.settings()?;
         let tokenizer = tokens::from_gguf(&gguf, settings.vocabulary)?;
         let weights = llama::read(&settings, &mut gguf, device)?;
+        let weights = ModelWeights::Llama { weights, tuned: None };
         Self::of(settings, weights, gguf.sha256(), Box::new(tokenizer))
     }
 
     fn of(
         settings: LlamaSettings,
-        weights: DecoderWeights,
+        weights: ModelWeights,
         weights_sha256: String,
         tokenizer: Box<dyn ModelTokenizer>,
     ) -> Result<Self, PretrainedError> {
         let LlamaSettings { model, rope, vocabulary, context, window, end, tuned, .. } = settings;
-        let (own, rope) = match &tuned {
-            Some((encoding, _)) => (encoding.clone(), None),
-            None => (Combination::try_from(EncodingConfig::of::<Rope>(rope.clone())?)?, Some(rope)),
+        let (own, own_lens, rope) = if let Some((encoding, lens)) = tuned {
+            (encoding, Some(lens), None)
+        } else {
+            let own = Combination::try_from(EncodingConfig::of::<Rope>(rope.clone())?)?;
+            (own, None, Some(rope))
         };
-        let tuned = tuned.map(|(_, lens)| TunedEncoding {
-            lens,
-            path: PathBuf::new(),
-            tensors: NamedTensors::default(),
-        });
         Ok(Self {
             name: String::new(),
             model,
             own,
+            own_lens,
             rope,
             vocabulary,
             context,
             window,
             end,
-            weights: ModelWeights::Llama { weights, tuned },
+            weights,
             weights_sha256,
             tokenizer,
         })
@@ -216,22 +213,57 @@ impl Pretrained {
         max_len: usize,
         encoding_rng: &mut ChaCha8Rng,
     ) -> Result<Decoder, PretrainedError> {
-        self.built(encoding, max_len, encoding_rng, None)
+        self.decoder_with(encoding, max_len, encoding_rng, None)
     }
 
-    /// Builds the decoder on an autodiff device, for training.
+    /// Builds the decoder as [`decoder`](Self::decoder) does, with `gradients` on an autodiff device. Under an encoding that
+    /// is not the model's own, the weights of the encoding are drawn from `encoding_rng`.
     ///
     /// # Errors
     ///
     /// As [`decoder`](Self::decoder).
-    pub fn trainable(
+    pub fn decoder_with(
         &self,
         encoding: &Combination,
         max_len: usize,
         encoding_rng: &mut ChaCha8Rng,
-        checkpointing: GradientCheckpointingStrategy,
+        gradients: Option<GradientCheckpointingStrategy>,
     ) -> Result<Decoder, PretrainedError> {
-        self.built(encoding, max_len, encoding_rng, Some(checkpointing))
+        // The last token of a sequence is only predicted.
+        self.check_window(max_len.saturating_sub(1))?;
+        let (lens, is_own) = (self.lens_under(encoding, max_len), *encoding == self.own);
+        let mut decoder = match &self.weights {
+            ModelWeights::Llama { weights, tuned } => {
+                let weights = weights.clone();
+                let weights = match gradients {
+                    Some(strategy) => weights.autodiff(strategy),
+                    None => weights,
+                };
+                let model =
+                    Decoder::from_weights(&self.model, weights, encoding, lens, encoding_rng)?;
+                match tuned {
+                    Some((path, tensors)) if is_own => {
+                        restored(model, path, tensors, |name| name.starts_with(ENCODING))?
+                    }
+                    _ => model,
+                }
+            }
+            ModelWeights::Kept(KeptTraining { path, tensors, .. }, device) => {
+                let device = match gradients {
+                    None => device.clone(),
+                    Some(GradientCheckpointingStrategy::Disabled) => device.clone().autodiff(),
+                    Some(GradientCheckpointingStrategy::Balanced) => {
+                        device.clone().autodiff().gradient_checkpointing()
+                    }
+                };
+                let rngs = [&mut stream(0, Stream::Model), encoding_rng];
+                let model =
+                    Decoder::new(&self.model, self.vocabulary, encoding, lens, rngs, &device)?;
+                restored(model, path, tensors, |name| is_own || !name.starts_with(ENCODING))?
+            }
+        };
+        decoder.encoding.max_tokens = self.window;
+        Ok(decoder)
     }
 
     /// Checks that the window covers `len` tokens.
@@ -250,64 +282,20 @@ impl Pretrained {
 
     /// Trained and longest length for which the model is built under an encoding: its own keeps those of its training.
     pub(crate) fn lens_under(&self, encoding: &Combination, max_len: usize) -> [usize; 2] {
-        let own = match &self.weights {
-            ModelWeights::Llama { tuned, .. } => tuned.as_ref().map(|tuned| tuned.lens),
-            ModelWeights::Kept(kept) => Some(kept.lens),
-        };
-        own.filter(|_| *encoding == self.own).unwrap_or([self.context, max_len.max(self.context)])
-    }
-
-    fn built(
-        &self,
-        encoding: &Combination,
-        max_len: usize,
-        rng: &mut ChaCha8Rng,
-        gradients: Option<GradientCheckpointingStrategy>,
-    ) -> Result<Decoder, PretrainedError> {
-        // The last token of a sequence is only predicted.
-        self.check_window(max_len.saturating_sub(1))?;
-        let lens = self.lens_under(encoding, max_len);
-        let mut decoder = match &self.weights {
-            ModelWeights::Llama { weights, tuned } => {
-                let weights = weights.clone();
-                let weights = match gradients {
-                    Some(strategy) => weights.autodiff(strategy),
-                    None => weights,
-                };
-                match tuned {
-                    Some(tuned) if *encoding == self.own => {
-                        let model =
-                            Decoder::from_weights(&self.model, weights, encoding, lens, rng)?;
-                        tuned.restore(model)?
-                    }
-                    _ => Decoder::from_weights(&self.model, weights, encoding, lens, rng)?,
-                }
-            }
-            ModelWeights::Kept(kept) => {
-                kept.decoder(&self.model, encoding, lens, rng, gradients)?
-            }
-        };
-        decoder.encoding.max_tokens = self.window;
-        Ok(decoder)
+        let own = self.own_lens.filter(|_| *encoding == self.own);
+        own.unwrap_or([self.context, max_len.max(self.context)])
     }
 }
 
-/// Weights of an encoding other than a rotation, and the lengths that it was built for.
-#[derive(Debug)]
-struct TunedEncoding {
-    /// Trained and longest length in tokens.
-    lens: [usize; 2],
-    /// File of the weights, for error messages.
-    path: PathBuf,
-    tensors: NamedTensors,
-}
-
-impl TunedEncoding {
-    fn restore(&self, model: Decoder) -> Result<Decoder, PretrainedError> {
-        let is_encoding = |name: &str| name.starts_with(ENCODING);
-        restore(model, &self.tensors, is_encoding, false, &mut ())
-            .map_err(|source| KeptError::Weights { path: self.path.clone(), source }.into())
-    }
+/// Replaces the wanted parameters of a model by those of a file.
+fn restored(
+    model: Decoder,
+    path: &Path,
+    tensors: &NamedTensors,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Decoder, PretrainedError> {
+    restore(model, tensors, wanted, false, &mut ())
+        .map_err(|source| KeptError::Weights { path: path.to_owned(), source }.into())
 }
 
 /// Prefix of the names of an encoding's weights.

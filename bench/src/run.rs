@@ -19,6 +19,7 @@ pub(crate) mod scored;
 pub mod train;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use burn::module::Module as _;
 use burn::tensor::Device;
@@ -38,7 +39,7 @@ use crate::streams::{Stream, stream};
 use crate::{backend, host};
 use counts::step_allocations;
 use evaluate::{EvalRequest, evaluate};
-use obtain::{Obtained, TrainingRun};
+use obtain::TrainingRun;
 
 /// Suite and resources of a run, for its record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -255,8 +256,8 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
     if let Some(training) = training {
         let training = TrainingRun { id, seed, training, kept: plan.kept };
         match training.model(record, model, &device, hooks)? {
-            Obtained::Model(trained) => model = trained,
-            Obtained::Nothing(status) => {
+            ControlFlow::Continue(trained) => model = trained,
+            ControlFlow::Break(status) => {
                 record.status = status;
                 return Ok(());
             }
@@ -271,7 +272,7 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
         let of = requests.len();
         hooks.tell(RunEvent::Progress(Progress::Eval { done, of }));
         if let Some(stop) = hooks.reason_to_stop(|| format!("{done} of {of} evaluations")) {
-            record.status = stop.status();
+            record.status = stop;
             return Ok(());
         }
         match (evaluate(&model, id, task, *request, &device), last_step) {

@@ -12,11 +12,12 @@ use pe_bench::experiment::{EvalConfig, Experiment, TrainConfig};
 use pe_bench::model::{Cache, Decoder, Dropout, ModelConfig};
 use pe_bench::run;
 use pe_bench::run::evaluate::{EvalRequest, evaluate};
-use pe_bench::run::train::{Stop, TrainObserver, Trainer, train};
+use pe_bench::run::train::{TrainObserver, Trainer, train};
 use pe_zoo::Combination;
 use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::encoding::PositionRequest;
 use pe_zoo::erased::positions;
+use reports::Status;
 use serde_json::{Value, json};
 use tasks::{Sample, Task, TaskConfig};
 
@@ -31,7 +32,7 @@ const SAMPLES: usize = 24;
 struct Unwatched;
 
 impl TrainObserver for Unwatched {
-    fn stepped(&mut self, _: &Trainer<'_>, _: f64) -> ControlFlow<Stop> {
+    fn stepped(&mut self, _: &Trainer<'_>, _: f64) -> ControlFlow<Status> {
         ControlFlow::Continue(())
     }
 }

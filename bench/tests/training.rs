@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use pe_bench::experiment::OptimizerConfig;
 use pe_bench::experiment::{EarlyStop, EvalConfig, Experiment, TrainConfig, ValidationConfig};
 use pe_bench::model::ModelConfig;
-use pe_bench::run::train::{Stop, TrainObserver, Trainer, train};
+use pe_bench::run::train::{TrainObserver, Trainer, train};
 use pe_bench::run::{self, RunContext};
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
@@ -41,12 +41,12 @@ fn context() -> RunContext {
 struct Losses(Vec<f64>, usize);
 
 impl TrainObserver for Losses {
-    fn stepped(&mut self, _: &Trainer<'_>, loss: f64) -> ControlFlow<Stop> {
+    fn stepped(&mut self, _: &Trainer<'_>, loss: f64) -> ControlFlow<Status> {
         self.0.push(loss);
         if self.0.len() < self.1 {
             return ControlFlow::Continue(());
         }
-        ControlFlow::Break(Stop::Interrupted)
+        ControlFlow::Break(Status::Interrupted)
     }
 }
 
@@ -65,7 +65,7 @@ fn drawing_ahead_changes_no_bit() {
     assert_eq!(ahead.0, one_by_one);
     let mut stopped = Losses(Vec::new(), 5);
     let trained = train(trainer(), &mut stopped).unwrap();
-    assert_eq!(trained.stopped, Some(Stop::Interrupted));
+    assert_eq!(trained.stopped, Some(Status::Interrupted));
     assert_eq!(stopped.0, one_by_one[..5]);
 }
 

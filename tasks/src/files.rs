@@ -38,6 +38,17 @@ pub fn write_in(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> Result<()
     std::fs::write(&path, bytes).map_err(FileError::of("write", &path))
 }
 
+/// Treats the absence of a file or folder that was to be removed or moved as success.
+///
+/// # Errors
+/// Every other failure.
+pub fn unless_absent(done: std::io::Result<()>) -> std::io::Result<()> {
+    match done {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
 /// Writes a file of the cache folder in one step: under a temporary name first, then renamed. Creates missing folders.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     use std::sync::atomic::{AtomicU32, Ordering};

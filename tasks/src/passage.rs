@@ -64,14 +64,8 @@ impl PassageQuestion {
 
     /// Number in the slice `question`.
     fn number(self) -> u32 {
-        match self {
-            Self::Any | Self::Word => 0,
-            Self::Start => 1,
-            Self::End => 2,
-            Self::Sentence => 3,
-            Self::Count => 4,
-            Self::CountSentences => 5,
-        }
+        // The questions are declared in this order, and `Any` is never asked.
+        (self as u32).saturating_sub(1)
     }
 
     /// Sign before `?`: sentences are asked for as the count of `.`, so that no token is added to the vocabulary.
@@ -194,7 +188,7 @@ impl Numbers {
 }
 
 /// First words and ends of the sentences that have a mark before them, the last sentence first.
-fn whole_sentences(text: &[u32]) -> Vec<(usize, usize)> {
+pub(crate) fn whole_sentences(text: &[u32]) -> Vec<(usize, usize)> {
     let marks: Vec<usize> = (0..text.len()).filter(|at| text[*at] <= PARAGRAPH).collect();
     let pairs = marks.windows(2).rev().map(|pair| (pair[0] + 1, pair[1]));
     pairs.filter(|(start, end)| start < end && text[*end] == SENTENCE_END).collect()

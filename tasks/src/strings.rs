@@ -35,8 +35,10 @@ pub trait StringRule: Debug + Clone + PartialEq + Send + Sync + 'static {
     /// Sizes of the alphabet that the setting `letters` may have; a task with a single size has no such setting.
     const ALPHABETS: RangeInclusive<u32> = 2..=26;
 
-    /// Length of the answer to a string of this length.
-    fn answer_len(len: usize) -> usize;
+    /// Length of the answer to a string of this length: as long as the string, unless the rule says otherwise.
+    fn answer_len(len: usize) -> usize {
+        len
+    }
 
     /// Appends the answer to the string in this range of `tokens`.
     fn answer(tokens: &mut Vec<u32>, string: Range<usize>, letters: u32);
@@ -56,8 +58,11 @@ pub trait StringRule: Debug + Clone + PartialEq + Send + Sync + 'static {
         None
     }
 
-    /// Chance level at a length.
-    fn chance_at(letters: u32, len: usize) -> f64;
+    /// Chance level at a length: [`StringRule::chance`], otherwise that of an answer which states every letter of a
+    /// random string.
+    fn chance_at(letters: u32, len: usize) -> f64 {
+        Self::chance(letters).unwrap_or_else(|| uniform_chance(letters, len))
+    }
 
     /// Chance level if it is the same for all lengths.
     fn chance(_letters: u32) -> Option<f64> {

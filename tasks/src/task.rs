@@ -186,8 +186,10 @@ pub trait Task: Send + Sync + Debug {
     }
 
     /// Exact-match rate of the best constant or random guess on the first split; `None` if it depends on the length or
-    /// is unknown.
-    fn chance(&self) -> Option<f64>;
+    /// is unknown, and for text, which is not ranked by exact match.
+    fn chance(&self) -> Option<f64> {
+        None
+    }
 
     /// Exact-match rate of the best answer that ignores the question, on the first split at this length; `None` for a
     /// length that [`Task::check_len`] refuses, and for text.

@@ -1,11 +1,8 @@
 //! Evaluation of a pretrained model on benchmark items.
 
 use burn::tensor::Device;
-use burn::tensor::{Int, Tensor, TensorData};
 use pe_zoo::PeError;
 use pe_zoo::attention::Weights;
-use pe_zoo::encoding::PositionRequest;
-use pe_zoo::erased::positions;
 use pe_zoo::ops::cross_entropy;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -16,6 +13,7 @@ use super::scores::{Rouge, exact_match, f1, rouge};
 use crate::generate::{GenerateError, GenerateRequest, Generation, Sampling, generate};
 use crate::model::{Decoder, Dropout};
 use crate::pretrained::{Around, ModelTokenizer, without_middle};
+use crate::run::scored::{read, token_ids};
 
 /// Form and limits of prompts and answers.
 #[derive(Debug, Clone, Copy)]
@@ -220,20 +218,13 @@ fn log_likelihood(
     answer: usize,
     device: &Device,
 ) -> Result<f64, BenchmarkError> {
-    let read = tokens.len() - 1;
-    let ints = |tokens: &[u32]| {
-        let ids = tokens.iter().map(|token| *token as i32).collect::<Vec<_>>();
-        Tensor::<1, Int>::from_data(TensorData::new(ids, [tokens.len()]), device)
-    };
-    let request = PositionRequest { cached_tokens: 0, new_tokens: read, training_rng: None };
-    let at = positions(&model.encoding, id, request)?;
-    let input = ints(&tokens[..read]).unsqueeze_dim::<2>(0);
+    let read_tokens = tokens.len() - 1;
+    let at = model.positions(id, [0, read_tokens])?;
+    let input = token_ids(&tokens[..read_tokens], device).unsqueeze_dim::<2>(0);
     let hidden = model.forward(input, &at, None, Dropout::off(), Weights::Drop).hidden;
-    let rows = hidden.slice_dim(1, read - answer..read).squeeze_dim::<2>(0);
-    let labels = ints(&tokens[tokens.len() - answer..]);
+    let rows = hidden.slice_dim(1, read_tokens - answer..read_tokens).squeeze_dim::<2>(0);
+    let labels = token_ids(&tokens[tokens.len() - answer..], device);
     let sum = cross_entropy(model.logits(rows), labels).sum().neg();
-    let data = sum.try_into_data().map_err(|e| BenchmarkError::Device(format!("{e:?}")))?;
-    let values = data.convert::<f32>().try_into_vec::<f32>();
-    let values = values.map_err(|e| BenchmarkError::Device(format!("{e:?}")))?;
+    let values = read(sum).map_err(BenchmarkError::Device)?;
     Ok(values.iter().map(|sum| f64::from(*sum)).sum())
 }

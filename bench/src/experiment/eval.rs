@@ -3,6 +3,8 @@
 use reports::WeightsAt;
 use serde::{Deserialize, Serialize};
 
+use crate::model::is_default;
+
 /// Settings of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -23,17 +25,12 @@ pub struct EvalConfig {
     pub seed: u64,
     /// Weights that are evaluated. Not serialized for those after the last step, so that keys of older records stay
     /// valid.
-    #[serde(skip_serializing_if = "is_last")]
+    #[serde(skip_serializing_if = "is_default")]
     pub weights: WeightsAt,
     /// Longest input in tokens that the encoding is built for, if it was another in the training of the evaluated
     /// weights.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trained_for: Option<usize>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_last(weights: &WeightsAt) -> bool {
-    *weights == WeightsAt::Last
 }
 
 impl Default for EvalConfig {

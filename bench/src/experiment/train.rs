@@ -5,6 +5,7 @@ use pe_zoo::ops::MatmulPrecision;
 use serde::{Deserialize, Serialize};
 
 use super::optimizer::OptimizerConfig;
+use crate::model::is_default;
 
 /// Settings of a training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,13 +35,8 @@ pub struct TrainConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<ValidationConfig>,
     /// Precision of matrix products. Not serialized if f32, so that keys of older records stay valid.
-    #[serde(skip_serializing_if = "is_f32")]
+    #[serde(skip_serializing_if = "is_default")]
     pub precision: MatmulPrecision,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_f32(precision: &MatmulPrecision) -> bool {
-    *precision == MatmulPrecision::F32
 }
 
 impl TrainConfig {

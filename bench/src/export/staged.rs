@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tasks::FileError;
+use tasks::{FileError, unless_absent};
 
 use super::ExportError;
 
@@ -125,10 +125,7 @@ fn sync(folder: &Path) -> Result<(), FileError> {
 /// Puts the folder `new` in the place of `folder`, whose files it removes.
 fn swap(new: &Path, folder: &Path) -> Result<(), FileError> {
     let old = beside(folder, OLD);
-    match fs::rename(folder, &old) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        moved => moved.map_err(FileError::of("move aside", folder))?,
-    }
+    unless_absent(fs::rename(folder, &old)).map_err(FileError::of("move aside", folder))?;
     fs::rename(new, folder).map_err(|error| {
         // The first error is reported; the next export tries it again.
         let _ = fs::rename(&old, folder);

@@ -286,21 +286,20 @@ impl ExtendCell<'_> {
         self.check(context).map_err(|error| error.to_string())?;
         let (encoding, longest) = (&self.variant.encoding, self.longest(context));
         let mut rng = stream(context.seed, Stream::Encoding);
-        let text = |error: PretrainedError| error.to_string();
-        let (_, device) = context.backend;
-        let Some((config, _)) = self.tune else {
-            let model = context.pretrained.decoder(encoding, longest, &mut rng);
-            let mut model = model.map_err(text)?;
-            (model.engine, model.precision) = (context.engine, context.precision);
-            return Ok((model, device.clone()));
+        let device = context.backend.1.clone();
+        let device = match self.tune {
+            Some((config, _)) => config.train.autodiff(device),
+            None => device,
         };
-        let device = config.train.autodiff(device.clone());
-        let strategy = device.gradient_checkpointing_strategy().unwrap_or_default();
-        let model = context.pretrained.trainable(encoding, longest, &mut rng, strategy);
-        let mut model = model.map_err(text)?;
-        (model.engine, model.groups) = (context.engine, config.groups);
-        model.precision = context.precision;
-        let model = config.what.prepare(model, &mut stream(context.seed, Stream::Model));
+        let gradients =
+            self.tune.map(|_| device.gradient_checkpointing_strategy().unwrap_or_default());
+        let model = context.pretrained.decoder_with(encoding, longest, &mut rng, gradients);
+        let mut model = model.map_err(|error| error.to_string())?;
+        (model.engine, model.precision) = (context.engine, context.precision);
+        if let Some((config, _)) = self.tune {
+            model.groups = config.groups;
+            model = config.what.prepare(model, &mut stream(context.seed, Stream::Model));
+        }
         Ok((model, device))
     }
 }

@@ -10,16 +10,14 @@ use crate::pretrained::{Around, Pretrained, without_middle};
 const META: TaskMeta = TaskMeta {
     id: "input-output",
     label: "Inputs with expected outputs",
-    version: 1,
     headline: Headline::Perplexity,
-    len_unit: "tokens",
     summary: "Continue an input with its output.",
     source: "Shaham et al. 2022, SCROLLS, arXiv 2201.03533",
     takes_path: true,
+    ..TaskMeta::GENERATED
 };
 
-const SPLITS: &[Split] =
-    &[Split { name: "outputs", in_distribution: true, about: "The items in their order." }];
+const SPLITS: &[Split] = &[Split::as_trained("outputs", "The items in their order.")];
 
 /// Fewest tokens of a sample: one of the input, one of the output.
 const LEAST: usize = 2;
@@ -160,11 +158,6 @@ impl Task for InputOutput {
 
     fn max_eval_samples(&self, _len: usize) -> Option<usize> {
         Some(self.items.len())
-    }
-
-    /// Always `None`, because texts are not ranked by exact match.
-    fn chance(&self) -> Option<f64> {
-        None
     }
 }
 

@@ -6,7 +6,7 @@
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
+use tasks::{Sample, Split, Task, TaskError, TaskMeta};
 
 use super::facts::{Facts, stated};
 use crate::pretrained::{Around, ModelTokenizer};
@@ -14,19 +14,13 @@ use crate::pretrained::{Around, ModelTokenizer};
 const META: TaskMeta = TaskMeta {
     id: "passkey",
     label: "Passkey, in English",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "tokens",
     summary: "Find a number hidden in filler text.",
     source: "Mohtashami, Jaggi 2023, arXiv 2305.16300",
-    takes_path: false,
+    ..TaskMeta::GENERATED
 };
 
-const SPLITS: &[Split] = &[Split {
-    name: "depths",
-    in_distribution: true,
-    about: "The number at evenly spaced depths of the filler.",
-}];
+const SPLITS: &[Split] =
+    &[Split::as_trained("depths", "The number at evenly spaced depths of the filler.")];
 
 const INTRODUCTION: &str = "There is one pass key in the text below, among many lines that do not matter. Find the \
                             pass key and remember it. You will be asked for it at the end.\n";

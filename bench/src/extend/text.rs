@@ -11,19 +11,15 @@ use crate::pretrained::{Around, ModelTokenizer};
 const META: TaskMeta = TaskMeta {
     id: "text",
     label: "Text, by the model's tokens",
-    version: 1,
     headline: Headline::Perplexity,
-    len_unit: "tokens",
     summary: "Predict the next token of real text.",
     source: "perplexity by length as in Chen et al. 2023, arXiv 2306.15595",
     takes_path: true,
+    ..TaskMeta::GENERATED
 };
 
-const SPLITS: &[Split] = &[Split {
-    name: "validation",
-    in_distribution: true,
-    about: "Windows spread evenly over the text's validation part.",
-}];
+const SPLITS: &[Split] =
+    &[Split::as_trained("validation", "Windows spread evenly over the text's validation part.")];
 
 /// Number of groups of positions per trained length.
 const PARTS: usize = 8;
@@ -141,11 +137,6 @@ impl Task for LongText {
     fn token_slices(&self, sample: &Sample) -> Vec<TokenSlice> {
         let group = |position: usize| (position / self.group * self.group) as u32;
         vec![("position", (0..sample.tokens.len().saturating_sub(1)).map(group).collect())]
-    }
-
-    /// Always `None`, because text is not ranked by exact match.
-    fn chance(&self) -> Option<f64> {
-        None
     }
 }
 

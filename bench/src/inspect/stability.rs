@@ -8,15 +8,15 @@
 //! - *products*: the relative change of the products of positions alone ([`TraceKind::PositionProducts`]),
 //!   `sum |p'_ij - p_ij| / sum |p_ij|` over the original columns that rows see.
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::Positions;
 use pe_zoo::attention::TraceKind;
-use pe_zoo::encoding::PositionRequest;
-use pe_zoo::erased::{check_limit, positions};
+use pe_zoo::erased::check_limit;
 use serde::Serialize;
 
 use crate::model::Decoder;
 use crate::run::evaluate::EvalError;
+use crate::run::scored::token_ids;
 use crate::run::{AttentionMap, Look, Observed, observe_at};
 
 /// Shift of a sequence.
@@ -74,15 +74,13 @@ pub fn stability(
 
 /// Returns the encoding's positions, shifted by an offset.
 fn at(model: &Decoder, id: &str, tokens: usize, offset: usize) -> Result<Positions, EvalError> {
-    let request = PositionRequest { cached_tokens: 0, new_tokens: tokens, training_rng: None };
-    let at = positions(&model.encoding, id, request)?.shifted(offset);
+    let at = model.positions(id, [0, tokens])?.shifted(offset);
     check_limit(&model.encoding, id, &at)?;
     Ok(at)
 }
 
 fn inputs(tokens: &[u32], device: &Device) -> Tensor<2, Int> {
-    let ids = tokens.iter().map(|token| i64::from(*token)).collect::<Vec<_>>();
-    Tensor::from_data(TensorData::new(ids, [1, tokens.len()]), device)
+    token_ids(tokens, device).unsqueeze()
 }
 
 #[derive(Debug, Clone, Copy, Default)]

@@ -115,31 +115,18 @@ pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> Str
                 let y = top + row_height * head as f64;
                 strip(&mut out, &values[0], [x, y, cell, row_height], &shade);
                 let at = y + row_height / 2.0 + font / 3.0;
-                let _ = write!(
-                    out,
-                    "<text x=\"{:.1}\" y=\"{at:.1}\" text-anchor=\"end\">head {}</text>",
-                    x - 4.0,
-                    head + 1
-                );
+                text(&mut out, [x - 4.0, at], &format!(" text-anchor=\"end\">head {}", head + 1));
             }
         } else {
-            let _ = write!(
-                out,
-                "<text x=\"{x:.1}\" y=\"{:.1}\" font-size=\"11\" font-family=\"system-ui,sans-serif\">head {}</text>",
-                top - 7.0,
-                panel + 1
-            );
+            let style = " font-size=\"11\" font-family=\"system-ui,sans-serif\"";
+            text(&mut out, [x, top - 7.0], &format!("{style}>head {}", panel + 1));
             for (i, values) in map.heads[panel].iter().enumerate() {
                 strip(&mut out, values, [x, top + cell * i as f64, cell, cell], &shade);
             }
             for i in (0..tokens).step_by(every) {
                 let y = top + cell * (i as f64 + 0.5) + font / 3.0;
                 let label = label(axis, i, Side::Row);
-                let _ = write!(
-                    out,
-                    "<text x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"end\"{label}</text>",
-                    x - 3.0
-                );
+                text(&mut out, [x - 3.0, y], &format!(" text-anchor=\"end\"{label}"));
             }
         }
         let below = top + row_height * rows as f64;
@@ -160,6 +147,11 @@ pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> Str
     legend(&mut out, &shade, height - 20.0);
     out.push_str("</svg>\n");
     out
+}
+
+/// Writes a text at a place; `rest` is the rest of its attributes, `>` and its content.
+fn text(out: &mut String, [x, y]: [f64; 2], rest: &str) {
+    let _ = write!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\"{rest}</text>");
 }
 
 #[derive(Clone, Copy)]

@@ -93,13 +93,13 @@ pub struct ModelConfig {
     pub init: Init,
     /// Softmax attention, or all weight on the largest logit with the gradient of the softmax (a baseline of CoPE).
     /// Not serialized if soft, so that keys of older records stay valid.
-    #[serde(skip_serializing_if = "is_soft")]
+    #[serde(skip_serializing_if = "is_default")]
     pub attention: AttentionKind,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_soft(kind: &AttentionKind) -> bool {
-    *kind == AttentionKind::Soft
+/// Whether a setting that was added later has its default, with which it is left out of keys.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Default for ModelConfig {

@@ -5,7 +5,8 @@ use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::attention::{Engine, LayerCache, ScoreForm, Trace, Weights};
 use pe_zoo::compose::Combined;
-use pe_zoo::encoding::EmbedContext;
+use pe_zoo::encoding::{EmbedContext, PositionRequest};
+use pe_zoo::erased::positions;
 use pe_zoo::ops::{self, MatmulPrecision};
 use pe_zoo::{Combination, Dims, Hooks, PeError, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
@@ -296,6 +297,19 @@ impl Decoder {
     pub(crate) fn dropout_draws(&self, tokens: usize) -> u128 {
         let [_vocabulary, width] = self.embedding.val().dims();
         (tokens * width * (1 + 2 * self.layers())) as u128
+    }
+
+    /// Positions of new tokens behind cached ones in evaluation. `id` names the encoding in errors.
+    ///
+    /// # Errors
+    /// [`PeError::TooLong`] beyond the encoding's length limit, and the errors of its hook `positions`.
+    pub fn positions(
+        &self,
+        id: &str,
+        [cached_tokens, new_tokens]: [usize; 2],
+    ) -> Result<Positions, PeError> {
+        let request = PositionRequest { cached_tokens, new_tokens, training_rng: None };
+        positions(&self.encoding, id, request)
     }
 
     /// Number of transformer blocks.

@@ -3,30 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use burn::tensor::{Device, GradientCheckpointingStrategy};
+use burn::tensor::Device;
+use pe_zoo::PositionEncoding as _;
 use pe_zoo::zoo::rope::{self, Rope};
-use pe_zoo::{Combination, PositionEncoding};
-use rand_chacha::ChaCha8Rng;
 use tasks::Task;
 
 use super::tokens::{Around, ModelTokenizer};
 use super::{ModelWeights, Pretrained, PretrainedError};
 use crate::experiment::of_record;
-use crate::model::{Decoder, ModelConfig};
-use crate::run::kept::{KeptError, KeptTraining};
+use crate::run::kept::KeptTraining;
 use crate::streams::{Stream, stream};
-use crate::weights::restore;
-
-/// Weights of a training, on the device that their models are built on.
-#[derive(Debug)]
-pub(super) struct KeptModel {
-    kept: KeptTraining,
-    /// Encoding that the model was trained under, and the lengths that it was built for.
-    own: Combination,
-    pub(super) lens: [usize; 2],
-    vocabulary: usize,
-    device: Device,
-}
 
 impl Pretrained {
     /// Creates the model of a training of this program.
@@ -44,58 +30,24 @@ impl Pretrained {
             }
             _ => None,
         };
-        let vocabulary = task.vocab_size();
         let sha256 = kept.record.weights.as_ref().map(|weights| weights.sha256.clone());
         let opened = Self {
             name: kept.record.key.clone(),
             model: experiment.model,
             rope,
             own: own.clone(),
-            vocabulary,
+            own_lens: Some([context, longest]),
+            vocabulary: task.vocab_size(),
             context,
             window: None,
             end: Vec::new(),
-            weights: ModelWeights::Kept(KeptModel {
-                kept,
-                own: own.clone(),
-                lens: [context, longest],
-                vocabulary,
-                device: device.clone(),
-            }),
+            weights: ModelWeights::Kept(kept, device.clone()),
             weights_sha256: sha256.unwrap_or_default(),
             tokenizer: Box::new(TaskTokenizer::new(task)),
         };
         // Weights that do not fit are refused here and not in the middle of a command.
         opened.decoder(&own, 0, &mut stream(0, Stream::Encoding))?;
         Ok(opened)
-    }
-}
-
-impl KeptModel {
-    /// Builds the model under an encoding. Under its own encoding it has all kept weights; under any other, the weights
-    /// of the encoding are drawn from `encoding_rng`.
-    pub(super) fn decoder(
-        &self,
-        config: &ModelConfig,
-        encoding: &Combination,
-        lens: [usize; 2],
-        encoding_rng: &mut ChaCha8Rng,
-        gradients: Option<GradientCheckpointingStrategy>,
-    ) -> Result<Decoder, PretrainedError> {
-        let is_own = *encoding == self.own;
-        let device = self.device.clone();
-        let device = match gradients {
-            None => device,
-            Some(GradientCheckpointingStrategy::Disabled) => device.autodiff(),
-            Some(GradientCheckpointingStrategy::Balanced) => {
-                device.autodiff().gradient_checkpointing()
-            }
-        };
-        let rngs = [&mut stream(0, Stream::Model), encoding_rng];
-        let model = Decoder::new(config, self.vocabulary, encoding, lens, rngs, &device)?;
-        let wanted = |name: &str| is_own || !name.starts_with("encoding.");
-        restore(model, &self.kept.tensors, wanted, false, &mut ())
-            .map_err(|source| KeptError::Weights { path: self.kept.path.clone(), source }.into())
     }
 }
 

@@ -5,16 +5,14 @@ mod slices;
 
 use std::time::Instant;
 
-use burn::tensor::{Device, Tensor};
-use pe_zoo::encoding::PositionRequest;
-use pe_zoo::erased::positions;
+use burn::tensor::Device;
 use pe_zoo::ops::cross_entropy;
 use pe_zoo::{PeError, Positions};
 use reports::EvalPoint;
 use tasks::{Batch, Sample, Task, TaskError};
 
 use crate::model::Decoder;
-use crate::run::scored::Scored;
+use crate::run::scored::{Scored, read, reused};
 use outcomes::{Questions, chance};
 use slices::BySlice;
 
@@ -77,19 +75,13 @@ pub fn evaluate(
     let samples = task.eval_set(request.split, request.len, request.samples, request.seed)?;
     let bytes: Option<u64> = samples.iter().map(|sample| task.scored_bytes(sample)).sum();
     let mut totals = Totals { slices: request.slices.then(BySlice::default), ..Totals::default() };
-    let mut at: Option<Positions> = None;
+    let mut last_at = None;
     let mut answers: Vec<SampleAnswers> =
         samples.iter().map(|_| SampleAnswers::default()).collect();
     for places in batches(&samples, request.batch_size) {
         let batch: Vec<Sample> = places.iter().map(|place| samples[*place].clone()).collect();
         let collated = Batch::collate(&batch);
-        let position_request =
-            PositionRequest { cached_tokens: 0, new_tokens: collated.len, training_rng: None };
-        let asked = positions(&model.encoding, id, position_request)?;
-        let at = match &at {
-            Some(last) if *last == asked => last.clone(),
-            _ => at.insert(asked).clone(),
-        };
+        let at = reused(&mut last_at, model.positions(id, [0, collated.len])?);
         let found = answers_of(model, &collated, &batch, &at, device)?;
         for (place, found) in places.into_iter().zip(found) {
             answers[place] = found;
@@ -151,8 +143,9 @@ fn answers_of(
     let (mut right, mut losses) = (Vec::new(), Vec::new());
     for (logits, labels) in scored.in_pieces(model, at) {
         let chosen = logits.clone().argmax(1).squeeze_dim::<1>(1);
-        right.extend(read(chosen.equal(labels.clone()).float())?);
-        losses.extend(read(cross_entropy(logits, labels))?);
+        let hits = chosen.equal(labels.clone()).float();
+        right.extend(read(hits).map_err(EvalError::Device)?);
+        losses.extend(read(cross_entropy(logits, labels)).map_err(EvalError::Device)?);
     }
     let mut begin = 0;
     let of = |sample: &Sample| {
@@ -182,12 +175,6 @@ impl Totals {
             }
         }
     }
-}
-
-/// Reads numbers back from their device.
-pub(super) fn read<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>, EvalError> {
-    let data = tensor.try_into_data().map_err(|e| EvalError::Device(format!("{e:?}")))?;
-    data.convert::<f32>().try_into_vec::<f32>().map_err(|e| EvalError::Device(format!("{e:?}")))
 }
 
 #[cfg(test)]

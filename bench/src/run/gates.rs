@@ -33,6 +33,25 @@ struct AucSum {
     rows: u64,
 }
 
+impl AucSum {
+    fn add(&mut self, map: &AttentionMap, head: usize, sample: &Sample, counted: &[bool]) {
+        // Row i predicts the token after it.
+        for row in (0..sample.tokens.len() - 1).filter(|row| sample.scored[row + 1]) {
+            // Stick-breaking shares cover only the tokens before that of the row.
+            let end = if map.look == Look::Trace(TraceKind::Shares) { row } else { row + 1 };
+            let gates = map.row(head, row, end);
+            let of = |wanted: bool| -> Vec<f64> {
+                let pairs = gates.iter().zip(counted).filter(|(_, counted)| **counted == wanted);
+                pairs.map(|(gate, _)| f64::from(*gate)).collect()
+            };
+            if let Some(area) = auc(&of(true), &of(false)) {
+                self.area += area;
+                self.rows += 1;
+            }
+        }
+    }
+}
+
 /// The gate scores of a model on evaluation samples of the split that it was trained on: by gate, layer, head.
 ///
 /// In each row whose next token is scored, the gates are used as scores of a classifier for the tokens that `marked` marks,
@@ -68,14 +87,8 @@ pub fn gate_scores(
             let Look::Trace(kind) = map.look else { continue };
             if kind.is_gate() {
                 for head in 0..map.heads.len() {
-                    add(
-                        sums.entry((kind, layer, head)).or_default(),
-                        map,
-                        kind,
-                        head,
-                        sample,
-                        &counted,
-                    );
+                    let sum = sums.entry((kind, layer, head)).or_default();
+                    sum.add(map, head, sample, &counted);
                 }
             }
         }
@@ -93,30 +106,6 @@ pub fn gate_scores(
     Ok(sums.into_iter().filter(|(_, sum)| sum.rows > 0).map(score).collect())
 }
 
-fn add(
-    sum: &mut AucSum,
-    map: &AttentionMap,
-    kind: TraceKind,
-    head: usize,
-    sample: &Sample,
-    counted: &[bool],
-) {
-    // Row i predicts the token after it.
-    for row in (0..sample.tokens.len() - 1).filter(|row| sample.scored[row + 1]) {
-        // Stick-breaking shares cover only the tokens before that of the row.
-        let end = if kind == TraceKind::Shares { row } else { row + 1 };
-        let gates = map.row(head, row, end);
-        let of = |wanted: bool| -> Vec<f64> {
-            let pairs = gates.iter().zip(counted).filter(|(_, counted)| **counted == wanted);
-            pairs.map(|(gate, _)| f64::from(*gate)).collect()
-        };
-        if let Some(area) = auc(&of(true), &of(false)) {
-            sum.area += area;
-            sum.rows += 1;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +116,7 @@ mod tests {
         let scored = vec![false, false, false, true, true];
         let sample = Sample { tokens: vec![0; 5], scored, slices: Vec::new() };
         let mut sum = AucSum::default();
-        add(&mut sum, &map, kind, 0, &sample, &counted);
+        sum.add(&map, 0, &sample, &counted);
         (sum.area / sum.rows.max(1) as f64, sum.rows)
     }
 

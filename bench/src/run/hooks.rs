@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use reports::{CurvePoint, KeptWeights, RunRecord, Validation, WeightsAt};
+use reports::{CurvePoint, KeptWeights, RunRecord, Status, Validation, WeightsAt};
 
 use super::Progress;
 use crate::experiment::{TrainConfig, TrainingId};
 use crate::model::Decoder;
 use crate::run::checkpoint::{Checkpointer, Moment};
 use crate::run::kept::{self, KeptTraining, Reuse, WeightsPolicy, weights_path};
-use crate::run::train::{Replicas, Stop, TrainState, Trainer};
+use crate::run::train::{Replicas, TrainState, Trainer};
 
 /// Event of a run in progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -170,23 +170,16 @@ impl<'a> RunHooks<'a> {
         training: &TrainingId,
         at: WeightsAt,
     ) -> Result<Option<KeptTraining>, String> {
+        let path = weights_path(&self.weights.results, training, at);
         match self.weights.reuse {
             Reuse::Never => Ok(None),
-            Reuse::IfKept if kept::is_void(&weights_path(&self.weights.results, training, at)) => {
-                Ok(None)
-            }
-            Reuse::IfKept => match self.kept(training, at) {
-                Err(error) => {
-                    self.tell(RunEvent::Trouble(format!("{error}; the cell is trained again")));
-                    Ok(None)
-                }
-                found => found,
-            },
+            Reuse::IfKept if kept::is_void(&path) => Ok(None),
+            Reuse::IfKept => Ok(self.kept(training, at).unwrap_or_else(|error| {
+                self.tell(RunEvent::Trouble(format!("{error}; the cell is trained again")));
+                None
+            })),
             Reuse::Only => match self.kept(training, at)? {
-                None => {
-                    let path = weights_path(&self.weights.results, training, at);
-                    Err(format!("there are no kept weights {}", path.display()))
-                }
+                None => Err(format!("there are no kept weights {}", path.display())),
                 found => Ok(found),
             },
         }
@@ -241,13 +234,13 @@ impl<'a> RunHooks<'a> {
         }
     }
 
-    /// Reason to stop the run now, if there is one; `reached` describes the progress.
-    pub(super) fn reason_to_stop(&self, reached: impl Fn() -> String) -> Option<Stop> {
+    /// Status with which the run is to stop now, if it is; `reached` describes the progress.
+    pub(super) fn reason_to_stop(&self, reached: impl Fn() -> String) -> Option<Status> {
         if self.stop.is_some_and(|stop| stop.load(Ordering::SeqCst)) {
-            return Some(Stop::Interrupted);
+            return Some(Status::Interrupted);
         }
         let (taken, limit) = (self.cell_seconds(), self.seconds?);
-        (taken >= limit).then(|| Stop::TimedOut {
+        (taken >= limit).then(|| Status::TimedOut {
             reason: format!(
                 "its budget is {limit} s; after {taken:.1} s it had done {}",
                 reached()

@@ -20,7 +20,7 @@ use crate::experiment::TrainingId;
 use crate::host;
 use crate::model::Decoder;
 use crate::weights::{NamedTensors, WeightsError, collect, restore};
-use tasks::FileError;
+use tasks::{FileError, unless_absent};
 
 /// Error while kept weights are written or read.
 #[derive(Debug, thiserror::Error)]
@@ -214,12 +214,7 @@ pub fn write(
     write_settings(path, record, &weights, has_ended)?;
     if has_ended {
         let void = void_path(path);
-        match fs::remove_file(&void) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(FileError::of("remove", &void)(error).into());
-            }
-            _ => {}
-        }
+        unless_absent(fs::remove_file(&void)).map_err(FileError::of("remove", &void))?;
     }
     Ok(weights)
 }
@@ -251,12 +246,7 @@ fn write_settings(
 /// [`KeptError`].
 pub(crate) fn link(kept: &KeptTraining, path: &Path) -> Result<(), KeptError> {
     store::remove_leftovers(path);
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(FileError::of("remove", path)(error).into());
-        }
-        _ => {}
-    }
+    unless_absent(fs::remove_file(path)).map_err(FileError::of("remove", path))?;
     fs::hard_link(&kept.path, path)
         .or_else(|_| fs::copy(&kept.path, path).map(drop))
         .map_err(FileError::of("write", path))?;

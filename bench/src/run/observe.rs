@@ -3,13 +3,11 @@
 use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::Positions;
 use pe_zoo::attention::{Trace, TraceKind, Weights};
-use pe_zoo::encoding::PositionRequest;
-use pe_zoo::erased::positions;
 use tasks::{Batch, Sample};
 
 use crate::model::{Decoder, Dropout};
-use crate::run::evaluate::{EvalError, read};
-use crate::run::scored::Scored;
+use crate::run::evaluate::EvalError;
+use crate::run::scored::{Scored, read, reused};
 
 /// Quantity that is observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,17 +79,11 @@ pub fn observe(
     samples: &[Sample],
     device: &Device,
 ) -> Result<Vec<Observed>, EvalError> {
-    let mut at: Option<Positions> = None;
+    let mut last_at = None;
     let mut seen = Vec::with_capacity(samples.len());
     for sample in samples {
         let batch = Batch::collate(std::slice::from_ref(sample));
-        let request =
-            PositionRequest { cached_tokens: 0, new_tokens: batch.len, training_rng: None };
-        let asked = positions(&model.encoding, id, request)?;
-        let at = match &at {
-            Some(last) if *last == asked => last.clone(),
-            _ => at.insert(asked).clone(),
-        };
+        let at = reused(&mut last_at, model.positions(id, [0, batch.len])?);
         seen.push(observe_at(model, Scored::of(&batch, device).inputs, &at)?);
     }
     Ok(seen)
@@ -125,7 +117,7 @@ fn map(
     tokens: usize,
 ) -> Result<AttentionMap, EvalError> {
     let [_one, _heads, rows, columns] = values.dims();
-    let values = read(values.expand([1, heads, rows, columns]))?;
+    let values = read(values.expand([1, heads, rows, columns])).map_err(EvalError::Device)?;
     let row =
         |(i, row): (usize, &[f32])| row[..if rows < tokens { columns } else { i + 1 }].to_vec();
     let heads = values

@@ -16,7 +16,6 @@ use super::{Progress, Training};
 use crate::experiment::{TrainConfig, TrainingId};
 use crate::host;
 use crate::model::Decoder;
-use crate::run::train::Stop;
 
 /// Training of a run, and the place of its weights.
 pub(super) struct TrainingRun<'a> {
@@ -29,17 +28,9 @@ pub(super) struct TrainingRun<'a> {
     pub(super) kept: Option<(TrainingId, WeightsAt)>,
 }
 
-/// Result of obtaining a trained model.
-pub(super) enum Obtained {
-    /// The trained model, without autodiff.
-    Model(Decoder),
-    /// There is no model to evaluate: the training ended with this status.
-    Nothing(Status),
-}
-
 impl TrainingRun<'_> {
     /// Reads or trains the model and describes its training in the record. `model` is the initial one, on an autodiff
-    /// device.
+    /// device; the trained one is without autodiff. There is none to evaluate if the training ended with a status.
     ///
     /// # Errors
     ///
@@ -50,12 +41,12 @@ impl TrainingRun<'_> {
         model: Decoder,
         device: &Device,
         hooks: &mut RunHooks<'_>,
-    ) -> Result<Obtained, String> {
+    ) -> Result<ControlFlow<Status, Decoder>, String> {
         if let Some(kept) = self.find(hooks)? {
             // Kept weights have no adapters; new ones are zero.
             let model = kept.restore(model.valid().merged()).map_err(|error| error.to_string())?;
             kept.describe_in(record);
-            return Ok(Obtained::Model(model));
+            return Ok(ControlFlow::Continue(model));
         }
         let Self { id, seed, training: Training { config, dropout, task }, kept } = self;
         let mut trainer = Trainer::new(model, id, config, dropout, task, seed, device);
@@ -74,10 +65,10 @@ impl TrainingRun<'_> {
             ..summary(&trained.progress, config)
         };
         if let Some(Diverged { step, reason }) = trained.progress.diverged {
-            return Ok(Obtained::Nothing(Status::Diverged { step: step as u64, reason }));
+            return Ok(ControlFlow::Break(Status::Diverged { step: step as u64, reason }));
         }
         if let Some(stop) = trained.stopped {
-            return Ok(Obtained::Nothing(stop.status()));
+            return Ok(ControlFlow::Break(stop));
         }
         let model = trained.model.merged();
         let steps = trained.progress.step;
@@ -85,16 +76,16 @@ impl TrainingRun<'_> {
             let step = steps.saturating_sub(1) as u64;
             let reason =
                 format!("the last update left parameter `{parameter}` without finite values");
-            return Ok(Obtained::Nothing(Status::Diverged { step, reason }));
+            return Ok(ControlFlow::Break(Status::Diverged { step, reason }));
         }
-        let Some((training, at)) = kept else { return Ok(Obtained::Model(model)) };
+        let Some((training, at)) = kept else { return Ok(ControlFlow::Continue(model)) };
         if let Some(step) = best_step(&trained.progress) {
             hooks.finish_best(&training, record, step);
         }
         let weights = hooks.keep(&training, &model, record, (WeightsAt::Last, steps), true);
         if at == WeightsAt::Last {
             record.weights = weights;
-            return Ok(Obtained::Model(model));
+            return Ok(ControlFlow::Continue(model));
         }
         let best = hooks.kept(&training, at)?.ok_or(
             "`eval.weights` is best, and the weights of the best validation were not kept; run the cell with \
@@ -102,7 +93,7 @@ impl TrainingRun<'_> {
         )?;
         let model = best.restore(model).map_err(|error| error.to_string())?;
         record.weights = best.record.weights;
-        Ok(Obtained::Model(model))
+        Ok(ControlFlow::Continue(model))
     }
 
     fn find(&self, hooks: &mut RunHooks<'_>) -> Result<Option<KeptTraining>, String> {
@@ -114,16 +105,6 @@ impl TrainingRun<'_> {
 fn best_step(progress: &TrainProgress) -> Option<usize> {
     let validations = progress.validations.iter();
     Some(validations.min_by(|a, b| a.nll.total_cmp(&b.nll))?.step as usize)
-}
-
-impl Stop {
-    /// Status of a record whose run was stopped.
-    pub(super) fn status(self) -> Status {
-        match self {
-            Self::TimedOut { reason } => Status::TimedOut { reason },
-            Self::Interrupted => Status::Interrupted,
-        }
-    }
 }
 
 /// Calls a run's hooks after each training step.
@@ -148,7 +129,7 @@ impl Told {
 }
 
 impl TrainObserver for Hooked<'_, '_> {
-    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop> {
+    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Status> {
         let state = trainer.state();
         let progress = &state.progress;
         let (done, of) = (progress.step, progress.end(self.config));

@@ -10,6 +10,30 @@ use crate::model::{Decoder, Dropout};
 /// Maximum number of logits computed at once in an evaluation (128 MiB).
 const LOGITS_AT_ONCE: usize = 1 << 25;
 
+/// Positions of a batch; equal ones of the last batch are reused, and with them the values that encodings have cached for
+/// them.
+pub(crate) fn reused(last: &mut Option<Positions>, at: Positions) -> Positions {
+    match last {
+        Some(last) if *last == at => last.clone(),
+        _ => last.insert(at).clone(),
+    }
+}
+
+/// Token ids on a device, `[T]`.
+pub(crate) fn token_ids(tokens: &[u32], device: &Device) -> Tensor<1, Int> {
+    let ids = tokens.iter().map(|token| *token as i32).collect::<Vec<_>>();
+    Tensor::from_data(TensorData::new(ids, [tokens.len()]), device)
+}
+
+/// Reads numbers back from their device.
+///
+/// # Errors
+/// The device's message.
+pub(crate) fn read<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>, String> {
+    let data = tensor.try_into_data().map_err(|error| format!("{error:?}"))?;
+    data.convert::<f32>().try_into_vec::<f32>().map_err(|error| format!("{error:?}"))
+}
+
 /// Scored predictions of a batch.
 pub(crate) struct Scored {
     /// Rows of `[B * T]` whose label is scored, `[N]`.

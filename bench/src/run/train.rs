@@ -15,7 +15,7 @@ use pe_zoo::encoding::PositionRequest;
 use pe_zoo::erased::positions;
 use pe_zoo::{PeError, Positions};
 use rand_chacha::ChaCha8Rng;
-use reports::{SplitValidation, Validation};
+use reports::{SplitValidation, Status, Validation};
 use tasks::{Batch, Task};
 
 use feed::StepBatches;
@@ -27,29 +27,18 @@ use crate::experiment::{TrainConfig, ValidationConfig};
 use crate::model::Decoder;
 use crate::run::evaluate::{EvalError, EvalRequest, evaluate};
 use crate::run::optimizer::Optimizer;
+use crate::run::scored::reused;
 use crate::streams::{Stream, stream};
 
 /// Result of a training.
 #[derive(Debug)]
-pub struct Trained<M> {
+pub struct Trained {
     /// The trained model, without autodiff.
-    pub model: M,
+    pub model: Decoder,
     /// Progress at the end.
     pub progress: TrainProgress,
-    /// Reason why the training was stopped from outside; `None`: it ended by itself.
-    pub stopped: Option<Stop>,
-}
-
-/// Reason to stop a training from outside.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stop {
-    /// The time limit of the cell is reached.
-    TimedOut {
-        /// The limit and the progress.
-        reason: String,
-    },
-    /// The sweep is being stopped.
-    Interrupted,
+    /// Status with which the training was stopped from outside; `None`: it ended by itself.
+    pub stopped: Option<Status>,
 }
 
 /// Error during a training.
@@ -70,8 +59,9 @@ pub enum TrainError {
 
 /// Observer of a training, called after each step; it may stop the training.
 pub trait TrainObserver {
-    /// Called after a step with a finite loss, which the [`TrainProgress`] of the trainer already includes.
-    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop>;
+    /// Called after a step with a finite loss, which the [`TrainProgress`] of the trainer already includes. Returns the
+    /// status of the run to stop it.
+    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Status>;
 }
 
 /// State on which the rest of a training depends.
@@ -220,8 +210,7 @@ impl<'a> Trainer<'a> {
         state.model = state.optimizer.step(model, grads, config, rate, &biases);
     }
 
-    /// Positions of a batch; equal positions of the last batch are reused, and with them the values that encodings have
-    /// cached for them.
+    /// Positions of a batch, those of the last batch if they are equal.
     fn positions(&mut self, tokens: usize) -> Result<Positions, PeError> {
         let request = PositionRequest {
             cached_tokens: 0,
@@ -229,10 +218,7 @@ impl<'a> Trainer<'a> {
             training_rng: Some(&mut self.state.position_rng),
         };
         let at = positions(&self.state.model.encoding, &self.id, request)?;
-        if self.at.as_ref() != Some(&at) {
-            self.at = Some(at.clone());
-        }
-        Ok(self.at.clone().unwrap_or(at))
+        Ok(reused(&mut self.at, at))
     }
 
     /// Validates the model on fresh samples of the training distribution and of the further splits.
@@ -293,7 +279,7 @@ fn scored_labels(batch: &Batch) -> usize {
 pub fn train(
     mut trainer: Trainer<'_>,
     watch: &mut dyn TrainObserver,
-) -> Result<Trained<Decoder>, TrainError> {
+) -> Result<Trained, TrainError> {
     let stopped = std::thread::scope(|scope| {
         let (task, config) = (trainer.task, trainer.config);
         let batches = feed::spawn(scope, task, config, trainer.state.data_rng.clone());

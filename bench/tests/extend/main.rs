@@ -52,7 +52,8 @@ fn forward(model: &Model, device: &Device) -> Tensor<2> {
 
 fn trainable(pretrained: &Pretrained, encoding: &Combination) -> Model {
     let checkpointing = GradientCheckpointingStrategy::Disabled;
-    pretrained.trainable(encoding, 0, &mut stream(1, Stream::Encoding), checkpointing).unwrap()
+    let rng = &mut stream(1, Stream::Encoding);
+    pretrained.decoder_with(encoding, 0, rng, Some(checkpointing)).unwrap()
 }
 
 /// The base model's rotation in a form that `yarn` of TAPE and RoPE beside CoPE share.

@@ -3,13 +3,14 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde::Deserialize;
 
 use super::error::CorpusError;
 use super::tools::{self, Tools};
 use crate::data::files_below;
-use crate::files::FileError;
+use crate::files::{FileError, write_in};
 use crate::hash::sha256_hex;
 
 /// Published package at a pinned version.
@@ -88,16 +89,15 @@ impl Carrier {
 
 /// Fetches crates through cargo and returns their folders in the same order.
 fn crates(packages: &[Package], work: &Path, cargo: &OsStr) -> Result<Vec<PathBuf>, CorpusError> {
-    let manifest = work.join("Cargo.toml");
-    tools::write(&manifest, manifest_text(packages).as_bytes())?;
+    write_in(work, "Cargo.toml", manifest_text(packages))?;
     let source = work.join("src");
     fs::create_dir(&source).map_err(FileError::of("create the folder", &source))?;
-    tools::write(&source.join("lib.rs"), b"")?;
-    let manifest = manifest.as_os_str();
+    write_in(&source, "lib.rs", "")?;
+    let manifest = work.join("Cargo.toml");
     let run = |arguments: &[&str]| {
-        let arguments = arguments.iter().map(OsStr::new);
-        let arguments = arguments.chain([OsStr::new("--manifest-path"), manifest]);
-        tools::run(cargo, arguments, "put cargo on the PATH")
+        let mut command = Command::new(cargo);
+        command.args(arguments).arg("--manifest-path").arg(&manifest);
+        tools::run(&mut command, "put cargo on the PATH")
     };
     run(&["fetch"])?;
     let metadata = run(&["metadata", "--format-version", "1", "--offline"])?;
@@ -155,21 +155,18 @@ fn wheel(
     let requirement = format!("{}=={}", package.name, package.version);
     let install = "put Python 3 with pip on the PATH (`python3 -m ensurepip` installs pip)";
     let flags = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"];
-    let flags = flags.iter().chain(&["--only-binary", ":all:"]).map(OsStr::new);
-    let rest = [OsStr::new("--dest"), packed.as_os_str(), OsStr::new(&requirement)];
-    tools::run(python, flags.chain(rest), install)?;
+    let mut download = Command::new(python);
+    download.args(flags).args(["--only-binary", ":all:", "--dest"]).arg(&packed).arg(&requirement);
+    tools::run(&mut download, install)?;
 
     let [(_, file)] = &sorted_files(&packed, "whl")?[..] else {
         let why = "pip did not download exactly one wheel".to_owned();
         return Err(CorpusError::NotFetched { package: package.to_string(), why });
     };
     let bytes = fs::read(file).map_err(FileError::of("read", file))?;
-    let got = sha256_hex(&bytes);
-    if got != sha256 {
-        return Err(CorpusError::HashMismatch { path: file.clone(), expected: sha256, got });
-    }
-    let flags = ["-m", "zipfile", "-e"].iter().map(OsStr::new);
-    tools::run(python, flags.chain([file.as_os_str(), unpacked.as_os_str()]), install)?;
+    CorpusError::check_hash(file, sha256_hex(&bytes), sha256)?;
+    let mut unpack = Command::new(python);
+    tools::run(unpack.args(["-m", "zipfile", "-e"]).arg(file).arg(&unpacked), install)?;
     Ok(unpacked)
 }
 

@@ -1,6 +1,6 @@
 //! Errors of corpora.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -76,4 +76,14 @@ pub enum CorpusError {
     /// The fetched text cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
+}
+
+impl CorpusError {
+    /// Refuses the content of a file or package whose SHA-256 is not the pinned one.
+    pub(super) fn check_hash(path: &Path, got: String, expected: &'static str) -> Result<(), Self> {
+        if got == expected {
+            return Ok(());
+        }
+        Err(Self::HashMismatch { path: path.to_path_buf(), expected, got })
+    }
 }

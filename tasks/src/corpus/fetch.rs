@@ -10,9 +10,9 @@ use sha2::{Digest, Sha256};
 use super::cache::folder_in;
 use super::error::CorpusError;
 use super::known::CorpusMeta;
-use super::tools::{self, Tools};
+use super::tools::Tools;
 use crate::data::{TextDocument, documents_text, read_text};
-use crate::files::FileError;
+use crate::files::{FileError, write_in};
 use crate::hash::{hex, sha256_hex};
 
 /// Age beyond which a working folder is a remnant of a killed fetch.
@@ -55,26 +55,20 @@ fn fetch_through(
         hasher.update(text.as_bytes());
         documents.push(TextDocument { name, text });
     }
-    let got = hex(&hasher.finalize());
-    if got != meta.sha256 {
-        return Err(CorpusError::HashMismatch { path: first, expected: meta.sha256, got });
-    }
+    CorpusError::check_hash(&first, hex(&hasher.finalize()), meta.sha256)?;
     let stored = match &mut documents[..] {
         [only] if meta.is_one_text() => std::mem::take(&mut only.text),
         all => documents_text(all),
     };
     let whole = work.join(meta.file_name());
     // The text is right; this verifies the names of the documents.
-    let got = sha256_hex(stored.as_bytes());
-    if got != meta.stored_sha256 {
-        return Err(CorpusError::HashMismatch { path: whole, expected: meta.stored_sha256, got });
-    }
-    tools::write(&whole, stored.as_bytes())?;
+    CorpusError::check_hash(&whole, sha256_hex(stored.as_bytes()), meta.stored_sha256)?;
+    write_in(work, &meta.file_name(), stored)?;
     Ok(fs::rename(&whole, cached).map_err(FileError::of("move the text to", cached))?)
 }
 
 /// Creates a folder that no other process or thread uses: if one exists already, the next number is tried.
-pub(super) fn unique_folder(parent: &Path, id: &str) -> Result<PathBuf, CorpusError> {
+pub(super) fn unique_folder(parent: &Path, id: &str) -> Result<PathBuf, FileError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -82,7 +76,7 @@ pub(super) fn unique_folder(parent: &Path, id: &str) -> Result<PathBuf, CorpusEr
         match fs::create_dir(&path) {
             Ok(()) => return Ok(path),
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(cause) => return Err(FileError::of("create the folder", &path)(cause).into()),
+            Err(cause) => return Err(FileError::of("create the folder", &path)(cause)),
         }
     }
 }

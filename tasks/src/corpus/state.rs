@@ -44,22 +44,13 @@ pub fn verify(meta: &'static CorpusMeta) -> Result<PathBuf, CorpusError> {
         return Err(CorpusError::Absent { id: meta.id });
     };
     let bytes = fs::read(&path).map_err(FileError::of("read", &path))?;
-    let differs = |expected: &'static str, got: String| {
-        Err(CorpusError::HashMismatch { path: path.clone(), expected, got })
-    };
-    let got = sha256_hex(&bytes);
-    if got != meta.stored_sha256 {
-        return differs(meta.stored_sha256, got);
-    }
+    CorpusError::check_hash(&path, sha256_hex(&bytes), meta.stored_sha256)?;
     if !meta.is_one_text() {
         let mut hasher = Sha256::new();
         for document in named_documents(&path)? {
             hasher.update(document.text.as_bytes());
         }
-        let got = hex(&hasher.finalize());
-        if got != meta.sha256 {
-            return differs(meta.sha256, got);
-        }
+        CorpusError::check_hash(&path, hex(&hasher.finalize()), meta.sha256)?;
     }
     Ok(path)
 }

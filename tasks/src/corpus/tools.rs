@@ -1,11 +1,9 @@
 //! Package managers that fetch corpora.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 use std::process::Command;
 
 use super::error::CorpusError;
-use crate::files::FileError;
 
 /// Number of lines of a program's error output in an error message.
 const STDERR_LINES: usize = 8;
@@ -31,30 +29,19 @@ impl Tools {
 }
 
 /// Runs a program and returns its standard output; `install` says how to install it.
-pub(super) fn run<'a>(
-    program: &OsStr,
-    arguments: impl Iterator<Item = &'a OsStr>,
-    install: &'static str,
-) -> Result<Vec<u8>, CorpusError> {
-    let arguments: Vec<&OsStr> = arguments.collect();
-    let name = program.to_string_lossy().into_owned();
-    let output = Command::new(program)
-        .args(&arguments)
-        .output()
-        .map_err(|cause| CorpusError::ToolMissing { program: name.clone(), install, cause })?;
+pub(super) fn run(command: &mut Command, install: &'static str) -> Result<Vec<u8>, CorpusError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let missing = |cause| CorpusError::ToolMissing { program: program.clone(), install, cause };
+    let output = command.output().map_err(missing)?;
     if output.status.success() {
         return Ok(output.stdout);
     }
     let stderr = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = stderr.trim_end().lines().collect();
-    let said: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    let arguments: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
     Err(CorpusError::ToolFailed {
-        command: format!("{name} {}", said.join(" ")),
+        command: format!("{program} {}", arguments.join(" ")),
         stderr: lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n"),
         install,
     })
-}
-
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), CorpusError> {
-    Ok(std::fs::write(path, bytes).map_err(FileError::of("write", path))?)
 }

@@ -12,14 +12,17 @@ pub(super) fn read_folder(folder: &Path, field: Option<&str>) -> Result<Parts, D
     let mut named = Vec::new();
     let mut stray = None;
     for (name, path) in entries(folder)? {
-        let below =
-            if path.is_dir() { files_below(&path, is_data)? } else { one_if_data(&name, &path) };
+        let below = if path.is_dir() {
+            let below = files_below(&path, is_data)?.into_iter();
+            below.map(|(within, file)| (format!("{name}/{within}"), file)).collect()
+        } else if is_data(&path) {
+            vec![(name.clone(), path)]
+        } else {
+            Vec::new()
+        };
         match part_of(&name) {
             _ if below.is_empty() => {}
-            Some(part) => {
-                let inside = |(within, file)| (part, within_folder(&path, &name, within), file);
-                named.extend(below.into_iter().map(inside));
-            }
+            Some(part) => named.extend(below.into_iter().map(|(name, file)| (part, name, file))),
             None => stray = stray.or(Some(name)),
         }
     }
@@ -52,14 +55,6 @@ fn read_undivided(folder: &Path, field: Option<&str>) -> Result<Parts, DataError
         return Err(DataError::NoData { path: folder.into(), expected: endings() });
     }
     SplitRule::ByNumber.parts(documents)
-}
-
-fn one_if_data(name: &str, path: &Path) -> Vec<(String, PathBuf)> {
-    if is_data(path) { vec![(name.to_owned(), path.to_path_buf())] } else { Vec::new() }
-}
-
-fn within_folder(path: &Path, name: &str, within: String) -> String {
-    if path.is_dir() { format!("{name}/{within}") } else { within }
 }
 
 /// Part that a name specifies, as in `train`, `wiki.valid.raw`, `test-00000-of-00001.parquet`.

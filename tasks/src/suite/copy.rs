@@ -31,7 +31,7 @@
 use std::ops::Range;
 
 use crate::TaskMeta;
-use crate::strings::{StringConfig, StringRule, uniform_chance};
+use crate::strings::{StringConfig, StringRule};
 
 /// Settings of string copy; the defaults are those of the source.
 pub type CopyConfig = StringConfig<Copy>;
@@ -52,16 +52,8 @@ impl StringRule for Copy {
     const SOURCE: &'static str = include_str!("copy.rs");
     const LETTERS: u32 = 26;
 
-    fn answer_len(len: usize) -> usize {
-        len
-    }
-
     fn answer(tokens: &mut Vec<u32>, string: Range<usize>, _letters: u32) {
         tokens.extend_from_within(string);
-    }
-
-    fn chance_at(letters: u32, len: usize) -> f64 {
-        uniform_chance(letters, len)
     }
 }
 

@@ -30,7 +30,7 @@
 use std::ops::Range;
 
 use crate::TaskMeta;
-use crate::strings::{StringConfig, StringRule, uniform_chance};
+use crate::strings::{StringConfig, StringRule};
 
 /// Settings of string duplication; the defaults are those of the source.
 pub type DuplicateStringConfig = StringConfig<DuplicateString>;
@@ -58,10 +58,6 @@ impl StringRule for DuplicateString {
     fn answer(tokens: &mut Vec<u32>, string: Range<usize>, _letters: u32) {
         tokens.extend_from_within(string.clone());
         tokens.extend_from_within(string);
-    }
-
-    fn chance_at(letters: u32, len: usize) -> f64 {
-        uniform_chance(letters, len)
     }
 }
 

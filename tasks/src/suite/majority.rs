@@ -88,10 +88,6 @@ impl StringRule for Majority {
         Some(("margin", first - second))
     }
 
-    fn chance_at(letters: u32, _len: usize) -> f64 {
-        1.0 / f64::from(letters)
-    }
-
     fn chance(letters: u32) -> Option<f64> {
         Some(1.0 / f64::from(letters))
     }

@@ -64,10 +64,6 @@ impl StringRule for Parity {
         Some(letter == 1)
     }
 
-    fn chance_at(_letters: u32, _len: usize) -> f64 {
-        0.5
-    }
-
     fn chance(_letters: u32) -> Option<f64> {
         Some(0.5)
     }

@@ -30,7 +30,7 @@
 use std::ops::Range;
 
 use crate::TaskMeta;
-use crate::strings::{StringConfig, StringRule, uniform_chance};
+use crate::strings::{StringConfig, StringRule};
 
 /// Settings of reverse; the defaults are those of the source.
 pub type ReverseConfig = StringConfig<Reverse>;
@@ -51,18 +51,10 @@ impl StringRule for Reverse {
     const SOURCE: &'static str = include_str!("reverse.rs");
     const LETTERS: u32 = 2;
 
-    fn answer_len(len: usize) -> usize {
-        len
-    }
-
     fn answer(tokens: &mut Vec<u32>, string: Range<usize>, _letters: u32) {
         let start = tokens.len();
         tokens.extend_from_within(string);
         tokens[start..].reverse();
-    }
-
-    fn chance_at(letters: u32, len: usize) -> f64 {
-        uniform_chance(letters, len)
     }
 }
 

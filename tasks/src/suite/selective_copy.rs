@@ -154,15 +154,12 @@ impl Generator for SelectiveCopyConfig {
                     check_setting(Self::META, field, *value, &(0.0..=1000.0))?;
                 }
             }
-            Self::Mad(MadSizes { copied, train_samples, .. }) => {
-                check_setting(Self::META, "copied", *copied, &(1..=MAX_LEN))?;
-                if let Some(count) = train_samples {
-                    check_setting(Self::META, "train_samples", *count, &(1..=u32::MAX))?;
-                }
-            }
-            Self::S4(S4Sizes { copied, .. }) => {
+            Self::Mad(MadSizes { copied, .. }) | Self::S4(S4Sizes { copied, .. }) => {
                 check_setting(Self::META, "copied", *copied, &(1..=MAX_LEN))?;
             }
+        }
+        if let Some(count) = self.train_samples() {
+            check_setting(Self::META, "train_samples", count, &(1..=u32::MAX))?;
         }
         check_setting(Self::META, "symbols", self.symbols(), &(2..=1 << 16))
     }

@@ -51,10 +51,6 @@ impl StringRule for Sort {
     const SOURCE: &'static str = include_str!("sort.rs");
     const LETTERS: u32 = 5;
 
-    fn answer_len(len: usize) -> usize {
-        len
-    }
-
     fn answer(tokens: &mut Vec<u32>, string: Range<usize>, letters: u32) {
         let mut counts = [0_usize; 26];
         for letter in &tokens[string] {

@@ -75,10 +75,15 @@ const META: TaskMeta = TaskMeta {
 };
 
 /// Splits of a text with a test part; without one, only the first.
-const SPLITS: &[Split] = &[
+pub(crate) const SPLITS: &[Split] = &[
     Split::as_trained("validation", "The text's validation part."),
     Split::as_trained("test", "The text's test part."),
 ];
+
+/// Parts of a text in the order of [`SPLITS`].
+pub(crate) fn eval_parts(has_test: bool) -> &'static [Part] {
+    if has_test { &[Part::Validation, Part::Test] } else { &[Part::Validation] }
+}
 
 /// Greatest number of documents in a part that have a slice each.
 const FEW_DOCUMENTS: usize = 256;
@@ -206,20 +211,11 @@ impl Text {
     }
 
     fn part(&self, part: Part) -> &Documents {
-        let [train, validation, test] = &self.documents;
-        match part {
-            Part::Train => train,
-            Part::Validation => validation,
-            Part::Test => test,
-        }
+        &self.documents[part as usize]
     }
 
     fn eval_parts(&self) -> &'static [Part] {
-        if self.part(Part::Test).tokens > 0 {
-            &[Part::Validation, Part::Test]
-        } else {
-            &[Part::Validation]
-        }
+        eval_parts(self.part(Part::Test).tokens > 0)
     }
 
     fn sample(&self, part: Part, window: Window) -> Sample {
@@ -359,11 +355,6 @@ impl Task for Text {
 
     fn notes(&self) -> &[String] {
         &self.notes
-    }
-
-    /// Always `None`, because text is not ranked by exact match.
-    fn chance(&self) -> Option<f64> {
-        None
     }
 }
 

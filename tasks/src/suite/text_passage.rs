@@ -41,10 +41,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{Part, Parts};
 use crate::generator::most_frequent_answer;
-use crate::passage::{Numbers, PARAGRAPH, PassageQuestion, SENTENCE_END, SIGNS};
+use crate::passage::{Numbers, PARAGRAPH, PassageQuestion, SENTENCE_END, SIGNS, whole_sentences};
 use crate::random::{below, eval_rng};
 use crate::settings::TaskSettings;
-use crate::suite::text::TextSource;
+use crate::suite::text::{SPLITS, TextSource, eval_parts};
 use crate::task::{check_range, check_setting, find_split, invalid};
 use crate::vocabulary::{TokenGroup, token_text, vocab_size};
 use crate::{Sample, Split, Task, TaskError, TaskMeta};
@@ -57,12 +57,6 @@ const META: TaskMeta = TaskMeta {
     takes_path: true,
     ..TaskMeta::GENERATED
 };
-
-/// Splits of a text with a test part; without one, only the first.
-const SPLITS: &[Split] = &[
-    Split::as_trained("validation", "The text's validation part."),
-    Split::as_trained("test", "The text's test part."),
-];
 
 /// Word that stands for all rare ones, the first word token.
 const OTHER: &str = "<other>";
@@ -138,15 +132,8 @@ pub struct TextPassage {
 #[derive(Default)]
 struct Passages {
     tokens: Vec<u32>,
-    /// Ends of the sentences, each with its number of words and the smallest length at which it can be the last one;
-    /// sorted by that length.
-    sentences: Vec<LastSentence>,
-}
-
-struct LastSentence {
-    least_len: usize,
-    end: usize,
-    words: usize,
+    /// First words and ends of the sentences, sorted by their number of words.
+    sentences: Vec<(usize, usize)>,
 }
 
 impl std::fmt::Debug for TextPassage {
@@ -246,11 +233,7 @@ impl TextPassage {
     }
 
     fn eval_parts(&self) -> &'static [Part] {
-        if self.part(Part::Test).sentences.is_empty() {
-            &[Part::Validation]
-        } else {
-            &[Part::Validation, Part::Test]
-        }
+        eval_parts(!self.part(Part::Test).sentences.is_empty())
     }
 
     /// Tokens before the words.
@@ -262,9 +245,8 @@ impl TextPassage {
     fn sample(&self, part: Part, len: usize, rng: &mut ChaCha8Rng) -> Sample {
         let question = self.config.question.draw(rng);
         let passages = self.part(part);
-        let LastSentence { end, words, .. } =
-            passages.sentences[below(rng, passages.fitting(len) as u32) as usize];
-        let start = (end + 1 + question.tokens(words)).saturating_sub(len);
+        let (first, end) = passages.sentences[below(rng, passages.fitting(len) as u32) as usize];
+        let start = (end + 1 + question.tokens(end - first)).saturating_sub(len);
         let text = passages.tokens[start..=end].to_vec();
         self.config.numbers().ask(question, text, rng)
     }
@@ -272,21 +254,21 @@ impl TextPassage {
 
 impl Passages {
     fn find_sentences(&mut self) {
-        let marks: Vec<usize> =
-            (0..self.tokens.len()).filter(|at| self.tokens[*at] <= PARAGRAPH).collect();
-        let sentences = marks.windows(2).filter(|pair| self.tokens[pair[1]] == SENTENCE_END);
-        self.sentences = sentences
-            .map(|pair| {
-                let words = pair[1] - pair[0] - 1;
-                LastSentence { least_len: PassageQuestion::least_len(words), end: pair[1], words }
-            })
-            .collect();
-        self.sentences.sort_by_key(|sentence| sentence.least_len);
+        self.sentences = whole_sentences(&self.tokens);
+        // Sentences of as many words are in the order of the text, on which the samples depend.
+        self.sentences.reverse();
+        self.sentences.sort_by_key(|(start, end)| end - start);
+    }
+
+    /// Smallest length at which the shortest sentence can be the last one.
+    fn least_len(&self) -> Option<usize> {
+        self.sentences.first().map(|(start, end)| PassageQuestion::least_len(end - start))
     }
 
     /// Number of sentences that can be the last one at this length.
     fn fitting(&self, len: usize) -> usize {
-        self.sentences.partition_point(|sentence| sentence.least_len <= len)
+        let fits = |(start, end): &(usize, usize)| PassageQuestion::least_len(end - start) <= len;
+        self.sentences.partition_point(fits)
     }
 }
 
@@ -315,7 +297,7 @@ impl Task for TextPassage {
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
         let parts = [Part::Train].iter().chain(self.eval_parts());
-        let least = parts.filter_map(|part| Some(self.part(*part).sentences.first()?.least_len));
+        let least = parts.filter_map(|part| self.part(*part).least_len());
         let why = "the shortest sentence of each part, and its copy";
         check_range(&META, len, least.max().unwrap_or(1), why)
     }
@@ -343,10 +325,6 @@ impl Task for TextPassage {
 
     fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
         self.config.numbers().counted(sample)
-    }
-
-    fn chance(&self) -> Option<f64> {
-        None
     }
 
     fn chance_at(&self, len: usize) -> Option<f64> {

@@ -13,20 +13,9 @@ use super::interface::Tokenizer;
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes;
 
-/// All bytes, to return references to them.
-const ALL: [u8; 256] = {
-    let mut all = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        all[byte] = byte as u8;
-        byte += 1;
-    }
-    all
-};
-
 impl Tokenizer for Bytes {
     fn vocab_size(&self) -> usize {
-        ALL.len()
+        256
     }
 
     fn encode(&self, text: &str, tokens: &mut Vec<u32>) -> Result<(), TokenizerError> {
@@ -35,8 +24,7 @@ impl Tokenizer for Bytes {
     }
 
     fn bytes(&self, token: u32) -> Option<Cow<'_, [u8]>> {
-        let token = token as usize;
-        ALL.get(token..=token).map(Cow::Borrowed)
+        u8::try_from(token).ok().map(|byte| Cow::Owned(vec![byte]))
     }
 
     fn is_quick(&self) -> bool {

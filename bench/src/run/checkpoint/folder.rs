@@ -1,10 +1,9 @@
 //! Folder with the checkpoints of a cell, of which the last two are kept.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use tasks::FileError;
+use tasks::{FileError, unless_absent};
 
 use super::file::{self, Damage};
 
@@ -116,12 +115,8 @@ impl CheckpointFolder {
     /// # Errors
     /// [`CheckpointError::Io`]; a missing folder is not an error.
     pub fn remove(&self) -> Result<(), CheckpointError> {
-        match fs::remove_dir_all(&self.path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(FileError::of("remove", &self.path)(error).into());
-            }
-            _ => {}
-        }
+        unless_absent(fs::remove_dir_all(&self.path))
+            .map_err(FileError::of("remove", &self.path))?;
         // The folder of all cells goes with the last of them; it is not empty before.
         if let Some(all) = self.path.parent() {
             let _ = fs::remove_dir(all);

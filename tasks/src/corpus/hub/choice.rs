@@ -60,19 +60,13 @@ pub(super) fn choose(set: &DataSet, files: &[String]) -> Result<Choice, HubError
     }
     let has = |parts: &[(Part, &str)], part| parts.iter().any(|(of, _)| *of == part);
     parted.retain(|_, parts| has(parts, Part::Train));
-    let owned = |files: &[&str]| files.iter().map(|file| (*file).to_owned()).collect::<Vec<_>>();
     match parted.iter().collect::<Vec<_>>().as_slice() {
-        [] => Ok(Choice { files: owned(&readable), read: None }),
-        [(folder, parts)] if has(parts, Part::Validation) => {
-            let files = parts.iter().map(|(_, file)| *file).collect::<Vec<_>>();
-            Ok(Choice { files: owned(&files), read: Some((**folder).to_owned()) })
-        }
-        [(_, parts)] => {
-            let train = parts.iter().filter(|(part, _)| *part == Part::Train);
-            Ok(Choice {
-                files: owned(&train.map(|(_, file)| *file).collect::<Vec<_>>()),
-                read: None,
-            })
+        [] => Ok(Choice { files: readable.into_iter().map(str::to_owned).collect(), read: None }),
+        [(folder, parts)] => {
+            let is_whole = has(parts, Part::Validation);
+            let wanted = parts.iter().filter(|(part, _)| is_whole || *part == Part::Train);
+            let files = wanted.map(|(_, file)| (*file).to_owned()).collect();
+            Ok(Choice { files, read: is_whole.then(|| (**folder).to_owned()) })
         }
         several => {
             let names = several.iter().map(|(folder, parts)| {

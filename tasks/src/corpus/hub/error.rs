@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::corpus::error::CorpusError;
 use crate::files::FileError;
 
 /// Alternative when a data set cannot be downloaded.
@@ -97,9 +96,6 @@ pub enum HubError {
         /// Description of the observed fault.
         why: String,
     },
-    /// A working folder could not be created.
-    #[error(transparent)]
-    Corpus(#[from] CorpusError),
     /// A file or folder could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),

@@ -10,9 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::HubError;
 use super::name::DataSet;
-use crate::corpus::error::CorpusError;
-use crate::corpus::tools;
-use crate::files::FileError;
+use crate::files::{FileError, write_in};
 use crate::hash::hex;
 
 /// Name of the manifest. It begins with a dot, so that it is not read as data.
@@ -37,11 +35,10 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    pub(super) fn write(&self, folder: &Path) -> Result<(), CorpusError> {
-        let path = folder.join(MANIFEST);
+    pub(super) fn write(&self, folder: &Path) -> Result<(), FileError> {
         let text = serde_json::to_string_pretty(self)
-            .map_err(|e| FileError::of("write", &path)(e.into()))?;
-        tools::write(&path, text.as_bytes())
+            .map_err(|e| FileError::of("write", &folder.join(MANIFEST))(e.into()))?;
+        write_in(folder, MANIFEST, text)
     }
 }
 
