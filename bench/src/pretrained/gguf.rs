@@ -190,6 +190,11 @@ impl Gguf {
         }
     }
 
+    /// Reads a list from the file's metadata; `None` if it is missing.
+    pub(super) fn optional_array(&self, key: &str) -> Result<Option<&[Value]>, PretrainedError> {
+        self.content.metadata.contains_key(key).then(|| self.array(key)).transpose()
+    }
+
     /// Whether a boolean of the file's metadata is present and true.
     pub(super) fn is_on(&self, key: &str) -> Result<bool, PretrainedError> {
         match self.content.metadata.get(key) {

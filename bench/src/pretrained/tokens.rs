@@ -221,7 +221,9 @@ pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, P
         return Err(refuse(format!("it has {count} tokens, expected at most {vocabulary}")));
     }
     let vocab = (0_u32..).zip(&tokens).map(|(id, text)| (*text, id)).collect::<BTreeMap<_, _>>();
-    let added = added_tokens(gguf, &tokens).map_err(refuse)?;
+    let kinds = gguf.optional_array("tokenizer.ggml.token_type")?;
+    let added = kinds.map_or(Ok(Vec::new()), |kinds| added_tokens(&tokens, kinds));
+    let added = added.map_err(refuse)?;
     let json = json!({
         "version": "1.0",
         "added_tokens": added,
@@ -242,8 +244,8 @@ pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, P
     Ok(HuggingFace { special, ..read })
 }
 
-fn added_tokens(gguf: &Gguf, tokens: &[&str]) -> Result<Vec<Value>, String> {
-    let Ok(kinds) = gguf.array("tokenizer.ggml.token_type") else { return Ok(Vec::new()) };
+/// Describes the control and user-defined tokens as `tokenizer.json` does.
+fn added_tokens(tokens: &[&str], kinds: &[GgufValue]) -> Result<Vec<Value>, String> {
     if kinds.len() != tokens.len() {
         return Err(format!("it has {} tokens, but {} token types", tokens.len(), kinds.len()));
     }

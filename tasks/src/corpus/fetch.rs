@@ -29,10 +29,7 @@ pub(super) fn fetch_into(
     if fs::read(&cached).is_ok_and(|bytes| sha256_hex(&bytes) == meta.stored_sha256) {
         return Ok(cached);
     }
-    fs::create_dir_all(&folder).map_err(FileError::of("create the folder", &folder))?;
-    remove_stale(&folder);
-    // One folder for each call, so that concurrent fetches do not interfere.
-    let work = unique_folder(&folder, meta.id)?;
+    let work = work_folder(&folder, meta.id)?;
     let result = fetch_through(meta, &work, tools, &cached);
     // Remnants are harmless, and a failure to remove them must not hide the result.
     let _ = fs::remove_dir_all(&work);
@@ -67,9 +64,15 @@ fn fetch_through(
     Ok(fs::rename(&whole, cached).map_err(FileError::of("move the text to", cached))?)
 }
 
-/// Creates a folder that no other process or thread uses: if one exists already, the next number is tried.
-pub(super) fn unique_folder(parent: &Path, id: &str) -> Result<PathBuf, FileError> {
+/// Creates a folder in `parent` for one fetch, which no other process or thread uses, and removes those of fetches that
+/// were killed long ago.
+///
+/// # Errors
+/// A folder cannot be created.
+pub fn work_folder(parent: &Path, id: &str) -> Result<PathBuf, FileError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
+    fs::create_dir_all(parent).map_err(FileError::of("create the folder", parent))?;
+    remove_stale(parent);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("{id}.pkg.{}.{number}", std::process::id()));
@@ -81,8 +84,8 @@ pub(super) fn unique_folder(parent: &Path, id: &str) -> Result<PathBuf, FileErro
     }
 }
 
-/// Removes the working folders of fetches that were killed long ago. Failures are harmless and ignored.
-pub(super) fn remove_stale(folder: &Path) {
+/// Removes old working folders. Failures are harmless and ignored.
+fn remove_stale(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().contains(".pkg.")) {
         let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());

@@ -22,7 +22,7 @@ pub use error::HubError;
 pub use name::{DataSet, PREFIX};
 
 use super::cache::{cache_dir, folder_in};
-use super::fetch::{remove_stale, unique_folder};
+use super::fetch::work_folder;
 use crate::files::FileError;
 use client::{Client, Download, Listing};
 use manifest::{Manifest, sha256_of};
@@ -90,10 +90,7 @@ fn fetch_into<C: Client>(
     if let Ok(path) = manifest::find(set, &place) {
         return Ok(path);
     }
-    let folder = hub_in(cache);
-    fs::create_dir_all(&folder).map_err(FileError::of("create the folder", &folder))?;
-    remove_stale(&folder);
-    let work = unique_folder(&folder, &set.folder_name())?;
+    let work = work_folder(&hub_in(cache), &set.folder_name())?;
     let result = client(&work)
         .and_then(|client| download(set, &client, &work, tell))
         .and_then(|new| put_in_place(set, &new, &place, &work));
