@@ -155,12 +155,6 @@ impl Overall {
             if pair.better == a { ci95 } else { ci95.map(|(low, high)| (1.0 - high, 1.0 - low)) };
         Some(TaskEstimate { value: if pair.better == a { value } else { 1.0 - value }, ci95 })
     }
-
-    /// Reports whether the mean ranks of two encodings, given by index in [`Overall::ranked`], differ significantly.
-    pub fn significant(&self, a: usize, b: usize) -> bool {
-        let ranks = &self.ranks.ranks;
-        self.ranks.differ() && (ranks[a] - ranks[b]).abs() >= self.ranks.critical_difference
-    }
 }
 
 /// The result of an encoding, if it is ranked.
