@@ -171,11 +171,7 @@ impl Both<'_> {
         let Some(first) = at(self.a[0], point) else { return Vec::new() };
         let mut found = Vec::new();
         for slices in &first.slices {
-            let metric = match (headline, slices.unit) {
-                (Metric::Perplexity, _) => Metric::Perplexity,
-                (_, SliceUnit::Samples) => Metric::ExactMatch,
-                (_, SliceUnit::Tokens) => Metric::TokenAccuracy,
-            };
+            let metric = headline.of_slices(slices.unit);
             for (value, count) in slices.values.iter().zip(&slices.counts) {
                 let of = |records: &[&RunRecord]| -> Option<Vec<(u64, f64)>> {
                     let one = |record: &&RunRecord| {
@@ -270,7 +266,7 @@ fn difference<P>(candidate: &CandidateComparison<P>, comparison: &Comparison) ->
     }
     let paired = &comparison.paired;
     Difference {
-        metric: if *metric == Metric::Perplexity { "nll" } else { metric.name() },
+        metric: metric.scale_name(),
         mean_a: mean(a),
         mean_b: mean(b),
         difference: paired.mean_difference,

@@ -104,10 +104,6 @@ fn by_slice(
 ) -> Table {
     let of = |line: &&Compared<Slice>| line.place.unit == unit && line.place.property == property;
     let lines = comparison.slices.iter().filter(of).collect::<Vec<_>>();
-    let counted = match unit {
-        SliceUnit::Samples => "samples",
-        SliceUnit::Tokens => "tokens",
-    };
     let name = |line: &Compared<Slice>| {
         let place = &line.place;
         vec![
@@ -117,7 +113,7 @@ fn by_slice(
             place.count.to_string(),
         ]
     };
-    table(found, &["split", "length", property, counted], &lines, name)
+    table(found, &["split", "length", property, unit.name()], &lines, name)
 }
 
 /// Formats a value of a property. The value of a pair of properties is split into its two numbers.

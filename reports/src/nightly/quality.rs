@@ -201,7 +201,7 @@ fn candidate(
         None => Err(Box::new(QualityChange {
             scope,
             region,
-            metric: name(metric),
+            metric: metric.scale_name(),
             before,
             after,
             gain: f64::NEG_INFINITY,
@@ -218,15 +218,11 @@ fn chance(pairs: &[&MatchedCell<'_>], inside: bool) -> Option<f64> {
     mean_chance(evals.filter(|e| (e.region == Region::Inside) == inside))
 }
 
-fn name(metric: Metric) -> &'static str {
-    if metric == Metric::Perplexity { "nll" } else { metric.name() }
-}
-
 fn change(candidate: CandidateChange, comparison: &Comparison) -> QualityChange {
     QualityChange {
         scope: candidate.scope,
         region: candidate.region,
-        metric: name(candidate.metric),
+        metric: candidate.metric.scale_name(),
         before: candidate.before,
         after: candidate.after,
         gain: comparison.paired.mean_difference,

@@ -7,8 +7,7 @@ use super::lengths::{intervals, scale_of};
 use super::plot::{Axis, Heat, HeatMap, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
 use crate::analysis::{Report, SlicePoint, SliceSet, Workload};
-use crate::record::Metric;
-use crate::record::{PAIR, SliceUnit};
+use crate::record::{Metric, PAIR};
 
 /// Maximum number of values that each get a tick of their own.
 const FEW: usize = 12;
@@ -49,14 +48,6 @@ fn shown<'a>(sets: &[&'a SliceSet]) -> Vec<&'a SliceSet> {
     [longest(true), longest(false)].into_iter().flatten().collect()
 }
 
-fn metric_of(workload: &Workload, set: &SliceSet) -> Metric {
-    match (workload.headline, set.unit) {
-        (Metric::Perplexity, _) => Metric::Perplexity,
-        (_, SliceUnit::Samples) => Metric::ExactMatch,
-        (_, SliceUnit::Tokens) => Metric::TokenAccuracy,
-    }
-}
-
 fn point(metric: Metric, point: &SlicePoint) -> Point {
     let held = if metric == Metric::Perplexity { point.nll } else { point.accuracy };
     let show = |x: f64| if metric == Metric::Perplexity { x.exp() } else { x.clamp(0.0, 1.0) };
@@ -76,7 +67,7 @@ fn point(metric: Metric, point: &SlicePoint) -> Point {
 }
 
 fn curve(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure> {
-    let metric = metric_of(workload, set);
+    let metric = workload.headline.of_slices(set.unit);
     let series: Vec<Series> = set
         .curves
         .iter()
@@ -133,7 +124,7 @@ fn maps(report: &Report, cells: &Cells<'_>, x_label: String, y_label: String) ->
 /// Draws heat maps of a property's value against length.
 fn by_length(report: &Report, workload: &Workload, sets: &[&SliceSet]) -> Option<Figure> {
     let first = sets.first()?;
-    let metric = metric_of(workload, first);
+    let metric = workload.headline.of_slices(first.unit);
     let lens: BTreeSet<u64> = sets.iter().map(|set| set.len).collect();
     if metric == Metric::Perplexity
         || lens.len() < LENGTHS
@@ -158,7 +149,7 @@ fn by_length(report: &Report, workload: &Workload, sets: &[&SliceSet]) -> Option
 /// Draws the figure of a pair of properties; see [`SliceSet::pair`].
 fn pairs(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure> {
     let (up, along) = set.pair()?;
-    let metric = metric_of(workload, set);
+    let metric = workload.headline.of_slices(set.unit);
     let mut cells = Cells::new();
     for curve in &set.curves {
         let map = cells.entry(&curve.encoding).or_default();

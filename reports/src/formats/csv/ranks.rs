@@ -8,20 +8,10 @@ use crate::analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking};
 use crate::analysis::run_metrics::RunMetrics;
 use crate::analysis::{Report, Workload};
 use crate::frame::frame;
-use crate::record::Metric;
 use crate::stats::{Comparison, hedges_g_interval};
 
 fn rankings(report: &Report) -> impl Iterator<Item = (&Workload, &Ranking)> {
     report.workloads.iter().flat_map(|w| w.rankings.iter().map(move |ranking| (w, ranking)))
-}
-
-/// Returns the name of the scale of the values; perplexity is stored as nll.
-fn scale(metric: Metric) -> &'static str {
-    match metric {
-        Metric::ExactMatch => "exact_match",
-        Metric::TokenAccuracy => "token_accuracy",
-        Metric::Perplexity => "nll",
-    }
 }
 
 fn comparison_columns(found: &[Option<Comparison>]) -> Vec<Column> {
@@ -75,7 +65,7 @@ pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
     let mut frame = frame!(rows;
         "workload": |(w, ..)| w.name.as_str(),
         "region": |(_, c, ..)| c.region.id(),
-        "scale": |(_, c, ..)| scale(c.metric),
+        "scale": |(_, c, ..)| c.metric.column(),
         "encoding": |(_, _, s, _)| s.encoding.as_str(),
         "rank": |(_, _, s, _)| s.group,
         "best": |(_, _, s, _)| s.rank == Rank::Best,
@@ -114,7 +104,7 @@ pub(super) fn pairs(report: &Report) -> PolarsResult<DataFrame> {
     let frame = frame!(rows;
         "workload": |(w, ..)| w.name.as_str(),
         "region": |(_, c, _)| c.region.id(),
-        "scale": |(_, c, _)| scale(c.metric),
+        "scale": |(_, c, _)| c.metric.column(),
         "better": |(.., p)| p.better.as_str(),
         "worse": |(.., p)| p.worse.as_str(),
     )?;
