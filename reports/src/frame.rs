@@ -12,7 +12,7 @@ use polars::prelude::*;
 
 pub use self::cached::read_frames;
 pub(crate) use self::rows::{FromColumn, rows};
-use crate::record::{RunRecord, SliceUnit};
+use crate::record::RunRecord;
 use crate::store::RecordError;
 
 /// Error of converting records to frames.
@@ -165,8 +165,7 @@ impl Frames {
     /// # Errors
     /// If the cells have no column of suites.
     pub fn suites(&self) -> PolarsResult<Vec<String>> {
-        let suites = self.cells.column("suite")?.unique()?.sort(SortOptions::default())?;
-        <String as FromColumn>::read(suites.as_materialized_series())
+        self.distinct("suite")
     }
 
     /// Returns the names of the workloads in a report, sorted: with the suite before them if there are several suites,
@@ -175,9 +174,13 @@ impl Frames {
     /// # Errors
     /// If the cells lack a column.
     pub fn workloads(&self) -> PolarsResult<Vec<String>> {
-        let named = self.clone().with_unique_workloads()?;
-        let names = named.cells.column("workload")?.unique()?.sort(SortOptions::default())?;
-        <String as FromColumn>::read(names.as_materialized_series())
+        self.clone().with_unique_workloads()?.distinct("workload")
+    }
+
+    /// Returns the distinct texts of a column of the cells, sorted.
+    fn distinct(&self, column: &str) -> PolarsResult<Vec<String>> {
+        let texts = self.cells.column(column)?.unique()?.sort(SortOptions::default())?;
+        String::read(texts.as_materialized_series())
     }
 
     /// Puts the name of the suite before the names of workloads, if there are several suites.
@@ -198,38 +201,25 @@ impl Frames {
     /// If the cells lack one of these columns.
     pub fn trained(&self) -> PolarsResult<Vec<[String; 3]>> {
         let read = |name: &str| -> PolarsResult<Vec<String>> {
-            <String as FromColumn>::read(self.cells.column(name)?.as_materialized_series())
+            String::read(self.cells.column(name)?.as_materialized_series())
         };
         let (names, ids, tasks) = (read("encoding")?, read("encoding_id")?, read("task")?);
         let all = names.into_iter().zip(ids).zip(tasks).map(|((name, id), task)| [name, id, task]);
         Ok(all.collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    /// Names of the frames in files.
-    pub(crate) const NAMES: [&str; 8] = [
-        "cells",
-        "evaluations",
-        "slices",
-        "curves",
-        "validations",
-        "split_validations",
-        "gates",
-        "skipped",
-    ];
-
-    /// Returns the frames in the order of [`Frames::NAMES`].
-    pub(crate) fn each(&mut self) -> [&mut DataFrame; 8] {
-        let Self {
-            cells,
-            evaluations,
-            slices,
-            curves,
-            validations,
-            split_validations,
-            gates,
-            skipped,
-        } = self;
-        [cells, evaluations, slices, curves, validations, split_validations, gates, skipped]
+    /// Returns the frames with their names in files.
+    pub(crate) fn each(&mut self) -> [(&'static str, &mut DataFrame); 8] {
+        [
+            ("cells", &mut self.cells),
+            ("evaluations", &mut self.evaluations),
+            ("slices", &mut self.slices),
+            ("curves", &mut self.curves),
+            ("validations", &mut self.validations),
+            ("split_validations", &mut self.split_validations),
+            ("gates", &mut self.gates),
+            ("skipped", &mut self.skipped),
+        ]
     }
 
     /// Appends the frames of other cells.
@@ -238,7 +228,7 @@ impl Frames {
     /// If the columns differ.
     pub fn append(&mut self, mut other: Self) -> PolarsResult<()> {
         let offset = self.cells.height() as u32;
-        for (own, other) in self.each().into_iter().zip(other.each()) {
+        for ((_, own), (_, other)) in self.each().into_iter().zip(other.each()) {
             let cell = &(other.column("cell")?.as_materialized_series() + offset);
             other.with_column(cell.clone().into_column())?;
             own.vstack_mut(other)?;
@@ -278,7 +268,6 @@ impl Frames {
 }
 
 fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
-    let reasons: Vec<String> = records.iter().map(|r| r.status.reason()).collect();
     let versions = |r: &RunRecord| {
         r.versions
             .iter()
@@ -349,12 +338,10 @@ fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
         "dirty": |r| r.dirty,
         "versions": versions,
         "started_utc": |r| r.started_utc.as_str(),
+        "reason": |r| r.status.reason(),
     )?;
-    cells.with_column(Column::new("reason".into(), reasons))?;
-    cells.insert_column(
-        0,
-        Column::new("cell".into(), (0..records.len() as u32).collect::<Vec<_>>()),
-    )?;
+    let numbers: Vec<u32> = (0..records.len() as u32).collect();
+    cells.insert_column(0, Column::new("cell".into(), numbers))?;
     Ok(cells)
 }
 
@@ -369,10 +356,7 @@ fn slices(evaluations: &[(u32, &crate::record::EvalPoint)]) -> PolarsResult<Data
         "len": |(_, e, _)| e.len,
         "in_distribution": |(_, e, _)| e.in_distribution,
         "slice": |(.., s)| s.name.as_str(),
-        "unit": |(.., s)| match s.unit {
-            SliceUnit::Samples => "samples",
-            SliceUnit::Tokens => "tokens",
-        },
+        "unit": |(.., s)| s.unit.name(),
     )?;
     // Columns of unequal length end with the shortest.
     let len = |s: &crate::record::Slices| {

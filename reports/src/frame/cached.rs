@@ -162,7 +162,7 @@ fn keep(frames: &mut Frames, folder: &Path) -> Result<(), FrameError> {
     let temporary = folder.with_file_name(format!(".{}", std::process::id()));
     fs::create_dir_all(&temporary).map_err(failed)?;
     let mut sums = Vec::new();
-    for (name, frame) in Frames::NAMES.into_iter().zip(frames.each()) {
+    for (name, frame) in frames.each() {
         let mut bytes = Vec::new();
         // Many records have no gates, for example; a frame without rows has no file.
         if frame.height() > 0 {
@@ -186,7 +186,7 @@ fn load(folder: &Path) -> Result<Option<Frames>, FrameError> {
     let failed = |source| FrameError::Keep { path: folder.to_owned(), source };
     let sums = fs::read_to_string(folder.join(SUMS)).map_err(failed)?;
     let mut frames = Frames::of(&[])?;
-    for (name, frame) in Frames::NAMES.into_iter().zip(frames.each()) {
+    for (name, frame) in frames.each() {
         if sums.contains(&sum(name, &[])) {
             continue;
         }

@@ -88,7 +88,7 @@ impl Frames {
             CellRows::of(mem::replace(frame, empty), order.len())
         };
         let (curves, slices) = (whole(&mut self.curves)?, whole(&mut self.slices)?);
-        for frame in self.each() {
+        for (_, frame) in self.each() {
             *frame = CellRows::of(mem::take(frame), order.len())?.take(&order, 0)?;
         }
         Ok(SortedFrames { frames: self, curves, slices, order })
@@ -100,7 +100,7 @@ impl Frames {
     /// If a frame has no column `cell`.
     pub(crate) fn slice(&self, cells: &Range<usize>) -> PolarsResult<Self> {
         let mut part = self.clone();
-        for frame in part.each() {
+        for (_, frame) in part.each() {
             let numbers = frame.column("cell")?.u32()?.cont_slice()?;
             let place = |cell: usize| numbers.partition_point(|at| (*at as usize) < cell);
             let (start, end) = (place(cells.start), place(cells.end));
