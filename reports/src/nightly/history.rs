@@ -92,6 +92,10 @@ pub enum HistoryError {
     },
 }
 
+fn io(action: &'static str, path: &Path, source: std::io::Error) -> HistoryError {
+    HistoryError::Io { action, path: path.to_owned(), source }
+}
+
 impl Night {
     /// Summarizes records; `None` if there are none.
     pub fn of(records: &[RunRecord], passed: Option<bool>) -> Option<Self> {
@@ -129,16 +133,12 @@ impl Night {
     /// # Errors
     /// [`HistoryError::Io`].
     pub fn write(&self, folder: &Path) -> Result<PathBuf, HistoryError> {
-        let io = |action, path: &Path, source| HistoryError::Io {
-            action,
-            path: path.to_owned(),
-            source,
-        };
         fs::create_dir_all(folder).map_err(|e| io("create", folder, e))?;
         let path = folder.join(self.file_name());
-        let text = serde_json::to_string_pretty(self)
-            .map_err(|e| io("write", &path, std::io::Error::other(e)))?;
-        write_atomically(&path, text.as_bytes()).map_err(|e| io("write", &path, e))?;
+        serde_json::to_string_pretty(self)
+            .map_err(std::io::Error::other)
+            .and_then(|text| write_atomically(&path, text.as_bytes()))
+            .map_err(|e| io("write", &path, e))?;
         Ok(path)
     }
 }
@@ -178,8 +178,6 @@ fn line((workload, encoding): (&str, &str), records: &[&RunRecord]) -> NightLine
 /// # Errors
 /// [`HistoryError`] for the first file that cannot be read.
 pub fn read(folder: &Path) -> Result<Vec<Night>, HistoryError> {
-    let io =
-        |action, path: &Path, source| HistoryError::Io { action, path: path.to_owned(), source };
     let mut nights = Vec::new();
     for path in files_in(folder, "json").map_err(|e| io("list", folder, e))? {
         let bytes = fs::read(&path).map_err(|e| io("read", &path, e))?;
