@@ -20,7 +20,7 @@ pub(crate) struct SeedRun {
 pub(crate) struct Evaluated {
     pub(crate) split: String,
     pub(crate) len: u64,
-    in_distribution: bool,
+    pub(crate) in_distribution: bool,
     trained_split: Option<bool>,
     pub(crate) region: Region,
     /// Exact match of guessing, from the record's evaluation or task. Records of schema 2 have it for the training

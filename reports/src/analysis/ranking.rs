@@ -173,7 +173,7 @@ impl Ranking {
                     let both = tables.get(&better.encoding).zip(tables.get(&worse.encoding));
                     let error = both.and_then(|(better, worse)| better.error_of_difference(worse));
                     places.push((i, j));
-                    seen.push(error.map_or(difference, |error| difference.with_questions(error)));
+                    seen.push(difference.with_questions(error));
                 }
             }
         }
@@ -279,8 +279,7 @@ fn results(
         }
         let table = AnswerTable::of(&seeds, metric);
         let error = table.as_ref().and_then(AnswerTable::error);
-        let estimate = Estimate::of(&values)
-            .map(|estimate| error.map_or(estimate, |error| estimate.with_questions(error)));
+        let estimate = Estimate::of(&values).map(|estimate| estimate.with_questions(error));
         tables.extend(table.map(|table| (encoding.to_owned(), table)));
         let complete = evaluated == points && estimate.is_some_and(|e| e.mean.is_finite());
         let low = estimate.map(|e| e.ci95.map_or(e.mean, |(low, _)| low));
