@@ -8,9 +8,10 @@ use super::comparison::{
 };
 use crate::analysis::ranking::Region;
 use crate::document::{Section, Table, TableCell};
-use crate::number::{bracketed, count, percent, points, three_digits, two_digits};
+use crate::number::{bracketed, count, joined, percent, points, three_digits, two_digits};
 use crate::record::{PAIR, PAIRED, SliceUnit};
 use crate::stats::minimum_p_value;
+use crate::text::add_new;
 
 /// Returns a section with the regions of all workloads, one for each workload, and one that lists the cells that were
 /// not compared, if there are any.
@@ -29,15 +30,14 @@ pub(super) fn sections(found: &HeadToHead) -> Vec<Section> {
 }
 
 fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
-    let list = |seeds: &[u64]| seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     let mut notes = vec![format!(
         "{} in common: {}.",
         count(comparison.seeds.len() as u64, "seed"),
-        list(&comparison.seeds)
+        joined(&comparison.seeds, ", ")
     )];
     for (side, seeds) in [(&found.a, &comparison.only_a), (&found.b, &comparison.only_b)] {
         if !seeds.is_empty() {
-            notes.push(format!("Only {} has seeds {}: left out.", side.name, list(seeds)));
+            notes.push(format!("Only {} has seeds {}: left out.", side.name, joined(seeds, ", ")));
         }
     }
     notes.extend(comparison.notes.iter().cloned());
@@ -77,8 +77,7 @@ fn regions(found: &HeadToHead) -> Table {
         };
         let own = table(found, &heads, &comparison.regions.iter().collect::<Vec<_>>(), name);
         all.rows.extend(own.rows);
-        let new: Vec<String> = own.notes.into_iter().filter(|n| !all.notes.contains(n)).collect();
-        all.notes.extend(new);
+        add_new(&mut all.notes, own.notes);
     }
     all
 }

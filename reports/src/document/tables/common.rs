@@ -37,6 +37,11 @@ impl TableCell {
         Self { encoding: slot, ..Self::from(report.display(name)) }
     }
 
+    /// Returns the first cell of a row of results on a workload: the name of the encoding, with a link to its records.
+    pub(super) fn of_results(report: &Report, workload: &Workload, encoding: &str) -> Self {
+        Self::of_encoding(report, encoding).with_cells(report, workload, encoding)
+    }
+
     /// Links the cell to the records from which its number was computed.
     pub(super) fn with_cells(self, report: &Report, workload: &Workload, encoding: &str) -> Self {
         let anchor = report.anchor(workload, encoding);

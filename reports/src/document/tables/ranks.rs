@@ -102,9 +102,8 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
     results.extend(ranking.results.iter().filter(|s| s.rank == Rank::Unranked));
     let mut table = Table::of(columns, results, |s| {
         let mut row = rank_row(ranking, s);
-        let name = TableCell::of_encoding(report, &s.encoding);
-        let name = TableCell { strong: row[0].strong, ..name };
-        row[0] = name.with_cells(report, workload, &s.encoding);
+        let name = TableCell::of_results(report, workload, &s.encoding);
+        row[0] = TableCell { strong: row[0].strong, ..name };
         row
     });
     table.legends = [MEAN, MEDIAN, RANKS[0], RANKS[1]].map(str::to_owned).to_vec();
@@ -227,8 +226,7 @@ pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
     ];
     let Settings { solved_exact_match, solved_loss, effective_exact_match, .. } = report.settings;
     let mut table = Table::of(columns, &workload.run_metrics, |metrics| {
-        let name = TableCell::of_encoding(report, &metrics.encoding);
-        metrics_row(name.with_cells(report, workload, &metrics.encoding), metrics)
+        metrics_row(TableCell::of_results(report, workload, &metrics.encoding), metrics)
     })
     .with_legend(format!(
         "Fit rate: share of seeds that solved training, with an exact match in distribution \

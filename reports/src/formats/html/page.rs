@@ -114,9 +114,7 @@ fn linked_summary(report: &Report) -> Table {
     let paths = pages::paths(report);
     let mut table = tables::summary(report);
     for row in &mut table.rows {
-        let slot = row.first().and_then(|cell| cell.encoding);
-        let own = report.encodings.iter().find(|encoding| Some(encoding.slot) == slot);
-        let path = own.and_then(|own| paths.as_ref()?.encoding(&own.name));
+        let path = paths.as_ref().and_then(|paths| paths.of_row(report, row));
         if let (Some(first), Some(path)) = (row.first_mut(), path) {
             first.link = Some(format!("{}/{path}", pages::FOLDER));
         }
