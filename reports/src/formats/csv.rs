@@ -63,15 +63,9 @@ fn harmless(mut frame: DataFrame) -> PolarsResult<DataFrame> {
     for name in texts {
         let column = frame.column(&name)?.str()?;
         if column.iter().flatten().any(is_formula) {
-            let safe: Vec<Option<String>> =
-                column
-                    .iter()
-                    .map(|field| {
-                        field.map(|text| {
-                            if is_formula(text) { format!("'{text}") } else { text.to_owned() }
-                        })
-                    })
-                    .collect();
+            let mark = |text: &str| if is_formula(text) { "'" } else { "" };
+            let safe = column.iter().map(|field| field.map(|text| mark(text).to_owned() + text));
+            let safe: Vec<Option<String>> = safe.collect();
             frame.with_column(Column::new(name, safe))?;
         }
     }

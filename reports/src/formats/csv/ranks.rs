@@ -62,7 +62,7 @@ pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
             rows.iter().map($f).collect::<Vec<_>>()
         };
     }
-    let mut frame = frame!(rows;
+    let frame = frame!(rows;
         "workload": |(w, ..)| w.name.as_str(),
         "region": |(_, c, ..)| c.region.id(),
         "scale": |(_, c, ..)| c.metric.column(),
@@ -79,9 +79,6 @@ pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
         Rank::Behind(comparison) => comparison,
         Rank::Best | Rank::Unranked => None,
     })));
-    for column in columns {
-        frame.with_column(column)?;
-    }
     let run_metrics = frame!(rows;
         "solved_seeds": |(.., o)| o.map(|o| o.solved),
         "trained_seeds": |(.., o)| o.map(|o| o.run),
@@ -92,7 +89,7 @@ pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
         "effective_at_least": |(.., o)| o.map(|o| o.effective_at_least),
         "effective_ratio": |(.., o)| o.and_then(|o| o.effective_ratio),
     )?;
-    frame.hstack(run_metrics.columns())
+    frame.hstack(&columns)?.hstack(run_metrics.columns())
 }
 
 /// Returns a table with one row for each pair of ranked encodings.

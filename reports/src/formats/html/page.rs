@@ -42,15 +42,13 @@ pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
     for (index, (name, text)) in sections.iter().enumerate() {
         section(&mut body, &format!("w{index}"), name, text);
     }
-    let of_tasks = |f: &&Figure| f.subject == Subject::Tasks;
-    let over_tasks: Vec<&Figure> = contents.figures.iter().filter(of_tasks).collect();
+    let of = |subject| contents.figures.iter().filter(move |figure| figure.subject == subject);
     let improvements = table(&tables::improvements(report), &mut state);
-    let over_tasks =
-        gallery(&over_tasks, &mut state)? + &details("Probability of improvement", &improvements);
+    let over_tasks = gallery(of(Subject::Tasks), &mut state)?
+        + &details("Probability of improvement", &improvements);
     section(&mut body, "tasks", "All tasks", &over_tasks);
-    let of_size = |f: &&Figure| f.subject == Subject::Size;
-    let several: Vec<&Figure> = contents.figures.iter().filter(of_size).collect();
-    section(&mut body, "size", "Training-set size", &gallery(&several, &mut state)?);
+    let by_size = gallery(of(Subject::Size), &mut state)?;
+    section(&mut body, "size", "Training-set size", &by_size);
     section(&mut body, "cost", "Cost", &costs(contents, &mut state)?);
     section(&mut body, "published", "Published numbers", &published(contents, &mut state));
     let legends = [&[figures::LEGEND.to_owned()], &state.legends[..]].concat();
@@ -137,7 +135,10 @@ fn files(report: &Report) -> Vec<(String, String)> {
     files
 }
 
-fn gallery(figures: &[&Figure], state: &mut PageState) -> Result<String, FormatError> {
+fn gallery<'a>(
+    figures: impl IntoIterator<Item = &'a Figure>,
+    state: &mut PageState,
+) -> Result<String, FormatError> {
     let mut out = String::new();
     let mut left_out = 0;
     for figure in figures {
@@ -182,23 +183,23 @@ fn workload(
         let _ =
             writeln!(body, "<p class=\"note files\">Table for papers: {}</p>", links.join(", "));
     }
-    body.push_str(&gallery(&of(&[Subject::Headline]), state)?);
+    body.push_str(&gallery(of(&[Subject::Headline]), state)?);
     for (heading, ranks) in tables::statistics(report, workload) {
         let ranks = table(&ranks, state);
         let _ = write!(body, "<h3>{}</h3>\n{ranks}", escape(&heading));
     }
-    let slices = gallery(&of(&[Subject::Slices, Subject::Grid]), state)?;
+    let slices = gallery(of(&[Subject::Slices, Subject::Grid]), state)?;
     let several = of(&[Subject::Slices, Subject::Grid]).len();
     if several > UNFOLDED {
         body.push_str(&details(&format!("By sample property: {several} figures"), &slices));
     } else if !slices.is_empty() {
         let _ = write!(body, "<h3>By sample property</h3>\n{slices}");
     }
-    let training = gallery(&of(&[Subject::Training]), state)?;
+    let training = gallery(of(&[Subject::Training]), state)?;
     if !training.is_empty() {
         let _ = write!(body, "<h3>Training</h3>\n{training}");
     }
-    let second = gallery(&of(&[Subject::Second]), state)?;
+    let second = gallery(of(&[Subject::Second]), state)?;
     body.push_str(&details("Token accuracy", &second));
     let all = table(&tables::evaluations(report, workload), state);
     body.push_str(&details("All evaluations", &all));
@@ -211,8 +212,7 @@ fn costs(contents: &Contents<'_>, state: &mut PageState) -> Result<String, Forma
     for workload in report.workloads.iter().filter(|w| !w.costs.is_empty()) {
         let own =
             |f: &&Figure| f.subject == Subject::Cost && f.workload.as_ref() == Some(&workload.name);
-        let figures: Vec<&Figure> = figures.iter().filter(own).collect();
-        let mut body = gallery(&figures, state)?;
+        let mut body = gallery(figures.iter().filter(own), state)?;
         body.push_str(&table(&tables::costs(report, workload), state));
         body.push_str(&table(&tables::flops(report, workload), state));
         // One workload is read at once; of several, those that the reader asks for.
