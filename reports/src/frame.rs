@@ -61,11 +61,18 @@ const INTERNAL: [&str; 5] = ["cell", "config", "task_config", "encoding_config",
 
 /// Builds a frame of rows, with one column for each name and function of a row.
 macro_rules! frame {
-    ($rows:expr; $($name:literal: $get:expr,)*) => {
-        polars::prelude::df!($($name => $rows.iter().map($get).collect::<Vec<_>>(),)*)
-    };
+    ($rows:expr; $($name:literal: $get:expr,)*) => {{
+        let rows = &$rows;
+        polars::prelude::df!($($name => rows.iter().map($get).collect::<Vec<_>>(),)*)
+    }};
 }
 pub(crate) use frame;
+
+/// Joins frames by `cell`, in the order of the rows of the first, then of the second.
+pub(crate) fn join_cells(left: LazyFrame, right: LazyFrame, how: JoinType) -> LazyFrame {
+    let args = JoinArgs { maintain_order: MaintainOrderJoin::LeftRight, ..JoinArgs::new(how) };
+    left.join(right, [col("cell")], [col("cell")], args)
+}
 
 /// Iterates over the elements of a list of all records, each with the number of its record.
 fn elements<'a, T>(
@@ -94,11 +101,6 @@ impl Frames {
     /// If polars cannot build a frame.
     pub fn of(records: &[RunRecord]) -> PolarsResult<Self> {
         let evaluations = elements(records, |r| &r.evals);
-        let curves = elements(records, |r| &r.train.curve);
-        let validations = elements(records, |r| &r.train.validations);
-        let split_validations = elements(records, |r| &r.train.split_validations);
-        let gates = elements(records, |r| &r.gates);
-        let skipped = elements(records, |r| &r.skipped_evals);
         Ok(Self {
             cells: cells(records)?,
             slices: slices(&evaluations)?,
@@ -119,13 +121,13 @@ impl Frames {
                 "outcomes": |(_, e)| e.outcomes.as_ref().and_then(|o| serde_json::to_string(o).ok()),
                 "seconds": |(_, e)| e.seconds,
             )?,
-            curves: frame!(curves;
+            curves: frame!(elements(records, |r| &r.train.curve);
                 "cell": |(cell, _)| *cell,
                 "step": |(_, p)| p.step,
                 "loss": |(_, p)| p.loss,
                 "seconds": |(_, p)| p.seconds,
             )?,
-            validations: frame!(validations;
+            validations: frame!(elements(records, |r| &r.train.validations);
                 "cell": |(cell, _)| *cell,
                 "step": |(_, v)| v.step,
                 "exact_match": |(_, v)| v.exact_match,
@@ -134,7 +136,7 @@ impl Frames {
                 "samples": |(_, v)| v.samples,
                 "seconds": |(_, v)| v.seconds,
             )?,
-            split_validations: frame!(split_validations;
+            split_validations: frame!(elements(records, |r| &r.train.split_validations);
                 "cell": |(cell, _)| *cell,
                 "split": |(_, v)| v.split.as_str(),
                 "step": |(_, v)| v.result.step,
@@ -143,7 +145,7 @@ impl Frames {
                 "nll": |(_, v)| v.result.nll,
                 "samples": |(_, v)| v.result.samples,
             )?,
-            gates: frame!(gates;
+            gates: frame!(elements(records, |r| &r.gates);
                 "cell": |(cell, _)| *cell,
                 "gate": |(_, g)| g.gate.as_str(),
                 "layer": |(_, g)| g.layer,
@@ -151,7 +153,7 @@ impl Frames {
                 "auc": |(_, g)| g.auc,
                 "rows": |(_, g)| g.rows,
             )?,
-            skipped: frame!(skipped;
+            skipped: frame!(elements(records, |r| &r.skipped_evals);
                 "cell": |(cell, _)| *cell,
                 "split": |(_, s)| s.split.as_str(),
                 "len": |(_, s)| s.len,
@@ -257,13 +259,8 @@ impl Frames {
     /// # Errors
     /// If polars cannot join the frames.
     pub fn data(&self) -> PolarsResult<DataFrame> {
-        let args = JoinArgs {
-            maintain_order: MaintainOrderJoin::LeftRight,
-            ..JoinArgs::new(JoinType::Left)
-        };
         let (left, right) = (self.cells.clone().lazy(), self.evaluations.clone().lazy());
-        let joined = left.join(right, [col("cell")], [col("cell")], args).collect()?;
-        Ok(joined.drop_many(INTERNAL))
+        Ok(join_cells(left, right, JoinType::Left).collect()?.drop_many(INTERNAL))
     }
 }
 

@@ -41,7 +41,7 @@ impl CellRows {
 /// Frames with sorted cells. Curves and slices, which take most of the memory, are sorted for some cells at a time.
 pub(crate) struct SortedFrames {
     /// All frames but curves and slices, which are empty.
-    frames: Frames,
+    pub(crate) frames: Frames,
     curves: CellRows,
     slices: CellRows,
     /// Number of each sorted cell in curves and slices.
@@ -49,16 +49,6 @@ pub(crate) struct SortedFrames {
 }
 
 impl SortedFrames {
-    /// Returns all frames but curves and slices, which are empty.
-    pub(crate) fn frames(&self) -> &Frames {
-        &self.frames
-    }
-
-    /// Returns the frames of [`SortedFrames::frames`] and drops the others.
-    pub(crate) fn into_frames(self) -> Frames {
-        self.frames
-    }
-
     /// Returns all frames of a range of cells.
     ///
     /// # Errors

@@ -122,7 +122,8 @@ fn linked_summary(report: &Report) -> Table {
 
 /// Returns the labels and paths of the tables for other programs and for papers.
 fn files(report: &Report) -> Vec<(String, String)> {
-    let csv = csv::NAMES.iter().map(|name| (format!("{name}.csv"), format!("tables/{name}.csv")));
+    let csv =
+        csv::TABLES.iter().map(|(name, _)| (format!("{name}.csv"), format!("tables/{name}.csv")));
     let mut files: Vec<(String, String)> = csv.collect();
     if pages::paths(report).is_some() {
         let front = format!("{}/{}", pages::FOLDER, pages::FRONT);
@@ -133,6 +134,13 @@ fn files(report: &Report) -> Vec<(String, String)> {
         files.push(("BibTeX".to_owned(), paper::REFERENCES.to_owned()));
     }
     files
+}
+
+/// Appends a part of a section, unless it is empty.
+fn part(out: &mut String, heading: &str, body: &str) {
+    if !body.is_empty() {
+        let _ = write!(out, "<h3>{}</h3>\n{body}", escape(heading));
+    }
 }
 
 fn gallery<'a>(
@@ -185,20 +193,16 @@ fn workload(
     }
     body.push_str(&gallery(of(&[Subject::Headline]), state)?);
     for (heading, ranks) in tables::statistics(report, workload) {
-        let ranks = table(&ranks, state);
-        let _ = write!(body, "<h3>{}</h3>\n{ranks}", escape(&heading));
+        part(&mut body, &heading, &table(&ranks, state));
     }
     let slices = gallery(of(&[Subject::Slices, Subject::Grid]), state)?;
     let several = of(&[Subject::Slices, Subject::Grid]).len();
     if several > UNFOLDED {
         body.push_str(&details(&format!("By sample property: {several} figures"), &slices));
-    } else if !slices.is_empty() {
-        let _ = write!(body, "<h3>By sample property</h3>\n{slices}");
+    } else {
+        part(&mut body, "By sample property", &slices);
     }
-    let training = gallery(of(&[Subject::Training]), state)?;
-    if !training.is_empty() {
-        let _ = write!(body, "<h3>Training</h3>\n{training}");
-    }
+    part(&mut body, "Training", &gallery(of(&[Subject::Training]), state)?);
     let second = gallery(of(&[Subject::Second]), state)?;
     body.push_str(&details("Token accuracy", &second));
     let all = table(&tables::evaluations(report, workload), state);
@@ -244,16 +248,13 @@ fn paragraphs(texts: &[String]) -> String {
 fn origin(contents: &Contents<'_>, state: &mut PageState) -> String {
     let Contents { report, .. } = contents;
     let mut out = table(&tables::provenance(report), state);
-    let mut part = |heading: &str, body: String| {
-        if !body.is_empty() {
-            let _ = write!(out, "<h3>{heading}</h3>\n{body}");
-        }
-    };
-    part("Warnings", list("warnings", &contents.warnings));
-    part("Cells that are not counted", table(&tables::not_counted(report), state));
-    part("Evaluations that were skipped", table(&tables::skipped_evaluations(report), state));
-    part("Not run", list("skipped", &report.meta.skipped));
-    part("Limitations", list("limits", &text::limits(report)));
+    part(&mut out, "Warnings", &list("warnings", &contents.warnings));
+    let lost = table(&tables::not_counted(report), state);
+    part(&mut out, "Cells that are not counted", &lost);
+    let skipped = table(&tables::skipped_evaluations(report), state);
+    part(&mut out, "Evaluations that were skipped", &skipped);
+    part(&mut out, "Not run", &list("skipped", &report.meta.skipped));
+    part(&mut out, "Limitations", &list("limits", &text::limits(report)));
     out
 }
 
