@@ -8,7 +8,7 @@ use super::comparison::{
 };
 use crate::analysis::ranking::Region;
 use crate::document::{Section, Table, TableCell};
-use crate::number::{bracketed, count, joined, percent, points, three_digits, two_digits};
+use crate::number::{bracketed, count, joined, p_value, percent, points, three_digits, two_digits};
 use crate::record::{PAIR, PAIRED, SliceUnit};
 use crate::stats::minimum_p_value;
 use crate::text::add_new;
@@ -177,7 +177,6 @@ fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
         let text = if share { points(x) } else { three_digits(x) };
         if x > 0.0 && text != "0.0" { format!("+{text}") } else { text }
     };
-    let p = |p: f64| if p < 1e-4 { "< 0.0001".to_owned() } else { two_digits(p) };
     let mut better = TableCell::from(match d.better {
         Better::A => found.a.name.clone(),
         Better::B => found.b.name.clone(),
@@ -191,7 +190,7 @@ fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
         TableCell::optional(d.chance, percent),
         change(d.difference).into(),
         TableCell::optional(d.ci95, |(low, high)| format!("{} to {}", change(low), change(high))),
-        TableCell::optional(d.p_holm, p),
+        TableCell::optional(d.p_holm, |p| p_value(p).trim_start_matches("= ").to_owned()),
         TableCell {
             detail: bracketed(d.effect_ci95, |g| format!("{g:.1}")),
             ..TableCell::optional(d.effect, |g| format!("{g:.1}"))

@@ -48,14 +48,12 @@ pub(crate) fn figures(report: &Report) -> Vec<Figure> {
     figures.extend(overall::figure(report));
     figures.extend(tasks::figures(report));
     figures.extend(size::figures(report));
-    let mut most = if figures.len() > MOST_PIXELS { FEWER_PIXELS } else { MOST_PIXELS };
+    let most = if figures.len() > MOST_PIXELS { FEWER_PIXELS } else { MOST_PIXELS };
     let important =
         |f: &Figure| matches!(f.subject, Subject::Overall | Subject::Headline | Subject::Size);
     let all = figures.len() <= MOST_PIXELS;
-    for figure in figures.iter_mut().filter(|f| all || important(f)) {
-        figure.pixels = most > 0;
-        most = most.saturating_sub(1);
-    }
+    let drawn = figures.iter_mut().filter(|f| all || important(f)).take(most);
+    drawn.for_each(|figure| figure.pixels = true);
     let mut taken = BTreeSet::new();
     for figure in &mut figures {
         figure.file = unique_slug(&figure.title, &mut taken);
