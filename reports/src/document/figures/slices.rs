@@ -96,11 +96,23 @@ fn curve(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
     Some(Figure::new(Some(workload), Subject::Slices, title, caption, plot))
 }
 
-/// Share by encoding, row and column.
-type Cells<'a> = BTreeMap<&'a str, BTreeMap<(u64, u64), f64>>;
-
-/// Returns one map for each encoding; `None` if there are too few or too many rows and columns.
-fn maps(report: &Report, cells: &Cells<'_>, x_label: String, y_label: String) -> Option<Plot> {
+/// Returns one map of shares for each encoding; `place` is the row and the column of a value in a set. `None` if there are
+/// too few or too many rows and columns.
+fn maps(
+    report: &Report,
+    sets: &[&SliceSet],
+    place: impl Fn(&SliceSet, u64) -> (u64, u64),
+    x_label: String,
+    y_label: String,
+) -> Option<Plot> {
+    let mut cells: BTreeMap<&str, BTreeMap<(u64, u64), f64>> = BTreeMap::new();
+    for set in sets {
+        for curve in &set.curves {
+            let points = curve.points.iter();
+            let own = cells.entry(&curve.encoding).or_default();
+            own.extend(points.map(|p| (place(set, u64::from(p.from)), p.accuracy.mean)));
+        }
+    }
     let places = || cells.values().flat_map(BTreeMap::keys);
     let rows: BTreeSet<u64> = places().map(|(row, _)| *row).collect();
     let columns: BTreeSet<u64> = places().map(|(_, column)| *column).collect();
@@ -132,16 +144,8 @@ fn by_length(report: &Report, workload: &Workload, sets: &[&SliceSet]) -> Option
     {
         return None;
     }
-    let mut cells = Cells::new();
-    for set in sets {
-        for curve in &set.curves {
-            let points = curve.points.iter();
-            let map = cells.entry(&curve.encoding).or_default();
-            map.extend(points.map(|p| ((u64::from(p.from), set.len), p.accuracy.mean)));
-        }
-    }
     let along = format!("length in {}", workload.len_unit);
-    let plot = maps(report, &cells, along, first.name.clone())?;
+    let plot = maps(report, sets, |set, value| (value, set.len), along, first.name.clone())?;
     let what = format!("{} and length on {}", first.name, first.split);
     Some(heat_figure(workload, metric, &what, plot))
 }
@@ -150,15 +154,8 @@ fn by_length(report: &Report, workload: &Workload, sets: &[&SliceSet]) -> Option
 fn pairs(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure> {
     let (up, along) = set.pair()?;
     let metric = workload.headline.of_slices(set.unit);
-    let mut cells = Cells::new();
-    for curve in &set.curves {
-        let map = cells.entry(&curve.encoding).or_default();
-        map.extend(curve.points.iter().map(|p| {
-            let value = u64::from(p.from);
-            ((value / PAIR, value % PAIR), p.accuracy.mean)
-        }));
-    }
-    let plot = maps(report, &cells, along.to_owned(), up.to_owned())?;
+    let place = |_: &SliceSet, value: u64| (value / PAIR, value % PAIR);
+    let plot = maps(report, &[set], place, along.to_owned(), up.to_owned())?;
     let what = format!("{up} and {along} on {} at {}", set.split, set.len);
     Some(heat_figure(workload, metric, &what, plot))
 }
