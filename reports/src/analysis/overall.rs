@@ -79,8 +79,7 @@ impl Overall {
         let mut ranked: Vec<&str> =
             any.results.iter().map(|r| &*r.encoding).filter(in_all).collect();
         let mean = |ranking: &Ranking, encoding: &str| -> f64 {
-            let mean =
-                result(ranking, encoding).and_then(|r| r.estimate).map_or(f64::NAN, |e| e.mean);
+            let mean = result(ranking, encoding).map_or(f64::NAN, EncodingResult::mean);
             // Means that are equal but for rounding tie.
             let mean = (mean * 1e12).round() / 1e12;
             if ranking.metric.higher_is_better() { mean } else { -mean }

@@ -59,7 +59,8 @@ impl EncodingResult {
         matches!(self.rank, Rank::Behind(c) if !separable(c.as_ref()))
     }
 
-    fn mean(&self) -> f64 {
+    /// Returns the mean over seeds; NaN if nothing was evaluated.
+    pub(crate) fn mean(&self) -> f64 {
         self.estimate.map_or(f64::NAN, |e| e.mean)
     }
 }
@@ -254,6 +255,11 @@ impl Ranking {
                 comparison,
             })
             .collect();
+    }
+
+    /// Returns the comparison of two ranked encodings, the one with the better mean first; `None` in the other order.
+    pub(crate) fn pair(&self, better: &str, worse: &str) -> Option<&RankedPair> {
+        self.pairs.iter().find(|pair| pair.better == better && pair.worse == worse)
     }
 
     /// Reports whether any two encodings are separable.

@@ -9,7 +9,6 @@ use crate::document::section::{Document, DocumentFigure, Section};
 use crate::document::table::{Table, TableCell};
 use crate::document::tables;
 use crate::number::{count, listed, percent, points, separator, thousands, value_and_interval};
-use crate::record::Metric;
 
 /// Largest number of names in a cell; of more, all but the last places are names, and the others are counted.
 const NAMED: usize = 6;
@@ -155,14 +154,13 @@ fn contests(report: &Report, paths: &PagePaths, name: &str) -> Table {
                 ..TableCell::with_detail(metric.show(e.mean), interval.unwrap_or_default())
             }
         });
-        let chance = ranking.chance.filter(|_| metric == Metric::ExactMatch);
         vec![
             TableCell {
                 detail: format!("{}, {}", metric.name(), ranking.region.name()),
                 ..paths.cell_of(workload)
             },
             score,
-            TableCell::optional(chance, percent),
+            TableCell::optional(ranking.chance, percent),
             TableCell::optional(result.group, |rank| rank.to_string()),
             TableCell::optional(best, TableCell::from),
             names(won_against(ranking, name).collect()),

@@ -7,7 +7,6 @@ use crate::document::section::{Document, DocumentFigure, Section};
 use crate::document::table::{Table, TableCell};
 use crate::document::{tables, text};
 use crate::number::{listed, percent, separator};
-use crate::record::Metric;
 
 /// Builds the front. `overview` are the most important results, for reports without an abstract.
 pub(crate) fn front(
@@ -66,13 +65,12 @@ fn workloads(report: &Report, paths: &PagePaths) -> Table {
             }
         };
         let best = ranked.first().and_then(|best| best.estimate);
-        let chance = ranking.chance.filter(|_| metric == Metric::ExactMatch);
         vec![
             paths.cell_of(workload),
             ranking.region.name().into(),
             shown.into(),
             TableCell::optional(best, |e| metric.show(e.mean)),
-            TableCell::optional(chance, percent),
+            TableCell::optional(ranking.chance, percent),
         ]
     })
     .in_words()

@@ -165,8 +165,7 @@ fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
 fn level_with<'a>(ranking: &'a Ranking, result: &EncodingResult) -> Option<(&'a str, u32)> {
     result.group?;
     let leader = ranking.ranked().into_iter().find(|s| s.group == result.group)?;
-    let pair =
-        ranking.pairs.iter().find(|p| p.better == leader.encoding && p.worse == result.encoding)?;
+    let pair = ranking.pair(&leader.encoding, &result.encoding)?;
     Some((&leader.display, pair.comparison.paired.n))
 }
 

@@ -137,8 +137,7 @@ fn clause(ranking: &Ranking, len_unit: &str) -> String {
         region,
         score,
     };
-    let mean = first.estimate.map_or(f64::NAN, |e| e.mean);
-    if ranking.chance.is_some_and(|chance| mean <= chance) {
+    if ranking.chance.is_some_and(|chance| first.mean() <= chance) {
         return format!("{}, which is not above chance", lead.head());
     }
     let Some((runner_up, others)) = rest.split_first() else {
