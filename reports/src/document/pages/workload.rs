@@ -38,7 +38,7 @@ pub(crate) fn workload(
         Section::of("Results", of(&[Subject::Headline]), statistics),
         Section::of("By sample property", of(&[Subject::Slices]), Vec::new()),
         Section::of("Training", of(&[Subject::Training]), Vec::new()),
-        Section::of("Cost", of(&[Subject::Cost]), costs.to_vec()),
+        Section::of("Cost", of(&[Subject::Cost]), costs.into()),
     ];
     sections[0].details =
         vec![linked(("All evaluations".to_owned(), tables::evaluations(report, own)))];

@@ -1,8 +1,7 @@
 //! Scatter charts with one mark for each encoding and a legend at the right.
 
 use super::draw::{
-    BOTTOM, HEIGHT, LEFT, PlotArea, TOP, WIDTH, bar, group, label, level, marker, open, put, text,
-    widest,
+    BOTTOM, HEIGHT, PlotArea, TOP, WIDTH, bar, group, label, level, marker, open, put, text, widest,
 };
 use crate::document::figures::plot::Scatter;
 
