@@ -12,7 +12,7 @@ use polars::prelude::*;
 
 pub use self::cached::read_frames;
 pub(crate) use self::rows::{FromColumn, rows};
-use crate::record::{RunRecord, SliceUnit};
+use crate::record::RunRecord;
 use crate::store::RecordError;
 
 /// Error of converting records to frames.
@@ -61,11 +61,18 @@ const INTERNAL: [&str; 5] = ["cell", "config", "task_config", "encoding_config",
 
 /// Builds a frame of rows, with one column for each name and function of a row.
 macro_rules! frame {
-    ($rows:expr; $($name:literal: $get:expr,)*) => {
-        polars::prelude::df!($($name => $rows.iter().map($get).collect::<Vec<_>>(),)*)
-    };
+    ($rows:expr; $($name:literal: $get:expr,)*) => {{
+        let rows = &$rows;
+        polars::prelude::df!($($name => rows.iter().map($get).collect::<Vec<_>>(),)*)
+    }};
 }
 pub(crate) use frame;
+
+/// Joins frames by `cell`, in the order of the rows of the first, then of the second.
+pub(crate) fn join_cells(left: LazyFrame, right: LazyFrame, how: JoinType) -> LazyFrame {
+    let args = JoinArgs { maintain_order: MaintainOrderJoin::LeftRight, ..JoinArgs::new(how) };
+    left.join(right, [col("cell")], [col("cell")], args)
+}
 
 /// Iterates over the elements of a list of all records, each with the number of its record.
 fn elements<'a, T>(
@@ -94,11 +101,6 @@ impl Frames {
     /// If polars cannot build a frame.
     pub fn of(records: &[RunRecord]) -> PolarsResult<Self> {
         let evaluations = elements(records, |r| &r.evals);
-        let curves = elements(records, |r| &r.train.curve);
-        let validations = elements(records, |r| &r.train.validations);
-        let split_validations = elements(records, |r| &r.train.split_validations);
-        let gates = elements(records, |r| &r.gates);
-        let skipped = elements(records, |r| &r.skipped_evals);
         Ok(Self {
             cells: cells(records)?,
             slices: slices(&evaluations)?,
@@ -119,13 +121,13 @@ impl Frames {
                 "outcomes": |(_, e)| e.outcomes.as_ref().and_then(|o| serde_json::to_string(o).ok()),
                 "seconds": |(_, e)| e.seconds,
             )?,
-            curves: frame!(curves;
+            curves: frame!(elements(records, |r| &r.train.curve);
                 "cell": |(cell, _)| *cell,
                 "step": |(_, p)| p.step,
                 "loss": |(_, p)| p.loss,
                 "seconds": |(_, p)| p.seconds,
             )?,
-            validations: frame!(validations;
+            validations: frame!(elements(records, |r| &r.train.validations);
                 "cell": |(cell, _)| *cell,
                 "step": |(_, v)| v.step,
                 "exact_match": |(_, v)| v.exact_match,
@@ -134,7 +136,7 @@ impl Frames {
                 "samples": |(_, v)| v.samples,
                 "seconds": |(_, v)| v.seconds,
             )?,
-            split_validations: frame!(split_validations;
+            split_validations: frame!(elements(records, |r| &r.train.split_validations);
                 "cell": |(cell, _)| *cell,
                 "split": |(_, v)| v.split.as_str(),
                 "step": |(_, v)| v.result.step,
@@ -143,7 +145,7 @@ impl Frames {
                 "nll": |(_, v)| v.result.nll,
                 "samples": |(_, v)| v.result.samples,
             )?,
-            gates: frame!(gates;
+            gates: frame!(elements(records, |r| &r.gates);
                 "cell": |(cell, _)| *cell,
                 "gate": |(_, g)| g.gate.as_str(),
                 "layer": |(_, g)| g.layer,
@@ -151,7 +153,7 @@ impl Frames {
                 "auc": |(_, g)| g.auc,
                 "rows": |(_, g)| g.rows,
             )?,
-            skipped: frame!(skipped;
+            skipped: frame!(elements(records, |r| &r.skipped_evals);
                 "cell": |(cell, _)| *cell,
                 "split": |(_, s)| s.split.as_str(),
                 "len": |(_, s)| s.len,
@@ -165,8 +167,7 @@ impl Frames {
     /// # Errors
     /// If the cells have no column of suites.
     pub fn suites(&self) -> PolarsResult<Vec<String>> {
-        let suites = self.cells.column("suite")?.unique()?.sort(SortOptions::default())?;
-        <String as FromColumn>::read(suites.as_materialized_series())
+        self.distinct("suite")
     }
 
     /// Returns the names of the workloads in a report, sorted: with the suite before them if there are several suites,
@@ -175,9 +176,13 @@ impl Frames {
     /// # Errors
     /// If the cells lack a column.
     pub fn workloads(&self) -> PolarsResult<Vec<String>> {
-        let named = self.clone().with_unique_workloads()?;
-        let names = named.cells.column("workload")?.unique()?.sort(SortOptions::default())?;
-        <String as FromColumn>::read(names.as_materialized_series())
+        self.clone().with_unique_workloads()?.distinct("workload")
+    }
+
+    /// Returns the distinct texts of a column of the cells, sorted.
+    fn distinct(&self, column: &str) -> PolarsResult<Vec<String>> {
+        let texts = self.cells.column(column)?.unique()?.sort(SortOptions::default())?;
+        String::read(texts.as_materialized_series())
     }
 
     /// Puts the name of the suite before the names of workloads, if there are several suites.
@@ -198,38 +203,25 @@ impl Frames {
     /// If the cells lack one of these columns.
     pub fn trained(&self) -> PolarsResult<Vec<[String; 3]>> {
         let read = |name: &str| -> PolarsResult<Vec<String>> {
-            <String as FromColumn>::read(self.cells.column(name)?.as_materialized_series())
+            String::read(self.cells.column(name)?.as_materialized_series())
         };
         let (names, ids, tasks) = (read("encoding")?, read("encoding_id")?, read("task")?);
         let all = names.into_iter().zip(ids).zip(tasks).map(|((name, id), task)| [name, id, task]);
         Ok(all.collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    /// Names of the frames in files.
-    pub(crate) const NAMES: [&str; 8] = [
-        "cells",
-        "evaluations",
-        "slices",
-        "curves",
-        "validations",
-        "split_validations",
-        "gates",
-        "skipped",
-    ];
-
-    /// Returns the frames in the order of [`Frames::NAMES`].
-    pub(crate) fn each(&mut self) -> [&mut DataFrame; 8] {
-        let Self {
-            cells,
-            evaluations,
-            slices,
-            curves,
-            validations,
-            split_validations,
-            gates,
-            skipped,
-        } = self;
-        [cells, evaluations, slices, curves, validations, split_validations, gates, skipped]
+    /// Returns the frames with their names in files.
+    pub(crate) fn each(&mut self) -> [(&'static str, &mut DataFrame); 8] {
+        [
+            ("cells", &mut self.cells),
+            ("evaluations", &mut self.evaluations),
+            ("slices", &mut self.slices),
+            ("curves", &mut self.curves),
+            ("validations", &mut self.validations),
+            ("split_validations", &mut self.split_validations),
+            ("gates", &mut self.gates),
+            ("skipped", &mut self.skipped),
+        ]
     }
 
     /// Appends the frames of other cells.
@@ -238,7 +230,7 @@ impl Frames {
     /// If the columns differ.
     pub fn append(&mut self, mut other: Self) -> PolarsResult<()> {
         let offset = self.cells.height() as u32;
-        for (own, other) in self.each().into_iter().zip(other.each()) {
+        for ((_, own), (_, other)) in self.each().into_iter().zip(other.each()) {
             let cell = &(other.column("cell")?.as_materialized_series() + offset);
             other.with_column(cell.clone().into_column())?;
             own.vstack_mut(other)?;
@@ -267,18 +259,12 @@ impl Frames {
     /// # Errors
     /// If polars cannot join the frames.
     pub fn data(&self) -> PolarsResult<DataFrame> {
-        let args = JoinArgs {
-            maintain_order: MaintainOrderJoin::LeftRight,
-            ..JoinArgs::new(JoinType::Left)
-        };
         let (left, right) = (self.cells.clone().lazy(), self.evaluations.clone().lazy());
-        let joined = left.join(right, [col("cell")], [col("cell")], args).collect()?;
-        Ok(joined.drop_many(INTERNAL))
+        Ok(join_cells(left, right, JoinType::Left).collect()?.drop_many(INTERNAL))
     }
 }
 
 fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
-    let reasons: Vec<String> = records.iter().map(|r| r.status.reason()).collect();
     let versions = |r: &RunRecord| {
         r.versions
             .iter()
@@ -349,12 +335,10 @@ fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
         "dirty": |r| r.dirty,
         "versions": versions,
         "started_utc": |r| r.started_utc.as_str(),
+        "reason": |r| r.status.reason(),
     )?;
-    cells.with_column(Column::new("reason".into(), reasons))?;
-    cells.insert_column(
-        0,
-        Column::new("cell".into(), (0..records.len() as u32).collect::<Vec<_>>()),
-    )?;
+    let numbers: Vec<u32> = (0..records.len() as u32).collect();
+    cells.insert_column(0, Column::new("cell".into(), numbers))?;
     Ok(cells)
 }
 
@@ -369,10 +353,7 @@ fn slices(evaluations: &[(u32, &crate::record::EvalPoint)]) -> PolarsResult<Data
         "len": |(_, e, _)| e.len,
         "in_distribution": |(_, e, _)| e.in_distribution,
         "slice": |(.., s)| s.name.as_str(),
-        "unit": |(.., s)| match s.unit {
-            SliceUnit::Samples => "samples",
-            SliceUnit::Tokens => "tokens",
-        },
+        "unit": |(.., s)| s.unit.name(),
     )?;
     // Columns of unequal length end with the shortest.
     let len = |s: &crate::record::Slices| {

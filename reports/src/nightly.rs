@@ -22,11 +22,9 @@ mod thresholds;
 pub mod trend;
 mod verdict;
 
-pub use self::cost::{CostChange, CostIncrease};
 pub use self::matching::Incomparable;
-pub use self::quality::{QualityChange, Scope};
 pub use self::thresholds::Thresholds;
-pub use self::verdict::NightlyVerdict;
+pub use self::verdict::{CostChange, CostIncrease, NightlyVerdict, QualityChange, Scope};
 use crate::record::RunRecord;
 
 /// Compares the records of a night with those of the baseline.
@@ -36,33 +34,23 @@ use crate::record::RunRecord;
 pub fn judge(night: &[RunRecord], baseline: &[RunRecord], gate: &Thresholds) -> NightlyVerdict {
     let matched = matching::matched(night, baseline);
     let changed: Vec<_> = matched.pairs.iter().filter(|pair| !pair.is_identical()).collect();
-    let quality = quality::judge(&changed, gate);
-    let (mut rises, mut falls) = cost::deterministic(&matched.pairs);
-    let counts = cost::counted(&matched.pairs, gate);
-    rises.extend(counts.rises);
-    falls.extend(counts.falls);
-    let mut warnings = quality.warnings;
+    let mut verdict = NightlyVerdict {
+        compared: matched.pairs.len(),
+        identical: matched.pairs.len() - changed.len(),
+        incomparable: matched.incomparable,
+        ..NightlyVerdict::default()
+    };
+    quality::judge(&changed, gate, &mut verdict);
+    cost::deterministic(&matched.pairs, &mut verdict);
+    cost::counted(&matched.pairs, gate, &mut verdict);
     if matched.new > 0 {
-        warnings.push(format!(
+        verdict.warnings.push(format!(
             "{} cells are new and have no baseline; accept this night to watch them",
             matched.new
         ));
     }
-    let (slower, unlike) = cost::measured(&matched.pairs, gate);
-    warnings.extend(unlike);
-    NightlyVerdict {
-        compared: matched.pairs.len(),
-        identical: matched.pairs.len() - changed.len(),
-        losses: quality.losses,
-        gains: quality.gains,
-        not_separable: quality.not_separable,
-        rises,
-        falls,
-        incomparable: matched.incomparable,
-        slower,
-        uncounted: counts.uncounted,
-        warnings,
-    }
+    cost::measured(&matched.pairs, gate, &mut verdict);
+    verdict
 }
 
 #[cfg(test)]

@@ -110,6 +110,11 @@ pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// Joins items with this text between them.
+pub(crate) fn joined(items: impl IntoIterator<Item: ToString>, between: &str) -> String {
+    items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(between)
+}
+
 /// Joins items as a list in a sentence: `a`, `a and b`, `a, b and c`, and `a; b, 2; and c` if an item has a comma.
 pub(crate) fn listed(items: &[String], last: &str) -> String {
     match (items, separator(items)) {

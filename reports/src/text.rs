@@ -3,6 +3,7 @@
 //! Names, reasons and hosts come from files that may have been written by anyone. Each format escapes its own special
 //! characters; characters that are unsafe in all formats are replaced here by visible codes.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
 /// Replaces white space by spaces and every character that is invisible or changes the direction of the text by its
@@ -58,6 +59,24 @@ pub(crate) fn slug(text: &str) -> String {
     let slug = words.collect::<Vec<_>>().join("-");
     // File names are limited to 255 bytes, including an extension and a number.
     slug.chars().take(120).collect()
+}
+
+/// Returns a [`slug`] that is not among `taken`, and adds it. Names that differ only in signs get a number, so that they do
+/// not share a file.
+pub(crate) fn unique_slug(text: &str, taken: &mut BTreeSet<String>) -> String {
+    let base = slug(text);
+    let numbered = (2..).map(|number| format!("{base}-{number}"));
+    let mut free = std::iter::once(base.clone()).chain(numbered);
+    free.find(|file| !file.is_empty() && taken.insert(file.clone())).unwrap_or_default()
+}
+
+/// Appends the texts that a list does not have yet.
+pub(crate) fn add_new(list: &mut Vec<String>, texts: impl IntoIterator<Item = String>) {
+    for text in texts {
+        if !list.contains(&text) {
+            list.push(text);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! The base is named in advance, so Holm's correction runs over the changes only and not over all pairs. An ablation
 //! therefore has more statistical power than a ranking of the same number of encodings.
 
-use super::ranking::{EncodingResult, RankedPair, Ranking, Region};
+use super::ranking::{EncodingResult, Ranking, Region};
 use crate::record::Metric;
 use crate::stats::{Comparison, Estimate, Paired, decide};
 
@@ -106,8 +106,7 @@ impl Ablation {
 /// Change minus base, with the error of the questions, as the pairs of the ranking have it.
 fn difference(ranking: &Ranking, change: &EncodingResult, base: &EncodingResult) -> Option<Paired> {
     let of = |better: &EncodingResult, worse: &EncodingResult| {
-        let is_it = |p: &&RankedPair| p.better == better.encoding && p.worse == worse.encoding;
-        ranking.pairs.iter().find(is_it).map(|pair| pair.comparison.paired)
+        ranking.pair(&better.encoding, &worse.encoding).map(|pair| pair.comparison.paired)
     };
     // Differences of pairs are positive if the better encoding is better.
     let higher = ranking.metric.higher_is_better();

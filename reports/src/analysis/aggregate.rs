@@ -1,68 +1,47 @@
 //! Evaluations aggregated over seeds.
 
 use polars::prelude::*;
-use rayon::prelude::*;
 
-use super::selection::{Selection, stable};
+use super::selection::{Selection, mean, stable};
 use crate::frame::rows;
 use crate::record::Metric;
 use crate::stats::Estimate;
 
-/// Aggregate over seeds of one encoding's evaluations on one split at one length.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Aggregate {
-    /// Name of the workload: a task at one size.
-    pub workload: String,
-    /// Name of the encoding.
-    pub encoding: String,
-    /// Name of the split.
-    pub split: String,
-    /// Sequence length in the task's unit.
-    pub len: u64,
-    /// Whether the split is in distribution and the length within training.
-    pub in_distribution: bool,
-    /// Sequence length in training.
-    pub train_len: u64,
-    /// Metric that ranks encodings: `exact-match` or `perplexity`.
-    pub headline: String,
-    /// Exact match of the best constant answer at this length; `None` if unknown.
-    pub chance: Option<f64>,
-    /// Exact match, 0 to 1.
-    pub exact_match: Estimate,
-    /// Token accuracy, 0 to 1.
-    pub token_accuracy: Estimate,
-    /// Negative log-likelihood, nats per scored token.
-    pub nll: Estimate,
-    /// Mean bits per byte of text, where the task is text.
-    pub bits_per_byte: Option<f64>,
+rows! {
+    /// Aggregate over seeds of one encoding's evaluations on one split at one length.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Aggregate {
+        /// Name of the workload: a task at one size.
+        pub workload: String,
+        /// Name of the encoding.
+        pub encoding: String,
+        /// Name of the split.
+        pub split: String,
+        /// Sequence length in the task's unit.
+        pub len: u64,
+        /// Whether the split is in distribution and the length within training.
+        pub in_distribution: bool,
+        /// Sequence length in training.
+        pub train_len: u64,
+        /// Metric that ranks encodings: `exact-match` or `perplexity`.
+        pub headline: String,
+        /// Exact match of the best constant answer at this length; `None` if unknown.
+        pub chance: Option<f64>,
+        /// Exact match, 0 to 1.
+        pub exact_match: Estimate,
+        /// Token accuracy, 0 to 1.
+        pub token_accuracy: Estimate,
+        /// Negative log-likelihood, nats per scored token.
+        pub nll: Estimate,
+        /// Mean bits per byte of text, where the task is text.
+        pub bits_per_byte: Option<f64>,
+    }
 }
 
 impl Aggregate {
     /// Estimate of a metric, on the metric's scale: nats for perplexity.
     pub fn estimate(&self, metric: Metric) -> Estimate {
-        match metric {
-            Metric::ExactMatch => self.exact_match,
-            Metric::TokenAccuracy => self.token_accuracy,
-            Metric::Perplexity => self.nll,
-        }
-    }
-}
-
-rows! {
-    /// Values of all seeds, sorted by seed.
-    struct EvaluationSeeds {
-        workload: String,
-        encoding: String,
-        split: String,
-        len: u64,
-        in_distribution: bool,
-        train_len: u64,
-        headline: String,
-        chance: Option<f64>,
-        exact_match: Vec<f64>,
-        token_accuracy: Vec<f64>,
-        nll: Vec<f64>,
-        bits_per_byte: Vec<f64>,
+        metric.choose(self.exact_match, self.token_accuracy, self.nll)
     }
 }
 
@@ -75,31 +54,17 @@ pub(super) fn aggregate(counted: &Selection<'_>) -> PolarsResult<Vec<Aggregate>>
     let first =
         ["workload", "in_distribution", "train_len", "headline"].map(|name| col(name).first());
     let values = ["exact_match", "token_accuracy", "nll"].map(col);
-    let others =
-        [col("chance").fill_null(col("task_chance")).first(), col("bits_per_byte").drop_nulls()];
+    let others = [col("chance").fill_null(col("task_chance")).first(), mean("bits_per_byte")];
     let seeds = counted
         .rows(|frames| &frames.evaluations)
         .group_by_stable(by.map(col))
         .agg([&first[..], &values, &others].concat())
         .sort(by, stable());
-    let estimate = |seeds: EvaluationSeeds| {
-        let bits = Estimate::of(&seeds.bits_per_byte).map(|e| e.mean).filter(|x| x.is_finite());
-        Some(Aggregate {
-            exact_match: Estimate::of(&seeds.exact_match)?,
-            token_accuracy: Estimate::of(&seeds.token_accuracy)?,
-            nll: Estimate::of(&seeds.nll)?,
-            bits_per_byte: bits,
-            workload: seeds.workload,
-            encoding: seeds.encoding,
-            split: seeds.split,
-            len: seeds.len,
-            in_distribution: seeds.in_distribution,
-            train_len: seeds.train_len,
-            headline: seeds.headline,
-            chance: seeds.chance,
-        })
-    };
-    Ok(EvaluationSeeds::of(seeds)?.into_par_iter().filter_map(estimate).collect())
+    let mut rows = Aggregate::of(seeds)?;
+    for row in &mut rows {
+        row.bits_per_byte = row.bits_per_byte.filter(|bits| bits.is_finite());
+    }
+    Ok(rows)
 }
 
 #[cfg(test)]

@@ -97,12 +97,8 @@ pub(super) fn widen(rows: &mut [Aggregate], runs: &[SeedRun]) {
                 .filter(|(_, evals)| !evals.is_empty())
                 .collect();
             let error = |metric| AnswerTable::of(&seeds, metric).and_then(|table| table.error());
-            if let Some(error) = error(Metric::ExactMatch) {
-                row.exact_match = row.exact_match.with_questions(error);
-            }
-            if let Some(error) = error(Metric::Perplexity) {
-                row.nll = row.nll.with_questions(error);
-            }
+            row.exact_match = row.exact_match.with_questions(error(Metric::ExactMatch));
+            row.nll = row.nll.with_questions(error(Metric::Perplexity));
         }
     }
 }

@@ -35,11 +35,11 @@ pub struct StepMean {
 }
 
 rows! {
-    /// Values of all seeds with a value at a step.
+    /// Mean over the seeds with a value at a step.
     struct StepSeeds {
         encoding: String,
         step: u64,
-        value: Vec<f64>,
+        value: Mean,
     }
 }
 
@@ -47,12 +47,9 @@ fn curves(points: LazyFrame, value: &str) -> PolarsResult<Vec<Curve>> {
     let by = ["encoding", "step"];
     let seeds =
         points.group_by_stable(by.map(col)).agg([col(value).alias("value")]).sort(by, stable());
-    let curve = |steps: &[StepSeeds]| {
-        let point = |at: &StepSeeds| Some(StepMean { step: at.step, value: Mean::of(&at.value)? });
-        Curve {
-            encoding: steps[0].encoding.clone(),
-            points: steps.iter().filter_map(point).collect(),
-        }
+    let curve = |steps: &[StepSeeds]| Curve {
+        encoding: steps[0].encoding.clone(),
+        points: steps.iter().map(|at| StepMean { step: at.step, value: at.value }).collect(),
     };
     Ok(StepSeeds::of(seeds)?.chunk_by(|a, b| a.encoding == b.encoding).map(curve).collect())
 }

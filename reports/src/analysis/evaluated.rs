@@ -20,6 +20,8 @@ pub(crate) struct SeedRun {
 pub(crate) struct Evaluated {
     pub(crate) split: String,
     pub(crate) len: u64,
+    pub(crate) in_distribution: bool,
+    trained_split: Option<bool>,
     pub(crate) region: Region,
     /// Exact match of guessing, from the record's evaluation or task. Records of schema 2 have it for the training
     /// split only; their evaluations of other splits use that of the same length.
@@ -32,66 +34,34 @@ pub(crate) struct Evaluated {
 
 impl Evaluated {
     pub(crate) fn value(&self, metric: Metric) -> f64 {
-        match metric {
-            Metric::ExactMatch => self.exact_match,
-            Metric::TokenAccuracy => self.token_accuracy,
-            Metric::Perplexity => self.nll,
-        }
+        metric.choose(self.exact_match, self.token_accuracy, self.nll)
     }
 }
 
-/// Facts about an evaluation that a record states.
-struct Stated<'a> {
-    split: &'a str,
-    len: u64,
-    in_distribution: bool,
-    trained_split: Option<bool>,
-    chance: Option<f64>,
-}
-
-/// Returns the region and the chance of each evaluation of a seed. Records of schema 2 do not name the training
-/// splits: these are the splits with an evaluation in distribution or with a known chance.
-fn places(
-    train_len: u64,
-    task_chance: Option<f64>,
-    all: &[Stated<'_>],
-) -> Vec<(Region, Option<f64>)> {
-    let trained = |eval: &Stated<'_>| {
-        let own = |other: &&Stated<'_>| other.split == eval.split;
-        let known = |other: &Stated<'_>| other.in_distribution || other.chance.is_some();
-        eval.trained_split.unwrap_or_else(|| all.iter().filter(own).any(known))
-    };
-    let region =
-        |eval: &Stated<'_>| match (eval.in_distribution, eval.len > train_len, trained(eval)) {
-            (true, ..) => Region::Inside,
-            (false, true, true) => Region::Longer,
-            (false, true, false) => Region::Both,
-            (false, false, _) => Region::Shifted,
-        };
-    let chance = |eval: &Stated<'_>| {
-        let same_len = || all.iter().filter(|other| other.len == eval.len).find_map(|e| e.chance);
-        let stand_in = || if eval.trained_split.is_some() { None } else { same_len() };
-        eval.chance.or(task_chance).or_else(stand_in)
-    };
-    all.iter().map(|eval| (region(eval), chance(eval))).collect()
-}
-
 rows! {
-    /// Evaluations of a cell; the lists are empty for a cell without evaluations.
-    struct CellEvaluations {
+    /// A cell whose evaluations are read.
+    struct EvaluatedCell {
+        cell: u32,
         encoding: String,
         seed: u64,
         train_len: u64,
         task_chance: Option<f64>,
-        split: Vec<String>,
-        len: Vec<u64>,
-        in_distribution: Vec<bool>,
-        trained_split: Vec<Option<bool>>,
-        chance: Vec<Option<f64>>,
-        exact_match: Vec<f64>,
-        token_accuracy: Vec<f64>,
-        nll: Vec<f64>,
-        outcomes: Vec<Option<String>>,
+    }
+}
+
+rows! {
+    /// An evaluation of a cell.
+    struct CellEvaluation {
+        cell: u32,
+        split: String,
+        len: u64,
+        in_distribution: bool,
+        trained_split: Option<bool>,
+        chance: Option<f64>,
+        exact_match: f64,
+        token_accuracy: f64,
+        nll: f64,
+        outcomes: Option<String>,
     }
 }
 
@@ -101,85 +71,86 @@ impl SeedRun {
     /// # Errors
     /// If the query fails.
     pub(crate) fn all(counted: &Selection<'_>) -> PolarsResult<Vec<Self>> {
-        let columns = [
-            "split",
-            "len",
-            "in_distribution",
-            "trained_split",
-            "chance",
-            "exact_match",
-            "token_accuracy",
-            "nll",
-            "outcomes",
-        ];
-        let evaluations = counted
-            .rows(|frames| &frames.evaluations)
-            .group_by_stable([col("cell")])
-            .agg(columns.map(col));
-        let cells = counted
-            .cells()
-            .select(["cell", "encoding", "seed", "train_len", "task_chance"].map(col));
-        let args =
-            JoinArgs { maintain_order: MaintainOrderJoin::Left, ..JoinArgs::new(JoinType::Left) };
-        let joined = cells.join(evaluations, [col("cell")], [col("cell")], args);
-        CellEvaluations::of(joined)?.into_iter().map(Self::of_cell).collect()
-    }
-
-    fn of_cell(cell: CellEvaluations) -> PolarsResult<Self> {
-        let stated: Vec<Stated<'_>> = (0..cell.split.len())
-            .map(|i| Stated {
-                split: &cell.split[i],
-                len: cell.len[i],
-                in_distribution: cell.in_distribution[i],
-                trained_split: cell.trained_split[i],
-                chance: cell.chance[i],
-            })
-            .collect();
-        let places = places(cell.train_len, cell.task_chance, &stated);
-        let evals = places.into_iter().enumerate().map(|(i, (region, chance))| {
-            let outcomes = cell.outcomes[i].as_deref().map(serde_json::from_str).transpose();
+        let evaluations = counted.rows(|frames| &frames.evaluations);
+        let evaluations = CellEvaluation::of(evaluations)?.into_iter();
+        let evaluated = |own: CellEvaluation| {
+            let outcomes = own.outcomes.as_deref().map(serde_json::from_str).transpose();
             let bad =
                 |error: serde_json::Error| polars_err!(ComputeError: "column `outcomes`: {error}");
-            Ok(Evaluated {
-                split: cell.split[i].clone(),
-                len: cell.len[i],
-                region,
-                chance,
-                exact_match: cell.exact_match[i],
-                token_accuracy: cell.token_accuracy[i],
-                nll: cell.nll[i],
+            let evaluated = Evaluated {
+                split: own.split,
+                len: own.len,
+                in_distribution: own.in_distribution,
+                trained_split: own.trained_split,
+                region: Region::Inside,
+                chance: own.chance,
+                exact_match: own.exact_match,
+                token_accuracy: own.token_accuracy,
+                nll: own.nll,
                 outcomes: outcomes.map_err(bad)?,
-            })
-        });
-        let evals = evals.collect::<PolarsResult<Vec<_>>>()?;
-        Ok(Self { encoding: cell.encoding, seed: cell.seed, evals })
+            };
+            PolarsResult::Ok((own.cell, evaluated))
+        };
+        let mut evals =
+            evaluations.map(evaluated).collect::<PolarsResult<Vec<_>>>()?.into_iter().peekable();
+        let run = |cell: EvaluatedCell| {
+            let own = std::iter::from_fn(|| evals.next_if(|(number, _)| *number == cell.cell));
+            let evals = own.map(|(_, eval)| eval).collect();
+            let run = Self { encoding: cell.encoding, seed: cell.seed, evals };
+            run.placed(cell.train_len, cell.task_chance)
+        };
+        Ok(EvaluatedCell::of(counted.cells())?.into_iter().map(run).collect())
     }
 
     /// Returns the evaluations of a record.
     pub(crate) fn of(record: &RunRecord) -> Self {
-        let all: Vec<Stated<'_>> = record
-            .evals
-            .iter()
-            .map(|e| Stated {
-                split: &e.split,
-                len: e.len,
-                in_distribution: e.in_distribution,
-                trained_split: e.trained_split,
-                chance: e.chance,
-            })
-            .collect();
-        let places = places(record.train_len, record.task.chance, &all);
-        let evals = record.evals.iter().zip(places).map(|(e, (region, chance))| Evaluated {
+        let evals = record.evals.iter().map(|e| Evaluated {
             split: e.split.clone(),
             len: e.len,
-            region,
-            chance,
+            in_distribution: e.in_distribution,
+            trained_split: e.trained_split,
+            region: Region::Inside,
+            chance: e.chance,
             exact_match: e.exact_match,
             token_accuracy: e.token_accuracy,
             nll: e.nll,
             outcomes: e.outcomes.clone(),
         });
-        Self { encoding: record.encoding.name.clone(), seed: record.seed, evals: evals.collect() }
+        let run = Self {
+            encoding: record.encoding.name.clone(),
+            seed: record.seed,
+            evals: evals.collect(),
+        };
+        run.placed(record.train_len, record.task.chance)
+    }
+
+    /// Sets the region and the chance of each evaluation. Records of schema 2 do not name the training splits: these are
+    /// the splits with an evaluation in distribution or with a known chance.
+    fn placed(mut self, train_len: u64, task_chance: Option<f64>) -> Self {
+        let all = &self.evals;
+        let trained = |eval: &Evaluated| {
+            let own = |other: &&Evaluated| other.split == eval.split;
+            let known = |other: &Evaluated| other.in_distribution || other.chance.is_some();
+            eval.trained_split.unwrap_or_else(|| all.iter().filter(own).any(known))
+        };
+        let region =
+            |eval: &Evaluated| match (eval.in_distribution, eval.len > train_len, trained(eval)) {
+                (true, ..) => Region::Inside,
+                (false, true, true) => Region::Longer,
+                (false, true, false) => Region::Both,
+                (false, false, _) => Region::Shifted,
+            };
+        let chance = |eval: &Evaluated| {
+            let same_len =
+                || all.iter().filter(|other| other.len == eval.len).find_map(|e| e.chance);
+            let stand_in = || if eval.trained_split.is_some() { None } else { same_len() };
+            eval.chance.or(task_chance).or_else(stand_in)
+        };
+        let places: Vec<_> = all.iter().map(|eval| (region(eval), chance(eval))).collect();
+        for (eval, place) in self.evals.iter_mut().zip(places) {
+            (eval.region, eval.chance) = place;
+        }
+        self
     }
 }
 

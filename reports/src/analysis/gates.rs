@@ -6,29 +6,20 @@ use super::selection::{Selection, stable};
 use crate::frame::rows;
 use crate::stats::Mean;
 
-/// Gate score of one head over seeds; see [`crate::GateScore`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct GateMean {
-    /// Name of the encoding.
-    pub encoding: String,
-    /// Kind of gate, for example `gates`.
-    pub gate: String,
-    /// Index of the layer, from 0.
-    pub layer: u32,
-    /// Index of the head, from 0.
-    pub head: u32,
-    /// Area under the ROC curve.
-    pub auc: Mean,
-}
-
 rows! {
-    /// Scores of a head by seed.
-    struct HeadSeeds {
-        encoding: String,
-        gate: String,
-        layer: u32,
-        head: u32,
-        auc: Vec<f64>,
+    /// Gate score of one head over seeds; see [`crate::GateScore`].
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct GateMean {
+        /// Name of the encoding.
+        pub encoding: String,
+        /// Kind of gate, for example `gates`.
+        pub gate: String,
+        /// Index of the layer, from 0.
+        pub layer: u32,
+        /// Index of the head, from 0.
+        pub head: u32,
+        /// Area under the ROC curve.
+        pub auc: Mean,
     }
 }
 
@@ -40,11 +31,7 @@ pub(super) fn gates(counted: &Selection<'_>) -> PolarsResult<Vec<GateMean>> {
     let by = ["encoding", "gate", "layer", "head"];
     let scores =
         counted.rows(|frames| &frames.gates).group_by_stable(by.map(col)).agg([col("auc")]);
-    let mean = |head: HeadSeeds| {
-        let HeadSeeds { encoding, gate, layer, head, auc } = head;
-        Some(GateMean { encoding, gate, layer, head, auc: Mean::of(&auc)? })
-    };
-    Ok(HeadSeeds::of(scores.sort(by, stable()))?.into_iter().filter_map(mean).collect())
+    GateMean::of(scores.sort(by, stable()))
 }
 
 #[cfg(test)]

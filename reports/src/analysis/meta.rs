@@ -35,6 +35,11 @@ pub struct MeasuredStep {
 }
 
 impl ReportMeta {
+    /// Looks up the description of an encoding or task by its [`Description::name`].
+    pub(crate) fn description(&self, name: &str) -> Option<&Description> {
+        self.descriptions.iter().find(|found| found.name == name)
+    }
+
     /// Returns the ratio of an encoding's measured step time to that of another; `None` if one was not measured.
     pub(crate) fn time_ratio(&self, encoding: &str, other: &str) -> Option<f64> {
         let seconds = |name: &str| {

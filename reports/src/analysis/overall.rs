@@ -79,8 +79,7 @@ impl Overall {
         let mut ranked: Vec<&str> =
             any.results.iter().map(|r| &*r.encoding).filter(in_all).collect();
         let mean = |ranking: &Ranking, encoding: &str| -> f64 {
-            let mean =
-                result(ranking, encoding).and_then(|r| r.estimate).map_or(f64::NAN, |e| e.mean);
+            let mean = result(ranking, encoding).map_or(f64::NAN, EncodingResult::mean);
             // Means that are equal but for rounding tie.
             let mean = (mean * 1e12).round() / 1e12;
             if ranking.metric.higher_is_better() { mean } else { -mean }
@@ -154,12 +153,6 @@ impl Overall {
         let ci95 =
             if pair.better == a { ci95 } else { ci95.map(|(low, high)| (1.0 - high, 1.0 - low)) };
         Some(TaskEstimate { value: if pair.better == a { value } else { 1.0 - value }, ci95 })
-    }
-
-    /// Reports whether the mean ranks of two encodings, given by index in [`Overall::ranked`], differ significantly.
-    pub fn significant(&self, a: usize, b: usize) -> bool {
-        let ranks = &self.ranks.ranks;
-        self.ranks.differ() && (ranks[a] - ranks[b]).abs() >= self.ranks.critical_difference
     }
 }
 

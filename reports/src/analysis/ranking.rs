@@ -59,7 +59,8 @@ impl EncodingResult {
         matches!(self.rank, Rank::Behind(c) if !separable(c.as_ref()))
     }
 
-    fn mean(&self) -> f64 {
+    /// Returns the mean over seeds; NaN if nothing was evaluated.
+    pub(crate) fn mean(&self) -> f64 {
         self.estimate.map_or(f64::NAN, |e| e.mean)
     }
 }
@@ -140,21 +141,65 @@ impl Ranking {
             .flat_map(|run| evals_of(run, region))
             .map(|e| (e.split.clone(), e.len))
             .collect();
-        let chance = chance(runs, region, metric);
-        let (results, tables) = results(runs, display, region, metric, points.len(), chance);
         let mut ranking = Self {
             region,
             metric,
             fallback: None,
             fallback_chance: None,
-            results,
             points: points.into_iter().collect(),
+            results: Vec::new(),
             pairs: Vec::new(),
-            chance,
+            chance: chance(runs, region, metric),
             seeds_needed: None,
         };
+        let tables = ranking.evaluate(runs, display);
         ranking.rank(&tables);
         ranking
+    }
+
+    /// Computes the results of all encodings, and returns their answers to the questions if they are known.
+    fn evaluate(
+        &mut self,
+        runs: &[SeedRun],
+        display: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, AnswerTable> {
+        let mut tables = BTreeMap::new();
+        let results = runs.chunk_by(|a, b| a.encoding == b.encoding).map(|runs| {
+            let encoding = runs[0].encoding.as_str();
+            let mut seeds: Vec<(u64, Vec<&Evaluated>)> =
+                runs.iter().map(|run| (run.seed, evals_of(run, self.region).collect())).collect();
+            // Seeds with all evaluations count; without any such seed, those that come closest.
+            let evaluated = seeds.iter().map(|(_, evals)| evals.len()).max().unwrap_or(0);
+            seeds.retain(|(_, evals)| evaluated > 0 && evals.len() == evaluated);
+            let mean = |evals: &Vec<&Evaluated>| {
+                evals.iter().map(|e| e.value(self.metric)).sum::<f64>() / evals.len() as f64
+            };
+            let per_seed: Vec<(u64, f64)> =
+                seeds.iter().map(|(seed, evals)| (*seed, mean(evals))).collect();
+            let values: Vec<f64> = per_seed.iter().map(|(_, value)| *value).collect();
+            for (_, evals) in &mut seeds {
+                evals.sort_by_key(|e| (&e.split, e.len));
+            }
+            let table = AnswerTable::of(&seeds, self.metric);
+            let error = table.as_ref().and_then(AnswerTable::error);
+            let estimate = Estimate::of(&values).map(|estimate| estimate.with_questions(error));
+            tables.extend(table.map(|table| (encoding.to_owned(), table)));
+            let complete =
+                evaluated == self.points.len() && estimate.is_some_and(|e| e.mean.is_finite());
+            let low = estimate.map(|e| e.ci95.map_or(e.mean, |(low, _)| low));
+            EncodingResult {
+                encoding: encoding.to_owned(),
+                display: display.get(encoding).map_or(encoding, String::as_str).to_owned(),
+                estimate,
+                per_seed,
+                evaluated,
+                rank: if complete { Rank::Behind(None) } else { Rank::Unranked },
+                group: None,
+                above_chance: self.chance.zip(low).map(|(chance, low)| low > chance),
+            }
+        });
+        self.results = results.collect();
+        tables
     }
 
     /// Compares all pairs, then assigns places and ranks.
@@ -173,7 +218,7 @@ impl Ranking {
                     let both = tables.get(&better.encoding).zip(tables.get(&worse.encoding));
                     let error = both.and_then(|(better, worse)| better.error_of_difference(worse));
                     places.push((i, j));
-                    seen.push(error.map_or(difference, |error| difference.with_questions(error)));
+                    seen.push(difference.with_questions(error));
                 }
             }
         }
@@ -210,6 +255,11 @@ impl Ranking {
                 comparison,
             })
             .collect();
+    }
+
+    /// Returns the comparison of two ranked encodings, the one with the better mean first; `None` in the other order.
+    pub(crate) fn pair(&self, better: &str, worse: &str) -> Option<&RankedPair> {
+        self.pairs.iter().find(|pair| pair.better == better && pair.worse == worse)
     }
 
     /// Reports whether any two encodings are separable.
@@ -249,53 +299,6 @@ fn evals_of(run: &SeedRun, region: Region) -> impl Iterator<Item = &Evaluated> {
 fn chance(runs: &[SeedRun], region: Region, metric: Metric) -> Option<f64> {
     let most = runs.iter().rev().max_by_key(|run| evals_of(run, region).count())?;
     mean_chance(evals_of(most, region)).filter(|_| metric == Metric::ExactMatch)
-}
-
-/// Computes the results of all encodings, with their answers to the questions if they are known.
-fn results(
-    runs: &[SeedRun],
-    display: &BTreeMap<String, String>,
-    region: Region,
-    metric: Metric,
-    points: usize,
-    chance: Option<f64>,
-) -> (Vec<EncodingResult>, BTreeMap<String, AnswerTable>) {
-    let mut tables = BTreeMap::new();
-    let results = runs.chunk_by(|a, b| a.encoding == b.encoding).map(|runs| {
-        let encoding = runs[0].encoding.as_str();
-        let mut seeds: Vec<(u64, Vec<&Evaluated>)> =
-            runs.iter().map(|run| (run.seed, evals_of(run, region).collect())).collect();
-        // Seeds with all evaluations count; without any such seed, those that come closest.
-        let evaluated = seeds.iter().map(|(_, evals)| evals.len()).max().unwrap_or(0);
-        seeds.retain(|(_, evals)| evaluated > 0 && evals.len() == evaluated);
-        let mean = |evals: &Vec<&Evaluated>| {
-            evals.iter().map(|e| e.value(metric)).sum::<f64>() / evals.len() as f64
-        };
-        let per_seed: Vec<(u64, f64)> =
-            seeds.iter().map(|(seed, evals)| (*seed, mean(evals))).collect();
-        let values: Vec<f64> = per_seed.iter().map(|(_, value)| *value).collect();
-        for (_, evals) in &mut seeds {
-            evals.sort_by_key(|e| (&e.split, e.len));
-        }
-        let table = AnswerTable::of(&seeds, metric);
-        let error = table.as_ref().and_then(AnswerTable::error);
-        let estimate = Estimate::of(&values)
-            .map(|estimate| error.map_or(estimate, |error| estimate.with_questions(error)));
-        tables.extend(table.map(|table| (encoding.to_owned(), table)));
-        let complete = evaluated == points && estimate.is_some_and(|e| e.mean.is_finite());
-        let low = estimate.map(|e| e.ci95.map_or(e.mean, |(low, _)| low));
-        EncodingResult {
-            encoding: encoding.to_owned(),
-            display: display.get(encoding).map_or(encoding, String::as_str).to_owned(),
-            estimate,
-            per_seed,
-            evaluated,
-            rank: if complete { Rank::Behind(None) } else { Rank::Unranked },
-            group: None,
-            above_chance: chance.zip(low).map(|(chance, low)| low > chance),
-        }
-    });
-    (results.collect(), tables)
 }
 
 #[cfg(test)]

@@ -176,7 +176,7 @@ impl Report {
         settings.check()?;
         let frames = frames.with_unique_workloads()?;
         let sorted = frames.sorted(&["workload", "encoding", "seed", "key"])?;
-        let frames = sorted.frames();
+        let frames = &sorted.frames;
         let encodings = encodings(frames)?;
         let display: BTreeMap<String, String> =
             encodings.iter().map(|e| (e.name.clone(), e.display.clone())).collect();
@@ -205,7 +205,7 @@ impl Report {
             skipped_evals: Vec::new(),
             missing_seeds: Vec::new(),
             // Curves and slices are in the workloads by now, and formats need room.
-            frames: sorted.into_frames(),
+            frames: sorted.frames,
         };
         // All results are collected before the first error is returned, so that it is always the same one.
         let mut rankings = Vec::new();

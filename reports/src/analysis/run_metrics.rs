@@ -6,7 +6,7 @@ use polars::prelude::*;
 
 use super::selection::{Selection, has_status, mean};
 use super::settings::Settings;
-use crate::frame::rows;
+use crate::frame::{join_cells, rows};
 use crate::stats::sorted_median;
 
 /// Median over seeds with the range.
@@ -116,11 +116,7 @@ pub(super) fn run_metrics(
             when(col("validations").is_not_null()).then(col(by_validation)).otherwise(col(by_loss));
         when(col("solved")).then(time).otherwise(NULL.lit())
     };
-    let join = |left: LazyFrame, right: LazyFrame| {
-        let args =
-            JoinArgs { maintain_order: MaintainOrderJoin::Left, ..JoinArgs::new(JoinType::Left) };
-        left.join(right, [col("cell")], [col("cell")], args)
-    };
+    let join = |left, right| join_cells(left, right, JoinType::Left);
     let runs = [inside, validated, low_loss, effective_lengths(ended, settings)?]
         .into_iter()
         .fold(ended.cells().filter(col("headline").eq(lit("exact-match"))), join)
@@ -137,19 +133,7 @@ pub(super) fn run_metrics(
             col("validations").is_not_null().alias("validated"),
         ])
         .group_by_stable([col("encoding")])
-        .agg(
-            [
-                "train_len",
-                "solved",
-                "solve_step",
-                "solve_seconds",
-                "disturbed",
-                "validated",
-                "effective",
-                "longest",
-            ]
-            .map(col),
-        );
+        .agg(EncodingRuns::COLUMNS[1..].iter().copied().map(col).collect::<Vec<_>>());
     Ok(EncodingRuns::of(runs)?.into_iter().map(metrics).collect())
 }
 

@@ -2,7 +2,7 @@
 
 use polars::prelude::*;
 
-use crate::frame::{Frames, rows};
+use crate::frame::{Frames, join_cells, rows};
 use crate::stats::Mean;
 
 rows! {
@@ -58,11 +58,7 @@ impl<'a> Selection<'a> {
         let names =
             ["cell", "workload", "encoding", "seed", "train_len", "headline", "task_chance"];
         let of_cell = self.cells().select(names.map(col));
-        let args = JoinArgs {
-            maintain_order: MaintainOrderJoin::LeftRight,
-            ..JoinArgs::new(JoinType::Inner)
-        };
-        of_cell.join(frame(self.frames).clone().lazy(), [col("cell")], [col("cell")], args)
+        join_cells(of_cell, frame(self.frames).clone().lazy(), JoinType::Inner)
     }
 }
 

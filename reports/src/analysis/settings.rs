@@ -53,27 +53,21 @@ impl Settings {
     /// # Errors
     /// [`AnalysisError::Setting`], which names the field.
     pub fn check(&self) -> Result<(), AnalysisError> {
-        let share = |field, value: f64| {
-            if value > 0.0 && value <= 1.0 {
-                Ok(())
-            } else {
-                Err(AnalysisError::Setting { field, value, expected: "a share above 0, at most 1" })
-            }
-        };
         for question in self.questions() {
             question.check().map_err(|reason| AnalysisError::Question { reason })?;
         }
-        share("solved_exact_match", self.solved_exact_match)?;
-        share("effective_exact_match", self.effective_exact_match)?;
-        if self.solved_loss > 0.0 && self.solved_loss.is_finite() {
-            Ok(())
-        } else {
-            Err(AnalysisError::Setting {
-                field: "solved_loss",
-                value: self.solved_loss,
-                expected: "a number of nats above 0",
-            })
+        let share = "a share above 0, at most 1";
+        let fields = [
+            ("solved_exact_match", self.solved_exact_match, 1.0, share),
+            ("effective_exact_match", self.effective_exact_match, 1.0, share),
+            ("solved_loss", self.solved_loss, f64::MAX, "a number of nats above 0"),
+        ];
+        for (field, value, most, expected) in fields {
+            if !(value > 0.0 && value <= most) {
+                return Err(AnalysisError::Setting { field, value, expected });
+            }
         }
+        Ok(())
     }
 }
 

@@ -11,7 +11,8 @@ use crate::analysis::grid::{
     ChosenBy, GridChoice, GridSelection, WorkloadGrid, select_grid_values,
 };
 use crate::frame::Frames;
-use crate::record::{RunRecord, Status};
+use crate::number::joined;
+use crate::record::{RunRecord, Status, newest_by};
 use crate::store::cell_key;
 
 /// Records of two encodings on one workload, by seed.
@@ -138,19 +139,9 @@ fn pair<'a>(
     let (counted, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
         records.iter().partition(|r| r.status == Status::Done && chosen.contains(r.key.as_str()));
     let notes: Vec<String> = grid.map(|grid| chosen_values(grid, [a, b])).into_iter().collect();
-    let mut groups: BTreeMap<String, PairedRuns<'a>> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Vec<&'a RunRecord>> = BTreeMap::new();
     for record in counted {
-        let group = groups.entry(conditions(record, grid)).or_insert_with(|| PairedRuns {
-            a: BTreeMap::new(),
-            b: BTreeMap::new(),
-            notes: notes.clone(),
-        });
-        let side = if record.encoding.name == a { &mut group.a } else { &mut group.b };
-        // Each seed is used once: the settings of an encoding may have changed under its name.
-        let newest = side.entry(record.seed).or_insert(record);
-        if newest.started() < record.started() {
-            *newest = record;
-        }
+        groups.entry(conditions(record, grid)).or_default().push(record);
     }
     for record in others {
         let state = match &record.grid {
@@ -168,6 +159,11 @@ fn pair<'a>(
     let mut pairing: Vec<PairedRuns<'a>> = Vec::new();
     let (mut seeds_a, mut seeds_b) = (BTreeSet::new(), BTreeSet::new());
     for group in groups.into_values() {
+        // Each seed is used once: the settings of an encoding may have changed under its name.
+        let [a, b] = [a, b].map(|name| {
+            newest_by(group.iter().copied().filter(|r| r.encoding.name == name), |r| r.seed)
+        });
+        let group = PairedRuns { a, b, notes: notes.clone() };
         seeds_a.extend(group.a.keys().copied());
         seeds_b.extend(group.b.keys().copied());
         if !group.common().is_empty() {
@@ -205,6 +201,6 @@ fn chosen_values(grid: &WorkloadGrid, names: [&str; 2]) -> String {
 }
 
 fn listed(seeds: &BTreeSet<u64>) -> String {
-    let list = seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let list = joined(seeds, ", ");
     if list.is_empty() { "no finished seed".to_owned() } else { format!("seeds {list}") }
 }

@@ -9,8 +9,7 @@ use super::matching::PairedRuns;
 use crate::analysis::answers::AnswerTable;
 use crate::analysis::evaluated::{Evaluated, SeedRun, mean_chance};
 use crate::analysis::ranking::Region;
-use crate::record::Metric;
-use crate::record::{EvalPoint, RunRecord, SliceUnit, Slices};
+use crate::record::{Metric, RunRecord, SliceUnit, Slices};
 use crate::stats::{
     Comparison, Estimate, Paired, QuestionError, decide, hedges_g_interval, paired, seeds_needed,
 };
@@ -35,11 +34,10 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
     let sides = [&pair.a, &pair.b];
     let [only_a, only_b] =
         sides.map(|side| side.keys().filter(|s| !seeds.contains(s)).copied().collect());
-    let both = Both {
-        a: seeds.iter().map(|seed| pair.a[seed]).collect(),
-        b: seeds.iter().map(|seed| pair.b[seed]).collect(),
-    };
-    let record = both.a[0];
+    let records = sides.map(|side| seeds.iter().map(|seed| side[seed]).collect::<Vec<_>>());
+    let record = records[0][0];
+    let runs = records.each_ref().map(|side| side.iter().map(|r| SeedRun::of(r)).collect());
+    let both = Both { records, runs };
     let headline = Metric::from_headline(&record.task.headline).unwrap_or(Metric::ExactMatch);
     let (points, lacking) = both.points();
     let (mut regions, mut lines, mut slices) = (Vec::new(), Vec::new(), Vec::new());
@@ -76,7 +74,7 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
         }
     }
     slices.extend(properties.into_values().flat_map(decided));
-    let mut keys: Vec<String> = both.a.iter().chain(&both.b).map(|r| r.key.clone()).collect();
+    let mut keys: Vec<String> = both.records.iter().flatten().map(|r| r.key.clone()).collect();
     keys.sort();
     PairwiseComparison {
         suite: record.suite.clone(),
@@ -94,38 +92,32 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
     }
 }
 
-/// Records of both encodings, with the same seeds in the same order.
+/// Records of both encodings and their evaluations, with the same seeds in the same order.
 struct Both<'a> {
-    a: Vec<&'a RunRecord>,
-    b: Vec<&'a RunRecord>,
+    records: [Vec<&'a RunRecord>; 2],
+    runs: [Vec<SeedRun>; 2],
 }
 
-fn at<'a>(record: &'a RunRecord, point: &EvaluationPoint) -> Option<&'a EvalPoint> {
-    record.evals.iter().find(|e| e.split == point.split && e.len == point.len)
+fn at<'a>(run: &'a SeedRun, point: &EvaluationPoint) -> Option<&'a Evaluated> {
+    run.evals.iter().find(|e| e.split == point.split && e.len == point.len)
 }
 
 impl Both<'_> {
     /// Returns the evaluations that every seed of both encodings has, and the names of those that some seed lacks.
     fn points(&self) -> (Vec<EvaluationPoint>, Vec<String>) {
-        let all: BTreeSet<EvaluationPoint> = self
-            .records()
-            .flat_map(|r| r.evals.iter().zip(SeedRun::of(r).evals))
-            .map(|(e, evaluated)| EvaluationPoint {
-                split: e.split.clone(),
-                len: e.len,
-                in_distribution: e.in_distribution,
-                region: evaluated.region,
-            })
-            .collect();
-        let everywhere = |point: &EvaluationPoint| self.records().all(|r| at(r, point).is_some());
+        let runs = || self.runs.iter().flatten();
+        let point = |e: &Evaluated| EvaluationPoint {
+            split: e.split.clone(),
+            len: e.len,
+            in_distribution: e.in_distribution,
+            region: e.region,
+        };
+        let all: BTreeSet<EvaluationPoint> = runs().flat_map(|run| &run.evals).map(point).collect();
+        let everywhere = |point: &EvaluationPoint| runs().all(|run| at(run, point).is_some());
         let (points, lacking): (Vec<EvaluationPoint>, Vec<EvaluationPoint>) =
             all.into_iter().partition(everywhere);
         let name = |point: EvaluationPoint| format!("{} at length {}", point.split, point.len);
         (points, lacking.into_iter().map(name).collect())
-    }
-
-    fn records(&self) -> impl Iterator<Item = &RunRecord> {
-        self.a.iter().chain(&self.b).copied()
     }
 
     /// Returns the comparison candidate for the mean over `evaluations`.
@@ -135,52 +127,38 @@ impl Both<'_> {
         points: &[&EvaluationPoint],
         metric: Metric,
     ) -> CandidateComparison<P> {
-        let of = |records: &[&RunRecord]| {
-            let value = |record: &RunRecord| {
-                let values = points.iter().filter_map(|point| at(record, point));
-                values.map(|e| metric.of(e)).sum::<f64>() / points.len() as f64
-            };
-            records.iter().map(|record| (record.seed, value(record))).collect()
-        };
-        let [runs_a, runs_b] = [&self.a, &self.b].map(|side| -> Vec<SeedRun> {
-            side.iter().map(|record| SeedRun::of(record)).collect()
+        let asked = self.runs.each_ref().map(|runs| -> Vec<(u64, Vec<&Evaluated>)> {
+            let evals = runs.iter().map(|run| points.iter().filter_map(|p| at(run, p)).collect());
+            runs.iter().map(|run| run.seed).zip(evals).collect()
         });
-        let asked = |run: &'_ SeedRun| -> Vec<Evaluated> {
-            let at = |point: &&EvaluationPoint| {
-                run.evals.iter().find(|e| e.split == point.split && e.len == point.len).cloned()
-            };
-            points.iter().filter_map(at).collect()
+        let mean = |evals: &[&Evaluated]| {
+            evals.iter().map(|e| e.value(metric)).sum::<f64>() / points.len() as f64
         };
-        let [asked_a, asked_b] = [&runs_a, &runs_b].map(|runs| -> Vec<(u64, Vec<Evaluated>)> {
-            runs.iter().map(|run| (run.seed, asked(run))).collect()
-        });
-        let table = |side: &[(u64, Vec<Evaluated>)]| {
-            let seeds: Vec<_> =
-                side.iter().map(|(seed, evals)| (*seed, evals.iter().collect())).collect();
-            AnswerTable::of(&seeds, metric)
-        };
-        let questions = table(&asked_a)
-            .zip(table(&asked_b))
+        let [a, b] = asked
+            .each_ref()
+            .map(|side| side.iter().map(|(seed, evals)| (*seed, mean(evals))).collect());
+        let [of_a, of_b] = asked.each_ref().map(|side| AnswerTable::of(side, metric));
+        let questions = of_a
+            .zip(of_b)
             .and_then(|(a, b)| Some([a.error_of_difference(&b)?, a.error()?, b.error()?]));
-        let chance = mean_chance(asked_a[0].1.iter()).filter(|_| metric == Metric::ExactMatch);
-        CandidateComparison { place, metric, a: of(&self.a), b: of(&self.b), questions, chance }
+        let first = asked[0][0].1.iter().copied();
+        let chance = mean_chance(first).filter(|_| metric == Metric::ExactMatch);
+        CandidateComparison { place, metric, a, b, questions, chance }
     }
 
     /// Returns the comparison candidates for the slices of an evaluation that every seed of both encodings has.
     fn slices(&self, point: &EvaluationPoint, headline: Metric) -> Vec<CandidateComparison<Slice>> {
-        let Some(first) = at(self.a[0], point) else { return Vec::new() };
+        let first = self.records[0][0].eval(&point.split, point.len);
+        let Some(first) = first else { return Vec::new() };
         let mut found = Vec::new();
         for slices in &first.slices {
-            let metric = match (headline, slices.unit) {
-                (Metric::Perplexity, _) => Metric::Perplexity,
-                (_, SliceUnit::Samples) => Metric::ExactMatch,
-                (_, SliceUnit::Tokens) => Metric::TokenAccuracy,
-            };
+            let metric = headline.of_slices(slices.unit);
             for (value, count) in slices.values.iter().zip(&slices.counts) {
                 let of = |records: &[&RunRecord]| -> Option<Vec<(u64, f64)>> {
                     let one = |record: &&RunRecord| {
                         let same = |s: &&Slices| s.name == slices.name && s.unit == slices.unit;
-                        let own = at(record, point)?.slices.iter().find(same)?;
+                        let eval = record.eval(&point.split, point.len)?;
+                        let own = eval.slices.iter().find(same)?;
                         let index = own.values.iter().position(|v| v == value)?;
                         let column =
                             if metric == Metric::Perplexity { &own.nll } else { &own.accuracy };
@@ -188,7 +166,9 @@ impl Both<'_> {
                     };
                     records.iter().map(one).collect()
                 };
-                let (Some(a), Some(b)) = (of(&self.a), of(&self.b)) else { continue };
+                let [Some(a), Some(b)] = self.records.each_ref().map(|side| of(side)) else {
+                    continue;
+                };
                 let place = Slice {
                     point: point.clone(),
                     property: slices.name.clone(),
@@ -223,8 +203,7 @@ impl<P> CandidateComparison<P> {
         let Some(chance) = self.chance else { return true };
         let low = |(side, error): (&Vec<(u64, f64)>, Option<QuestionError>)| {
             let values: Vec<f64> = side.iter().map(|(_, value)| *value).collect();
-            let estimate = Estimate::of(&values)?;
-            let estimate = error.map_or(estimate, |error| estimate.with_questions(error));
+            let estimate = Estimate::of(&values)?.with_questions(error);
             Some(estimate.ci95.map_or(estimate.mean, |(low, _)| low))
         };
         let [of_a, of_b] = [1, 2].map(|side| self.questions.map(|errors| errors[side]));
@@ -241,9 +220,8 @@ fn decided<P>(candidates: Vec<CandidateComparison<P>>) -> Vec<Compared<P>> {
     let (kept, family): (Vec<CandidateComparison<P>>, Vec<Paired>) = candidates
         .into_iter()
         .filter_map(|candidate| {
-            let paired = paired(&candidate.a, &candidate.b)?;
             let questions = candidate.questions.map(|[difference, ..]| difference);
-            let paired = questions.map_or(paired, |error| paired.with_questions(error));
+            let paired = paired(&candidate.a, &candidate.b)?.with_questions(questions);
             Some((candidate, paired))
         })
         .unzip();
@@ -270,7 +248,7 @@ fn difference<P>(candidate: &CandidateComparison<P>, comparison: &Comparison) ->
     }
     let paired = &comparison.paired;
     Difference {
-        metric: if *metric == Metric::Perplexity { "nll" } else { metric.name() },
+        metric: metric.scale_name(),
         mean_a: mean(a),
         mean_b: mean(b),
         difference: paired.mean_difference,

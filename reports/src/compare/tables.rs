@@ -8,9 +8,10 @@ use super::comparison::{
 };
 use crate::analysis::ranking::Region;
 use crate::document::{Section, Table, TableCell};
-use crate::number::{bracketed, count, percent, points, three_digits, two_digits};
+use crate::number::{bracketed, count, joined, p_value, percent, points, three_digits, two_digits};
 use crate::record::{PAIR, PAIRED, SliceUnit};
 use crate::stats::minimum_p_value;
+use crate::text::add_new;
 
 /// Returns a section with the regions of all workloads, one for each workload, and one that lists the cells that were
 /// not compared, if there are any.
@@ -29,15 +30,14 @@ pub(super) fn sections(found: &HeadToHead) -> Vec<Section> {
 }
 
 fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
-    let list = |seeds: &[u64]| seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     let mut notes = vec![format!(
         "{} in common: {}.",
         count(comparison.seeds.len() as u64, "seed"),
-        list(&comparison.seeds)
+        joined(&comparison.seeds, ", ")
     )];
     for (side, seeds) in [(&found.a, &comparison.only_a), (&found.b, &comparison.only_b)] {
         if !seeds.is_empty() {
-            notes.push(format!("Only {} has seeds {}: left out.", side.name, list(seeds)));
+            notes.push(format!("Only {} has seeds {}: left out.", side.name, joined(seeds, ", ")));
         }
     }
     notes.extend(comparison.notes.iter().cloned());
@@ -77,8 +77,7 @@ fn regions(found: &HeadToHead) -> Table {
         };
         let own = table(found, &heads, &comparison.regions.iter().collect::<Vec<_>>(), name);
         all.rows.extend(own.rows);
-        let new: Vec<String> = own.notes.into_iter().filter(|n| !all.notes.contains(n)).collect();
-        all.notes.extend(new);
+        add_new(&mut all.notes, own.notes);
     }
     all
 }
@@ -104,10 +103,6 @@ fn by_slice(
 ) -> Table {
     let of = |line: &&Compared<Slice>| line.place.unit == unit && line.place.property == property;
     let lines = comparison.slices.iter().filter(of).collect::<Vec<_>>();
-    let counted = match unit {
-        SliceUnit::Samples => "samples",
-        SliceUnit::Tokens => "tokens",
-    };
     let name = |line: &Compared<Slice>| {
         let place = &line.place;
         vec![
@@ -117,7 +112,7 @@ fn by_slice(
             place.count.to_string(),
         ]
     };
-    table(found, &["split", "length", property, counted], &lines, name)
+    table(found, &["split", "length", property, unit.name()], &lines, name)
 }
 
 /// Formats a value of a property. The value of a pair of properties is split into its two numbers.
@@ -182,7 +177,6 @@ fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
         let text = if share { points(x) } else { three_digits(x) };
         if x > 0.0 && text != "0.0" { format!("+{text}") } else { text }
     };
-    let p = |p: f64| if p < 1e-4 { "< 0.0001".to_owned() } else { two_digits(p) };
     let mut better = TableCell::from(match d.better {
         Better::A => found.a.name.clone(),
         Better::B => found.b.name.clone(),
@@ -196,7 +190,7 @@ fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
         TableCell::optional(d.chance, percent),
         change(d.difference).into(),
         TableCell::optional(d.ci95, |(low, high)| format!("{} to {}", change(low), change(high))),
-        TableCell::optional(d.p_holm, p),
+        TableCell::optional(d.p_holm, |p| p_value(p).trim_start_matches("= ").to_owned()),
         TableCell {
             detail: bracketed(d.effect_ci95, |g| format!("{g:.1}")),
             ..TableCell::optional(d.effect, |g| format!("{g:.1}"))

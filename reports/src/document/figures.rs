@@ -19,7 +19,7 @@ pub(crate) use self::figure::{Figure, Subject, capital};
 pub(crate) use self::plot::Plot;
 use crate::analysis::{Report, Workload};
 use crate::record::Metric;
-use crate::text::slug;
+use crate::text::unique_slug;
 
 /// Number of figures up to which each has a PNG file. Rasterizing takes longer than the rest of a report; every
 /// figure has an SVG file.
@@ -48,25 +48,15 @@ pub(crate) fn figures(report: &Report) -> Vec<Figure> {
     figures.extend(overall::figure(report));
     figures.extend(tasks::figures(report));
     figures.extend(size::figures(report));
-    let mut most = if figures.len() > MOST_PIXELS { FEWER_PIXELS } else { MOST_PIXELS };
+    let most = if figures.len() > MOST_PIXELS { FEWER_PIXELS } else { MOST_PIXELS };
     let important =
         |f: &Figure| matches!(f.subject, Subject::Overall | Subject::Headline | Subject::Size);
     let all = figures.len() <= MOST_PIXELS;
-    for figure in figures.iter_mut().filter(|f| all || important(f)) {
-        figure.pixels = most > 0;
-        most = most.saturating_sub(1);
-    }
+    let drawn = figures.iter_mut().filter(|f| all || important(f)).take(most);
+    drawn.for_each(|figure| figure.pixels = true);
     let mut taken = BTreeSet::new();
     for figure in &mut figures {
-        let base = slug(&figure.title);
-        let mut file = base.clone();
-        // Names that differ only in signs must not share a file.
-        let mut number = 2;
-        while file.is_empty() || !taken.insert(file.clone()) {
-            file = format!("{base}-{number}");
-            number += 1;
-        }
-        figure.file = file;
+        figure.file = unique_slug(&figure.title, &mut taken);
     }
     figures
 }

@@ -10,7 +10,7 @@ use super::figures::{Figure, Plot};
 use super::section::{Document, DocumentFigure, Section};
 use super::table::{Table, TableCell};
 use crate::analysis::{Report, Workload};
-use crate::text::slug;
+use crate::text::{add_new, unique_slug};
 
 pub(crate) use self::encoding::encoding;
 pub(crate) use self::front::front;
@@ -32,12 +32,8 @@ impl PagePaths {
         let paths = |folder: &str, names: Vec<&String>| {
             let mut taken = BTreeSet::new();
             let path = |name: &String| {
-                let base = slug(name);
-                let numbered = (2..).map(|number| format!("{base}-{number}"));
-                // Names that differ only in signs must not share a file.
-                let mut free = std::iter::once(base.clone()).chain(numbered);
-                let file = free.find(|file| !file.is_empty() && taken.insert(file.clone()));
-                (name.clone(), format!("{folder}/{}.html", file.unwrap_or_default()))
+                let file = unique_slug(name, &mut taken);
+                (name.clone(), format!("{folder}/{file}.html"))
             };
             names.into_iter().map(path).collect()
         };
@@ -62,16 +58,20 @@ impl PagePaths {
         TableCell { link: self.workload(&workload.name), ..TableCell::from(&workload.name) }
     }
 
+    /// Returns the path of the page of the encoding that a row belongs to.
+    pub(crate) fn of_row(&self, report: &Report, row: &[TableCell]) -> Option<String> {
+        let slot = row.first()?.encoding?;
+        let own = report.encodings.iter().find(|encoding| encoding.slot == slot)?;
+        self.encoding(&own.name)
+    }
+
     /// Replaces the links of a table: rows of encodings lead to their pages, and nothing else leads anywhere.
     pub(crate) fn link(&self, report: &Report, mut table: Table) -> Table {
+        table.unlink();
         for row in &mut table.rows {
-            for cell in row.iter_mut() {
-                cell.link = None;
-            }
-            let slot = row.first().and_then(|cell| cell.encoding);
-            let own = report.encodings.iter().find(|encoding| Some(encoding.slot) == slot);
-            if let (Some(first), Some(own)) = (row.first_mut(), own) {
-                first.link = self.encoding(&own.name);
+            let path = self.of_row(report, row);
+            if let Some(first) = row.first_mut() {
+                first.link = path;
             }
         }
         table
@@ -107,11 +107,7 @@ fn explained(mut document: Document) -> Document {
     let mut notes: Vec<String> = Vec::new();
     for section in &mut document.sections {
         for (_, table) in section.tables.iter_mut().chain(&mut section.details) {
-            for legend in table.legends.drain(..) {
-                if !notes.contains(&legend) {
-                    notes.push(legend);
-                }
-            }
+            add_new(&mut notes, table.legends.drain(..));
         }
     }
     if !notes.is_empty() {

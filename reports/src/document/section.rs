@@ -44,10 +44,18 @@ pub struct Section {
 }
 
 impl Section {
+    /// A section with figures and tables.
+    pub(crate) fn of(
+        heading: impl Into<String>,
+        figures: Vec<DocumentFigure>,
+        tables: Vec<(String, Table)>,
+    ) -> Self {
+        Self { heading: heading.into(), figures, tables, ..Self::default() }
+    }
+
     /// A section with one table that needs no caption.
     pub(crate) fn of_table(heading: impl Into<String>, table: Table) -> Self {
-        let tables = vec![(String::new(), table)];
-        Self { heading: heading.into(), tables, ..Self::default() }
+        Self::of(heading, Vec::new(), vec![(String::new(), table)])
     }
 
     /// Whether the section has neither figures nor rows of tables.

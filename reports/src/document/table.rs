@@ -74,6 +74,11 @@ impl Table {
         self
     }
 
+    /// Removes the links of all cells.
+    pub(crate) fn unlink(&mut self) {
+        self.rows.iter_mut().flatten().for_each(|cell| cell.link = None);
+    }
+
     /// Removes the columns in which every row has a dash.
     pub(crate) fn without_empty_columns(mut self) -> Self {
         let empty = |column: usize| self.rows.iter().all(|row| row[column].text == "–");

@@ -24,7 +24,10 @@ pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatErro
 
 /// Renders a figure as an SVG file with an embedded style sheet and an explicit width.
 pub(super) fn svg(figure: &Figure) -> String {
-    standalone(&chart_of(&figure.title, &figure.plot))
+    let svg = chart_of(&figure.title, &figure.plot);
+    let (open, rest) = svg.split_once('>').unwrap_or((&svg, ""));
+    let open = open.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\"", 1);
+    format!("{open}><style>{}</style>{rest}\n", style::of_files())
 }
 
 /// Draws a plot with a title as an `svg` element for a page with the rules of [`of_pages`].
@@ -35,12 +38,6 @@ pub(crate) fn chart_of(title: &str, plot: &Plot) -> String {
         Plot::Scatter(plot) => scatter::scatter(title, plot),
         Plot::Heat(plot) => heat::heat(title, plot),
     }
-}
-
-fn standalone(svg: &str) -> String {
-    let (open, rest) = svg.split_once('>').unwrap_or((svg, ""));
-    let open = open.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\"", 1);
-    format!("{open}><style>{}</style>{rest}\n", style::of_files())
 }
 
 #[cfg(test)]

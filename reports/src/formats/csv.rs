@@ -8,41 +8,36 @@ mod ranks;
 use polars::prelude::*;
 
 use super::contents::{Contents, FormatError, OutFile};
+use crate::analysis::Report;
 use crate::analysis::aggregate::Aggregate;
 
-pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-    let report = contents.report;
-    let rows: Vec<Aggregate> =
-        report.workloads.iter().flat_map(|w| w.rows.iter().cloned()).collect();
-    let frames = [
-        evaluations::evaluations(&rows)?,
-        ranks::ranks(report)?,
-        ranks::pairs(report)?,
-        ranks::improvements(report)?,
-        curves::costs(report)?,
-        curves::training(report)?,
-        curves::slices(report)?,
-        curves::gates(report)?,
-        report.frames.table(),
-    ];
-    let file = |(name, frame): (&&str, DataFrame)| {
-        Ok(OutFile { path: format!("tables/{name}.csv"), bytes: bytes(frame)? })
-    };
-    NAMES.iter().zip(frames).map(file).collect()
-}
+/// Function that builds a table.
+type TableOf = fn(&Report) -> PolarsResult<DataFrame>;
 
-/// Names of the tables, in the order of [`render`]'s frames.
-pub(super) const NAMES: [&str; 9] = [
-    "evaluations",
-    "ranks",
-    "pairs",
-    "improvements",
-    "costs",
-    "training",
-    "slices",
-    "gates",
-    "cells",
+/// The tables by name.
+pub(super) const TABLES: [(&str, TableOf); 9] = [
+    ("evaluations", |report| {
+        let rows: Vec<Aggregate> =
+            report.workloads.iter().flat_map(|w| w.rows.iter().cloned()).collect();
+        evaluations::evaluations(&rows)
+    }),
+    ("ranks", ranks::ranks),
+    ("pairs", ranks::pairs),
+    ("improvements", ranks::improvements),
+    ("costs", curves::costs),
+    ("training", curves::training),
+    ("slices", curves::slices),
+    ("gates", curves::gates),
+    ("cells", |report| Ok(report.frames.table())),
 ];
+
+pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
+    let file = |(name, table): &(&str, TableOf)| {
+        let bytes = bytes(table(contents.report)?)?;
+        Ok(OutFile { path: format!("tables/{name}.csv"), bytes })
+    };
+    TABLES.iter().map(file).collect()
+}
 
 /// Formats a frame as CSV in which a spreadsheet runs no formula.
 pub(super) fn bytes(frame: DataFrame) -> Result<Vec<u8>, FormatError> {
@@ -63,15 +58,9 @@ fn harmless(mut frame: DataFrame) -> PolarsResult<DataFrame> {
     for name in texts {
         let column = frame.column(&name)?.str()?;
         if column.iter().flatten().any(is_formula) {
-            let safe: Vec<Option<String>> =
-                column
-                    .iter()
-                    .map(|field| {
-                        field.map(|text| {
-                            if is_formula(text) { format!("'{text}") } else { text.to_owned() }
-                        })
-                    })
-                    .collect();
+            let mark = |text: &str| if is_formula(text) { "'" } else { "" };
+            let safe = column.iter().map(|field| field.map(|text| mark(text).to_owned() + text));
+            let safe: Vec<Option<String>> = safe.collect();
             frame.with_column(Column::new(name, safe))?;
         }
     }
@@ -85,7 +74,6 @@ fn is_formula(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Report;
     use crate::analysis::ReportMeta;
     use crate::testkit::suite;
 

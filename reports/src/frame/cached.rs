@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::{FrameError, Frames};
+use crate::record::RunRecord;
 use crate::store::{RecordError, hex, packed_only, read_named, record_files};
 
 /// Version of the frames; raised when a column changes.
@@ -42,15 +43,9 @@ fn read(dir: &Path, least: usize) -> Result<(Frames, Vec<RecordError>), FrameErr
     let paths = record_files(dir)?;
     let mut frames = Frames::of(&[])?;
     let mut errors = Vec::new();
-    let packed = |errors: &mut Vec<RecordError>| -> Result<Frames, FrameError> {
-        let (records, damaged): (Vec<_>, Vec<_>) =
-            packed_only(dir)?.into_iter().partition(Result::is_ok);
-        errors.extend(damaged.into_iter().filter_map(Result::err));
-        Ok(Frames::of(&records.into_iter().flatten().collect::<Vec<_>>())?)
-    };
     if paths.len() < least {
         frames.append(parsed(&paths, &mut errors)?)?;
-        frames.append(packed(&mut errors)?)?;
+        frames.append(framed(packed_only(dir)?, &mut errors)?)?;
         return Ok((frames, errors));
     }
     let kept = dir.join("frames");
@@ -77,7 +72,7 @@ fn read(dir: &Path, least: usize) -> Result<(Frames, Vec<RecordError>), FrameErr
         }
         frames.append(part)?;
     }
-    frames.append(packed(&mut errors)?)?;
+    frames.append(framed(packed_only(dir)?, &mut errors)?)?;
     Ok((frames, errors))
 }
 
@@ -93,7 +88,14 @@ fn digits(path: &Path, count: usize) -> String {
 }
 
 fn parsed(paths: &[PathBuf], errors: &mut Vec<RecordError>) -> PolarsResult<Frames> {
-    let each: Vec<_> = paths.par_iter().cloned().map(read_named).collect();
+    framed(paths.par_iter().cloned().map(read_named).collect(), errors)
+}
+
+/// Builds the frames of the records that could be read.
+fn framed(
+    each: Vec<Result<RunRecord, RecordError>>,
+    errors: &mut Vec<RecordError>,
+) -> PolarsResult<Frames> {
     let mut records = Vec::with_capacity(each.len());
     for found in each {
         match found {
@@ -162,7 +164,7 @@ fn keep(frames: &mut Frames, folder: &Path) -> Result<(), FrameError> {
     let temporary = folder.with_file_name(format!(".{}", std::process::id()));
     fs::create_dir_all(&temporary).map_err(failed)?;
     let mut sums = Vec::new();
-    for (name, frame) in Frames::NAMES.into_iter().zip(frames.each()) {
+    for (name, frame) in frames.each() {
         let mut bytes = Vec::new();
         // Many records have no gates, for example; a frame without rows has no file.
         if frame.height() > 0 {
@@ -186,7 +188,7 @@ fn load(folder: &Path) -> Result<Option<Frames>, FrameError> {
     let failed = |source| FrameError::Keep { path: folder.to_owned(), source };
     let sums = fs::read_to_string(folder.join(SUMS)).map_err(failed)?;
     let mut frames = Frames::of(&[])?;
-    for (name, frame) in Frames::NAMES.into_iter().zip(frames.each()) {
+    for (name, frame) in frames.each() {
         if sums.contains(&sum(name, &[])) {
             continue;
         }

@@ -1,6 +1,9 @@
 //! Rows of frames as structs.
 
 use polars::prelude::*;
+use rayon::prelude::*;
+
+use crate::stats::{Estimate, Mean};
 
 /// A type whose values can be read from a column, one per row.
 pub(crate) trait FromColumn: Sized {
@@ -39,6 +42,26 @@ impl<T: FromColumn> FromColumn for Vec<T> {
         let list = |len: Option<u32>| items.by_ref().take(len.unwrap_or(0) as usize).collect();
         Ok(lengths.iter().map(list).collect())
     }
+}
+
+/// Means of lists of values over seeds.
+impl FromColumn for Mean {
+    fn read(column: &Series) -> PolarsResult<Vec<Self>> {
+        of_lists(column, Self::of)
+    }
+}
+
+/// Estimates from lists of values over seeds.
+impl FromColumn for Estimate {
+    fn read(column: &Series) -> PolarsResult<Vec<Self>> {
+        of_lists(column, Self::of)
+    }
+}
+
+fn of_lists<T: Send>(column: &Series, of: fn(&[f64]) -> Option<T>) -> PolarsResult<Vec<T>> {
+    let empty = || polars_err!(ComputeError: "an empty list in column `{}`", column.name());
+    let lists = Vec::<f64>::read(column)?;
+    lists.into_par_iter().map(|values| of(&values).ok_or_else(empty)).collect()
 }
 
 /// Defines a row struct and its function `of`, which collects a query and reads each row; a field is read from the

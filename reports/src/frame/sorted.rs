@@ -41,7 +41,7 @@ impl CellRows {
 /// Frames with sorted cells. Curves and slices, which take most of the memory, are sorted for some cells at a time.
 pub(crate) struct SortedFrames {
     /// All frames but curves and slices, which are empty.
-    frames: Frames,
+    pub(crate) frames: Frames,
     curves: CellRows,
     slices: CellRows,
     /// Number of each sorted cell in curves and slices.
@@ -49,16 +49,6 @@ pub(crate) struct SortedFrames {
 }
 
 impl SortedFrames {
-    /// Returns all frames but curves and slices, which are empty.
-    pub(crate) fn frames(&self) -> &Frames {
-        &self.frames
-    }
-
-    /// Returns the frames of [`SortedFrames::frames`] and drops the others.
-    pub(crate) fn into_frames(self) -> Frames {
-        self.frames
-    }
-
     /// Returns all frames of a range of cells.
     ///
     /// # Errors
@@ -88,7 +78,7 @@ impl Frames {
             CellRows::of(mem::replace(frame, empty), order.len())
         };
         let (curves, slices) = (whole(&mut self.curves)?, whole(&mut self.slices)?);
-        for frame in self.each() {
+        for (_, frame) in self.each() {
             *frame = CellRows::of(mem::take(frame), order.len())?.take(&order, 0)?;
         }
         Ok(SortedFrames { frames: self, curves, slices, order })
@@ -100,7 +90,7 @@ impl Frames {
     /// If a frame has no column `cell`.
     pub(crate) fn slice(&self, cells: &Range<usize>) -> PolarsResult<Self> {
         let mut part = self.clone();
-        for frame in part.each() {
+        for (_, frame) in part.each() {
             let numbers = frame.column("cell")?.u32()?.cont_slice()?;
             let place = |cell: usize| numbers.partition_point(|at| (*at as usize) < cell);
             let (start, end) = (place(cells.start), place(cells.end));

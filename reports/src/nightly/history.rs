@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::json_float;
 use crate::record::{EvalPoint, RunRecord, Status};
 use crate::stats::Estimate;
-use crate::store::{files_in, write_atomically};
+use crate::store::{RecordError, files_in, write_atomically};
 
 /// Version of a night's file.
 pub const SCHEMA: u32 = 1;
@@ -72,16 +72,9 @@ pub struct NightLine {
 /// Errors of reading and writing the history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// An operation of the file system failed.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// Operation that failed, as a verb.
-        action: &'static str,
-        /// Path of the operation.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
+    /// An operation of the file system failed; see [`RecordError::Io`].
+    #[error(transparent)]
+    Io(#[from] RecordError),
     /// A file that does not hold a night.
     #[error("{} is not a night of schema {SCHEMA}: {reason}; delete it, or give another --history folder", path.display())]
     Damaged {
@@ -129,16 +122,12 @@ impl Night {
     /// # Errors
     /// [`HistoryError::Io`].
     pub fn write(&self, folder: &Path) -> Result<PathBuf, HistoryError> {
-        let io = |action, path: &Path, source| HistoryError::Io {
-            action,
-            path: path.to_owned(),
-            source,
-        };
-        fs::create_dir_all(folder).map_err(|e| io("create", folder, e))?;
+        fs::create_dir_all(folder).map_err(|e| RecordError::io("create", folder, e))?;
         let path = folder.join(self.file_name());
-        let text = serde_json::to_string_pretty(self)
-            .map_err(|e| io("write", &path, std::io::Error::other(e)))?;
-        write_atomically(&path, text.as_bytes()).map_err(|e| io("write", &path, e))?;
+        serde_json::to_string_pretty(self)
+            .map_err(std::io::Error::other)
+            .and_then(|text| write_atomically(&path, text.as_bytes()))
+            .map_err(|e| RecordError::io("write", &path, e))?;
         Ok(path)
     }
 }
@@ -178,11 +167,9 @@ fn line((workload, encoding): (&str, &str), records: &[&RunRecord]) -> NightLine
 /// # Errors
 /// [`HistoryError`] for the first file that cannot be read.
 pub fn read(folder: &Path) -> Result<Vec<Night>, HistoryError> {
-    let io =
-        |action, path: &Path, source| HistoryError::Io { action, path: path.to_owned(), source };
     let mut nights = Vec::new();
-    for path in files_in(folder, "json").map_err(|e| io("list", folder, e))? {
-        let bytes = fs::read(&path).map_err(|e| io("read", &path, e))?;
+    for path in files_in(folder, "json").map_err(|e| RecordError::io("list", folder, e))? {
+        let bytes = fs::read(&path).map_err(|e| RecordError::io("read", &path, e))?;
         let damaged = |reason: String| HistoryError::Damaged { path: path.clone(), reason };
         let night: Night = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
         if night.schema != SCHEMA {

@@ -98,20 +98,16 @@ fn reason_against(night: &RunRecord, baseline: &RunRecord) -> Option<String> {
             changed.join(", ")
         ));
     }
-    let lost = |eval: &&EvalPoint| counterpart(night, eval).is_none();
+    let lost = |eval: &&EvalPoint| night.eval(&eval.split, eval.len).is_none();
     let lost = baseline.evals.iter().find(lost)?;
     Some(format!("it no longer has an evaluation of {} at length {}", lost.split, lost.len))
-}
-
-pub(super) fn counterpart<'a>(record: &'a RunRecord, eval: &EvalPoint) -> Option<&'a EvalPoint> {
-    record.evals.iter().find(|e| e.split == eval.split && e.len == eval.len)
 }
 
 impl MatchedCell<'_> {
     /// Reports whether all numbers of all evaluations are equal, to the last digit that a record keeps.
     pub(super) fn is_identical(&self) -> bool {
         self.baseline.evals.iter().all(|eval| {
-            counterpart(self.night, eval).is_some_and(|now| {
+            self.night.eval(&eval.split, eval.len).is_some_and(|now| {
                 let numbers =
                     |e: &EvalPoint| [e.exact_match, e.token_accuracy, e.nll].map(f64::to_bits);
                 numbers(now) == numbers(eval)
@@ -124,7 +120,7 @@ impl MatchedCell<'_> {
     pub(super) fn means(&self, inside: bool, get: impl Fn(&EvalPoint) -> f64) -> Option<[f64; 2]> {
         let (mut sums, mut count) = ([0.0; 2], 0.0);
         for eval in self.baseline.evals.iter().filter(|e| e.in_distribution == inside) {
-            let now = counterpart(self.night, eval)?;
+            let now = self.night.eval(&eval.split, eval.len)?;
             sums[0] += get(eval);
             sums[1] += get(now);
             count += 1.0;

@@ -1,99 +1,19 @@
 //! Test for significant losses of quality.
 
 use std::collections::BTreeMap;
-use std::fmt;
-
-use serde::Serialize;
 
 use super::matching::MatchedCell;
 use super::thresholds::Thresholds;
+use super::verdict::{NightlyVerdict, QualityChange, Scope};
 use crate::analysis::evaluated::{SeedRun, mean_chance};
 use crate::analysis::ranking::Region;
-use crate::number::{p_value, points, three_digits};
-use crate::record::EvalPoint;
-use crate::record::Metric;
-use crate::stats::{Comparison, LEAST_SEEDS, Paired, decide, paired};
-
-/// Scope of a comparison.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "scope")]
-pub enum Scope {
-    /// All cells of an encoding whose numbers changed.
-    Encoding {
-        /// Name of the encoding.
-        encoding: String,
-    },
-    /// One workload and encoding.
-    Workload {
-        /// Name of the encoding.
-        encoding: String,
-        /// Name of the workload.
-        workload: String,
-    },
-}
-
-/// A comparison of this night with the baseline.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct QualityChange {
-    /// Scope of the comparison.
-    #[serde(flatten)]
-    pub scope: Scope,
-    /// Name of the region: `in distribution` or `beyond training`.
-    pub region: &'static str,
-    /// Name of the metric: `exact match` or `token accuracy` (shares), or `nll` (nats per scored token, less is
-    /// better).
-    pub metric: &'static str,
-    /// Mean in the baseline.
-    pub before: f64,
-    /// Mean in this night.
-    pub after: f64,
-    /// Improvement over the baseline; negative if this night is worse.
-    pub gain: f64,
-    /// The p-value after Holm's correction; `None` with too few pairs.
-    pub p_holm: Option<f64>,
-    /// Number of pairs: workloads and seeds, or seeds.
-    pub n: u32,
-}
-
-impl fmt::Display for QualityChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let share = self.metric != "nll";
-        match &self.scope {
-            Scope::Encoding { encoding } => write!(f, "{encoding}, all changed cells")?,
-            Scope::Workload { encoding, workload } => write!(f, "{encoding} on {workload}")?,
-        }
-        let show = |x: f64| if share { points(x) } else { three_digits(x) };
-        let unit = if share { " %" } else { " nats" };
-        write!(
-            f,
-            ", {}: {} {} -> {}{unit} (n = {}",
-            self.region,
-            self.metric,
-            show(self.before),
-            show(self.after),
-            self.n
-        )?;
-        match self.p_holm {
-            Some(p) => write!(f, ", p {} after Holm)", p_value(p)),
-            None => write!(f, ", no test)"),
-        }
-    }
-}
-
-#[derive(Default)]
-pub(super) struct Quality {
-    pub(super) losses: Vec<QualityChange>,
-    pub(super) gains: Vec<QualityChange>,
-    pub(super) not_separable: Vec<QualityChange>,
-    pub(super) warnings: Vec<String>,
-}
+use crate::record::{EvalPoint, Metric};
+use crate::stats::{LEAST_SEEDS, Paired, decide, paired};
 
 struct CandidateChange {
-    scope: Scope,
-    region: &'static str,
+    /// The change without the result of its test.
+    change: QualityChange,
     metric: Metric,
-    before: f64,
-    after: f64,
     /// Gains paired by seed: values of this night minus those of the baseline, negated if less is better.
     paired: Paired,
     /// Exact match of guessing in the same evaluations; `None` for other metrics or if it is unknown.
@@ -103,12 +23,13 @@ struct CandidateChange {
 impl CandidateChange {
     /// Reports whether both means are at or below chance, where a change is neither a loss nor a gain.
     fn is_guessing(&self) -> bool {
-        self.chance.is_some_and(|chance| self.before <= chance && self.after <= chance)
+        let QualityChange { before, after, .. } = self.change;
+        self.chance.is_some_and(|chance| before <= chance && after <= chance)
     }
 }
 
-pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds) -> Quality {
-    let mut quality = Quality::default();
+/// Adds losses, gains and warnings of the cells whose numbers changed to the verdict.
+pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds, verdict: &mut NightlyVerdict) {
     let mut by_encoding: BTreeMap<&str, Vec<&MatchedCell<'_>>> = BTreeMap::new();
     let mut by_workload: BTreeMap<(&str, &str), Vec<&MatchedCell<'_>>> = BTreeMap::new();
     for pair in changed {
@@ -127,7 +48,7 @@ pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds) -> Quality 
             let found = candidate(scope(), region, inside, metric, pairs);
             match found {
                 Ok(found) => candidates.extend(found),
-                Err(broken) => quality.losses.push(*broken),
+                Err(broken) => verdict.losses.push(*broken),
             }
         }
     }
@@ -155,17 +76,16 @@ pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds) -> Quality 
         let least =
             if candidate.metric.higher_is_better() { gate.least_share } else { gate.least_nats };
         let separable = comparison.separable && !candidate.is_guessing();
-        let change = change(candidate, &comparison);
+        let change = QualityChange { gain, p_holm: comparison.p_holm, ..candidate.change };
         match (separable, gain >= 0.0) {
-            (true, true) => quality.gains.push(change),
-            (true, false) if -gain >= least => quality.losses.push(change),
-            _ => quality.not_separable.push(change),
+            (true, true) => verdict.gains.push(change),
+            (true, false) if -gain >= least => verdict.losses.push(change),
+            _ => verdict.not_separable.push(change),
         }
     }
-    for change in quality.not_separable.iter().filter(|change| change.p_holm.is_none()) {
-        quality.warnings.push(format!("too few cells changed for a test: {change}"));
-    }
-    quality
+    let untested = verdict.not_separable.iter().filter(|change| change.p_holm.is_none());
+    let warnings = untested.map(|change| format!("too few cells changed for a test: {change}"));
+    verdict.warnings.extend(warnings);
 }
 
 /// Compares pairs of cells in one region; `None` if the region was not evaluated.
@@ -194,20 +114,19 @@ fn candidate(
     let (better, worse) =
         if metric.higher_is_better() { (side(1), side(0)) } else { (side(0), side(1)) };
     let chance = chance(pairs, inside).filter(|_| metric == Metric::ExactMatch);
+    let change = QualityChange {
+        scope,
+        region,
+        metric: metric.scale_name(),
+        before,
+        after,
+        gain: f64::NEG_INFINITY,
+        p_holm: None,
+        n: means.len() as u32,
+    };
     match paired(&better, &worse) {
-        Some(paired) => {
-            Ok(Some(CandidateChange { scope, region, metric, before, after, paired, chance }))
-        }
-        None => Err(Box::new(QualityChange {
-            scope,
-            region,
-            metric: name(metric),
-            before,
-            after,
-            gain: f64::NEG_INFINITY,
-            p_holm: None,
-            n: means.len() as u32,
-        })),
+        Some(paired) => Ok(Some(CandidateChange { change, metric, paired, chance })),
+        None => Err(Box::new(change)),
     }
 }
 
@@ -216,21 +135,4 @@ fn chance(pairs: &[&MatchedCell<'_>], inside: bool) -> Option<f64> {
     let runs: Vec<SeedRun> = pairs.iter().map(|pair| SeedRun::of(pair.night)).collect();
     let evals = runs.iter().flat_map(|run| &run.evals);
     mean_chance(evals.filter(|e| (e.region == Region::Inside) == inside))
-}
-
-fn name(metric: Metric) -> &'static str {
-    if metric == Metric::Perplexity { "nll" } else { metric.name() }
-}
-
-fn change(candidate: CandidateChange, comparison: &Comparison) -> QualityChange {
-    QualityChange {
-        scope: candidate.scope,
-        region: candidate.region,
-        metric: name(candidate.metric),
-        before: candidate.before,
-        after: candidate.after,
-        gain: comparison.paired.mean_difference,
-        p_holm: comparison.p_holm,
-        n: comparison.paired.n,
-    }
 }

@@ -72,10 +72,9 @@ pub fn document(nights: &[Night]) -> Document {
     };
     let mut sections: Vec<Section> =
         nights.last().map(|last| last_night(nights, last)).into_iter().collect();
-    sections.extend(names(nights, |line| &line.workload).iter().map(|workload| Section {
-        heading: workload.clone(),
-        figures: QUANTITIES.iter().filter_map(|q| figure(nights, workload, q)).collect(),
-        ..Section::default()
+    sections.extend(names(nights, |line| &line.workload).iter().map(|workload| {
+        let figures = QUANTITIES.iter().filter_map(|q| figure(nights, workload, q)).collect();
+        Section::of(workload, figures, Vec::new())
     }));
     if !nights.is_empty() {
         sections.push(commits(nights));

@@ -1,13 +1,14 @@
 //! The verdict on a night.
 
+use std::fmt;
+
 use serde::Serialize;
 
-use super::cost::{CostChange, CostIncrease};
 use super::matching::Incomparable;
-use super::quality::QualityChange;
+use crate::number::{bytes, p_value, points, three_digits};
 
 /// Verdict on a night.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct NightlyVerdict {
     /// Number of cells that were compared.
     pub compared: usize,
@@ -58,5 +59,127 @@ impl NightlyVerdict {
             self.not_separable.len()
         ));
         lines
+    }
+}
+
+/// Scope of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "scope")]
+pub enum Scope {
+    /// All cells of an encoding whose numbers changed.
+    Encoding {
+        /// Name of the encoding.
+        encoding: String,
+    },
+    /// One workload and encoding.
+    Workload {
+        /// Name of the encoding.
+        encoding: String,
+        /// Name of the workload.
+        workload: String,
+    },
+}
+
+/// A comparison of this night with the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QualityChange {
+    /// Scope of the comparison.
+    #[serde(flatten)]
+    pub scope: Scope,
+    /// Name of the region: `in distribution` or `beyond training`.
+    pub region: &'static str,
+    /// Name of the metric: `exact match` or `token accuracy` (shares), or `nll` (nats per scored token, less is
+    /// better).
+    pub metric: &'static str,
+    /// Mean in the baseline.
+    pub before: f64,
+    /// Mean in this night.
+    pub after: f64,
+    /// Improvement over the baseline; negative if this night is worse.
+    pub gain: f64,
+    /// The p-value after Holm's correction; `None` with too few pairs.
+    pub p_holm: Option<f64>,
+    /// Number of pairs: workloads and seeds, or seeds.
+    pub n: u32,
+}
+
+impl fmt::Display for QualityChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = self.metric != "nll";
+        match &self.scope {
+            Scope::Encoding { encoding } => write!(f, "{encoding}, all changed cells")?,
+            Scope::Workload { encoding, workload } => write!(f, "{encoding} on {workload}")?,
+        }
+        let show = |x: f64| if share { points(x) } else { three_digits(x) };
+        let unit = if share { " %" } else { " nats" };
+        write!(
+            f,
+            ", {}: {} {} -> {}{unit} (n = {}",
+            self.region,
+            self.metric,
+            show(self.before),
+            show(self.after),
+            self.n
+        )?;
+        match self.p_holm {
+            Some(p) => write!(f, ", p {} after Holm)", p_value(p)),
+            None => write!(f, ", no test)"),
+        }
+    }
+}
+
+/// Change of a deterministic cost.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct CostChange {
+    /// Name of the encoding.
+    pub encoding: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of the cost.
+    pub what: &'static str,
+    /// Value in the baseline.
+    pub before: u64,
+    /// Value in this night.
+    pub after: u64,
+}
+
+impl fmt::Display for CostChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { encoding, workload, what, before, after } = self;
+        write!(f, "{encoding} on {workload}: {what} {before} -> {after}")
+    }
+}
+
+/// Name of the step time in [`CostIncrease::what`].
+pub(super) const STEP: &str = "step";
+
+/// Measured cost that is much larger than in the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CostIncrease {
+    /// Name of the encoding.
+    pub encoding: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// `step` (seconds) or `peak memory` (bytes).
+    pub what: &'static str,
+    /// Median over seeds of the baseline.
+    pub before: f64,
+    /// Median over seeds of this night.
+    pub after: f64,
+}
+
+impl fmt::Display for CostIncrease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |x: f64| {
+            if self.what == STEP { format!("{} ms", three_digits(1000.0 * x)) } else { bytes(x) }
+        };
+        let Self { encoding, workload, what, before, after } = self;
+        let ratio = three_digits(after / before);
+        write!(
+            f,
+            "{encoding} on {workload}: {what} {} -> {}, {ratio} times",
+            show(*before),
+            show(*after)
+        )
     }
 }

@@ -66,6 +66,16 @@ pub enum SliceUnit {
     Tokens,
 }
 
+impl SliceUnit {
+    /// Returns the name of the unit in JSON and in tables.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Samples => "samples",
+            Self::Tokens => "tokens",
+        }
+    }
+}
+
 /// Results of an evaluation by one property, as columns of equal length, sorted by the property's value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::eval::EvalPoint;
+use super::eval::{EvalPoint, SliceUnit};
 use crate::number;
 
 /// A metric of an evaluation.
@@ -29,11 +29,7 @@ impl Metric {
 
     /// Returns the name of the metric for use in text.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::ExactMatch => "exact match",
-            Self::TokenAccuracy => "token accuracy",
-            Self::Perplexity => "perplexity",
-        }
+        self.choose("exact match", "token accuracy", "perplexity")
     }
 
     /// Reports whether higher values are better.
@@ -41,21 +37,36 @@ impl Metric {
         self != Self::Perplexity
     }
 
+    /// Returns that of three values which belongs to the metric.
+    pub(crate) fn choose<T>(self, exact_match: T, token_accuracy: T, perplexity: T) -> T {
+        match self {
+            Self::ExactMatch => exact_match,
+            Self::TokenAccuracy => token_accuracy,
+            Self::Perplexity => perplexity,
+        }
+    }
+
     /// Returns the column of the metric in frames; negative log-likelihood for perplexity.
     pub(crate) fn column(self) -> &'static str {
-        match self {
-            Self::ExactMatch => "exact_match",
-            Self::TokenAccuracy => "token_accuracy",
-            Self::Perplexity => "nll",
+        self.choose("exact_match", "token_accuracy", "nll")
+    }
+
+    /// Returns the name of the metric on the scale on which it is averaged: `nll` for perplexity.
+    pub(crate) fn scale_name(self) -> &'static str {
+        self.choose("exact match", "token accuracy", "nll")
+    }
+
+    /// Returns the metric of slices with this unit, where `self` ranks the encodings.
+    pub(crate) fn of_slices(self, unit: SliceUnit) -> Self {
+        match (self, unit) {
+            (Self::Perplexity, _) => Self::Perplexity,
+            (_, SliceUnit::Samples) => Self::ExactMatch,
+            (_, SliceUnit::Tokens) => Self::TokenAccuracy,
         }
     }
 
     pub(crate) fn of(self, eval: &EvalPoint) -> f64 {
-        match self {
-            Self::ExactMatch => eval.exact_match,
-            Self::TokenAccuracy => eval.token_accuracy,
-            Self::Perplexity => eval.nll,
-        }
+        self.choose(eval.exact_match, eval.token_accuracy, eval.nll)
     }
 
     /// Formats a value: `97.1 %` or `4.53`.

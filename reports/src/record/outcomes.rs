@@ -104,7 +104,7 @@ impl Answers {
 }
 
 /// Outcomes in the form of a record: bits for exact match, steps or coarse steps between `low` and `high` for losses.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Packed {
     questions: String,
@@ -126,15 +126,7 @@ struct Packed {
 
 impl From<Outcomes> for Packed {
     fn from(Outcomes { questions, answers }: Outcomes) -> Self {
-        let none = Self {
-            questions,
-            count: 0,
-            exact_match: None,
-            nll: None,
-            coarse_nll: None,
-            low: None,
-            high: None,
-        };
+        let none = Self { questions, ..Self::default() };
         match answers {
             Answers::ExactMatch(right) => {
                 let byte = |bits: &[bool]| {

@@ -323,6 +323,11 @@ impl RunRecord {
         Some(format!("a load of {load:.1} with {}", crate::number::count(threads, "thread")))
     }
 
+    /// Returns the evaluation of a split at a length; `None` if there is none.
+    pub(crate) fn eval(&self, split: &str, len: u64) -> Option<&EvalPoint> {
+        self.evals.iter().find(|eval| eval.split == split && eval.len == len)
+    }
+
     /// Start time of the last part and key: the order from oldest to newest.
     pub(crate) fn started(&self) -> (&str, &str) {
         let evaluated = self.evaluated_by.as_ref().map(|program| &program.started_utc);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::json_float;
 
 /// Cost and course of training.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainSummary {
     /// Number of optimizer steps done.
@@ -52,22 +52,7 @@ pub struct TrainSummary {
 impl TrainSummary {
     /// Returns the summary of a training that has not begun.
     pub fn not_begun(batch_size: u64) -> Self {
-        Self {
-            steps: 0,
-            batch_size,
-            tokens: 0,
-            final_loss: None,
-            seconds: 0.0,
-            step_seconds_median: None,
-            tokens_per_second: None,
-            machine_load: None,
-            data_parallel: None,
-            curve: Vec::new(),
-            validations: Vec::new(),
-            split_validations: Vec::new(),
-            solved: None,
-            stopped_early: false,
-        }
+        Self { batch_size, ..Self::default() }
     }
 }
 

@@ -44,32 +44,28 @@ pub const VERDICTS: [Verdict; 8] = [
 ];
 
 impl Verdict {
+    /// Returns the names on the command line and in tables.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Agrees => ("agrees", "agrees"),
+            Self::Differs => ("differs", "differs"),
+            Self::Undecided => ("undecided", "undecided"),
+            Self::TooFewSeeds => ("too-few-seeds", "too few seeds"),
+            Self::OtherRecipe => ("other-recipe", "other recipe"),
+            Self::NotRun => ("not-run", "not run"),
+            Self::Elsewhere => ("elsewhere", "shown elsewhere"),
+            Self::Unread => ("unread", "not carried over"),
+        }
+    }
+
     /// Returns the kebab-case name, as on the command line.
     pub fn id(self) -> &'static str {
-        match self {
-            Self::Agrees => "agrees",
-            Self::Differs => "differs",
-            Self::Undecided => "undecided",
-            Self::TooFewSeeds => "too-few-seeds",
-            Self::OtherRecipe => "other-recipe",
-            Self::NotRun => "not-run",
-            Self::Elsewhere => "elsewhere",
-            Self::Unread => "unread",
-        }
+        self.names().0
     }
 
     /// Returns the name of the verdict for use in tables.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Agrees => "agrees",
-            Self::Differs => "differs",
-            Self::Undecided => "undecided",
-            Self::TooFewSeeds => "too few seeds",
-            Self::OtherRecipe => "other recipe",
-            Self::NotRun => "not run",
-            Self::Elsewhere => "shown elsewhere",
-            Self::Unread => "not carried over",
-        }
+        self.names().1
     }
 }
 

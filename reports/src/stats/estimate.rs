@@ -68,11 +68,15 @@ impl Estimate {
         })
     }
 
-    /// Adds the error of the questions to the interval of the mean, which does not get narrower. The bootstrap
-    /// intervals are unchanged.
+    /// Adds the error of the questions, if it is known, to the interval of the mean, which does not get narrower. The
+    /// bootstrap intervals are unchanged.
     #[must_use]
-    pub fn with_questions(self, questions: QuestionError) -> Self {
-        let (Some(std), Some((low, high))) = (self.std, self.ci95) else { return self };
+    pub fn with_questions(self, questions: impl Into<Option<QuestionError>>) -> Self {
+        let (Some(questions), Some(std), Some((low, high))) =
+            (questions.into(), self.std, self.ci95)
+        else {
+            return self;
+        };
         let half = questions.half_width(std, self.n, f64::midpoint(high, -low));
         Self {
             ci95: Some((self.mean - half, self.mean + half)),

@@ -61,11 +61,13 @@ impl Paired {
         }
     }
 
-    /// Adds the error of the questions to the interval and to the p-value of the t test; neither gets smaller. With
-    /// one seed there is neither.
+    /// Adds the error of the questions, if it is known, to the interval and to the p-value of the t test; neither gets
+    /// smaller. With one seed there is neither.
     #[must_use]
-    pub fn with_questions(self, questions: QuestionError) -> Self {
-        let (Some(std), Some(p)) = (self.std, self.p_t) else { return self };
+    pub fn with_questions(self, questions: impl Into<Option<QuestionError>>) -> Self {
+        let (Some(questions), Some(std), Some(p)) = (questions.into(), self.std, self.p_t) else {
+            return self;
+        };
         let spread = std.max(RESOLUTION);
         let (error, df) = questions.with_seeds(spread, self.n);
         let both = two_sided(self.mean_difference / error, df);
@@ -102,33 +104,30 @@ pub fn paired(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<Paired> {
     let p_lottery = lottery(&differences);
     let n = u32::try_from(differences.len()).ok()?;
     let mean = differences.iter().sum::<f64>() / f64::from(n);
+    let one = Paired {
+        mean_difference: mean,
+        std: None,
+        ci95: None,
+        p_t: None,
+        p_sign_flip,
+        p_lottery,
+        effect: None,
+        question_error: None,
+        n,
+    };
     if n == 1 {
-        return Some(Paired {
-            mean_difference: mean,
-            std: None,
-            ci95: None,
-            p_t: None,
-            p_sign_flip,
-            p_lottery,
-            effect: None,
-            question_error: None,
-            n,
-        });
+        return Some(one);
     }
     let squares: f64 = differences.iter().map(|d| (d - mean).powi(2)).sum();
     let std = (squares / f64::from(n - 1)).sqrt();
     let spread = std.max(RESOLUTION);
     let half = half_width_factor(n).map(|factor| factor * spread);
     Some(Paired {
-        mean_difference: mean,
         std: Some(std),
         ci95: half.map(|half| (mean - half, mean + half)),
         p_t: Some(t_test(mean, spread, n)),
-        p_sign_flip,
-        p_lottery,
         effect: (std > ROUNDING * scale).then(|| hedges_g(mean, std, n)).flatten(),
-        question_error: None,
-        n,
+        ..one
     })
 }
 

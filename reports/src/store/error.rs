@@ -64,7 +64,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    pub(super) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { action, path: path.to_owned(), source }
     }
 }

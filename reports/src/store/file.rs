@@ -41,7 +41,7 @@ impl RunRecord {
     pub fn text(&self) -> Result<String, RecordError> {
         let text = Sealed::of(self)
             .and_then(|sealed| serde_json::to_string_pretty(&sealed))
-            .map_err(|source| RecordError::Unwritable { key: self.key.clone(), source })?;
+            .map_err(|source| self.unwritable(source))?;
         Ok(join_innermost(&text))
     }
 
@@ -52,7 +52,7 @@ impl RunRecord {
     pub(super) fn line(&self) -> Result<String, RecordError> {
         Sealed::of(self)
             .and_then(|sealed| serde_json::to_string(&sealed))
-            .map_err(|source| RecordError::Unwritable { key: self.key.clone(), source })
+            .map_err(|source| self.unwritable(source))
     }
 
     /// Returns the record as it would be read from its file, with as many digits as are written.
@@ -62,7 +62,11 @@ impl RunRecord {
     pub fn as_written(&self) -> Result<Self, RecordError> {
         serde_json::to_string(self)
             .and_then(|text| serde_json::from_str(&text))
-            .map_err(|source| RecordError::Unwritable { key: self.key.clone(), source })
+            .map_err(|source| self.unwritable(source))
+    }
+
+    fn unwritable(&self, source: serde_json::Error) -> RecordError {
+        RecordError::Unwritable { key: self.key.clone(), source }
     }
 
     /// Reads one record.

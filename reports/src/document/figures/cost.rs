@@ -66,23 +66,31 @@ fn figure(
     if series.len() < 2 {
         return None;
     }
-    let points: Vec<(f64, f64)> =
-        series.iter().flat_map(|s| &s.points).map(|p| (p.x, p.y)).collect();
-    let costs: Vec<f64> = points.iter().map(|(x, _)| *x).collect();
-    let plot = Plot::Scatter(Scatter {
-        x: Axis::new(price.axis, Scale::around(&costs)),
-        y: Axis::new(metric.name(), scale_of(metric, &series)),
-        level: ranking.chance.map(|chance| (chance, CHANCE.to_owned())),
-        front: pareto_front(&points, metric.higher_is_better()),
-        series,
-    });
+    let y = Axis::new(metric.name(), scale_of(metric, &series));
+    let level = ranking.chance.map(|chance| (chance, CHANCE.to_owned()));
+    let plot = against_cost(price.axis, y, level, metric.higher_is_better(), series);
     let title = format!("{}: {} against {}", workload.name, metric.name(), price.name);
     let caption = format!("{}. Line: Pareto front.", capital(ranking.region.name()));
     Some(Figure::new(Some(workload), Subject::Cost, title, caption, plot))
 }
 
+/// Returns the plot of a metric against a cost with its Pareto front.
+pub(super) fn against_cost(
+    cost: &str,
+    y: Axis,
+    level: Option<(f64, String)>,
+    higher_is_better: bool,
+    series: Vec<Series>,
+) -> Plot {
+    let places: Vec<(f64, f64)> =
+        series.iter().flat_map(|s| &s.points).map(|p| (p.x, p.y)).collect();
+    let costs: Vec<f64> = places.iter().map(|(x, _)| *x).collect();
+    let front = pareto_front(&places, higher_is_better);
+    Plot::Scatter(Scatter { x: Axis::new(cost, Scale::around(&costs)), y, level, front, series })
+}
+
 /// Returns the Pareto front by rising cost: the points that no other point beats or equals in both coordinates.
-pub(super) fn pareto_front(points: &[(f64, f64)], higher_is_better: bool) -> Vec<(f64, f64)> {
+fn pareto_front(points: &[(f64, f64)], higher_is_better: bool) -> Vec<(f64, f64)> {
     let gain = |y: f64| if higher_is_better { y } else { -y };
     let mut order: Vec<(f64, f64)> =
         points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();

@@ -7,8 +7,7 @@ use super::lengths::{intervals, scale_of};
 use super::plot::{Axis, Heat, HeatMap, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
 use crate::analysis::{Report, SlicePoint, SliceSet, Workload};
-use crate::record::Metric;
-use crate::record::{PAIR, SliceUnit};
+use crate::record::{Metric, PAIR};
 
 /// Maximum number of values that each get a tick of their own.
 const FEW: usize = 12;
@@ -49,14 +48,6 @@ fn shown<'a>(sets: &[&'a SliceSet]) -> Vec<&'a SliceSet> {
     [longest(true), longest(false)].into_iter().flatten().collect()
 }
 
-fn metric_of(workload: &Workload, set: &SliceSet) -> Metric {
-    match (workload.headline, set.unit) {
-        (Metric::Perplexity, _) => Metric::Perplexity,
-        (_, SliceUnit::Samples) => Metric::ExactMatch,
-        (_, SliceUnit::Tokens) => Metric::TokenAccuracy,
-    }
-}
-
 fn point(metric: Metric, point: &SlicePoint) -> Point {
     let held = if metric == Metric::Perplexity { point.nll } else { point.accuracy };
     let show = |x: f64| if metric == Metric::Perplexity { x.exp() } else { x.clamp(0.0, 1.0) };
@@ -76,7 +67,7 @@ fn point(metric: Metric, point: &SlicePoint) -> Point {
 }
 
 fn curve(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure> {
-    let metric = metric_of(workload, set);
+    let metric = workload.headline.of_slices(set.unit);
     let series: Vec<Series> = set
         .curves
         .iter()
@@ -105,11 +96,23 @@ fn curve(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
     Some(Figure::new(Some(workload), Subject::Slices, title, caption, plot))
 }
 
-/// Share by encoding, row and column.
-type Cells<'a> = BTreeMap<&'a str, BTreeMap<(u64, u64), f64>>;
-
-/// Returns one map for each encoding; `None` if there are too few or too many rows and columns.
-fn maps(report: &Report, cells: &Cells<'_>, x_label: String, y_label: String) -> Option<Plot> {
+/// Returns one map of shares for each encoding; `place` is the row and the column of a value in a set. `None` if there are
+/// too few or too many rows and columns.
+fn maps(
+    report: &Report,
+    sets: &[&SliceSet],
+    place: impl Fn(&SliceSet, u64) -> (u64, u64),
+    x_label: String,
+    y_label: String,
+) -> Option<Plot> {
+    let mut cells: BTreeMap<&str, BTreeMap<(u64, u64), f64>> = BTreeMap::new();
+    for set in sets {
+        for curve in &set.curves {
+            let points = curve.points.iter();
+            let own = cells.entry(&curve.encoding).or_default();
+            own.extend(points.map(|p| (place(set, u64::from(p.from)), p.accuracy.mean)));
+        }
+    }
     let places = || cells.values().flat_map(BTreeMap::keys);
     let rows: BTreeSet<u64> = places().map(|(row, _)| *row).collect();
     let columns: BTreeSet<u64> = places().map(|(_, column)| *column).collect();
@@ -133,7 +136,7 @@ fn maps(report: &Report, cells: &Cells<'_>, x_label: String, y_label: String) ->
 /// Draws heat maps of a property's value against length.
 fn by_length(report: &Report, workload: &Workload, sets: &[&SliceSet]) -> Option<Figure> {
     let first = sets.first()?;
-    let metric = metric_of(workload, first);
+    let metric = workload.headline.of_slices(first.unit);
     let lens: BTreeSet<u64> = sets.iter().map(|set| set.len).collect();
     if metric == Metric::Perplexity
         || lens.len() < LENGTHS
@@ -141,16 +144,8 @@ fn by_length(report: &Report, workload: &Workload, sets: &[&SliceSet]) -> Option
     {
         return None;
     }
-    let mut cells = Cells::new();
-    for set in sets {
-        for curve in &set.curves {
-            let points = curve.points.iter();
-            let map = cells.entry(&curve.encoding).or_default();
-            map.extend(points.map(|p| ((u64::from(p.from), set.len), p.accuracy.mean)));
-        }
-    }
     let along = format!("length in {}", workload.len_unit);
-    let plot = maps(report, &cells, along, first.name.clone())?;
+    let plot = maps(report, sets, |set, value| (value, set.len), along, first.name.clone())?;
     let what = format!("{} and length on {}", first.name, first.split);
     Some(heat_figure(workload, metric, &what, plot))
 }
@@ -158,16 +153,9 @@ fn by_length(report: &Report, workload: &Workload, sets: &[&SliceSet]) -> Option
 /// Draws the figure of a pair of properties; see [`SliceSet::pair`].
 fn pairs(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure> {
     let (up, along) = set.pair()?;
-    let metric = metric_of(workload, set);
-    let mut cells = Cells::new();
-    for curve in &set.curves {
-        let map = cells.entry(&curve.encoding).or_default();
-        map.extend(curve.points.iter().map(|p| {
-            let value = u64::from(p.from);
-            ((value / PAIR, value % PAIR), p.accuracy.mean)
-        }));
-    }
-    let plot = maps(report, &cells, along.to_owned(), up.to_owned())?;
+    let metric = workload.headline.of_slices(set.unit);
+    let place = |_: &SliceSet, value: u64| (value / PAIR, value % PAIR);
+    let plot = maps(report, &[set], place, along.to_owned(), up.to_owned())?;
     let what = format!("{up} and {along} on {} at {}", set.split, set.len);
     Some(heat_figure(workload, metric, &what, plot))
 }

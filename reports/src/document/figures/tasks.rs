@@ -1,10 +1,10 @@
 //! Figures over all tasks besides the aggregate: performance profiles, probability of improvement, mean ranks, and the
 //! aggregate against prices.
 
-use super::cost::pareto_front;
+use super::cost::against_cost;
 use super::figure::{Figure, Subject, capital, dot, series_of};
 use super::lengths::CHANCE;
-use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Scatter, Series};
+use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
 use crate::analysis::{Overall, Report, YARDSTICK};
 use crate::document::tables::improvement_legend;
@@ -109,17 +109,14 @@ fn price(report: &Report, overall: &Overall, price: &RelativePrice) -> Option<Fi
             Some(series_of(report, &score.encoding, vec![point]))
         })
         .collect();
-    let places: Vec<(f64, f64)> =
-        series.iter().flat_map(|s| &s.points).map(|p| (p.x, p.y)).collect();
-    let across: Vec<f64> = places.iter().map(|(x, _)| *x).collect();
-    let low = places.iter().map(|(_, y)| *y).fold(0.0, f64::min);
-    let plot = Plot::Scatter(Scatter {
-        x: Axis::new(price.axis, Scale::around(&across)),
-        y: Axis::new(Overall::NAME, Scale { low, ..Scale::percent() }),
-        level: Some((0.0, CHANCE.to_owned())),
-        front: pareto_front(&places, true),
-        series,
-    });
+    // One point is no trade.
+    if series.len() < 2 {
+        return None;
+    }
+    let low = series.iter().flat_map(|s| &s.points).map(|p| p.y).fold(0.0, f64::min);
+    let y = Axis::new(Overall::NAME, Scale { low, ..Scale::percent() });
+    let level = Some((0.0, CHANCE.to_owned()));
+    let plot = against_cost(price.axis, y, level, true, series);
     let source = if price.is_time && !report.meta.measured.is_empty() {
         format!("the price of a training step, measured alone ({})", report.meta.measured_at)
     } else {
@@ -129,7 +126,7 @@ fn price(report: &Report, overall: &Overall, price: &RelativePrice) -> Option<Fi
     let name = capital(Overall::NAME);
     let caption = format!("{name} with its 95 % interval, against {source}. Line: Pareto front.");
     let title = format!("score against {}", price.name);
-    (places.len() > 1).then(|| over_tasks(&title, caption, plot))
+    Some(over_tasks(&title, caption, plot))
 }
 
 /// Mean ranks with bars of the critical difference.

@@ -9,7 +9,6 @@ use crate::document::section::{Document, DocumentFigure, Section};
 use crate::document::table::{Table, TableCell};
 use crate::document::tables;
 use crate::number::{count, listed, percent, points, separator, thousands, value_and_interval};
-use crate::record::Metric;
 
 /// Largest number of names in a cell; of more, all but the last places are names, and the others are counted.
 const NAMED: usize = 6;
@@ -22,20 +21,16 @@ pub(crate) fn encoding(
     own: &Encoding,
 ) -> Document {
     let name = &own.name;
-    let described = report.meta.descriptions.iter().find(|found| found.name == *name);
+    let described = report.meta.description(name);
     let mut paragraphs: Vec<String> = described.iter().map(|found| found.summary.clone()).collect();
     paragraphs.extend(standing(report, name));
     let mut sections = vec![
         Section::of_table("Where it wins and loses", contests(report, paths, name)),
-        Section {
-            heading: "By length and split".to_owned(),
-            figures: by_length(report, figures, own),
-            ..Section::default()
-        },
+        Section::of("By length and split", by_length(report, figures, own), Vec::new()),
         Section::of_table("Prices", prices(report, paths, name)),
     ];
     sections.extend(over_others(report, paths, name));
-    sections.extend(gates(report, name));
+    sections.push(gates(report, own));
     sections.extend(inspected(report, name));
     sections.retain(|section| !section.is_empty());
     explained(Document {
@@ -159,14 +154,13 @@ fn contests(report: &Report, paths: &PagePaths, name: &str) -> Table {
                 ..TableCell::with_detail(metric.show(e.mean), interval.unwrap_or_default())
             }
         });
-        let chance = ranking.chance.filter(|_| metric == Metric::ExactMatch);
         vec![
             TableCell {
                 detail: format!("{}, {}", metric.name(), ranking.region.name()),
                 ..paths.cell_of(workload)
             },
             score,
-            TableCell::optional(chance, percent),
+            TableCell::optional(ranking.chance, percent),
             TableCell::optional(result.group, |rank| rank.to_string()),
             TableCell::optional(best, TableCell::from),
             names(won_against(ranking, name).collect()),
@@ -251,24 +245,15 @@ fn over_others(report: &Report, paths: &PagePaths, name: &str) -> Option<Section
 }
 
 /// Section with the gate scores of the encoding.
-fn gates(report: &Report, name: &str) -> Option<Section> {
-    let slot = report.encoding(name)?.slot;
-    let own = |workload: &Workload| {
+fn gates(report: &Report, own: &Encoding) -> Section {
+    let of_workload = |workload: &Workload| {
         let mut table = tables::gates(report, workload);
-        table.rows.retain(|row| row.first().is_some_and(|cell| cell.encoding == Some(slot)));
-        for row in &mut table.rows {
-            for cell in row.iter_mut() {
-                cell.link = None;
-            }
-        }
+        table.rows.retain(|row| row.first().is_some_and(|cell| cell.encoding == Some(own.slot)));
+        table.unlink();
         (!table.rows.is_empty()).then(|| (workload.name.clone(), table))
     };
-    let tables: Vec<(String, Table)> = report.workloads.iter().filter_map(own).collect();
-    (!tables.is_empty()).then(|| Section {
-        heading: "Gate scores".to_owned(),
-        tables,
-        ..Section::default()
-    })
+    let tables = report.workloads.iter().filter_map(of_workload).collect();
+    Section::of("Gate scores", Vec::new(), tables)
 }
 
 /// Section with links to the pages about single cells of the encoding.

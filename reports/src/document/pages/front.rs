@@ -7,7 +7,6 @@ use crate::document::section::{Document, DocumentFigure, Section};
 use crate::document::table::{Table, TableCell};
 use crate::document::{tables, text};
 use crate::number::{listed, percent, separator};
-use crate::record::Metric;
 
 /// Builds the front. `overview` are the most important results, for reports without an abstract.
 pub(crate) fn front(
@@ -22,27 +21,22 @@ pub(crate) fn front(
     let of = |subject: Subject| -> Vec<DocumentFigure> {
         figures.iter().filter(|found| found.subject == subject).map(figure).collect()
     };
-    let linked = |table: Table| vec![(String::new(), paths.link(report, table))];
-    let section = |heading: &str, tables: Vec<(String, Table)>| Section {
-        heading: heading.to_owned(),
-        tables,
-        ..Section::default()
-    };
-    let mut sections = vec![section("Encodings", linked(tables::summary(report)))];
-    sections.push(section("Workloads", vec![(String::new(), workloads(report, paths))]));
-    sections
-        .extend(tables::question(report).map(|(heading, table)| section(&heading, linked(table))));
-    sections.push(section("Claims of papers", linked(tables::claims(report))));
-    sections.push(section("Cost and effective length", linked(tables::prices(report))));
-    sections.push(section("Training steps measured alone", linked(tables::measured(report))));
-    let mut over_tasks = section("All tasks", Vec::new());
-    over_tasks.figures = of(Subject::Tasks);
+    let section =
+        |heading: &str, table: Table| Section::of_table(heading, paths.link(report, table));
+    let mut sections = vec![section("Encodings", tables::summary(report))];
+    sections.push(Section::of_table("Workloads", workloads(report, paths)));
+    sections.extend(tables::question(report).map(|(heading, table)| section(&heading, table)));
+    sections.push(section("Claims of papers", tables::claims(report)));
+    sections.push(section("Cost and effective length", tables::prices(report)));
+    sections.push(section("Training steps measured alone", tables::measured(report)));
     let improvements = paths.link(report, tables::improvements(report));
-    over_tasks.details = vec![("Probability of improvement".to_owned(), improvements)];
-    sections.push(over_tasks);
+    sections.push(Section {
+        details: vec![("Probability of improvement".to_owned(), improvements)],
+        ..Section::of("All tasks", of(Subject::Tasks), Vec::new())
+    });
     sections.push(Section {
         notes: [text::about(report), text::limits(report), text::warnings(report)].concat(),
-        ..section("Provenance and limitations", linked(tables::provenance(report)))
+        ..section("Provenance and limitations", tables::provenance(report))
     });
     sections.retain(|section| !section.is_empty());
     explained(Document {
@@ -71,13 +65,12 @@ fn workloads(report: &Report, paths: &PagePaths) -> Table {
             }
         };
         let best = ranked.first().and_then(|best| best.estimate);
-        let chance = ranking.chance.filter(|_| metric == Metric::ExactMatch);
         vec![
             paths.cell_of(workload),
             ranking.region.name().into(),
             shown.into(),
             TableCell::optional(best, |e| metric.show(e.mean)),
-            TableCell::optional(chance, percent),
+            TableCell::optional(ranking.chance, percent),
         ]
     })
     .in_words()

@@ -20,7 +20,7 @@ pub(crate) fn workload(
         mine.filter(|found| subjects.contains(&found.subject)).map(figure).collect()
     };
     let linked = |(heading, table): (String, Table)| (heading, paths.link(report, table));
-    let described = report.meta.descriptions.iter().find(|found| found.name == own.task_id);
+    let described = report.meta.description(&own.task_id);
     let mut paragraphs: Vec<String> = described.iter().map(|found| found.summary.clone()).collect();
     paragraphs.extend(text::workload_paragraphs(report, own));
     let lens: Vec<String> = own.train_lens.iter().map(u64::to_string).collect();
@@ -32,16 +32,13 @@ pub(crate) fn workload(
         own.headline.name()
     ));
     let statistics = tables::statistics(report, own).into_iter().map(linked).collect();
-    let section = |heading: &str, figures: Vec<DocumentFigure>, tables: Vec<(String, Table)>| {
-        Section { heading: heading.to_owned(), figures, tables, ..Section::default() }
-    };
     let costs = [tables::costs(report, own), tables::flops(report, own)];
     let costs = costs.map(|table| linked((String::new(), table)));
     let mut sections = vec![
-        section("Results", of(&[Subject::Headline]), statistics),
-        section("By sample property", of(&[Subject::Slices]), Vec::new()),
-        section("Training", of(&[Subject::Training]), Vec::new()),
-        section("Cost", of(&[Subject::Cost]), costs.into_iter().collect()),
+        Section::of("Results", of(&[Subject::Headline]), statistics),
+        Section::of("By sample property", of(&[Subject::Slices]), Vec::new()),
+        Section::of("Training", of(&[Subject::Training]), Vec::new()),
+        Section::of("Cost", of(&[Subject::Cost]), costs.into()),
     ];
     sections[0].details =
         vec![linked(("All evaluations".to_owned(), tables::evaluations(report, own)))];

@@ -37,6 +37,11 @@ impl TableCell {
         Self { encoding: slot, ..Self::from(report.display(name)) }
     }
 
+    /// Returns the first cell of a row of results on a workload: the name of the encoding, with a link to its records.
+    pub(super) fn of_results(report: &Report, workload: &Workload, encoding: &str) -> Self {
+        Self::of_encoding(report, encoding).with_cells(report, workload, encoding)
+    }
+
     /// Links the cell to the records from which its number was computed.
     pub(super) fn with_cells(self, report: &Report, workload: &Workload, encoding: &str) -> Self {
         let anchor = report.anchor(workload, encoding);
@@ -46,23 +51,19 @@ impl TableCell {
 
 /// Returns a cell with a mean, and its interval and n in smaller print: `97.1 %`, `[92.0 to 100.0] n=3`.
 pub(super) fn with_interval(metric: Metric, estimate: &Estimate) -> TableCell {
-    let interval = interval(metric, estimate).map_or_else(String::new, |text| text + " ");
+    let interval = interval(metric, estimate.ci95).map_or_else(String::new, |text| text + " ");
     TableCell::with_detail(metric.show(estimate.mean), format!("{interval}n={}", estimate.n))
 }
 
-/// Formats the interval of a mean in brackets; `None` without an interval, or if it rounds to the mean.
-pub(super) fn interval(metric: Metric, estimate: &Estimate) -> Option<String> {
-    bracketed(metric, estimate.ci95)
-}
-
-fn bracketed(metric: Metric, ends: Option<(f64, f64)>) -> Option<String> {
+/// Formats an interval in brackets; `None` without an interval, or if both ends are shown alike.
+pub(super) fn interval(metric: Metric, ends: Option<(f64, f64)>) -> Option<String> {
     let wide = ends.filter(|(low, high)| metric.show(*low) != metric.show(*high));
     wide.map(|ends| format!("[{}]", metric.show_interval(ends)))
 }
 
 /// Returns a cell with a median, and its bootstrap interval in smaller print.
 pub(super) fn median(metric: Metric, estimate: &Estimate) -> TableCell {
-    let interval = bracketed(metric, estimate.bootstrap.map(|b| b.median95));
+    let interval = interval(metric, estimate.bootstrap.map(|b| b.median95));
     TableCell::with_detail(metric.show(estimate.median), interval.unwrap_or_default())
 }
 

@@ -11,13 +11,12 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
     let columns =
         ["encoding", "tokens/s", "ms per step", "time / RoPE's", "peak memory", "memory / RoPE's"];
     let mut table = Table::of(columns, &workload.costs, |cost| {
-        let name = TableCell::of_encoding(report, &cost.encoding);
         let timed = |value: Option<f64>, show: fn(f64) -> String, disturbed: bool| {
             TableCell::optional(value, |value| show(value) + &mark(disturbed))
         };
         let EncodingCost { disturbed, rope_disturbed, .. } = *cost;
         vec![
-            name.with_cells(report, workload, &cost.encoding),
+            TableCell::of_results(report, workload, &cost.encoding),
             timed(cost.tokens_per_second, si, disturbed),
             timed(cost.step_seconds.map(|seconds| 1000.0 * seconds), three_digits, disturbed),
             timed(cost.step_ratio, ratio, disturbed || rope_disturbed),
@@ -53,9 +52,8 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
         "allocated per step",
     ];
     let table = Table::of(columns, &workload.costs, |cost| {
-        let name = TableCell::of_encoding(report, &cost.encoding);
         vec![
-            name.with_cells(report, workload, &cost.encoding),
+            TableCell::of_results(report, workload, &cost.encoding),
             thousands(cost.params_total).into(),
             thousands(cost.params_encoding).into(),
             si(cost.flops_forward_per_token as f64).into(),

@@ -16,10 +16,9 @@ pub fn evaluations(report: &Report, workload: &Workload) -> Table {
         columns.extend(heads(["exact match", "median", "token accuracy", "nll, nats per token"]));
     }
     let table = Table::of(columns, &workload.rows, |row| {
-        let name = TableCell::of_encoding(report, &row.encoding);
         let beyond = if row.in_distribution { "" } else { " (beyond)" };
         let mut cells = vec![
-            name.with_cells(report, workload, &row.encoding),
+            TableCell::of_results(report, workload, &row.encoding),
             format!("{}{beyond}", row.split).into(),
             row.len.to_string().into(),
         ];

@@ -16,7 +16,7 @@ pub fn gates(report: &Report, workload: &Workload) -> Table {
     let named = heads.iter().map(|head| format!("head {}", head + 1));
     Table::of(std::iter::once("encoding".to_owned()).chain(named), layers, |layer| {
         let GateMean { encoding, gate, layer: index, .. } = &layer[0];
-        let name = TableCell::of_encoding(report, encoding).with_cells(report, workload, encoding);
+        let name = TableCell::of_results(report, workload, encoding);
         let detail = format!("{gate}, layer {}", index + 1);
         let of_head = |head: &u32| {
             TableCell::optional(layer.iter().find(|gate| gate.head == *head), score)

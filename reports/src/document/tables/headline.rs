@@ -2,7 +2,7 @@
 
 use super::common::ratio;
 use super::overview::summary;
-use crate::analysis::ranking::{RankedPair, Ranking, separable};
+use crate::analysis::ranking::{Ranking, separable};
 use crate::analysis::{Overall, Report, YARDSTICK};
 use crate::document::table::{Table, TableCell};
 use crate::number::{bracketed, percent, points};
@@ -56,9 +56,8 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
             ranking.results.iter().any(|r| r.encoding == name && r.group == Some(1))
         };
         let significant = |better: &str, worse: &str| {
-            let of = |pair: &RankedPair| pair.better == better && pair.worse == worse;
-            let won = |pair: &RankedPair| of(pair) && separable(Some(&pair.comparison));
-            telling.iter().filter(|ranking| ranking.pairs.iter().any(won)).count()
+            let found = telling.iter().filter_map(|ranking| ranking.pair(better, worse));
+            found.filter(|pair| separable(Some(&pair.comparison))).count()
         };
         let rope = if name == YARDSTICK {
             "–".to_owned()

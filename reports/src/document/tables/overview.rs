@@ -103,7 +103,7 @@ fn result_cell(
         rate.map(|rate| format!("fit {}", percent(rate).replace(".0 %", " %"))),
     ];
     let facts = facts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let interval = interval(ranking.metric, &estimate);
+    let interval = interval(ranking.metric, estimate.ci95);
     let detail = interval.into_iter().chain([facts]).collect::<Vec<_>>().join("\n");
     let text = ranking.metric.show(estimate.mean);
     let mut cell = TableCell::with_detail(text, detail);

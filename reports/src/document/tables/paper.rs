@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::analysis::aggregate::Aggregate;
 use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableCell};
-use crate::number::{points, three_digits};
+use crate::number::{joined, points, three_digits};
 use crate::record::Metric;
 use crate::stats::Estimate;
 
@@ -55,12 +55,11 @@ fn known<T: PartialEq + ToString>(
 ) -> Result<(), LayoutError> {
     let missing = chosen.iter().find(|value| !known.clone().any(|other| other == **value));
     missing.map_or(Ok(()), |value| {
-        let known: BTreeSet<String> = known.map(|value| value.to_string()).collect();
         Err(LayoutError {
             workload: workload.name.clone(),
             kind,
             value: value.to_string(),
-            known: known.into_iter().collect::<Vec<_>>().join(", "),
+            known: joined(known.map(|value| value.to_string()).collect::<BTreeSet<_>>(), ", "),
         })
     })
 }
@@ -158,22 +157,20 @@ fn cell(metric: Metric, estimate: &Estimate, spread: Spread) -> TableCell {
 
 fn legends(workload: &Workload, metric: Metric, spread: Spread) -> Vec<String> {
     let n: BTreeSet<u32> = workload.rows.iter().map(|row| row.exact_match.n).collect();
-    let n: Vec<String> = n.into_iter().map(|n| n.to_string()).collect();
     let unit = if metric.higher_is_better() { " in percent" } else { "" };
     let spread = match spread {
         Spread::Deviation => ", ± standard deviation over seeds",
         Spread::Interval => ", with 95 % confidence intervals",
         Spread::Omitted => "",
     };
-    let lens: Vec<String> = workload.train_lens.iter().map(u64::to_string).collect();
     vec![
         format!(
             "{}: {}{unit}, mean over n = {} seeds{spread}; columns are splits and lengths in {}, trained at {}.",
             workload.name,
             metric.name(),
-            n.join(" or "),
+            joined(n, " or "),
             workload.len_unit,
-            lens.join(" and "),
+            joined(&workload.train_lens, " and "),
         ),
         "Bold: the best mean of a column, if it is above chance; no test is implied.".to_owned(),
     ]

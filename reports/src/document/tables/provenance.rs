@@ -2,15 +2,13 @@
 
 use crate::analysis::{Condition, Report};
 use crate::document::table::{Table, heads, texts};
-use crate::number::count;
+use crate::number::{count, joined};
 
 /// Returns the table of facts about the runs, each with its distinct values over all cells.
 pub fn provenance(report: &Report) -> Table {
     let mut rows = Vec::new();
     let mut fact = |name: &str, get: &dyn Fn(&Condition) -> String| {
-        let values = report.conditions.distinct(get);
-        let text = values.into_iter().collect::<Vec<_>>().join("; ");
-        rows.push(texts([name, &text]));
+        rows.push(texts([name, &joined(report.conditions.distinct(get), "; ")]));
     };
     fact("suite", &|r| r.suite.clone());
     fact("commit", &|r| r.commit.clone().unwrap_or_else(|| "unknown".into()));

@@ -5,7 +5,6 @@ use super::ranks::compared;
 use crate::analysis::{Answer, AnswerLine, Report};
 use crate::document::table::{Table, TableCell};
 use crate::number::percent;
-use crate::record::Metric;
 
 /// Returns the heading and the table of the answer to the suite's question, one row for each workload; `None` without a
 /// question.
@@ -35,8 +34,7 @@ pub(super) fn row(report: &Report, answer: &Answer, line: &AnswerLine) -> Vec<Ta
         cell
     };
     let [a, b] = answer.question.encodings.each_ref().map(value);
-    let chance = line.ranking.chance.filter(|_| metric == Metric::ExactMatch);
-    let mut row = vec![workload, a, b, TableCell::optional(chance, percent)];
+    let mut row = vec![workload, a, b, TableCell::optional(line.ranking.chance, percent)];
     row.extend(compared(metric, Some(&line.comparison)));
     let n = line.comparison.paired.n;
     row.push(match line.better() {

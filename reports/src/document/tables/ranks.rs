@@ -102,9 +102,8 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
     results.extend(ranking.results.iter().filter(|s| s.rank == Rank::Unranked));
     let mut table = Table::of(columns, results, |s| {
         let mut row = rank_row(ranking, s);
-        let name = TableCell::of_encoding(report, &s.encoding);
-        let name = TableCell { strong: row[0].strong, ..name };
-        row[0] = name.with_cells(report, workload, &s.encoding);
+        let name = TableCell::of_results(report, workload, &s.encoding);
+        row[0] = TableCell { strong: row[0].strong, ..name };
         row
     });
     table.legends = [MEAN, MEDIAN, RANKS[0], RANKS[1]].map(str::to_owned).to_vec();
@@ -166,8 +165,7 @@ fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
 fn level_with<'a>(ranking: &'a Ranking, result: &EncodingResult) -> Option<(&'a str, u32)> {
     result.group?;
     let leader = ranking.ranked().into_iter().find(|s| s.group == result.group)?;
-    let pair =
-        ranking.pairs.iter().find(|p| p.better == leader.encoding && p.worse == result.encoding)?;
+    let pair = ranking.pair(&leader.encoding, &result.encoding)?;
     Some((&leader.display, pair.comparison.paired.n))
 }
 
@@ -227,8 +225,7 @@ pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
     ];
     let Settings { solved_exact_match, solved_loss, effective_exact_match, .. } = report.settings;
     let mut table = Table::of(columns, &workload.run_metrics, |metrics| {
-        let name = TableCell::of_encoding(report, &metrics.encoding);
-        metrics_row(name.with_cells(report, workload, &metrics.encoding), metrics)
+        metrics_row(TableCell::of_results(report, workload, &metrics.encoding), metrics)
     })
     .with_legend(format!(
         "Fit rate: share of seeds that solved training, with an exact match in distribution \

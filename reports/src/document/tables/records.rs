@@ -2,11 +2,11 @@
 
 use crate::analysis::{CellRow, Report};
 use crate::document::table::{Table, texts};
-use crate::number::count;
+use crate::number::{count, joined};
 
 /// Returns the table of evaluations that were not possible.
 pub fn skipped_evaluations(report: &Report) -> Table {
-    let list = |values: &[u64]| values.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let list = |values: &[u64]| joined(values, ", ");
     let columns = ["workload", "encoding", "split", "lengths", "seeds", "reason"];
     Table::of(columns, &report.skipped_evals, |s| {
         let encoding = report.display(&s.encoding);

@@ -101,10 +101,8 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
 
 /// The pair of two encodings in a ranking by exact match, in either order.
 fn pair_of<'a>(ranking: &'a Ranking, a: &str, b: &str) -> Option<&'a RankedPair> {
-    let both = |pair: &&RankedPair| {
-        (pair.better == a && pair.worse == b) || (pair.better == b && pair.worse == a)
-    };
-    ranking.pairs.iter().find(both).filter(|_| ranking.metric == Metric::ExactMatch)
+    let pair = ranking.pair(a, b).or_else(|| ranking.pair(b, a));
+    pair.filter(|_| ranking.metric == Metric::ExactMatch)
 }
 
 /// Cuts the t interval of a difference of shares, which does not know that it is at most 1.

@@ -11,46 +11,30 @@ pub(super) fn lead_sentence(report: &Report, overall: &Overall) -> String {
     let [first, second, ..] = overall.scores.as_slice() else {
         return mean_rank_sentence(report, overall);
     };
-    let name = |score: &OverallScore| report.display(&score.encoding).to_owned();
     let share = |value: f64| format!("{:.0}", 100.0 * value);
     let value =
         |score: &OverallScore| value_and_interval(share(score.value) + " %", score.ci95, share);
-    let what = format!("{} over {tasks}", Overall::NAME);
+    let [name_a, name_b] = [first, second].map(|score| report.display(&score.encoding));
+    let [value_a, value_b] = [first, second].map(value);
+    let name = Overall::NAME;
+    let best = format!("{name_a} has the best {name} over {tasks}, {value_a}");
     match (first.ci95, second.ci95) {
         _ if overall.scores.iter().all(|score| score.ci95.is_some_and(|(low, _)| low <= 0.0)) => {
             format!(
-                "No encoding is above chance over {tasks}: the best {} is that of {}, {}.",
-                Overall::NAME,
-                name(first),
-                value(first)
+                "No encoding is above chance over {tasks}: the best {name} is that of {name_a}, {value_a}."
             )
         }
-        (Some((low, _)), Some((_, high))) if low > high => format!(
-            "{} has the best {what}, {}, before {} with {} (95 % intervals).",
-            name(first),
-            value(first),
-            name(second),
-            value(second)
-        ),
+        (Some((low, _)), Some((_, high))) if low > high => {
+            format!("{best}, before {name_b} with {value_b} (95 % intervals).")
+        }
         (Some(_), Some(_)) => format!(
-            "{} and {} have the best {what}, {} and {}; their 95 % intervals overlap.",
-            name(first),
-            name(second),
-            value(first),
-            value(second)
+            "{name_a} and {name_b} have the best {name} over {tasks}, {value_a} and {value_b}; their 95 % intervals \
+             overlap."
         ),
-        (Some(_), None) => format!(
-            "{} has the best {what}, {}, before {} with {}, which has no interval.",
-            name(first),
-            value(first),
-            name(second),
-            value(second)
-        ),
-        (None, _) => format!(
-            "{} has the best {what}, {}; with one seed there is no interval.",
-            name(first),
-            value(first)
-        ),
+        (Some(_), None) => {
+            format!("{best}, before {name_b} with {value_b}, which has no interval.")
+        }
+        (None, _) => format!("{best}; with one seed there is no interval."),
     }
 }
 

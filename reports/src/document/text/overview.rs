@@ -144,8 +144,7 @@ fn single(contest: &RankedWorkload<'_>) -> String {
         listed_first(NAMED, &ties, "and"),
         ranking.metric.name()
     );
-    let mean = estimate.map_or(f64::NAN, |e| e.mean);
-    if ranking.chance.is_some_and(|chance| mean <= chance) {
+    if ranking.chance.is_some_and(|chance| ranked[0].mean() <= chance) {
         return format!("{head}, which is not above chance.");
     }
     if let Some(needed) = ranking.seeds_needed {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::analysis::{Condition, Conditions, Report};
+use crate::number::joined;
 
 /// Returns the warnings of a report, one sentence each.
 pub(crate) fn warnings(report: &Report) -> Vec<String> {
@@ -17,11 +18,10 @@ pub(crate) fn warnings(report: &Report) -> Vec<String> {
 /// Returns one sentence for each workload in which encodings lack seeds that others have.
 fn missing_seeds(report: &Report) -> impl Iterator<Item = String> {
     report.missing_seeds.chunk_by(|a, b| a.workload == b.workload).map(|missing| {
-        let lists = missing.iter().map(|m| {
-            let seeds: Vec<String> = m.seeds.iter().map(u64::to_string).collect();
-            format!("{} {}", report.display(&m.encoding), seeds.join(", "))
-        });
-        let lists = lists.collect::<Vec<_>>().join("; ");
+        let lists = missing
+            .iter()
+            .map(|m| format!("{} {}", report.display(&m.encoding), joined(&m.seeds, ", ")));
+        let lists = joined(lists, "; ");
         format!("{}: some encodings lack seeds that others have ({lists}).", missing[0].workload)
     })
 }
@@ -40,11 +40,8 @@ fn no_base(base: &str, encodings: &[&str]) -> Option<String> {
 fn of_cells(conditions: &Conditions) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut differ = |what: &str, so: &str, get: &dyn Fn(&Condition) -> String| {
-        let values = conditions.distinct(get);
-        if values.len() > 1 {
-            let list = values.into_iter().collect::<Vec<_>>().join("; ");
-            warnings.push(format!("Cells differ in {what} ({list}): {so}."));
-        }
+        let list = several(conditions.distinct(get));
+        warnings.extend(list.map(|list| format!("Cells differ in {what} ({list}): {so}.")));
     };
     let speed = "times and memory are not comparable between them";
     let numbers = "their numbers may differ for that reason alone";
@@ -87,19 +84,18 @@ fn unequal_groups(conditions: &Conditions, warnings: &mut Vec<String>) {
         let text = format!("{} with {} parameters", s.encoding_config, s.params_total);
         settings.entry((&s.workload, &s.encoding)).or_default().insert(text);
     }
-    for (workload, found) in budgets {
-        if found.len() > 1 {
-            let list = found.into_iter().collect::<Vec<_>>().join("; ");
-            warnings.push(format!("{workload}: cells differ in task or budget ({list})."));
-        }
-    }
-    for ((workload, encoding), found) in settings {
-        if found.len() > 1 {
-            let list = found.into_iter().collect::<Vec<_>>().join("; ");
-            warnings
-                .push(format!("{workload}: the seeds of {encoding} differ in settings ({list})."));
-        }
-    }
+    warnings.extend(budgets.into_iter().filter_map(|(workload, found)| {
+        Some(format!("{workload}: cells differ in task or budget ({}).", several(found)?))
+    }));
+    warnings.extend(settings.into_iter().filter_map(|((workload, encoding), found)| {
+        let list = several(found)?;
+        Some(format!("{workload}: the seeds of {encoding} differ in settings ({list})."))
+    }));
+}
+
+/// Joins distinct values; `None` if there are fewer than two.
+fn several(values: BTreeSet<String>) -> Option<String> {
+    (values.len() > 1).then(|| joined(values, "; "))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::analysis::grid::WorkloadGrid;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region, separable};
 use crate::analysis::{NotCounted, Report, Workload};
 use crate::number::{
-    count, listed, listed_first, p_value, percent, points, three_digits, two_digits,
+    count, joined, listed, listed_first, p_value, percent, points, three_digits, two_digits,
 };
 use crate::record::Metric;
 use crate::stats::sign_flip::least_p;
@@ -41,7 +41,6 @@ fn of_workload(report: &Report, workload: &Workload) -> (Vec<String>, String) {
 
 /// Returns a sentence on the selection from a grid, with a leading space.
 pub(crate) fn grid_sentence(grid: &WorkloadGrid) -> String {
-    let values: Vec<String> = grid.values.iter().map(f64::to_string).collect();
     let default = grid.default.map_or_else(String::new, |default| {
         format!("; the grid table also shows {default} for all")
     });
@@ -49,7 +48,7 @@ pub(crate) fn grid_sentence(grid: &WorkloadGrid) -> String {
         " {} was selected for each encoding on validation, from {} values ({}){default}.",
         grid.short_axis(),
         grid.values.len(),
-        values.join(", ")
+        joined(&grid.values, ", ")
     )
 }
 
@@ -78,8 +77,7 @@ fn clauses(
     let mut rest = String::new();
     let methods: BTreeSet<String> = rankings.iter().filter_map(method).collect();
     if !methods.is_empty() {
-        let methods: Vec<String> = methods.into_iter().collect();
-        let _ = write!(rest, " Test: {}.", methods.join("; or "));
+        let _ = write!(rest, " Test: {}.", joined(methods, "; or "));
     }
     if !lost.is_empty() {
         let cells: Vec<String> =
@@ -139,8 +137,7 @@ fn clause(ranking: &Ranking, len_unit: &str) -> String {
         region,
         score,
     };
-    let mean = first.estimate.map_or(f64::NAN, |e| e.mean);
-    if ranking.chance.is_some_and(|chance| mean <= chance) {
+    if ranking.chance.is_some_and(|chance| first.mean() <= chance) {
         return format!("{}, which is not above chance", lead.head());
     }
     let Some((runner_up, others)) = rest.split_first() else {
@@ -274,12 +271,9 @@ pub(crate) fn method(ranking: &Ranking) -> Option<String> {
     if ranking.common_value().is_some() {
         return None;
     }
-    let mut ways: BTreeSet<String> = BTreeSet::new();
-    for pair in ranking.pairs.iter().filter(|p| p.comparison.paired.n > 1) {
-        ways.insert(way(&pair.comparison));
-    }
-    let ways: Vec<String> = ways.into_iter().collect();
-    (!ways.is_empty()).then(|| ways.join("; "))
+    let several = ranking.pairs.iter().filter(|p| p.comparison.paired.n > 1);
+    let ways: BTreeSet<String> = several.map(|pair| way(&pair.comparison)).collect();
+    (!ways.is_empty()).then(|| joined(ways, "; "))
 }
 
 fn way(c: &Comparison) -> String {

@@ -1,8 +1,9 @@
 //! Parts of an SVG drawing.
 
 use super::style::MarkStyle;
-use crate::document::figures::plot::Series;
+use crate::document::figures::plot::{Axis, Series};
 use crate::document::figures::scale::Scale;
+use crate::number::joined;
 use crate::text::html as escape;
 
 pub(super) const WIDTH: f64 = 480.0;
@@ -46,6 +47,49 @@ pub(super) fn group(series: &Series) -> String {
     let Series { slot, label, .. } = series;
     let (classes, name) = (MarkStyle::of(*slot).classes(), escape(label));
     format!("<g class=\"s {classes}\" data-slot=\"{slot}\"><title>{name}</title>")
+}
+
+/// Drawing area of a plot with a vertical axis: from `LEFT` to `right`, less `margin` on both sides, and from `TOP` to `floor`.
+pub(super) struct PlotArea<'a> {
+    pub(super) x: &'a Axis,
+    pub(super) y: &'a Axis,
+    pub(super) margin: f64,
+    pub(super) right: f64,
+    pub(super) floor: f64,
+}
+
+impl PlotArea<'_> {
+    pub(super) fn x(&self, value: f64) -> f64 {
+        let width = self.right - LEFT - 2.0 * self.margin;
+        LEFT + self.margin + self.x.scale.place(value) * width
+    }
+
+    pub(super) fn y(&self, value: f64) -> f64 {
+        self.floor - self.y.scale.place(value) * (self.floor - TOP)
+    }
+
+    /// Draws both axes; `has_grid`: with vertical lines.
+    pub(super) fn axes(&self, out: &mut String, has_grid: bool) {
+        for (value, label) in &self.y.scale.ticks {
+            let y = self.y(*value);
+            put!(out, "{}", level("grid", y, self.right));
+            put!(out, "{}", text(LEFT - 6.0, y + 4.0, "end", label));
+        }
+        ticks(out, &self.x.scale, |value| self.x(value), self.floor, has_grid);
+        let middle = f64::midpoint(LEFT, self.right);
+        put!(out, "{}", text(middle, self.floor + 33.0, "middle", &self.x.label));
+    }
+
+    /// Draws a line through points, which are values of both axes, moved to the right by `shift`.
+    pub(super) fn path(
+        &self,
+        class: &str,
+        points: impl Iterator<Item = (f64, f64)>,
+        shift: f64,
+    ) -> String {
+        let place = |(x, y): (f64, f64)| format!("{:.1} {:.1}", self.x(x) + shift, self.y(y));
+        format!("<path class=\"{class}\" d=\"M{}\"/>", joined(points.map(place), "L"))
+    }
 }
 
 /// Draws a filled mark; the slot determines its shape and colour.

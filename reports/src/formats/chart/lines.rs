@@ -1,8 +1,8 @@
 //! Line charts, with the names of the lines at their right ends.
 
 use super::draw::{
-    BOTTOM, HEIGHT, LEFT, TOP, WIDTH, bar, group, label, level, marker, open, put, rules, text,
-    ticks, widest,
+    BOTTOM, HEIGHT, LEFT, PlotArea, TOP, WIDTH, bar, group, label, marker, open, put, rules, text,
+    widest,
 };
 use crate::document::figures::plot::{FEW_MARKS, Lines, Marks, Point, Series};
 
@@ -27,77 +27,50 @@ fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     places
 }
 
-/// Drawing area: from `LEFT` to `right` and from `TOP` to `floor`.
-struct PlotArea<'a> {
-    chart: &'a Lines,
-    right: f64,
-    floor: f64,
+fn rules_of(out: &mut String, area: &PlotArea<'_>, chart: &Lines) {
+    rules(out, &chart.rules, |value| area.x(value), [LEFT, area.right], area.floor);
+    if let Some((points, label)) = &chart.level {
+        put!(out, "{}", area.path("rule", points.iter().copied(), 0.0));
+        if let Some((_, y)) = points.last() {
+            put!(out, "{}", text(area.right - 2.0, area.y(*y) - 4.0, "end", label));
+        }
+    }
 }
 
-impl PlotArea<'_> {
-    fn x(&self, value: f64) -> f64 {
-        LEFT + 8.0 + self.chart.x.scale.place(value) * (self.right - LEFT - 16.0)
-    }
-
-    fn y(&self, value: f64) -> f64 {
-        self.floor - self.chart.y.scale.place(value) * (self.floor - TOP)
-    }
-
-    fn axes(&self, out: &mut String) {
-        for (value, label) in &self.chart.y.scale.ticks {
-            let y = self.y(*value);
-            put!(out, "{}", level("grid", y, self.right));
-            put!(out, "{}", text(LEFT - 6.0, y + 4.0, "end", label));
+/// Draws a line with its marks, and its label at height `label_y`.
+fn line(
+    out: &mut String,
+    area: &PlotArea<'_>,
+    marks: Marks,
+    series: &Series,
+    shift: f64,
+    label_y: f64,
+) {
+    let points = || finite(series);
+    put!(out, "{}", group(series));
+    put!(out, "{}", area.path("line", points().map(|p| (p.x, p.y)), shift));
+    let few = marks == Marks::Few;
+    let every = if few { points().count().div_ceil(FEW_MARKS).max(1) } else { 1 };
+    // Markers of several lines stand at different places.
+    for point in points().skip(series.slot % every).step_by(every) {
+        let (x, y) = (area.x(point.x) + shift, area.y(point.y));
+        if let Some((low, high)) = point.bar.filter(|_| !few) {
+            put!(out, "{}", bar(x, area.y(low), area.y(high)));
         }
-        ticks(out, &self.chart.x.scale, |value| self.x(value), self.floor, false);
-        let middle = f64::midpoint(LEFT, self.right);
-        put!(out, "{}", text(middle, self.floor + 33.0, "middle", &self.chart.x.label));
+        put!(out, "{}", marker(series.slot, x, y));
     }
-
-    fn rules(&self, out: &mut String) {
-        rules(out, &self.chart.rules, |value| self.x(value), [LEFT, self.right], self.floor);
-        if let Some((points, label)) = &self.chart.level {
-            let path: Vec<String> = points
-                .iter()
-                .map(|(x, y)| format!("{:.1} {:.1}", self.x(*x), self.y(*y)))
-                .collect();
-            put!(out, "<path class=\"rule\" d=\"M{}\"/>", path.join("L"));
-            if let Some((_, y)) = points.last() {
-                put!(out, "{}", text(self.right - 2.0, self.y(*y) - 4.0, "end", label));
-            }
-        }
+    let label_x = area.right + 18.0;
+    if let Some(end) = points().last() {
+        put!(
+            out,
+            "<line class=\"lead\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{label_y:.1}\"/>",
+            area.x(end.x) + shift + 5.0,
+            area.y(end.y),
+            label_x - 3.0
+        );
     }
-
-    /// Draws a line with its marks, and its label at height `label_y`.
-    fn series(&self, out: &mut String, series: &Series, shift: f64, label_y: f64) {
-        let points = || finite(series);
-        put!(out, "{}", group(series));
-        let path: Vec<String> =
-            points().map(|p| format!("{:.1} {:.1}", self.x(p.x) + shift, self.y(p.y))).collect();
-        put!(out, "<path class=\"line\" d=\"M{}\"/>", path.join("L"));
-        let few = self.chart.marks == Marks::Few;
-        let every = if few { points().count().div_ceil(FEW_MARKS).max(1) } else { 1 };
-        // Markers of several lines stand at different places.
-        for point in points().skip(series.slot % every).step_by(every) {
-            let (x, y) = (self.x(point.x) + shift, self.y(point.y));
-            if let Some((low, high)) = point.bar.filter(|_| !few) {
-                put!(out, "{}", bar(x, self.y(low), self.y(high)));
-            }
-            put!(out, "{}", marker(series.slot, x, y));
-        }
-        let label_x = self.right + 18.0;
-        if let Some(end) = points().last() {
-            put!(
-                out,
-                "<line class=\"lead\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{label_y:.1}\"/>",
-                self.x(end.x) + shift + 5.0,
-                self.y(end.y),
-                label_x - 3.0
-            );
-        }
-        let shown = label(&series.label, WIDTH - label_x);
-        put!(out, "{}</g>", text(label_x, label_y + 4.0, "start", &shown));
-    }
+    let shown = label(&series.label, WIDTH - label_x);
+    put!(out, "{}</g>", text(label_x, label_y + 4.0, "start", &shown));
 }
 
 fn finite(series: &Series) -> impl Iterator<Item = &Point> {
@@ -111,10 +84,11 @@ pub(super) fn lines(title: &str, chart: &Lines) -> String {
     let count = shown.len() as f64;
     let label_width = widest(shown.iter().map(|(s, _)| s.label.as_str())).clamp(30.0, 170.0);
     let height = HEIGHT.max(TOP + BOTTOM + LABEL_GAP * (count + 1.0));
-    let area = PlotArea { chart, right: WIDTH - label_width - 26.0, floor: height - BOTTOM };
+    let (right, floor) = (WIDTH - label_width - 26.0, height - BOTTOM);
+    let area = PlotArea { x: &chart.x, y: &chart.y, margin: 8.0, right, floor };
     let mut out = open(title, height);
-    area.axes(&mut out);
-    area.rules(&mut out);
+    area.axes(&mut out, false);
+    rules_of(&mut out, &area, chart);
     let ends: Vec<f64> = shown.iter().map(|(_, end)| area.y(*end)).collect();
     let labels = spread(&ends, TOP + 4.0, area.floor);
     for (index, ((series, _), label_y)) in shown.iter().zip(labels).enumerate() {
@@ -124,7 +98,7 @@ pub(super) fn lines(title: &str, chart: &Lines) -> String {
         } else {
             0.0
         };
-        area.series(&mut out, series, shift, label_y);
+        line(&mut out, &area, chart.marks, series, shift, label_y);
     }
     out.push_str("</svg>");
     out

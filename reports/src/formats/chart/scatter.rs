@@ -1,8 +1,7 @@
 //! Scatter charts with one mark for each encoding and a legend at the right.
 
 use super::draw::{
-    BOTTOM, HEIGHT, LEFT, TOP, WIDTH, bar, group, label, level, marker, open, put, text, ticks,
-    widest,
+    BOTTOM, HEIGHT, PlotArea, TOP, WIDTH, bar, group, label, level, marker, open, put, text, widest,
 };
 use crate::document::figures::plot::Scatter;
 
@@ -14,34 +13,25 @@ pub(super) fn scatter(title: &str, chart: &Scatter) -> String {
     let width = widest(chart.series.iter().map(|s| s.label.as_str())).clamp(30.0, 150.0);
     let (right, height) = (WIDTH - width - 34.0, HEIGHT.max(TOP + BOTTOM + ROW * (rows + 1.0)));
     let floor = height - BOTTOM;
-    let x = |value: f64| LEFT + 10.0 + chart.x.scale.place(value) * (right - LEFT - 20.0);
-    let y = |value: f64| floor - chart.y.scale.place(value) * (floor - TOP);
+    let area = PlotArea { x: &chart.x, y: &chart.y, margin: 10.0, right, floor };
     let mut out = open(title, height);
-    for (value, label) in &chart.y.scale.ticks {
-        let y = y(*value);
-        put!(out, "{}", level("grid", y, right));
-        put!(out, "{}", text(LEFT - 6.0, y + 4.0, "end", label));
-    }
-    ticks(&mut out, &chart.x.scale, x, floor, true);
-    put!(out, "{}", text(f64::midpoint(LEFT, right), floor + 33.0, "middle", &chart.x.label));
+    area.axes(&mut out, true);
     if let Some((value, label)) = &chart.level {
-        let y = y(*value);
+        let y = area.y(*value);
         put!(out, "{}", level("rule", y, right));
         put!(out, "{}", text(right - 2.0, y - 4.0, "end", label));
     }
-    let front: Vec<String> =
-        chart.front.iter().map(|(cost, gain)| format!("{:.1} {:.1}", x(*cost), y(*gain))).collect();
-    if front.len() > 1 {
-        put!(out, "<path class=\"rule\" d=\"M{}\"/>", front.join("L"));
+    if chart.front.len() > 1 {
+        put!(out, "{}", area.path("rule", chart.front.iter().copied(), 0.0));
     }
     let mut order: Vec<_> = chart.series.iter().filter(|s| !s.points.is_empty()).collect();
-    order.sort_by(|a, b| y(a.points[0].y).total_cmp(&y(b.points[0].y)));
+    order.sort_by(|a, b| area.y(a.points[0].y).total_cmp(&area.y(b.points[0].y)));
     for (row, series) in order.into_iter().enumerate() {
         put!(out, "{}", group(series));
         for point in series.points.iter().filter(|p| p.x.is_finite() && p.y.is_finite()) {
-            let (x, high) = (x(point.x), y(point.y));
+            let (x, high) = (area.x(point.x), area.y(point.y));
             if let Some((from, to)) = point.bar {
-                put!(out, "{}", bar(x, y(from), y(to)));
+                put!(out, "{}", bar(x, area.y(from), area.y(to)));
             }
             put!(out, "{}", marker(series.slot, x, high));
         }

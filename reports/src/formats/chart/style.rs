@@ -3,11 +3,12 @@
 //! Colours after Okabe and Ito 2008 ("Color Universal Design"), which colour-blind readers can tell apart, made
 //! lighter for dark screens. Markers and dashes tell encodings apart in grey print.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use plotly::common::{DashType, MarkerSymbol};
 
 use crate::analysis::NEUTRAL;
+use crate::number::joined;
 
 /// Number of colours.
 const COLOURS: usize = 8;
@@ -68,47 +69,20 @@ impl MarkStyle {
     }
 }
 
-struct Palette {
-    background: &'static str,
-    ink: &'static str,
-    soft: &'static str,
-    grid: &'static str,
-    marks: [&'static str; COLOURS],
-}
+/// Names of the CSS variables of a page with the colours of its theme: background, ink, soft ink, grid, marks.
+const NAMES: [&str; 4 + COLOURS] =
+    ["bg", "ink", "soft", "grid", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
+/// Colours of a theme, in the order of [`NAMES`].
+type Palette = [&'static str; NAMES.len()];
 
-const LIGHT: Palette = Palette {
-    background: "#ffffff",
-    ink: "#1b1f24",
-    soft: "#57606a",
-    grid: "#e4e7eb",
-    marks: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#3fa0dc", "#9c8600", "#4d4d4d"],
-};
-
-const DARK: Palette = Palette {
-    background: "#14171b",
-    ink: "#e8eaed",
-    soft: "#a3abb5",
-    grid: "#2d333b",
-    marks: ["#5aa9f0", "#ff7f3f", "#2fc79b", "#e79bc6", "#f5b83d", "#8fd0ff", "#e3d34a", "#c9ccd1"],
-};
-
-/// CSS variables of a page with the colours of its theme.
-const VARIABLES: Palette = Palette {
-    background: "var(--bg)",
-    ink: "var(--ink)",
-    soft: "var(--soft)",
-    grid: "var(--grid)",
-    marks: [
-        "var(--c0)",
-        "var(--c1)",
-        "var(--c2)",
-        "var(--c3)",
-        "var(--c4)",
-        "var(--c5)",
-        "var(--c6)",
-        "var(--c7)",
-    ],
-};
+const LIGHT: Palette = [
+    "#ffffff", "#1b1f24", "#57606a", "#e4e7eb", "#0072b2", "#d55e00", "#009e73", "#cc79a7",
+    "#e69f00", "#3fa0dc", "#9c8600", "#4d4d4d",
+];
+const DARK: Palette = [
+    "#14171b", "#e8eaed", "#a3abb5", "#2d333b", "#5aa9f0", "#ff7f3f", "#2fc79b", "#e79bc6",
+    "#f5b83d", "#8fd0ff", "#e3d34a", "#c9ccd1",
+];
 
 const SHAPES: &str = include_str!("figure.css");
 
@@ -121,8 +95,8 @@ pub(super) fn of_files() -> String {
     out
 }
 
-fn rules(palette: &Palette) -> String {
-    let Palette { background, ink, soft, grid, marks } = palette;
+fn rules<S: Display>(palette: &[S; NAMES.len()]) -> String {
+    let [background, ink, soft, grid, marks @ ..] = palette;
     let mut out = format!(
         ".chart text{{fill:{soft}}}\n.chart .title,.chart .s text,.chart .map text{{fill:{ink}}}\n\
          .chart .bg{{fill:{background}}}\n.chart .grid,.chart .frame{{stroke:{grid}}}\n\
@@ -142,21 +116,14 @@ fn rules(palette: &Palette) -> String {
 /// rules of its figures. Printed pages are light.
 pub(crate) fn of_pages() -> String {
     let variables = |palette: &Palette| {
-        let mut out = format!(
-            ":root{{--bg:{};--ink:{};--soft:{};--grid:{}",
-            palette.background, palette.ink, palette.soft, palette.grid
-        );
-        for (slot, mark) in palette.marks.iter().enumerate() {
-            let _ = write!(out, ";--c{slot}:{mark}");
-        }
-        out.push('}');
-        out
+        let settings = NAMES.iter().zip(palette).map(|(name, colour)| format!("--{name}:{colour}"));
+        format!(":root{{{}}}", joined(settings, ";"))
     };
     format!(
         "{}\n@media screen and (prefers-color-scheme:dark){{{}}}\n{SHAPES}{}",
         variables(&LIGHT),
         variables(&DARK),
-        rules(&VARIABLES)
+        rules(&NAMES.map(|name| format!("var(--{name})")))
     )
 }
 

@@ -6,7 +6,6 @@ use crate::analysis::{
     Curve, EncodingCost, GateMean, Report, SliceCurve, SlicePoint, SliceSet, StepMean, Workload,
 };
 use crate::frame::frame;
-use crate::record::SliceUnit;
 use crate::stats::Mean;
 
 fn low(mean: Mean) -> Option<f64> {
@@ -85,10 +84,7 @@ pub(super) fn slices(report: &Report) -> PolarsResult<DataFrame> {
         "len": |(_, s, ..)| s.len,
         "in_distribution": |(_, s, ..)| s.in_distribution,
         "slice": |(_, s, ..)| s.name.as_str(),
-        "unit": |(_, s, ..)| match s.unit {
-            SliceUnit::Samples => "samples",
-            SliceUnit::Tokens => "tokens",
-        },
+        "unit": |(_, s, ..)| s.unit.name(),
         "from": |(.., p)| p.from,
         "to": |(.., p)| p.to,
         "count": |(.., p)| p.count,

@@ -49,7 +49,7 @@ pub(super) fn evaluations(rows: &[Aggregate]) -> PolarsResult<DataFrame> {
             rows.iter().map($f).collect::<Vec<_>>()
         };
     }
-    let mut frame = frame!(rows;
+    let frame = frame!(rows;
         "workload": |r| r.workload.as_str(),
         "encoding": |r| r.encoding.as_str(),
         "split": |r| r.split.as_str(),
@@ -58,25 +58,20 @@ pub(super) fn evaluations(rows: &[Aggregate]) -> PolarsResult<DataFrame> {
         "train_len": |r| r.train_len,
         "headline": |r| r.headline.as_str(),
         "n": |r| r.exact_match.n,
+        "chance": |r| r.chance,
     )?;
-    let mut columns = vec![Column::new("chance".into(), column!(|r| r.chance))];
-    columns.extend(estimate_columns("exact_match", &column!(|r| Some(r.exact_match))));
+    let mut columns = estimate_columns("exact_match", &column!(|r| Some(r.exact_match)));
     columns.extend(estimate_columns("token_accuracy", &column!(|r| Some(r.token_accuracy))));
     columns.extend(estimate_columns("nll", &column!(|r| Some(r.nll))));
     columns.push(Column::new("bits_per_byte_mean".into(), column!(|r| r.bits_per_byte)));
     let perplexity: Vec<Estimate> = column!(|r| r.nll.map(f64::exp));
-    let mut of = |name: &str, get: fn(&Estimate) -> Option<f64>| {
-        let values: Vec<Option<f64>> = perplexity.iter().map(get).collect();
-        columns.push(Column::new(name.into(), values));
-    };
-    of("perplexity", |e| Some(e.mean));
-    of("perplexity_ci_low", |e| e.ci95.map(|(low, _)| low));
-    of("perplexity_ci_high", |e| e.ci95.map(|(_, high)| high));
-    of("perplexity_median", |e| Some(e.median));
-    for column in columns {
-        frame.with_column(column)?;
-    }
-    Ok(frame)
+    let perplexity = frame!(perplexity;
+        "perplexity": |e| e.mean,
+        "perplexity_ci_low": |e| e.ci95.map(|(low, _)| low),
+        "perplexity_ci_high": |e| e.ci95.map(|(_, high)| high),
+        "perplexity_median": |e| e.median,
+    )?;
+    frame.hstack(&columns)?.hstack(perplexity.columns())
 }
 
 #[cfg(test)]

@@ -8,20 +8,10 @@ use crate::analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking};
 use crate::analysis::run_metrics::RunMetrics;
 use crate::analysis::{Report, Workload};
 use crate::frame::frame;
-use crate::record::Metric;
 use crate::stats::{Comparison, hedges_g_interval};
 
 fn rankings(report: &Report) -> impl Iterator<Item = (&Workload, &Ranking)> {
     report.workloads.iter().flat_map(|w| w.rankings.iter().map(move |ranking| (w, ranking)))
-}
-
-/// Returns the name of the scale of the values; perplexity is stored as nll.
-fn scale(metric: Metric) -> &'static str {
-    match metric {
-        Metric::ExactMatch => "exact_match",
-        Metric::TokenAccuracy => "token_accuracy",
-        Metric::Perplexity => "nll",
-    }
 }
 
 fn comparison_columns(found: &[Option<Comparison>]) -> Vec<Column> {
@@ -72,10 +62,10 @@ pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
             rows.iter().map($f).collect::<Vec<_>>()
         };
     }
-    let mut frame = frame!(rows;
+    let frame = frame!(rows;
         "workload": |(w, ..)| w.name.as_str(),
         "region": |(_, c, ..)| c.region.id(),
-        "scale": |(_, c, ..)| scale(c.metric),
+        "scale": |(_, c, ..)| c.metric.column(),
         "encoding": |(_, _, s, _)| s.encoding.as_str(),
         "rank": |(_, _, s, _)| s.group,
         "best": |(_, _, s, _)| s.rank == Rank::Best,
@@ -89,9 +79,6 @@ pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
         Rank::Behind(comparison) => comparison,
         Rank::Best | Rank::Unranked => None,
     })));
-    for column in columns {
-        frame.with_column(column)?;
-    }
     let run_metrics = frame!(rows;
         "solved_seeds": |(.., o)| o.map(|o| o.solved),
         "trained_seeds": |(.., o)| o.map(|o| o.run),
@@ -102,7 +89,7 @@ pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
         "effective_at_least": |(.., o)| o.map(|o| o.effective_at_least),
         "effective_ratio": |(.., o)| o.and_then(|o| o.effective_ratio),
     )?;
-    frame.hstack(run_metrics.columns())
+    frame.hstack(&columns)?.hstack(run_metrics.columns())
 }
 
 /// Returns a table with one row for each pair of ranked encodings.
@@ -114,7 +101,7 @@ pub(super) fn pairs(report: &Report) -> PolarsResult<DataFrame> {
     let frame = frame!(rows;
         "workload": |(w, ..)| w.name.as_str(),
         "region": |(_, c, _)| c.region.id(),
-        "scale": |(_, c, _)| scale(c.metric),
+        "scale": |(_, c, _)| c.metric.column(),
         "better": |(.., p)| p.better.as_str(),
         "worse": |(.., p)| p.worse.as_str(),
     )?;

@@ -42,15 +42,13 @@ pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
     for (index, (name, text)) in sections.iter().enumerate() {
         section(&mut body, &format!("w{index}"), name, text);
     }
-    let of_tasks = |f: &&Figure| f.subject == Subject::Tasks;
-    let over_tasks: Vec<&Figure> = contents.figures.iter().filter(of_tasks).collect();
+    let of = |subject| contents.figures.iter().filter(move |figure| figure.subject == subject);
     let improvements = table(&tables::improvements(report), &mut state);
-    let over_tasks =
-        gallery(&over_tasks, &mut state)? + &details("Probability of improvement", &improvements);
+    let over_tasks = gallery(of(Subject::Tasks), &mut state)?
+        + &details("Probability of improvement", &improvements);
     section(&mut body, "tasks", "All tasks", &over_tasks);
-    let of_size = |f: &&Figure| f.subject == Subject::Size;
-    let several: Vec<&Figure> = contents.figures.iter().filter(of_size).collect();
-    section(&mut body, "size", "Training-set size", &gallery(&several, &mut state)?);
+    let by_size = gallery(of(Subject::Size), &mut state)?;
+    section(&mut body, "size", "Training-set size", &by_size);
     section(&mut body, "cost", "Cost", &costs(contents, &mut state)?);
     section(&mut body, "published", "Published numbers", &published(contents, &mut state));
     let legends = [&[figures::LEGEND.to_owned()], &state.legends[..]].concat();
@@ -114,9 +112,7 @@ fn linked_summary(report: &Report) -> Table {
     let paths = pages::paths(report);
     let mut table = tables::summary(report);
     for row in &mut table.rows {
-        let slot = row.first().and_then(|cell| cell.encoding);
-        let own = report.encodings.iter().find(|encoding| Some(encoding.slot) == slot);
-        let path = own.and_then(|own| paths.as_ref()?.encoding(&own.name));
+        let path = paths.as_ref().and_then(|paths| paths.of_row(report, row));
         if let (Some(first), Some(path)) = (row.first_mut(), path) {
             first.link = Some(format!("{}/{path}", pages::FOLDER));
         }
@@ -126,7 +122,8 @@ fn linked_summary(report: &Report) -> Table {
 
 /// Returns the labels and paths of the tables for other programs and for papers.
 fn files(report: &Report) -> Vec<(String, String)> {
-    let csv = csv::NAMES.iter().map(|name| (format!("{name}.csv"), format!("tables/{name}.csv")));
+    let csv =
+        csv::TABLES.iter().map(|(name, _)| (format!("{name}.csv"), format!("tables/{name}.csv")));
     let mut files: Vec<(String, String)> = csv.collect();
     if pages::paths(report).is_some() {
         let front = format!("{}/{}", pages::FOLDER, pages::FRONT);
@@ -139,7 +136,17 @@ fn files(report: &Report) -> Vec<(String, String)> {
     files
 }
 
-fn gallery(figures: &[&Figure], state: &mut PageState) -> Result<String, FormatError> {
+/// Appends a part of a section, unless it is empty.
+fn part(out: &mut String, heading: &str, body: &str) {
+    if !body.is_empty() {
+        let _ = write!(out, "<h3>{}</h3>\n{body}", escape(heading));
+    }
+}
+
+fn gallery<'a>(
+    figures: impl IntoIterator<Item = &'a Figure>,
+    state: &mut PageState,
+) -> Result<String, FormatError> {
     let mut out = String::new();
     let mut left_out = 0;
     for figure in figures {
@@ -184,23 +191,19 @@ fn workload(
         let _ =
             writeln!(body, "<p class=\"note files\">Table for papers: {}</p>", links.join(", "));
     }
-    body.push_str(&gallery(&of(&[Subject::Headline]), state)?);
+    body.push_str(&gallery(of(&[Subject::Headline]), state)?);
     for (heading, ranks) in tables::statistics(report, workload) {
-        let ranks = table(&ranks, state);
-        let _ = write!(body, "<h3>{}</h3>\n{ranks}", escape(&heading));
+        part(&mut body, &heading, &table(&ranks, state));
     }
-    let slices = gallery(&of(&[Subject::Slices, Subject::Grid]), state)?;
+    let slices = gallery(of(&[Subject::Slices, Subject::Grid]), state)?;
     let several = of(&[Subject::Slices, Subject::Grid]).len();
     if several > UNFOLDED {
         body.push_str(&details(&format!("By sample property: {several} figures"), &slices));
-    } else if !slices.is_empty() {
-        let _ = write!(body, "<h3>By sample property</h3>\n{slices}");
+    } else {
+        part(&mut body, "By sample property", &slices);
     }
-    let training = gallery(&of(&[Subject::Training]), state)?;
-    if !training.is_empty() {
-        let _ = write!(body, "<h3>Training</h3>\n{training}");
-    }
-    let second = gallery(&of(&[Subject::Second]), state)?;
+    part(&mut body, "Training", &gallery(of(&[Subject::Training]), state)?);
+    let second = gallery(of(&[Subject::Second]), state)?;
     body.push_str(&details("Token accuracy", &second));
     let all = table(&tables::evaluations(report, workload), state);
     body.push_str(&details("All evaluations", &all));
@@ -213,8 +216,7 @@ fn costs(contents: &Contents<'_>, state: &mut PageState) -> Result<String, Forma
     for workload in report.workloads.iter().filter(|w| !w.costs.is_empty()) {
         let own =
             |f: &&Figure| f.subject == Subject::Cost && f.workload.as_ref() == Some(&workload.name);
-        let figures: Vec<&Figure> = figures.iter().filter(own).collect();
-        let mut body = gallery(&figures, state)?;
+        let mut body = gallery(figures.iter().filter(own), state)?;
         body.push_str(&table(&tables::costs(report, workload), state));
         body.push_str(&table(&tables::flops(report, workload), state));
         // One workload is read at once; of several, those that the reader asks for.
@@ -246,16 +248,13 @@ fn paragraphs(texts: &[String]) -> String {
 fn origin(contents: &Contents<'_>, state: &mut PageState) -> String {
     let Contents { report, .. } = contents;
     let mut out = table(&tables::provenance(report), state);
-    let mut part = |heading: &str, body: String| {
-        if !body.is_empty() {
-            let _ = write!(out, "<h3>{heading}</h3>\n{body}");
-        }
-    };
-    part("Warnings", list("warnings", &contents.warnings));
-    part("Cells that are not counted", table(&tables::not_counted(report), state));
-    part("Evaluations that were skipped", table(&tables::skipped_evaluations(report), state));
-    part("Not run", list("skipped", &report.meta.skipped));
-    part("Limitations", list("limits", &text::limits(report)));
+    part(&mut out, "Warnings", &list("warnings", &contents.warnings));
+    let lost = table(&tables::not_counted(report), state);
+    part(&mut out, "Cells that are not counted", &lost);
+    let skipped = table(&tables::skipped_evaluations(report), state);
+    part(&mut out, "Evaluations that were skipped", &skipped);
+    part(&mut out, "Not run", &list("skipped", &report.meta.skipped));
+    part(&mut out, "Limitations", &list("limits", &text::limits(report)));
     out
 }
 

@@ -34,10 +34,8 @@ pub(super) fn pages(contents: &Contents<'_>) -> Vec<OutFile> {
         let text = nav(report, &paths, path) + &body(&document) + &description;
         OutFile::text(format!("{FOLDER}/{path}"), plain_page(&document.title, &text))
     };
-    let described = |name: &str| {
-        let found = report.meta.descriptions.iter().find(|found| found.name == name);
-        found.map_or_else(String::new, description)
-    };
+    let described =
+        |name: &str| report.meta.description(name).map_or_else(String::new, description);
     let mut files = vec![file(FRONT, front(report, figures, &paths, overview), String::new())];
     files.par_extend(report.encodings.par_iter().filter_map(|own| {
         let document = encoding(report, figures, &paths, own);

@@ -10,7 +10,7 @@ use crate::document::figures::Figure;
 use crate::document::{Table, TableCell};
 use crate::formats::chart::{MarkStyle, chart_of};
 use crate::formats::contents::FormatError;
-use crate::text::html as escape;
+use crate::text::{add_new, html as escape};
 
 /// Maximum number of columns besides the first on a page without horizontal scrolling.
 const COLUMNS: usize = 7;
@@ -117,9 +117,7 @@ pub(super) fn table(whole: &Table, page: &mut PageState) -> String {
     let grid = |table: &Table| rendered(&Grid::of(table, &table.notes, false));
     let out: String = pieces.iter().map(grid).collect();
     if page.take(&out) {
-        let new = whole.legends.iter().filter(|legend| !page.legends.contains(legend));
-        let new: Vec<String> = new.cloned().collect();
-        page.legends.extend(new);
+        add_new(&mut page.legends, whole.legends.iter().cloned());
         out
     } else {
         format!(

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::parts::{PageState, details, rendered, swatch, table};
 use crate::analysis::{CellRow, Group, Report};
 use crate::document::tables;
-use crate::number::count;
+use crate::number::{count, joined};
 use crate::text::html as escape;
 
 /// Maximum number of cells on the page; `data.parquet` and `tables/cells.csv` contain all of them.
@@ -91,8 +91,7 @@ fn configuration(cells: &[CellRow]) -> String {
     let mut out = String::new();
     for (config, seeds) in found {
         let which = if several {
-            let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
-            format!("Configuration of seeds {}", seeds.join(", "))
+            format!("Configuration of seeds {}", joined(seeds, ", "))
         } else {
             "Configuration (without the seed)".to_owned()
         };

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::escape::{escape, prose};
+use super::escape::prose;
+use super::report::link;
 use super::table::whole_table;
 use crate::document::figures::Subject;
 use crate::document::{tables, text};
@@ -23,8 +24,7 @@ pub(crate) fn headline(contents: &Contents<'_>) -> String {
         .iter()
         .rfind(|figure| figure.subject == Subject::Tasks && figure.title.contains(" against "));
     for figure in aggregate.into_iter().chain(priced) {
-        let title = escape(&figure.title).replace(['[', ']'], "");
-        let _ = writeln!(out, "![{title}]({})\n", figure.path("svg"));
+        let _ = writeln!(out, "!{}\n", link(figure));
     }
     let sentences: Vec<String> =
         text::abstract_of(report).iter().map(|sentence| prose(&sentence.text)).collect();

@@ -30,14 +30,18 @@ fn section_of(out: &mut String, heading: &str, body: &str) {
     }
 }
 
+/// Returns a link to the drawing of a figure.
+pub(super) fn link(figure: &Figure) -> String {
+    let title = escape(&figure.title).replace(['[', ']'], "");
+    format!("[{title}]({})", figure.path("svg"))
+}
+
 fn pictures<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
     let mut out = String::new();
     for figure in figures {
-        let (title, caption) = (escape(&figure.title), escape(&figure.caption));
-        let title = title.replace(['[', ']'], "");
-        let _ = writeln!(out, "![{title}]({})\n", figure.path("svg"));
-        if !caption.is_empty() {
-            let _ = writeln!(out, "{caption}\n");
+        let _ = writeln!(out, "!{}\n", link(figure));
+        if !figure.caption.is_empty() {
+            let _ = writeln!(out, "{}\n", escape(&figure.caption));
         }
     }
     out
@@ -45,11 +49,7 @@ fn pictures<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
 
 /// Returns a list of links to figures that the page does not show.
 fn links<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
-    let link = |figure: &Figure| {
-        let title = escape(&figure.title).replace(['[', ']'], "");
-        format!("- [{title}]({})\n", figure.path("svg"))
-    };
-    let list: String = figures.map(link).collect();
+    let list: String = figures.map(|figure| ["- ", &link(figure), "\n"].concat()).collect();
     if list.is_empty() { list } else { format!("By sample property:\n\n{list}\n") }
 }
 

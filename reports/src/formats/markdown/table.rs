@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::escape::{escape, prose};
 use crate::document::{Table, TableCell};
+use crate::text::add_new;
 
 /// Maximum number of columns besides the first that a page shows without scrolling.
 const COLUMNS: usize = 7;
@@ -22,9 +23,7 @@ impl Tables {
         if whole.rows.is_empty() {
             return String::new();
         }
-        let new = whole.legends.iter().filter(|legend| !self.legends.contains(legend));
-        let new: Vec<String> = new.cloned().collect();
-        self.legends.extend(new);
+        add_new(&mut self.legends, whole.legends.iter().cloned());
         table(whole, file)
     }
 }
