@@ -101,9 +101,9 @@ impl TrainingRun<'_> {
     }
 }
 
-/// Step of the validation with the lowest negative log-likelihood, the first of equal ones.
+/// Step of the validation with the lowest negative log-likelihood, the first of equal ones. NaN is never the lowest.
 fn best_step(progress: &TrainProgress) -> Option<usize> {
-    let validations = progress.validations.iter();
+    let validations = progress.validations.iter().filter(|validation| !validation.nll.is_nan());
     Some(validations.min_by(|a, b| a.nll.total_cmp(&b.nll))?.step as usize)
 }
 
@@ -180,5 +180,32 @@ fn summary(progress: &TrainProgress, config: &TrainConfig) -> TrainSummary {
         split_validations: progress.split_validations.clone(),
         solved: progress.solved,
         stopped_early: progress.stops_early(config),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reports::Validation;
+
+    use super::*;
+
+    #[test]
+    fn the_best_step_is_the_first_of_the_lowest_losses_and_none_without_a_number() {
+        let progress = |losses: &[f64]| {
+            let validation = |(step, nll): (u64, &f64)| Validation {
+                step,
+                exact_match: 0.0,
+                token_accuracy: 0.0,
+                nll: *nll,
+                samples: 1,
+                seconds: 0.0,
+            };
+            let validations = (1..).zip(losses).map(validation).collect();
+            TrainProgress { validations, ..TrainProgress::default() }
+        };
+        // The sign of a NaN decides whether it is below or above all numbers for `total_cmp`.
+        let nan = f64::NAN.copysign(-1.0);
+        assert_eq!(best_step(&progress(&[2.0, nan, 1.0, 1.0])), Some(3));
+        assert_eq!(best_step(&progress(&[nan, f64::NAN])), None);
     }
 }

@@ -117,10 +117,49 @@ struct SquaredNorm<'a> {
 impl ModuleVisitor for SquaredNorm<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let Some(grad) = self.grads.get::<D>(param.id) else { return };
-        let square = (grad.clone() * grad).sum();
+        let square = sum_in_order(grad.clone() * grad);
         self.sum = Some(match self.sum.take() {
             Some(sum) => sum + square,
             None => square,
         });
+    }
+}
+
+/// Sum of all elements, with the same bits on any number of threads.
+///
+/// Flex adds up the elements of a large tensor in an order that depends on its threads, so such tensors are added up in
+/// pieces that it does not divide.
+fn sum_in_order<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
+    /// Number of elements of a piece, below the 4 Mi from which on Flex divides a sum.
+    const PIECE: usize = 1 << 21;
+    let len = tensor.shape().num_elements();
+    if len < 2 * PIECE {
+        return tensor.sum();
+    }
+    let flat = tensor.reshape([len]);
+    let pieces = (0..len).step_by(PIECE).map(|from| from..len.min(from + PIECE));
+    let zero = Tensor::zeros([1], &flat.device());
+    pieces.fold(zero, |sum, piece| sum + flat.clone().slice(piece).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+
+    #[test]
+    fn large_tensors_are_added_up_with_the_same_bits_on_any_number_of_threads() {
+        let (rows, width) = (2051, 2048);
+        let noise = |n: usize| ((n * 2_654_435_761) % 1_000_003) as f32 / 1e6;
+        let data = (0..rows * width).map(noise).collect::<Vec<_>>();
+        let exact = data.iter().map(|x| f64::from(*x)).sum::<f64>();
+        let tensor = Tensor::<1>::from_floats(&data[..], &Device::flex()).reshape([rows, width]);
+        let sums = [1, 2, 3, 8].map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| sum_in_order(tensor.clone()).into_scalar::<f32>())
+        });
+        assert!(sums.iter().all(|sum| sum.to_bits() == sums[0].to_bits()), "{sums:?}");
+        assert!((f64::from(sums[0]) / exact - 1.0).abs() < 1e-5, "{} {exact}", sums[0]);
     }
 }

@@ -247,14 +247,22 @@ fn part([rows, inner, columns]: [usize; 3]) -> usize {
     /// Side up to which `gemm` sums in other chunks, if the other side is no longer: only such products have such parts.
     const SHORT: usize = 64;
     const ENOUGH: usize = 512;
-    let longer = rows.max(columns);
+    let (shorter, longer) = (rows.min(columns), rows.max(columns));
     let threads = rayon::current_num_threads();
-    if threads == 1 || rows.min(columns) < PANEL || rows * inner * columns < SMALL {
+    if threads == 1 || shorter < PANEL || rows * inner * columns < SMALL {
         return longer.max(1);
     }
     let least = if longer <= SHORT { SHORT / 2 } else { 2 * SHORT };
     let parts = (longer / ENOUGH).clamp(threads.min(longer / least).max(1), 4 * threads);
-    longer.div_ceil(parts).next_multiple_of(PANEL)
+    // A last part with two short sides would be summed in other chunks than the rest.
+    let is_summed_alike = |part: &usize| {
+        shorter > SHORT || longer <= SHORT || !(1..=SHORT).contains(&(longer % part))
+    };
+    (1..=parts)
+        .rev()
+        .map(|parts| longer.div_ceil(parts).next_multiple_of(PANEL))
+        .find(is_summed_alike)
+        .unwrap_or(longer)
 }
 
 /// Multiple of the width of the panels that `gemm` packs: a vector of AVX-512.

@@ -91,6 +91,9 @@ fn products_on_any_number_of_threads_have_the_bits_of_one() {
         [7, 600, 900],
         [1, 700, 1500],
         [1025, 513, 1],
+        // The last of eight parts would be short.
+        [64, 600, 1040],
+        [1072, 700, 48],
     ];
     for [rows, inner, columns] in sizes {
         let (a, b) = (noise(rows * inner), noise(inner * columns));
@@ -102,7 +105,7 @@ fn products_on_any_number_of_threads_have_the_bits_of_one() {
             let out = MatrixMut::new(&mut whole, Shape::dense(rows, columns));
             multiply(out, a, b, 1.0, Add::Overwrite);
             let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            for threads in [1, 2, 5] {
+            for threads in [1, 2, 5, 6, 8] {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let found = pool.install(|| product(a, b));
                 assert!(
