@@ -67,7 +67,7 @@ pub const ALL: &[BackendMeta] = &[
     BackendMeta {
         id: "flex",
         feature: "flex",
-        about: "pure Rust on the CPU; needs nothing but cargo",
+        about: "pure Rust on the CPU; needs cargo and a C compiler",
         hardware: Hardware::Processor,
         device: with_feature!("flex", |_| Device::flex()),
     },
