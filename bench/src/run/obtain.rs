@@ -200,8 +200,9 @@ mod tests {
                 samples: 1,
                 seconds: 0.0,
             };
-            let validations = (1..).zip(losses).map(validation).collect();
-            TrainProgress { validations, ..TrainProgress::default() }
+            let mut progress = TrainProgress::default();
+            progress.validations.extend((1..).zip(losses).map(validation));
+            progress
         };
         // The sign of a NaN decides whether it is below or above all numbers for `total_cmp`.
         let nan = f64::NAN.copysign(-1.0);
