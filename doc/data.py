@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
-"""Questions to the data of a report in SQL: doc/data.py data.parquet ['select ... from data'].
+"""Questions to the data of a report in SQL: doc/data.py data.parquet ['select ... from reported'].
 
-Needs DuckDB (pip install duckdb). Without a query, prints four tables: accuracy and perplexity beyond training, costs,
-step time relative to RoPE, and accuracy by length for each encoding.
+Needs DuckDB (pip install duckdb). `data` has all rows, `reported` those of finished cells, of a workload with fresh seeds only
+theirs: its other cells have every rate and only chose one. Without a query, prints four tables: accuracy and perplexity beyond
+training, costs, step time relative to RoPE, and accuracy by length for each encoding.
 """
 
 import sys
 
 import duckdb
 
+REPORTED = """
+    select * from data where status = 'done'
+    qualify grid_fresh or not bool_or(grid_fresh) over (partition by suite, workload)
+"""
+
 RESULTS = """
     select workload, split, len, encoding, count(*) as seeds, round(avg(exact_match), 4) as exact_match,
         round(avg(token_accuracy), 4) as token_accuracy, round(exp(avg(nll)), 3) as perplexity
-    from data where status = 'done' and not in_distribution
+    from reported where not in_distribution
     group by all order by workload, split, len, exact_match desc
 """
 
@@ -20,25 +26,26 @@ RESULTS = """
 COSTS = """
     select workload, encoding, any_value(flops_train_step) as flops_train_step, avg(tokens_per_second) as tokens_per_second,
         max(peak_bytes) as peak_bytes
-    from (select distinct on (suite, key) * from data where status = 'done')
+    from (select distinct on (suite, key) * from reported)
     group by workload, encoding order by workload, tokens_per_second desc
 """
 
 RATIO = """
     select encoding, avg(step_seconds_median / rope) as seconds_to_rope
-    from (select distinct on (suite, key) * from data where status = 'done')
-    join (select workload, avg(step_seconds_median) as rope from data where encoding = 'rope' group by workload)
+    from (select distinct on (suite, key) * from reported)
+    join (select workload, avg(step_seconds_median) as rope from reported where encoding = 'rope' group by workload)
     using (workload) group by encoding order by 2
 """
 
 PIVOT = """
-    pivot (select workload || ' x' || cast(len / train_len as integer) as length, encoding, exact_match from data
-        where status = 'done' and not in_distribution)
+    pivot (select workload || ' x' || round(len / train_len, 2) as length, encoding, exact_match from reported
+        where not in_distribution)
     on encoding using round(avg(exact_match), 3) group by length order by length
 """
 
 if len(sys.argv) < 2:
     sys.exit(__doc__)
 data = duckdb.read_parquet(sys.argv[1])
+reported = duckdb.sql(REPORTED)
 for query in sys.argv[2:] or [RESULTS, COSTS, RATIO, PIVOT]:
     print(duckdb.sql(query))

@@ -272,14 +272,14 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
         let of = requests.len();
         hooks.tell(RunEvent::Progress(Progress::Eval { done, of }));
         if let Some(stop) = hooks.reason_to_stop(|| format!("{done} of {of} evaluations")) {
+            discard_evaluations(record);
             record.status = stop;
             return Ok(());
         }
         match (evaluate(&model, id, task, *request, &device), last_step) {
             // A trained model with non-finite predictions has diverged.
             (Ok(point), Some(step)) if point.in_distribution && !point.nll.is_finite() => {
-                record.evals.clear();
-                record.skipped_evals.clear();
+                discard_evaluations(record);
                 let reason = format!(
                     "after the last update the log-likelihood of split `{}` at length {} is {}",
                     request.split, request.len, point.nll
@@ -327,6 +327,12 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
     }
     record.status = Status::Done;
     Ok(())
+}
+
+/// Removes the evaluations of a run that does not finish: a part of them is not a result.
+fn discard_evaluations(record: &mut RunRecord) {
+    record.evals.clear();
+    record.skipped_evals.clear();
 }
 
 /// Raises the peak memory of a GPU to what the backend holds there now: it keeps freed memory for later use.

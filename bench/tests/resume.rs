@@ -252,3 +252,20 @@ fn a_cell_out_of_time_says_how_far_it_came_and_goes_on_with_more() {
     let undisturbed = run::run(&cell, &*task, &context(), &mut |_| {});
     assert_eq!(essence(&within(1e6)), essence(&undisturbed));
 }
+
+#[test]
+fn a_cell_stopped_between_evaluations_has_none() {
+    let (cell, task) = cell("rope", 0.0);
+    let stop = AtomicBool::new(false);
+    let mut evaluated = 0;
+    let mut news = |event| {
+        if let RunEvent::Progress(Progress::Eval { done, .. }) = event {
+            evaluated = done;
+            stop.store(done == 1, Ordering::SeqCst);
+        }
+    };
+    let hooks = RunHooks::new(&mut news).until(&stop);
+    let record = run::execute(run::plan(&cell, &*task, &context()), hooks);
+    assert_eq!((record.status, evaluated), (Status::Interrupted, 1));
+    assert_eq!((record.evals, record.skipped_evals), (vec![], vec![]));
+}

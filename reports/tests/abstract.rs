@@ -272,7 +272,19 @@ fn check(folder: &Path) {
                             .map(|(seed, x)| (*seed, x - inside[seed]))
                             .collect::<BTreeMap<_, _>>()
                     };
-                    let all: Vec<BTreeMap<u64, f64>> = again.inside.keys().map(of).collect();
+                    // The workloads that have both encodings of the sentence.
+                    let has_both = |workload: &&String| {
+                        let names = numbers.iter().filter_map(|n| n.name.strip_prefix("change "));
+                        names.into_iter().all(|name| {
+                            [&again.inside, &again.deciding]
+                                .iter()
+                                .all(|values| values[*workload].contains_key(name))
+                        })
+                    };
+                    let all: Vec<BTreeMap<u64, f64>> =
+                        again.inside.keys().filter(has_both).map(of).collect();
+                    let count = format!("(mean over {} workload", all.len());
+                    assert!(text.contains(&count), "{text} lacks {count}");
                     let seeds =
                         all[0].keys().filter(|seed| all.iter().all(|own| own.contains_key(seed)));
                     let values: Vec<f64> = seeds

@@ -19,7 +19,8 @@ pub struct EvalConfig {
     /// `None`: only `samples` limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
-    /// Number of sequences per forward pass; changes time and memory, not results.
+    /// Number of sequences per forward pass; changes time and memory, not results, apart from the last digits of losses: a
+    /// batch with one scored row is computed by another product.
     pub batch_size: usize,
     /// Seed of the evaluation data, the same for all cells.
     pub seed: u64,

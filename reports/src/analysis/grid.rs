@@ -331,10 +331,12 @@ fn choices(
 fn choice(all: CellsOfEncoding, points: Vec<GridResult>, default: Option<f64>) -> GridChoice {
     let best =
         points.iter().filter_map(|p| Some((p.value, p.validation?))).min_by(|(a, x), (b, y)| {
+            // Means that are equal but for rounding tie.
+            let exact_match = |score: &Score| (score.exact_match * 1e12).round();
             let exact = if all.by_tokens {
                 std::cmp::Ordering::Equal
             } else {
-                y.exact_match.total_cmp(&x.exact_match)
+                exact_match(y).total_cmp(&exact_match(x))
             };
             let at_default = |value: f64| default.is_none_or(|default| !same(value, default));
             exact

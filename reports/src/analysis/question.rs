@@ -54,6 +54,8 @@ pub struct Answer {
     pub lines: Vec<AnswerLine>,
     /// Workloads that cannot be compared, one text for each reason.
     pub unanswered: Vec<String>,
+    /// Number of workloads asked about, with and without a line.
+    pub planned: usize,
 }
 
 /// Answer on one workload.
@@ -89,6 +91,7 @@ impl Answer {
         } else {
             question.tasks.clone()
         };
+        let planned = asked.len();
         let (mut found, mut unpaired, mut missing) = (Vec::new(), Vec::new(), Vec::new());
         for name in asked {
             match rankings.remove(&name).flatten() {
@@ -114,7 +117,7 @@ impl Answer {
             let comparison = Comparison { separable, ..comparison };
             AnswerLine { workload: name, ranking, comparison }
         });
-        Self { question: question.clone(), lines: lines.collect(), unanswered }
+        Self { question: question.clone(), lines: lines.collect(), unanswered, planned }
     }
 }
 

@@ -7,7 +7,8 @@
 //! All pairs of ranked encodings are compared by their differences paired by seed, and Holm's
 //! correction runs over all of them ([`decide`]). So it does not matter that the best is chosen on the
 //! data that it is then compared on: every comparison that the choice could have led to is paid for. Where the seeds
-//! are too few for any pair to be separable, nothing is ranked; nothing is better than another unless it is above chance.
+//! are too few for any pair to be separable, nothing is ranked; where they are for one encoding alone, it has no rank and
+//! the others are ranked without it. Nothing is better than another unless it is above chance.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,10 +23,13 @@ use crate::stats::{
 /// Place of an encoding relative to the best.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rank {
-    /// Best mean; several encodings when they are equal.
+    /// Best mean of those with a rank; several encodings when they are equal.
     Best,
     /// Behind the best, with the comparison; `None` if the two have no seed in common.
     Behind(Option<Comparison>),
+    /// Fewer than [`LEAST_SEEDS`] seeds in common with every other encoding, while others can be tested: no test could
+    /// separate it from any.
+    TooFewSeeds,
     /// Not ranked because evaluations are missing or not finite.
     Unranked,
 }
@@ -46,7 +50,7 @@ pub struct EncodingResult {
     /// Rank relative to the best encoding.
     pub rank: Rank,
     /// Rank number, shared by encodings without a significant difference ([`rank_groups`]); `None` if not ranked, or
-    /// if there are too few seeds for ranks ([`Ranking::seeds_needed`]).
+    /// if there are too few seeds for its rank ([`Rank::TooFewSeeds`]) or for any ([`Ranking::seeds_needed`]).
     pub group: Option<u32>,
     /// Whether the interval of the mean, or the mean if there is no interval, is above chance; `None` if the chance
     /// is unknown.
@@ -70,7 +74,7 @@ pub(crate) fn separable(comparison: Option<&Comparison>) -> bool {
     comparison.is_some_and(|c| c.separable && c.paired.mean_difference > 0.0)
 }
 
-/// Comparison of two ranked encodings with at least one seed in common.
+/// Comparison of two encodings that have all evaluations, with at least one seed in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RankedPair {
     /// Name of the encoding with the better mean.
@@ -96,7 +100,8 @@ pub struct Ranking {
     pub points: Vec<(String, u64)>,
     /// Results, one per encoding, sorted by name.
     pub results: Vec<EncodingResult>,
-    /// Comparisons of all pairs of ranked encodings, in the order of their ranks. They form one family.
+    /// Comparisons of all pairs of encodings that have all evaluations, in the order of their means. They form one
+    /// family.
     pub pairs: Vec<RankedPair>,
     /// Exact match of guessing, mean over the evaluations; `None` for other metrics or if it is unknown for one.
     pub chance: Option<f64>,
@@ -123,7 +128,7 @@ impl Ranking {
                 fallback_chance: ranking.chance,
                 ..Self::by(runs, display, region, Metric::TokenAccuracy)
             };
-            if by_token.ranked().len() > 1 && by_token.common_value().is_none() {
+            if by_token.complete().len() > 1 && by_token.common_value().is_none() {
                 return by_token;
             }
         }
@@ -204,7 +209,7 @@ impl Ranking {
 
     /// Compares all pairs, then assigns places and ranks.
     fn rank(&mut self, tables: &BTreeMap<String, AnswerTable>) {
-        let order: Vec<EncodingResult> = self.ranked().into_iter().cloned().collect();
+        let order: Vec<EncodingResult> = self.complete().into_iter().cloned().collect();
         let mut places = Vec::new();
         let mut seen: Vec<Paired> = Vec::new();
         for (i, better) in order.iter().enumerate() {
@@ -232,19 +237,29 @@ impl Ranking {
         let testable = seen.iter().filter(|pair| pair.n >= LEAST_SEEDS).count();
         let needed = seeds_needed(if testable > 0 { testable } else { seen.len() } as u32);
         self.seeds_needed = (!seen.is_empty() && most < needed).then_some(needed);
-        let is_best = |place: usize| equal(order[place].mean(), order[0].mean());
-        let groups = rank_groups(order.len(), |a, b| {
-            !(a == 0 && is_best(b)) && separable(verdicts.get(&(a, b)))
+        // An encoding that no test can separate from any other would hide the differences of those behind it.
+        let all_have_places = self.seeds_needed.is_some() || testable == 0;
+        let has_place = |place: &usize| {
+            all_have_places
+                || verdicts.iter().any(|((better, worse), verdict)| {
+                    [better, worse].contains(&place) && verdict.paired.n >= LEAST_SEEDS
+                })
+        };
+        let placed: Vec<usize> = (0..order.len()).filter(has_place).collect();
+        let is_best = |place: usize| equal(order[place].mean(), order[placed[0]].mean());
+        let groups = rank_groups(placed.len(), |a, b| {
+            !(a == 0 && is_best(placed[b])) && separable(verdicts.get(&(placed[a], placed[b])))
         });
         for (place, result) in order.iter().enumerate() {
-            let rank = if is_best(place) {
-                Rank::Best
-            } else {
-                Rank::Behind(verdicts.get(&(0, place)).copied())
+            let at = placed.iter().position(|other| *other == place);
+            let rank = match at {
+                None => Rank::TooFewSeeds,
+                Some(_) if is_best(place) => Rank::Best,
+                Some(_) => Rank::Behind(verdicts.get(&(placed[0], place)).copied()),
             };
             if let Some(s) = self.results.iter_mut().find(|s| s.encoding == result.encoding) {
                 s.rank = rank;
-                s.group = self.seeds_needed.is_none().then_some(groups[place]);
+                s.group = at.filter(|_| self.seeds_needed.is_none()).map(|at| groups[at]);
             }
         }
         self.pairs = verdicts
@@ -257,32 +272,46 @@ impl Ranking {
             .collect();
     }
 
-    /// Returns the comparison of two ranked encodings, the one with the better mean first; `None` in the other order.
+    /// Returns the comparison of two encodings, the one with the better mean first; `None` in the other order.
     pub(crate) fn pair(&self, better: &str, worse: &str) -> Option<&RankedPair> {
         self.pairs.iter().find(|pair| pair.better == better && pair.worse == worse)
     }
 
-    /// Reports whether any two encodings are separable.
+    /// Reports whether any two encodings are separable. They may share a rank all the same: that of a third one, from
+    /// which neither is separable.
     pub fn separates(&self) -> bool {
+        self.seeds_needed.is_none()
+            && self.pairs.iter().any(|pair| separable(Some(&pair.comparison)))
+    }
+
+    /// Reports whether there are several ranks, so that the first one distinguishes its encodings.
+    pub(crate) fn has_several_ranks(&self) -> bool {
         self.results.iter().any(|s| s.group > Some(1))
     }
 
-    /// Returns the ranked encodings, best first.
-    pub fn ranked(&self) -> Vec<&EncodingResult> {
-        let mut ranked: Vec<&EncodingResult> =
+    /// Returns the encodings that have all evaluations, best first.
+    pub fn complete(&self) -> Vec<&EncodingResult> {
+        let mut complete: Vec<&EncodingResult> =
             self.results.iter().filter(|s| s.rank != Rank::Unranked).collect();
-        ranked.sort_by(|a, b| {
+        complete.sort_by(|a, b| {
             let order = a.mean().total_cmp(&b.mean());
             if self.metric.higher_is_better() { order.reverse() } else { order }
         });
+        complete
+    }
+
+    /// Returns the ranked encodings, best first: those that have all evaluations and enough seeds.
+    pub fn ranked(&self) -> Vec<&EncodingResult> {
+        let mut ranked = self.complete();
+        ranked.retain(|s| s.rank != Rank::TooFewSeeds);
         ranked
     }
 
-    /// Returns the value that all ranked encodings share, if there are two or more and they are equal.
+    /// Returns the value that all encodings with all evaluations share, if there are two or more and they are equal.
     pub fn common_value(&self) -> Option<f64> {
-        let ranked = self.ranked();
-        let first = ranked.first()?.mean();
-        (ranked.len() > 1 && ranked.iter().all(|s| equal(s.mean(), first))).then_some(first)
+        let complete = self.complete();
+        let first = complete.first()?.mean();
+        (complete.len() > 1 && complete.iter().all(|s| equal(s.mean(), first))).then_some(first)
     }
 }
 

@@ -277,3 +277,23 @@ fn fresh_seeds_have_no_part_in_the_choice_and_are_the_result() {
     };
     assert_eq!((seeds(&settled.selected), seeds(&settled.defaults)), (vec![10, 11], vec![0, 1, 2]));
 }
+
+#[test]
+fn means_that_are_equal_but_for_rounding_are_decided_by_the_loss() {
+    // The sums of the same three numbers in either order differ in the last bit.
+    let low: Vec<RunRecord> =
+        (0..).zip([0.9, 0.8, 0.7]).map(|(s, v)| at("rope", s, 1e-3, v, 0.5).record()).collect();
+    let high = (0..).zip([0.7, 0.8, 0.9]).map(|(s, v)| at("rope", s, 3e-3, v, 0.5).record());
+    for lower_loss in [1e-3, 3e-3] {
+        let mut records: Vec<RunRecord> = low.iter().cloned().chain(high.clone()).collect();
+        for record in &mut records {
+            let loss = if record.grid.as_ref().unwrap().value == lower_loss { 0.1 } else { 0.2 };
+            record.train.validations.last_mut().unwrap().nll = loss;
+        }
+        let (grid, ..) = grid_of(&records);
+        let scores: Vec<f64> =
+            grid.choices[0].points.iter().map(|p| p.validation.unwrap().exact_match).collect();
+        assert_ne!(scores[0], scores[1]);
+        assert_eq!(grid.choices[0].value, lower_loss);
+    }
+}

@@ -172,3 +172,45 @@ fn answers_to_questions_widen_intervals_and_can_undo_a_verdict() {
     assert_eq!(unknown.results[1].estimate.unwrap().ci95, Some((0.995, 0.995)));
     assert!(unknown.separates(), "as before");
 }
+
+#[test]
+fn one_encoding_with_too_few_seeds_has_no_rank_and_hides_no_difference() {
+    let mut records = vec![TestCell::new("w", "alibi", 0).beyond(0.983).record()];
+    for seed in 0..5_u64 {
+        let noise = 0.001 * seed as f64;
+        for (encoding, value) in [("rope", 0.97), ("nope", 0.72)] {
+            records.push(TestCell::new("w", encoding, seed).beyond(value + noise).record());
+        }
+    }
+    let found = ranking(&records, Region::Both, Metric::ExactMatch);
+    let [alibi, rest @ ..] = &*found.results else { panic!("no results") };
+    assert_eq!((alibi.rank, alibi.group), (Rank::TooFewSeeds, None));
+    assert!((found.complete().len(), found.pairs.len()) == (3, 3) && found.separates());
+    let names: Vec<_> = found.ranked().iter().map(|s| (&*s.encoding, s.group)).collect();
+    assert_eq!(names, [("rope", Some(1)), ("nope", Some(2))]);
+    let without = ranking(&records[1..], Region::Both, Metric::ExactMatch);
+    assert_eq!(rest, without.results);
+    // If no pair can be tested, nothing is ranked.
+    records.retain(|r| r.seed < 2);
+    let few = ranking(&records, Region::Both, Metric::ExactMatch);
+    assert!(few.results.iter().all(|s| s.group.is_none() && s.rank != Rank::TooFewSeeds));
+    assert_eq!((few.results[0].rank, few.seeds_needed), (Rank::Best, Some(4)));
+}
+
+#[test]
+fn encodings_of_one_rank_may_be_separable() {
+    let mut records = Vec::new();
+    for (encoding, values) in [
+        // Not separable from either of the others, which differ in every seed.
+        ("alibi", [1.0, 0.6, 1.0, 0.6, 1.0, 0.6, 1.0, 0.6, 1.0]),
+        ("cope", [0.75, 0.76, 0.75, 0.77, 0.76, 0.75, 0.77, 0.76, 0.75]),
+        ("rope", [0.70, 0.71, 0.71, 0.72, 0.70, 0.71, 0.72, 0.70, 0.71]),
+    ] {
+        for (seed, value) in (0..).zip(values) {
+            records.push(TestCell::new("w", encoding, seed).beyond(value).record());
+        }
+    }
+    let found = ranking(&records, Region::Both, Metric::ExactMatch);
+    assert!(found.results.iter().all(|s| s.group == Some(1)), "{:?}", found.results);
+    assert!(found.separates() && !found.has_several_ranks());
+}

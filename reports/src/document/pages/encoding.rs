@@ -150,7 +150,7 @@ fn contests(report: &Report, paths: &PagePaths, name: &str) -> Table {
         let score = TableCell::optional(result.estimate, |e| {
             let interval = e.ci95.map(|ci| format!("[{}]", metric.show_interval(ci)));
             TableCell {
-                strong: result.group == Some(1) && ranking.separates(),
+                strong: result.group == Some(1) && ranking.has_several_ranks(),
                 ..TableCell::with_detail(metric.show(e.mean), interval.unwrap_or_default())
             }
         });

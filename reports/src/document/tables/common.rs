@@ -10,6 +10,10 @@ pub(super) const NO_COMMON_SEED: &str = "†";
 /// Marks an encoding that is not ranked.
 pub(super) const UNRANKED: &str = "‡";
 
+/// Note on encodings that have all evaluations and no rank.
+pub(super) const TOO_FEW_SEEDS: &str = "Rank –: too few seeds for a rank (it needs 3 in common with another encoding). \
+    The ranks of the others are those without it.";
+
 /// Marks times that other work disturbed.
 pub(super) const DISTURBED: &str = "†";
 
@@ -20,7 +24,7 @@ pub(super) fn mark(disturbed: bool) -> String {
 
 /// Returns the note on the mark of times, if any was disturbed.
 pub(super) fn disturbed_note(disturbed: impl IntoIterator<Item = bool>) -> Option<String> {
-    let note = "Measured while other cells or programs ran on the machine: of little worth.";
+    let note = "Measured while other cells or programs ran on the machine: not comparable.";
     disturbed.into_iter().any(|is| is).then(|| format!("{DISTURBED} {note}"))
 }
 

@@ -47,8 +47,9 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
     let note = format!(
         "First rank: number of workloads, of those on which these seeds separate encodings, on which an encoding is the best \
          or cannot be separated from it. Better / worse: number of those with a significant difference from {}. In \
-         brackets: 95 % intervals.",
-        report.display(YARDSTICK)
+         brackets: 95 % intervals.{}",
+        report.display(YARDSTICK),
+        step_time(report, overall)
     );
     let table = Table::of(columns, &overall.scores, |score| {
         let name = &*score.encoding;
@@ -76,10 +77,22 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
     Table { notes: vec![note], ..table }.without_empty_columns()
 }
 
+/// Returns a sentence, after a space, on where step times are from; empty without step times.
+fn step_time(report: &Report, overall: &Overall) -> String {
+    let mut names = overall.scores.iter().map(|score| &score.encoding);
+    if !names.any(|name| report.step_time_ratio(name).is_some()) {
+        String::new()
+    } else if report.meta.measured.is_empty() {
+        " Step time: of the trainings, median over the workloads.".to_owned()
+    } else {
+        format!(" Step time: measured alone ({}).", report.meta.measured_at)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::ReportMeta;
+    use crate::analysis::{MeasuredStep, ReportMeta};
     use crate::record::RunRecord;
     use crate::testkit::TestCell;
 
@@ -111,5 +124,23 @@ mod tests {
         let texts: Vec<&str> = cope.iter().map(|cell| &*cell.text).collect();
         assert_eq!(texts[2..], ["4", "4 / 3", "1.00", "2.00"], "{:?}", many.columns);
         assert_eq!(headline(&report(1)).rows.len(), 0);
+    }
+
+    #[test]
+    fn the_note_says_of_what_the_step_time_is() {
+        let mut report = report(7);
+        let note = |report: &Report| headline(report).notes.concat();
+        assert!(
+            note(&report).ends_with(" Step time: of the trainings, median over the workloads.")
+        );
+        report.meta.measured_at = "32 x 63 tokens, 2 layers of width 64, CPU threads: 1".into();
+        report.meta.measured = vec![MeasuredStep {
+            encoding: "rope".into(),
+            step_seconds: 0.5,
+            forward_seconds: None,
+            peak_bytes: None,
+        }];
+        let sizes = "(32 x 63 tokens, 2 layers of width 64, CPU threads: 1).";
+        assert!(note(&report).ends_with(sizes), "{}", note(&report));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::common::{MEAN, UNRANKED, interval, ratio, spread, spread_of_bounds};
+use super::common::{MEAN, TOO_FEW_SEEDS, UNRANKED, interval, ratio, spread, spread_of_bounds};
 use super::ranks::inversions;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region};
 use crate::analysis::run_metrics::RunMetrics;
@@ -99,7 +99,10 @@ fn result_cell(
     let rate = metrics.and_then(RunMetrics::fit_rate);
     let facts = [
         n.is_none().then(|| format!("n={}", estimate.n)),
-        result.group.map(|rank| format!("rank {rank}")),
+        match result.rank {
+            Rank::TooFewSeeds => Some("rank –".to_owned()),
+            _ => result.group.map(|rank| format!("rank {rank}")),
+        },
         rate.map(|rate| format!("fit {}", percent(rate).replace(".0 %", " %"))),
     ];
     let facts = facts.into_iter().flatten().collect::<Vec<_>>().join(", ");
@@ -108,8 +111,7 @@ fn result_cell(
     let text = ranking.metric.show(estimate.mean);
     let mut cell = TableCell::with_detail(text, detail);
     // If no encodings can be separated, none is marked.
-    let told_apart = ranking.results.iter().any(|s| s.group > Some(1));
-    cell.strong = told_apart && result.group == Some(1);
+    cell.strong = ranking.has_several_ranks() && result.group == Some(1);
     if result.rank == Rank::Unranked {
         let evaluated = format!(" {UNRANKED} {} of {}", result.evaluated, ranking.points.len());
         cell.text.push_str(&evaluated);
@@ -128,6 +130,9 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     if results().any(|s| s.rank == Rank::Unranked) {
         let why = "evaluations are missing (the mean is over those it has) or not finite";
         notes.push(format!("{UNRANKED} Not ranked: {why}."));
+    }
+    if results().any(|s| s.rank == Rank::TooFewSeeds) {
+        notes.push(TOO_FEW_SEEDS.to_owned());
     }
     for (workload, ranking) in rankings {
         if let Some(value) = ranking.fallback {

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::common::{
-    MEAN, MEDIAN, NO_COMMON_SEED, UNRANKED, disturbed_note, mark, median, with_interval,
+    MEAN, MEDIAN, NO_COMMON_SEED, TOO_FEW_SEEDS, UNRANKED, disturbed_note, mark, median,
+    with_interval,
 };
 use super::gates::gates;
 use super::grid::grid;
@@ -96,9 +97,9 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
     if ranking.points.is_empty() {
         return Table { columns, ..Table::default() };
     }
-    let mut results: Vec<&EncodingResult> = ranking.ranked();
+    let mut results: Vec<&EncodingResult> = ranking.complete();
     // Stable: within a rank the order of means is kept.
-    results.sort_by_key(|s| s.group);
+    results.sort_by_key(|s| (s.group.is_none(), s.group));
     results.extend(ranking.results.iter().filter(|s| s.rank == Rank::Unranked));
     let mut table = Table::of(columns, results, |s| {
         let mut row = rank_row(ranking, s);
@@ -117,6 +118,9 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
             format!("No ranks: these seeds cannot carry them, {needed} seeds would.")
         }),
     );
+    if ranking.results.iter().any(|s| s.rank == Rank::TooFewSeeds) {
+        notes.push(TOO_FEW_SEEDS.to_owned());
+    }
     notes.extend(method(ranking).map(|method| format!("Test: {method}.")));
     table.without_empty_columns()
 }
@@ -125,7 +129,7 @@ fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
     let metric = ranking.metric;
     let comparison = match &result.rank {
         Rank::Behind(comparison) => comparison.as_ref(),
-        Rank::Best | Rank::Unranked => None,
+        Rank::Best | Rank::TooFewSeeds | Rank::Unranked => None,
     };
     let verdict = match &result.rank {
         Rank::Best if result.above_chance == Some(false) => {
@@ -142,6 +146,7 @@ fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
                 format!("separable; not separable with n = {n} from {leader}")
             }
         },
+        Rank::TooFewSeeds => "too few seeds for a rank".to_owned(),
         Rank::Unranked => {
             format!("{UNRANKED} {} of {} evaluations", result.evaluated, ranking.points.len())
         }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::ranking::{RankedPair, Ranking, Region, separable};
+use super::overall::workloads_of;
+use crate::analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking, Region, separable};
 use crate::analysis::{AnswerLine, EncodingCost, Overall, Report, Workload, YARDSTICK};
 use crate::number::{count, p_value, points, value_and_interval};
 use crate::record::Metric;
@@ -158,12 +159,14 @@ fn contrast(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
     let number = difference(&pair, &comparison, &workload);
     let names = [&pair.better, &pair.worse].map(|name| report.display(name));
     let p = comparison.p_holm.map_or_else(String::new, |p| format!(", p {}", p_value(p)));
-    let head = if asked { "The planned question separates" } else { "Seeds separate" };
+    let (head, of) = match report.answer.as_ref().filter(|_| asked) {
+        Some(answer) => ("The planned question separates", workloads_of(answer, all, by)),
+        None => ("Seeds separate", format!("{}{by}", count(all as u64, "workload"))),
+    };
     let text = format!(
-        "{head} {} and {} on {won} of {}{by}; {largest} is that on {workload}, {}, where {} is better by {}{p}.",
+        "{head} {} and {} on {won} of {of}; {largest} is that on {workload}, {}, where {} is better by {}{p}.",
         names[0],
         names[1],
-        count(all as u64, "workload"),
         region.name(),
         names[0],
         number.shown(points, " points"),
@@ -183,38 +186,38 @@ fn improvement(report: &Report, overall: &Overall, a: &str, b: &str) -> Option<A
     Some(AbstractSentence { text, numbers: vec![number] })
 }
 
-/// Mean over the workloads of the exact match outside the training distribution minus that inside, for each seed that all
-/// of them have; `None` if no workload has both.
-fn changes(report: &Report, encoding: &str) -> Option<(Estimate, usize)> {
-    let seeds = |ranking: &Ranking| -> Option<BTreeMap<u64, f64>> {
-        let result = ranking.results.iter().find(|result| result.encoding == encoding)?;
-        Some(result.per_seed.iter().copied().collect())
-    };
+/// Exact match outside the training distribution minus that inside, by seed; `None` if the encoding lacks evaluations of
+/// either.
+fn changes(workload: &Workload, encoding: &str) -> Option<BTreeMap<u64, f64>> {
     let exact = |ranking: &&Ranking| ranking.metric == Metric::ExactMatch;
-    let of = |workload: &Workload| {
-        let outside = workload.deciding().filter(exact).filter(|r| r.region != Region::Inside)?;
-        let inside = workload.ranking(Region::Inside).filter(exact)?;
-        let (outside, inside) = (seeds(outside)?, seeds(inside)?);
-        let both = outside.iter().filter_map(|(seed, out)| Some((*seed, out - inside.get(seed)?)));
-        Some(both.collect::<BTreeMap<u64, f64>>())
+    let outside = workload.deciding().filter(exact).filter(|r| r.region != Region::Inside)?;
+    let inside = workload.ranking(Region::Inside).filter(exact)?;
+    let seeds = |ranking: &Ranking| -> Option<BTreeMap<u64, f64>> {
+        let own = |r: &&EncodingResult| r.encoding == encoding && r.rank != Rank::Unranked;
+        Some(ranking.results.iter().find(own)?.per_seed.iter().copied().collect())
     };
-    let all: Vec<BTreeMap<u64, f64>> = report.workloads.iter().filter_map(of).collect();
-    let mean = |seed: &u64| -> Option<f64> {
-        let own: Option<Vec<f64>> = all.iter().map(|by_seed| by_seed.get(seed).copied()).collect();
-        own.map(|own| own.iter().sum::<f64>() / own.len() as f64)
-    };
-    let values: Vec<f64> = all.first()?.keys().filter_map(mean).collect();
-    Some((Estimate::of(&values)?, all.len()))
+    let (outside, inside) = (seeds(outside)?, seeds(inside)?);
+    let both = outside.iter().filter_map(|(seed, out)| Some((*seed, out - inside.get(seed)?)));
+    Some(both.collect())
 }
 
+/// The changes of two encodings, each the mean over the workloads that have both, for each seed that all of these have.
 fn change(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
-    let number = |name: &str| {
-        let (estimate, workloads) = changes(report, name)?;
+    let of = |workload: &Workload| changes(workload, a).zip(changes(workload, b));
+    let (of_a, of_b): (Vec<_>, Vec<_>) = report.workloads.iter().filter_map(of).unzip();
+    let workloads = of_a.len();
+    let number = |name: &str, all: &[BTreeMap<u64, f64>]| {
+        let mean = |seed: &u64| -> Option<f64> {
+            let own: Option<Vec<f64>> =
+                all.iter().map(|by_seed| by_seed.get(seed).copied()).collect();
+            own.map(|own| own.iter().sum::<f64>() / own.len() as f64)
+        };
+        let values: Vec<f64> = all.first()?.keys().filter_map(mean).collect();
+        let estimate = Estimate::of(&values)?;
         let interval = estimate.ci95.map(cut);
-        let number = StatedNumber::new(format!("change {name}"), estimate.mean, interval);
-        Some((number, workloads))
+        Some(StatedNumber::new(format!("change {name}"), estimate.mean, interval))
     };
-    let ((own, workloads), (other, _)) = (number(a)?, number(b)?);
+    let (own, other) = (number(a, &of_a)?, number(b, &of_b)?);
     let signed = |x: f64| if x > 0.0 { format!("+{}", points(x)) } else { points(x) };
     let text = format!(
         "From the training distribution to evaluations outside of it, exact match changes by {} with {} and by {} with {} \
@@ -322,6 +325,25 @@ mod tests {
         // The t interval of 0 and -1 has a half width of 6.35.
         assert_eq!(changes.len(), 2, "{found:?}");
         assert!(changes.iter().all(|change| change.interval == Some((-1.0, 1.0))), "{changes:?}");
+    }
+
+    #[test]
+    fn changes_are_over_the_workloads_of_both_encodings() {
+        let mut records = records();
+        for seed in 0..8 {
+            // A third workload, which only one encoding finished: the long evaluation of the other is missing.
+            let cope = TestCell::new("c", "cope", seed).eval("sparse", false, 256, 0.1);
+            let rope = TestCell::new("c", "rope", seed).eval("sparse", false, 256, 0.1);
+            let nope = TestCell::new("c", "nope", seed).eval("sparse", false, 256, 0.1);
+            records.extend([cope.record(), nope.record(), rope.limited_to(128).record()]);
+        }
+        let report = Report::new(records, &ReportMeta::default()).unwrap();
+        let text = change(&report, "cope", "rope").unwrap().text;
+        assert!(
+            text.contains("changes by -6.5 points") && text.contains("by -28.5 points"),
+            "{text}"
+        );
+        assert!(text.ends_with("(mean over 2 workloads)."), "{text}");
     }
 
     #[test]

@@ -72,7 +72,14 @@ pub(super) fn answer_sentence(report: &Report, answer: &Answer) -> String {
                 answer.unanswered.join("; ")
             }
         ),
-        [line] => format!("Planned question, {a} against {b}: {}.", line_text(report, line)),
+        [line] => {
+            let on = if answer.planned > 1 {
+                format!(" on {}", workloads_of(answer, 1, ""))
+            } else {
+                String::new()
+            };
+            format!("Planned question, {a} against {b}{on}: {}.", line_text(report, line))
+        }
         lines => {
             let won = |name: &str| lines.iter().filter(|line| line.better() == Some(name)).count();
             let [wins_a, wins_b] = answer.question.encodings.each_ref().map(|name| won(name));
@@ -80,11 +87,22 @@ pub(super) fn answer_sentence(report: &Report, answer: &Answer) -> String {
             format!(
                 "Planned question, {a} against {b} on {}: {a} is better on {wins_a}, {b} on {wins_b}, and {level} {} not \
                  separate them.",
-                count(lines.len() as u64, "workload"),
+                workloads_of(answer, lines.len(), ""),
                 if level == 1 { "does" } else { "do" }
             )
         }
     }
+}
+
+/// Returns the number of the workloads of an answer that are `chosen`, as `by` says: `2 workloads`; where some of the
+/// planned ones have no result, `the 2 workloads computed so far, of 3 planned`.
+pub(super) fn workloads_of(answer: &Answer, chosen: usize, by: &str) -> String {
+    let chosen = count(chosen as u64, "workload");
+    if answer.lines.len() == answer.planned {
+        return format!("{chosen}{by}");
+    }
+    let and = if by.is_empty() { "" } else { " and" };
+    format!("the {chosen} computed so far{and}{by}, of {} planned", answer.planned)
 }
 
 /// Returns the verdict on one workload: `on w, at longer lengths, CoPE is better than RoPE (...)`.

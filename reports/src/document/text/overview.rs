@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::overall::{answer_sentence, lead_sentence};
-use super::workload::{chance_text, workload_sentence};
+use super::workload::{chance_text, too_few_seeds, workload_sentence};
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking};
 use crate::analysis::{EncodingCost, Report, Workload, YARDSTICK};
 use crate::number::{count, listed_first};
@@ -54,7 +54,7 @@ pub(crate) fn overview(report: &Report) -> Vec<String> {
             sentences.extend(own);
         }
         [only] => {
-            sentences.push(single(only));
+            sentences.push(format!("{}{}.", single(only), too_few_seeds(only.ranking)));
             sentences.extend(price(&contests, report));
         }
         several => {
@@ -117,7 +117,7 @@ fn leaders(contests: &[RankedWorkload<'_>]) -> String {
     )
 }
 
-/// Returns the sentence on the only workload.
+/// Returns the sentence on the only workload, without its full stop.
 fn single(contest: &RankedWorkload<'_>) -> String {
     let RankedWorkload { workload, ranking, ranked } = contest;
     let (name, region) = (&workload.name, ranking.region.name());
@@ -125,7 +125,7 @@ fn single(contest: &RankedWorkload<'_>) -> String {
     if let Some(value) = ranking.common_value() {
         let (metric, value) = (ranking.metric.name(), ranking.metric.show(value));
         return format!(
-            "On {name}, {region}, all {} encodings are equal ({metric} {value}{chance}).",
+            "On {name}, {region}, all {} encodings are equal ({metric} {value}{chance})",
             ranked.len()
         );
     }
@@ -145,38 +145,38 @@ fn single(contest: &RankedWorkload<'_>) -> String {
         ranking.metric.name()
     );
     if ranking.chance.is_some_and(|chance| ranked[0].mean() <= chance) {
-        return format!("{head}, which is not above chance.");
+        return format!("{head}, which is not above chance");
     }
     if let Some(needed) = ranking.seeds_needed {
         let least = ranked.iter().filter_map(|s| Some(s.estimate?.n)).min().unwrap_or(seeds);
         let (few, each) =
             if least < seeds { (format!("{least} to {n}"), " for each") } else { (n, "") };
         return format!(
-            "{head}, but {few} cannot separate {} encodings; at least {} are needed{each}.",
+            "{head}, but {few} cannot separate {} encodings; at least {} are needed{each}",
             ranked.len(),
             needed.max(LEAST_SEEDS)
         );
     }
     if ranked[0].above_chance == Some(false) {
-        return format!("{head}, whose interval does not exclude chance.");
+        return format!("{head}, whose interval does not exclude chance");
     }
     let first: Vec<&EncodingResult> = contest.first().collect();
     let level = named(false, &first);
     let behind = ranked.len() - first.len();
     if behind == 0 {
-        return format!("{head}, but with {n} no encoding is separable from {them}.");
+        return format!("{head}, but with {n} no encoding is separable from {them}");
     }
     if level.is_empty() {
         let (others, are) = match behind {
             1 => ("the other one".to_owned(), "is"),
             n => (format!("the other {n}"), "are"),
         };
-        return format!("{head}; with {n} {others} {are} separable from {them}.");
+        return format!("{head}; with {n} {others} {are} separable from {them}");
     }
     let are = if level.len() == 1 { "is" } else { "are" };
     let rest = if behind == 1 { "the remaining one is" } else { "the others are" };
     format!(
-        "{head}; with {n} {} {are} not separable from {them}, {rest}.",
+        "{head}; with {n} {} {are} not separable from {them}, {rest}",
         listed_first(NAMED, &level, "and")
     )
 }

@@ -69,8 +69,9 @@ fn clauses(
     }
     let inside = |ranking: &&Ranking| ranking.region == Region::Inside;
     let order = || rankings.iter().filter(|r| !inside(r)).chain(rankings.iter().filter(inside));
-    let mut clauses: Vec<String> =
-        order().map(|ranking| clause(ranking, len_unit) + &unranked(ranking)).collect();
+    let mut clauses: Vec<String> = order()
+        .map(|ranking| clause(ranking, len_unit) + &too_few_seeds(ranking) + &unranked(ranking))
+        .collect();
     if clauses.is_empty() {
         clauses.push("nothing was evaluated, so there is no result".to_owned());
     }
@@ -317,6 +318,21 @@ fn way(c: &Comparison) -> String {
                 two_digits(bound)
             )
         }
+    }
+}
+
+/// Returns the clause on encodings with too few seeds for a rank: `; too few seeds for a rank: ALiBi (98.3 %, n = 1)`.
+/// Empty if all have enough.
+pub(super) fn too_few_seeds(ranking: &Ranking) -> String {
+    let few = ranking.results.iter().filter(|s| s.rank == Rank::TooFewSeeds);
+    let names: Vec<String> = few
+        .filter_map(|s| Some((s, s.estimate?)))
+        .map(|(s, e)| format!("{} ({}, n = {})", s.display, ranking.metric.show(e.mean), e.n))
+        .collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("; too few seeds for a rank: {}", listed(&names, "and"))
     }
 }
 

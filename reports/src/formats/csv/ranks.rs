@@ -77,7 +77,7 @@ pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
     let mut columns = estimate_columns("value", &column!(|(_, _, s, _)| s.estimate));
     columns.extend(comparison_columns(&column!(|(_, _, s, _)| match s.rank {
         Rank::Behind(comparison) => comparison,
-        Rank::Best | Rank::Unranked => None,
+        Rank::Best | Rank::TooFewSeeds | Rank::Unranked => None,
     })));
     let run_metrics = frame!(rows;
         "solved_seeds": |(.., o)| o.map(|o| o.solved),

@@ -151,3 +151,35 @@ fn ranks_in_another_order_than_the_means_are_one_note_for_each_rank() {
         ]
     );
 }
+
+#[test]
+fn an_encoding_with_too_few_seeds_has_no_rank_and_stands_last() {
+    let mut records = vec![TestCell::new("w", "alibi", 0).beyond(0.983).record()];
+    for seed in 0..5_u64 {
+        let noise = 0.001 * seed as f64;
+        for (encoding, value) in [("rope", 0.97), ("nope", 0.72)] {
+            records.push(TestCell::new("w", encoding, seed).beyond(value + noise).record());
+        }
+    }
+    let report = Report::new(&records, &ReportMeta::default()).unwrap();
+    let workload = &report.workloads[0];
+    let table = ranks(&report, workload, workload.deciding().unwrap());
+    let shown: Vec<_> = table
+        .rows
+        .iter()
+        .map(|row| (&*row[0].text, &*row[1].text, &*row.last().unwrap().text))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("RoPE", "1", "best mean"),
+            ("NoPE", "2", "separable"),
+            ("ALiBi", "–", "too few seeds for a rank")
+        ]
+    );
+    assert!(table.notes.iter().any(|note| note.starts_with("Rank –: too few seeds")));
+    let summary = crate::document::tables::summary(&report);
+    let alibi = summary.rows.iter().find(|row| row[0].text == "ALiBi").unwrap();
+    assert!(alibi[1].detail.contains("rank –"), "{alibi:?}");
+    assert!(summary.notes.iter().any(|note| note.starts_with("Rank –: too few seeds")));
+}

@@ -188,3 +188,51 @@ fn there_are_at_most_three_and_they_are_short() {
     assert!((1..=3).contains(&said.len()), "{said:?}");
     assert!(said.iter().all(|s| s.len() < 220), "{said:?}");
 }
+
+#[test]
+fn an_encoding_with_too_few_seeds_does_not_lead() {
+    let records = [
+        cells("w", "alibi", &[0.983]),
+        cells("w", "rope", &[0.97, 0.971, 0.972, 0.973, 0.974]),
+        cells("w", "nope", &[0.72, 0.721, 0.722, 0.723, 0.724]),
+    ]
+    .concat();
+    let said = &say(&records)[0];
+    assert!(said.contains("RoPE has the best mean (exact match 97.2 %"), "{said}");
+    let end =
+        "the other one is separable from it; too few seeds for a rank: ALiBi (98.3 %, n = 1).";
+    assert!(said.ends_with(end), "{said}");
+}
+
+#[test]
+fn a_planned_question_says_that_workloads_are_missing() {
+    let eight = |value: f64| -> Vec<f64> { (0..8).map(|s| value + 0.001 * f64::from(s)).collect() };
+    let records: Vec<RunRecord> = ["v", "w"]
+        .into_iter()
+        .flat_map(|w| [cells(w, "cope", &eight(0.9)), cells(w, "rope", &eight(0.7))].concat())
+        .collect();
+    let ask = |tasks: &str| {
+        let question = format!("encodings = ['cope', 'rope']\ntasks = [{tasks}]");
+        let question = Some(toml::from_str(&question).unwrap());
+        let settings = Settings { question, ..Settings::default() };
+        let frames = crate::frame::Frames::of(&records).unwrap();
+        let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
+        let [_, contrast, ..] = &*crate::document::text::abstract_of(&report) else {
+            panic!("no abstract")
+        };
+        (super::overview(&report).remove(0), contrast.text.clone())
+    };
+    let (answer, contrast) = ask("'v', 'w'");
+    assert!(answer.starts_with("Planned question, CoPE against RoPE on 2 workloads: "), "{answer}");
+    assert!(contrast.contains(" CoPE and RoPE on 2 of 2 workloads; "), "{contrast}");
+    let (answer, contrast) = ask("'v', 'w', 'x'");
+    let so_far = "the 2 workloads computed so far, of 3 planned";
+    assert!(
+        answer.contains(&format!(" against RoPE on {so_far}: CoPE is better on 2")),
+        "{answer}"
+    );
+    assert!(contrast.contains(&format!(" CoPE and RoPE on 2 of {so_far}; ")), "{contrast}");
+    let (answer, _) = ask("'v', 'x', 'y'");
+    let so_far = " on the 1 workload computed so far, of 3 planned: on v, ";
+    assert!(answer.contains(so_far), "{answer}");
+}

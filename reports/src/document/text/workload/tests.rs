@@ -249,3 +249,17 @@ fn a_difference_of_perplexities_is_a_ratio() {
     let text = difference_text(Metric::Perplexity, &c[0]);
     assert_eq!(text, "its perplexity is 1.05 times as high");
 }
+
+#[test]
+fn an_encoding_with_too_few_seeds_is_named_at_the_end() {
+    let records = [
+        cells("alibi", &[0.983]),
+        cells("rope", &[0.97, 0.971, 0.972, 0.973, 0.974]),
+        cells("nope", &[0.72, 0.721, 0.722, 0.723, 0.724]),
+    ]
+    .concat();
+    let said = say(&records);
+    assert!(said.contains("RoPE has the best mean"), "{said}");
+    assert!(said.contains("; too few seeds for a rank: ALiBi (98.3 %, n = 1)"), "{said}");
+    assert!(!said.contains("with one seed there is no test"), "{said}");
+}
