@@ -63,8 +63,11 @@ fn with_tasks(name: &str, error: PeError) -> anyhow::Error {
         return error.into();
     };
     let tasks = || tasks::ALL.iter().map(|meta| meta.id);
-    let near = of_encodings.or_else(|| nearest(name, tasks()));
-    let near = near.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
+    let near = match (of_encodings, nearest(name, tasks())) {
+        (Some(near), _) => format!(" (did you mean `{near}`?)"),
+        (None, Some(near)) => format!(" (did you mean the task `{near}`?)"),
+        (None, None) => String::new(),
+    };
     let tasks = tasks().collect::<Vec<_>>().join(", ");
     anyhow::anyhow!("unknown encoding or task `{name}`{near}; encodings: {known}; tasks: {tasks}")
 }
