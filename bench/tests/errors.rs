@@ -106,9 +106,8 @@ fn records_that_do_not_fit_are_refused_before_anything_runs() {
     let names = "--workload is one of `flip-flop`, --encodings are among `alibi`, `nope`";
     refused(&["eval", &out, "--workload", "foo"], names);
     refused(&["eval", &out, "--encodings", "foo"], names);
-    let files = cells(&out);
-    let mut record = reports::RunRecord::read(&files[0]).unwrap();
-    files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    let mut record = reports::RunRecord::read(&cells(&out)[0]).unwrap();
+    std::fs::remove_dir_all(Path::new(&out).join("cells")).unwrap();
     record.key = "0123456789abcdef".to_owned();
     record.write(Path::new(&out)).unwrap();
     refused(
