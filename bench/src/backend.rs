@@ -141,7 +141,7 @@ fn adapter(index: usize) -> Device {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BackendError {
     /// No backend has this name.
-    #[error("unknown backend `{id}`{}; known: {known}", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
+    #[error("unknown backend `{id}`{}; known: {known}", nearest.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default())]
     Unknown {
         /// The value that was requested.
         id: String,

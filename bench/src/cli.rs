@@ -65,11 +65,21 @@ use out::say;
                   129  stopped by SIGHUP; finished cells are kept, run the same command to resume\n  \
                   130  stopped by Ctrl-C (SIGINT), likewise\n  \
                   138  stopped by SIGUSR1 (Linux), likewise\n  \
-                  143  stopped by SIGTERM, likewise"
+                  143  stopped by SIGTERM, likewise",
+    mut_subcommands(with_negative_numbers)
 )]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+}
+
+/// Lets every option of a command take a negative number, so that its parser refuses it with the range.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let option = |arg: clap::Arg| {
+        let is_option = arg.get_long().is_some() && arg.get_action().takes_values();
+        if is_option { arg.allow_negative_numbers(true) } else { arg }
+    };
+    command.mut_args(option).mut_subcommands(with_negative_numbers)
 }
 
 #[derive(Subcommand)]
@@ -425,5 +435,10 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
 
 fn new_suite(name: &str) -> anyhow::Result<String> {
     crate::suite::check_name(name).map_err(|reason| anyhow::anyhow!("suite name {reason}"))?;
+    anyhow::ensure!(
+        crate::suite::BUILT_IN.iter().all(|(built_in, _)| *built_in != name),
+        "suite name `{name}` is that of a built-in suite, whose results are in the same folder; choose another, and \
+         write `extends = \"{name}\"` in the file to start from that suite"
+    );
     Ok(include_str!("../suites/example.toml.in").replace("{name}", name).trim_end().to_owned())
 }

@@ -2,7 +2,7 @@
 //! of its training identifies the weights. Experiments that differ only in their evaluation share a training.
 
 pub mod budget;
-mod check;
+pub(crate) mod check;
 mod error;
 mod eval;
 mod of_record;

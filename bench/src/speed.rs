@@ -64,6 +64,31 @@ pub struct SpeedSize {
 }
 
 impl SpeedSize {
+    /// Checks the sizes.
+    ///
+    /// # Errors
+    /// Message with the option.
+    pub fn check(&self) -> Result<(), String> {
+        let Self { batch, len, dim, heads, layers, vocab, steps, .. } = *self;
+        for (name, value) in [
+            ("--batch", batch),
+            ("--len", len),
+            ("--dim", dim),
+            ("--heads", heads),
+            ("--layers", layers),
+            ("--vocab", vocab),
+            ("--steps", steps),
+        ] {
+            if !(1..=MOST).contains(&value) {
+                return Err(format!("{name} is {value}, expected 1 to {MOST}"));
+            }
+        }
+        if !dim.is_multiple_of(heads) {
+            return Err(format!("--heads is {heads}, expected a divisor of --dim, which is {dim}"));
+        }
+        Ok(())
+    }
+
     /// Returns the options of a command line that parse to this size.
     pub fn arguments(&self) -> Vec<String> {
         let numbers = [
@@ -185,14 +210,8 @@ impl SpeedRow {
 /// # Errors
 /// Message, if a setting is invalid or the measurement fails.
 pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
+    request.size.check()?;
     let SpeedSize { batch, len, dim, heads, layers, vocab, steps, .. } = request.size;
-    for (name, value) in
-        [("--batch", batch), ("--len", len), ("--vocab", vocab), ("--steps", steps)]
-    {
-        if !(1..=MOST).contains(&value) {
-            return Err(format!("{name} is {value}, expected 1 to {MOST}"));
-        }
-    }
     let encoding = crate::encodings::parse(&request.encoding).map_err(|error| error.to_string())?;
     if request.size.attention {
         return attention::measure(request, &encoding);

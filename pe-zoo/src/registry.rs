@@ -72,11 +72,11 @@ impl Registry {
     /// The entry with this id.
     ///
     /// # Errors
-    /// [`PeError::UnknownId`], with the nearest id.
+    /// [`PeError::UnknownId`], with the nearest id, or with `RoPE` of the scaling that is asked for.
     pub fn entry(&self, id: &str) -> Result<&Arc<Entry>, PeError> {
         self.entries.get(id).ok_or_else(|| PeError::UnknownId {
             id: id.to_owned(),
-            nearest: settings::nearest(id, self.entries.keys().copied()),
+            nearest: scaled(id).or_else(|| settings::nearest(id, self.entries.keys().copied())),
             known: self.entries.keys().copied().collect::<Vec<_>>().join(", "),
         })
     }
@@ -100,6 +100,13 @@ impl Registry {
     ) -> Result<EncodingConfig, PeError> {
         self.entry(id)?.configured(fields)
     }
+}
+
+/// Expression of `RoPE` with the scaling of this name, which is no encoding of its own.
+fn scaled(name: &str) -> Option<String> {
+    let name = name.to_lowercase();
+    let is_scaling = ["linear", "dynamic", "ntk", "yarn"].contains(&&*name);
+    is_scaling.then(|| format!("rope{{scaling={{rope_type={name},factor=2.0}}}}"))
 }
 
 /// Reader of the settings of one kind of encoding.

@@ -89,9 +89,10 @@ pub(crate) fn check_not_below_zero(
 /// Finds the name among `known` with the smallest edit distance to `given`, if it is close enough
 /// to be a misspelling.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let given = given.to_lowercase();
     known
         .into_iter()
-        .map(|name| (strsim::normalized_damerau_levenshtein(given, name), name))
+        .map(|name| (strsim::normalized_damerau_levenshtein(&given, &name.to_lowercase()), name))
         .filter(|(similarity, _)| *similarity >= 0.5)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name.to_owned())
@@ -134,6 +135,7 @@ fn described(rust_type: &str) -> Option<&'static str> {
         "f64" | "f32" => "a number",
         "a boolean" => "true or false",
         "a sequence" => "a list",
+        "an array of length 2" => "a list of 2 values",
         "a map" => "a table of settings",
         _ => return None,
     })

@@ -161,7 +161,7 @@ const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
 /// Reserves devices of a backend, `each` for a worker, whose copies of the model have `threads` threads each. On a GPU
 /// backend a device is a GPU; with CUDA it is counted among those of `CUDA_VISIBLE_DEVICES`. On a CPU backend device `i`
-/// is the `i`-th group of `threads` processors that this process may use.
+/// is the `i`-th group of `threads` processors that this process may use. Without `hold` they are checked and not locked.
 ///
 /// # Errors
 /// [`PoolError`].
@@ -170,6 +170,7 @@ pub fn reserve(
     list: &DeviceList,
     threads: usize,
     each: usize,
+    hold: bool,
 ) -> Result<Vec<PooledDevices>, PoolError> {
     let hardware = meta(backend)?.hardware;
     let visible = std::env::var(VISIBLE).ok();
@@ -180,13 +181,13 @@ pub fn reserve(
         let place = place(backend, hardware, *index, threads, visible.as_deref())?;
         Ok((*index, place))
     });
-    // All exist before the first is locked.
+    // All must exist before one is locked.
     let places = places.collect::<Result<Vec<_>, PoolError>>()?;
-    places.chunks(each).map(pooled).collect()
+    places.chunks(each).map(|places| pooled(places, hold)).collect()
 }
 
-/// Locks the devices of one worker.
-fn pooled(places: &[(usize, DevicePlace)]) -> Result<PooledDevices, PoolError> {
+/// Devices of one worker, locked with `hold`.
+fn pooled(places: &[(usize, DevicePlace)], hold: bool) -> Result<PooledDevices, PoolError> {
     let visible = places.iter().filter_map(|(_, place)| place.visible.as_deref());
     let visible = visible.collect::<Vec<_>>();
     let indices = if visible.is_empty() {
@@ -194,12 +195,13 @@ fn pooled(places: &[(usize, DevicePlace)]) -> Result<PooledDevices, PoolError> {
     } else {
         (0..visible.len()).collect()
     };
+    let held = if hold { places } else { &[] };
     let processors = places.iter().flat_map(|(_, place)| place.processors.clone()).collect();
     Ok(PooledDevices {
         indices: places.iter().map(|(index, _)| *index).collect(),
         environment: (!visible.is_empty()).then(|| (VISIBLE, visible.join(","))),
         inner: WorkerDevices { indices, processors },
-        _locks: places.iter().map(|(i, place)| lock(*i, &place.name)).collect::<Result<_, _>>()?,
+        _locks: held.iter().map(|(i, place)| lock(*i, &place.name)).collect::<Result<_, _>>()?,
     })
 }
 
@@ -369,7 +371,7 @@ mod tests {
             std::fs::remove_file(std::env::temp_dir().join(file)).unwrap();
         }
         assert!(place("tch-mps", Hardware::Metal, 1, 1, None).is_err());
-        let said = reserve("flex", &DeviceList::range(0, 3), 1, 2).unwrap_err().to_string();
+        let said = reserve("flex", &DeviceList::range(0, 3), 1, 2, true).unwrap_err().to_string();
         assert!(said.contains("3 devices, expected a multiple of --data-parallel 2"), "{said}");
     }
 

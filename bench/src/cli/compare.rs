@@ -21,7 +21,7 @@ pub(crate) struct CompareArgs {
     a: String,
     /// Second encoding; differences are first minus second.
     b: String,
-    /// Results folders; default: every folder below `results` with a `cells` folder.
+    /// Results folders; default: every folder below `results` with records.
     results: Vec<PathBuf>,
     /// Compare only this workload; may be repeated.
     #[arg(long = "workload", value_name = "NAME")]

@@ -14,7 +14,7 @@ const DEFAULT: &str = "flex";
 /// Backend and device.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DeviceArgs {
-    /// Backend: flex, tch, tch-cuda, tch-mps, cuda or wgpu; default: flex, or the backend of the record.
+    /// Backend: flex, tch, tch-cuda, tch-mps, cuda or wgpu; default: that of the record if the command reads one, otherwise flex.
     #[arg(long)]
     backend: Option<String>,
     /// Index of the device among those of the backend.
@@ -51,7 +51,7 @@ pub(crate) struct ComputeArgs {
     /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
-    /// Precision of matrix products: f32, tf32 or bf16; default: that of the suite or the record, or f32.
+    /// Precision of matrix products: f32, tf32 or bf16; default: that of the suite or record if the command reads one, otherwise f32.
     #[arg(long, value_parser = backend::named_precision)]
     pub(crate) precision: Option<MatmulPrecision>,
 }

@@ -34,8 +34,12 @@ pub(super) fn run(arguments: &CountArgs) -> anyhow::Result<()> {
     let records = folders::records(std::slice::from_ref(&arguments.results))?;
     let CountArgs { results, workload, encodings, .. } = arguments;
     let finished = folders::finished(results, &records, workload.as_deref(), encodings.as_deref())?;
+    let chosen = first_of_each(finished);
+    for record in &chosen {
+        of_record(record)?;
+    }
     reports::store::unpack(results)?;
-    for record in first_of_each(finished) {
+    for record in chosen {
         let mut record = record.clone();
         let file = arguments.results.join("cells").join(format!("{}.json", record.key));
         let counted = match step_instructions(&file, &arguments.compute.arguments()) {

@@ -15,6 +15,7 @@ use super::run::{MOST, SweepArgs, Watched, devices, jobs};
 use super::stop::StopFlag;
 use super::{folders, report};
 use crate::backend::pool::DeviceList;
+use crate::experiment::check::{MOST_EVAL_TOKENS, MOST_SEQUENCES};
 use crate::experiment::{Experiment, of_record};
 use crate::run::kept::{Reuse, WeightsPolicy, weights_path};
 use crate::suite::Suite;
@@ -69,11 +70,14 @@ pub(super) struct EvalArgs {
 }
 
 pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
-    for (option, count) in
-        [("--threads", arguments.threads), ("--jobs", arguments.jobs.unwrap_or(1))]
-    {
-        let is_usual = (1..=MOST).contains(&count);
-        anyhow::ensure!(is_usual, "{option} is {count}, expected 1 to {MOST}");
+    for (option, count, most) in [
+        ("--threads", Some(arguments.threads), MOST),
+        ("--jobs", arguments.jobs, MOST),
+        ("--samples", arguments.samples, MOST_SEQUENCES),
+        ("--tokens", arguments.tokens, MOST_EVAL_TOKENS),
+    ] {
+        let count = count.unwrap_or(1);
+        anyhow::ensure!((1..=most).contains(&count), "{option} is {count}, expected 1 to {most}");
     }
     anyhow::ensure!(
         arguments.sweep.keep_weights.is_none(),
@@ -101,6 +105,7 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
         arguments.devices.as_ref(),
         [arguments.jobs, Some(arguments.threads)],
         1,
+        true,
     )?;
     let jobs = arguments.jobs.unwrap_or_else(|| jobs(&backend, arguments.threads));
     let mut options = arguments.sweep.options(out, [jobs, arguments.threads], devices);

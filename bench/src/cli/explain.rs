@@ -57,15 +57,19 @@ pub(super) fn explain(name: &str, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Error for an unknown name, with the nearest task if no encoding is near.
+/// Error for an unknown name, with the nearest encoding or task.
 fn with_tasks(name: &str, error: PeError) -> anyhow::Error {
-    let near = nearest(name, tasks::ALL.iter().map(|meta| meta.id));
-    match (error, near) {
-        (PeError::UnknownId { nearest: None, .. }, Some(near)) => {
-            anyhow::anyhow!("unknown encoding or task `{name}`, did you mean the task `{near}`?")
-        }
-        (error, _) => error.into(),
-    }
+    let PeError::UnknownId { nearest: of_encodings, known, .. } = error else {
+        return error.into();
+    };
+    let tasks = || tasks::ALL.iter().map(|meta| meta.id);
+    let near = match (of_encodings, nearest(name, tasks())) {
+        (Some(near), _) => format!(" (did you mean `{near}`?)"),
+        (None, Some(near)) => format!(" (did you mean the task `{near}`?)"),
+        (None, None) => String::new(),
+    };
+    let tasks = tasks().collect::<Vec<_>>().join(", ");
+    anyhow::anyhow!("unknown encoding or task `{name}`{near}; encodings: {known}; tasks: {tasks}")
 }
 
 /// Returns facts about an encoding as JSON.

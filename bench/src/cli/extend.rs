@@ -16,7 +16,7 @@ use tasks::{FileError, corpus};
 
 use super::CELLS_OPEN;
 use super::compute::ComputeArgs;
-use super::out::{complain, say};
+use super::out::{complain, counted, say};
 use super::references::known_of;
 use super::run::seconds;
 use super::stop::StopFlag;
@@ -278,7 +278,8 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     let failed = outcome.records.iter().filter(failed).count();
     if failed > 0 {
         complain(&format!(
-            "{failed} cells failed; the report gives the reasons, and the same command retries them"
+            "{} failed; the report gives the reasons, and the same command retries them",
+            counted(failed, "cell")
         ));
     }
     Ok(if !outcome.open.is_empty() {

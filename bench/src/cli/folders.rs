@@ -37,7 +37,7 @@ pub(super) fn or_all(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     }
     anyhow::ensure!(
         !found.is_empty(),
-        "{}: no records in a `cells` folder; run a suite first (`pe-bench run quick`), or give its results \
+        "{}: no records, neither `cells` nor {PACKED}; run a suite first (`pe-bench run quick`), or give its results \
          folder",
         names(asked)
     );
@@ -95,17 +95,24 @@ pub(super) fn finished<'a>(
     encodings: Option<&str>,
 ) -> anyhow::Result<Vec<&'a RunRecord>> {
     let names = encodings.map(Combination::split_list);
-    let wanted = |record: &&RunRecord| {
-        record.status == Status::Done
-            && workload.is_none_or(|name| record.workload == name)
-            && names.as_ref().is_none_or(|names| names.contains(&record.encoding.name.as_str()))
+    let done = || records.iter().filter(|record| record.status == Status::Done);
+    let chosen = done()
+        .filter(|record| {
+            workload.is_none_or(|name| record.workload == name)
+                && names.as_ref().is_none_or(|names| names.contains(&&*record.encoding.name))
+        })
+        .collect::<Vec<_>>();
+    let all = |name: fn(&RunRecord) -> &str| {
+        let names = done().map(|record| format!("`{}`", name(record))).collect::<BTreeSet<_>>();
+        names.into_iter().collect::<Vec<_>>().join(", ")
     };
-    let chosen = records.iter().filter(wanted).collect::<Vec<_>>();
     anyhow::ensure!(
         !chosen.is_empty(),
-        "{}: no finished cell of the given workload and encodings; run a suite first, or change --workload or \
-         --encodings",
-        results.display()
+        "{}: no finished cell of the given workload and encodings; --workload is one of {}, --encodings are among {}; or \
+         run a suite first",
+        results.display(),
+        all(|record| &record.workload),
+        all(|record| &record.encoding.name)
     );
     Ok(chosen)
 }
@@ -136,7 +143,7 @@ pub(super) fn records(folders: &[PathBuf]) -> anyhow::Result<Vec<RunRecord>> {
     }
     anyhow::ensure!(
         !records.is_empty(),
-        "{}: no records in a `cells` folder, expected a results folder of `pe-bench run`",
+        "{}: no records, neither `cells` nor {PACKED}, expected a results folder of `pe-bench run`",
         names(folders)
     );
     Ok(records)
@@ -158,7 +165,7 @@ mod tests {
         assert_eq!(or_all(&named).unwrap(), [path("a/machine_1"), path("b")]);
         assert_eq!(or_all(&[path("b")]).unwrap(), [path("b")]);
         let said = or_all(&[path("empty")]).unwrap_err().to_string();
-        assert!(said.contains("no records in a `cells` folder"), "{said}");
+        assert!(said.contains("no records, neither `cells` nor records.parquet"), "{said}");
         let said = or_all(&[path("b"), path("c")]).unwrap_err().to_string();
         assert!(said.contains("there is no such folder"), "{said}");
     }

@@ -104,15 +104,24 @@ fn suites(json: bool) {
         text,
         &suite::Overrides::default(),
     ) {
-        Ok(suite) => [
-            json!(suite.name),
-            json!(suite.cells.len()),
-            json!(core_time(&suite)),
-            json!(suite.about.split_whitespace().collect::<Vec<_>>().join(" ")),
-        ],
-        Err(error) => [json!(name), Value::Null, Value::Null, json!(error.to_string())],
+        Ok(mut suite) => {
+            let cells = suite.cells.len();
+            let fresh = suite.following().cloned().collect::<Vec<_>>();
+            let of_fresh_seeds = (!fresh.is_empty()).then_some(fresh.len());
+            suite.cells.extend(fresh);
+            [
+                json!(suite.name),
+                json!(cells),
+                json!(of_fresh_seeds),
+                json!(core_time(&suite)),
+                json!(suite.about.split_whitespace().collect::<Vec<_>>().join(" ")),
+            ]
+        }
+        Err(error) => {
+            [json!(name), Value::Null, Value::Null, Value::Null, json!(error.to_string())]
+        }
     };
-    let heads = ["id", "cells", "training on one core", "about"];
+    let heads = ["id", "cells", "of fresh seeds", "training on one core", "about"];
     print(json, heads, suite::BUILT_IN.iter().map(row));
 }
 

@@ -8,12 +8,13 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
+use reports::store::PACKED;
 use reports::{RecordError, RunRecord, Status, store};
 use serde::Serialize;
 
 use super::diff_records::differences_of;
 use super::folders;
-use super::out::{complain, say};
+use super::out::{complain, counted, say};
 use super::report::StoredReport;
 use crate::sweep::SweepManifest;
 use crate::sweep::claim;
@@ -122,7 +123,7 @@ fn sources(arguments: &MergeArgs) -> anyhow::Result<Vec<PathBuf>> {
     for folder in own.into_iter().chain(&arguments.folders) {
         anyhow::ensure!(
             folders::has_results(folder),
-            "{}: no records in a `cells` folder, expected a results folder of `pe-bench run`",
+            "{}: no records, neither `cells` nor {PACKED}, expected a results folder of `pe-bench run`",
             folder.display()
         );
         let place = folder.canonicalize().with_context(|| folder.display().to_string())?;
@@ -263,27 +264,31 @@ fn print(summary: &MergeSummary, out: &Path) {
     let copied = summary.copied.iter().map(|(folder, count)| format!("{count} from {folder}"));
     let copied = copied.collect::<Vec<_>>().join(", ");
     say(&format!(
-        "{} records in {}; copied: {}",
-        summary.records,
+        "{} in {}; copied: {}",
+        counted(summary.records, "record"),
         out.display(),
         if copied.is_empty() { "none" } else { &copied }
     ));
-    for (count, what) in [
-        (summary.equal, "records with equal results in several folders"),
-        (summary.weights, "files of weights copied"),
-        (summary.checkpoints, "open cells with checkpoints copied"),
+    for (count, name, what) in [
+        (summary.equal, "record", "with equal results in several folders"),
+        (summary.weights, "file", "of weights copied"),
+        (summary.checkpoints, "open cell", "with checkpoints copied"),
     ] {
         if count > 0 {
-            say(&format!("{count} {what}"));
+            say(&format!("{} {what}", counted(count, name)));
         }
     }
-    for (what, messages) in [
-        ("differences between finished records; the first folder's are kept", &summary.differences),
-        ("files left out", &summary.unreadable),
-        ("cells being run; merge again when they have ended", &summary.running),
+    for (name, what, messages) in [
+        (
+            "difference",
+            " between finished records; the first folder's are kept",
+            &summary.differences,
+        ),
+        ("file", " left out", &summary.unreadable),
+        ("cell", " being run; merge again when they have ended", &summary.running),
     ] {
         if !messages.is_empty() {
-            complain(&format!("{} {what}:", messages.len()));
+            complain(&format!("{}{what}:", counted(messages.len(), name)));
             messages.iter().take(PRINTED).for_each(|message| complain(&format!("  {message}")));
             if messages.len() > PRINTED {
                 complain("  ...");

@@ -11,7 +11,7 @@ use reports::nightly::{NightlyVerdict, Thresholds, judge, trend};
 use reports::{html_document, markdown_document, store};
 
 use super::folders;
-use super::out::{complain, say};
+use super::out::{complain, counted, say};
 
 /// Exit status when the gate fails.
 const GATE: u8 = 3;
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
     }
     if arguments.accept {
         replace(&night, &arguments.baseline)?;
-        complain(&format!("accepted: {} cells are the new baseline", night.len()));
+        complain(&format!("accepted: {} in the new baseline", counted(night.len(), "cell")));
         return Ok(ExitCode::SUCCESS);
     }
     if passed == Some(false) {

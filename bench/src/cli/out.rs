@@ -2,7 +2,9 @@
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::borrow::Cow;
+use std::error::Error as _;
 use std::io::{ErrorKind, Write, stderr, stdout};
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use console::Style;
@@ -52,6 +54,11 @@ pub(super) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escape).collect())
 }
 
+/// Number of items with their name, in the plural unless it is 1: `1 cell`, `2 cells`.
+pub(super) fn counted(count: usize, name: &str) -> String {
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Prints a line. A closed pipe, as under `| head`, does not end the command.
 pub(super) fn say(text: &str) {
     print(&Printable::of(text));
@@ -95,11 +102,26 @@ pub(super) fn complain(text: &str) {
 /// chose: one with control characters is printed without colours, as escapes.
 pub(super) fn refuse(error: &clap::Error) -> ! {
     let text = error.render().to_string();
-    if !error.use_stderr() || matches!(printable(&text), Cow::Borrowed(_)) {
+    let expected = expected_number(error);
+    if expected.is_none() && (!error.use_stderr() || matches!(printable(&text), Cow::Borrowed(_))) {
         error.exit();
     }
-    complain(text.trim_end());
+    let [said, expected] = expected.unwrap_or_default();
+    complain(text.replacen(&format!(": {said}\n"), &format!(": {expected}\n"), 1).trim_end());
     std::process::exit(error.exit_code());
+}
+
+/// Message of Rust's parser of numbers in an error about the command line, and what it should say.
+fn expected_number(error: &clap::Error) -> Option<[String; 2]> {
+    let source = error.source()?;
+    let expected = match source.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
+        Some(IntErrorKind::PosOverflow) => "expected a smaller whole number",
+        Some(IntErrorKind::Zero) => "expected a whole number of at least 1",
+        Some(_) => "expected a whole number of at least 0",
+        None if source.is::<ParseFloatError>() => "expected a number",
+        None => return None,
+    };
+    Some([source.to_string(), expected.to_owned()])
 }
 
 /// Prints panics through [`complain`], with a backtrace if the environment asks for one.

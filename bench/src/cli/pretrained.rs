@@ -4,6 +4,7 @@ use anyhow::Context;
 use clap::Subcommand;
 
 use super::out::say;
+use super::trained::announce;
 use crate::pretrained::{MODELS, fetch, known, place};
 
 #[derive(Subcommand)]
@@ -38,6 +39,7 @@ pub(super) fn pretrained(command: &PretrainedCommand) -> anyhow::Result<()> {
                 let ids = || MODELS.iter().map(|meta| meta.id).collect::<Vec<_>>().join(", ");
                 let meta = known(&name)
                     .with_context(|| format!("unknown model `{name}`; known: {}", ids()))?;
+                announce(meta);
                 let path = fetch(meta)?;
                 say(&format!("{name}: {} (hash verified)", path.display()));
             }

@@ -65,7 +65,7 @@ fn read(path: &Path) -> anyhow::Result<reports::Settings> {
 /// Arguments of `report`.
 #[derive(Args, Clone)]
 pub(crate) struct ReportArgs {
-    /// Results folders (with a `cells` folder), or folders that contain some.
+    /// Results folders (with `cells` or `records.parquet`), or folders that contain some.
     #[arg(required = true)]
     results: Vec<PathBuf>,
     /// Output folder; default: the results folder itself, or results/report for several.

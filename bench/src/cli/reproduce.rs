@@ -75,7 +75,7 @@ fn choose_papers(found: &mut Reproduction, asked: &[String]) -> anyhow::Result<(
     let known: Vec<String> = found.papers.iter().map(|paper| paper.source.id.clone()).collect();
     for name in asked {
         let near = pe_zoo::settings::nearest(name, known.iter().map(String::as_str))
-            .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+            .map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
         anyhow::ensure!(
             known.contains(name),
             "unknown source `{name}`{near}; known: {}",

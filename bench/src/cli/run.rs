@@ -19,13 +19,12 @@ use anyhow::Context;
 use pe_zoo::attention::Engine;
 use reports::{ReportMeta, RunRecord};
 
-use super::out::{complain, say};
+use super::out::{complain, counted, say};
 use super::references::known_of;
 use super::report::{BASE, StoredReport, add_files};
 use super::stop::StopFlag;
 use super::{CELLS_OPEN, RunArgs};
 use crate::backend::{self, Hardware};
-use crate::experiment::Experiment;
 use crate::host;
 use crate::run::kept::Reuse;
 use crate::suite::{self, Overrides, Suite};
@@ -57,11 +56,22 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         suite.check_encoding(BASE, base).or_else(|_| whole.check_encoding(BASE, base))?;
     }
     let out = out_of(arguments, &suite);
+    let is_namesake = |(built_in, own): &(&str, &str)| *built_in == suite.name && *own != text;
+    if arguments.out.is_none() && suite::BUILT_IN.iter().any(is_namesake) {
+        complain(&format!(
+            "warning: suite {} has the name of the built-in suite `{}` and writes to the same folder, {}; rename it or \
+             pass --out",
+            arguments.suite,
+            suite.name,
+            out.display()
+        ));
+    }
     let devices = devices::reserve(
         &arguments.compute.place,
-        arguments.devices.as_ref().filter(|_| !arguments.dry_run),
+        arguments.devices.as_ref(),
         [arguments.jobs, Some(arguments.threads)],
         each,
+        !arguments.dry_run,
     )?;
     let jobs = arguments.jobs.unwrap_or_else(|| jobs(&compute.backend, arguments.threads * each));
     let mut options = arguments.sweep.options(out, [jobs, arguments.threads], devices);
@@ -72,6 +82,9 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     } else {
         SweepPlan::new(suite.clone())?
     };
+    if let (Some(path), Some(unrunnable)) = (&arguments.data, plan.unrunnable.first()) {
+        anyhow::bail!("--data {}: {}", path.display(), unrunnable.reason);
+    }
     for planned in &plan.cells {
         let checked = planned.cell.train.check_data_parallel(each);
         checked.map_err(|e| anyhow::anyhow!("workload `{}`: {e}", planned.cell.workload))?;
@@ -86,10 +99,11 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     if arguments.dry_run {
         estimate::print(&plan, &options, arguments.sweep.json, rate);
-        let fresh = following(&suite);
+        let fresh = suite.following().count();
         if fresh > 0 {
             complain(&format!(
-                "note: {fresh} cells of fresh seeds follow, at the rates that are chosen"
+                "note: {} of fresh seeds to follow, at the rates that are chosen",
+                counted(fresh, "cell")
             ));
         }
         return Ok(ExitCode::SUCCESS);
@@ -159,8 +173,10 @@ pub(super) fn complain_about(plan: &SweepPlan) {
     }
     for unrunnable in &plan.unrunnable {
         complain(&format!(
-            "workload `{}`: {} cells are skipped: {}",
-            unrunnable.workload, unrunnable.cells, unrunnable.reason
+            "workload `{}`: {} skipped: {}",
+            unrunnable.workload,
+            counted(unrunnable.cells, "cell"),
+            unrunnable.reason
         ));
     }
 }
@@ -171,12 +187,6 @@ pub(super) fn jobs(backend: &str, threads: usize) -> usize {
         Ok(Hardware::Processor) => (host::logical_cpus() / threads).max(1),
         _ => 1,
     }
-}
-
-/// Number of cells of fresh seeds, at one rate each, that follow when the rates are chosen.
-pub(super) fn following(suite: &Suite) -> usize {
-    let at_one_rate = |cell: &&Experiment| cell.grid.as_ref().is_some_and(|point| point.default);
-    suite.fresh.iter().filter(at_one_rate).count()
 }
 
 /// Sweep that is watched and followed by its report.
@@ -206,7 +216,7 @@ impl Watched<'_> {
         std::fs::create_dir_all(out.join("cells"))
             .with_context(|| format!("cannot create the results folder {}", out.display()))?;
         reports::store::unpack(out)?;
-        let following = suite.as_ref().map_or(0, following);
+        let following = suite.as_ref().map_or(0, |suite| suite.following().count());
         let of_plan = |seconds: &[f64]| SweepManifest::of(&plan, seconds, following);
         let mut outcome = self.train(&plan, &of_plan)?;
         if outcome.interrupted {
@@ -282,7 +292,10 @@ impl Watched<'_> {
         let mut skipped = plan
             .unrunnable
             .iter()
-            .map(|left| format!("{}: {} cells not run: {}", left.workload, left.cells, left.reason))
+            .map(|left| {
+                let cells = counted(left.cells, "cell");
+                format!("{}: {cells} not run: {}", left.workload, left.reason)
+            })
             .collect::<Vec<_>>();
         skipped.extend(outcome.unreadable.iter().map(|error| format!("one cell: {error}")));
         skipped.extend(
@@ -337,7 +350,8 @@ fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) ->
         let count = outcome.records.iter().filter(|record| record.status.name() == kind).count();
         if count > 0 {
             troubles.push(format!(
-                "{count} cells ended with status {kind}; the report gives the reasons, and {advice}"
+                "{} ended with status {kind}; the report gives the reasons, and {advice}",
+                counted(count, "cell")
             ));
         }
     }
@@ -347,16 +361,18 @@ fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) ->
     let open = outcome.open.iter().map(|index| plan.cells[*index].cell_name()).collect::<Vec<_>>();
     if !open.is_empty() {
         let text = open.join(", ");
+        let cells = counted(open.len(), "cell");
         troubles.push(if options.wait {
-            format!("{} cells are not finished: {text}; run the same command to resume", open.len())
+            format!("{cells} not finished: {text}; run the same command to resume")
         } else {
-            format!("{} cells are not finished or run in other processes: {text}", open.len())
+            format!("{cells} not finished or run in other processes: {text}")
         });
     }
     let left_out = plan.unrunnable.iter().map(|left| left.cells).sum::<usize>();
     if left_out > 0 {
         troubles.push(format!(
-            "{left_out} cells were skipped; the report gives the reasons, and the same command runs them when their data are available"
+            "{} skipped; the report gives the reasons, and the same command runs them when their data are available",
+            counted(left_out, "cell")
         ));
     }
     troubles

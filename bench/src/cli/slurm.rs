@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::out::{complain, say};
+use super::out::{complain, counted, say};
 use super::run::clock;
 use super::workers::{self, Division, Workers, WorkersArgs};
 use crate::cluster::slurm::{
@@ -142,9 +142,10 @@ fn script(
     let about = vec![
         format!("Written by: {}", workers::command_line()),
         format!(
-            "{}: {tasks} workers for {} cells, by {}",
+            "{}: {} for {}, by {}",
             workers.suite,
-            workers.cells,
+            counted(tasks, "worker"),
+            counted(workers.cells, "cell"),
             if by_shard { "shards" } else { "claims" }
         ),
         format!(

@@ -51,6 +51,9 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
     let (threads, rounds) = (arguments.size.threads, arguments.rounds.get());
     anyhow::ensure!((1..=MOST).contains(&threads), "--threads is {threads}, expected 1 to {MOST}");
     anyhow::ensure!(rounds <= MOST, "--rounds is {rounds}, expected at most {MOST}");
+    if arguments.suite.is_none() {
+        arguments.size.check().map_err(anyhow::Error::msg)?;
+    }
     let compute = arguments.compute.open()?;
     let (encodings, size) = asked(arguments, &compute)?;
     anyhow::ensure!(!encodings.is_empty(), "--encodings is empty, expected at least one encoding");
@@ -110,9 +113,11 @@ fn asked(
         workloads: arguments.workload.iter().cloned().collect(),
         ..Overrides::default()
     };
-    let cells = suite::parse(&name, &text, &overrides)?.cells;
+    let parsed = suite::parse(&name, &text, &overrides);
+    let cells = parsed.map_err(|error| error.moved(suite::WORKLOADS, "--workload"))?.cells;
     let first = cells.first().with_context(|| format!("suite `{name}` has no cells"))?;
     let task = first.task.build()?;
+    first.check(&*task)?;
     let size = SpeedSize {
         batch: first.train.batch_size,
         len: first.token_lens(&*task)[0],

@@ -52,7 +52,7 @@ enum MetricChoice {
 /// Arguments of `table`.
 #[derive(Args, Clone)]
 pub(crate) struct TableArgs {
-    /// Results folders (with a `cells` folder), or folders that contain some.
+    /// Results folders (with `cells` or `records.parquet`), or folders that contain some.
     #[arg(required = true)]
     results: Vec<PathBuf>,
     /// Print only this workload; may be repeated. Default: all.

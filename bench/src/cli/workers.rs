@@ -119,7 +119,7 @@ pub(super) fn plan(
         _ => run::out_of(&run, &suite),
     };
     let suite_name = suite.name.clone();
-    let following = run::following(&suite);
+    let following = suite.following().count();
     let plan = if fetch { SweepPlan::new(suite)? } else { SweepPlan::offline(suite)? };
     run::complain_about(&plan);
     let jobs = run

@@ -10,13 +10,13 @@ use crate::model::MOST_STEP_OPERATIONS;
 const MOST_STEPS: usize = 1_000_000_000;
 
 /// Maximum number of sequences of a batch or an evaluation.
-const MOST_SEQUENCES: usize = 1 << 24;
+pub(crate) const MOST_SEQUENCES: usize = 1 << 24;
 
 /// Maximum number of tokens of a sequence.
 const MOST_TOKENS: usize = 1 << 26;
 
 /// Maximum number of tokens of an evaluation.
-const MOST_EVAL_TOKENS: usize = 1 << 40;
+pub(crate) const MOST_EVAL_TOKENS: usize = 1 << 40;
 
 /// Refuses values that are 0 or above their limit; each with the name of its field.
 fn check_numbers(numbers: &[(&'static str, usize, usize)]) -> Result<(), ExperimentError> {

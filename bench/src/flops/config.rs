@@ -48,7 +48,7 @@ pub struct Published {
 #[derive(Debug, thiserror::Error)]
 pub enum CostConfigError {
     /// There is no built-in configuration or file with this name.
-    #[error("unknown configuration `{name}`{}; built in: {known}; or give the path of a TOML file", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
+    #[error("unknown configuration `{name}`{}; built in: {known}; or give the path of a TOML file", nearest.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default())]
     Unknown {
         /// The value that was requested.
         name: String,

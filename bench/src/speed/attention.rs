@@ -21,9 +21,6 @@ use crate::streams::{Stream, stream};
 /// Message, if a setting is invalid or the measurement fails.
 pub(super) fn measure(request: &SpeedRequest, encoding: &Combination) -> Result<SpeedRow, String> {
     let SpeedSize { len, dim, heads, .. } = request.size;
-    if heads == 0 || dim % heads != 0 {
-        return Err(format!("--dim is {dim}, expected a multiple of --heads {heads}"));
-    }
     let head_dim = dim / heads;
     let dims = Dims { layers: 1, heads, head_dim, train_len: len, max_len: len };
     let device = backend::device(&request.backend).map_err(|error| error.to_string())?.autodiff();

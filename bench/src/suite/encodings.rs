@@ -4,6 +4,8 @@ use pe_zoo::Combination;
 use pe_zoo::settings::nearest;
 use serde_json::{Map, Value};
 
+use super::values::distinct;
+
 /// An encoding and its name within a suite.
 pub type Named = (String, Combination);
 
@@ -62,17 +64,20 @@ pub(super) fn choose(selected: &mut [Vec<Named>], asked: &[String]) -> Result<()
     let known = selected.iter().flatten().cloned().collect::<Vec<_>>();
     let has_name = |text: &str| known.iter().any(|(name, _)| name == text);
     let mut chosen = Vec::new();
-    for text in asked {
-        let items =
-            if has_name(text) { vec![text.as_str()] } else { Combination::split_list(text) };
-        for item in items {
-            chosen
-                .push((item, if has_name(item) { None } else { Some(expression(item, &known)?) }));
+    for item in asked.iter().flat_map(|text| items(text, &known)) {
+        if item.is_empty() {
+            return Err(
+                "no encoding, expected names or expressions, separated by commas".to_owned()
+            );
         }
+        let own = if has_name(item) { None } else { Some(expression(item, &known)?) };
+        chosen.push((item, own));
     }
-    if chosen.is_empty() {
-        return Err("no encoding, expected names or expressions, separated by commas".to_owned());
-    }
+    let texts = chosen.iter().map(|(item, own)| match own {
+        None => format!("`{item}`"),
+        Some(own) => format!("`{own}`"),
+    });
+    distinct(&texts.collect::<Vec<_>>())?;
     for encodings in selected {
         *encodings = chosen
             .iter()
@@ -86,6 +91,24 @@ pub(super) fn choose(selected: &mut [Vec<Named>], asked: &[String]) -> Result<()
             .collect();
     }
     Ok(())
+}
+
+/// Splits a list at the commas outside of brackets, quotes and names of the suite.
+fn items<'a>(text: &'a str, known: &[Named]) -> Vec<&'a str> {
+    let mut items = Vec::new();
+    let mut rest = text.trim();
+    loop {
+        let ends = |after: &str| matches!(after.trim_start().chars().next(), None | Some(','));
+        let names = known.iter().filter(|(name, _)| rest.strip_prefix(&**name).is_some_and(ends));
+        let own = names.map(|(name, _)| name.len()).max();
+        let first = || Combination::split_list(rest).first().map_or(0, |first| first.len());
+        let len = own.unwrap_or_else(|| if rest.starts_with(',') { 0 } else { first() });
+        items.push(&rest[..len]);
+        match rest[len..].trim_start().strip_prefix(',') {
+            Some(after) => rest = after.trim_start(),
+            None => return items,
+        }
+    }
 }
 
 /// Parses an expression; an error also suggests the nearest name of the suite.

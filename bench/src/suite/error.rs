@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
     /// There is no built-in suite or file with this name.
-    #[error("unknown suite `{name}`{}; built in: {known}; or give the path of a TOML file", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
+    #[error("unknown suite `{name}`{}; built in: {known}; or give the path of a TOML file", nearest.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default())]
     Unknown {
         /// The value that was requested.
         name: String,
@@ -54,6 +54,17 @@ fn place(path: &str) -> String {
 }
 
 impl SuiteError {
+    /// The same error, with `to` as its place if that was `from`: a command may have another name for an override.
+    #[must_use]
+    pub fn moved(mut self, from: &str, to: &str) -> Self {
+        if let Self::Field { path, .. } = &mut self
+            && path == from
+        {
+            to.clone_into(path);
+        }
+        self
+    }
+
     /// Error of the suite `name` about a field.
     pub(super) fn field(name: &str, (path, reason): FieldError) -> Self {
         Self::Field { name: name.to_owned(), path, reason }

@@ -132,7 +132,7 @@ fn extended(
         BUILT_IN.iter().find(|(name, _)| base.as_str().is_some_and(|base| base == *name))
     else {
         let near = base.as_str().and_then(|base| nearest(base, known()));
-        let near = near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+        let near = near.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
         return Err(format!("{base}, expected the name of a built-in suite{near}"));
     };
     let mut all = fields(name, text).map_err(|error| error.to_string())?;

@@ -95,6 +95,51 @@ fn the_example_suite_parses_with_the_name_put_in() {
 }
 
 #[test]
+fn every_commented_section_of_the_example_suite_can_be_uncommented() {
+    let text = include_str!("../../suites/example.toml.in").replace("{name}", "mine");
+    let lines = text.lines().collect::<Vec<_>>();
+    let setting = |line: &&str| {
+        let line = line.strip_prefix("# ")?;
+        let key = line.split(" = ").next()?;
+        let is_key = key != line && key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        (is_key || line.starts_with('[')).then_some(line)
+    };
+    let encodings = text.split_once("encodings = [").unwrap().1.split_once("]\n").unwrap().0;
+    let encodings = format!("encodings = [{encodings}]\n");
+    let mut sections = 0;
+    for (at, _) in lines.iter().enumerate().filter(|(_, line)| setting(line).is_some()) {
+        if at > 0 && setting(&lines[at - 1]).is_some() {
+            continue;
+        }
+        let end = at + lines[at..].iter().take_while(|line| setting(line).is_some()).count();
+        let shown = lines.iter().enumerate().map(|(index, line)| match setting(line) {
+            Some(setting) if (at..end).contains(&index) => setting,
+            _ => line,
+        });
+        let mut whole = shown.collect::<Vec<_>>().join("\n");
+        if lines[at] == "# [ablation]" {
+            whole = whole.replacen(&encodings, "", 1);
+        }
+        let suite = parsed(&whole).unwrap_or_else(|error| panic!("{}: {error}", lines[at]));
+        for cell in suite.cells.iter().chain(&suite.fresh) {
+            let task = cell.task.build().unwrap();
+            cell.check(&*task).unwrap_or_else(|error| panic!("{}: {error}", lines[at]));
+        }
+        sections += 1;
+    }
+    assert_eq!(sections, 10);
+}
+
+#[test]
+fn a_question_about_an_encoding_with_settings_names_it_by_its_expression() {
+    let text = SMALL.replace("[3, 4]", "[3]") + "\n[question]\nencodings = ['rope', 'nope']\n";
+    let said = parsed(&text).unwrap_err().to_string();
+    let names = "expected one of `nope`, `rope{base=500.0}`";
+    assert!(said.contains("did you mean `rope{base=500.0}`?") && said.contains(names), "{said}");
+    assert!(parsed(&text.replace("'rope'", "'rope{base=500.0}'")).is_ok());
+}
+
+#[test]
 fn cells_are_seeds_times_encodings_with_sections_merged() {
     let suite = parsed(SMALL).unwrap();
     let names = suite.cells.iter().map(|c| (c.seed, c.name.as_str())).collect::<Vec<_>>();
@@ -134,6 +179,24 @@ fn the_command_line_may_ask_for_expressions_that_the_suite_does_not_have() {
     let named = SMALL.replace("{ kind = \"rope\",", "{ name = \"r, s\", kind = \"rope\",");
     let overrides = Overrides { encodings: vec!["r, s".to_owned()], ..Overrides::default() };
     assert_eq!(parse("test", &named, &overrides).unwrap().cells.len(), 2);
+    let cells = |asked: &str| {
+        let overrides = Overrides { encodings: vec![asked.to_owned()], ..Overrides::default() };
+        parse("test", &named, &overrides).map(|suite| suite.cells.len())
+    };
+    assert_eq!(cells("alibi, r, s ,nope").unwrap(), 6);
+    for (asked, expected) in [
+        ("nope,,alibi", "no encoding, expected names"),
+        ("nope,", "no encoding, expected names"),
+        ("nope,r, s,nope", "at `--encodings`: `nope` is listed twice; keep one"),
+        ("RoPE", "did you mean `rope`?"),
+        ("yarn", "did you mean `rope{scaling={rope_type=yarn,factor=2.0}}`?"),
+    ] {
+        let said = cells(asked).unwrap_err().to_string();
+        assert!(said.contains(expected), "{asked}: {said}");
+    }
+    let twice = Overrides { seeds: vec![1, 2, 1], ..Overrides::default() };
+    let said = parse("test", SMALL, &twice).unwrap_err().to_string();
+    assert!(said.ends_with("at `--seed`: 1 is listed twice; keep one"), "{said}");
 }
 
 #[test]
@@ -288,7 +351,7 @@ fn claims_are_read_strictly_and_name_what_the_suite_has() {
     for (comparison, expected) in [
         (
             "encodings = ['rope', 'npe']",
-            "no encoding of the suite is named `npe`, did you mean `nope`?",
+            "no encoding of the suite is named `npe` (did you mean `nope`?), expected one of `nope`, `rope`",
         ),
         ("encodings = ['rope', 'rope']", "twice"),
         ("encodings = ['rope', 'nope'], tasks = ['v']", "no workload of the suite is named `v`"),
@@ -314,13 +377,13 @@ fn a_question_is_read_strictly_and_names_what_the_suite_has() {
     for (question, expected) in [
         (
             "encodings = ['rope', 'npe']",
-            "no encoding of the suite is named `npe`, did you mean `nope`?",
+            "no encoding of the suite is named `npe` (did you mean `nope`?), expected one of `nope`, `rope`",
         ),
         ("encodings = ['rope', 'rope']", "twice"),
         ("encodings = ['rope', 'nope']\ntasks = ['v']", "no workload of the suite is named `v`"),
         ("encodings = ['rope', 'nope']\nmetric = 'speed'", "speed"),
         ("encodings = ['rope', 'nope']\nregions = 'longer'", "regions"),
-        ("encodings = ['rope']", "encodings"),
+        ("encodings = ['rope']", "encodings`: invalid length 1, expected a list of 2 values"),
     ] {
         let error = asked(question).unwrap_err().to_string();
         assert!(error.contains(expected) && error.contains("question"), "{question}: {error}");

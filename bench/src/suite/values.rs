@@ -1,5 +1,7 @@
 //! Lists and paths in a suite's settings.
 
+use std::fmt::Display;
+
 use serde_json::{Map, Value};
 
 /// Values of an axis.
@@ -16,9 +18,17 @@ pub(super) fn list(values: &Value) -> Result<&[Value], String> {
         }
         other => return Err(format!("{other}, expected a list of at least one value")),
     };
+    distinct(values).map(|()| values)
+}
+
+/// Refuses a value that is listed twice.
+///
+/// # Errors
+/// Message with the value.
+pub(super) fn distinct<T: PartialEq + Display>(values: &[T]) -> Result<(), String> {
     match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
         Some((_, double)) => Err(format!("{double} is listed twice; keep one")),
-        None => Ok(values),
+        None => Ok(()),
     }
 }
 

@@ -85,7 +85,11 @@ fn results_come_before_failures_and_what_differs_or_is_damaged_is_told() {
     for folders in [&[a.as_path(), &place.out("none")][..], &[&place.out("none")]] {
         let refused = merge(folders, &all, &[]);
         assert_eq!(refused.status.code(), Some(1));
-        assert!(text(&refused).contains("no records in a `cells` folder"), "{}", text(&refused));
+        assert!(
+            text(&refused).contains("no records, neither `cells` nor records.parquet"),
+            "{}",
+            text(&refused)
+        );
     }
 }
 

@@ -54,7 +54,7 @@ fn cells_that_others_run_are_open_for_who_does_not_wait_and_have_a_place() {
     });
     let hasty = place.run(&out, &["--no-wait", "--no-report", "--quiet"]);
     assert_eq!(hasty.status.code(), Some(4), "{}", text(&hasty));
-    assert!(text(&hasty).contains("2 cells are not finished"), "{}", text(&hasty));
+    assert!(text(&hasty).contains("2 cells not finished"), "{}", text(&hasty));
     let (told, code) = json(&out);
     let running = told["running"].as_array().unwrap();
     assert_eq!((code, running.len(), &told["processes"]), (Some(4), 2, &1.into()));

@@ -6,7 +6,7 @@ pub enum CompareError {
     /// No record has the name.
     #[error(
         "no record has the {what} `{name}`{}; there are: {}",
-        nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default(),
+        nearest.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default(),
         known.join(", ")
     )]
     Unknown {

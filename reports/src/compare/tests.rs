@@ -165,7 +165,7 @@ fn names_are_resolved_with_the_nearest_that_there_is() {
     let records = [cells("flip-flop", "cope", &[0.8]), cells("flip-flop", "rope", &[0.8])].concat();
     let error = |request: &Request| compare(&records, request).unwrap_err().to_string();
     let text = error(&request("cpoe", "rope"));
-    assert!(text.contains("encoding `cpoe`, did you mean `cope`?"), "{text}");
+    assert!(text.contains("encoding `cpoe` (did you mean `cope`?)"), "{text}");
     assert!(error(&request("cope", "zzzzzz")).ends_with("there are: cope, rope"));
     assert!(error(&request("cope", "cope")).contains("with itself"));
     let workload = Request { workloads: vec!["flipflop".into()], ..request("cope", "rope") };

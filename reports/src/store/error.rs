@@ -32,9 +32,9 @@ pub enum RecordError {
     },
     /// The file is not a complete and valid record.
     #[error(
-        "{} is damaged or not a run record: {reason}; restore a good copy, or run the suite with \
-         --retry damaged, which keeps the file beside a new one",
-        path.display()
+        "{} is damaged or not a run record: {reason}; restore a good copy, or {}",
+        path.display(),
+        remedy(path)
     )]
     Damaged {
         /// Path of the file.
@@ -61,6 +61,15 @@ pub enum RecordError {
     /// Polars failed to pack records.
     #[error("the records cannot be packed: {0}")]
     Packing(#[from] polars::error::PolarsError),
+}
+
+/// Advice about a damaged file of which there is no good copy.
+fn remedy(path: &Path) -> &'static str {
+    if path.extension().is_some_and(|kind| kind == "parquet") {
+        "move the file away: `run` computes its cells again"
+    } else {
+        "run the suite with --retry damaged, which keeps the file beside a new one"
+    }
 }
 
 impl RecordError {

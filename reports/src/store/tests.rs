@@ -146,6 +146,17 @@ fn damaged_files_are_named_with_the_field() {
 }
 
 #[test]
+fn advice_about_damaged_packed_records_does_not_lead_back_to_them() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join(PACKED), "damaged").unwrap();
+    let message = read_dir(dir.path()).unwrap_err().to_string();
+    assert!(
+        message.ends_with("or move the file away: `run` computes its cells again"),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_key_that_would_leave_the_folder_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut record = TestCell::new("flip-flop", "rope", 0).record();

@@ -5,7 +5,7 @@ use crate::backend::{self, Hardware};
 use crate::cli::compute::DeviceArgs;
 
 /// Reserves the devices that `--devices` or `--device` names, `each` for a cell; none if all workers use the first
-/// devices of a CPU backend, or device 0.
+/// devices of a CPU backend, or device 0. Without `hold` they are checked and not locked.
 ///
 /// # Errors
 ///
@@ -15,6 +15,7 @@ pub(in crate::cli) fn reserve(
     list: Option<&DeviceList>,
     [jobs, threads]: [Option<usize>; 2],
     each: usize,
+    hold: bool,
 ) -> anyhow::Result<Vec<PooledDevices>> {
     let is_processor = backend::meta(place.backend())?.hardware == Hardware::Processor;
     let is_named = place.device > 0 || (each > 1 && !is_processor);
@@ -25,7 +26,7 @@ pub(in crate::cli) fn reserve(
         place.device
     );
     match list.or(own.as_ref()) {
-        Some(list) => Ok(pool::reserve(place.backend(), list, threads.unwrap_or(1), each)?),
+        Some(list) => Ok(pool::reserve(place.backend(), list, threads.unwrap_or(1), each, hold)?),
         None => Ok(Vec::new()),
     }
 }

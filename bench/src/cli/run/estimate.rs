@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::table::{clock, encoding_label};
 use crate::cli::columns::say_table;
-use crate::cli::out::say;
+use crate::cli::out::{counted, say};
 use crate::sweep::{CellStatus, SweepOptions, SweepPlan, look_up_all, training_seconds};
 
 /// Prints the estimate. With `json`, each cell is an object with `event` `cell`, and the last one, `total`, has their number
@@ -75,8 +75,8 @@ pub(super) fn print(
         format!(" of {} (shard {})", plan.cells.len(), options.shard)
     };
     say(&format!(
-        "{} cells{shard}; about {} of training in total, {} with {} in parallel; evaluation not included",
-        own.len(),
+        "{}{shard}; about {} of training in total, {} with {} in parallel; evaluation not included",
+        counted(own.len(), "cell"),
         clock(total),
         clock(total / options.jobs as f64),
         options.jobs

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use reports::{EvalPoint, GridPoint, RunRecord, Status};
 
 use super::forecast::Forecast;
-use crate::cli::out::{Printable, print};
+use crate::cli::out::{Printable, counted, print};
 use crate::sweep::{CellEvent, CellFile, SweepEvent, SweepOptions, SweepPlan};
 
 const BAR_STEPS: u64 = 1000;
@@ -51,13 +51,13 @@ impl<'a> ProgressTable<'a> {
             held: Vec::new(),
         };
         table.say(&format!(
-            "{} cells, {} of them kept from earlier runs; {jobs} in parallel",
-            plan.cells.len(),
+            "{}, {} of them kept from earlier runs; {jobs} in parallel",
+            counted(plan.cells.len(), "cell"),
             finished.len()
         ));
         if options.shard != crate::sweep::Shard::WHOLE {
             let mine = plan.keys.iter().filter(|key| options.shard.has(key)).count();
-            table.say(&format!("shard {}: {mine} cells", options.shard));
+            table.say(&format!("shard {}: {}", options.shard, counted(mine, "cell")));
         }
         table.say(&row(["workload", "encoding", "seed", "in training", "beyond", "loss", "time"]));
         for record in finished {

@@ -44,7 +44,9 @@ impl<'a> TensorBoard<'a> {
         }
         if let Err(error) = self.write(event) {
             self.has_failed = true;
-            complain(&format!("--tensorboard: {error}; the sweep continues without event files"));
+            complain(&format!(
+                "warning: --tensorboard: {error}; the sweep continues without event files"
+            ));
         }
     }
 
