@@ -72,14 +72,14 @@ fn standing(report: &Report, name: &str) -> Vec<String> {
         ));
     }
     let telling: Vec<_> =
-        results(report, name).filter(|(_, ranking, _)| ranking.separates()).collect();
+        results(report, name).filter(|(_, ranking, _)| ranking.has_several_ranks()).collect();
     if !telling.is_empty() {
         let first = telling.iter().filter(|(.., result)| result.group == Some(1));
         let first: Vec<String> = first.map(|(workload, ..)| workload.name.clone()).collect();
         let on =
             if first.is_empty() { String::new() } else { format!(": {}", listed(&first, "and")) };
         sentences.push(format!(
-            "In the first rank on {} of {} that separate encodings{on}.",
+            "In the first rank on {} of {} with several ranks{on}.",
             first.len(),
             count(telling.len() as u64, "workload"),
         ));

@@ -57,7 +57,8 @@ fn workloads(report: &Report, paths: &PagePaths) -> Table {
         let ranked = ranking.ranked();
         let first = ranked.iter().filter(|result| result.group == Some(1));
         let first: Vec<String> = first.map(|result| result.display.clone()).collect();
-        let shown = match (ranking.separates(), first.len()) {
+        let shown = match (ranking.has_several_ranks(), first.len()) {
+            (false, _) if ranking.separates() => "all, though some pairs are separated".to_owned(),
             (false, _) => "not separated by these seeds".to_owned(),
             (true, 0..=5) => listed(&first, "and"),
             (true, n) => {

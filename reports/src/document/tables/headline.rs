@@ -35,7 +35,7 @@ pub fn headline(report: &Report) -> Table {
 
 /// Returns the table for many workloads.
 fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
-    let telling: Vec<&&Ranking> = rankings.iter().filter(|ranking| ranking.separates()).collect();
+    let telling: Vec<&&Ranking> = rankings.iter().filter(|r| r.has_several_ranks()).collect();
     let columns = [
         "encoding".to_owned(),
         "all tasks".to_owned(),
@@ -45,9 +45,9 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
         "step time, times RoPE's".to_owned(),
     ];
     let note = format!(
-        "First rank: number of workloads, of those on which these seeds separate encodings, on which an encoding is the best \
-         or cannot be separated from it. Better / worse: number of those with a significant difference from {}. In \
-         brackets: 95 % intervals.{}",
+        "First rank: number of workloads, of those with several ranks, on which an encoding is the best or cannot be \
+         separated from it. Better / worse: number of workloads with a significant difference from {}. In brackets: 95 % \
+         intervals.{}",
         report.display(YARDSTICK),
         step_time(report, overall)
     );
@@ -57,7 +57,7 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
             ranking.results.iter().any(|r| r.encoding == name && r.group == Some(1))
         };
         let significant = |better: &str, worse: &str| {
-            let found = telling.iter().filter_map(|ranking| ranking.pair(better, worse));
+            let found = rankings.iter().filter_map(|ranking| ranking.pair(better, worse));
             found.filter(|pair| separable(Some(&pair.comparison))).count()
         };
         let rope = if name == YARDSTICK {

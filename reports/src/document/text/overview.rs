@@ -81,12 +81,13 @@ fn counted<'a>(
     counts
 }
 
-/// Returns a sentence on the encodings that are most often in the first rank, over the workloads that separate any.
+/// Returns a sentence on the encodings that are most often in the first rank, over the workloads with several ranks.
 fn leaders(contests: &[RankedWorkload<'_>]) -> String {
     let all = count(contests.len() as u64, "workload");
+    let separating = contests.iter().filter(|c| c.ranking.separates()).count();
     let telling: Vec<&RankedWorkload<'_>> =
-        contests.iter().filter(|c| c.ranking.separates()).collect();
-    if telling.is_empty() {
+        contests.iter().filter(|c| c.ranking.has_several_ranks()).collect();
+    if separating == 0 {
         let needed = contests.iter().map(|c| c.ranking.seeds_needed).min().flatten();
         return match needed {
             Some(needed) => format!(
@@ -101,7 +102,16 @@ fn leaders(contests: &[RankedWorkload<'_>]) -> String {
     let leading = counts.iter().take_while(|(_, count)| *count == most);
     let leading: Vec<String> = leading.map(|(s, _)| s.display.clone()).collect();
     let alone = telling.iter().filter(|c| c.first().count() == 1).count();
-    let separate = if telling.len() == 1 { "separates" } else { "separate" };
+    let separate = if separating == 1 { "separates" } else { "separate" };
+    let ranked = match telling.len() {
+        n if n == separating => String::new(),
+        0 => {
+            return format!(
+                "{separating} of {all} {separate} some encodings with these seeds, none into several ranks."
+            );
+        }
+        n => format!(", {n} of them into several ranks"),
+    };
     let each = if leading.len() == 1 { "" } else { " each" };
     let verb = if leading.len() == 1 { "is" } else { "are" };
     let alone = match alone {
@@ -110,9 +120,8 @@ fn leaders(contests: &[RankedWorkload<'_>]) -> String {
         several => format!("{several} have"),
     };
     format!(
-        "{} of {all} {separate} encodings with these seeds: {} {verb} in the first rank of {most} of them{each}, and {alone} \
-         a first rank of one encoding alone.",
-        telling.len(),
+        "{separating} of {all} {separate} encodings with these seeds{ranked}: {} {verb} in the first rank of {most} of \
+         them{each}, and {alone} a first rank of one encoding alone.",
         listed_first(NAMED, &leading, "and"),
     )
 }

@@ -103,6 +103,36 @@ fn the_aggregate_leads_and_only_contests_that_separate_are_counted() {
 }
 
 #[test]
+fn a_workload_that_separates_encodings_of_one_rank_counts_in_no_first_rank() {
+    let one_rank = [
+        // Not separable from either of the others, which differ in every seed.
+        cells("a", "alibi", &[1.0, 0.6, 1.0, 0.6, 1.0, 0.6, 1.0, 0.6, 1.0]),
+        cells("a", "cope", &[0.75, 0.76, 0.75, 0.77, 0.76, 0.75, 0.77, 0.76, 0.75]),
+        cells("a", "rope", &[0.70, 0.71, 0.71, 0.72, 0.70, 0.71, 0.72, 0.70, 0.71]),
+    ]
+    .concat();
+    let several =
+        [cells("b", "cope", &[0.96, 0.97, 0.98]), cells("b", "rope", &[0.60, 0.63, 0.66])].concat();
+    let level = [cells("b", "cope", &[0.9; 3]), cells("b", "rope", &[0.9; 3])].concat();
+    let said = |other: &[RunRecord]| say(&[one_rank.clone(), other.to_vec()].concat()).join(" ");
+    let both = said(&several);
+    assert!(
+        both.contains(
+            "2 of 2 workloads separate encodings with these seeds, 1 of them into several ranks: CoPE is in the first \
+             rank of 1 of them"
+        ),
+        "{both}"
+    );
+    let one = said(&level);
+    assert!(
+        one.contains(
+            "1 of 2 workloads separates some encodings with these seeds, none into several ranks."
+        ),
+        "{one}"
+    );
+}
+
+#[test]
 fn where_seeds_are_too_few_there_are_no_ranks() {
     let records = [
         cells("a", "cope", &[0.9, 0.8]),
