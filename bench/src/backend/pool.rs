@@ -364,7 +364,7 @@ mod tests {
         let said = pooled(&cuda[1..]).unwrap_err().to_string();
         assert!(said.contains("device 2 is used by another sweep"), "{said}");
         // Other GPUs keep their index in the worker.
-        let two = pooled(&unlocked(Hardware::Wgpu, "wgpu")).unwrap();
+        let two = pooled(&unlocked(Hardware::Wgpu, "wgpu"), true).unwrap();
         assert_eq!((&two.inner.indices[..], two.environment()), (&[3, 5][..], None));
         for (_, place) in cuda.iter().chain(&unlocked(Hardware::Wgpu, "wgpu")) {
             let file = format!("pe-bench-{}.lock", place.name);
