@@ -358,13 +358,13 @@ mod tests {
             })
         };
         let cuda = unlocked(Hardware::Cuda, "cuda");
-        let two = pooled(&cuda).unwrap();
+        let two = pooled(&cuda, true).unwrap();
         assert_eq!((&two.indices[..], &two.inner.indices[..]), (&[1, 2][..], &[0, 1][..]));
         assert_eq!(two.environment(), Some((VISIBLE, "3,5")));
-        let said = pooled(&cuda[1..]).unwrap_err().to_string();
+        let said = pooled(&cuda[1..], true).unwrap_err().to_string();
         assert!(said.contains("device 2 is used by another sweep"), "{said}");
         // Other GPUs keep their index in the worker.
-        let two = pooled(&unlocked(Hardware::Wgpu, "wgpu")).unwrap();
+        let two = pooled(&unlocked(Hardware::Wgpu, "wgpu"), true).unwrap();
         assert_eq!((&two.inner.indices[..], two.environment()), (&[3, 5][..], None));
         for (_, place) in cuda.iter().chain(&unlocked(Hardware::Wgpu, "wgpu")) {
             let file = format!("pe-bench-{}.lock", place.name);

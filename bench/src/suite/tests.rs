@@ -96,14 +96,14 @@ fn the_example_suite_parses_with_the_name_put_in() {
 
 #[test]
 fn every_commented_section_of_the_example_suite_can_be_uncommented() {
-    let text = include_str!("../../suites/example.toml.in").replace("{name}", "mine");
-    let lines = text.lines().collect::<Vec<_>>();
-    let setting = |line: &&str| {
+    fn setting<'a>(line: &&'a str) -> Option<&'a str> {
         let line = line.strip_prefix("# ")?;
         let key = line.split(" = ").next()?;
         let is_key = key != line && key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
         (is_key || line.starts_with('[')).then_some(line)
-    };
+    }
+    let text = include_str!("../../suites/example.toml.in").replace("{name}", "mine");
+    let lines = text.lines().collect::<Vec<_>>();
     let encodings = text.split_once("encodings = [").unwrap().1.split_once("]\n").unwrap().0;
     let encodings = format!("encodings = [{encodings}]\n");
     let mut sections = 0;
