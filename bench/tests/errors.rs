@@ -26,10 +26,10 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); built in: "),
         (vec!["new-suite", "quick"], "is that of a built-in suite"),
         (
-            vec!["run", &named, "--devices", "0-9999", "--dry-run"],
+            vec!["run", &named, "--devices", "0-999", "--dry-run"],
             "has the name of the built-in suite `quick`",
         ),
-        (vec!["run", &suite, "--devices", "0-9999", "--dry-run"], "error: --devices has device"),
+        (vec!["run", &suite, "--devices", "0-999", "--dry-run"], "error: --devices has device"),
         (vec!["run", "quick", "--data", empty, "--dry-run"], "error: --data "),
         (
             vec!["run", &suite, "--seed", "-1"],
