@@ -63,7 +63,7 @@ pub enum RecordError {
     Packing(#[from] polars::error::PolarsError),
 }
 
-/// Advice about a damaged file of which there is no good copy.
+/// Advice about a damaged file without a good copy.
 fn remedy(path: &Path) -> &'static str {
     if path.extension().is_some_and(|kind| kind == "parquet") {
         "move the file away: `run` computes its cells again"
