@@ -29,8 +29,8 @@ use crate::host;
 use crate::run::kept::Reuse;
 use crate::suite::{self, Overrides, Suite};
 use crate::sweep::{
-    SweepManifest, SweepOptions, SweepOutcome, SweepPlan, look_up_all, outcome_of, sweep,
-    training_seconds,
+    SkippedWorkload, SweepManifest, SweepOptions, SweepOutcome, SweepPlan, look_up_all, outcome_of,
+    sweep, training_seconds,
 };
 
 pub(crate) use options::{SweepArgs, seconds};
@@ -82,7 +82,12 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     } else {
         SweepPlan::new(suite.clone())?
     };
-    if let (Some(path), Some(unrunnable)) = (&arguments.data, plan.unrunnable.first()) {
+    let takes_data = |skipped: &&SkippedWorkload| {
+        let mut cells = suite.cells.iter().filter(|cell| cell.workload == skipped.workload);
+        cells.any(|cell| cell.task.meta().takes_path)
+    };
+    let unreadable = plan.unrunnable.iter().find(takes_data);
+    if let (Some(path), Some(unrunnable)) = (&arguments.data, unreadable) {
         anyhow::bail!("--data {}: {}", path.display(), unrunnable.reason);
     }
     for planned in &plan.cells {
