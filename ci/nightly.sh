@@ -29,7 +29,7 @@ status=0
 "$PE_BENCH" report "$dir/night"
 
 accept=()
-if [ ! -d "$dir/baseline/cells" ] || [ "${NIGHTLY_ACCEPT:-}" = 1 ]; then
+if { [ ! -d "$dir/baseline/cells" ] && [ ! -f "$dir/baseline/records.parquet" ]; } || [ "${NIGHTLY_ACCEPT:-}" = 1 ]; then
   accept=(--accept)
 fi
 "$PE_BENCH" nightly "$dir/night" --baseline "$dir/baseline" --history "$dir/history" "${accept[@]}" |

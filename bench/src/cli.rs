@@ -325,7 +325,7 @@ pub(crate) struct RunArgs {
     encodings: Vec<String>,
     /// Workloads to run instead of all, separated by commas: names from the suite, such as counting or
     /// 'counting variables=3'.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long)]
     workloads: Vec<String>,
     /// Text file or folder of texts that replaces the corpus of every text workload.
     #[arg(long, value_name = "PATH")]

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 const ENDS_WITH_STDIN: &str = "PE_BENCH_ENDS_WITH_STDIN";
 
 /// Exit status of a process that ends because its parent ended.
-const ORPHANED: i32 = 3;
+pub(crate) const ORPHANED: i32 = 3;
 
 /// Environment variables that a process reads once at its start.
 ///

@@ -80,12 +80,15 @@ pub struct Overrides {
     /// Encodings that replace the suite's: names, expressions or lists of them. An encoding of the suite runs on the
     /// workloads that have it, any other on every workload.
     pub encodings: Vec<String>,
-    /// Names of the workloads to run, with or without the values of their axes; empty: all.
+    /// Names of the workloads to run, with or without the values of their axes, or lists of them; empty: all.
     pub workloads: Vec<String>,
 }
 
 /// Option of [`Overrides::encodings`], the place of an error about them.
 pub const ENCODINGS: &str = "--encodings";
+
+/// Option of [`Overrides::seeds`], the place of an error about them.
+const SEED: &str = "--seed";
 
 /// Option of [`Overrides::workloads`], the place of an error about them.
 pub const WORKLOADS: &str = "--workloads";
@@ -150,7 +153,7 @@ type Expanded = (Vec<Experiment>, Vec<Experiment>, reports::Settings);
 fn expanded(file: &SuiteFile, overrides: &Overrides) -> Result<Expanded, FieldError> {
     let (mut selected, report) = select(file)?;
     encodings::choose(&mut selected, &overrides.encodings).map_err(at(ENCODINGS))?;
-    values::distinct(&overrides.seeds).map_err(at("--seed"))?;
+    values::distinct(&overrides.seeds).map_err(at(SEED))?;
     // Counted before the expansion, so that a huge suite is refused at once.
     let count = file.workload.iter().zip(&selected).fold(0_usize, |sum, (workload, encodings)| {
         let rates = file.rates(workload).len().max(1);
@@ -166,14 +169,19 @@ fn expanded(file: &SuiteFile, overrides: &Overrides) -> Result<Expanded, FieldEr
         return Err(at("workload")(reason));
     }
     let (mut cells, mut fresh) = (Vec::with_capacity(count), Vec::new());
-    let mut names = Vec::new();
-    for (workload, encodings) in file.workload.iter().zip(&selected) {
-        for variant in axes::expand(file, workload)? {
+    let expanded = file.workload.iter().map(|workload| axes::expand(file, workload));
+    let expanded = expanded.collect::<Result<Vec<_>, _>>()?;
+    let names = file.workload.iter().zip(&expanded).flat_map(|(workload, variants)| {
+        [&workload.name].into_iter().chain(variants.iter().map(|variant| &variant.name))
+    });
+    let names = names.cloned().collect::<Vec<String>>();
+    let lists = overrides.workloads.iter();
+    let asked = lists.flat_map(|list| encodings::items(list, names.iter().map(String::as_str)));
+    let asked_for = asked.map(str::to_owned).collect::<Vec<_>>();
+    for ((workload, encodings), variants) in file.workload.iter().zip(&selected).zip(expanded) {
+        for variant in variants {
             let is_asked = |asked: &String| *asked == workload.name || *asked == variant.name;
-            let skipped =
-                !overrides.workloads.is_empty() && !overrides.workloads.iter().any(is_asked);
-            names.extend([workload.name.clone(), variant.name.clone()]);
-            if !skipped {
+            if asked_for.is_empty() || asked_for.iter().any(is_asked) {
                 let groups = [&mut cells, &mut fresh];
                 add_cells(file, workload, &variant, encodings, overrides, groups)?;
             }
@@ -184,7 +192,7 @@ fn expanded(file: &SuiteFile, overrides: &Overrides) -> Result<Expanded, FieldEr
     let claimed = file.claim.iter().flat_map(|claim| &claim.comparisons);
     let claimed = claimed.flat_map(|question| &question.tasks);
     let asked = asked.chain(claimed.map(|task| ("claim.comparisons.tasks", task)));
-    for (path, task) in asked.chain(overrides.workloads.iter().map(|task| (WORKLOADS, task))) {
+    for (path, task) in asked.chain(asked_for.iter().map(|task| (WORKLOADS, task))) {
         if !names.contains(task) {
             return Err(at(path)(unknown("workload", task, names.iter().map(String::as_str))));
         }
@@ -304,8 +312,13 @@ fn add_cells(
     });
     let chosen_on = file.seeds(workload, &overrides.seeds);
     let reported_on = file.fresh_seeds(workload);
-    grid::check_fresh(reported_on, chosen_on, rates)
-        .map_err(at(format!("workload `{}`.fresh_seeds", workload.name)))?;
+    // Seeds of the command line are at fault there, not those of the file.
+    let place = if overrides.seeds.is_empty() {
+        format!("workload `{}`.fresh_seeds", workload.name)
+    } else {
+        SEED.to_owned()
+    };
+    grid::check_fresh(reported_on, chosen_on, rates).map_err(at(place))?;
     for (seeds, is_fresh, group) in [(chosen_on, false, cells), (reported_on, true, fresh)] {
         for seed in seeds {
             for (name, encoding) in encodings {

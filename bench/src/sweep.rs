@@ -32,7 +32,7 @@ use reports::{CurvePoint, RecordError, RunRecord, Validation};
 
 pub use cells::{SweepCells, look_up_all};
 use claim::{ClaimError, Claims};
-pub use estimate::{FLOPS_PER_SECOND, GPU_FLOPS_PER_SECOND, training_seconds};
+pub use estimate::{EVAL_SHARE, FLOPS_PER_SECOND, GPU_FLOPS_PER_SECOND, training_seconds};
 pub use manifest::{ManifestCell, ManifestError, SweepManifest};
 pub use overview::{
     CellName, EndedCell, OpenCell, OverviewError, OverviewReader, RunningCell, SweepOverview,
@@ -131,14 +131,27 @@ pub enum CellEvent {
 /// Result of a sweep.
 #[derive(Debug)]
 pub struct SweepOutcome {
-    /// Existing records of the cells, in the order of the plan.
+    /// Records of the cells that have one, in the order of the plan. The record of a cell that is to run again counts
+    /// only once it has been replaced.
     pub records: Vec<RunRecord>,
-    /// This sweep's cells without a record, by index.
+    /// This sweep's cells without such a record, by index.
     pub open: Vec<usize>,
     /// Records that cannot be read.
     pub unreadable: Vec<RecordError>,
     /// Whether the sweep was stopped by a signal or another thread.
     pub interrupted: bool,
+}
+
+impl SweepOutcome {
+    /// Adds the outcome of cells that follow `cells` others in the plan.
+    #[must_use]
+    pub fn followed_by(mut self, other: Self, cells: usize) -> Self {
+        self.records.extend(other.records);
+        self.open.extend(other.open.into_iter().map(|index| cells + index));
+        self.unreadable.extend(other.unreadable);
+        self.interrupted |= other.interrupted;
+        self
+    }
 }
 
 /// Error that ends a sweep.
@@ -172,13 +185,15 @@ pub enum SweepError {
 
 /// Runs the open cells of a sweep and calls `on_event` with every event.
 ///
-/// `seconds` are the expected times of the cells, which determine the [`order`] of their start.
+/// `found` is what [`look_up_all`] found with the sweep's policy, and `seconds` are the expected times of the cells, which
+/// determine the [`order`] of their start.
 ///
 /// # Errors
 /// [`SweepError`]; cells that ended before keep their records.
 pub fn sweep(
     cells: &dyn SweepCells,
     options: &SweepOptions,
+    found: &[CellFile],
     seconds: &[f64],
     stop: &AtomicBool,
     on_event: &mut dyn FnMut(SweepEvent),
@@ -190,7 +205,6 @@ pub fn sweep(
     {
         return Err(SweepError::MemoryUntold);
     }
-    let found = look_up_all(cells, &options.out, &options.retry);
     let patience = Duration::try_from_secs_f64(options.claim_seconds).unwrap_or(Duration::MAX);
     let claims = Claims::new(&options.out, patience)?;
     // Cells that differ in their evaluation alone write the same files of weights.
@@ -217,7 +231,7 @@ pub fn sweep(
         cells,
         options,
         context,
-        found: &found,
+        found,
         claims: &claims,
         trainings: trainings.as_ref(),
         queue: &queue,
@@ -253,20 +267,27 @@ pub fn sweep(
         })
     })?;
     let interrupted = stop.load(Ordering::SeqCst);
-    Ok(SweepOutcome { interrupted, ..outcome_of(cells, options) })
+    Ok(outcome_of(cells, options, found, interrupted))
 }
 
-/// Collects the records of all cells, including those that other sweeps wrote.
-pub fn outcome_of(cells: &dyn SweepCells, options: &SweepOptions) -> SweepOutcome {
+/// Collects the records of all cells, including those that other sweeps wrote. A cell that was to run and whose file is still
+/// the one of `found` has no record yet: another process may be running it.
+fn outcome_of(
+    cells: &dyn SweepCells,
+    options: &SweepOptions,
+    found: &[CellFile],
+    interrupted: bool,
+) -> SweepOutcome {
     let (mut records, mut open, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
-    let found = look_up_all(cells, &options.out, &RetryPolicy::default());
-    for (index, (found, key)) in found.into_iter().zip(cells.keys()).enumerate() {
-        match found.status {
+    let now = look_up_all(cells, &options.out, &RetryPolicy::default());
+    for (index, (now, before)) in now.into_iter().zip(found).enumerate() {
+        let is_to_run = !before.is_settled() && now.bytes == before.bytes;
+        match if is_to_run { CellStatus::Open } else { now.status } {
             CellStatus::Kept(record) => records.push(*record),
-            CellStatus::Open if options.shard.has(key) => open.push(index),
+            CellStatus::Open if options.shard.has(&cells.keys()[index]) => open.push(index),
             CellStatus::Open => {}
             CellStatus::Unreadable(error) => unreadable.push(error),
         }
     }
-    SweepOutcome { records, open, unreadable, interrupted: false }
+    SweepOutcome { records, open, unreadable, interrupted }
 }

@@ -243,7 +243,8 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     let stop = StopFlag::install()?;
     // In the order of the command line.
     let seconds = vec![0.0; cells.keys().len()];
-    let outcome = sweep::sweep(&cells, &options, &seconds, stop.flag(), &mut |event| {
+    let found = sweep::look_up_all(&cells, &options.out, &options.retry);
+    let outcome = sweep::sweep(&cells, &options, &found, &seconds, stop.flag(), &mut |event| {
         cells.show(&event);
     })?;
     for error in &outcome.unreadable {
@@ -316,6 +317,7 @@ fn sweep_options(arguments: &ExtendArgs, out: &Path) -> SweepOptions {
             force: arguments.force,
             // The same command retries cells that failed or exceeded a limit.
             retry: BTreeSet::from([Retry::Failed, Retry::TimedOut, Retry::OutOfMemory]),
+            before: None,
         },
         shard: Shard::WHOLE,
         worker: None,

@@ -68,7 +68,7 @@ pub(super) fn merge(arguments: &MergeArgs) -> anyhow::Result<ExitCode> {
     for (key, record) in &records {
         let to = out.join("cells").join(format!("{key}.json"));
         if to.is_file() {
-            match RunRecord::read(&to) {
+            match store::read_named(to.clone()) {
                 // Named among the files that are left out.
                 Err(RecordError::NewerSchema { .. } | RecordError::Io { .. }) => continue,
                 Err(RecordError::Damaged { .. }) => {

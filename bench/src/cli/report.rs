@@ -93,7 +93,13 @@ pub(super) const STORED: &str = "report.json";
 
 impl StoredReport {
     pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
-        Ok(tasks::write_in(folder, STORED, serde_json::to_string_pretty(self)? + "\n")?)
+        // Every worker of a sweep writes it, and others read it at the same time.
+        let (path, text) = (folder.join(STORED), serde_json::to_string_pretty(self)? + "\n");
+        if std::fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
+            return Ok(());
+        }
+        let written = reports::store::write_atomically(&path, text.as_bytes());
+        Ok(written.map_err(tasks::FileError::of("write", &path))?)
     }
 
     /// Reads the file of a results folder; `None` if it has none, as in older versions.

@@ -12,6 +12,7 @@ mod table;
 mod tensorboard;
 mod weights;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -29,8 +30,8 @@ use crate::host;
 use crate::run::kept::Reuse;
 use crate::suite::{self, Overrides, Suite};
 use crate::sweep::{
-    SkippedWorkload, SweepManifest, SweepOptions, SweepOutcome, SweepPlan, look_up_all, outcome_of,
-    sweep, training_seconds,
+    SkippedWorkload, SweepManifest, SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep,
+    training_seconds,
 };
 
 pub(crate) use options::{SweepArgs, seconds};
@@ -44,17 +45,10 @@ pub(super) const MOST: usize = 1 << 16;
 pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let compute = arguments.compute.open()?;
     let each = arguments.data_parallel;
-    anyhow::ensure!(each > 0, "--data-parallel is 0, expected at least 1");
     let (name, text, overrides) = asked(arguments, &compute.backend, compute.engine)?;
     let suite = suite::parse(&name, &text, &overrides)?;
     let title = suite.title.clone();
-    let settings = arguments.criteria.over(suite.report.clone())?;
-    if let Some(base) = arguments.criteria.ablation_base() {
-        // With --encodings, kept records of the suite's other encodings are in the report too.
-        let whole =
-            suite::parse(&name, &text, &Overrides { encodings: Vec::new(), ..overrides.clone() })?;
-        suite.check_encoding(BASE, base).or_else(|_| whole.check_encoding(BASE, base))?;
-    }
+    let settings = criteria(arguments, &suite, (&name, &text, &overrides))?;
     let out = out_of(arguments, &suite);
     let is_namesake = |(built_in, own): &(&str, &str)| *built_in == suite.name && *own != text;
     if arguments.out.is_none() && suite::BUILT_IN.iter().any(is_namesake) {
@@ -82,23 +76,11 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     } else {
         SweepPlan::new(suite.clone())?
     };
-    let takes_data = |skipped: &&SkippedWorkload| {
-        let mut cells = suite.cells.iter().filter(|cell| cell.workload == skipped.workload);
-        cells.any(|cell| cell.task.meta().takes_path)
-    };
-    let unreadable = plan.unrunnable.iter().find(takes_data);
-    if let (Some(path), Some(unrunnable)) = (&arguments.data, unreadable) {
-        anyhow::bail!("--data {}: {}", path.display(), unrunnable.reason);
-    }
-    for planned in &plan.cells {
-        let checked = planned.cell.train.check_data_parallel(each);
-        checked.map_err(|e| anyhow::anyhow!("workload `{}`: {e}", planned.cell.workload))?;
-    }
+    let kept = check(arguments, &suite, &plan, &mut options)?;
     complain_about(&plan);
     let rate = || {
         each as f64 * rate::operations_per_second(&arguments.compute, &compute, arguments.threads)
     };
-    let kept = weights::decide(&arguments.sweep, &plan, &mut options)?;
     if !arguments.sweep.quiet && !arguments.sweep.json {
         say(&kept);
     }
@@ -130,6 +112,57 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     watched.run(plan, Some(suite))
 }
 
+/// Criteria of the report: the suite's, overridden by the command line.
+///
+/// # Errors
+///
+/// If an option names an encoding that the suite does not have.
+pub(super) fn criteria(
+    arguments: &RunArgs,
+    suite: &Suite,
+    (name, text, overrides): (&str, &str, &Overrides),
+) -> anyhow::Result<reports::Settings> {
+    if let Some(base) = arguments.criteria.ablation_base() {
+        // With --encodings, kept records of the suite's other encodings are in the report too.
+        let whole =
+            suite::parse(name, text, &Overrides { encodings: Vec::new(), ..overrides.clone() })?;
+        suite.check_encoding(BASE, base).or_else(|_| whole.check_encoding(BASE, base))?;
+    }
+    arguments.criteria.over(suite.report.clone())
+}
+
+/// Checks the command line against the cells, and returns the line about weights; `options` states which are kept.
+///
+/// # Errors
+///
+/// If the data cannot be read or nothing reads them, a cell cannot be divided among devices, or weights are asked for that no
+/// cell has.
+pub(super) fn check(
+    arguments: &RunArgs,
+    suite: &Suite,
+    plan: &SweepPlan,
+    options: &mut SweepOptions,
+) -> anyhow::Result<String> {
+    if let Some(path) = &arguments.data {
+        let readers = suite.cells.iter().filter(|cell| cell.task.meta().takes_path);
+        let readers = readers.map(|cell| cell.workload.as_str()).collect::<BTreeSet<_>>();
+        anyhow::ensure!(
+            !readers.is_empty(),
+            "--data {}: none of the workloads reads a text; leave it out, or choose others with --workloads",
+            path.display()
+        );
+        let takes_data = |skipped: &&SkippedWorkload| readers.contains(skipped.workload.as_str());
+        if let Some(unrunnable) = plan.unrunnable.iter().find(takes_data) {
+            anyhow::bail!("--data {}: {}", path.display(), unrunnable.reason);
+        }
+    }
+    for planned in &plan.cells {
+        let checked = planned.cell.train.check_data_parallel(arguments.data_parallel);
+        checked.map_err(|e| anyhow::anyhow!("workload `{}`: {e}", planned.cell.workload))?;
+    }
+    weights::decide(&arguments.sweep, plan, options)
+}
+
 /// Name and text of the suite of the command line, and the settings that the command line overrides.
 ///
 /// # Errors
@@ -142,6 +175,7 @@ pub(super) fn asked(
 ) -> anyhow::Result<(String, String, Overrides)> {
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     anyhow::ensure!(arguments.jobs != Some(0), "--jobs is 0, expected at least 1");
+    anyhow::ensure!(arguments.data_parallel > 0, "--data-parallel is 0, expected at least 1");
     for (option, count) in [
         ("--threads", arguments.threads),
         ("--jobs", arguments.jobs.unwrap_or(1)),
@@ -228,11 +262,15 @@ impl Watched<'_> {
             return Ok(self.interrupted(&plan, &outcome));
         }
         if let Some(mut suite) = suite.filter(|suite| !suite.fresh.is_empty()) {
-            if outcome.records.len() < plan.cells.len() {
+            if outcome.records.len() + outcome.unreadable.len() < plan.cells.len() {
                 complain(
-                    "note: fresh seeds run when every cell of the grid has a record; run the same command again",
+                    "note: fresh seeds run when every cell of the grid has a record; run the same command again, or, if each \
+                     machine has a folder of its own, join the folders with `pe-bench merge` and run the suite on the result",
                 );
-                return self.conclude(&plan, &outcome, outcome.unreadable.is_empty());
+                return self.conclude(&plan, &outcome, true);
+            }
+            for note in left_out(&suite, &plan, &outcome.records) {
+                complain(&note);
             }
             // A plan of their own, so that `--force` and `--retry` do not run the grid twice.
             suite.cells = suite.fresh_cells(&outcome.records)?;
@@ -241,11 +279,11 @@ impl Watched<'_> {
             let of_fresh = self.train(&fresh, &|seconds| {
                 grid.clone().followed_by(SweepManifest::of(&fresh, seconds, 0))
             })?;
-            if of_fresh.interrupted {
-                return Ok(self.interrupted(&fresh, &of_fresh));
-            }
+            outcome = outcome.followed_by(of_fresh, plan.cells.len());
             plan.append(fresh);
-            outcome = outcome_of(&plan, &self.options);
+            if outcome.interrupted {
+                return Ok(self.interrupted(&plan, &outcome));
+            }
         }
         self.conclude(&plan, &outcome, false)
     }
@@ -269,7 +307,7 @@ impl Watched<'_> {
         let stop = self.stop.flag();
         let folder = self.arguments.tensorboard.as_deref();
         let mut board = folder.map(|folder| TensorBoard::new(folder, plan));
-        let outcome = sweep(plan, options, &seconds, stop, &mut |event| {
+        let outcome = sweep(plan, options, &statuses, &seconds, stop, &mut |event| {
             if let Some(board) = &mut board {
                 board.event(&event);
             }
@@ -339,6 +377,19 @@ impl Watched<'_> {
             ExitCode::FAILURE
         })
     }
+}
+
+/// Notes about fresh seeds that do not run, because no rate is chosen; workloads that are skipped have none.
+fn left_out(suite: &Suite, plan: &SweepPlan, records: &[RunRecord]) -> Vec<String> {
+    let runs = |workload: &str| plan.cells.iter().any(|planned| planned.cell.workload == workload);
+    let unchosen = suite.unchosen(records).into_iter().filter(|(workload, _)| runs(workload));
+    let note = |(workload, encoding)| {
+        format!(
+            "note: {workload}, {encoding}: fresh seeds do not run, because a cell of the grid has no result; `--retry` runs \
+             it again"
+        )
+    };
+    unchosen.map(note).collect()
 }
 
 /// Messages about cells without a result, each with a remedy.

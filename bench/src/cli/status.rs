@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::CELLS_OPEN;
 use super::columns::aligned;
-use super::out::say;
+use super::out::{complain, say};
 use super::run::{clock, seconds};
 use crate::host;
 use crate::sweep::{CellName, OverviewReader, SweepOverview};
@@ -43,8 +43,16 @@ pub(super) fn status(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
         results.display()
     );
     let mut reader = OverviewReader::new(results.clone());
-    let mut overview = reader.read()?;
     let every = Duration::try_from_secs_f64(arguments.every).unwrap_or(Duration::MAX);
+    // A folder that cannot be read for a moment does not end --watch.
+    let mut read = || loop {
+        match reader.read() {
+            Err(error) if arguments.watch => complain(&error.to_string()),
+            read => return read,
+        }
+        std::thread::sleep(every);
+    };
+    let mut overview = read()?;
     while arguments.watch && !(overview.suite.is_some() && overview.is_settled()) {
         if arguments.json {
             say(&json_form(&overview, arguments).to_string());
@@ -52,7 +60,7 @@ pub(super) fn status(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
             say(&format!("{}  {}", host::now_utc(), summary(&overview)));
         }
         std::thread::sleep(every);
-        overview = reader.read()?;
+        overview = read()?;
     }
     let known = overview.suite.is_some() || overview.cells > 0;
     anyhow::ensure!(

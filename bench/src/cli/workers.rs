@@ -9,9 +9,10 @@ use reports::Status;
 use super::out::complain;
 use super::run::{self, rate};
 use super::{Cli, Command, RunArgs};
+use crate::backend::pool::{DeviceList, PoolError};
 use crate::backend::{self, BackendError, Hardware};
 use crate::cluster::memory_bytes;
-use crate::suite;
+use crate::suite::{self, Suite};
 use crate::sweep::{
     CellFile, CellStatus, FLOPS_PER_SECOND, GPU_FLOPS_PER_SECOND, SweepPlan, look_up_all,
     training_seconds,
@@ -112,23 +113,37 @@ pub(super) fn plan(
         Some(compute) => compute.engine,
         None => run.compute.engine_elsewhere()?,
     };
-    let (suite, text, overrides) = run::asked(&run, name, engine)?;
-    let suite = suite::parse(&suite, &text, &overrides)?;
+    let (source, text, overrides) = run::asked(&run, name, engine)?;
+    let suite = suite::parse(&source, &text, &overrides)?;
     let out = match (&run.out, out) {
         (None, Some(out)) => PathBuf::from(out).join(&suite.name),
         _ => run::out_of(&run, &suite),
     };
+    run::criteria(&run, &suite, (&source, &text, &overrides))?;
     let suite_name = suite.name.clone();
-    let following = suite.following().count();
-    let plan = if fetch { SweepPlan::new(suite)? } else { SweepPlan::offline(suite)? };
-    run::complain_about(&plan);
-    let jobs = run
-        .devices
-        .as_ref()
-        .map_or(run.jobs.unwrap_or(1), super::super::backend::pool::DeviceList::count);
-    let options = run.sweep.options(out.clone(), [jobs, run.threads], Vec::new());
+    let mut following = suite.following().count();
+    let planned =
+        |suite: Suite| if fetch { SweepPlan::new(suite) } else { SweepPlan::offline(suite) };
+    let mut plan = planned(suite.clone())?;
+    let each = run.data_parallel;
+    let devices = run.devices.as_ref().map(DeviceList::count);
+    if let Some(count) = devices.filter(|count| count % each > 0) {
+        return Err(PoolError::Uneven { count, each }.into());
+    }
+    let jobs = devices.map_or(run.jobs.unwrap_or(1), |count| count / each);
+    let mut options = run.sweep.options(out.clone(), [jobs, run.threads], Vec::new());
     options.budget.check().context("budget of a cell")?;
-    let found = look_up_all(&plan, &out, &options.retry);
+    run::check(&run, &suite, &plan, &mut options)?;
+    run::complain_about(&plan);
+    let mut found = look_up_all(&plan, &out, &options.retry);
+    if following > 0 && found.iter().all(|one| one.kept().is_some()) {
+        let records = found.iter().filter_map(CellFile::kept).cloned().collect::<Vec<_>>();
+        let cells = suite.fresh_cells(&records)?;
+        let fresh = planned(Suite { cells, ..suite })?;
+        found.extend(look_up_all(&fresh, &out, &options.retry));
+        plan.append(fresh);
+        following = 0;
+    }
     let open = found.iter().filter(|one| !one.is_settled()).count();
     anyhow::ensure!(
         !plan.cells.is_empty(),
@@ -139,25 +154,23 @@ pub(super) fn plan(
             CellStatus::Kept(record) => record.status == Status::Done,
             CellStatus::Open | CellStatus::Unreadable(_) => false,
         };
-        let fresh = if following > 0 {
-            ", apart from those of fresh seeds, which `pe-bench run` adds"
-        } else {
-            ""
-        };
         let again = if found.iter().all(is_done) {
             "choose another folder with --out after `--`"
         } else {
             "run those that failed again with --retry after `--`"
         };
         anyhow::bail!(
-            "{}: every cell of `{suite_name}` has a record{fresh}; write the report with `pe-bench report`, or {again}",
+            "{}: every cell of `{suite_name}` has a record; write the report with `pe-bench report`, or {again}",
             out.display()
         );
     }
     let hardware = backend::meta(name)?.hardware;
-    let seconds = training_seconds(&plan, &found, &options, || match &opened {
-        Some(compute) => rate::operations_per_second(&run.compute, compute, run.threads),
-        None => assumed(name, hardware, run.threads),
+    let seconds = training_seconds(&plan, &found, &options, || {
+        each as f64
+            * match &opened {
+                Some(compute) => rate::operations_per_second(&run.compute, compute, run.threads),
+                None => assumed(name, hardware, run.threads),
+            }
     });
     let memory = memory(&plan, &found, hardware);
     let of_cell = run.sweep.cell_memory.unwrap_or(memory);
@@ -165,7 +178,7 @@ pub(super) fn plan(
     Ok(Workers {
         cells: plan.cells.len() + following,
         count: arguments.most.min(open),
-        cpus: jobs * run.threads,
+        cpus: jobs * each * run.threads,
         seconds: seconds.iter().sum::<f64>() * (open + following) as f64 / open as f64,
         longest_seconds: seconds.iter().copied().fold(0.0, f64::max),
         jobs,
@@ -196,6 +209,7 @@ fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
         ("--json", sweep.json),
         ("--no-report", sweep.no_report),
         ("--no-wait", sweep.no_wait),
+        ("--retry-before", sweep.retry_before.is_some()),
         ("--shard", sweep.shard != crate::sweep::Shard::WHOLE),
         ("--worker", sweep.worker.is_some()),
     ] {
@@ -223,6 +237,9 @@ fn words(
     }
     if run.jobs.is_none() && run.devices.is_none() {
         words.extend(["--jobs".to_owned(), "1".to_owned()]);
+    }
+    if !run.sweep.retry.is_empty() {
+        words.extend(["--retry-before".to_owned(), crate::host::now_utc()]);
     }
     let quiet = (!run.sweep.quiet).then(|| "--quiet".to_owned());
     words.extend(quiet.into_iter().chain(["--no-wait".to_owned(), "--no-report".to_owned()]));

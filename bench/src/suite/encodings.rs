@@ -64,7 +64,8 @@ pub(super) fn choose(selected: &mut [Vec<Named>], asked: &[String]) -> Result<()
     let known = selected.iter().flatten().cloned().collect::<Vec<_>>();
     let has_name = |text: &str| known.iter().any(|(name, _)| name == text);
     let mut chosen = Vec::new();
-    for item in asked.iter().flat_map(|text| items(text, &known)) {
+    let names = known.iter().map(|(name, _)| name.as_str());
+    for item in asked.iter().flat_map(|text| items(text, names.clone())) {
         if item.is_empty() {
             return Err(
                 "no encoding, expected names or expressions, separated by commas".to_owned()
@@ -94,13 +95,16 @@ pub(super) fn choose(selected: &mut [Vec<Named>], asked: &[String]) -> Result<()
 }
 
 /// Splits a list at the commas outside of brackets, quotes and names of the suite.
-fn items<'a>(text: &'a str, known: &[Named]) -> Vec<&'a str> {
+pub(super) fn items<'a, 'n>(
+    text: &'a str,
+    known: impl Iterator<Item = &'n str> + Clone,
+) -> Vec<&'a str> {
     let mut items = Vec::new();
     let mut rest = text.trim();
     loop {
         let ends = |after: &str| matches!(after.trim_start().chars().next(), None | Some(','));
-        let names = known.iter().filter(|(name, _)| rest.strip_prefix(&**name).is_some_and(ends));
-        let own = names.map(|(name, _)| name.len()).max();
+        let names = known.clone().filter(|name| rest.strip_prefix(name).is_some_and(ends));
+        let own = names.map(str::len).max();
         let first = || Combination::split_list(rest).first().map_or(0, |first| first.len());
         let len = own.unwrap_or_else(|| if rest.starts_with(',') { 0 } else { first() });
         items.push(&rest[..len]);

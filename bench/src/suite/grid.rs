@@ -1,7 +1,7 @@
 //! Grid of learning rates: each cell runs once per rate, with the same rates for all encodings. Fresh seeds run at the
 //! rates that were chosen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reports::{GridPoint, RunRecord};
 
@@ -60,13 +60,29 @@ pub(super) fn check_fresh(fresh: &[u64], seeds: &[u64], rates: &[f64]) -> Result
     match fresh.iter().find(|seed| seeds.contains(seed)) {
         None => Ok(()),
         Some(seed) => Err(format!(
-            "{seed} is also among `seeds`, which choose the rates; give it another number"
+            "{seed} is both among `seeds`, which choose the rates, and among `fresh_seeds`, which report on the choice; use \
+             another number for one of them"
         )),
     }
 }
 
 impl Suite {
-    /// Cells of the fresh seeds at the rates that the records of the other cells choose.
+    /// Workloads and encodings of which a cell of the grid has no result, so that no rate is chosen.
+    pub fn unchosen<'a>(&'a self, records: &[RunRecord]) -> BTreeSet<(&'a str, &'a str)> {
+        let mut results = BTreeMap::<(&str, &str), usize>::new();
+        for record in records.iter().filter(|record| record.is_finished()) {
+            *results.entry((&record.workload, &record.encoding.name)).or_default() += 1;
+        }
+        let mut cells = BTreeMap::<(&str, &str), usize>::new();
+        for cell in &self.cells {
+            *cells.entry((&cell.workload, &cell.name)).or_default() += 1;
+        }
+        let lacks = |(group, count): &(_, usize)| results.get(group).copied() < Some(*count);
+        cells.into_iter().filter(lacks).map(|(group, _)| group).collect()
+    }
+
+    /// Cells of the fresh seeds at the rates that the records of the other cells choose, without those of
+    /// [`unchosen`](Self::unchosen) encodings.
     ///
     /// # Errors
     /// [`AnalysisError`](reports::analysis::AnalysisError) if the records cannot be analysed.
@@ -78,7 +94,11 @@ impl Suite {
             .into_iter()
             .map(|choice| ((choice.workload, choice.encoding), choice.value))
             .collect();
+        let unchosen = self.unchosen(records);
         let is_chosen = |cell: &&Experiment| {
+            if unchosen.contains(&(cell.workload.as_str(), cell.name.as_str())) {
+                return false;
+            }
             let value = chosen.get(&(cell.workload.clone(), cell.name.clone()));
             cell.grid.as_ref().zip(value).is_some_and(|(point, value)| same(point.value, *value))
         };

@@ -211,8 +211,64 @@ fn the_command_line_selects_workloads_by_name_with_or_without_axes() {
     assert_eq!(count("counting").unwrap(), 8);
     assert_eq!(count("counting variables=3").unwrap(), 4);
     assert_eq!(parsed(&text).unwrap().cells.len(), 12);
+    assert_eq!(count("w,counting variables=1").unwrap(), 8);
     let error = count("countin").unwrap_err().to_string();
     assert!(error.contains("--workloads") && error.contains("did you mean `counting`?"), "{error}");
+}
+
+#[test]
+fn commas_in_the_names_of_workloads_do_not_split_them() {
+    let workload = "[[workload]]\nname = \"copy, 8\"\ntask = \"copy\"\naxes = { \"eval.lens\" = [[12, 24], [12]] }\n";
+    let text = format!("{SMALL}\n{workload}");
+    let count = |asked: &str| {
+        let workloads = vec![asked.to_owned()];
+        let suite = parse("test", &text, &Overrides { workloads, ..Overrides::default() });
+        suite.map(|suite| suite.cells.len())
+    };
+    assert_eq!(count("copy, 8").unwrap(), 8);
+    assert_eq!(count("copy, 8 lens=[12,24],w").unwrap(), 8);
+}
+
+#[test]
+fn a_seed_of_the_command_line_that_is_a_fresh_one_is_refused_there() {
+    let text = SMALL
+        .replace("seeds = [3, 4]", "seeds = [3]\nfresh_seeds = [5]\nlearning_rates = [0.5, 0.25]");
+    let overrides = Overrides { seeds: vec![5], ..Overrides::default() };
+    let said = parse("test", &text, &overrides).unwrap_err().to_string();
+    assert!(said.contains("at `--seed`: 5 is both among"), "{said}");
+}
+
+#[test]
+fn fresh_seeds_wait_for_the_results_of_the_grid_of_their_encoding_only() {
+    let text = SMALL.replace(
+        "seeds = [3, 4]",
+        "seeds = [3]\nfresh_seeds = [5, 6]\nlearning_rates = [0.5, 0.25]",
+    );
+    let suite = parsed(&text).unwrap();
+    let context = crate::run::RunContext {
+        suite: "small".to_owned(),
+        suite_sha256: None,
+        threads: 1,
+        jobs: 1,
+    };
+    let record = |cell: &Experiment| {
+        let task = cell.task.build().unwrap();
+        let record = crate::run::unfinished_record(cell, &*task, &context);
+        reports::RunRecord { status: reports::Status::Done, ..record }
+    };
+    let mut records = suite.cells.iter().map(record).collect::<Vec<_>>();
+    assert!(suite.unchosen(&records).is_empty());
+    assert_eq!(suite.fresh_cells(&records).unwrap().len(), 4);
+    let reason = "a panic".to_owned();
+    let failed = records.iter_mut().find(|record| record.encoding.name == "nope").unwrap();
+    failed.status = reports::Status::Failed { reason };
+    let unchosen = suite.unchosen(&records).into_iter().collect::<Vec<_>>();
+    assert_eq!(unchosen, [("w", "nope")]);
+    let fresh = suite.fresh_cells(&records).unwrap();
+    assert!(fresh.len() == 2 && fresh.iter().all(|cell| cell.name != "nope"));
+    // A record that is missing, for instance because its file is damaged, is no result either.
+    records.retain(|record| record.encoding.name == "nope");
+    assert_eq!(suite.unchosen(&records).len(), 2);
 }
 
 #[test]

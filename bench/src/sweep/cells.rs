@@ -69,7 +69,7 @@ pub fn look_up_all(cells: &dyn SweepCells, results: &Path, retry: &RetryPolicy) 
     let mut packed: BTreeMap<String, RunRecord> =
         packed.map(|record| (record.key.clone(), record)).collect();
     for (index, (key, found)) in cells.keys().iter().zip(&mut found).enumerate() {
-        let kept = packed.remove(key).filter(|record| !retry.includes(&record.status));
+        let kept = packed.remove(key).filter(|record| !retry.includes(record));
         if let Some(mut record) = kept {
             cells.rename(index, &mut record);
             found.status = CellStatus::Kept(Box::new(record));

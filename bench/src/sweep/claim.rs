@@ -299,7 +299,9 @@ impl Shared {
 
     /// Holder of a claim that has not expired. Without the lock, `None` may be out of date at once.
     fn living_holder(&self, key: &str, path: &Path) -> Result<Option<ClaimHolder>, ClaimError> {
-        let Some(holder) = holder_in(path)? else { return Ok(None) };
+        // One that cannot be read, for instance that of another user, expires like that of an unknown process.
+        let holder = holder_in(path).unwrap_or_else(|_| Some(ClaimHolder::unknown()));
+        let Some(holder) = holder else { return Ok(None) };
         if self.me.knows_to_be_gone(&holder) {
             return Ok(None);
         }

@@ -15,6 +15,9 @@ pub const FLOPS_PER_SECOND: f64 = 2e10;
 /// because the cells of most suites are small.
 pub const GPU_FLOPS_PER_SECOND: f64 = 1e12;
 
+/// Assumed share of the evaluation in the time of a cell without a record like it.
+pub const EVAL_SHARE: f64 = 0.1;
+
 /// Expected seconds of training for each cell of a plan; 0 for those that this sweep does not run.
 ///
 /// A cell of the same workload and encoding with a record takes the median step time of such records. Others take

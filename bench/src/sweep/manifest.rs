@@ -29,7 +29,7 @@ pub struct SweepManifest {
 pub struct ManifestCell {
     /// Key of the cell.
     pub key: String,
-    /// Name of its workload.
+    /// Name of its workload, with the learning rate of a grid.
     pub workload: String,
     /// Name of its encoding in the suite.
     pub encoding: String,
@@ -66,7 +66,7 @@ impl SweepManifest {
     pub fn of(plan: &SweepPlan, seconds: &[f64], following: usize) -> Self {
         let cells = plan.cells.iter().zip(&plan.keys).map(|(planned, key)| ManifestCell {
             key: key.clone(),
-            workload: planned.cell.workload.clone(),
+            workload: planned.workload_label(),
             encoding: planned.cell.name.clone(),
             seed: planned.cell.seed,
             steps: planned.cell.train.steps,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use rayon::prelude::*;
-use reports::{RecordError, RunRecord, Status};
+use reports::{GridPoint, RecordError, RunRecord, Status};
 use serde::Serialize;
 use tasks::FileError;
 
@@ -103,7 +103,7 @@ pub struct EndedCell {
 pub struct CellName {
     /// Key of the cell.
     pub key: String,
-    /// Name of its workload; empty for a claimed cell that no list has.
+    /// Name of its workload, with the learning rate of a grid; empty for a claimed cell that no list has.
     pub workload: String,
     /// Name of its encoding in the suite.
     pub encoding: String,
@@ -146,7 +146,7 @@ impl RecordFacts {
             train_flops: record.flops.train_step as f64 * record.train.steps as f64,
             cell: CellName {
                 key: record.key,
-                workload: record.workload,
+                workload: GridPoint::label(record.grid.as_ref(), &record.workload),
                 encoding: record.encoding.name,
                 seed: record.seed,
             },

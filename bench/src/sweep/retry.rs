@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::ValueEnum;
-use reports::Status;
+use reports::{RunRecord, Status};
 
 /// Status of cells that `--retry` runs again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -29,11 +29,19 @@ pub struct RetryPolicy {
     pub force: bool,
     /// Statuses of cells that are run again.
     pub retry: BTreeSet<Retry>,
+    /// Time, RFC 3339 in UTC, before which a run must have started to be run again for its status; `None`: at any time. A
+    /// worker of a cluster that is queued again does not repeat the retries of the one before.
+    pub before: Option<String>,
 }
 
 impl RetryPolicy {
-    /// Whether a cell with this status is run again.
-    pub fn includes(&self, status: &Status) -> bool {
+    /// Whether a cell with this record is run again.
+    pub fn includes(&self, record: &RunRecord) -> bool {
+        let is_older = self.before.as_ref().is_none_or(|before| record.started_utc < *before);
+        self.includes_status(&record.status) && (is_older || record.status == Status::Interrupted)
+    }
+
+    fn includes_status(&self, status: &Status) -> bool {
         let kind = match status {
             Status::Interrupted => return true,
             Status::Done => return self.force,
@@ -68,20 +76,23 @@ mod tests {
             (Status::OutOfMemory { reason: reason() }, Retry::OutOfMemory),
             (Status::Diverged { step: 1, reason: reason() }, Retry::Diverged),
         ];
-        let only = |kind| RetryPolicy { force: false, retry: BTreeSet::from([kind]) };
-        let force = RetryPolicy { force: true, retry: BTreeSet::new() };
+        let only = |kind| RetryPolicy { retry: BTreeSet::from([kind]), ..RetryPolicy::default() };
+        let force = RetryPolicy { force: true, ..RetryPolicy::default() };
         for (status, kind) in &ends {
-            assert!(!RetryPolicy::default().includes(status), "{status:?}");
+            assert!(!RetryPolicy::default().includes_status(status), "{status:?}");
             for named in [*kind, Retry::All] {
-                assert!(only(named).includes(status), "{status:?}");
+                assert!(only(named).includes_status(status), "{status:?}");
             }
             for (_, other) in ends.iter().filter(|(_, other)| other != kind) {
-                assert!(!only(*other).includes(status), "{status:?} by {other:?}");
+                assert!(!only(*other).includes_status(status), "{status:?} by {other:?}");
             }
-            assert!(force.includes(status));
+            assert!(force.includes_status(status));
         }
-        assert!(RetryPolicy::default().includes(&Status::Interrupted));
-        assert!(!only(Retry::All).includes(&Status::Done) && force.includes(&Status::Done));
+        assert!(RetryPolicy::default().includes_status(&Status::Interrupted));
+        assert!(
+            !only(Retry::All).includes_status(&Status::Done)
+                && force.includes_status(&Status::Done)
+        );
         assert!(
             only(Retry::Damaged).includes_damaged() && !RetryPolicy::default().includes_damaged()
         );

@@ -63,7 +63,7 @@ pub(super) fn look_up(path: &Path, key: &str, retry: &RetryPolicy) -> CellFile {
         Err(RecordError::Damaged { path: path.to_owned(), reason })
     });
     let status = match parsed {
-        Ok(record) if retry.includes(&record.status) => CellStatus::Open,
+        Ok(record) if retry.includes(&record) => CellStatus::Open,
         Ok(record) => CellStatus::Kept(Box::new(record)),
         Err(RecordError::Damaged { .. }) if retry.includes_damaged() => CellStatus::Open,
         Err(error) => CellStatus::Unreadable(error),

@@ -259,7 +259,15 @@ impl Sweeper<'_> {
                 return Ok(());
             }
         }
-        record.write(&self.options.out)?;
+        if let Err(error) = record.write(&self.options.out) {
+            if mine {
+                return Err(error.into());
+            }
+            // The process that took the cell over removed the temporary file; it writes the same record.
+            self.complain(index, &error);
+            self.tell(index, CellEvent::Lost);
+            return Ok(());
+        }
         if mine
             && !resumes
             && let Err(error) = self.checkpoints(index).remove()

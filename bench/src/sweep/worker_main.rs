@@ -17,9 +17,6 @@ use crate::signals;
 /// Minimum time between progress messages.
 const BETWEEN_EVENTS: Duration = Duration::from_millis(200);
 
-/// Exit status of a worker that did not stop in time after its sweep had ended.
-const ORPHANED: i32 = 3;
-
 /// Time for the last step and checkpoint of a worker whose sweep has ended.
 const ORPHAN_GRACE: Duration = Duration::from_secs(30);
 
@@ -75,7 +72,7 @@ pub fn serve(
         }
         on_line.store(true, Ordering::SeqCst);
         std::thread::sleep(ORPHAN_GRACE);
-        std::process::exit(ORPHANED);
+        std::process::exit(process::ORPHANED);
     };
     std::thread::Builder::new()
         .spawn(listen)

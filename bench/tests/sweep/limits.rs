@@ -20,7 +20,12 @@ fn a_cell_out_of_time_stays_so_until_it_is_retried_and_then_goes_on() {
     let (events, output) = place.events(&out, &[]);
     assert_eq!((output.status.code(), named(&events, "began").len()), (Some(1), 0));
 
-    let (events, output) = place.events(&out, &["--retry", "timed-out"]);
+    let earlier = ["--retry", "timed-out", "--retry-before", "2026-01-01T00:00:00Z"];
+    let (events, output) = place.events(&out, &earlier);
+    assert_eq!((output.status.code(), named(&events, "began").len()), (Some(1), 0));
+
+    let later = ["--retry", "timed-out", "--retry-before", "9999-01-01T00:00:00Z"];
+    let (events, output) = place.events(&out, &later);
     assert!(output.status.success(), "{}", text(&output));
     assert_eq!(named(&events, "resumed").len(), 2);
     let undisturbed = place.out("undisturbed");

@@ -119,6 +119,40 @@ fn open_cells_resume_from_the_checkpoints_that_got_furthest() {
 }
 
 #[test]
+fn the_best_weights_of_an_open_cell_are_those_of_its_furthest_checkpoint() {
+    let place = Place::new(3_000);
+    let suite = fs::read_to_string(place.suite()).unwrap();
+    let validated = suite.replace(
+        "[eval]",
+        "validation = { every_steps = 10, samples = 4 }\n[eval]\nweights = \"best\"",
+    );
+    fs::write(place.suite(), validated).unwrap();
+    let [a, b] = ["a", "b"].map(|name| place.out(name));
+    let more =
+        ["--jobs", "1", "--encodings", "rope", "--checkpoint-seconds", "0.05", "--no-report"];
+    for (out, steps) in [(&a, 1), (&b, 400)] {
+        let mut sweep = place.start(out, &more);
+        until("there is a checkpoint", || {
+            let newest = checkpoints(out).pop();
+            newest.is_some_and(|path| {
+                path.file_stem().unwrap().to_str().unwrap().parse::<u64>().unwrap() >= steps
+            })
+        });
+        signal("TERM", sweep.id());
+        assert_eq!(sweep.wait().unwrap().code(), Some(143));
+    }
+    let whole = place.out("whole");
+    assert!(place.run(&whole, &more).status.success());
+    for (name, folders) in [("ab", [&*a, &*b]), ("ba", [&*b, &*a])] {
+        let all = place.out(name);
+        merged(&folders, &all);
+        let output = place.run(&all, &more);
+        assert!(output.status.success(), "{name}: {}", text(&output));
+        assert_equal(&whole, &all);
+    }
+}
+
+#[test]
 fn records_of_a_newer_program_stay_and_damaged_ones_are_set_aside() {
     let place = Place::new(4);
     let [a, all] = ["a", "all"].map(|name| place.out(name));

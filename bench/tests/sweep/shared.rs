@@ -32,6 +32,24 @@ fn two_sweeps_on_one_folder_train_no_cell_twice_and_both_report_all() {
 }
 
 #[test]
+fn a_cell_that_another_sweep_runs_again_is_open_whatever_its_old_record_says() {
+    let place = Place::new(1_000_000);
+    let out = place.out("again");
+    let first = place.run(&out, &["--encodings", "rope", "--cell-seconds", "0.01"]);
+    assert_eq!(first.status.code(), Some(1), "{}", text(&first));
+    let again = ["--encodings", "rope", "--retry", "timed-out"];
+    let mut sweep = place.start(&out, &[&again[..], &["--json"]].concat());
+    let rest = until_event(&mut sweep, "began");
+    let (events, output) = place.events(&out, &[&again[..], &["--no-wait"]].concat());
+    signal("TERM", sweep.id());
+    rest();
+    sweep.wait().unwrap();
+    assert_eq!(named(&events, "held").len(), 1, "{}", text(&output));
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output));
+    assert!(!text(&output).contains("ended with status"), "{}", text(&output));
+}
+
+#[test]
 fn shards_share_the_cells_out() {
     let place = Place::new(3);
     let suite = fs::read_to_string(place.suite()).unwrap().replace("[0]", "[0, 1, 2, 3]");

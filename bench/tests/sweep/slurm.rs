@@ -110,6 +110,31 @@ fn the_script_asks_for_what_the_cells_need_and_submits_the_report_behind_the_wor
 }
 
 #[test]
+fn what_every_worker_would_refuse_is_refused_before_the_script() {
+    let cluster = Cluster::new(3);
+    for (more, expected) in [
+        (&["--data-parallel", "0"][..], "--data-parallel is 0"),
+        (&["--data-parallel", "3"], "micro-batches"),
+        (&["--devices", "0-7", "--data-parallel", "3"], "a multiple of --data-parallel 3"),
+        (&["--keep-weights", "best"], "no validations"),
+        (&["--ablation-base", "nonsense"], "nonsense"),
+        (&["--data", "."], "none of the workloads reads a text"),
+    ] {
+        let refused = cluster.slurm(&[&["--"], more].concat());
+        assert_eq!(refused.status.code(), Some(1), "{more:?}: {}", text(&refused));
+        assert!(text(&refused).contains(expected), "{more:?}: {}", text(&refused));
+    }
+    let suite = fs::read_to_string(cluster.place.suite()).unwrap();
+    fs::write(cluster.place.suite(), suite.replace("[train]", "[train]\nmicro_batch_size = 2"))
+        .unwrap();
+    let (_, script) = cluster.script(&["--", "--data-parallel", "2", "--threads", "3"]);
+    assert!(script.contains("\n#SBATCH --cpus-per-task=6\n"), "{script}");
+    // A worker that is queued again must not repeat the retries.
+    let (_, script) = cluster.script(&["--", "--retry", "failed"]);
+    assert!(script.contains(" --retry failed ") && script.contains(" --retry-before "), "{script}");
+}
+
+#[test]
 fn a_worker_that_is_done_ends_and_the_report_follows() {
     let cluster = Cluster::new(3);
     let (path, _) = cluster.script(&["--divide", "shards"]);

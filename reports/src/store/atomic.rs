@@ -1,8 +1,10 @@
 //! Atomic writing of files.
 
 use std::fs::{self, File};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Removes temporary files of interrupted writes of `path`. To be called only by the sole writer of that file.
@@ -49,12 +51,15 @@ fn replace(
     bytes: &[u8],
     sync: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
-    // Several threads of several processes may write the same cell.
+    // Several threads of several processes may write the same cell. Processes in different containers may have the same
+    // id, so the name has a random number too.
     static COUNTER: AtomicU64 = AtomicU64::new(0);
+    static OWN: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(
-        ".{name}.{}.{}.tmp",
+        ".{name}.{}.{:016x}.{}.tmp",
         std::process::id(),
+        *OWN,
         COUNTER.fetch_add(1, Ordering::Relaxed)
     ));
     let written = File::create(&temporary)

@@ -40,10 +40,13 @@ pub fn read_each(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, Reco
 /// [`RecordError::Io`] if the folder cannot be listed, and that of a `records.parquet` that cannot be read.
 pub fn packed_only(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, RecordError> {
     let mut packed = read_packed(dir)?;
-    let has_file =
-        |record: &RunRecord| dir.join("cells").join(format!("{}.json", record.key)).exists();
-    packed.retain(|found| !found.as_ref().is_ok_and(has_file));
+    packed.retain(|found| !found.as_ref().is_ok_and(|record| has_file(dir, record)));
     Ok(packed)
+}
+
+/// Whether a record of a results folder has a file of its own.
+fn has_file(dir: &Path, record: &RunRecord) -> bool {
+    dir.join("cells").join(format!("{}.json", record.key)).exists()
 }
 
 /// Writes a file for each packed record of a results folder that has none, and returns their number.
@@ -55,7 +58,10 @@ pub fn packed_only(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, Re
 pub fn unpack(dir: &Path) -> Result<usize, RecordError> {
     let packed = packed_only(dir)?.into_iter().collect::<Result<Vec<_>, _>>()?;
     for record in &packed {
-        record.write(dir)?;
+        // Another process may have unpacked it and written a newer one in the meantime.
+        if !has_file(dir, record) {
+            record.write(dir)?;
+        }
     }
     Ok(packed.len())
 }

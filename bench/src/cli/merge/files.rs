@@ -32,8 +32,9 @@ fn write(to: &Path, bytes: &[u8]) -> Result<(), FileError> {
     store::write_atomically(to, bytes).map_err(FileError::of("write", to))
 }
 
-/// Copies kept weights whose hash is right. Those of a training that has ended replace those of one that has not; others
-/// with a different hash are reported, and the first are kept.
+/// Copies kept weights whose hash is right. Those of a training that has ended replace those of one that has not, and among
+/// these later ones replace earlier ones, since a cell resumes from the checkpoint that is furthest. Weights of two trainings
+/// that have ended are reported if they differ, and the first are kept.
 pub(super) fn weights(source: &Path, out: &Path, summary: &mut MergeSummary) -> anyhow::Result<()> {
     let folder = source.join("weights");
     for settings in store::files_in(&folder, "json").map_err(FileError::of("list", &folder))? {
@@ -45,25 +46,31 @@ pub(super) fn weights(source: &Path, out: &Path, summary: &mut MergeSummary) -> 
                 continue;
             }
         };
-        let stated = record.weights.as_ref().map(|weights| weights.sha256.clone());
         let to = out.join("weights").join(settings.file_name().unwrap_or_default());
         let there = match RunRecord::read(&to) {
             Err(RecordError::NewerSchema { .. }) => continue,
             found => found.ok(),
         };
-        let hash = there.as_ref().and_then(|there| there.weights.as_ref()).map(|w| &w.sha256);
-        if hash.is_some() && hash == stated.as_ref() {
-            continue;
-        }
-        if there.is_some_and(|there| there.status == Status::Done) {
-            if record.status == Status::Done {
-                summary.differences.push(format!("weights {}: another hash", settings.display()));
+        let stated = record.weights.as_ref().map(|weights| &weights.sha256);
+        let is_done = record.status == Status::Done;
+        let reached = |record: &RunRecord| record.weights.as_ref().map_or(0, |w| w.step);
+        if let Some(there) = there {
+            let hash = there.weights.as_ref().map(|weights| &weights.sha256);
+            let is_same = hash.is_some() && hash == stated;
+            if there.status == Status::Done {
+                if is_done && !is_same {
+                    let text = format!("weights {}: another hash", settings.display());
+                    summary.differences.push(text);
+                }
+                continue;
             }
-            continue;
+            if !is_done && (is_same || reached(&there) >= reached(&record)) {
+                continue;
+            }
         }
         // Missing weights have no hash either.
         let bytes = fs::read(&tensors).unwrap_or_default();
-        if stated != Some(store::hex(&Sha256::digest(&bytes))) {
+        if stated != Some(&store::hex(&Sha256::digest(&bytes))) {
             let message =
                 format!("{}: not the weights that its settings describe", tensors.display());
             summary.unreadable.push(message);

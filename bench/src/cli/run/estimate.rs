@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::output::complain_of_unreadable;
 use super::table::{clock, encoding_label};
 use crate::cli::columns::say_table;
 use crate::cli::out::{counted, say};
@@ -16,6 +17,7 @@ pub(super) fn print(
     rate: impl FnOnce() -> f64,
 ) {
     let statuses = look_up_all(plan, &options.out, &options.retry);
+    complain_of_unreadable(&statuses);
     let seconds = training_seconds(plan, &statuses, options, rate);
     let own = (0..plan.cells.len()).filter(|index| options.shard.has(&plan.keys[*index]));
     let own = own.collect::<Vec<_>>();
@@ -29,7 +31,7 @@ pub(super) fn print(
             of_encoding.map(|own| cell.model.param_count(planned.task.vocab_size()) + own);
         let status = match &statuses[index].status {
             CellStatus::Kept(record) => Some(record.status.name()),
-            CellStatus::Unreadable(_) => Some("damaged"),
+            CellStatus::Unreadable(_) => Some("unreadable"),
             CellStatus::Open => None,
         };
         if json {

@@ -1,9 +1,7 @@
 //! Progress of a sweep and forecast of the remaining time.
 
 use crate::run::Progress;
-
-/// Assumed share of the evaluation in the time of a cell.
-const EVAL_SHARE: f64 = 0.1;
+use crate::sweep::EVAL_SHARE;
 
 /// Share of the work below which the measured pace is not used.
 const MIN_SHARE_FOR_PACE: f64 = 0.02;
@@ -42,6 +40,12 @@ impl Forecast {
             })
             .collect();
         Self { cells, jobs: jobs.max(1) }
+    }
+
+    /// Records that a cell starts, also one that was given up before.
+    pub(super) fn began(&mut self, index: usize) {
+        self.cells[index].done = 0.0;
+        self.cells[index].over = false;
     }
 
     /// Records that a cell resumed at a step.
@@ -152,5 +156,14 @@ mod tests {
         assert!(near(forecast.under_way(2).unwrap(), 0.9 * 0.75));
         forecast.ended(2, None);
         assert_eq!(forecast.under_way(2), None);
+    }
+
+    #[test]
+    fn a_cell_that_starts_after_it_was_given_up_counts_again() {
+        let mut forecast = three(1);
+        forecast.given_up(2);
+        assert!(near(forecast.seconds_left(0.0), 20.0));
+        forecast.began(2);
+        assert!(near(forecast.seconds_left(0.0), 40.0));
     }
 }

@@ -23,7 +23,10 @@ pub(crate) struct SweepArgs {
     /// larger budget. With `damaged`, an unreadable record is renamed to KEY.json.damaged and its cell
     /// is run again.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "HOW")]
-    retry: Vec<Retry>,
+    pub(in crate::cli) retry: Vec<Retry>,
+    /// With --retry, run only cells again that started before this time, RFC 3339 in UTC; given to the workers of a cluster.
+    #[arg(long, value_name = "TIME", hide = true, requires = "retry")]
+    pub(in crate::cli) retry_before: Option<String>,
     /// Run only shard K of N of the cells, such as 2/3.
     ///
     /// Shards are disjoint, complete and the same on every machine. They may share a results folder or
@@ -92,7 +95,11 @@ impl SweepArgs {
             out,
             jobs,
             threads,
-            retry: RetryPolicy { force: self.force, retry: self.retry.iter().copied().collect() },
+            retry: RetryPolicy {
+                force: self.force,
+                retry: self.retry.iter().copied().collect(),
+                before: self.retry_before.clone(),
+            },
             shard: self.shard,
             worker: self.worker,
             budget: given,

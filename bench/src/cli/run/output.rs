@@ -28,12 +28,7 @@ impl<'a> SweepOutput<'a> {
         seconds: &[f64],
         options: &SweepOptions,
     ) -> Self {
-        for error in statuses.iter().filter_map(|one| match &one.status {
-            CellStatus::Unreadable(error) => Some(error),
-            CellStatus::Open | CellStatus::Kept(_) => None,
-        }) {
-            complain(&format!("{error}; its cell is not run"));
-        }
+        complain_of_unreadable(statuses);
         if arguments.json {
             json_lines::start(plan, statuses, options);
             Self::Json(plan)
@@ -66,6 +61,15 @@ impl<'a> SweepOutput<'a> {
     pub(super) fn finish(&self) {
         if let Self::Table(table) = self {
             table.finish();
+        }
+    }
+}
+
+/// Prints a message about each record that cannot be read.
+pub(super) fn complain_of_unreadable(statuses: &[CellFile]) {
+    for one in statuses {
+        if let CellStatus::Unreadable(error) = &one.status {
+            complain(&format!("{error}; its cell is not run"));
         }
     }
 }

@@ -71,7 +71,8 @@ impl<'a> ProgressTable<'a> {
         let index = event.index;
         self.held.retain(|held| *held != index || matches!(event.what, CellEvent::Held { .. }));
         match &event.what {
-            CellEvent::Began { .. } | CellEvent::Point(_) | CellEvent::Validated(_) => {}
+            CellEvent::Point(_) | CellEvent::Validated(_) => {}
+            CellEvent::Began { .. } => self.forecast.began(index),
             CellEvent::Resumed { step } => {
                 let steps = self.plan.cells[index].cell.train.steps;
                 self.forecast.resumed(index, *step, steps);

@@ -53,13 +53,26 @@ impl CheckpointFolder {
     /// [`CheckpointError::Io`]; earlier checkpoints are unchanged.
     pub fn write(&self, step: usize, content: &[u8]) -> Result<(), CheckpointError> {
         fs::create_dir_all(&self.path).map_err(FileError::of("create", &self.path))?;
+        self.remove_leftovers();
         let path = self.path.join(format!("{step:010}.{EXTENSION}"));
         reports::store::write_atomically(&path, &file::seal(&self.key, content))
             .map_err(FileError::of("write", &path))?;
         for old in self.newest_first()?.into_iter().skip(KEPT) {
-            fs::remove_file(&old).map_err(FileError::of("remove", &old))?;
+            unless_absent(fs::remove_file(&old)).map_err(FileError::of("remove", &old))?;
         }
         Ok(())
+    }
+
+    /// Removes temporary files of workers that were killed while they wrote; each is as large as a checkpoint.
+    fn remove_leftovers(&self) {
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with('.') && name.contains(&format!(".{EXTENSION}.")) {
+                // A file that stays takes space only.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 
     /// Checkpoint files, the newest first.
@@ -142,6 +155,12 @@ mod tests {
         for step in [9, 10, 100, 11] {
             folder.write(step, &step.to_le_bytes()).unwrap();
         }
+        let half = folder.path.join(".0000000100.ckpt.1.0.tmp");
+        fs::write(&half, "half").unwrap();
+        folder.write(101, &101usize.to_le_bytes()).unwrap();
+        assert!(!half.exists());
+        fs::remove_file(folder.path.join("0000000101.ckpt")).unwrap();
+        folder.write(11, &11usize.to_le_bytes()).unwrap();
         let files = folder.newest_first().unwrap();
         assert_eq!(folder.newest_step(), Some(100));
         let contents = files.iter().map(|f| folder.read(f).unwrap()).collect::<Vec<_>>();

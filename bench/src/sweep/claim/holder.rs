@@ -64,6 +64,7 @@ impl ClaimHolder {
         self.place.is_some()
             && self.place == other.place
             && other.started.is_some()
+            && sees_others()
             && start_of(other.pid) != other.started
     }
 
@@ -78,6 +79,11 @@ fn place() -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let processes = fs::read_link("/proc/self/ns/pid").ok()?;
     Some(format!("{} {}", boot.trim(), processes.display()))
+}
+
+/// Whether the processes of other users are visible: mounted with `hidepid`, `/proc` does not show those that live.
+fn sees_others() -> bool {
+    Path::new("/proc/1/stat").exists()
 }
 
 /// Start of a process in ticks since boot; `None` if there is no such process, or the system does not report it.

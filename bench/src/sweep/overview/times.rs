@@ -6,10 +6,8 @@ use reports::Status;
 use reports::stats::median;
 
 use super::{CellName, OpenCell, RecordFacts, RunningCell};
+use crate::sweep::estimate::EVAL_SHARE;
 use crate::sweep::manifest::ManifestCell;
-
-/// Assumed share of the evaluation in the time of a cell without a record like it.
-const EVAL_SHARE: f64 = 0.1;
 
 /// Expected times of cells.
 pub(super) struct CellTimes {
