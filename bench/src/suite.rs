@@ -176,7 +176,7 @@ fn expanded(file: &SuiteFile, overrides: &Overrides) -> Result<Expanded, FieldEr
     });
     let names = names.cloned().collect::<Vec<String>>();
     let lists = overrides.workloads.iter();
-    let asked = lists.flat_map(|list| encodings::items(list, names.iter().map(String::as_str)));
+    let asked = lists.flat_map(|list| encodings::items(list, &names.iter().map(String::as_str)));
     let asked_for = asked.map(str::to_owned).collect::<Vec<_>>();
     for ((workload, encodings), variants) in file.workload.iter().zip(&selected).zip(expanded) {
         for variant in variants {

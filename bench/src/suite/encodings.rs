@@ -65,7 +65,7 @@ pub(super) fn choose(selected: &mut [Vec<Named>], asked: &[String]) -> Result<()
     let has_name = |text: &str| known.iter().any(|(name, _)| name == text);
     let mut chosen = Vec::new();
     let names = known.iter().map(|(name, _)| name.as_str());
-    for item in asked.iter().flat_map(|text| items(text, names.clone())) {
+    for item in asked.iter().flat_map(|text| items(text, &names)) {
         if item.is_empty() {
             return Err(
                 "no encoding, expected names or expressions, separated by commas".to_owned()
@@ -97,7 +97,7 @@ pub(super) fn choose(selected: &mut [Vec<Named>], asked: &[String]) -> Result<()
 /// Splits a list at the commas outside of brackets, quotes and names of the suite.
 pub(super) fn items<'a, 'n>(
     text: &'a str,
-    known: impl Iterator<Item = &'n str> + Clone,
+    known: &(impl Iterator<Item = &'n str> + Clone),
 ) -> Vec<&'a str> {
     let mut items = Vec::new();
     let mut rest = text.trim();

@@ -153,7 +153,7 @@ impl Claims {
     pub fn claim(&self, key: &str) -> Result<ClaimAttempt, ClaimError> {
         let shared = &self.shared;
         let path = shared.path(key);
-        if let Some(holder) = shared.living_holder(key, &path)? {
+        if let Some(holder) = shared.living_holder(key, &path) {
             return Ok(ClaimAttempt::Held(holder));
         }
         let lock = shared.lock()?;
@@ -161,7 +161,7 @@ impl Claims {
         // claim, until it changes the folder itself.
         let new = shared.write(key)?;
         // Another sweep may have taken the cell in the meantime.
-        if let Some(holder) = shared.living_holder(key, &path)? {
+        if let Some(holder) = shared.living_holder(key, &path) {
             // A leftover file does no harm.
             let _ = fs::remove_file(new);
             return Ok(ClaimAttempt::Held(holder));
@@ -298,12 +298,11 @@ impl Shared {
     }
 
     /// Holder of a claim that has not expired. Without the lock, `None` may be out of date at once.
-    fn living_holder(&self, key: &str, path: &Path) -> Result<Option<ClaimHolder>, ClaimError> {
+    fn living_holder(&self, key: &str, path: &Path) -> Option<ClaimHolder> {
         // One that cannot be read, for instance that of another user, expires like that of an unknown process.
-        let holder = holder_in(path).unwrap_or_else(|_| Some(ClaimHolder::unknown()));
-        let Some(holder) = holder else { return Ok(None) };
+        let holder = holder_in(path).unwrap_or_else(|_| Some(ClaimHolder::unknown()))?;
         if self.me.knows_to_be_gone(&holder) {
-            return Ok(None);
+            return None;
         }
         let touched = fs::metadata(path).and_then(|data| data.modified()).ok();
         let looks = ClaimStamp { touched, nonce: holder.nonce.clone() };
@@ -314,7 +313,7 @@ impl Shared {
             (*last, *since) = (looks, Instant::now());
         }
         let lapsed = since.elapsed() >= self.patience.max(holder.pause() * 3);
-        Ok((!lapsed).then_some(holder))
+        (!lapsed).then_some(holder)
     }
 
     /// Whether the claim on a cell is this sweep's.
