@@ -9,8 +9,8 @@ pub struct Card {
     pub label: &'static str,
     /// Effect of the encoding, in one sentence without symbols.
     pub summary: &'static str,
-    /// Number of learned parameters as a formula of `L` layers, `C` width, `H` heads and `D` head
-    /// dimension, at the default settings.
+    /// Number of learned parameters as a formula of `L` layers, `C` width, `H` heads, `D` head
+    /// dimension and the settings by name.
     pub parameters: &'static str,
     /// Authors and year of the paper.
     pub paper: &'static str,
@@ -94,9 +94,14 @@ pub struct Properties {
     pub mixes_heads: bool,
     /// Whether `mixed_values` returns columns for the attention weights to mix.
     pub mixes_values: bool,
-    /// Whether the change of the logits depends on queries other than through their products with
-    /// keys, for example through a table of vectors.
-    pub reads_queries: bool,
+    /// Whether the change of the logits depends on queries or keys other than through the products
+    /// of the two, for example through a table of vectors.
+    pub reads_vectors: bool,
+    /// Whether the logits are changed by a pair term ([`ScoreMod::Term`](crate::ScoreMod::Term)).
+    pub has_terms: bool,
+    /// Whether a pair term changes the content logit other than by adding to it, for example by a
+    /// factor.
+    pub scales_content: bool,
     /// Whether the products of queries and keys are replaced.
     pub replaces_products: bool,
     /// Whether the softmax is replaced.

@@ -1,6 +1,7 @@
 //! Combinations: several encodings that act together, and the expressions that name them.
 //!
-//! The hooks of the parts are applied one after the other, and their changes of the logits are summed.
+//! The hooks of the parts are applied one after the other, and what they add to the logits is summed.
+//! A part that scales the products of queries and keys is refused beside one that changes them too.
 //! A single encoding is a combination of one part.
 //!
 //! ```
@@ -172,10 +173,9 @@ impl Combination {
     /// # Errors
     /// [`PeError::InvalidSetting`] with the field.
     pub fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        self.sized(dims).try_for_each(|(part, dims)| {
-            limits::check(part)?;
-            part.check(&dims)
-        })
+        // First, because sizes beside other parts are computed from their settings.
+        self.parts.iter().try_for_each(limits::check)?;
+        self.sized(dims).try_for_each(|(part, dims)| part.check(&dims))
     }
 
     /// Builds all parts; `rng` is the source of all random numbers.
@@ -188,6 +188,7 @@ impl Combination {
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Combined, PeError> {
+        self.check(dims)?;
         let parts = self
             .sized(dims)
             .map(|(part, dims)| part.build(&dims, rng, device))

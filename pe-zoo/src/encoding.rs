@@ -42,10 +42,21 @@ impl Dims {
 pub struct PositionRequest<'a> {
     /// Number of tokens that came before and are cached.
     pub cached_tokens: usize,
-    /// Number of tokens in this pass.
+    /// Number of tokens in this pass, at least 1.
     pub new_tokens: usize,
     /// Generator for random positions; `Some` in training, `None` in evaluation.
     pub training_rng: Option<&'a mut ChaCha8Rng>,
+}
+
+impl PositionRequest<'_> {
+    /// Positions 0, 1, 2 and so on.
+    ///
+    /// # Errors
+    /// [`PeError::Positions`] if there are no new tokens.
+    pub fn contiguous(&self) -> Result<Positions, PeError> {
+        let tokens = self.cached_tokens.saturating_add(self.new_tokens);
+        Positions::new((0..tokens).collect(), self.cached_tokens)
+    }
 }
 
 /// Input of the hook [`PositionEncoding::embed`].
@@ -191,7 +202,7 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
     /// [`PeError`] if there are no such positions. The limit of [`max_len`](Self::max_len) is checked
     /// by the caller.
     fn positions(&self, request: PositionRequest<'_>) -> Result<Positions, PeError> {
-        Ok(Positions::contiguous(request.cached_tokens, request.new_tokens))
+        request.contiguous()
     }
 
     /// Adds to the token embeddings, `[B, T, C] -> [B, T, C]`.

@@ -165,8 +165,8 @@
 //! # Ok::<(), pe_zoo::PeError>(())
 //! ```
 //!
-//! The folder `examples/outside` of the repository is a program with three such encodings, two of them terms of the logits
-//! that their author supplies ([`ScoreMod::Term`]), and all commands of `pe-bench`.
+//! The folder `examples/outside` of the repository is a program with three such encodings, all of them terms of the
+//! logits that their author supplies ([`ScoreMod::Term`]), and all commands of `pe-bench`.
 //!
 //! # Modules
 //!

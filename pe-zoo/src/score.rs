@@ -112,7 +112,7 @@ impl ScoreMod {
     }
 
     /// Whether the modifier, or a part of it, has a property.
-    pub(crate) fn any(&self, has: fn(&Self) -> bool) -> bool {
+    pub(crate) fn any(&self, has: impl Fn(&Self) -> bool + Copy) -> bool {
         match self {
             Self::Sum(parts) => parts.iter().any(|part| part.any(has)),
             part => has(part),

@@ -173,7 +173,10 @@ impl DecoderBlock {
             precision: through.precision,
         };
         let attended = match through.groups {
-            Some(groups) if cache.is_none() => shifted::layer(through.encoding, attention, groups),
+            Some(groups) if cache.is_none() => {
+                assert_eq!(through.weights, Weights::Drop, "groups return no attention weights");
+                shifted::layer(through.encoding, attention, groups)
+            }
             _ => layer(through.encoding, attention, cache, through.weights),
         };
         let [batch, heads, tokens, head_dim] = attended.output.dims();

@@ -33,10 +33,11 @@ pub struct Decoder {
     /// Precision of matrix products; f32 unless changed.
     #[module(skip)]
     pub precision: MatmulPrecision,
-    /// Number of shifted groups that attention is restricted to, in passes without a cache; `None`: full attention. Used in
-    /// fine-tuning, with encodings that act only on queries and keys; twice the number must divide the number of tokens.
+    /// Number of shifted groups that attention is restricted to, in passes without a cache; `None`: full attention. Only for
+    /// fine-tuning that `ExtendCell::check` accepts: with soft attention under encodings that act on queries and keys alone, on
+    /// numbers of tokens that twice the groups divide.
     #[module(skip)]
-    pub groups: Option<usize>,
+    pub(crate) groups: Option<usize>,
 }
 
 /// Decoding cache: all token ids, and each layer's keys and values.
@@ -195,6 +196,10 @@ impl Decoder {
     }
 
     /// Runs tokens `[B, T]` at the given positions through all blocks.
+    ///
+    /// # Panics
+    ///
+    /// If the rows of `at` are not the tokens, or its other columns not the cached ones, in number.
     pub fn forward(
         &self,
         tokens: Tensor<2, Int>,

@@ -241,6 +241,7 @@ mod tests {
     use super::super::rotation::THETA;
     use super::*;
     use pe_zoo::rotary::{ORIGINAL_LENGTH, Scaling};
+    use pe_zoo::zoo::rope::RopeConfig;
     use serde_json::json;
 
     fn config(change: Value) -> Value {
@@ -301,6 +302,45 @@ mod tests {
         let within = json!({ "rope_parameters": { "rope_theta": 7e4, "rope_type": "default" } });
         assert!((parse(within).unwrap().rope.base - 7e4).abs() < 1e-9);
         assert!((parse(json!({})).unwrap().rope.base - THETA).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_share_of_proportional_scaling_is_its_own_and_elsewhere_that_of_rotated_channels() {
+        let proportional =
+            |share: f64| Scaling::Proportional { partial_rotary_factor: share, factor: 1.0 };
+        for (change, fraction, scaling) in [
+            (
+                json!({ "rope_parameters": {
+                    "rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25
+                } }),
+                1.0,
+                proportional(0.25),
+            ),
+            (
+                json!({
+                    "rope_parameters": { "rope_type": "proportional", "rope_theta": 1e6 },
+                    "partial_rotary_factor": 0.5,
+                }),
+                1.0,
+                proportional(0.5),
+            ),
+            (
+                json!({ "rope_parameters": {
+                    "rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.25
+                } }),
+                0.25,
+                Scaling::None,
+            ),
+        ] {
+            let rope = parse(change.clone()).unwrap().rope;
+            let expected = RopeConfig {
+                base: 1e6,
+                rotary_fraction: fraction,
+                scaling,
+                ..RopeConfig::default()
+            };
+            assert_eq!(rope, expected, "{change}");
+        }
     }
 
     #[test]

@@ -41,6 +41,11 @@ impl RotationFields<'_> {
         };
         let mut scaling = given.clone();
         scaling.retain(|_, value| !value.is_null());
+        // In proportional scaling the share of pairs is a setting of its own, and all channels count as rotated.
+        let is_proportional = kind(&scaling) == Some("proportional");
+        if let Some(share) = self.rotary_fraction.filter(|_| is_proportional) {
+            scaling.entry("partial_rotary_factor").or_insert_with(|| share.into());
+        }
         // New files have these two fields in the object, old files next to it.
         let mut number = |key: &str, beside: Option<f64>, otherwise: f64| match scaling.remove(key)
         {
@@ -55,7 +60,11 @@ impl RotationFields<'_> {
             }),
         };
         let base = number("rope_theta", self.theta, THETA)?;
-        let rotary_fraction = number("partial_rotary_factor", self.rotary_fraction, 1.0)?;
+        let rotary_fraction = if is_proportional {
+            1.0
+        } else {
+            number("partial_rotary_factor", self.rotary_fraction, 1.0)?
+        };
         self.complete(&mut scaling);
         let scaling = if scaling.is_empty() {
             Scaling::None
@@ -82,8 +91,7 @@ impl RotationFields<'_> {
     /// scaling starts from the trained length alone, LongRoPE's original length is the one beside the object, that of the others the one within it
     /// if both are given, and a factor that is absent is the quotient of the lengths.
     fn complete(&self, scaling: &mut Map<String, Value>) {
-        let kind = scaling.get("rope_type").or_else(|| scaling.get("type")).and_then(Value::as_str);
-        let (is_longrope, has_factor) = match kind {
+        let (is_longrope, has_factor) = match kind(scaling) {
             Some("dynamic" | "linear") => {
                 scaling.remove(ORIGINAL_LENGTH);
                 return;
@@ -105,4 +113,9 @@ impl RotationFields<'_> {
             scaling.entry("factor").or_insert_with(|| factor.max(1.0).into());
         }
     }
+}
+
+/// Type of the scaling, if the object names one.
+fn kind(scaling: &Map<String, Value>) -> Option<&str> {
+    scaling.get("rope_type").or_else(|| scaling.get("type")).and_then(Value::as_str)
 }

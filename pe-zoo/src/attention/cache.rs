@@ -171,4 +171,23 @@ mod tests {
             }
         }
     }
+
+    /// The new key would be rotated as position 0, and kept so.
+    #[test]
+    #[should_panic(expected = "queries and row positions differ in number")]
+    fn positions_of_more_rows_than_queries_are_refused() {
+        let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 16, max_len: 16 };
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        let rope = Rope::build(&RopeConfig::default(), &dims, &mut rng, &Device::flex()).unwrap();
+        let mut cache = LayerCache::default();
+        let mut pass = |tokens: usize, at: &Positions| {
+            let x = Tensor::zeros([1, tokens, dims.width()], &Device::flex());
+            let projections = [0, 1, 2].map(|seed| noise([1, 1, tokens, 8], seed));
+            let carried = TokenState::default();
+            let input = LayerInput::new(0, at, &x, projections, &carried);
+            layer(&rope, input, Some(&mut cache), Weights::Drop);
+        };
+        pass(9, &Positions::contiguous(0, 9));
+        pass(1, &Positions::contiguous(0, 10));
+    }
 }

@@ -93,7 +93,9 @@ impl<'a> LayerInput<'a> {
 pub struct LayerOutput {
     /// Attention output, `[B, H, T, D]`: values averaged by the weights.
     pub output: Tensor<4>,
-    /// State of the rows for the next layer.
+    /// State of the rows after the attention. After the feed-forward layer, give it to
+    /// [`update`](crate::PositionEncoding::update) with [`Update::FeedForward`]; the result is
+    /// `carried` of the next layer.
     pub carried: TokenState,
     /// Attention weights, `[B, H, T, S]`, if asked for.
     pub weights: Option<Tensor<4>>,
@@ -118,9 +120,10 @@ pub fn layer(
     weights: Weights,
 ) -> LayerOutput {
     let LayerInput { layer, at, x, q, k, v, carried, engine, attention_kind, precision } = input;
-    let rows = encoding.state(&StateContext { layer, at, x, carried });
     let dims = q.dims();
-    let [_batch, heads, _rows, head_dim] = dims;
+    let [_batch, heads, new_tokens, head_dim] = dims;
+    assert_eq!(new_tokens, at.rows().len(), "queries and row positions differ in number");
+    let rows = encoding.state(&StateContext { layer, at, x, carried });
     let fixed = encoding.fixed_keys();
     let (q, k) = if fixed {
         let at = at.without_cached(&q.device());

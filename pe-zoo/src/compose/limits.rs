@@ -54,6 +54,9 @@ fn beyond(path: &str, value: &Value) -> Option<(String, String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
     use crate::{Combination, Dims};
 
     #[test]
@@ -73,5 +76,26 @@ mod tests {
         assert!(error.contains("gates.tau_min"), "{error}");
         let seed = "randomized{evaluation={type=sampled,seed=18446744073709551615}}(rope)";
         assert_eq!(said(seed), Ok(()));
+    }
+
+    #[test]
+    fn sizes_that_would_overflow_are_errors_of_check_and_init() {
+        let dims = Dims { layers: 2, heads: 2, head_dim: 8, train_len: 16, max_len: 32 };
+        for (text, field) in [
+            ("cope{max_positions=18446744073709551615}", "max_positions"),
+            ("abacus{max_offset=18446744073709551615}", "max_offset"),
+            (
+                "alibi+tape{training_shift={type=random,max=18446744073709551615}}",
+                "training_shift.max",
+            ),
+        ] {
+            let combination = Combination::parse(text).unwrap();
+            let mut rng = ChaCha8Rng::seed_from_u64(0);
+            let built = combination.init(&dims, &mut rng, &crate::probe::device());
+            for refused in [combination.check(&dims).unwrap_err(), built.unwrap_err()] {
+                let said = refused.to_string();
+                assert!(said.contains(field) && said.contains("16777216"), "{text}: {said}");
+            }
+        }
     }
 }

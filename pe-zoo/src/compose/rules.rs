@@ -99,7 +99,7 @@ fn at_odds(parts: &[Member<'_>]) -> Option<String> {
         let other = (0..parts.len()).find(|other| *other != at && needs(&parts[*other]))?;
         Some((parts[at].id, parts[other].id))
     };
-    let reads = |part: &Member<'_>| part.properties.reads_queries;
+    let reads = |part: &Member<'_>| part.properties.reads_vectors;
     let softmax =
         pair(&|part| part.properties.replaces_softmax, &|part| part.acts_on(ActsOn::Logits));
     if let Some((replaces, adds)) = softmax {
@@ -113,6 +113,16 @@ fn at_odds(parts: &[Member<'_>]) -> Option<String> {
         return Some(format!(
             "`{replaces}` replaces the products of queries with keys, and `{undivided}` leaves out \
              their division by sqrt(D); give it another `convention`"
+        ));
+    }
+    let scaled = pair(&|part| part.properties.scales_content, &|part| {
+        let Properties { has_terms, replaces_products, undivided, .. } = part.properties;
+        *has_terms || *replaces_products || *undivided
+    });
+    if let Some((scales, other)) = scaled {
+        return Some(format!(
+            "`{scales}` scales the products of queries and keys, which `{other}` also changes; keep \
+             one of them"
         ));
     }
     if let Some((widens, reads)) = pair(&|part| part.properties.widens_queries, &reads) {
@@ -138,7 +148,7 @@ pub(super) fn together(parts: &[Arc<Properties>]) -> Properties {
     // A table of vectors is multiplied with queries that were already rotated by their positions.
     let rotates = |part: &Properties| part.acts_on(ActsOn::QueryKey) && !part.ignores_positions;
     let read_after_rotation = parts.iter().any(|part| rotates(part))
-        && parts.iter().any(|part| part.reads_queries && !rotates(part));
+        && parts.iter().any(|part| part.reads_vectors && !rotates(part));
     Properties {
         acts_on,
         shift_invariant: !read_after_rotation && all(|part| part.shift_invariant),
@@ -148,7 +158,9 @@ pub(super) fn together(parts: &[Arc<Properties>]) -> Properties {
         ignores_positions: all(|part| part.ignores_positions),
         mixes_heads: any(|part| part.mixes_heads),
         mixes_values: any(|part| part.mixes_values),
-        reads_queries: any(|part| part.reads_queries),
+        reads_vectors: any(|part| part.reads_vectors),
+        has_terms: any(|part| part.has_terms),
+        scales_content: any(|part| part.scales_content),
         replaces_products: any(|part| part.replaces_products),
         replaces_softmax: any(|part| part.replaces_softmax),
         stretches_queries: any(|part| part.stretches_queries),

@@ -4,6 +4,8 @@ use rand_chacha::rand_core::SeedableRng;
 use serde_json::Value;
 
 use super::*;
+use crate::Hooks;
+use crate::encoding::PositionRequest;
 
 fn canonical(text: &str) -> String {
     Combination::parse(text).unwrap_or_else(|error| panic!("{error}")).to_string()
@@ -92,6 +94,11 @@ fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
         ("cope+xpos", "`xpos` stretches queries"),
         ("cope{convention=equation}+path", "give it another `convention`"),
         ("cope+pope", "`pope` widens queries and keys"),
+        (
+            "kerple{weight=power}+path",
+            "`kerple` scales the products of queries and keys, which `path`",
+        ),
+        ("cope{convention=equation}+kerple{weight=power}", "which `cope` also changes"),
     ] {
         let said = refusal(text);
         assert!(said.contains(expected), "{said}");
@@ -104,8 +111,8 @@ fn a_combination_is_built_of_the_facts_of_its_parts() {
     let properties = both.properties().unwrap();
     assert_eq!(properties.acts_on, [ActsOn::QueryKey, ActsOn::Logits]);
     assert!(properties.content_dependent && !properties.shift_invariant);
-    assert!(properties.reads_queries && !properties.ignores_positions, "RoPE reads positions");
-    assert_eq!(both.card().parameters, "L D max_positions (+ L C^2)");
+    assert!(properties.reads_vectors && !properties.ignores_positions, "RoPE reads positions");
+    assert_eq!(both.card().parameters, "L D max_positions");
     assert_eq!(both.card().paper, "Golovneva et al. 2024; Su et al. 2021");
     let again = Combination::parse("cope{max_positions=8}+rope").unwrap();
     assert_eq!(both.card(), again.card());
@@ -185,6 +192,7 @@ fn combinations_conform() {
         "alibi+fox+rope",
         "dape(fire)",
         "dape(none)+pope",
+        "cope{convention=code}+kerple{weight=power}+rope",
         "cope{layers={type=first}}+path",
         "randomized{evaluation={type=contiguous},longest=70}(learned-absolute)",
         "randomized{evaluation={type=spread}}(cope+relative)",
@@ -288,6 +296,19 @@ proptest! {
     ) {
         let _ = Combination::parse(&text);
         let _ = Combination::split_list(&text);
+    }
+}
+
+#[test]
+fn a_pass_without_new_tokens_is_an_error() {
+    let dims = Dims { layers: 2, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
+    for text in ["rope", "abacus", "tape", "randomized(rope)"] {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let encoding =
+            Combination::parse(text).unwrap().init(&dims, &mut rng, &probe::device()).unwrap();
+        let request = PositionRequest { cached_tokens: 3, new_tokens: 0, training_rng: None };
+        let refused = encoding.positions(request);
+        assert!(matches!(refused, Err(PeError::Positions { .. })), "{text}: {refused:?}");
     }
 }
 

@@ -79,6 +79,13 @@ impl ContextualSpec {
 }
 
 impl Spec {
+    /// Position of a column relative to the first one: differences of these are exact in f32
+    /// wherever the sequence begins.
+    #[inline(always)]
+    pub(crate) fn relative_position(&self, column: usize) -> f32 {
+        (self.columns[column] - self.columns[0]) as f32
+    }
+
     /// Ratio of gate logits to content logits for gates without separate keys: the quotient of their
     /// scales.
     pub(crate) fn gates_from_content(&self, contextual: ContextualSpec) -> f32 {

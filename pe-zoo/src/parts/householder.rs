@@ -16,9 +16,10 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::Positions;
 use crate::count::CountedMatmul;
+use crate::score::Reflections;
 
-/// Number of columns per chunk. Larger chunks mean fewer steps, smaller ones less work within each.
-pub(crate) const CHUNK: usize = 32;
+/// Number of columns per chunk.
+pub(crate) const CHUNK: usize = Reflections::CHUNK;
 
 /// Householder-like maps and keys of all columns.
 #[derive(Debug)]

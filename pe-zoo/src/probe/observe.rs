@@ -14,7 +14,7 @@ use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext}
 use crate::erased::Hooks;
 use crate::reference::{Heads, dot};
 use crate::registry::EncodingConfig;
-use crate::score::LogitScaling;
+use crate::score::{LogitScaling, Term};
 use crate::{Dims, Positions, ScoreMod};
 
 /// Standard deviation of random parameters in a stack of layers. Larger ones would make logits so
@@ -58,7 +58,9 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
         ignores_positions: !subject.reads_positions(),
         mixes_heads: subject.mixes_heads(),
         mixes_values: mixed.into_iter().any(|gives| gives),
-        reads_queries: (0..dims.layers).any(|layer| subject.reads_queries(layer)),
+        reads_vectors: (0..dims.layers).any(|layer| subject.reads_vectors(layer)),
+        has_terms: has(|score| matches!(score, ScoreMod::Term(_))),
+        scales_content: subject.scales_content(&scores),
         replaces_products: has(|score| {
             matches!(score, ScoreMod::Products(_) | ScoreMod::Reflected(_))
         }),
@@ -349,9 +351,26 @@ impl ProbedEncoding<'_> {
         embed(range) != embed(Tensor::zeros([1, TOKENS], &self.device))
     }
 
+    /// Whether what a pair term adds to content logits depends on them. `scores` are the modifiers
+    /// of a sequence of [`TOKENS`] tokens.
+    fn scales_content(&self, scores: &[ScoreMod]) -> bool {
+        let at = Positions::contiguous(0, TOKENS);
+        let square = Problem::random(1, TOKENS, &Dims { head_dim: TOKENS, ..self.dims }, 20);
+        let contents = [&square.q, &square.k].map(|heads| tensor4(heads, &self.device));
+        let scales = |term: &Term| {
+            let [one, two] = contents
+                .each_ref()
+                .map(|content| numbers(term.values(content.clone(), &at) - content.clone()));
+            close::compare(&one, &two, LINEAR).is_err()
+        };
+        scores
+            .iter()
+            .any(|score| score.any(|part| matches!(part, ScoreMod::Term(term) if scales(term))))
+    }
+
     /// Whether queries or keys are read other than through their products: a common reflection of
     /// both then changes the attention weights.
-    fn reads_queries(&self, layer: usize) -> bool {
+    fn reads_vectors(&self, layer: usize) -> bool {
         let problem = self.problem(TOKENS, 18);
         self.transformed(&problem, layer, |ctx, heads| {
             let [q, k] = heads.map(nested);

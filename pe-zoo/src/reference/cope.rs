@@ -31,12 +31,6 @@ pub fn own_keys(x: &Tokens, weight: &Tokens, heads: usize) -> Heads {
         .collect()
 }
 
-/// Content logits `q.k / sqrt(D)`, those of a layer without contextual positions.
-pub fn content(input: &ScalarInput) -> Heads {
-    let root = (input.head_dim() as f64).sqrt();
-    input.map(|h, row, _i, j| input.content(h, row, j) / root)
-}
-
 /// Contextual positions `p[i, j] = min(sum over m in j..=i of gate[i, m], max_position)`.
 pub fn positions(
     input: &ScalarInput,

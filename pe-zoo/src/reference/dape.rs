@@ -23,8 +23,7 @@ const NEGATIVE_SLOPE: f64 = 0.01;
 /// Logits `s + b + g([s; b])`, with `s` the plain logits, `b` the base bias and `g` the perceptron
 /// along the keys of one row.
 pub fn logits(input: &ScalarInput, base: Option<&Heads>, mixer: &ScalarMixer) -> Heads {
-    let content =
-        input.map(|h, row, _i, j| input.content(h, row, j) / (input.head_dim() as f64).sqrt());
+    let content = input.plain();
     let mut planes = content.clone();
     planes.extend(base.into_iter().flatten().cloned());
     input.map(|h, row, _i, j| {

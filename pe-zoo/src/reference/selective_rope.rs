@@ -51,7 +51,5 @@ pub fn transformed(input: &ScalarInput, steps: &Heads, temperatures: &[f64]) -> 
 
 /// Logits of the queries and keys rotated by [`transformed`].
 pub fn logits(input: &ScalarInput, steps: &Heads, temperatures: &[f64]) -> Heads {
-    let rotated = transformed(input, steps, temperatures);
-    let root = (input.head_dim() as f64).sqrt();
-    rotated.map(|h, row, _i, j| rotated.content(h, row, j) / root)
+    transformed(input, steps, temperatures).plain()
 }

@@ -9,7 +9,8 @@ use crate::math::lanes::NARROW;
 /// Block of pairs: query rows ("lanes") times all columns that any of them sees.
 #[derive(Debug)]
 pub(crate) struct TermBlock<'a> {
-    /// Positions of the rows, `[lane]`, with `WIDE` or `NARROW` lanes.
+    /// Positions of the rows, `[lane]`, with `WIDE` or `NARROW` lanes; relative to the first
+    /// column, as those of the columns.
     pub(crate) rows: &'a [f32],
     /// Positions of the columns.
     pub(crate) columns: &'a [f32],

@@ -8,7 +8,8 @@ use super::number::Number;
 pub struct Pair<N, const P: usize, const K: usize = 0> {
     /// Content logit `q_i . k_j / sqrt(D)`, or the result of the previous term.
     pub content: N,
-    /// Distance `i - j` from the column's position to the row's; never negative.
+    /// Distance `i - j` from the column's position to the row's; never negative, and exact in f32
+    /// up to 2^24.
     pub distance: N,
     /// Parameters of the head.
     pub params: [N; P],
@@ -20,8 +21,13 @@ pub struct Pair<N, const P: usize, const K: usize = 0> {
 
 /// A modifier of attention logits given as the value of one pair.
 ///
-/// The fused engine runs [`value`](Self::value) inside its kernel, forward and backward, without a
-/// tensor of size `T x S`; see [`ScoreMod::form`](crate::ScoreMod::form) for where it does not.
+/// A term sees positions only as their distance, so that it does not depend on where a sequence
+/// begins.
+///
+/// On the CPU the fused engine runs [`value`](Self::value) inside its kernel, forward and backward,
+/// without a tensor of size `T x S`. On a GPU, and on the CPU beside
+/// [`ScoreMod::Products`](crate::ScoreMod::Products), tensor operations compute the values of all
+/// pairs; see [`ScoreMod::form`](crate::ScoreMod::form).
 /// `P` is the number of parameters of a head, `K` the number of values of state of a token.
 ///
 /// Mark `value` `#[inline(always)]`: the kernel calls it in loops over query rows, which become SIMD

@@ -11,3 +11,9 @@ pub struct Reflections {
     /// Strengths `beta` from 0 to 2, `[B, H, S, 1]`.
     pub strengths: Tensor<4>,
 }
+
+impl Reflections {
+    /// Number of columns that engines process together. Larger chunks mean fewer steps, smaller
+    /// ones less work within each.
+    pub(crate) const CHUNK: usize = 32;
+}

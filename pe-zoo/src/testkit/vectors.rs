@@ -23,7 +23,7 @@ pub const MOST_VECTOR_TOKENS: usize = 64;
 pub struct TestVectors {
     /// Canonical text of the encoding.
     pub encoding: String,
-    /// Complete settings of the encoding.
+    /// Id and settings of the encoding ([`Combination::identity`]).
     pub settings: Value,
     /// Sizes that the encoding is built for.
     pub dims: VectorDims,
@@ -39,7 +39,7 @@ pub struct TestVectors {
     pub k: Heads,
     /// Values of every layer, `[H][T][D]`.
     pub v: Heads,
-    /// ParameterCollector of the encoding, in the order of a visit.
+    /// Parameters of the encoding, in the order of a visit.
     pub parameters: Vec<VectorParameter>,
     /// Embeddings after the encoding, `[T][C]`.
     pub embedded: Tokens,
@@ -58,11 +58,16 @@ pub struct TestVectors {
 /// Sizes of the test vectors.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct VectorDims {
-    layers: usize,
-    heads: usize,
-    head_dim: usize,
-    train_len: usize,
-    max_len: usize,
+    /// Number of attention layers.
+    pub layers: usize,
+    /// Number of heads per layer.
+    pub heads: usize,
+    /// Number of channels of one head.
+    pub head_dim: usize,
+    /// Longest training sequence in tokens.
+    pub train_len: usize,
+    /// Longest sequence in tokens.
+    pub max_len: usize,
 }
 
 /// A parameter with its values in row-major order.

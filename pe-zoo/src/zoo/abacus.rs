@@ -172,7 +172,7 @@ impl PositionEncoding for Abacus {
     }
 
     fn positions(&self, request: PositionRequest<'_>) -> Result<Positions, PeError> {
-        let at = Positions::contiguous(request.cached_tokens, request.new_tokens);
+        let at = request.contiguous()?;
         Ok(match request.training_rng {
             Some(rng) => at.shifted(rng.random_range(0..=self.config.max_offset)),
             None => at,

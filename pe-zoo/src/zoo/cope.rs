@@ -191,10 +191,25 @@ impl PositionEncoding for Cope {
         id: "cope",
         label: "CoPE",
         summary: "Counts positions with gates that depend on the tokens; a table interpolated there gives the bias.",
-        parameters: "L D max_positions (+ L C^2)",
+        parameters: "L D max_positions",
         paper: "Golovneva et al. 2024",
         url: "https://arxiv.org/abs/2405.18719",
     };
+
+    fn card(settings: &CopeConfig) -> Card {
+        let shared = settings.sharing == Sharing::AllLayers;
+        let parameters = match (settings.layers, shared, settings.gates == Gates::SeparateKeys) {
+            (Layers::All {}, false, false) => Self::CARD.parameters,
+            (Layers::All {}, false, true) => "L (D max_positions + C^2)",
+            (Layers::All {}, true, true) => "D max_positions + L C^2",
+            (Layers::First {}, _, true) => "D max_positions + C^2",
+            (Layers::Every { .. }, false, false) => "L / n D max_positions",
+            (Layers::Every { .. }, false, true) => "L / n (D max_positions + C^2)",
+            (Layers::Every { .. }, true, true) => "D max_positions + L / n C^2",
+            (Layers::First {}, false, false) | (_, true, false) => "D max_positions",
+        };
+        Card { parameters, ..Self::CARD }
+    }
 
     fn check(settings: &CopeConfig, dims: &Dims) -> Result<(), PeError> {
         check_positions(Self::CARD.id, settings.max_positions)?;
@@ -274,7 +289,7 @@ impl PositionEncoding for Cope {
 
 impl ScalarReference for Cope {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        let Some(table) = self.table(input.layer) else { return cope::content(input) };
+        let Some(table) = self.table(input.layer) else { return input.plain() };
         let own = self
             .key_weight(input.layer)
             .map(|weight| cope::own_keys(&input.x, &table_f64(weight), self.heads));

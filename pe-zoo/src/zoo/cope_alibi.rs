@@ -126,6 +126,13 @@ impl PositionEncoding for CopeAlibi {
         url: "https://arxiv.org/abs/2405.18719",
     };
 
+    fn card(settings: &CopeAlibiConfig) -> Card {
+        match settings.slopes {
+            FirstSlope::Learned => Card { parameters: "L H", ..Self::CARD },
+            _ => Self::CARD,
+        }
+    }
+
     fn build(
         settings: &CopeAlibiConfig,
         dims: &Dims,

@@ -141,6 +141,15 @@ impl PositionEncoding for CopeMlp {
         url: "https://arxiv.org/abs/2405.18719",
     };
 
+    fn card(settings: &CopeMlpConfig) -> Card {
+        let parameters = match settings.layers {
+            Layers::All {} => Self::CARD.parameters,
+            Layers::First {} => "2 width + D width + D",
+            Layers::Every { .. } => "L / n (2 width + D width + D)",
+        };
+        Card { parameters, ..Self::CARD }
+    }
+
     fn check(settings: &CopeMlpConfig, dims: &Dims) -> Result<(), PeError> {
         check_size(Self::CARD.id, "width", settings.width)?;
         check_positions(Self::CARD.id, settings.max_positions)?;
@@ -208,7 +217,7 @@ impl PositionEncoding for CopeMlp {
 
 impl ScalarReference for CopeMlp {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        let Some(network) = self.network(input.layer) else { return cope::content(input) };
+        let Some(network) = self.network(input.layer) else { return input.plain() };
         let perceptron = cope_mlp::ScalarPerceptron {
             w1: values_f64(&network.w1),
             b1: values_f64(&network.b1),

@@ -42,6 +42,7 @@ use serde::{Deserialize, Serialize};
 
 pub use base::{Base, BaseBias};
 
+use super::fire::NEGATIVE_SLOPE;
 use super::kerple;
 use crate::card::{Card, Composition};
 use crate::encoding::ScoreContext;
@@ -49,9 +50,6 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, dape, table_f64, val
 use crate::score::HeadMlp;
 use crate::settings::check_size;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
-
-/// Slope of LeakyReLU for negative inputs (PyTorch's default).
-const NEGATIVE_SLOPE: f64 = 0.01;
 
 /// Columns of a row that the network sees at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +145,16 @@ impl PositionEncoding for Dape {
         paper: "Zheng et al. 2024",
         url: "https://arxiv.org/abs/2405.14722",
     };
+
+    fn card(settings: &DapeConfig) -> Card {
+        let parameters = match (settings.mixer, &settings.base) {
+            (Mixer::PerPair, Base::None {}) => "L ((H + 1) width + (width + 1) H)",
+            (Mixer::PerPair, _) => Self::CARD.parameters,
+            (Mixer::Convolution, Base::None {}) => "L ((3 H + 1) width + (3 width + 1) H)",
+            (Mixer::Convolution, _) => "L ((6 H + 1) width + (3 width + 1) H) + base",
+        };
+        Card { parameters, ..Self::CARD }
+    }
 
     fn composition(_settings: &DapeConfig) -> Composition {
         Composition::Setting { field: "base", tag: "type" }

@@ -46,7 +46,7 @@ use crate::settings::{Sharing, check_above_zero, check_size, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Slope of LeakyReLU for negative inputs (PyTorch's default).
-const NEGATIVE_SLOPE: f64 = 0.01;
+pub(super) const NEGATIVE_SLOPE: f64 = 0.01;
 
 /// Activation of the network's hidden layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

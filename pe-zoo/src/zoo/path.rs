@@ -149,6 +149,14 @@ impl PositionEncoding for Path {
         url: "https://arxiv.org/abs/2505.16381",
     };
 
+    fn card(settings: &PathConfig) -> Card {
+        let parameters = match settings.forget {
+            Forget::None => Self::CARD.parameters,
+            Forget::Gate { .. } => "L (2 C rank + C kernel + 2 C H + 2 H)",
+        };
+        Card { parameters, ..Self::CARD }
+    }
+
     fn check(settings: &PathConfig, _dims: &Dims) -> Result<(), PeError> {
         let pe = Self::CARD.id;
         check_size(pe, "rank", settings.rank)?;

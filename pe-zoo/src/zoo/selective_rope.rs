@@ -27,6 +27,8 @@
 //! base^(-2m / D)`) or `{ kind = "rfa", theta, largest = 1 }` (`0 < theta < 1`; `tau_m`
 //! proportional to `sqrt((1 - cos a_m) / (1 + cos a_m))`, `a_m` spaced evenly from 0 to `theta
 //! pi`).
+//! Learned parameters per layer: the map has `rank (C + C/2)` or `C D/2 + H`; the filter `kernel C/2` or none; the step of
+//! `bias` `C/2`; the gate none, `C H + H`, `rank (C + H) + H` or `rank (C + C/2) + C/2`.
 //!
 //! ## Initial values
 //! Maps, filter and gates: as PyTorch starts linear layers and convolutions, which the authors' code leaves as they are.
@@ -91,6 +93,20 @@ impl PositionEncoding for SelectiveRope {
         paper: "Movahedi et al. 2025",
         url: "https://arxiv.org/abs/2511.17388",
     };
+
+    fn card(settings: &SelectiveRopeConfig) -> Card {
+        let parameters = match settings {
+            SelectiveRopeConfig {
+                map: Map::LowRank { .. },
+                filter: Filter::Convolution { kernel: 4, .. },
+                bias: false,
+                gate: Gate::None {},
+                temperature: _,
+            } => Self::CARD.parameters,
+            _ => "L (map + filter + bias + gate)",
+        };
+        Card { parameters, ..Self::CARD }
+    }
 
     fn check(settings: &SelectiveRopeConfig, dims: &Dims) -> Result<(), PeError> {
         let pe = Self::CARD.id;

@@ -153,6 +153,23 @@ impl PositionEncoding for Tape {
         url: "https://arxiv.org/abs/2501.00712",
     };
 
+    fn card(settings: &TapeConfig) -> Card {
+        let [of_both, of_attention, of_feed_forward] = match settings.form {
+            Mixing::Tensor => [Self::CARD.parameters, "L H^2", "L (2 I H + I C)"],
+            Mixing::Vector => ["L (2 I D + I C + D^2)", "L D^2", "L (2 I D + I C)"],
+            Mixing::TensorNotEquivariant => {
+                ["L (4 I H + I C + 2 H^2)", "2 L H^2", "L (4 I H + I C)"]
+            }
+            Mixing::VectorNotEquivariant => ["L (3 I C + 2 C^2)", "2 L C^2", "3 L I C"],
+        };
+        let parameters = match (settings.attention_update, settings.feed_forward_update) {
+            (AttentionUpdate::None, _) => of_feed_forward,
+            (_, FeedForwardUpdate::Off {}) => of_attention,
+            (_, FeedForwardUpdate::On { .. }) => of_both,
+        };
+        Card { parameters, ..Self::CARD }
+    }
+
     fn composition(_settings: &TapeConfig) -> Composition {
         Composition::Setting { field: "scaling", tag: "rope_type" }
     }
@@ -231,7 +248,7 @@ impl PositionEncoding for Tape {
     }
 
     fn positions(&self, request: PositionRequest<'_>) -> Result<Positions, PeError> {
-        let at = Positions::contiguous(request.cached_tokens, request.new_tokens);
+        let at = request.contiguous()?;
         let longest = self.config.training_shift.longest(self.train_len);
         let fits = at.cols().len() <= self.train_len;
         match request.training_rng {

@@ -4,7 +4,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::card::{Composition, Properties};
-use crate::{Combination, Registry};
+use crate::{Combination, Dims, Registry};
 
 fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/zoo")
@@ -247,5 +247,64 @@ fn initial_values_are_documented() {
         let stated =
             text.is_some_and(|text| !text.trim_start_matches("//!").trim().starts_with("##"));
         assert_eq!(stated, card.parameters != "0" || card.id == "alibi", "{}", card.id);
+    }
+}
+
+/// Formulas at settings that change them, beside the same as arithmetic.
+#[test]
+fn formulas_of_parameters_are_those_of_the_settings() {
+    let dims = Dims { layers: 6, heads: 4, head_dim: 8, train_len: 16, max_len: 32 };
+    let (l, c, h, d) = (6, 32, 4, 8);
+    for (text, formula, count) in [
+        ("cope", "L D max_positions", l * d * 64),
+        ("cope{sharing=all-layers}", "D max_positions", d * 64),
+        ("cope{layers={type=first}}", "D max_positions", d * 64),
+        ("cope{layers={type=every,n=3}}", "L / n D max_positions", l / 3 * d * 64),
+        ("cope{gates=separate-keys}", "L (D max_positions + C^2)", l * (d * 64 + c * c)),
+        (
+            "cope{gates=separate-keys,layers={type=every,n=3},sharing=all-layers}",
+            "D max_positions + L / n C^2",
+            d * 64 + l / 3 * c * c,
+        ),
+        ("cope-mlp{layers={type=first},width=5}", "2 width + D width + D", 2 * 5 + d * 5 + d),
+        ("cope-alibi{slopes=learned}", "L H", l * h),
+        (
+            "dape{base={type=none},width=5}",
+            "L ((H + 1) width + (width + 1) H)",
+            l * ((h + 1) * 5 + (5 + 1) * h),
+        ),
+        (
+            "dape{base={type=alibi},mixer=convolution,width=5}",
+            "L ((6 H + 1) width + (3 width + 1) H) + base",
+            l * ((6 * h + 1) * 5 + (3 * 5 + 1) * h),
+        ),
+        (
+            "path{forget={type=gate}}",
+            "L (2 C rank + C kernel + 2 C H + 2 H)",
+            l * (2 * c * 32 + c * 3 + 2 * c * h + 2 * h),
+        ),
+        ("tape{form=vector}", "L (2 I D + I C + D^2)", l * (2 * 16 * d + 16 * c + d * d)),
+        (
+            "tape{form=tensor-not-equivariant}",
+            "L (4 I H + I C + 2 H^2)",
+            l * (4 * 16 * h + 16 * c + 2 * h * h),
+        ),
+        ("tape{attention_update=none,form=vector-not-equivariant}", "3 L I C", 3 * l * 16 * c),
+        ("tape{feed_forward_update={type=off}}", "L H^2", l * h * h),
+        (
+            "selective-rope{bias=true,gate={kind=per-channel}}",
+            "L (map + filter + bias + gate)",
+            l * (32 * (c + c / 2) + 4 * c / 2 + c / 2 + 16 * (c + c / 2) + c / 2),
+        ),
+        ("grape{variant={type=multiplicative,spectrum=per-head}}", "L C / 2", l * c / 2),
+        (
+            "grape{variant={type=contextual,phase=per-head}}",
+            "L (H (C + 1) + 5 D / 2)",
+            l * (h * (c + 1) + 5 * d / 2),
+        ),
+    ] {
+        let encoding = Combination::parse(text).unwrap();
+        assert_eq!(encoding.card().parameters, formula, "{text}");
+        assert_eq!(encoding.param_count(&dims), Some(count), "{text}");
     }
 }

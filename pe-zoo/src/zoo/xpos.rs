@@ -23,7 +23,8 @@
 //!
 //! ## Deviations
 //! The default centre is not that of the authors' code. A `scale_base` so small that a factor would leave the range of f32 within
-//! the longest sequence of the run is refused.
+//! the longest sequence of the run is refused, and so are positions from which on one would, if that is before eight times that
+//! length; xPos counts as unlimited otherwise.
 //!
 //! ## References
 //! Sun et al. 2022, "A Length-Extrapolatable Transformer", arXiv 2212.10554; authors' code
@@ -44,6 +45,9 @@ use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
 /// Natural logarithm of the largest factor whose square does not overflow f32.
 const LARGEST_LOG: f64 = 40.0;
+
+/// Lengths of more than this many times the longest sequence of the run have no limit.
+const UNLIMITED: usize = 8;
 
 /// Position at which queries and keys are not scaled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -103,6 +107,9 @@ pub struct Xpos {
     config: XposConfig,
     #[module(skip)]
     head_dim: usize,
+    /// Number of positions before a factor may leave the range of f32.
+    #[module(skip)]
+    max_len: Option<usize>,
     /// Cache key of everything that the tables depend on besides positions.
     #[module(skip)]
     key: String,
@@ -112,6 +119,23 @@ pub struct Xpos {
 fn fading(head_dim: usize) -> Vec<f64> {
     let width = head_dim as f64;
     (0..head_dim / 2).map(|m| ((2.0 * m as f64 + 0.4 * width) / (1.4 * width)).ln()).collect()
+}
+
+/// Negative logarithm of the strongest decay `zeta`.
+fn steepest(head_dim: usize) -> f64 {
+    fading(head_dim).first().map_or(0.0, |log| -log)
+}
+
+/// Number of positions before a factor may leave the range of f32, for settings that `check` accepts; `None` if it is
+/// [`UNLIMITED`] times that of the run or more.
+fn max_len(settings: &XposConfig, dims: &Dims) -> Option<usize> {
+    let farthest = LARGEST_LOG * settings.scale_base / steepest(dims.head_dim);
+    let longest = match settings.centre {
+        Centre::Middle | Centre::Torchscale => 2.0 * farthest,
+        Centre::Given(centre) => centre + farthest,
+    };
+    let longest = (longest as usize).max(dims.max_len);
+    (longest < dims.max_len.saturating_mul(UNLIMITED)).then_some(longest)
 }
 
 impl Xpos {
@@ -150,7 +174,6 @@ impl PositionEncoding for Xpos {
         let (pe, scale_base) = (Self::CARD.id, settings.scale_base);
         check_pairs(pe, dims.head_dim)?;
         check_base(pe, "base", settings.base)?;
-        let steepest = fading(dims.head_dim).first().map_or(0.0, |log| -log);
         let longest = dims.max_len as f64;
         let farthest = match settings.centre {
             Centre::Middle | Centre::Torchscale => longest / 2.0,
@@ -161,7 +184,7 @@ impl PositionEncoding for Xpos {
                 centre.max(longest - centre)
             }
         };
-        let least = steepest * farthest / LARGEST_LOG;
+        let least = steepest(dims.head_dim) * farthest / LARGEST_LOG;
         let usable = scale_base.is_finite() && scale_base > least;
         let expected = format!("more than {least:.3}, for sequences of {} tokens", dims.max_len);
         PeError::require(usable, pe, "scale_base", scale_base, expected)
@@ -174,7 +197,8 @@ impl PositionEncoding for Xpos {
         _device: &Device,
     ) -> Result<Self, PeError> {
         let key = format!("xpos {} {settings:?}", dims.head_dim);
-        Ok(Xpos { config: settings.clone(), head_dim: dims.head_dim, key })
+        let max_len = max_len(settings, dims);
+        Ok(Xpos { config: settings.clone(), head_dim: dims.head_dim, max_len, key })
     }
 
     fn cost(_settings: &XposConfig, dims: &Dims, len: usize) -> Option<Cost> {
@@ -195,6 +219,10 @@ impl PositionEncoding for Xpos {
         let (of_queries, of_keys) = self.rotations(ctx.at, &q.device());
         (of_queries.rows(ctx.at).turn(q), of_keys.turn(k))
     }
+
+    fn max_len(&self) -> Option<usize> {
+        self.max_len
+    }
 }
 
 impl ScalarReference for Xpos {
@@ -214,7 +242,12 @@ impl ScalarReference for Xpos {
 
 #[cfg(test)]
 mod tests {
+    use rand_chacha::rand_core::SeedableRng;
+
     use super::*;
+    use crate::encoding::PositionRequest;
+    use crate::erased::positions;
+    use crate::testkit::close::numbers;
 
     /// Expected values for D 64 and 100 positions at a scale base of 512.
     #[test]
@@ -227,6 +260,33 @@ mod tests {
             assert!(((fading[m] * 100.0 / 512.0).exp() - hundred).abs() < 5e-7, "{m}");
         }
         assert!((fading[1].exp() - 0.308_036).abs() < 5e-7);
+    }
+
+    /// From `2 * 40 scale_base / ln 3.5` tokens on, factors might overflow.
+    #[test]
+    fn lengths_beyond_those_of_the_run_are_refused_where_factors_would_overflow() {
+        let dims = Dims { layers: 1, heads: 1, head_dim: 64, train_len: 64, max_len: 64 };
+        let xpos = |scale_base| {
+            let settings = XposConfig { scale_base, ..XposConfig::default() };
+            Xpos::check(&settings, &dims).unwrap();
+            let mut rng = ChaCha8Rng::seed_from_u64(0);
+            Xpos::build(&settings, &dims, &mut rng, &Device::flex()).unwrap()
+        };
+        let steep = xpos(1.1);
+        assert_eq!(steep.max_len, Some(70));
+        let ask = |new_tokens| {
+            let request = PositionRequest { cached_tokens: 0, new_tokens, training_rng: None };
+            positions(&steep, Xpos::CARD.id, request)
+        };
+        assert!(matches!(ask(71), Err(PeError::TooLong { .. })));
+        let at = ask(70).unwrap();
+        let (of_queries, of_keys) = steep.rotations(&at, &Device::flex());
+        let turned = [of_queries, of_keys].map(|rotation| {
+            numbers(rotation.turn(Tensor::<4>::ones([1, 1, 70, 64], &Device::flex())))
+        });
+        // So that products with columns that a row does not see are finite too.
+        assert!(turned.concat().iter().all(|x| x.is_finite() && (x * x) < f64::from(f32::MAX)));
+        assert_eq!(xpos(512.0).max_len, None);
     }
 
     #[test]

@@ -30,8 +30,7 @@ impl StepPrices {
         let products = self.queries.clone().counted_matmul(self.keys.clone().swap_dims(2, 3));
         let price = log_sigmoid(products / dim as f64);
         let price = price * at.visible(device).unsqueeze::<4>();
-        // Sum over the steps after the key: the sum from the key on, minus the key's own.
-        let path = price.clone().flip([3]).cumsum(3).flip([3]) - price;
+        let path = super::sum_after(price);
         path * self.slopes.clone().reshape([1, heads, 1, 1])
     }
 }

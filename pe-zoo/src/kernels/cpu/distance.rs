@@ -58,11 +58,11 @@ pub(super) fn reach<const R: usize>(
     table.shape().columns.min(farthest + 1)
 }
 
-/// Positions of the block's rows; unused lanes repeat the last one.
+/// Positions of the block's rows relative to the first column; unused lanes repeat the last one.
 #[inline(always)]
 pub(super) fn row_positions<const R: usize>(head: &Head<'_>, block: &Block<R>) -> Lanes<R> {
     let first = head.spec.first_row + block.first;
-    std::array::from_fn(|r| head.spec.columns[(first + r).min(block.columns - 1)] as f32)
+    std::array::from_fn(|r| head.spec.relative_position((first + r).min(block.columns - 1)))
 }
 
 /// Adds the biases by distance to `s.logits`.
@@ -72,8 +72,8 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scr
     if let Some(slope) = head.given(Slot::Slopes) {
         let slope = slope.at(0, 0);
         let rows = row_positions(head, block);
-        for (logits, column) in s.logits[..n].iter_mut().zip(&*head.spec.columns) {
-            let column = *column as f32;
+        for (j, logits) in s.logits[..n].iter_mut().enumerate() {
+            let column = head.spec.relative_position(j);
             for r in 0..R {
                 logits[r] += slope * (column - rows[r]);
             }
@@ -134,8 +134,8 @@ pub(super) fn backward<const R: usize>(
     if let Some(slope) = grads.get(Slot::Slopes) {
         let rows = row_positions(head, block);
         let mut sums = [0.0; R];
-        for (logit_grads, column) in s.grads[..n].iter().zip(&*head.spec.columns) {
-            let column = *column as f32;
+        for (j, logit_grads) in s.grads[..n].iter().enumerate() {
+            let column = head.spec.relative_position(j);
             for r in 0..R {
                 sums[r] += logit_grads[r] * (column - rows[r]);
             }

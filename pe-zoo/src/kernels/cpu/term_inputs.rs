@@ -27,13 +27,12 @@ pub(super) fn row<const R: usize>(head: &Head<'_>, block: &Block<R>, lane: usize
 }
 
 impl TermInputs {
-    /// Collects the positions of a block.
+    /// Collects the positions of a block, relative to the first column.
     pub(super) fn positions<const R: usize>(&mut self, head: &Head<'_>, block: &Block<R>) {
-        let at = &head.spec.columns;
         self.rows.clear();
-        self.rows.extend((0..R).map(|lane| at[row(head, block, lane)] as f32));
+        self.rows.extend((0..R).map(|lane| head.spec.relative_position(row(head, block, lane))));
         self.columns.clear();
-        self.columns.extend(at[..block.columns].iter().map(|at| *at as f32));
+        self.columns.extend((0..block.columns).map(|column| head.spec.relative_position(column)));
     }
 
     /// Collects the parameters and the state of one term.

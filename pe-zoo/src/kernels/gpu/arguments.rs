@@ -50,14 +50,15 @@ fn buffer(operands: &Operands<Cube>, slot: Slot) -> CubeTensor {
     operands[slot].clone()
 }
 
-/// Returns the positions of the columns, `[S]`. For contiguous positions it is a dummy that no
+/// Returns the positions of the columns relative to the first one, `[S]`. For contiguous positions it is a dummy that no
 /// kernel reads.
 fn positions(operands: &Operands<Cube>, spec: &Spec) -> CubeTensor {
     let query = &operands[Slot::Query];
     if spec.contiguous {
         return query.clone();
     }
-    let positions = spec.columns.iter().map(|at| *at as f32).collect::<Vec<_>>();
+    let positions =
+        (0..spec.columns.len()).map(|at| spec.relative_position(at)).collect::<Vec<_>>();
     let handle = query.client.create_from_slice(f32::as_bytes(&positions));
     CubeTensor::new_contiguous(
         query.client.clone(),

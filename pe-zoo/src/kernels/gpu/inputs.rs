@@ -33,7 +33,7 @@ pub(super) struct Inputs {
     pub(super) contextual_slopes: Box<[f32]>,
     /// Dense bias, `[plane, T, S]`.
     pub(super) dense: Box<[f32]>,
-    /// Positions of the columns, `[S]`.
+    /// Positions of the columns relative to the first one, `[S]`.
     pub(super) positions: Box<[f32]>,
 }
 

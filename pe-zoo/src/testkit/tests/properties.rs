@@ -300,7 +300,7 @@ fn every_behaviour_is_found_by_probing() {
         ),
         (
             Variant::ReadsQueries,
-            Properties { reads_queries: true, content_dependent: true, ..plain.clone() },
+            Properties { reads_vectors: true, content_dependent: true, ..plain.clone() },
         ),
         (
             Variant::BreaksSticks,

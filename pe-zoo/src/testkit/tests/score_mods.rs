@@ -7,7 +7,7 @@ use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, attention, score};
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder,
-    StickBreakingRule,
+    StepPrices, StickBreakingRule,
 };
 use crate::testkit::close::{self, F32, numbers};
 use crate::testkit::problem::{Problem, tensor4};
@@ -209,6 +209,25 @@ fn products_stand_in_for_the_dot_products_in_logits_and_not_in_gates() {
         convention: LogitScaling::Equation,
     });
     case.assert(&ScoreMod::Sum(vec![gated, products]), &attention::softmax(&undivided));
+}
+
+/// Sums of the prices after a step do not contain its own.
+#[test]
+fn a_huge_price_of_a_step_leaves_the_digits_of_later_ones() {
+    let device = Device::flex();
+    let zeros = Tensor::<4>::zeros([1, 1, 4, 1], &device);
+    let modifier = ScoreMod::StepPrices(StepPrices {
+        queries: Tensor::ones([1, 1, 4, 1], &device),
+        keys: Tensor::<1>::from_data([0.0f32, -1e6, 0.0, 0.0], &device).reshape([1, 1, 4, 1]),
+        slopes: Tensor::ones([1], &device),
+    });
+    let at = Positions::contiguous(0, 4);
+    let (q, values) = (&zeros, zeros.clone());
+    let attended = attend(q, q, q, values, &modifier, &at, 1.0, Weights::Return);
+    let weights = numbers(attended.weights.unwrap());
+    // In the last row, of which the last two steps cost ln 2 each.
+    let expected = [0.0, 1.0 / 7.0, 2.0 / 7.0, 4.0 / 7.0];
+    close::compare(&weights[12..], &expected, F32).unwrap();
 }
 
 #[test]

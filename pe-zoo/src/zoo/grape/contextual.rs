@@ -61,10 +61,20 @@ impl PositionEncoding for ContextualRotation {
         id: "grape",
         label: "GRAPE-M, contextual",
         summary: "Rotates queries and keys by angles that are sums over the preceding tokens.",
-        parameters: "L (C + 1 + D / 2), 2 L D more with qk_norm",
+        parameters: "L (C + 1 + 5 D / 2)",
         paper: "Zhang et al. 2025",
         url: "https://arxiv.org/abs/2512.07805",
     };
+
+    fn card(settings: &ContextualConfig) -> Card {
+        let parameters = match (settings.phase, settings.qk_norm) {
+            (HeadSharing::AllHeads, QkNorm::Rms) => Self::CARD.parameters,
+            (HeadSharing::AllHeads, QkNorm::None) => "L (C + 1 + D / 2)",
+            (HeadSharing::PerHead, QkNorm::Rms) => "L (H (C + 1) + 5 D / 2)",
+            (HeadSharing::PerHead, QkNorm::None) => "L (H (C + 1) + D / 2)",
+        };
+        Card { parameters, ..Self::CARD }
+    }
 
     fn check(settings: &ContextualConfig, dims: &Dims) -> Result<(), PeError> {
         rotation::check(settings.base, dims)

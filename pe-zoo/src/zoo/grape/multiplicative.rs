@@ -77,10 +77,13 @@ impl PositionEncoding for Multiplicative {
     };
 
     fn card(settings: &MultiplicativeConfig) -> Card {
-        match settings.qk_norm {
-            QkNorm::None => Self::CARD,
-            QkNorm::Rms => Card { parameters: "L 5 D / 2", ..Self::CARD },
-        }
+        let parameters = match (settings.spectrum, settings.qk_norm) {
+            (HeadSharing::AllHeads, QkNorm::None) => Self::CARD.parameters,
+            (HeadSharing::AllHeads, QkNorm::Rms) => "L 5 D / 2",
+            (HeadSharing::PerHead, QkNorm::None) => "L C / 2",
+            (HeadSharing::PerHead, QkNorm::Rms) => "L (C / 2 + 2 D)",
+        };
+        Card { parameters, ..Self::CARD }
     }
 
     fn check(settings: &MultiplicativeConfig, dims: &Dims) -> Result<(), PeError> {

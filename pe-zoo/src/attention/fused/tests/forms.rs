@@ -3,7 +3,9 @@
 use burn::tensor::Tensor;
 use burn::tensor::activation::{sigmoid, softplus};
 
-use super::{Leaves, Sizes, compare, contextual, decay, distance, slope, tensor};
+use super::{
+    Leaves, ODD, Sizes, compare, compare_at, contextual, decay, distance, positions, slope, tensor,
+};
 use crate::ScoreMod;
 use crate::score::{
     Beyond, HeadMlp, LogitScaling, PositionMlp, Reflections, StepPrices, TokenPrice,
@@ -158,6 +160,12 @@ fn prices_of_tokens() {
     compare(|sizes, leaves| token_price(sizes, leaves, [true, false]));
     compare(|sizes, leaves| token_price(sizes, leaves, [false, true]));
     compare(|sizes, leaves| token_price(sizes, leaves, [true, true]));
+    // Positions there are not exact in f32, but distances are.
+    for at in positions(&ODD) {
+        compare_at(&ODD, &at.shifted(1 << 25), 1.0, |sizes, leaves| {
+            token_price(sizes, leaves, [true, true])
+        });
+    }
 }
 
 #[test]

@@ -82,6 +82,16 @@ fn a_term_with_its_own_derivative() {
     compare(halved);
 }
 
+/// Positions there are not exact in f32, but distances are.
+#[test]
+fn distances_are_exact_far_from_position_0() {
+    for at in positions(&ODD) {
+        let at = at.shifted(1 << 25);
+        compare_at(&ODD, &at, 1.0, slope);
+        compare_at(&ODD, &at, 1.0, everything);
+    }
+}
+
 #[test]
 fn terms_apply_one_after_the_other() {
     compare(|sizes, leaves| {

@@ -15,9 +15,10 @@ use crate::kernels::cpu::operation::{Operation, apply};
 use crate::kernels::cpu::parallel::in_pieces;
 use crate::kernels::cpu::tensors::{contiguous, dense, dims, forward_strides, numbers};
 use crate::kernels::cpu::view::{Add, Matrix, MatrixMut, Shape, multiply};
+use crate::score::Reflections;
 
-/// Number of columns per chunk. Larger chunks mean fewer steps, smaller ones less work within each.
-const CHUNK: usize = 32;
+/// Number of columns per chunk.
+const CHUNK: usize = Reflections::CHUNK;
 
 /// Computes `[B, H, S, CHUNK + D]` from keys `[B, H, S, D]`, directions `[B, H, S, D]` and
 /// strengths `[B, H, S, 1]`: in each row `X (beta W K^T)` within its chunk, then `X (beta W)`.

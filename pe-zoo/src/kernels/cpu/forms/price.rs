@@ -21,9 +21,9 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, out: &mut [
             *by_query = queries.at(block.first + r, 0);
         }
     }
-    for (j, (out, column)) in out[..block.columns].iter_mut().zip(&*head.spec.columns).enumerate() {
+    for (j, out) in out[..block.columns].iter_mut().enumerate() {
         let by_key = keys.map_or(0.0, |keys| keys.at(j, 0));
-        let column = *column as f32;
+        let column = head.spec.relative_position(j);
         for r in 0..R {
             out[r] += (rows[r] - column) * (by_key + by_query[r]);
         }
@@ -44,10 +44,8 @@ pub(super) fn backward<const R: usize>(
     }
     let rows = row_positions(head, block);
     let mut of_queries = [0.0; R];
-    for (j, (logit_grads, column)) in
-        logit_grads[..block.columns].iter().zip(&*head.spec.columns).enumerate()
-    {
-        let column = *column as f32;
+    for (j, logit_grads) in logit_grads[..block.columns].iter().enumerate() {
+        let column = head.spec.relative_position(j);
         let mut of_key = [0.0; R];
         for r in 0..R {
             of_key[r] = logit_grads[r] * (rows[r] - column);
