@@ -56,8 +56,9 @@ pub struct Frames {
     pub skipped: DataFrame,
 }
 
-/// Columns that contain JSON or the number of the cell.
-const INTERNAL: [&str; 5] = ["cell", "config", "task_config", "encoding_config", "outcomes"];
+/// Columns that contain JSON, the number of the cell or its age, which no table shows.
+const INTERNAL: [&str; 6] =
+    ["cell", "config", "task_config", "encoding_config", "outcomes", "newest_utc"];
 
 /// Builds a frame of rows, with one column for each name and function of a row.
 macro_rules! frame {
@@ -335,6 +336,7 @@ fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
         "dirty": |r| r.dirty,
         "versions": versions,
         "started_utc": |r| r.started_utc.as_str(),
+        "newest_utc": |r| r.started().0,
         "reason": |r| r.status.reason(),
     )?;
     let numbers: Vec<u32> = (0..records.len() as u32).collect();

@@ -57,8 +57,8 @@ pub fn write_report(
     write_report_with(records, out_dir, meta, &Settings::default())
 }
 
-/// Writes `index.html`, `report.md`, `tables/*.csv`, `tables/*.tex`, `data.parquet`, `figures/*.svg` and
-/// `figures/*.png` to `out_dir`, which is made if it does not exist.
+/// Writes `index.html`, `pages/`, `report.md`, `tables/*.csv`, `tables/*.tex`, `paper/`, `data.parquet`, `figures/*.svg`
+/// and `figures/*.png` to `out_dir`, which is made if it does not exist.
 ///
 /// The files depend on `records`, `meta` and `settings` alone: the same input gives the same bytes, in
 /// whatever order the records come. Each file is replaced as a whole. A record that was never read from a
@@ -113,11 +113,10 @@ pub fn render_report(
         return Err(FormatError::Unknown { name, known }.into());
     }
     let report = Report::with(frames, meta, settings)?;
-    let contents = Contents::of(&report)?;
-    let wanted = |name: &str| formats.is_empty() || formats.iter().any(|one| one == name);
-    let formats = FORMATS.par_iter().filter(|(name, _)| wanted(name));
+    let contents = Contents { formats, ..Contents::of(&report)? };
+    let wanted = FORMATS.par_iter().filter(|(name, _)| contents.has(name));
     // All results are collected before the first error is returned, so that it is always the same one.
-    let rendered: Vec<_> = formats.map(|(_, render)| render(&contents)).collect();
+    let rendered: Vec<_> = wanted.map(|(_, render)| render(&contents)).collect();
     let mut files = Vec::new();
     for found in rendered {
         files.extend(found?);

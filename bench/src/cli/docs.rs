@@ -1,4 +1,4 @@
-//! `pe-bench docs`: the tables of README.md that are generated from the registries, and the example report.
+//! `pe-bench docs`: the parts of README.md and the guide that are generated from the registries, and the example report.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

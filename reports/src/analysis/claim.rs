@@ -17,7 +17,7 @@ pub struct PaperClaim {
     /// Result that the claim expects of each comparison.
     #[serde(default)]
     pub expected: ExpectedResult,
-    /// Comparisons; Holm's correction is over the workloads of one comparison.
+    /// Comparisons; Holm's correction is over the planned workloads of one comparison.
     pub comparisons: Vec<Question>,
 }
 

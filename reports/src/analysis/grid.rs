@@ -52,7 +52,7 @@ pub struct GridChoice {
     pub by: ChosenBy,
     /// Results at each value, ascending.
     pub points: Vec<GridResult>,
-    /// Total cost of all cells of the encoding.
+    /// Total cost of all cells of the encoding that take part in the selection; fresh seeds do not.
     pub spent: GridCost,
 }
 
@@ -154,7 +154,7 @@ rows! {
 /// If a query fails.
 pub(crate) fn select_grid_values(frames: &Frames) -> PolarsResult<GridSelection> {
     // From the oldest to the newest.
-    let cells = frames.cells.sort(["started_utc", "key"], stable())?;
+    let cells = frames.cells.sort(["newest_utc", "key"], stable())?;
     let placed = GridPlace::of(cells.clone().lazy())?;
     let Some(axis) = placed.iter().rev().find_map(|cell| cell.grid_axis.clone()) else {
         return Ok(GridSelection {

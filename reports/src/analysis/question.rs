@@ -1,7 +1,7 @@
 //! A comparison of two encodings that a suite defines in advance, and its result.
 //!
 //! The question names two encodings, so it is tested without a correction for the comparisons of the others; Holm's
-//! correction runs over the workloads that it names.
+//! correction runs over the workloads that it names, with or without a result.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::ranking::{EncodingResult, Ranking, Region, separable};
 use super::region::STANDING;
 use crate::number::separator;
 use crate::record::Metric;
-use crate::stats::{Comparison, Paired, decide};
+use crate::stats::{Comparison, Paired, decide_among};
 
 /// Question of a suite: two encodings to compare; section `[question]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ pub struct AnswerLine {
     pub workload: String,
     /// Ranking of the two encodings alone.
     pub ranking: Ranking,
-    /// Comparison of the two encodings, the one with the better mean first, with Holm's correction over the lines.
+    /// Comparison of the two encodings, the one with the better mean first, with Holm's correction over the planned workloads.
     pub comparison: Comparison,
 }
 
@@ -110,7 +110,8 @@ impl Answer {
         .collect();
         let family: Vec<Paired> =
             found.iter().map(|(_, ranking)| ranking.pairs[0].comparison.paired).collect();
-        let lines = found.into_iter().zip(decide(&family)).map(|((name, ranking), comparison)| {
+        let decided = decide_among(&family, planned);
+        let lines = found.into_iter().zip(decided).map(|((name, ranking), comparison)| {
             let best = ranking.results.iter().find(|r| r.encoding == ranking.pairs[0].better);
             let above_chance = best.is_none_or(|best| best.above_chance != Some(false));
             let separable = comparison.separable && above_chance;
@@ -187,7 +188,10 @@ mod tests {
         let found = answer(ask("encodings = ['rope', 'cope']"), &both);
         assert_eq!((found.lines[0].comparison.family, found.lines[0].better()), (2, None));
         let found = answer(ask("encodings = ['rope', 'cope']\ntasks = ['w']"), &both);
-        assert_eq!(found.lines.len(), 1);
+        assert_eq!((found.lines.len(), found.lines[0].better()), (1, Some("cope")));
+        // So are two planned ones of which one has no result yet.
+        let found = answer(ask("encodings = ['rope', 'cope']\ntasks = ['w', 'x']"), &both);
+        assert_eq!((found.lines[0].comparison.family, found.lines[0].better()), (2, None));
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //! correction runs over all of them ([`decide`]). So it does not matter that the best is chosen on the
 //! data that it is then compared on: every comparison that the choice could have led to is paid for. Where the seeds
 //! are too few for any pair to be separable, nothing is ranked; where they are for one encoding alone, it has no rank and
-//! the others are ranked without it. Nothing is better than another unless it is above chance.
+//! the others are ranked without it. Nothing is better than another unless it is above chance; that of token accuracy
+//! is not known.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -40,9 +40,9 @@ pub struct RunMetrics {
     /// Number of these seeds with validations, from which their time to solve is taken; the loss is used for the
     /// others.
     pub by_validation: u32,
-    /// Steps to solve training, over the seeds that did.
+    /// Steps to solve training, over the seeds that did and whose validations or losses show when.
     pub solve_steps: Option<MedianRange>,
-    /// Seconds to solve training, over the seeds that did.
+    /// Seconds to solve training, over the same seeds.
     pub solve_seconds: Option<MedianRange>,
     /// Whether the time of one of these seeds was disturbed; see [`crate::RunRecord::disturbance`].
     pub disturbed: bool,

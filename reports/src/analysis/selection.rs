@@ -77,8 +77,8 @@ pub(super) fn mean(name: &str) -> Expr {
     col(name).cast(DataType::Float64).apply(mean, |_, field| Ok(field.clone())).first()
 }
 
-/// Adds the columns `newest` and `newest_key` to the cells: the cell of the same encoding and seed that was started
-/// last.
+/// Adds the columns `newest` and `newest_key` to the cells: the cell of the same encoding and seed that was trained, or
+/// evaluated again from kept weights, last.
 ///
 /// A results folder keeps the cells of older configurations. Two cells of one encoding and seed are one seed, not two.
 ///
@@ -87,7 +87,7 @@ pub(super) fn mean(name: &str) -> Expr {
 pub(super) fn with_newest(cells: LazyFrame) -> PolarsResult<LazyFrame> {
     let last = |name: &str| col(name).last().over([col("encoding"), col("seed")]);
     Ok(cells
-        .sort(["encoding", "seed", "started_utc", "key"], stable())
+        .sort(["encoding", "seed", "newest_utc", "key"], stable())
         .with_columns([last("cell")?.alias("newest"), last("key")?.alias("newest_key")]))
 }
 
@@ -107,7 +107,7 @@ pub(super) fn has_status(status: &'static str) -> Expr {
 pub(super) fn not_counted(cells: LazyFrame) -> PolarsResult<Vec<NotCounted>> {
     let superseded = lit("cell ")
         + col("newest_key")
-        + lit(" of another configuration has the same encoding and seed and was started later");
+        + lit(" of another configuration has the same encoding and seed and is newer");
     let others = cells
         .filter(is_newest().and(has_status("done")).not())
         .with_columns([
@@ -115,6 +115,6 @@ pub(super) fn not_counted(cells: LazyFrame) -> PolarsResult<Vec<NotCounted>> {
             when(is_newest()).then(col("reason")).otherwise(superseded).alias("reason"),
             is_newest().not().alias("old"),
         ])
-        .sort(["encoding", "seed", "old", "started_utc", "key"], stable());
+        .sort(["encoding", "seed", "old", "newest_utc", "key"], stable());
     NotCounted::of(others)
 }

@@ -144,9 +144,14 @@ fn pair<'a>(
         groups.entry(conditions(record, grid)).or_default().push(record);
     }
     for record in others {
+        let has_fresh = grid.is_some_and(|grid| !grid.fresh_seeds.is_empty());
         let state = match &record.grid {
-            Some(grid) if record.status == Status::Done => {
-                format!("{} = {} was not chosen", grid.axis, grid.value)
+            Some(point) if record.status == Status::Done => {
+                if has_fresh && !point.fresh {
+                    format!("its seed took part in choosing {}", point.axis)
+                } else {
+                    format!("{} = {} was not chosen", point.axis, point.value)
+                }
             }
             _ => record.status.name().to_owned(),
         };
@@ -154,7 +159,7 @@ fn pair<'a>(
         left_out.push(format!("{at}: {encoding}, seed {seed} does not count ({state})"));
     }
     let started = |pair: &PairedRuns<'_>| {
-        pair.a.values().chain(pair.b.values()).map(|r| r.started_utc.clone()).max()
+        pair.a.values().chain(pair.b.values()).map(|r| r.started().0.to_owned()).max()
     };
     let mut pairing: Vec<PairedRuns<'a>> = Vec::new();
     let (mut seeds_a, mut seeds_b) = (BTreeSet::new(), BTreeSet::new());

@@ -198,16 +198,19 @@ impl<P> CandidateComparison<P> {
         self.a.iter().chain(&self.b).all(|(_, value)| equal(*value, first))
     }
 
-    /// Reports whether a side is above chance: the interval of its mean, or its mean if there is no interval.
+    /// Reports whether the side with the better mean is above chance: the interval of its mean, or its mean if there is no
+    /// interval.
     fn above_chance(&self) -> bool {
         let Some(chance) = self.chance else { return true };
-        let low = |(side, error): (&Vec<(u64, f64)>, Option<QuestionError>)| {
+        let estimate = |(side, error): (&Vec<(u64, f64)>, Option<QuestionError>)| {
             let values: Vec<f64> = side.iter().map(|(_, value)| *value).collect();
-            let estimate = Estimate::of(&values)?.with_questions(error);
-            Some(estimate.ci95.map_or(estimate.mean, |(low, _)| low))
+            Some(Estimate::of(&values)?.with_questions(error))
         };
         let [of_a, of_b] = [1, 2].map(|side| self.questions.map(|errors| errors[side]));
-        [(&self.a, of_a), (&self.b, of_b)].into_iter().filter_map(low).any(|low| low > chance)
+        let sides = [(&self.a, of_a), (&self.b, of_b)].into_iter().filter_map(estimate);
+        // Only exact match has a chance, so the greater mean is the better one.
+        let better = sides.max_by(|x, y| x.mean.total_cmp(&y.mean));
+        better.is_some_and(|e| e.ci95.map_or(e.mean, |(low, _)| low) > chance)
     }
 }
 

@@ -177,6 +177,8 @@ fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
         let text = if share { points(x) } else { three_digits(x) };
         if x > 0.0 && text != "0.0" { format!("+{text}") } else { text }
     };
+    // A t interval of shares may exceed -1 and 1.
+    let end = |x: f64| change(if share { x.clamp(-1.0, 1.0) } else { x });
     let mut better = TableCell::from(match d.better {
         Better::A => found.a.name.clone(),
         Better::B => found.b.name.clone(),
@@ -189,7 +191,7 @@ fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
         value(d.mean_b).into(),
         TableCell::optional(d.chance, percent),
         change(d.difference).into(),
-        TableCell::optional(d.ci95, |(low, high)| format!("{} to {}", change(low), change(high))),
+        TableCell::optional(d.ci95, |(low, high)| format!("{} to {}", end(low), end(high))),
         TableCell::optional(d.p_holm, |p| p_value(p).trim_start_matches("= ").to_owned()),
         TableCell {
             detail: bracketed(d.effect_ci95, |g| format!("{g:.1}")),

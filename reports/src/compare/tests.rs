@@ -56,6 +56,29 @@ fn differences_are_paired_by_seed_and_stated_from_the_first() {
 }
 
 #[test]
+fn the_better_of_two_must_be_above_chance() {
+    // CoPE's interval includes the chance of 50 %, RoPE's does not.
+    let records = [
+        cells("w", "cope", &[0.53, 0.53, 0.53, 0.53, 0.53, 0.53, 0.53, 0.99]),
+        cells("w", "rope", &[0.51; 8]),
+    ]
+    .concat();
+    let difference = &found(&records, "cope", "rope").comparisons[0].regions[1].difference;
+    assert_eq!((difference.won, difference.better), (8, Better::NotSeparable));
+    assert!(difference.p_holm.unwrap() < 0.01);
+}
+
+#[test]
+fn an_interval_of_a_difference_of_shares_has_possible_ends() {
+    let records =
+        [cells("w", "cope", &[1.0, 1.0, 0.7]), cells("w", "rope", &[0.0, 0.1, 0.1])].concat();
+    let found = found(&records, "cope", "rope");
+    assert!(found.comparisons[0].regions[1].difference.ci95.unwrap().1 > 1.0);
+    let text = markdown_document(&document(&found));
+    assert!(text.contains(" to +100.0 |"), "{text}");
+}
+
+#[test]
 fn less_perplexity_wins_and_is_compared_as_nll() {
     let text = |encoding: &str, seed: u64, nll: f64| {
         let config = serde_json::json!({"encoding": encoding, "seed": seed});
@@ -213,6 +236,18 @@ fn of_a_grid_the_chosen_values_count_and_they_may_differ() {
     assert_eq!(comparison.notes[0], "rate by encoding, chosen on validation: cope 0.1; rope 0.01.");
     assert_eq!(found_.left_out.len(), 2);
     assert!(found_.left_out[0].contains("train.rate = 0.01 was not chosen"), "{found_:?}");
+    // The seeds that chose do not count where fresh ones stand for the result.
+    let mut fresh = [tuned("cope", 0.1, None, 0.8), tuned("rope", 0.01, None, 0.4)];
+    for record in &mut fresh {
+        record.seed = 9;
+        record.config["seed"] = 9.into();
+        record.key = crate::store::cell_key(&record.config);
+        record.grid.as_mut().unwrap().fresh = true;
+    }
+    let with_fresh = found(&[&records[..], &fresh[..]].concat(), "cope", "rope");
+    assert_eq!(with_fresh.comparisons[0].seeds, [9]);
+    let told = |reason: &&String| reason.contains("(its seed took part in choosing train.rate)");
+    assert_eq!(with_fresh.left_out.iter().filter(told).count(), 4, "{with_fresh:?}");
     // Without validations the default is used.
     let records = [
         tuned("cope", 0.1, None, 0.8),

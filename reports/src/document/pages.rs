@@ -83,7 +83,7 @@ fn figure(figure: &Figure) -> DocumentFigure {
     DocumentFigure { title, caption, plot }
 }
 
-/// Keeps the series of these slots in a figure; `None` if fewer than two points remain.
+/// Keeps the series of these slots in a figure; `None` if none remains.
 fn figure_of(found: &Figure, slots: &[usize]) -> Option<DocumentFigure> {
     let mut found = figure(found);
     let series = match &mut found.plot {

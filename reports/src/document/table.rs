@@ -10,6 +10,8 @@ pub struct Table {
     pub rows: Vec<Vec<TableCell>>,
     /// Whether all columns contain text; otherwise all but the first contain numbers.
     pub words: bool,
+    /// Number of columns that name a row, which every part of a wide table repeats; 0 stands for the first alone.
+    pub keys: usize,
     /// Remarks on this table only, one sentence each.
     pub notes: Vec<String>,
     /// Explanations of the columns, one sentence each, which a document with many tables shows once.
@@ -92,22 +94,25 @@ impl Table {
         self
     }
 
-    /// Splits the table into pieces of at most `most` columns besides the first, which every piece repeats.
+    /// Splits the table into pieces of at most `most` columns besides the first. Every piece repeats the columns that name
+    /// a row.
     pub(crate) fn pieces(&self, most: usize) -> Vec<Self> {
-        let columns = self.columns.len().saturating_sub(1);
+        let keys = self.keys.max(1);
+        let columns = self.columns.len().saturating_sub(keys);
         // Pieces of nearly one width read better than a full one and a rest.
-        let count = columns.div_ceil(most.max(1)).max(1);
+        let count = columns.div_ceil(most.saturating_sub(keys - 1).max(1)).max(1);
         let width = columns.div_ceil(count).max(1);
         (0..count)
             .map(|piece| {
-                let from = 1 + piece * width;
+                let from = keys + piece * width;
                 let to = (from + width).min(self.columns.len());
-                let cut = |row: &[TableCell]| [&row[..1], &row[from..to]].concat();
+                let cut = |row: &[TableCell]| [&row[..keys], &row[from..to]].concat();
                 let last = piece + 1 == count;
                 Self {
-                    columns: [&self.columns[..1], &self.columns[from..to]].concat(),
+                    columns: [&self.columns[..keys], &self.columns[from..to]].concat(),
                     rows: self.rows.iter().map(|row| cut(row)).collect(),
                     words: self.words,
+                    keys: self.keys,
                     notes: if last { self.notes.clone() } else { Vec::new() },
                     legends: if last { self.legends.clone() } else { Vec::new() },
                 }

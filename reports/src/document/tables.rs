@@ -22,7 +22,9 @@ pub use self::evaluations::evaluations;
 pub use self::gates::gates;
 pub use self::headline::headline;
 pub use self::improvements::improvements;
-pub(crate) use self::improvements::{improvement, legend as improvement_legend};
+pub(crate) use self::improvements::{
+    explained as improvement_explained, improvement, legend as improvement_legend,
+};
 pub use self::measured::measured;
 pub use self::overview::{prices, summary};
 pub use self::paper::{LayoutError, PaperLayout, Spread, paper};

@@ -70,10 +70,12 @@ pub struct Contents<'a> {
     pub(crate) figures: Vec<Figure>,
     /// Published numbers compared with those of the records.
     pub(crate) reproduction: Reproduction,
+    /// Names of the formats that are rendered; empty: all. Files of others are not referred to.
+    pub(crate) formats: &'a [String],
 }
 
 impl<'a> Contents<'a> {
-    /// Gathers the report with its sentences, its figures and the published numbers.
+    /// Gathers the report with its sentences, its figures and the published numbers, for all formats.
     ///
     /// # Errors
     /// [`FormatError::Published`] when records cannot be compared with published numbers.
@@ -86,7 +88,20 @@ impl<'a> Contents<'a> {
             warnings: text::warnings(report),
             figures,
             reproduction: reproduction?,
+            formats: &[],
         })
+    }
+
+    /// Reports whether the files of a format are rendered.
+    pub(crate) fn has(&self, format: &str) -> bool {
+        self.formats.is_empty() || self.formats.iter().any(|name| name == format)
+    }
+
+    /// Returns the path of the drawing of a figure; `None` if no format renders it.
+    pub(crate) fn drawing(&self, figure: &Figure) -> Option<String> {
+        let kinds = [("svg", true), ("png", figure.pixels)];
+        let kind = kinds.into_iter().find(|(kind, drawn)| *drawn && self.has(kind));
+        kind.map(|(kind, _)| figure.path(kind))
     }
 
     /// Returns the figure of the first screen: all tasks together, or the headline metric of the first workload.

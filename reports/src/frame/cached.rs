@@ -18,7 +18,7 @@ use crate::record::RunRecord;
 use crate::store::{RecordError, hex, packed_only, read_named, record_files};
 
 /// Version of the frames; raised when a column changes.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Number of records from which frames are stored. Fewer are read within a tenth of a second.
 const LEAST: usize = 2000;
 /// Number of records from which parts are a quarter as large, so that they are read within a few tenths of a second.

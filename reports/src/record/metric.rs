@@ -78,6 +78,11 @@ impl Metric {
         }
     }
 
+    /// Cuts the interval of a difference to possible values, because a t interval of shares may exceed -1 and 1.
+    pub(crate) fn cut_difference(self, (low, high): (f64, f64)) -> (f64, f64) {
+        if self.higher_is_better() { (low.max(-1.0), high.min(1.0)) } else { (low, high) }
+    }
+
     /// Formats an interval; shares are clamped to 0 and 100 %, because a t interval may exceed them.
     pub fn show_interval(self, (low, high): (f64, f64)) -> String {
         if self.higher_is_better() {

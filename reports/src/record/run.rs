@@ -199,7 +199,7 @@ impl Status {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EncodingInfo {
-    /// Registry id of the task, for example `flip-flop`.
+    /// Registry id, for example `rope`.
     pub id: String,
     /// Expression of the encoding, unique in a suite: `rope`, `rope(linear)`.
     pub name: String,
@@ -213,7 +213,7 @@ pub struct EncodingInfo {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskInfo {
-    /// Registry id, for example `rope`.
+    /// Registry id, for example `flip-flop`.
     pub id: String,
     /// Display name of the task.
     pub label: String,

@@ -13,6 +13,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::published::PublishedMetric;
 use super::runs::RecipeRun;
+use crate::stats::bootstrap::ends;
 
 /// Number of seeds up to which every resample is enumerated (5^5).
 const EXACT_UP_TO: usize = 5;
@@ -20,6 +21,8 @@ const EXACT_UP_TO: usize = 5;
 const DRAWS: usize = 2000;
 /// Exact match in distribution from which on an encoding counts as converged.
 const CONVERGED: f64 = 0.99;
+/// Difference up to which two means are equal, because sums of the same values in another order differ by rounding.
+const ROUNDING: f64 = 1e-12;
 
 /// Comparison of a published order with that of a suite of another size.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +58,7 @@ pub(super) struct OrderedNumber {
 }
 
 impl SizeOrder {
-    /// Compares the numbers of a table; without pairs if the suite has no records of two rows.
+    /// Compares the numbers of a table.
     pub(super) fn of(suite: &str, numbers: &[OrderedNumber], rng: &mut ChaCha8Rng) -> Self {
         let pairs: Vec<(&OrderedNumber, &OrderedNumber)> = numbers
             .iter()
@@ -67,7 +70,7 @@ impl SizeOrder {
         let signs = |mean: &dyn Fn(&OrderedNumber) -> Option<f64>| -> Vec<f64> {
             let sign = |(a, b): &(&OrderedNumber, &OrderedNumber)| {
                 let ours = mean(a)? - mean(b)?;
-                let sign = if ours == 0.0 { 0.0 } else { ours.signum() };
+                let sign = if ours.abs() <= ROUNDING { 0.0 } else { ours.signum() };
                 Some(sign * (a.published - b.published).signum())
             };
             pairs.iter().filter_map(sign).collect()
@@ -79,7 +82,7 @@ impl SizeOrder {
             let drawn = |number: &OrderedNumber| {
                 mean(draw.iter().map(|index| number.run.by_seed[&seeds[*index]]))
             };
-            mean(signs(&drawn).into_iter()).unwrap_or(f64::NAN)
+            (mean(signs(&drawn).into_iter()).unwrap_or(f64::NAN), 1)
         });
         let mut fits: BTreeMap<usize, Option<bool>> = BTreeMap::new();
         for number in numbers {
@@ -90,10 +93,10 @@ impl SizeOrder {
         Self {
             suite: suite.to_owned(),
             rows: fits.len(),
-            pairs: found.len(),
+            pairs: pairs.len(),
             same: found.iter().filter(|sign| **sign > 0.0).count(),
             opposite: found.iter().filter(|sign| **sign < 0.0).count(),
-            interval: ends(correlations.collect()),
+            interval: (seeds.len() > 1).then(|| ends(correlations.collect())),
             seeds: seeds.len(),
             converged: fits
                 .values()
@@ -104,20 +107,21 @@ impl SizeOrder {
         }
     }
 
-    /// Rank correlation, -1 to 1; `None` without pairs.
+    /// Rank correlation, -1 to 1; `None` without pairs, or if they have no seed in common.
     pub fn correlation(&self) -> Option<f64> {
         let surplus = self.same as f64 - self.opposite as f64;
-        (self.pairs > 0).then(|| surplus / self.pairs as f64)
+        (self.pairs > 0 && self.seeds > 0).then(|| surplus / self.pairs as f64)
     }
 
     /// Formats the comparison as sentences.
     pub fn text(&self) -> String {
         let Self { suite, rows, pairs, same, opposite, .. } = self;
         let Some(correlation) = self.correlation() else {
-            let found = if *rows > 1 {
-                "its records have no seed in common"
-            } else {
-                "no records of it are here"
+            let found = match (rows, pairs) {
+                (0, _) => "no records of it are here",
+                (1, _) => "its records are of one row only",
+                (_, 0) => "its records have no two different published numbers in one column",
+                _ => "its records have no seed in common",
             };
             return format!(
                 "Another size: `pe-bench run {suite}` trains these encodings in about four hours or less on two cores; \
@@ -169,13 +173,6 @@ fn resamples(n: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<usize>> {
             .collect(),
         _ => (0..DRAWS).map(|_| (0..n).map(|_| rng.random_range(0..n)).collect()).collect(),
     }
-}
-
-/// Returns the ends of the middle 95 % of the values; `None` without values.
-fn ends(mut values: Vec<f64>) -> Option<(f64, f64)> {
-    values.sort_by(f64::total_cmp);
-    let outside = values.len() / 40;
-    Some((*values.get(outside)?, *values.get(values.len() - 1 - outside)?))
 }
 
 #[cfg(test)]
@@ -239,7 +236,11 @@ mod tests {
     fn without_two_rows_there_is_no_order_and_with_one_seed_no_interval() {
         let none = order(&[number(0, 0, 1.0, &[0.1])]);
         assert_eq!((none.pairs, none.correlation(), none.interval), (0, None, None));
-        assert!(none.text().contains("no records of it are here"), "{}", none.text());
+        assert!(none.text().ends_with("its records are of one row only."), "{}", none.text());
+        assert!(order(&[]).text().ends_with("no records of it are here."));
+        let apart = order(&[number(0, 0, 1.0, &[0.1]), number(1, 1, 2.0, &[0.2])]);
+        let said = apart.text();
+        assert!(said.ends_with("no two different published numbers in one column."), "{said}");
         let one = order(&[number(0, 0, 1.0, &[0.1]), number(1, 0, 2.0, &[0.2])]);
         assert_eq!((one.correlation(), one.interval), (Some(1.0), None));
         assert!(one.text().contains("no interval"));
@@ -253,13 +254,17 @@ mod tests {
         let mut later = number(1, 0, 2.0, &[]);
         later.run.by_seed = [(7, 0.6)].into();
         let found = order(&[number(0, 0, 1.0, &[0.5]), later]);
-        assert_eq!((found.pairs, found.seeds), (0, 0));
+        assert_eq!((found.pairs, found.seeds, found.correlation()), (1, 0, None));
         assert!(found.text().contains("no seed in common"), "{}", found.text());
         let equal = order(&[
             number(0, 0, 1.0, &[0.5, 0.5]),
             number(1, 0, 2.0, &[0.5, 0.5]),
             number(2, 0, 3.0, &[0.7, 0.7]),
         ]);
+        // The same three values, summed in another order.
+        let rounded =
+            order(&[number(0, 0, 1.0, &[0.1, 0.2, 0.3]), number(1, 0, 2.0, &[0.3, 0.2, 0.1])]);
+        assert_eq!((rounded.same, rounded.opposite, rounded.pairs), (0, 0, 1));
         let said = equal.text();
         assert!(said.contains("no pair in the opposite order in `small`, 2 of 3 pairs"), "{said}");
         assert!(said.contains("0 in the opposite order, 1 with equal means"), "{said}");

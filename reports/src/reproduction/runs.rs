@@ -39,7 +39,7 @@ pub struct RecipeRun {
     pub workloads: BTreeSet<String>,
     /// Keys of the cells from which the number was computed.
     pub keys: BTreeSet<String>,
-    /// Start time of the newest record.
+    /// Start time of the newest record, or of its evaluation from kept weights.
     pub newest: String,
 }
 
@@ -78,7 +78,7 @@ rows! {
         train_len: u64,
         train_steps: u64,
         stopped_early: bool,
-        started_utc: String,
+        newest_utc: String,
         grid_axis: Option<String>,
         grid_fresh: bool,
     }
@@ -101,9 +101,9 @@ impl FinishedRun {
         self.cell.status == "done"
     }
 
-    /// Start time and key: the order from oldest to newest.
+    /// Start time of the last part and key: the order from oldest to newest.
     fn started(&self) -> (&str, &str) {
-        (&self.cell.started_utc, &self.cell.key)
+        (&self.cell.newest_utc, &self.cell.key)
     }
 }
 
@@ -270,7 +270,7 @@ fn run(seeds: &[&FinishedRun], wanted: &Wanted<'_>) -> Option<RecipeRun> {
         diverged: (seeds.len() - done.len()) as u32,
         workloads: seeds.iter().map(|r| format!("{}/{}", r.cell.suite, r.cell.workload)).collect(),
         keys: seeds.iter().map(|r| r.cell.key.clone()).collect(),
-        newest: seeds.iter().map(|r| r.cell.started_utc.clone()).max()?,
+        newest: seeds.iter().map(|r| r.cell.newest_utc.clone()).max()?,
     })
 }
 

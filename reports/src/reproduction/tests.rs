@@ -222,6 +222,25 @@ fn the_nearest_recipe_stands_first_and_a_repeated_seed_counts_once() {
 }
 
 #[test]
+fn an_evaluation_of_kept_weights_is_newer_than_its_training() {
+    let mut records = rope(&[0.19, 0.20, 0.21]);
+    let mut again = rope(&[0.22]).remove(0);
+    again.evaluated_by = Some(crate::record::Program {
+        commit: None,
+        dirty: None,
+        versions: again.versions.clone(),
+        host: again.host.clone(),
+        started_utc: "2026-05-05T00:00:00Z".into(),
+    });
+    again.config["engine"] = json!("fused");
+    records.push(again);
+    let found = result(&records);
+    let run = &at(&found, 0, 1).runs[0];
+    assert_eq!((run.seeds, run.newest.as_str()), (3, "2026-05-05T00:00:00Z"));
+    assert!((run.mean.unwrap() - 21.0).abs() < 1e-9);
+}
+
+#[test]
 fn cells_that_chose_the_rate_are_no_results_beside_fresh_seeds() {
     let mut records = rope(&[0.2, 0.2, 0.2, 0.9]);
     let mut seeds = |fresh: [bool; 4]| {

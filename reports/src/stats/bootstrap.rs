@@ -194,7 +194,7 @@ pub(crate) fn sorted_median(sorted: &[f64]) -> f64 {
 
 /// Returns the smallest value with at least 2.5 % of the weight at or below it, and the largest value with at least
 /// 2.5 % at or above it.
-fn ends(mut weighted: Vec<(f64, u64)>) -> (f64, f64) {
+pub(crate) fn ends(mut weighted: Vec<(f64, u64)>) -> (f64, f64) {
     weighted.sort_by(|a, b| a.0.total_cmp(&b.0));
     let total: u64 = weighted.iter().map(|(_, weight)| weight).sum();
     let end = |values: &mut dyn Iterator<Item = &(f64, u64)>| {

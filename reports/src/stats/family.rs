@@ -61,9 +61,17 @@ pub struct Comparison {
 /// below that of a [`super::lottery()`], and so never below [`minimum_p_value`]. Where the error of the questions is known, the p-value of the sign-flip test is at least
 /// that of the t test that has both sources of variance: flipping signs knows nothing of other questions.
 pub fn decide(family: &[Paired]) -> Vec<Comparison> {
-    let testable = family.iter().filter(|c| c.n >= LEAST_SEEDS).count() as u32;
+    decide_among(family, 0)
+}
+
+/// [`decide`] for a family of which `planned` comparisons were defined in advance: those that cannot be tested yet count
+/// with a p-value of 1, so that the correction does not depend on how much has been computed.
+pub fn decide_among(family: &[Paired], planned: usize) -> Vec<Comparison> {
+    let tests = family.iter().filter(|c| c.n >= LEAST_SEEDS).count();
+    let testable = tests.max(planned) as u32;
     let raw: Vec<(Test, Option<f64>)> = family.iter().map(|c| choose(c, testable)).collect();
-    let tested: Vec<f64> = raw.iter().filter_map(|(_, p)| *p).collect();
+    let mut tested: Vec<f64> = raw.iter().filter_map(|(_, p)| *p).collect();
+    tested.extend(std::iter::repeat_n(1.0, planned.saturating_sub(tests)));
     let mut corrected = holm(&tested).into_iter();
     family
         .iter()
@@ -156,6 +164,17 @@ mod tests {
         let three = of(&[0.9, 0.91, 0.92]);
         let both = decide(&[two, three]);
         assert_eq!((both[1].family, both[1].separable), (1, true));
+    }
+
+    #[test]
+    fn planned_comparisons_without_a_test_count_in_the_family() {
+        let (two, three) = (of(&[0.9, 0.9]), of(&[0.9, 0.91, 0.92]));
+        let eight = of(&[0.1, 0.2, 0.3, 0.1, 0.2, 0.1, 0.2, 0.3]);
+        let found = decide_among(&[two, three, eight], 3);
+        assert_eq!(found.iter().map(|c| c.family).collect::<Vec<_>>(), [3; 3]);
+        assert_eq!((found[0].p_holm, found[1].separable), (None, false));
+        assert_eq!(found[2].p_holm, Some(3.0 / 128.0));
+        assert_eq!(decide_among(&[three], 1), decide(&[three]));
     }
 
     #[test]

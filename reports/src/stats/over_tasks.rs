@@ -125,22 +125,30 @@ pub fn probability_of_improvement(
     let draws: Vec<f64> = draws.collect();
     let factor = half_width(a).zip(half_width(b)).map(|(a, b)| a.max(b));
     let mut found = TaskEstimate::of(value, &draws, factor, (0.0, 1.0));
-    // Draws of a task whose runs are all won, or all lost, have no spread.
-    let unseen = |decided: &dyn Fn(f64) -> bool| {
-        let own = || a.iter().zip(b).zip(&won).filter(|(_, won)| decided(**won));
+    // Draws of a task whose runs are all won, all lost, or all tied have no spread.
+    let unseen = |decided: &dyn Fn(&TaskScores, &TaskScores, f64) -> bool| {
+        let own = || a.iter().zip(b).zip(&won).filter(|((a, b), won)| decided(a, b, **won));
         let pairs: usize = own().map(|((a, b), _)| a.seeds.len().min(b.seeds.len())).sum();
         own().count() as f64 / won.len() as f64 * largest_share_unseen(pairs)
     };
+    // Pairs that do not tie may all be won, or all be lost: each is half a win more or less than a tie.
+    let tied = 0.5 * unseen(&are_tied);
     if let Some((low, high)) = &mut found.ci95 {
-        *low = low.min(value - unseen(&|won| won >= 1.0));
-        *high = high.max(value + unseen(&|won| won <= 0.0));
+        *low = low.min((value - unseen(&|_, _, won| won >= 1.0) - tied).max(0.0));
+        *high = high.max((value + unseen(&|_, _, won| won <= 0.0) + tied).min(1.0));
     }
     Some(found)
 }
 
+/// Reports whether all runs of both have one score.
+fn are_tied(a: &TaskScores, b: &TaskScores, _won: f64) -> bool {
+    let mut scores = a.seeds.iter().chain(&b.seeds);
+    scores.next().is_some_and(|first| scores.all(|score| score.total_cmp(first).is_eq()))
+}
+
 /// Returns the largest mean probability to lose over several tasks that all of `pairs` disjoint pairs of runs being won
 /// leaves in a 95 % interval: a mean probability p to win makes that no more likely than `p^pairs`, which is 2.5 % at the
-/// end. 0 without pairs.
+/// end. 0 without pairs. The same holds for pairs that tie.
 fn largest_share_unseen(pairs: usize) -> f64 {
     if pairs == 0 { 0.0 } else { 1.0 - 0.025_f64.powf(1.0 / pairs as f64) }
 }
@@ -234,6 +242,13 @@ mod tests {
             (low - 0.5 + half).abs() < 1e-12 && (high - 0.5 - half).abs() < 1e-12,
             "{low} {high}"
         );
+        // Six ties in a row have a probability of 2.5 % if each has one of 54.1 %.
+        let tied = vec![scores(&[1.0; 3]); 2];
+        let found = probability_of_improvement(&tied, &tied, &none).unwrap();
+        let half = (1.0 - 0.025_f64.powf(1.0 / 6.0)) / 2.0;
+        let (low, high) = found.ci95.unwrap();
+        assert!((found.value - 0.5).abs() < 1e-12);
+        assert!((low - 0.5 + half).abs() < 1e-12 && (high - 0.5 - half).abs() < 1e-12);
         let level = probability_of_improvement(&a, &a, &none).unwrap();
         let (low, high) = level.ci95.unwrap();
         assert!((level.value - 0.5).abs() < 1e-12 && low < 0.4 && high > 0.6);

@@ -2,7 +2,7 @@ use super::*;
 use std::collections::BTreeSet;
 
 use crate::analysis::CellRow;
-use crate::record::Status;
+use crate::record::{Program, Status};
 use crate::testkit::{TestCell, suite};
 
 fn report(records: &[RunRecord]) -> Report {
@@ -194,6 +194,30 @@ fn the_cell_started_last_counts_for_its_seed() {
     let told = &report.not_counted[0];
     assert_eq!((report.not_counted.len(), &*told.state, &told.key), (1, "superseded", &old.key));
     assert!(told.reason.starts_with("cell 0000000000000000 of another"), "{}", told.reason);
+}
+
+#[test]
+fn an_evaluation_of_kept_weights_is_newer_than_the_training() {
+    let mut records = Vec::new();
+    for seed in 0..4_u64 {
+        let old = TestCell::new("w", "rope", seed).exact(0.1).record();
+        let again = TestCell::new("w", "rope", seed).change(|r| {
+            r.config["eval"] = 2.into();
+            r.key = crate::cell_key(&r.config);
+            r.evaluated_by = Some(Program {
+                commit: None,
+                dirty: None,
+                versions: BTreeMap::new(),
+                host: r.host.clone(),
+                started_utc: "2026-02-02T03:04:05Z".into(),
+            });
+        });
+        records.extend([again.record(), old]);
+    }
+    let report = report(&records);
+    let rope = &report.workloads[0].rows[0];
+    assert_eq!((rope.exact_match.mean, rope.exact_match.n), (1.0, 4));
+    assert!(report.not_counted.iter().all(|told| told.reason.ends_with("and is newer")));
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn short(value: f64) -> String {
     } else if value >= 1e5 {
         number::si(value)
     } else {
-        number::three_digits(value)
+        format!("{value:.0e}")
     }
 }
 
@@ -148,6 +148,7 @@ mod tests {
         assert_eq!(labels(&Scale::around(&[0.0, 100.0])), ["0", "20", "40", "60", "80", "100"]);
         assert_eq!(labels(&Scale::around(&[2.0, 90.0])), ["2", "5", "10", "20", "50"]);
         assert_eq!(labels(&Scale::at(&[256.0, 64.0, 64.0])), ["64", "256"]);
+        assert_eq!(labels(&Scale::around(&[1.5e-4, 1.5e-3]))[..2], ["2e-4", "5e-4"]);
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Figures over all tasks besides the aggregate: performance profiles, probability of improvement, mean ranks, and the
 //! aggregate against prices.
 
+use std::collections::BTreeSet;
+
 use super::cost::against_cost;
 use super::figure::{Figure, Subject, capital, dot, series_of};
 use super::lengths::CHANCE;
 use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
-use crate::analysis::{Overall, Report, YARDSTICK};
-use crate::document::tables::improvement_legend;
+use crate::analysis::{EncodingCost, Overall, Report, YARDSTICK};
+use crate::document::tables::improvement_explained;
 use crate::number::{count, p_value, percent, points, value_and_interval};
 
 pub(super) fn figures(report: &Report) -> Vec<Figure> {
@@ -44,8 +46,8 @@ fn profiles(report: &Report, overall: &Overall) -> Option<Figure> {
     let plot = Plot::Lines(Lines::new(x, y, Marks::Few, series));
     let caption = format!(
         "Performance profiles over {}: share of runs (seeds of all tasks) with a higher score than that on the axis. A \
-         curve that lies above another everywhere is that of the better encoding. Bands: pointwise 95 % stratified \
-         bootstrap intervals.",
+         curve that lies above another everywhere is that of the better encoding. Bands of interactive figures: pointwise \
+         95 % stratified bootstrap intervals.",
         count(overall.scored.len() as u64, "workload")
     );
     (!overall.profiles.is_empty()).then(|| over_tasks("performance profiles", caption, plot))
@@ -70,7 +72,7 @@ fn improvement(report: &Report, overall: &Overall) -> Option<Figure> {
         groups: vec![(String::new(), series)],
     });
     let title = format!("probability of improvement over {}", report.display(other));
-    (overall.ranked.len() > 2).then(|| over_tasks(&title, improvement_legend(overall), plot))
+    (overall.ranked.len() > 2).then(|| over_tasks(&title, improvement_explained(overall), plot))
 }
 
 /// A price of an encoding relative to RoPE: name in titles, label of the axis, and the ratio.
@@ -79,6 +81,8 @@ struct RelativePrice {
     axis: &'static str,
     is_time: bool,
     of: fn(&Report, &str) -> Option<f64>,
+    /// The ratio on one workload.
+    of_cost: fn(&EncodingCost) -> Option<f64>,
 }
 
 const PRICES: [RelativePrice; 2] = [
@@ -87,12 +91,14 @@ const PRICES: [RelativePrice; 2] = [
         axis: "FLOPs of a training step, times RoPE's",
         is_time: false,
         of: Report::flops_ratio,
+        of_cost: |cost| cost.flops_ratio,
     },
     RelativePrice {
         name: "step time",
         axis: "time of a training step, times RoPE's",
         is_time: true,
         of: Report::step_time_ratio,
+        of_cost: EncodingCost::sound_step_ratio,
     },
 ];
 
@@ -120,8 +126,15 @@ fn price(report: &Report, overall: &Overall, price: &RelativePrice) -> Option<Fi
     let source = if price.is_time && !report.meta.measured.is_empty() {
         format!("the price of a training step, measured alone ({})", report.meta.measured_at)
     } else {
-        let workloads = count(overall.scored.len() as u64, "workload");
-        format!("the median over {workloads} of the price of a training step")
+        let has_ratio = |encoding: &str| {
+            let costs = report.workloads.iter().flat_map(|workload| &workload.costs);
+            costs.filter(|c| c.encoding == encoding && (price.of_cost)(c).is_some()).count()
+        };
+        let counts: BTreeSet<usize> =
+            overall.scores.iter().map(|score| has_ratio(&score.encoding)).collect();
+        let up_to = if counts.len() > 1 { "up to " } else { "" };
+        let workloads = count(counts.last().map_or(0, |most| *most as u64), "workload");
+        format!("the median over {up_to}{workloads} of the price of a training step")
     };
     let name = capital(Overall::NAME);
     let caption = format!("{name} with its 95 % interval, against {source}. Line: Pareto front.");

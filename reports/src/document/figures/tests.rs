@@ -177,6 +177,19 @@ fn workloads_that_differ_in_training_samples_alone_are_one_figure() {
 }
 
 #[test]
+fn a_price_is_the_median_over_the_workloads_that_have_it() {
+    let mut records = crate::testkit::two_workloads();
+    for seed in 0..8 {
+        let text = |encoding: &str| TestCell::new("text", encoding, seed).text(1.4, 1.5).record();
+        records.extend(["cope", "rope"].map(text));
+    }
+    let figure = of(&records, Subject::Tasks).remove(0);
+    let caption = figure.caption;
+    // The score is over the two workloads with exact match.
+    assert!(caption.contains("against the median over 3 workloads of the price"), "{caption}");
+}
+
+#[test]
 fn costs_are_traded_only_where_there_are_several_encodings() {
     let report = Report::new(suite(), &ReportMeta::default()).unwrap();
     let costs = |workload: &str| {

@@ -60,7 +60,8 @@ fn loss(report: &Report, workload: &Workload) -> Option<Figure> {
     let x = Axis::new("step", Scale::linear(&steps));
     let y = Axis::new("loss in nats", Scale::around(&losses));
     let plot = Plot::Lines(Lines::new(x, y, Marks::Few, series));
-    let caption = "Loss per scored token, mean since the point before.";
+    let caption =
+        "Loss per scored token, mean since the point before and over the seeds still in training.";
     let title = format!("{}: training loss", workload.name);
     Some(Figure::new(Some(workload), Subject::Training, title, caption.to_owned(), plot))
 }
@@ -93,7 +94,7 @@ fn validation(
     Some(Figure::new(Some(workload), Subject::Training, title, caption.to_owned(), plot))
 }
 
-/// Draws the steps to solve; `None` if no seed of any encoding solved training.
+/// Draws the steps to solve; `None` if they are known for no seed of any encoding.
 fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
     let series: Vec<Series> = workload
         .run_metrics
@@ -116,10 +117,10 @@ fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
     let plot = Plot::Dots(Dots {
         value: Axis::new("steps to solve", Scale::linear(&ends)),
         rules: Vec::new(),
-        groups: vec![("steps to solve".to_owned(), series)],
+        groups: vec![(String::new(), series)],
     });
-    let caption = "Median over the seeds that solved training. Bars: minimum to maximum. Encodings \
-                   without a row never solved it.";
+    let caption = "Median over the seeds that solved training and whose validations or losses show when. Bars: \
+                   minimum to maximum. Encodings without a row have no such seed.";
     let title = format!("{}: steps to solve", workload.name);
     Some(Figure::new(Some(workload), Subject::Training, title, caption.to_owned(), plot))
 }

@@ -59,12 +59,13 @@ pub fn claims(report: &Report) -> Table {
         "Hedges' g",
         "verdict",
     ];
-    let table = Table { notes, ..Table::of(columns, rows, |row| row) };
+    let table = Table { notes, keys: 3, ..Table::of(columns, rows, |row| row) };
     table.with_legend(
         "The suite names the claims and their comparisons before its cells run. A claim holds on a workload, or is \
          contradicted, where the two encodings are significantly different; elsewhere it is undecided, also a claim that \
-         there is no advantage. Holm's correction is over the workloads of one pair of encodings. Difference: the better \
-         mean minus the other, paired by seed, with its 95 % interval, not corrected.",
+         there is no advantage. Holm's correction is over the planned workloads of one pair of encodings. Difference: the better \
+         mean minus the other, for perplexity the other over the better, paired by seed, with its 95 % interval, not \
+         corrected.",
     )
 }
 
@@ -118,6 +119,11 @@ mod tests {
             ]
         );
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
+        // Parts of the table name the rows, also those after the first of a claim.
+        let parts = table.pieces(7);
+        assert_eq!(parts.iter().map(|part| part.columns.len()).collect::<Vec<_>>(), [7, 6]);
+        assert!(parts.iter().all(|part| part.columns[..3] == table.columns[..3]));
+        assert_eq!((&*parts[1].rows[1][1].text, &*parts[1].rows[1][2].text), ("CoPE, RoPE", "w"));
         let without = Report::new(&records, &ReportMeta::default()).unwrap();
         assert_eq!(claims(&without).rows, Vec::<Vec<TableCell>>::new());
     }

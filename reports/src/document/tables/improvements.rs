@@ -25,12 +25,17 @@ pub(crate) fn improvement(overall: &Overall, name: &str, other: &str) -> TableCe
     })
 }
 
-/// Returns the explanation of a probability of improvement.
+/// Returns the explanation of a probability of improvement in a table.
 pub(crate) fn legend(overall: &Overall) -> String {
+    format!("{} Bold: the interval is above 50 %.", explained(overall))
+}
+
+/// Returns the explanation of a probability of improvement.
+pub(crate) fn explained(overall: &Overall) -> String {
     format!(
         "Probability of improvement: the chance that a random run of one encoding is better than a random run of the \
-         other on the same task, ties counting half, mean over {}, with its 95 % stratified bootstrap interval. Bold: \
-         the interval is above 50 %. It says how often, not by how much.",
+         other on the same task, ties counting half, mean over {}, with its 95 % stratified bootstrap interval. It says \
+         how often, not by how much.",
         count(overall.workloads.len() as u64, "workload")
     )
 }

@@ -16,8 +16,9 @@ pub fn question(report: &Report) -> Option<(String, Table)> {
     table.notes = answer.unanswered.iter().map(|text| format!("Not answered: {text}.")).collect();
     let table = table.with_legend(
         "Planned question: the suite names the two encodings before any cell runs, so that they are tested without \
-         correction for the other encodings; Holm's correction is over the workloads of the question. Difference: \
-         the better mean minus the other, paired by seed, with its 95 % interval, not corrected.",
+         correction for the other encodings; Holm's correction is over the workloads of the question, with or without a \
+         result. Difference: the better mean minus the other, for perplexity the other over the better, paired by seed, \
+         with its 95 % interval, not corrected.",
     );
     Some((format!("Planned question: {a} against {b}"), table))
 }

@@ -193,7 +193,8 @@ pub(super) fn compared(metric: Metric, comparison: Option<&Comparison>) -> [Tabl
         None if c.paired.is_the_same_in_every_seed() => "no spread".into(),
         None => "–".into(),
     };
-    [TableCell::with_detail(difference, bracketed(c.paired.ci95, show)), p, effect]
+    let interval = c.paired.ci95.map(|ends| metric.cut_difference(ends));
+    [TableCell::with_detail(difference, bracketed(interval, show)), p, effect]
 }
 
 /// Returns the criteria that determine the time to solve of a workload.
@@ -234,8 +235,8 @@ pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
     })
     .with_legend(format!(
         "Fit rate: share of seeds that solved training, with an exact match in distribution \
-         of at least {}; diverged seeds did not. To solve: over those seeds, {}; median [minimum to \
-         maximum].",
+         of at least {}; diverged seeds did not. To solve: {}; median [minimum to maximum] over those \
+         of these seeds that have one.",
         percent(solved_exact_match),
         criteria(workload, solved_loss)
     ))

@@ -80,15 +80,18 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
         Some((low, high)) => format!("{low} to {high} seeds"),
         None => "no seeds".to_owned(),
     };
-    let (all, scored) = (report.workloads.len(), overall.scored.len());
-    let by = if all == scored {
-        String::new()
-    } else {
-        format!(" on the {scored} compared by exact match")
+    let (all, scored) = (overall.workloads.len(), overall.scored.len());
+    let by =
+        if all == scored { String::new() } else { format!(" on the {scored} with exact match") };
+    let inside = |workload: &Workload| {
+        let region = workload.deciding().map(|ranking| ranking.region);
+        overall.scored.contains(&workload.name) && region == Some(Region::Inside)
     };
+    let outside =
+        if report.workloads.iter().any(inside) { "" } else { " outside the training distribution" };
     let text = format!(
-        "Of {} trained on {} under one budget ({seeds}), {} has the best {}{by} outside the training distribution, {}, \
-         before {} with {}{overlap}.",
+        "Of {} trained on {} under one budget ({seeds}), {} has the best {}{by}{outside}, {}, before {} with \
+         {}{overlap}.",
         count(overall.scores.len() as u64, "encoding"),
         count(all as u64, "workload"),
         name(0),
@@ -106,14 +109,9 @@ fn pair_of<'a>(ranking: &'a Ranking, a: &str, b: &str) -> Option<&'a RankedPair>
     pair.filter(|_| ranking.metric == Metric::ExactMatch)
 }
 
-/// Cuts the t interval of a difference of shares, which does not know that it is at most 1.
-fn cut((low, high): (f64, f64)) -> (f64, f64) {
-    (low.max(-1.0), high.min(1.0))
-}
-
 fn difference(pair: &RankedPair, comparison: &Comparison, workload: &str) -> StatedNumber {
     let name = format!("difference {} {} {workload}", pair.better, pair.worse);
-    let interval = comparison.paired.ci95.map(cut);
+    let interval = comparison.paired.ci95.map(|ends| Metric::ExactMatch.cut_difference(ends));
     StatedNumber::new(name, comparison.paired.mean_difference, interval)
 }
 
@@ -145,7 +143,7 @@ fn contrast(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
     let all = lines.len();
     let won = lines.iter().filter(|(.., comparison)| separable(Some(comparison))).count();
     let size = |line: &(String, Region, RankedPair, Comparison)| {
-        (separable(Some(&line.3)), line.3.paired.mean_difference)
+        (separable(Some(&line.3)), line.3.paired.mean_difference.abs())
     };
     let (workload, region, pair, comparison) = lines.into_iter().max_by(|x, y| {
         let (x, y) = (size(x), size(y));
@@ -163,13 +161,16 @@ fn contrast(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
         Some(answer) => ("The planned question separates", workloads_of(answer, all, by)),
         None => ("Seeds separate", format!("{}{by}", count(all as u64, "workload"))),
     };
+    let size = number.shown(points, " points");
+    let [better, worse] = names;
+    let what = if separable(Some(&comparison)) {
+        format!("{better} is better by {size}{p}")
+    } else {
+        format!("the mean difference is {size} ({better} minus {worse}), not significant{p}")
+    };
     let text = format!(
-        "{head} {} and {} on {won} of {of}; {largest} is that on {workload}, {}, where {} is better by {}{p}.",
-        names[0],
-        names[1],
+        "{head} {better} and {worse} on {won} of {of}; {largest} is that on {workload}, {}, where {what}.",
         region.name(),
-        names[0],
-        number.shown(points, " points"),
     );
     Some(AbstractSentence { text, numbers: vec![number] })
 }
@@ -214,14 +215,14 @@ fn change(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
         };
         let values: Vec<f64> = all.first()?.keys().filter_map(mean).collect();
         let estimate = Estimate::of(&values)?;
-        let interval = estimate.ci95.map(cut);
+        let interval = estimate.ci95.map(|ends| Metric::ExactMatch.cut_difference(ends));
         Some(StatedNumber::new(format!("change {name}"), estimate.mean, interval))
     };
     let (own, other) = (number(a, &of_a)?, number(b, &of_b)?);
     let signed = |x: f64| if x > 0.0 { format!("+{}", points(x)) } else { points(x) };
     let text = format!(
         "From the training distribution to evaluations outside of it, exact match changes by {} with {} and by {} with {} \
-         (mean over {}).",
+         (mean over {}; intervals over seeds).",
         own.shown(signed, " points"),
         report.display(a),
         other.shown(signed, " points"),
@@ -343,7 +344,7 @@ mod tests {
             text.contains("changes by -6.5 points") && text.contains("by -28.5 points"),
             "{text}"
         );
-        assert!(text.ends_with("(mean over 2 workloads)."), "{text}");
+        assert!(text.ends_with("(mean over 2 workloads; intervals over seeds)."), "{text}");
     }
 
     #[test]
@@ -360,6 +361,45 @@ mod tests {
             "{}",
             found[1].text
         );
+    }
+
+    #[test]
+    fn a_difference_that_is_not_significant_is_better_for_neither() {
+        let mut records = records();
+        for record in records.iter_mut().filter(|r| r.encoding.name == "cope") {
+            record.evals[1].exact_match = if record.seed < 4 { 0.99 } else { 0.6 };
+        }
+        let report = Report::new(records, &ReportMeta::default()).unwrap();
+        let text = contrast(&report, "cope", "rope").unwrap().text;
+        assert!(text.contains("on 0 of 2 workloads; the largest difference"), "{text}");
+        assert!(text.contains("where the mean difference is 8.0 points ["), "{text}");
+        assert!(text.contains("(CoPE minus RoPE), not significant, p = "), "{text}");
+    }
+
+    #[test]
+    fn the_first_sentence_counts_the_workloads_of_the_aggregate() {
+        let mut records = records();
+        for seed in 0..8 {
+            records.push(TestCell::new("c", "cope", seed).record());
+            for (encoding, nll) in [("cope", 1.5), ("rope", 1.6)] {
+                records.push(TestCell::new("text", encoding, seed).text(1.4, nll).record());
+            }
+        }
+        let first = |records: &[RunRecord]| {
+            let report = Report::new(records, &ReportMeta::default()).unwrap();
+            abstract_of(&report).remove(0).text
+        };
+        let text = first(&records);
+        assert!(text.contains(" trained on 3 workloads "), "{text}");
+        let outside = "above chance on the 2 with exact match outside the training distribution, ";
+        assert!(text.contains(outside), "{text}");
+        for record in records.iter_mut().filter(|r| r.workload == "a") {
+            record.evals.remove(0);
+            record.evals[0].in_distribution = true;
+            record.evals[0].len = 64;
+        }
+        let text = first(&records);
+        assert!(!text.contains("outside"), "{text}");
     }
 
     #[test]

@@ -254,7 +254,7 @@ pub(super) fn difference_text(metric: Metric, c: &Comparison) -> String {
         let show: fn(f64) -> String = |x| three_digits(x.exp());
         (format!("its perplexity is {} times as high", show(paired.mean_difference)), show)
     };
-    let interval = match paired.ci95 {
+    let interval = match paired.ci95.map(|ends| metric.cut_difference(ends)) {
         _ if paired.is_the_same_in_every_seed() => format!(" in each of {} seeds", paired.n),
         Some((low, high)) => format!(", 95 % interval {} to {}", spread(low), spread(high)),
         None => String::new(),

@@ -1,6 +1,8 @@
 //! Dots along a horizontal axis, in groups.
 
-use super::draw::{TOP, WIDTH, group, label, marker, open, put, rules, text, ticks, widest};
+use super::draw::{
+    BOTTOM, TOP, WIDTH, group, label, marker, open, put, rules, text, ticks, widest,
+};
 use crate::document::figures::plot::Dots;
 
 /// Draws groups of dots; each group has a heading and one row for each series.
@@ -14,9 +16,11 @@ pub(super) fn dots(title: &str, chart: &Dots) -> String {
     let rows: usize = groups.iter().map(|(_, series)| series.len()).sum();
     let floor = TOP + HEAD * groups.len() as f64 + ROW * rows as f64;
     let x = |value: f64| left + scale.place(value) * (right - left);
-    let mut out = open(title, floor + 26.0);
+    let mut out = open(title, floor + BOTTOM);
     ticks(&mut out, scale, x, floor, true);
-    rules(&mut out, &chart.rules, x, [left, right], floor);
+    let middle = f64::midpoint(left, right);
+    put!(out, "{}", text(middle, floor + 33.0, "middle", &chart.value.label));
+    rules(&mut out, &chart.rules, x, [left, right], 0.0, floor);
     let mut y = TOP;
     for (heading, series) in groups {
         y += HEAD;

@@ -8,11 +8,15 @@ use crate::text::html as escape;
 
 pub(super) const WIDTH: f64 = 480.0;
 pub(super) const TOP: f64 = 40.0;
+/// Baseline of the labels above a plot: those of the vertical axis and of vertical rules.
+const ABOVE: f64 = TOP - 8.0;
+/// Left end of the title and of the label of the vertical axis.
+const START: f64 = 8.0;
 /// Left end of plots with a vertical axis.
 pub(super) const LEFT: f64 = 50.0;
 /// Height of plots with a vertical axis.
 pub(super) const HEIGHT: f64 = 300.0;
-/// Room below plots with a vertical axis.
+/// Room below plots for the labels of ticks and of the horizontal axis.
 pub(super) const BOTTOM: f64 = 40.0;
 /// Upper estimate of the width of a character in 12 px sans-serif, in pixels.
 pub(super) const CHARACTER: f64 = 6.7;
@@ -38,7 +42,7 @@ pub(super) fn open(title: &str, height: f64) -> String {
     format!(
         "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\">\n\
          <rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\"/>\n\
-         <text class=\"title\" x=\"8\" y=\"18\">{short}</text>\n"
+         <text class=\"title\" x=\"{START}\" y=\"18\">{short}</text>\n"
     )
 }
 
@@ -75,9 +79,15 @@ impl PlotArea<'_> {
             put!(out, "{}", level("grid", y, self.right));
             put!(out, "{}", text(LEFT - 6.0, y + 4.0, "end", label));
         }
+        put!(out, "{}", text(START, ABOVE, "start", &self.y.label));
         ticks(out, &self.x.scale, |value| self.x(value), self.floor, has_grid);
         let middle = f64::midpoint(LEFT, self.right);
         put!(out, "{}", text(middle, self.floor + 33.0, "middle", &self.x.label));
+    }
+
+    /// Returns where the room right of the label of the vertical axis begins.
+    pub(super) fn right_of_label(&self) -> f64 {
+        START + widest(std::iter::once(self.y.label.as_str())) + 8.0
     }
 
     /// Draws a line through points, which are values of both axes, moved to the right by `shift`.
@@ -149,20 +159,26 @@ pub(super) fn ticks(
     }
 }
 
-/// Writes vertical rules down to `floor` with their labels above the plot, on the side that has room.
+/// Writes vertical rules down to `floor` with their labels above the plot, on the side that has room and right of
+/// `free`.
 pub(super) fn rules(
     out: &mut String,
     rules: &[(f64, String)],
     x: impl Fn(f64) -> f64,
     [left, right]: [f64; 2],
+    free: f64,
     floor: f64,
 ) {
     for (value, label) in rules {
         let x = x(*value);
         put!(out, "{}", upright("rule", x, floor));
-        let (anchor, shift) =
-            if x > f64::midpoint(left, right) { ("end", -4.0) } else { ("start", 4.0) };
-        put!(out, "{}", text(x + shift, TOP - 6.0, anchor, label));
+        let width = widest(std::iter::once(label.as_str()));
+        let (anchor, at) = if x > f64::midpoint(left, right) && x - 4.0 - width > free {
+            ("end", x - 4.0)
+        } else {
+            ("start", (x + 4.0).max(free))
+        };
+        put!(out, "{}", text(at, ABOVE, anchor, label));
     }
 }
 

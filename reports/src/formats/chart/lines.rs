@@ -28,7 +28,8 @@ fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
 }
 
 fn rules_of(out: &mut String, area: &PlotArea<'_>, chart: &Lines) {
-    rules(out, &chart.rules, |value| area.x(value), [LEFT, area.right], area.floor);
+    let (ends, free) = ([LEFT, area.right], area.right_of_label());
+    rules(out, &chart.rules, |value| area.x(value), ends, free, area.floor);
     if let Some((points, label)) = &chart.level {
         put!(out, "{}", area.path("rule", points.iter().copied(), 0.0));
         if let Some((_, y)) = points.last() {

@@ -56,6 +56,33 @@ fn values_that_are_not_finite_leave_no_mark() {
 }
 
 #[test]
+fn both_axes_have_a_label_and_that_of_a_rule_keeps_clear_of_it() {
+    let lines = Lines {
+        rules: vec![(1.0, "trained at 1".into())],
+        ..Lines::new(
+            Axis::new("length", Scale::at(&[1.0, 2.0])),
+            Axis::new("exact match", Scale::percent()),
+            Marks::Points,
+            vec![series(0, "RoPE", &[0.5, 0.4])],
+        )
+    };
+    let file = svg(&figure("t", Plot::Lines(lines)));
+    assert!(file.contains(">length</text>"), "{file}");
+    assert!(file.contains("<text x=\"8.0\" y=\"32.0\" text-anchor=\"start\">exact match</text>"));
+    // Eleven characters of 6.7 pixels from 8 on, and a space.
+    assert!(file.contains("<text x=\"89.7\" y=\"32.0\" text-anchor=\"start\">trained at 1</text>"));
+    let dots = Dots {
+        value: Axis::new("mean rank", Scale::linear(&[1.0, 2.0])),
+        rules: Vec::new(),
+        groups: vec![(String::new(), vec![series(0, "RoPE", &[1.5])])],
+    };
+    let file = svg(&figure("t", Plot::Dots(dots)));
+    // One group with one row: 40 + 22 + 18 pixels above the ticks, 40 below.
+    assert!(file.contains("viewBox=\"0 0 480 120\""), "{file}");
+    assert!(file.contains("y=\"113.0\" text-anchor=\"middle\">mean rank</text>"), "{file}");
+}
+
+#[test]
 fn an_encoding_keeps_its_colour_in_every_figure() {
     let report = Report::new(suite(), &ReportMeta::default()).unwrap();
     let rope = report.encoding("rope").unwrap().slot;

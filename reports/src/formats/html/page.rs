@@ -30,10 +30,10 @@ const UNFOLDED: usize = 4;
 pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
     let Contents { report, .. } = contents;
     let script = Scripts::new();
-    let mut state = PageState::with_room_for(ROOM);
+    let mut state = PageState::with_room_for(ROOM, contents);
     let mut body = front(contents, &mut state);
     // The most important sections take their bytes first; the page is assembled in reading order.
-    let records = records::section(report, &mut state)?;
+    let records = records::section(contents, &mut state)?;
     let sections: Vec<(String, String)> = report
         .workloads
         .iter()
@@ -93,7 +93,7 @@ fn front(contents: &Contents<'_>, state: &mut PageState) -> String {
         alerts,
         figure: contents.front(),
         summary: table(&linked_summary(report), state),
-        files: files(report),
+        files: files(contents),
         about: text::about(report),
     });
     if let Some((heading, answer)) = tables::question(report) {
@@ -120,18 +120,27 @@ fn linked_summary(report: &Report) -> Table {
     table
 }
 
-/// Returns the labels and paths of the tables for other programs and for papers.
-fn files(report: &Report) -> Vec<(String, String)> {
-    let csv =
-        csv::TABLES.iter().map(|(name, _)| (format!("{name}.csv"), format!("tables/{name}.csv")));
-    let mut files: Vec<(String, String)> = csv.collect();
+/// Returns the labels and paths of the pages, and of the tables for other programs and for papers.
+fn files(contents: &Contents<'_>) -> Vec<(String, String)> {
+    let Contents { report, .. } = contents;
+    let mut files = Vec::new();
+    if contents.has("parquet") {
+        let label = "Parquet (every evaluation of every cell)";
+        files.push((label.to_owned(), "data.parquet".to_owned()));
+    }
     if pages::paths(report).is_some() {
         let front = format!("{}/{}", pages::FOLDER, pages::FRONT);
-        files.insert(0, ("pages of all encodings and workloads".to_owned(), front));
+        files.push(("pages of all encodings and workloads".to_owned(), front));
     }
-    files.push(("tables for papers (TeX)".to_owned(), paper::DOCUMENT.to_owned()));
-    if !report.meta.references.is_empty() {
-        files.push(("BibTeX".to_owned(), paper::REFERENCES.to_owned()));
+    if contents.has("csv") {
+        let file = |name: &str| (format!("{name}.csv"), format!("tables/{name}.csv"));
+        files.extend(csv::TABLES.iter().map(|(name, _)| file(name)));
+    }
+    if contents.has("paper") && report.workloads.iter().any(|own| !own.rows.is_empty()) {
+        files.push(("tables for papers (TeX)".to_owned(), paper::DOCUMENT.to_owned()));
+        if !report.meta.references.is_empty() {
+            files.push(("BibTeX".to_owned(), paper::REFERENCES.to_owned()));
+        }
     }
     files
 }
@@ -160,10 +169,11 @@ fn gallery<'a>(
         let _ = write!(all, "<div class=\"figures\">\n{out}</div>\n");
     }
     if left_out > 0 {
+        let drawn = state.has_svg || state.has_png;
+        let place = if drawn { "; they are in the folder <code>figures</code>" } else { "" };
         let _ = writeln!(
             all,
-            "<p class=\"note\">{left_out} figures have no room on this page; they are in the folder \
-             <code>figures</code>.</p>"
+            "<p class=\"note\">{left_out} figures have no room on this page{place}.</p>"
         );
     }
     Ok(all)
@@ -187,7 +197,7 @@ fn workload(
         [("TeX", "tex"), ("TeX, one column", "column.tex"), ("Markdown", "md"), ("CSV", "csv")];
     let links =
         kinds.map(|(name, kind)| format!("<a href=\"{}\">{name}</a>", paper::path(workload, kind)));
-    if !workload.rows.is_empty() {
+    if !workload.rows.is_empty() && contents.has("paper") {
         let _ =
             writeln!(body, "<p class=\"note files\">Table for papers: {}</p>", links.join(", "));
     }

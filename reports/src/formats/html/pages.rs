@@ -30,7 +30,13 @@ pub(super) fn pages(contents: &Contents<'_>) -> Vec<OutFile> {
     let Some(paths) = paths(report) else { return Vec::new() };
     let file = |path: &str, document: Document, description: String| {
         let up = if path == FRONT { "" } else { "../" };
-        let document = Document { sections: moved(document.sections, up), ..document };
+        let elsewhere = if contents.has("parquet") && contents.has("csv") {
+            document.elsewhere
+        } else {
+            "the report in other formats has them".to_owned()
+        };
+        let sections = moved(document.sections, up);
+        let document = Document { sections, elsewhere, ..document };
         let text = nav(report, &paths, path) + &body(&document) + &description;
         OutFile::text(format!("{FOLDER}/{path}"), plain_page(&document.title, &text))
     };

@@ -9,7 +9,7 @@ use super::interactive::{Canvas, canvases};
 use crate::document::figures::Figure;
 use crate::document::{Table, TableCell};
 use crate::formats::chart::{MarkStyle, chart_of};
-use crate::formats::contents::FormatError;
+use crate::formats::contents::{Contents, FormatError};
 use crate::text::{add_new, html as escape};
 
 /// Maximum number of columns besides the first on a page without horizontal scrolling.
@@ -21,11 +21,16 @@ pub(super) struct PageState {
     bytes: usize,
     /// Explanations of the tables so far, without duplicates.
     pub(super) legends: Vec<String>,
+    /// Whether the report has the tables and figures as CSV, SVG and PNG files.
+    has_csv: bool,
+    pub(super) has_svg: bool,
+    pub(super) has_png: bool,
 }
 
 impl PageState {
-    pub(super) fn with_room_for(bytes: usize) -> Self {
-        Self { bytes, legends: Vec::new() }
+    pub(super) fn with_room_for(bytes: usize, contents: &Contents<'_>) -> Self {
+        let [has_csv, has_svg, has_png] = ["csv", "svg", "png"].map(|format| contents.has(format));
+        Self { bytes, legends: Vec::new(), has_csv, has_svg, has_png }
     }
 
     /// Reports whether `text` fits.
@@ -120,9 +125,9 @@ pub(super) fn table(whole: &Table, page: &mut PageState) -> String {
         add_new(&mut page.legends, whole.legends.iter().cloned());
         out
     } else {
+        let place = if page.has_csv { "; they are in the folder <code>tables</code>" } else { "" };
         format!(
-            "<p class=\"note\">{} rows have no room on this page; they are in the folder \
-             <code>tables</code>.</p>\n",
+            "<p class=\"note\">{} rows have no room on this page{place}.</p>\n",
             whole.rows.len()
         )
     }
@@ -171,6 +176,8 @@ pub(super) fn section(out: &mut String, id: &str, heading: &str, body: &str) {
 #[template(path = "figure.html")]
 struct FigureTemplate<'a> {
     figure: &'a Figure,
+    svg: bool,
+    png: bool,
     title: &'a str,
     /// Drawing without a script.
     still: String,
@@ -190,7 +197,8 @@ pub(super) fn figure(figure: &Figure, page: &mut PageState) -> Result<Option<Str
     }
     let canvases = canvases(&figure.plot)
         .map_err(|source| FormatError::Figure { figure: figure.title.clone(), source })?;
-    let text = rendered(&FigureTemplate { figure, title, still, canvases });
+    let (svg, png) = (page.has_svg, page.has_png && figure.pixels);
+    let text = rendered(&FigureTemplate { figure, svg, png, title, still, canvases });
     Ok(page.take(&text).then_some(text))
 }
 

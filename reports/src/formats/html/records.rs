@@ -10,16 +10,30 @@ use serde_json::Value;
 use super::parts::{PageState, details, rendered, swatch, table};
 use crate::analysis::{CellRow, Group, Report};
 use crate::document::tables;
+use crate::formats::contents::Contents;
 use crate::number::{count, joined};
 use crate::text::html as escape;
 
 /// Maximum number of cells on the page; `data.parquet` and `tables/cells.csv` contain all of them.
 const MOST: usize = 2000;
 
-pub(super) fn section(report: &Report, state: &mut PageState) -> PolarsResult<String> {
-    let pointer = "<p>Each cell is one file <code>cells/KEY.json</code> of its results folder, with its \
-                   complete configuration. All of them: <code>data.parquet</code> (every evaluation), \
-                   <code>tables/cells.csv</code> (every cell).</p>\n";
+pub(super) fn section(contents: &Contents<'_>, state: &mut PageState) -> PolarsResult<String> {
+    let Contents { report, .. } = contents;
+    let files = [
+        ("parquet", "<code>data.parquet</code> (every evaluation)"),
+        ("csv", "<code>tables/cells.csv</code> (every cell)"),
+    ];
+    let files = files.into_iter().filter(|(format, _)| contents.has(format));
+    let files: Vec<&str> = files.map(|(_, file)| file).collect();
+    let all = if files.is_empty() {
+        String::new()
+    } else {
+        format!(" All of them: {}.", files.join(", "))
+    };
+    let pointer = format!(
+        "<p>Each cell is one file <code>cells/KEY.json</code> of its results folder, with its complete \
+         configuration.{all}</p>\n"
+    );
     let groups = report.groups();
     let count = report.frames.cells.height();
     if count > MOST {
@@ -37,7 +51,7 @@ pub(super) fn section(report: &Report, state: &mut PageState) -> PolarsResult<St
         ));
         return Ok(out);
     }
-    let mut out = pointer.to_owned();
+    let mut out = pointer;
     let mut name = "";
     for group in &groups {
         if group.workload.name != name {

@@ -23,8 +23,8 @@ pub(crate) fn headline(contents: &Contents<'_>) -> String {
     let priced = figures
         .iter()
         .rfind(|figure| figure.subject == Subject::Tasks && figure.title.contains(" against "));
-    for figure in aggregate.into_iter().chain(priced) {
-        let _ = writeln!(out, "!{}\n", link(figure));
+    for link in aggregate.into_iter().chain(priced).filter_map(|figure| link(contents, figure)) {
+        let _ = writeln!(out, "!{link}\n");
     }
     let sentences: Vec<String> =
         text::abstract_of(report).iter().map(|sentence| prose(&sentence.text)).collect();

@@ -28,8 +28,8 @@ impl Tables {
     }
 }
 
-/// Renders a table with its notes, wide tables in pieces; empty if it has no rows. A note refers to `file` for rows
-/// that do not fit.
+/// Renders a table with its notes, wide tables in pieces; empty if it has no rows. A note refers to `file`, unless it is
+/// empty, for rows that do not fit.
 pub(super) fn table(whole: &Table, file: &str) -> String {
     if whole.rows.is_empty() {
         return String::new();
@@ -39,7 +39,9 @@ pub(super) fn table(whole: &Table, file: &str) -> String {
         out.push_str(&grid(&piece, ROWS));
         if piece.rows.len() > ROWS {
             let more = piece.rows.len() - ROWS;
-            let _ = writeln!(out, "{more} more rows are in `{file}`.\n");
+            let place =
+                if file.is_empty() { "not shown".to_owned() } else { format!("in `{file}`") };
+            let _ = writeln!(out, "{more} more rows are {place}.\n");
         }
     }
     out + &notes(&whole.notes)

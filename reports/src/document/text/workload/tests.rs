@@ -251,6 +251,15 @@ fn a_difference_of_perplexities_is_a_ratio() {
 }
 
 #[test]
+fn an_interval_of_a_difference_of_shares_ends_at_100_points() {
+    let (a, b) = ([(0, 1.0), (1, 1.0), (2, 0.7)], [(0, 0.0), (1, 0.1), (2, 0.1)]);
+    let c = crate::stats::decide(&[crate::stats::paired(&a, &b).unwrap()]);
+    let text = difference_text(Metric::ExactMatch, &c[0]);
+    let expected = "difference 83.3 points, 95 % interval 31.6 to 100.0, p ";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
 fn an_encoding_with_too_few_seeds_is_named_at_the_end() {
     let records = [
         cells("alibi", &[0.983]),

@@ -154,7 +154,7 @@ fn a_page_of_too_many_cells_counts_them_and_says_where_they_are() {
 #[test]
 fn what_has_no_room_is_told() {
     let (report, _) = example();
-    let mut none = PageState::with_room_for(10);
+    let mut none = PageState::with_room_for(10, &Contents::of(&report).unwrap());
     let text = table(&tables::summary(&report), &mut none);
     assert!(text.contains("rows have no room") && text.contains("<code>tables</code>"));
 }
