@@ -50,7 +50,7 @@ fn pictures<'a>(contents: &Contents<'_>, figures: impl Iterator<Item = &'a Figur
 /// Returns a list of links to figures that the page does not show.
 fn links<'a>(contents: &Contents<'_>, figures: impl Iterator<Item = &'a Figure>) -> String {
     let links = figures.filter_map(|figure| link(contents, figure));
-    let list: String = links.map(|link| format!("- {link}\n")).collect();
+    let list = links.fold(String::new(), |list, link| list + "- " + &link + "\n");
     if list.is_empty() { list } else { format!("By sample property:\n\n{list}\n") }
 }
 
