@@ -239,39 +239,6 @@ fn a_seed_of_the_command_line_that_is_a_fresh_one_is_refused_there() {
 }
 
 #[test]
-fn fresh_seeds_wait_for_the_results_of_the_grid_of_their_encoding_only() {
-    let text = SMALL.replace(
-        "seeds = [3, 4]",
-        "seeds = [3]\nfresh_seeds = [5, 6]\nlearning_rates = [0.5, 0.25]",
-    );
-    let suite = parsed(&text).unwrap();
-    let context = crate::run::RunContext {
-        suite: "small".to_owned(),
-        suite_sha256: None,
-        threads: 1,
-        jobs: 1,
-    };
-    let record = |cell: &Experiment| {
-        let task = cell.task.build().unwrap();
-        let record = crate::run::unfinished_record(cell, &*task, &context);
-        reports::RunRecord { status: reports::Status::Done, ..record }
-    };
-    let mut records = suite.cells.iter().map(record).collect::<Vec<_>>();
-    assert!(suite.unchosen(&records).is_empty());
-    assert_eq!(suite.fresh_cells(&records).unwrap().len(), 4);
-    let reason = "a panic".to_owned();
-    let failed = records.iter_mut().find(|record| record.encoding.name == "nope").unwrap();
-    failed.status = reports::Status::Failed { reason };
-    let unchosen = suite.unchosen(&records).into_iter().collect::<Vec<_>>();
-    assert_eq!(unchosen, [("w", "nope")]);
-    let fresh = suite.fresh_cells(&records).unwrap();
-    assert!(fresh.len() == 2 && fresh.iter().all(|cell| cell.name != "nope"));
-    // A record that is missing, for instance because its file is damaged, is no result either.
-    records.retain(|record| record.encoding.name == "nope");
-    assert_eq!(suite.unchosen(&records).len(), 2);
-}
-
-#[test]
 fn combinations_stand_in_suites_as_text_and_as_kind() {
     let text = SMALL.replace(
         "\"nope\", {",

@@ -359,13 +359,10 @@ fn stick_breaking(
     }
 }
 
-/// Computes `out[.., j] = sum of x[.., j + 1..]` by a suffix sum that is shifted by one.
+/// Computes `out[.., j] = sum of x[.., j + 1..]`, the suffix sum of `x` behind its first column.
 /// Subtracting `x` from its suffix sum would lose small sums next to one large term.
 fn sum_after(x: Tensor<4>) -> Tensor<4> {
     let [batch, heads, rows, columns] = x.dims();
     let nothing = Tensor::zeros([batch, heads, rows, 1], &x.device());
-    if columns == 1 {
-        return nothing;
-    }
-    Tensor::cat(vec![suffix_sum(x.slice_dim(3, 1..columns)), nothing], 3)
+    suffix_sum(Tensor::cat(vec![x, nothing], 3)).slice_dim(3, 1..=columns)
 }

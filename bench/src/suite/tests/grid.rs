@@ -77,6 +77,7 @@ fn fresh_seeds_are_cells_of_their_own_at_the_chosen_rate() {
         .cells
         .iter()
         .map(|cell| crate::run::unfinished_record(cell, &*task, &context))
+        .map(|record| reports::RunRecord { status: reports::Status::Done, ..record })
         .collect();
     // Without validations the default rate, 0.5, counts.
     let chosen = suite.fresh_cells(&records).unwrap();
@@ -87,7 +88,6 @@ fn fresh_seeds_are_cells_of_their_own_at_the_chosen_rate() {
     for record in &mut records {
         let better = record.encoding.name == suite.cells[0].name
             && record.config["train"]["optimizer"]["learning_rate"] == 0.1;
-        record.status = reports::Status::Done;
         record.train.validations = vec![reports::Validation {
             step: 1,
             exact_match: if better { 1.0 } else { 0.0 },
@@ -103,7 +103,18 @@ fn fresh_seeds_are_cells_of_their_own_at_the_chosen_rate() {
         chosen.iter().filter(at_small).map(|cell| cell.name.as_str()).collect();
     assert_eq!((chosen.len(), small), (6, BTreeSet::from([suite.cells[0].name.as_str()])));
 
-    for (refused, told) in [("[3]", "3 is also among `seeds`"), ("[3.5]", "fresh_seeds")] {
+    // An encoding without all results waits, the other does not.
+    assert!(suite.unchosen(&records).is_empty());
+    records[0].status = reports::Status::Failed { reason: "a panic".to_owned() };
+    let waits = suite.cells[0].name.as_str();
+    assert_eq!(suite.unchosen(&records).into_iter().collect::<Vec<_>>(), [("w", waits)]);
+    let chosen = suite.fresh_cells(&records).unwrap();
+    assert!(chosen.len() == 3 && chosen.iter().all(|cell| cell.name != waits));
+    // A missing record, for instance of a damaged file, is no result either.
+    records.retain(|record| record.encoding.name == waits);
+    assert_eq!(suite.unchosen(&records).len(), 2);
+
+    for (refused, told) in [("[3]", "3 is both among `seeds`"), ("[3.5]", "fresh_seeds")] {
         let error = with(refused).unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
     }
