@@ -369,10 +369,6 @@ impl Task for RandomTokens {
     ) -> Result<Vec<Sample>, TaskError> {
         Ok(Vec::new())
     }
-
-    fn chance(&self) -> Option<f64> {
-        None
-    }
 }
 
 #[cfg(test)]

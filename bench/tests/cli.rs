@@ -266,6 +266,8 @@ fn cards_and_costs_print() {
         (vec!["explain", "rope"], "defaults: {base=10000.0,layout=half-split"),
         (vec!["explain", "cope{max_positions=9}+rope"], "as written: {convention=listing"),
         (vec!["explain", "flip-flop"], "## Definition"),
+        (vec!["explain", "flip-flop"], "in tokens\nsplit in-distribution: "),
+        (vec!["explain", "text"], "lengths in tokens\ndefaults: {"),
         (vec!["flops", "--config", "tape-155m"], "321.10 160.46 154.89, the same"),
         (vec!["flops", "--honest", "--encodings", "rope,cope+rope", "--items"], "softmax"),
     ] {
@@ -278,6 +280,10 @@ fn cards_and_costs_print() {
         let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let text = if name == "flip-flop" { &found["text"] } else { &found["parts"][1]["text"] };
         assert!(text.as_str().is_some_and(|text| text.starts_with("# ")), "{found}");
+        if name == "flip-flop" {
+            let names = found["splits"].as_array().unwrap().iter().map(|split| &split["name"]);
+            assert_eq!(names.collect::<Vec<_>>(), ["in-distribution", "sparse", "dense"]);
+        }
     }
     for (arguments, expected) in [
         (vec!["explain", "flip-flap"], "did you mean the task `flip-flop`?"),

@@ -22,6 +22,10 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     let empty = empty.to_str().unwrap();
+    let plain = folder.path().join("plain.txt");
+    std::fs::write(&plain, "a text without fields").unwrap();
+    let task = format!("{{ kind = \"text\", path = '{}', field = \"body\" }}", plain.display());
+    let (_sixth, field, _) = tiny(&TINY.replace("task = \"flip-flop\"", &format!("task = {task}")));
     for (arguments, expected) in [
         (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); built in: "),
         (vec!["new-suite", "quick"], "is that of a built-in suite"),
@@ -45,6 +49,8 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["extend", "m", "--factors", "x"], "expected a number"),
         (vec!["generate", "m", "--prompt", "p", "--temperature", "-1"], "temperature is -1"),
         (vec!["eval", "r", "--samples", "0"], "--samples is 0, expected 1 to"),
+        (vec!["eval", "r", "--lens", "8,12,8"], "error: --lens lists 8 twice, expected each once"),
+        (vec!["eval", "r", "--splits", "a,a"], "error: --splits lists a twice, expected each once"),
         (vec!["run", &suite, "--workloads", "xyz"], "`xyz`, expected one of `flip-flop`"),
         (vec!["run", &suite, "--ablation-base", "xyz"], "`xyz`, expected one of `alibi`, `nope`"),
         (vec!["speed", "--rounds", "0"], "expected a whole number of at least 1"),
@@ -75,6 +81,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["run", "no/such/suite.toml"], "no/such/suite.toml"),
         (vec!["run", &odd_len], "train.len: flip-flop: len is 7, must be even"),
         (vec!["run", &corpus], "did you mean `tinyshakespeare`?"),
+        (vec!["run", &field], "is plain text, which has no fields: leave it out"),
         (vec!["run", &suite, "--data", "no/such/text"], "no/such/text"),
         (vec!["speed", "--encodings", "cop"], "did you mean `cope`?"),
         (
@@ -83,9 +90,10 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         ),
         (vec!["report", "no/such/results"], "no/such/results"),
         (vec!["data", "fetch", "tinyshakespear"], "tinyshakespeare"),
-        (vec!["data", "verify", "sott"], "did you mean `sotu`?"),
+        (vec!["data", "verify", "sott"], "did you mean `sotu`?); known corpora: "),
         (vec!["data", "tokens", "sotu", "--tokenizer", "gpt3"], "bpe=SIZE"),
         (vec!["data", "tokens", "no/such/text"], "no such file or folder"),
+        (vec!["data", "tokens", "hf:a/b"], "fetch it with `pe-bench data fetch hf:a/b`, and give"),
         (vec!["eval", "no/such/results"], "there is no such folder"),
         (vec!["inspect", "quick"], "`quick` is a suite; name a workload"),
         (vec!["explain", "cope{max_positions=0}"], "max_positions is 0, expected at least 2"),

@@ -410,6 +410,15 @@ fn what_cannot_work_is_refused_by_name_before_training() {
     refused(&|c| c.train.len = 0, "len is 0");
     refused(&|c| c.train.steps = 0, "train.steps is 0");
     refused(&|c| c.eval.splits = Some(vec!["sparce".to_owned()]), "sparse");
+    refused(&|c| c.eval.splits = Some(Vec::new()), "eval.splits is [], expected at least one");
+    refused(
+        &|c| c.eval.splits = Some(vec!["dense".to_owned(); 2]),
+        "eval.splits is [\"dense\", \"dense\"], expected each once, without the second \"dense\"",
+    );
+    refused(
+        &|c| c.eval.lens = vec![16, 8, 16],
+        "eval.lens is [16, 8, 16], expected each once, without the second 16",
+    );
     refused(
         &|c| {
             let serde_json::Value::Object(fields) = serde_json::json!({ "max_len": 8 }) else {

@@ -56,10 +56,11 @@ pub enum TaskError {
     },
     /// The text has fewer windows than requested.
     #[error(
-        "{task}: {count} windows of {window} tokens do not fit into the {part} part of the text, \
-         which has {tokens} tokens in {documents} documents (room for {fits}); \
-         use a shorter len, fewer samples{}",
-        longer(*.documents)
+        "{task}: {} into the {part} part of the text, which has {tokens} tokens in {documents} {} (room for {fits}); \
+         use a shorter len{}",
+        too_many(*.count, *.window),
+        documents_word(*.documents),
+        instead(*.fits, *.documents)
     )]
     TextTooShort {
         /// Id of the task.
@@ -88,7 +89,23 @@ pub enum TaskError {
     Tokens(#[from] CacheError),
 }
 
-/// The rest of the advice for a text of so many documents: windows across documents need more than one.
-fn longer(documents: usize) -> &'static str {
-    if documents > 1 { ", a longer text or `documents = \"joined\"`" } else { " or a longer text" }
+fn too_many(count: usize, window: usize) -> String {
+    match count {
+        1 => format!("1 window of {window} tokens does not fit"),
+        _ => format!("{count} windows of {window} tokens do not fit"),
+    }
+}
+
+fn documents_word(documents: usize) -> &'static str {
+    if documents == 1 { "document" } else { "documents" }
+}
+
+/// The rest of the advice: fewer windows need room for one, and windows across documents more than one document.
+fn instead(fits: usize, documents: usize) -> &'static str {
+    match (fits > 0, documents > 1) {
+        (true, true) => ", fewer samples, a longer text or `documents = \"joined\"`",
+        (true, false) => ", fewer samples or a longer text",
+        (false, true) => ", a longer text or `documents = \"joined\"`",
+        (false, false) => " or a longer text",
+    }
 }

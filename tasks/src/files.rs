@@ -27,6 +27,11 @@ impl FileError {
     pub fn of(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
         move |cause| Self { action, path: path.to_path_buf(), cause, help: "" }
     }
+
+    /// Adds the advice for files below the cache folder.
+    pub(crate) fn in_cache(self) -> Self {
+        Self { help: CACHE_HELP, ..self }
+    }
 }
 
 /// Writes a file of a folder.
@@ -54,10 +59,9 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let folder = path.parent().unwrap_or(Path::new("."));
-    let with_help = |error| FileError { help: CACHE_HELP, ..error };
     std::fs::create_dir_all(folder)
         .map_err(FileError::of("create the folder", folder))
-        .map_err(with_help)?;
+        .map_err(FileError::in_cache)?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = folder.join(format!(".{name}.{}.{number}", std::process::id()));
@@ -69,5 +73,5 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
         // A partial file is useless, and a failure to remove it must not hide the first error.
         let _ = std::fs::remove_file(&temporary);
     }
-    written.map_err(with_help)
+    written.map_err(FileError::in_cache)
 }

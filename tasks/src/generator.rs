@@ -2,6 +2,7 @@
 //!
 //! Random streams, splits, training lengths and finite training sets are implemented here for all of them.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use rand_chacha::ChaCha8Rng;
@@ -11,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::error::TaskError;
 use crate::random::{below, eval_rng, train_rng};
 use crate::sample::Sample;
-use crate::task::{Split, Task, TaskMeta, TokenSlice, find_split};
+use crate::task::{Split, Task, TaskMeta, TokenSlice, find_split, invalid};
 use crate::vocabulary::{self, TokenGroup};
 
 /// Settings of a task, which draw its samples.
@@ -61,8 +62,9 @@ pub trait Generator:
     /// [`TaskError::InvalidLen`].
     fn check_len(&self, len: usize) -> Result<(), TaskError>;
 
-    /// Shortest training length. Training lengths are then uniform from here to the requested one. `None`: every
-    /// training sample has the requested length, as every evaluation sample does.
+    /// Shortest training length, the setting `min_len`, which [`Generator::check_len`] must accept. Training lengths are
+    /// then uniform from here to the requested one. `None`: every training sample has the requested length, as every
+    /// evaluation sample does.
     fn min_train_len(&self) -> Option<usize> {
         None
     }
@@ -109,9 +111,17 @@ impl<G: Generator> Generated<G> {
     /// Checks the settings and makes the task.
     ///
     /// # Errors
-    /// See [`Generator::check`].
+    /// See [`Generator::check`]; also if there are no samples of the shortest training length.
     pub fn new(generator: G) -> Result<Self, TaskError> {
         generator.check()?;
+        if let Some(min_len) = generator.min_train_len() {
+            generator.check_len(min_len).map_err(|error| match error {
+                TaskError::InvalidLen { len, expected, .. } => {
+                    invalid(G::META, "min_len", &len, expected)
+                }
+                other => other,
+            })?;
+        }
         Ok(Self(generator))
     }
 }
@@ -189,43 +199,61 @@ impl<G: Generator> Task for Generated<G> {
     }
 }
 
-/// Estimates the chance level of a task without a formula for it: the share of the most frequent answer among
-/// evaluation samples of a fixed stream.
+/// Estimates the chance level of a task without a formula for it, from evaluation samples of a fixed stream.
 pub(crate) fn simulated_chance<G: Generator>(generator: &G, len: usize) -> f64 {
-    let sample = |index, rng: &mut ChaCha8Rng| generator.eval_sample(0, len, index, rng);
-    most_frequent_answer(G::META.id, len, sample)
+    guessed_share(&answers_of(generator, len))
 }
 
-/// Estimates the chance level of a task whose answers are equally frequent, each with the share `uniform`, or nearly so: the
-/// share of the most frequent answer among samples, or `uniform` if such a share is to be expected by chance.
+/// Estimates the chance level of a task whose answers are equally frequent, each with the share `uniform`, or nearly so:
+/// `uniform` if no answer is more frequent than is to be expected by chance.
 pub(crate) fn simulated_above<G: Generator>(generator: &G, len: usize, uniform: f64) -> f64 {
-    let found = simulated_chance(generator, len);
-    let count = draws(len) as f64;
-    let expected = count * uniform;
+    let answers = answers_of(generator, len);
+    let most = most_frequent(&answers).map_or(0, |(_, count)| count);
+    let expected = answers.len() as f64 * uniform;
     // The largest of a thousand Poisson counts is seldom further from the mean.
-    let is_by_chance = count * found <= expected + 4.0 * expected.sqrt() + 8.0;
-    if is_by_chance { uniform } else { found }
+    let is_by_chance = most as f64 <= expected + 4.0 * expected.sqrt() + 8.0;
+    if is_by_chance { uniform } else { guessed_share(&answers) }
 }
 
-/// Number of samples from which chance is estimated: enough for two digits at usual lengths, and never more than about four
-/// million tokens.
+/// Number of samples from which chance is estimated, enough for two digits at usual lengths: as many as have about four
+/// million tokens, but 64 to 16,384.
 fn draws(len: usize) -> usize {
     ((1 << 22) / len.max(1)).clamp(64, 16_384)
 }
 
-/// Returns the share of the most frequent answer among samples of a length, drawn from a fixed stream by index.
-pub(crate) fn most_frequent_answer(
+fn answers_of<G: Generator>(generator: &G, len: usize) -> Vec<Vec<u32>> {
+    let sample = |index, rng: &mut ChaCha8Rng| generator.eval_sample(0, len, index, rng);
+    drawn_answers(G::META.id, len, sample)
+}
+
+/// Returns the answers of samples of a length, drawn from a fixed stream by index.
+pub(crate) fn drawn_answers(
     task: &str,
     len: usize,
     sample: impl Fn(usize, &mut ChaCha8Rng) -> Sample,
-) -> f64 {
-    let count = draws(len);
+) -> Vec<Vec<u32>> {
     let mut rng = eval_rng(task, "chance", len, 0);
-    let mut answers: Vec<Vec<u32>> =
-        (0..count).map(|index| sample(index, &mut rng).into_answer()).collect();
-    answers.sort_unstable();
-    let most = answers.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap_or(0);
-    most as f64 / count as f64
+    (0..draws(len)).map(|index| sample(index, &mut rng).into_answer()).collect()
+}
+
+/// Returns the most frequent answer, the greatest of several, and how often it occurs.
+pub(crate) fn most_frequent(answers: &[Vec<u32>]) -> Option<(&Vec<u32>, usize)> {
+    let mut counts = BTreeMap::new();
+    for answer in answers {
+        *counts.entry(answer).or_insert(0) += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count)
+}
+
+/// Share of the most frequent answer of each half of the draws in the other half. Among the draws that it is found in its
+/// share is too high: it is the largest of many that scatter.
+pub(crate) fn guessed_share(answers: &[Vec<u32>]) -> f64 {
+    let (first, second) = answers.split_at(answers.len() / 2);
+    let hits = |found: &[Vec<u32>], measured: &[Vec<u32>]| {
+        let guess = most_frequent(found).map(|(guess, _)| guess);
+        measured.iter().filter(|answer| Some(*answer) == guess).count()
+    };
+    (hits(first, second) + hits(second, first)) as f64 / answers.len() as f64
 }
 
 /// One over the number of ordered choices of `count` different things among `n`.
@@ -235,7 +263,17 @@ pub(crate) fn one_of_orders(count: usize, n: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::one_of_orders;
+    use super::{guessed_share, one_of_orders};
+
+    #[test]
+    fn a_guess_is_measured_where_it_was_not_found() {
+        let answers = |words: [u32; 8]| words.map(|word| vec![word]).to_vec();
+        let share = |words| guessed_share(&answers(words));
+        assert!((share([1, 1, 1, 2, 3, 1, 1, 4]) - 5.0 / 8.0).abs() < 1e-12, "one for all");
+        // 1 is guessed after the first half, 5 after the second.
+        assert!((share([1, 1, 5, 2, 5, 5, 1, 3]) - 2.0 / 8.0).abs() < 1e-12);
+        assert!(share([1, 2, 3, 4, 5, 6, 7, 8]) < 1e-12, "answers that occur once");
+    }
 
     #[test]
     fn ordered_choices_are_counted() {

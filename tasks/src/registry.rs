@@ -45,7 +45,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use serde::de::{Deserialize as _, Deserializer, Error as _};
+use serde::de::{Deserialize as _, DeserializeOwned, Deserializer, Error as _};
 use serde_json::{Map, Value};
 
 use crate::error::TaskError;
@@ -144,7 +144,7 @@ impl TaskRegistry {
 }
 
 /// Reads settings; an error names the setting.
-fn read<S: TaskSettings>(settings: Value) -> Result<S, serde_json::Error> {
+pub(crate) fn read<S: DeserializeOwned>(settings: Value) -> Result<S, serde_json::Error> {
     serde_path_to_error::deserialize(settings).map_err(|error| {
         let (path, said) = (error.path().to_string(), error.inner().to_string());
         // Messages about unknown and missing fields name them.

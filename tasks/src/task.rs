@@ -74,7 +74,7 @@ pub struct Split {
     pub name: &'static str,
     /// Whether training samples of the same length have the same distribution.
     pub in_distribution: bool,
-    /// One sentence for reports.
+    /// One sentence, shown by `pe-bench explain`.
     pub about: &'static str,
 }
 

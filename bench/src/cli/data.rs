@@ -203,7 +203,11 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
             "--field applies only to files, and there is no file or folder `{text}`; leave it out for a corpus"
         );
         anyhow::ensure!(
-            text.starts_with("hf:") || !text.contains(['/', '\\', '.']),
+            !text.starts_with(hub::PREFIX),
+            "{text} is a data set of the hub: fetch it with `pe-bench data fetch {text}`, and give the path that it prints"
+        );
+        anyhow::ensure!(
+            !text.contains(['/', '\\', '.']),
             "{text}: no such file or folder; give the path of a text, or a corpus (`pe-bench data list`)"
         );
         TextSource::Corpus(text)

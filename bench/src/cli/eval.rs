@@ -1,6 +1,7 @@
 //! `pe-bench eval`: other evaluations of trained cells, from their kept weights.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,7 +16,7 @@ use super::run::{MOST, SweepArgs, Watched, devices, jobs};
 use super::stop::StopFlag;
 use super::{folders, report};
 use crate::backend::pool::DeviceList;
-use crate::experiment::check::{MOST_EVAL_TOKENS, MOST_SEQUENCES};
+use crate::experiment::check::{MOST_EVAL_TOKENS, MOST_SEQUENCES, repeated};
 use crate::experiment::{Experiment, of_record};
 use crate::run::kept::{Reuse, WeightsPolicy, weights_path};
 use crate::suite::Suite;
@@ -69,6 +70,14 @@ pub(super) struct EvalArgs {
     sweep: SweepArgs,
 }
 
+/// Refuses an option that lists a value twice.
+pub(super) fn each_once<T: PartialEq + Display>(option: &str, values: &[T]) -> anyhow::Result<()> {
+    match repeated(values) {
+        None => Ok(()),
+        Some(value) => anyhow::bail!("{option} lists {value} twice, expected each once"),
+    }
+}
+
 pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     for (option, count, most) in [
         ("--threads", Some(arguments.threads), MOST),
@@ -79,6 +88,8 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
         let count = count.unwrap_or(1);
         anyhow::ensure!((1..=most).contains(&count), "{option} is {count}, expected 1 to {most}");
     }
+    each_once("--lens", &arguments.lens)?;
+    each_once("--splits", &arguments.splits)?;
     anyhow::ensure!(
         arguments.sweep.keep_weights.is_none(),
         "--keep-weights applies only to `run`: `eval` trains nothing"

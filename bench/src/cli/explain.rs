@@ -11,6 +11,9 @@ use super::out::say;
 
 pub(super) fn explain(name: &str, json: bool) -> anyhow::Result<()> {
     if let Some(meta) = tasks::ALL.iter().find(|meta| meta.id == name) {
+        let config = tasks::TaskConfig::from_id(name)?;
+        // Those of a text are its parts.
+        let splits = if meta.takes_path { None } else { Some(config.build()?.splits()) };
         if json {
             let object = json!({
                 "kind": "task",
@@ -21,7 +24,8 @@ pub(super) fn explain(name: &str, json: bool) -> anyhow::Result<()> {
                 "source": meta.source,
                 "ranked_by": meta.headline.id(),
                 "len_unit": meta.len_unit,
-                "defaults": tasks::TaskConfig::from_id(name)?,
+                "splits": splits,
+                "defaults": config,
                 "text": tasks::card(name)?,
             });
             say(&format!("{object:#}"));
@@ -29,8 +33,10 @@ pub(super) fn explain(name: &str, json: bool) -> anyhow::Result<()> {
         }
         say(&tasks::card(name)?);
         say(&format!("\n## Facts\nranked by {}; lengths in {}", meta.headline.id(), meta.len_unit));
-        let defaults = serde_json::to_string(&tasks::TaskConfig::from_id(name)?)?;
-        say(&format!("defaults: {defaults}"));
+        for split in splits.unwrap_or_default() {
+            say(&format!("split {}: {}", split.name, split.about));
+        }
+        say(&format!("defaults: {}", serde_json::to_string(&config)?));
         return Ok(());
     }
     let combination = crate::encodings::parse(name).map_err(|error| with_tasks(name, error))?;

@@ -3,7 +3,7 @@
 use reports::WeightsAt;
 
 use super::error::ExperimentError;
-use super::{Experiment, TrainConfig};
+use super::{EvalConfig, Experiment, TrainConfig};
 use crate::model::MOST_STEP_OPERATIONS;
 
 /// Maximum number of training steps.
@@ -27,6 +27,11 @@ fn check_numbers(numbers: &[(&'static str, usize, usize)]) -> Result<(), Experim
             Err(ExperimentError::Number { field, value: value.to_string(), expected })
         }
     }
+}
+
+/// Returns the first value that is listed again.
+pub(crate) fn repeated<T: PartialEq>(values: &[T]) -> Option<&T> {
+    values.iter().enumerate().find_map(|(at, value)| values[..at].contains(value).then_some(value))
 }
 
 impl TrainConfig {
@@ -57,6 +62,7 @@ impl Experiment {
             ("eval.tokens", self.eval.tokens.unwrap_or(1), MOST_EVAL_TOKENS),
             ("eval.batch_size", self.eval.batch_size, MOST_SEQUENCES),
         ])?;
+        self.check_evaluations()?;
         self.train.optimizer.check()?;
         self.check_validation(task)?;
         self.check_weights(task)?;
@@ -99,6 +105,24 @@ impl Experiment {
         Ok(())
     }
 
+    /// Refuses lengths and splits that would count the same evaluation several times, and a list of no splits.
+    fn check_evaluations(&self) -> Result<(), ExperimentError> {
+        let EvalConfig { lens, splits, .. } = &self.eval;
+        let splits = splits.as_deref();
+        let once = |value: String| format!("each once, without the second {value}");
+        let (field, value, expected) = if let Some(len) = repeated(lens) {
+            ("eval.lens", format!("{lens:?}"), once(len.to_string()))
+        } else if let Some(split) = splits.and_then(repeated) {
+            ("eval.splits", format!("{:?}", splits.unwrap_or_default()), once(format!("{split:?}")))
+        } else if splits.is_some_and(<[_]>::is_empty) {
+            let expected = "at least one split, or to be left out for all".to_owned();
+            ("eval.splits", "[]".to_owned(), expected)
+        } else {
+            return Ok(());
+        };
+        Err(ExperimentError::Number { field, value, expected })
+    }
+
     fn check_weights(&self, task: &dyn tasks::Task) -> Result<(), ExperimentError> {
         let refuse = |field, value: String, expected: String| {
             Err(ExperimentError::Number { field, value, expected })
@@ -126,9 +150,8 @@ impl Experiment {
         let limit = validation.solved_exact_match;
         let splits = &validation.splits;
         let first = task.splits().first().map(|split| split.name);
-        let own = splits.iter().enumerate().all(|(index, split)| {
-            Some(split.as_str()) != first && !splits[..index].contains(split)
-        });
+        let own =
+            repeated(splits).is_none() && splits.iter().all(|split| Some(split.as_str()) != first);
         let checks = [
             (
                 "train.validation.every_steps",
@@ -170,7 +193,8 @@ impl Experiment {
                 "train.validation.seed",
                 validation.seed.to_string(),
                 validation.seed != self.eval.seed,
-                "a seed other than eval.seed, whose samples are for the final evaluation alone",
+                "a seed other than eval.seed, whose samples are for the final evaluation alone, except for text, whose \
+                 validations and evaluations may share windows of the validation part",
             ),
         ];
         match checks.into_iter().find(|(_, _, fine, _)| !fine) {

@@ -76,7 +76,8 @@ impl TrainConfig {
 }
 
 /// Validation during training, on the first split of the task at the training length. Its samples are used neither in
-/// training nor in the final evaluation.
+/// training nor in the final evaluation, except for text, whose validations and evaluations may share windows of the
+/// validation part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ValidationConfig {

@@ -6,7 +6,7 @@
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use tasks::{Sample, Split, Task, TaskError, TaskMeta};
+use tasks::{MAX_LEN, Sample, Split, Task, TaskError, TaskMeta};
 
 use super::facts::{Facts, stated};
 use crate::pretrained::{Around, ModelTokenizer};
@@ -28,12 +28,9 @@ const PARAGRAPH: &str =
     "The tide is low. The gulls are loud. The rope is wet. A bell rings. We row on.\n";
 const QUESTION: &str = "What is the pass key? The pass key is";
 
-/// Number of possible pass keys, all of five digits.
+/// Number of pass keys, all of five digits, drawn with replacement.
 const NUMBERS: usize = 1000;
 const NUMBERS_SEED: u64 = 5;
-
-/// Maximum length: larger positions are not exact in f32.
-const LONGEST: usize = 1 << 24;
 
 /// Passkey task in the tokens of a pretrained model.
 #[derive(Clone)]
@@ -153,10 +150,10 @@ impl Task for Passkey {
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
         let least = self.own_tokens();
-        if (least..=LONGEST).contains(&len) {
+        if (least..=MAX_LEN).contains(&len) {
             return Ok(());
         }
-        let expected = format!("between {least} (the prompt without filler) and {LONGEST}");
+        let expected = format!("between {least} (the prompt without filler) and {MAX_LEN}");
         Err(TaskError::InvalidLen { task: META.id, len, expected })
     }
 
@@ -177,9 +174,12 @@ impl Task for Passkey {
         Ok((0..count).map(|k| self.sample(len, k % self.depths, &mut rng)).collect())
     }
 
-    /// Probability of guessing the right number among the possible pass keys.
+    /// Share of the most frequent pass key.
     fn chance(&self) -> Option<f64> {
-        Some(1.0 / NUMBERS as f64)
+        let mut answers = self.numbers.iter().map(|number| &number.answered).collect::<Vec<_>>();
+        answers.sort_unstable();
+        let most = answers.chunk_by(|a, b| a == b).map(<[_]>::len).max()?;
+        Some(most as f64 / answers.len() as f64)
     }
 }
 
@@ -214,6 +214,7 @@ mod tests {
         let bytes = all.flat_map(u32::to_le_bytes).collect::<Vec<_>>();
         let sha256 = reports::store::hex(&sha2::Sha256::digest(&bytes));
         assert_eq!(task.data_sha256(), Some(&*sha256));
+        assert_eq!(task.chance(), Some(2.0 / 1000.0), "a number that was drawn twice");
         for len in [400, 1000, 3001] {
             let samples = task.eval_set("depths", len, 10, 1).unwrap();
             for (k, sample) in samples.iter().enumerate() {

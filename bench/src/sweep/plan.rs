@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use reports::{GridPoint, RunRecord};
 use tasks::corpus::CorpusState;
-use tasks::{CorpusError, Task, TaskConfig, TaskError};
+use tasks::{CorpusError, DataError, Task, TaskConfig, TaskError};
 
 use super::cells::SweepCells;
 use crate::experiment::{Budget, Experiment, ExperimentError, TrainingId};
@@ -125,12 +125,7 @@ impl SweepPlan {
                 {
                     Ok(Ok(task)) => Ok(Arc::from(task)),
                     Ok(Err(reason)) => Err(reason),
-                    // A name that does not exist is a mistake in the suite.
-                    Err(TaskError::Corpus(error))
-                        if !matches!(error, CorpusError::Unknown { .. }) =>
-                    {
-                        Err(error.to_string())
-                    }
+                    Err(TaskError::Corpus(error)) if !is_mistake(&error) => Err(error.to_string()),
                     Err(error) => return Err(refuse(&cell, error.into())),
                 };
                 tasks.insert(key, built.clone());
@@ -195,6 +190,16 @@ impl SweepCells for SweepPlan {
     fn worker_arguments(&self, _index: usize) -> Vec<OsString> {
         vec!["worker".into()]
     }
+}
+
+/// Whether the suite must be changed, because it names a corpus that does not exist, or a field that the text does not have.
+fn is_mistake(error: &CorpusError) -> bool {
+    use DataError::{Column, FieldOfText, Line};
+    matches!(
+        error,
+        CorpusError::Unknown { .. }
+            | CorpusError::Data(FieldOfText { .. } | Column { .. } | Line { .. })
+    )
 }
 
 /// Reason why the corpus of a task cannot be read without fetching it; `None` if it can, or the task has none.

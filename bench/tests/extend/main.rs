@@ -287,6 +287,8 @@ fn pass_keys_are_asked_by_depth() {
         ["--tasks", "passkey", "--methods", "as-trained", "--depths", "3", "--repeats", "2"];
     let (done, said) = extend(&model, &out, &[&arguments[..], &["--lens", "600"]].concat());
     assert!(!done && said.contains("without filler"), "{said}");
+    let (done, said) = extend(&model, &out, &[&arguments[..], &["--lens", "64"]].concat());
+    assert!(!done && said.contains("--lens lists 64 twice, expected each once"), "{said}");
     let output = Command::new(env!("CARGO_BIN_EXE_pe-bench"))
         .arg("extend")
         .arg(&model)

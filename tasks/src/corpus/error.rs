@@ -15,7 +15,7 @@ const INSTEAD: &str = "give any UTF-8 text file with `--data PATH` instead";
 #[derive(Debug, Error)]
 pub enum CorpusError {
     /// No corpus has this name.
-    #[error("unknown corpus `{name}`{}; known corpora: {}; or {INSTEAD}", did_you_mean(*.nearest), .known.join(", "))]
+    #[error("unknown corpus `{name}`{}; known corpora: {}", did_you_mean(*.nearest), .known.join(", "))]
     Unknown {
         /// Name that was requested.
         name: String,

@@ -60,18 +60,23 @@ fn fetch_through(
     let whole = work.join(meta.file_name());
     // The text is right; this verifies the names of the documents.
     CorpusError::check_hash(&whole, sha256_hex(stored.as_bytes()), meta.stored_sha256)?;
-    write_in(work, &meta.file_name(), stored)?;
-    Ok(fs::rename(&whole, cached).map_err(FileError::of("move the text to", cached))?)
+    write_in(work, &meta.file_name(), stored)
+        .and_then(|()| {
+            fs::rename(&whole, cached).map_err(FileError::of("move the text to", cached))
+        })
+        .map_err(FileError::in_cache)?;
+    Ok(())
 }
 
-/// Creates a folder in `parent` for one fetch, which no other process or thread uses, and removes those of fetches that
-/// were killed long ago.
+/// Creates a folder in `parent`, a folder of the cache, for one fetch, which no other process or thread uses, and removes
+/// those of fetches that were killed long ago.
 ///
 /// # Errors
 /// A folder cannot be created.
 pub fn work_folder(parent: &Path, id: &str) -> Result<PathBuf, FileError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    fs::create_dir_all(parent).map_err(FileError::of("create the folder", parent))?;
+    let failed = |path: &Path, cause| FileError::of("create the folder", path)(cause).in_cache();
+    fs::create_dir_all(parent).map_err(|cause| failed(parent, cause))?;
     remove_stale(parent);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -79,7 +84,7 @@ pub fn work_folder(parent: &Path, id: &str) -> Result<PathBuf, FileError> {
         match fs::create_dir(&path) {
             Ok(()) => return Ok(path),
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(cause) => return Err(FileError::of("create the folder", &path)(cause)),
+            Err(cause) => return Err(failed(&path, cause)),
         }
     }
 }

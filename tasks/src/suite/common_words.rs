@@ -90,8 +90,11 @@ impl Generator for CommonWordsConfig {
 
     fn check(&self) -> Result<(), TaskError> {
         check_setting(Self::META, "words", self.words, &(2..=1 << 16))?;
-        check_setting(Self::META, "common_repeats", self.common_repeats, &(2..=1 << 16))?;
         check_between(Self::META, "common", self.common, &(1..=self.words), "the setting words")?;
+        let most = (MAX_LEN - self.asking_tokens()) / self.common as usize;
+        let range = 2..=most.min(1 << 16) as u32;
+        let why = "so that there is a length with room for the common words";
+        check_between(Self::META, "common_repeats", self.common_repeats, &range, why)?;
         let range = 1..=self.common_repeats - 1;
         let why = "fewer than common_repeats";
         check_between(Self::META, "uncommon_repeats", self.uncommon_repeats, &range, why)
@@ -128,10 +131,15 @@ impl Generator for CommonWordsConfig {
         let mut tokens = repeated(winners, common_repeats);
         tokens.extend(repeated(rest, uncommon_repeats).into_iter().take(others));
         shuffle(rng, &mut tokens);
-        let first_place =
-            |word: &u32| tokens.iter().position(|listed| listed == word).unwrap_or(usize::MAX);
-        let mut answer = winners.to_vec();
-        answer.sort_by_cached_key(first_place);
+        let mut is_awaited = vec![false; words as usize];
+        for winner in winners {
+            is_awaited[*winner as usize] = true;
+        }
+        let answer: Vec<u32> = tokens
+            .iter()
+            .copied()
+            .filter(|word| std::mem::take(&mut is_awaited[*word as usize]))
+            .collect();
         tokens.push(words);
         let asked_from = tokens.len();
         tokens.extend(answer);
@@ -218,6 +226,11 @@ pub(crate) mod tests {
         assert!(said(9, 10, [5, 1]).contains("common is 10, must be between 1 and 9, the"));
         assert!(said(9, 2, [1, 1]).contains("common_repeats is 1, must be between 2"));
         assert!(said(9, 2, [5, 5]).contains("uncommon_repeats is 5, must be between 1 and 4,"));
+        let most = 1 << 16;
+        let too_many = said(most, most, [most, 1]);
+        assert!(too_many.contains("common_repeats is 65536, must be between 2 and 254, so"));
+        let task = config(most, most, [254, 1]).build().unwrap();
+        assert!(task.check_len(255 * (1 << 16) + 2).is_ok());
         let task = config(9, 2, [5, 1]).build().unwrap();
         assert!(task.check_len(13).unwrap_err().to_string().contains("between 14 and"));
         assert!(task.check_len(21).is_ok());

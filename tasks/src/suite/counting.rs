@@ -19,7 +19,8 @@
 //! `len` is the longest sequence in tokens, question and answer included: longer programs lose statements on the
 //! **left**, as in the authors' data. That can remove the `set` that the answer depends on (slice `set-lost`). With one
 //! variable this happens in 2 % of the training samples at length 64, 0.4 % at 128, none in 4000 at 512; with five in
-//! 4 %, 2 % and 0.3 %. Such evaluation samples, up to 10 % in the split `fewer-pass` at length 64, are drawn again.
+//! 4 %, 2 % and 0.3 %. Such evaluation samples, up to 10 % in the split `fewer-pass` at length 64, are drawn again, at
+//! most 100 times; extreme settings keep some, see the slice `set-lost`.
 //!
 //! Settings: `variables` 1 (1 to 26), `pass_weight` 50, `pass_weight_more` 100 and `pass_weight_fewer` 10 (for the
 //! splits), `set_weight` 1, `increment_weight` 7, `max_value` 10, `max_ops_per_token` 1 (statements per token of
@@ -237,7 +238,7 @@ impl Generator for CountingConfig {
         Sample::scored_from(tokens.len() - 1, tokens, slices)
     }
 
-    /// Evaluation samples whose `set` was truncated have no answer and are drawn again.
+    /// Evaluation samples whose `set` was truncated have no answer and are drawn again, at most `MAX_REDRAWS` times.
     fn eval_sample(&self, split: usize, len: usize, _index: usize, rng: &mut ChaCha8Rng) -> Sample {
         let mut sample = self.sample(split, len, rng);
         for _ in 0..MAX_REDRAWS {

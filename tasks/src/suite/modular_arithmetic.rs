@@ -10,9 +10,9 @@
 //!
 //! ## Definition
 //! `e = v`: `e` alternates numbers below `modulus` and signs, all independent and uniform; `v` is its value modulo
-//! `modulus`, products first, and the only scored token. `len` counts the symbols of `e`; an even one is lowered by
-//! one, as in the source. In training it is uniform in `min_len ..= len`, in evaluation it is exactly `len`. A
-//! sequence has `len + 2` tokens.
+//! `modulus`, products first, and the only scored token. `len` counts the symbols of `e`. In training it is
+//! uniform in `min_len ..= len`, in evaluation it is exactly `len`; then an even one is lowered by one, as in the source,
+//! also an even `min_len`. A sequence has `len + 2` tokens.
 //!
 //! Settings: `modulus` 5 (2 to 10), `operators` `all` (`+`, `-`, `*`) or `plus-minus`, `min_len` 1 (shortest
 //! training expression, in symbols). Slice: `length` of `e`. Chance: the probability of the most frequent value, which

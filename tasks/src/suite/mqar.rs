@@ -68,7 +68,7 @@ pub enum Gaps {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MqarConfig {
-    /// Number of pairs, 1 to 65536 and at most the number of keys.
+    /// Number of pairs, at least 1 and at most the number of keys, which is 65535 with the largest `vocab`.
     pub pairs: u32,
     /// Number of tokens, 4 to 131072: a blank, keys up to the middle, then values.
     pub vocab: u32,
@@ -108,6 +108,21 @@ impl MqarConfig {
         };
         slot as usize
     }
+}
+
+/// Returns the first free slot from this one on, round the end. `next` leads from a taken slot towards it, and from a free
+/// slot to itself; there must be a free one.
+fn free_slot(next: &mut [u32], from: usize) -> usize {
+    let mut free = from;
+    while next[free] as usize != free {
+        free = next[free] as usize;
+    }
+    // The slots on the way now lead there at once.
+    let mut slot = from;
+    while slot != free {
+        slot = std::mem::replace(&mut next[slot], free as u32) as usize;
+    }
+    free
 }
 
 impl Generator for MqarConfig {
@@ -172,15 +187,11 @@ impl Generator for MqarConfig {
         let mut scored = vec![false; len];
         let slots = len / 2 - pairs;
         let mut last = 0;
+        let mut next: Vec<u32> = (0..slots as u32).collect();
         for pair in 0..pairs {
-            let mut slot = self.draw_slot(slots as u32, rng);
-            let place = loop {
-                let place = 2 * (pairs + slot);
-                if !scored[place + 1] {
-                    break place;
-                }
-                slot = (slot + 1) % slots;
-            };
+            let slot = free_slot(&mut next, self.draw_slot(slots as u32, rng));
+            next[slot] = ((slot + 1) % slots) as u32;
+            let place = 2 * (pairs + slot);
             tokens.copy_within(2 * pair..2 * pair + 2, place);
             scored[place + 1] = true;
             last = last.max(place + 1);

@@ -18,7 +18,7 @@
 //! Settings: `query` `suffix`, `letters` 26 (2 to 26), `ngram` 3 (1 to 8), `answer_letters` (left out: all that
 //! follow), `min_len` 4 (shortest training string, in letters). Slices: `length` of `s`, `answer` in letters,
 //! `distance` in tokens from a letter to its copy. Chance: `letters` to the power of minus `answer_letters`; if that
-//! is left out, the shortest answer, one letter, is the best guess.
+//! is left out, the shortest answer, one letter, is the best guess. With fewer than 1000 n-grams: simulated.
 //!
 //! ## Sample
 //! ```text
@@ -29,15 +29,16 @@
 //! ## Source
 //! Jelassi, Brandfonbrener, Kakade, Malach: Repeat After Me, 2024, arXiv 2402.01032; format as in the tasks
 //! `prefix_ngram` and `suffix_ngram` of `Selective RoPE` (`timurcarstensen/selective-rope`, `synthetic_tasks/copying`;
-//! n-grams of 3, all that follows). There one string is kept and a unique n-gram is searched in it; the distribution
-//! differs little.
+//! n-grams of 3, all that follows). There (`data_utils.py`) strings are drawn until one has a unique n-gram, but any of
+//! its n-grams is asked for, unique or not, except those near the end, and the answer follows the first occurrence: some
+//! questions are ambiguous.
 
 use std::ops::Range;
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::generator::{Generator, simulated_above};
+use crate::generator::{Generator, simulated_above, simulated_chance};
 use crate::random::below;
 use crate::strings::{SIGNS, UNIFORM, uniform_chance};
 use crate::task::{MAX_LEN, check_range, check_setting, invalid, invalid_len};
@@ -195,16 +196,15 @@ impl Generator for NGramCopyConfig {
     }
 
     fn chance_at(&self, len: usize) -> Option<f64> {
+        // Where few n-grams exist, that the asked one occurs once makes some answers more frequent than others, and some
+        // positions.
+        let few = self.letters.saturating_pow(self.ngram) < 1000;
         Some(match self.answer_letters {
             Some(answer) => {
                 let uniform = uniform_chance(self.letters, answer as usize);
-                // Where few n-grams exist, that the asked one occurs once makes some answers more frequent than others.
-                if self.letters.saturating_pow(self.ngram) < 1000 {
-                    simulated_above(self, len, uniform)
-                } else {
-                    uniform
-                }
+                if few { simulated_above(self, len, uniform) } else { uniform }
             }
+            None if few => simulated_chance(self, len),
             // Positions, and with them lengths, are uniform except for the few n-grams that are not unique.
             None => uniform_chance(self.letters, 1) / (len - self.ngram as usize) as f64,
         })

@@ -186,8 +186,16 @@ impl Generator for SelectiveCopyConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        let [copied, _] = self.counts(0, 1);
-        check_range(Self::META, len, copied, "the symbols that are copied, without blanks")
+        let (least, why) = match self {
+            // In a shorter context the number of symbols is rounded to 0.
+            Self::Cope(CopeSizes { blanks, .. }) => {
+                (((1.0 + blanks) / 2.0).ceil() as usize, "one symbol with its blanks")
+            }
+            Self::Mad(MadSizes { copied, .. }) | Self::S4(S4Sizes { copied, .. }) => {
+                (*copied, "the symbols that are copied, without blanks")
+            }
+        };
+        check_range(Self::META, len, least, why)
     }
 
     fn train_samples(&self) -> Option<u32> {

@@ -16,7 +16,8 @@
 //! counts the moves: in training their number is uniform in `min_len ..= len`, in evaluation it is exactly `len`.
 //!
 //! Settings: `group` `s3` (6 elements), `s5` (120) or `a5` (60, the even ones of `s5`); `answer` `final`; `min_len` 1.
-//! Slice: `length`. Chance: one over the number of elements, to the power of `len` for `prefixes`.
+//! Slice: `length`. Slice of tokens: `moves`, the number of moves of the product. Chance: one over the number of elements,
+//! to the power of `len` for `prefixes`.
 //!
 //! ## Sample
 //! ```text

@@ -320,7 +320,8 @@ impl Task for Text {
         Ok(windows.into_iter().map(|window| self.sample(part, window)).collect())
     }
 
-    /// Number of windows that the largest part needs for a whole evaluation; a smaller part has fewer.
+    /// For `spread`, number of windows that fit into every part. Otherwise number of windows that the largest part needs for a
+    /// whole evaluation; a smaller part has fewer.
     fn max_eval_samples(&self, len: usize) -> Option<usize> {
         if self.check_len(len).is_err() {
             return Some(0);

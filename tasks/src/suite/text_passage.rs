@@ -34,13 +34,14 @@
 //! As `passage`; the sample above is from the invented text of the tests.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::corpus::CORPORA;
 use crate::data::{Part, Parts};
-use crate::generator::most_frequent_answer;
+use crate::generator::{drawn_answers, guessed_share};
 use crate::passage::{Numbers, PARAGRAPH, PassageQuestion, SENTENCE_END, SIGNS, whole_sentences};
 use crate::random::{below, eval_rng};
 use crate::settings::TaskSettings;
@@ -107,8 +108,7 @@ impl TaskSettings for TextPassageConfig {
         check_setting(&META, "words", self.words, &(1..=1 << 16))?;
         self.numbers().check(&META)?;
         let Self { corpus, path, field, .. } = self.clone();
-        let source = TextSource::of(corpus, path, field)
-            .map_err(|reason| invalid(&META, "path", &self.path, reason.to_owned()))?;
+        let source = TextSource::of(corpus, path, field).map_err(|_| self.conflict())?;
         TextPassage::of(&source.read()?, self)
     }
 }
@@ -116,6 +116,20 @@ impl TaskSettings for TextPassageConfig {
 impl TextPassageConfig {
     fn numbers(&self) -> Numbers {
         Numbers { max_index: self.max_index, max_count: self.max_count }
+    }
+
+    /// Error for settings that name two texts, or rows of none.
+    fn conflict(&self) -> TaskError {
+        match (&self.path, &self.field) {
+            (None, Some(field)) => {
+                let expected = "left out, since there is no `path` whose rows it names";
+                invalid(&META, "field", field, expected.to_owned())
+            }
+            (path, _) => {
+                let path = path.as_deref().unwrap_or(Path::new(""));
+                invalid(&META, "path", &path, "left out, since `corpus` is given".to_owned())
+            }
+        }
     }
 }
 
@@ -216,13 +230,13 @@ impl TextPassage {
         for part in [Part::Train, Part::Validation] {
             if task.part(part).sentences.is_empty() {
                 let expected = format!("a text with sentences in its {} part", part.id());
-                let named = config.path.as_ref().map(|path| path.display().to_string());
-                return Err(invalid(
-                    &META,
-                    "path",
-                    &named.or_else(|| config.corpus.clone()),
-                    expected,
-                ));
+                let (field, named) = match &config.path {
+                    Some(path) => ("path", path.display().to_string()),
+                    None => {
+                        ("corpus", config.corpus.as_deref().unwrap_or(CORPORA[0].id).to_owned())
+                    }
+                };
+                return Err(invalid(&META, field, &named, expected));
             }
         }
         Ok(task)
@@ -330,7 +344,7 @@ impl Task for TextPassage {
     fn chance_at(&self, len: usize) -> Option<f64> {
         self.check_len(len).ok()?;
         let sample = |_, rng: &mut ChaCha8Rng| self.sample(Part::Validation, len, rng);
-        Some(most_frequent_answer(META.id, len, sample))
+        Some(guessed_share(&drawn_answers(META.id, len, sample)))
     }
 }
 

@@ -1,12 +1,11 @@
 //! Checks of properties that every task must have.
 
-use std::collections::BTreeMap;
-
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::Example;
+use crate::generator::most_frequent;
 use crate::hash::sha256_hex;
 use crate::{Batch, Sample, Task, TaskConfig, TaskError};
 
@@ -244,11 +243,7 @@ pub(crate) fn chance(example: &Example) {
         .into_iter()
         .map(Sample::into_answer)
         .collect();
-    let mut counts = BTreeMap::new();
-    for answer in &answers[..HALF] {
-        *counts.entry(answer).or_insert(0) += 1;
-    }
-    let (guess, _) = counts.into_iter().max_by_key(|(_, count)| *count).unwrap();
+    let (guess, _) = most_frequent(&answers[..HALF]).unwrap();
     let hits = answers[HALF..].iter().filter(|answer| *answer == guess).count();
     // 5 standard deviations, and the one hit that a rare answer may have by luck.
     let tolerance = 5.0 * (p * (1.0 - p) / HALF as f64).sqrt() + 1.5 / HALF as f64;

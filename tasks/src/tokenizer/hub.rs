@@ -53,10 +53,6 @@ impl HubTokenizer {
         };
         Ok(Self { tokenizer, bytes, vocabulary, sha256 })
     }
-
-    pub(super) fn vocabulary(&self) -> usize {
-        self.vocabulary
-    }
 }
 
 /// Maximum number of unused ids by which the vocabulary may exceed twice the number of used ids.

@@ -10,6 +10,7 @@ use tokenizers::{TokenizerBuilder, Trainer};
 
 use super::error::TokenizerError;
 use super::hub::HubTokenizer;
+use super::interface::Tokenizer as _;
 use super::pairs::PairTrainer;
 use crate::data::{Part, Parts};
 use crate::files::replace_file;
@@ -50,8 +51,8 @@ pub(super) fn learned(
     let json = learn(parts, size)?;
     let tokenizer = HubTokenizer::from_json(json.as_bytes());
     let tokenizer = tokenizer.map_err(|why| TokenizerError::Learn { why })?;
-    if tokenizer.vocabulary() != size as usize {
-        return Err(TokenizerError::TooFewPairs { size, found: tokenizer.vocabulary() });
+    if tokenizer.vocab_size() != size as usize {
+        return Err(TokenizerError::TooFewPairs { size, found: tokenizer.vocab_size() });
     }
     replace_file(&path, sealed(&json).as_bytes())?;
     let note = format!("{}: damaged, so the byte pairs were learned again", path.display());

@@ -10,6 +10,7 @@ use tasks::Task;
 
 use super::{EvalTask, ExtendArgs, TunedWeights};
 use crate::benchmarks::PromptStyle;
+use crate::cli::eval::each_once;
 use crate::experiment::{Decay, OptimizerConfig};
 use crate::experiment::{EvalConfig, TrainConfig};
 use crate::extend::{
@@ -34,6 +35,7 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new(arguments: &ExtendArgs, pretrained: &Pretrained) -> anyhow::Result<Self> {
         let context = pretrained.context;
+        each_once("--lens", &arguments.lens)?;
         let lens = match arguments.lens.as_slice() {
             [] => vec![context, 2 * context, 4 * context],
             lens => lens.to_vec(),

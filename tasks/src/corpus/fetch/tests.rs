@@ -68,6 +68,7 @@ fn cache_that_cannot_be_made_is_named() {
         said.starts_with("cannot create the folder") && said.contains("file/corpora"),
         "{said}"
     );
+    assert!(said.ends_with("set PE_ZOO_CACHE to a folder that can be written"), "{said}");
 }
 
 #[test]

@@ -52,6 +52,17 @@ fn every_pair_is_asked_once_in_a_slot_of_its_own() {
     }
 }
 
+#[test]
+fn a_taken_slot_is_replaced_by_the_next_free_one() {
+    let mut next: Vec<u32> = (0..5).collect();
+    let drawn = [3, 3, 3, 1, 3].map(|slot| {
+        let free = free_slot(&mut next, slot);
+        next[free] = (free as u32 + 1) % 5;
+        free
+    });
+    assert_eq!(drawn, [3, 4, 0, 1, 2]);
+}
+
 /// With a small vocabulary, a filler of arbitrary tokens would have a key in every seventh slot.
 #[test]
 fn keys_occur_in_their_pairs_and_questions_only() {

@@ -111,6 +111,9 @@ fn bad_settings_and_lengths_name_the_field() {
     assert!(task.check_len(16).is_ok());
     let said = task.check_len(17).unwrap_err().to_string();
     assert!(said.contains("at most 16 symbols") && said.contains("raise ngram"), "{said}");
+    let settings = NGramCopyConfig { letters: 2, ngram: 1, min_len: 100, ..config(Query::Suffix) };
+    let said = settings.build().unwrap_err().to_string();
+    assert!(said.starts_with("n-gram-copy: min_len is 100, must be at most 4 symbols"), "{said}");
 }
 
 #[test]
@@ -124,6 +127,11 @@ fn chance_of_few_possible_n_grams_counts_that_the_asked_one_is_unique() {
     // By enumeration of all strings; 0.25 if answers were uniform.
     let chance = TaskConfig::from(config).build().unwrap().chance_at(8).unwrap();
     assert!((chance - 0.348).abs() < 0.02, "{chance}");
+
+    // By enumeration, too; 0.0455 if every length of the answer were as frequent.
+    let config = NGramCopyConfig { letters: 2, ngram: 3, ..NGramCopyConfig::default() };
+    let chance = TaskConfig::from(config).build().unwrap().chance_at(14).unwrap();
+    assert!((chance - 0.0409).abs() < 0.003, "{chance}");
 
     // Nearly uniform answers: the largest share of few samples is not the chance.
     let config = NGramCopyConfig {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::nearest::{did_you_mean, nearest};
+use crate::registry::read;
 
 /// Settings of the CoPE variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -87,9 +88,9 @@ impl<'de> Deserialize<'de> for SelectiveCopyConfig {
         let preset = table.remove("preset").unwrap_or_else(|| PRESETS[0].into());
         let settings = Value::Object(table);
         match preset.as_str() {
-            Some("cope") => serde_json::from_value(settings).map(Self::Cope),
-            Some("mad") => serde_json::from_value(settings).map(Self::Mad),
-            Some("s4") => serde_json::from_value(settings).map(Self::S4),
+            Some("cope") => read(settings).map(Self::Cope),
+            Some("mad") => read(settings).map(Self::Mad),
+            Some("s4") => read(settings).map(Self::S4),
             other => {
                 let near = did_you_mean(other.and_then(|name| nearest(name, &PRESETS)));
                 let known = PRESETS.join(", ");

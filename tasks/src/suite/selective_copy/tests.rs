@@ -144,6 +144,17 @@ fn bad_settings_and_lengths_name_the_field() {
     let task = parse(r#"{"preset": "s4"}"#).build().unwrap();
     assert!(task.check_len(15).unwrap_err().to_string().contains("between 16 and"));
     assert!(parse("{}").build().unwrap().check_len(0).is_err());
+    let task = parse(r#"{"blanks": 1000}"#).build().unwrap();
+    let said = task.check_len(500).unwrap_err().to_string();
+    assert!(said.contains("between 501 and") && said.contains("one symbol with its"), "{said}");
+    assert_eq!(task.eval_set("in-distribution", 501, 1, 1).unwrap()[0].slices[0], ("copied", 1));
+    for (json, least) in [("{}", 1), (r#"{"blanks": 0}"#, 1), (r#"{"blanks": 2.5}"#, 2)] {
+        let task = parse(json).build().unwrap();
+        assert!(task.check_len(least).is_ok() && task.check_len(least - 1).is_err(), "{json}");
+    }
+    let said = |json| serde_json::from_str::<TaskConfig>(json).unwrap_err().to_string();
+    let mistyped = said(r#"{"kind": "selective-copy", "blanks": "x"}"#);
+    assert!(mistyped.starts_with("selective-copy: blanks: invalid type: string"), "{mistyped}");
 }
 
 #[test]

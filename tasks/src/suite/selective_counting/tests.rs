@@ -65,6 +65,15 @@ fn hard_mode_has_the_sizes_of_its_source() {
     assert!(task.check_len(2048).is_ok());
 }
 
+/// The chance is 2.0 %: half of the samples have one target, whose count has a standard deviation of 9.8. The largest share
+/// of the draws is 2.9 %.
+#[test]
+fn chance_is_not_the_largest_share_of_few_samples() {
+    let task = SelectiveCountingConfig::default().build().unwrap();
+    let chance = task.chance_at(2048).unwrap();
+    assert!((0.015..0.025).contains(&chance), "{chance}");
+}
+
 #[test]
 fn a_full_count_is_never_exceeded() {
     let config = SelectiveCountingConfig {
@@ -121,6 +130,10 @@ fn bad_settings_and_lengths_name_the_field() {
         (r#"{"min_len": 8, "first_token": true}"#, "min_len is 8, must be between 9 and"),
         (r#"{"min_len": 7}"#, "min_len is 7, must be between 8 and"),
         (r#"{"min_len": 8, "answer": "digits"}"#, "min_len is 8, must be between 9 and"),
+        (
+            r#"{"min_len": 1024, "max_count": 1}"#,
+            "min_len is 1024, must be at most 17 tokens, beyond",
+        ),
     ] {
         let config: SelectiveCountingConfig = serde_json::from_str(json).unwrap();
         let said = config.build().unwrap_err().to_string();

@@ -52,6 +52,25 @@ fn rare_words_are_other_and_a_text_without_sentences_is_refused() {
     assert_eq!((task.token_text(other).as_str(), task.token_text(b).as_str()), (OTHER, "b"));
     assert_eq!(task.token_text(b + 1), "?");
     assert_eq!(task.splits().len(), 1);
-    let error = TextPassage::of(&parts(" \n"), &config).unwrap_err().to_string();
-    assert!(error.contains("a text with sentences in its training part"), "{error}");
+    let said = |config| TextPassage::of(&parts(" \n"), &config).unwrap_err().to_string();
+    let expected = "must be a text with sentences in its training part";
+    assert_eq!(said(config), format!("text-passage: corpus is \"tinyshakespeare\", {expected}"));
+    let of_path = TextPassageConfig { path: Some("a.txt".into()), ..TextPassageConfig::default() };
+    assert_eq!(said(of_path), format!("text-passage: path is \"a.txt\", {expected}"));
+}
+
+#[test]
+fn settings_that_name_two_texts_or_rows_of_none_are_refused() {
+    let said = |json| {
+        let config: TextPassageConfig = serde_json::from_str(json).unwrap();
+        config.build().unwrap_err().to_string()
+    };
+    assert_eq!(
+        said(r#"{"corpus": "sotu", "path": "a.txt"}"#),
+        "text-passage: path is \"a.txt\", must be left out, since `corpus` is given"
+    );
+    assert_eq!(
+        said(r#"{"corpus": "sotu", "field": "body"}"#),
+        "text-passage: field is \"body\", must be left out, since there is no `path` whose rows it names"
+    );
 }
