@@ -1,0 +1,253 @@
+use super::super::rotation::THETA;
+use super::*;
+use pe_zoo::rotary::{ORIGINAL_LENGTH, Scaling};
+use pe_zoo::zoo::rope::RopeConfig;
+use serde_json::json;
+
+fn config(change: Value) -> Value {
+    let mut config = json!({
+        "model_type": "llama", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 20,
+        "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "torch_dtype": "bfloat16",
+    });
+    let (Value::Object(config_map), Value::Object(change)) = (&mut config, change) else {
+        unreachable!()
+    };
+    config_map.extend(change);
+    config
+}
+
+fn parse(change: Value) -> Result<LlamaSettings, PretrainedError> {
+    read(Path::new("config.json"), config(change).to_string().as_bytes())
+}
+
+#[test]
+fn every_rope_scaling_of_huggingface_becomes_ours() {
+    let list = vec![1.0; 4];
+    let cases = [
+        (json!({}), "default"),
+        (json!({ "rope_scaling": null }), "default"),
+        (json!({ "rope_scaling": { "rope_type": "default" } }), "default"),
+        (json!({ "rope_scaling": { "type": "linear", "factor": 2.0 } }), "linear"),
+        (json!({ "rope_scaling": { "type": "dynamic", "factor": 2.0 } }), "dynamic"),
+        (
+            json!({ "rope_scaling": {
+                "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16
+            } }),
+            "yarn",
+        ),
+        (
+            json!({
+                "rope_scaling": { "type": "longrope", "short_factor": list, "long_factor": list },
+                "original_max_position_embeddings": 16,
+            }),
+            "longrope",
+        ),
+        (
+            json!({ "rope_scaling": {
+                "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0, "original_max_position_embeddings": 16
+            } }),
+            "llama3",
+        ),
+    ];
+    for (change, kind) in cases {
+        assert_eq!(parse(change.clone()).unwrap().rope.scaling.id(), kind, "{change}");
+    }
+}
+
+#[test]
+fn theta_stands_beside_the_object_or_within_it() {
+    assert!((parse(json!({ "rope_theta": 5e5 })).unwrap().rope.base - 5e5).abs() < 1e-9);
+    let within = json!({ "rope_parameters": { "rope_theta": 7e4, "rope_type": "default" } });
+    assert!((parse(within).unwrap().rope.base - 7e4).abs() < 1e-9);
+    assert!((parse(json!({})).unwrap().rope.base - THETA).abs() < 1e-9);
+}
+
+#[test]
+fn the_share_of_proportional_scaling_is_its_own_and_elsewhere_that_of_rotated_channels() {
+    let proportional =
+        |share: f64| Scaling::Proportional { partial_rotary_factor: share, factor: 1.0 };
+    for (change, fraction, scaling) in [
+        (
+            json!({ "rope_parameters": {
+                "rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25
+            } }),
+            1.0,
+            proportional(0.25),
+        ),
+        (
+            json!({
+                "rope_parameters": { "rope_type": "proportional", "rope_theta": 1e6 },
+                "partial_rotary_factor": 0.5,
+            }),
+            1.0,
+            proportional(0.5),
+        ),
+        (
+            json!({ "rope_parameters": {
+                "rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.25
+            } }),
+            0.25,
+            Scaling::None,
+        ),
+    ] {
+        let rope = parse(change.clone()).unwrap().rope;
+        let expected =
+            RopeConfig { base: 1e6, rotary_fraction: fraction, scaling, ..RopeConfig::default() };
+        assert_eq!(rope, expected, "{change}");
+    }
+}
+
+#[test]
+fn longropes_factor_is_the_quotient_of_the_two_lengths() {
+    let list = vec![1.0; 4];
+    let settings = parse(json!({
+        "rope_scaling": { "type": "longrope", "short_factor": list, "long_factor": list },
+        "original_max_position_embeddings": 16,
+    }));
+    let Scaling::LongRope(longrope) = settings.unwrap().rope.scaling else { unreachable!() };
+    assert_eq!(longrope.factor, Some(4.0));
+    assert_eq!(longrope.original_max_position_embeddings, Some(16));
+}
+
+#[test]
+fn original_lengths_and_factors_are_where_transformers_takes_them() {
+    let scaling = |scaling: Value, beside: Option<usize>| {
+        let change = json!({ "rope_scaling": scaling, "original_max_position_embeddings": beside });
+        serde_json::to_value(&parse(change).unwrap().rope.scaling).unwrap()
+    };
+    let dynamic =
+        json!({ "type": "dynamic", "factor": 2.0, "original_max_position_embeddings": 16 });
+    assert_eq!(scaling(dynamic, Some(8)).get(ORIGINAL_LENGTH), None, "the trained length");
+    let yarn = |original: Option<usize>| json!({ "type": "yarn", "factor": 3.0, ORIGINAL_LENGTH: original });
+    assert_eq!(scaling(yarn(None), Some(8))[ORIGINAL_LENGTH], 8);
+    assert_eq!(scaling(yarn(Some(16)), Some(8))[ORIGINAL_LENGTH], 16);
+    let llama3 = json!({
+        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    });
+    assert_eq!(scaling(llama3, Some(8))[ORIGINAL_LENGTH], 8);
+    let list = vec![1.0; 4];
+    let longrope = json!({
+        "type": "longrope", "short_factor": list, "long_factor": list, "factor": 3.0, ORIGINAL_LENGTH: 16,
+    });
+    let read = scaling(longrope, Some(8));
+    assert_eq!((&read[ORIGINAL_LENGTH], &read["factor"]), (&json!(8), &json!(3.0)));
+    // A factor that is absent is the quotient, as for 64 tokens and 16 before.
+    let quotient = scaling(json!({ "type": "yarn", "factor": null, ORIGINAL_LENGTH: 16 }), None);
+    assert_eq!(quotient["factor"], 4.0);
+    let neither = parse(json!({ "rope_scaling": { "type": "yarn" } })).unwrap_err().to_string();
+    assert!(neither.contains("`rope_scaling.factor` is absent"), "{neither}");
+}
+
+#[test]
+fn null_is_the_default_and_a_negative_id_none() {
+    let plain = parse(json!({})).unwrap();
+    for field in ["tie_word_embeddings", "attention_bias", "hidden_act", "rope_theta", "head_dim"] {
+        assert_eq!(parse(json!({ field: null })).unwrap(), plain, "{field}");
+    }
+    let yarn = |beta: Value| {
+        parse(json!({ "rope_scaling": {
+            "rope_type": "yarn", "factor": 4.0, "beta_fast": beta, "attention_factor": null,
+        } }))
+    };
+    assert_eq!(yarn(Value::Null).unwrap(), yarn(json!(32.0)).unwrap());
+    for (given, expected) in
+        [(json!(-1), &[][..]), (Value::Null, &[]), (json!(2), &[2]), (json!([3, -1, 19]), &[3, 19])]
+    {
+        assert_eq!(parse(json!({ "eos_token_id": given })).unwrap().end, expected);
+    }
+    let generation =
+        |text: &str| generation_end(Path::new("generation_config.json"), text.as_bytes());
+    assert_eq!(generation(r#"{ "eos_token_id": [1, 2] }"#).unwrap(), [1, 2]);
+    assert!(generation(r#"{ "temperature": 0.5 }"#).unwrap().is_empty());
+}
+
+#[test]
+fn values_of_a_wrong_type_are_unsupported_and_a_missing_field_is_damage() {
+    for field in ["hidden_size", "attention_bias", "sliding_window", "eos_token_id", "rope_scaling"]
+    {
+        let error = parse(json!({ field: "wide" })).unwrap_err();
+        let is_named =
+            matches!(&error, PretrainedError::Unsupported { field: named, .. } if named == field);
+        assert!(is_named && !error.to_string().contains("untagged"), "{field}: {error}");
+    }
+    let mut without = config(json!({}));
+    without.as_object_mut().unwrap().remove("hidden_size");
+    let error = read(Path::new("config.json"), without.to_string().as_bytes()).unwrap_err();
+    assert!(matches!(&error, PretrainedError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("hidden_size"), "{error}");
+}
+
+#[test]
+fn an_end_of_a_text_outside_the_vocabulary_is_refused() {
+    for end in [json!(20), json!([2, 1000])] {
+        let said = parse(json!({ "eos_token_id": end })).unwrap_err().to_string();
+        assert!(said.contains("`eos_token_id` is") && said.contains("less than 20"), "{said}");
+    }
+    let settings = parse(json!({ "eos_token_id": 2 })).unwrap();
+    let path = Path::new("generation_config.json");
+    assert_eq!(settings.clone().with_end(path, &[3, 2]).unwrap().end, [2, 3]);
+    let said = settings.with_end(path, &[20]).unwrap_err().to_string();
+    assert!(said.contains("generation_config.json: `eos_token_id` is 20"), "{said}");
+}
+
+#[test]
+fn the_class_of_the_tokenizer_is_stated_or_that_of_the_type() {
+    let class = |change: Value| parse(change).unwrap().tokenizer_class;
+    let llama = Some("LlamaTokenizer".to_owned());
+    assert_eq!(class(json!({})), llama);
+    assert_eq!(class(json!({ "model_type": "mistral", "tokenizer_class": null })), llama);
+    let qwen = class(json!({ "model_type": "qwen2" }));
+    assert_eq!(qwen.as_deref(), Some("Qwen2Tokenizer"));
+    let stated = class(json!({ "tokenizer_class": "PreTrainedTokenizerFast" }));
+    assert_eq!(stated.as_deref(), Some("PreTrainedTokenizerFast"));
+}
+
+#[test]
+fn mistral_and_qwen2_are_read_with_their_own_defaults() {
+    let mistral = parse(json!({ "model_type": "mistral" })).unwrap();
+    assert!(!mistral.model.qkv_bias);
+    let long = json!({ "model_type": "mistral", "max_position_embeddings": 8192 });
+    let said = parse(long).unwrap_err().to_string();
+    assert!(said.contains("`sliding_window` is 4096, expected null"), "{said}");
+    let whole = json!({ "model_type": "mistral", "max_position_embeddings": 8192,
+        "sliding_window": null });
+    let whole = parse(whole).unwrap();
+    assert_eq!((whole.context, whole.window), (8192, None));
+    assert_eq!(mistral.window, Some(4096));
+    let qwen2 = json!({ "model_type": "qwen2", "sliding_window": 16 });
+    let qwen2 = parse(qwen2).unwrap();
+    assert!(qwen2.model.qkv_bias && !qwen2.model.bias);
+    assert_eq!(qwen2.window, None);
+    let absent = parse(json!({ "model_type": "qwen2", "use_sliding_window": true })).unwrap();
+    assert_eq!(absent.window, Some(4096));
+    let windowed = json!({ "model_type": "qwen2", "sliding_window": 16,
+        "use_sliding_window": true });
+    assert!(parse(windowed).unwrap_err().to_string().contains("`sliding_window` is 16"));
+}
+
+#[test]
+fn other_kinds_of_models_are_refused_with_the_setting_named() {
+    for (change, expected) in [
+        (json!({ "model_type": "gpt2" }), "`model_type` is \"gpt2\", expected \"llama\""),
+        (json!({ "hidden_act": "gelu" }), "hidden_act"),
+        (json!({ "attention_bias": true }), "attention_bias"),
+        (json!({ "mlp_bias": true }), "mlp_bias"),
+        (json!({ "sliding_window": 63 }), "sliding_window"),
+        (json!({ "quantization_config": { "bits": 4 } }), "quantization_config"),
+        (json!({ "head_dim": 16 }), "`head_dim` is 16, expected 8"),
+        (json!({ "num_attention_heads": 0 }), "heads"),
+        (json!({ "num_key_value_heads": 3 }), "model.kv_heads is 3"),
+        (json!({ "hidden_size": 1_u64 << 40 }), "width"),
+        (json!({ "rms_norm_eps": 0.0 }), "norm_epsilon"),
+        (json!({ "rope_scaling": { "type": "spiral", "factor": 2.0 } }), "spiral"),
+        (json!({ "rope_scaling": { "type": "linear" } }), "factor"),
+        (json!({ "rope_scaling": { "type": "linear", "factor": 0.5 } }), "scaling.factor is 0.5"),
+        (json!({ "rope_parameters": { "rope_theta": "big" } }), "rope_theta"),
+        (json!({ "hidden_size": "wide" }), "`hidden_size`"),
+    ] {
+        let said = parse(change.clone()).unwrap_err().to_string();
+        assert!(said.contains("config.json") && said.contains(expected), "{change}: {said}");
+    }
+}
