@@ -1,11 +1,12 @@
 //! Modifiers of attention logits: descriptions that an engine evaluates.
 //!
-//! A description needs no tensor of size `T x S`. `i` is the row's position, `j` the column's, `B`
-//! batch, `H` heads, `T` rows, `S` columns, `D` head dimension; the content logit is `q_i . k_j /
-//! sqrt(D)`.
+//! A description other than [`ScoreMod::Dense`] and [`ScoreMod::Products`] needs no tensor of size
+//! `T x S`. `i` is the row's position, `j` the column's, `B` batch, `H` heads, `T` rows, `S` columns,
+//! `D` head dimension; the content logit is `q_i . k_j / sqrt(D)`.
 //!
 //! [`ScoreMod`] lists the modifiers with kernels of their own. Any other can be written as a
-//! [`PairTerm`], a function of one pair of tokens that runs inside the same kernels.
+//! [`PairTerm`], a function of one pair of tokens that runs inside the same kernels on the CPU and becomes
+//! a tensor of size `T x S` on GPUs.
 
 #[cfg(feature = "flex")]
 mod block;
