@@ -10,9 +10,13 @@
 //! | [`suite`] | TOML files of encodings x workloads x seeds |
 //! | [`sweep`] | many runs in worker processes: queue, claims, watchdog |
 //! | [`cluster`] | batch scripts for Slurm, manifests for Kubernetes |
+//! | [`backend`], [`host`] | backends and their devices; processor and memory of this machine |
+//! | [`streams`] | random generators of a run |
 //! | [`pretrained`], [`lora`] | models trained elsewhere, low-rank adapters |
 //! | [`extend`], [`generate`](mod@generate), [`benchmarks`] | evaluation and use of pretrained models |
+//! | [`export`] | trained models as files for PyTorch and transformers |
 //! | [`allocations`], [`instructions`] | costs of a training step as counts |
+//! | [`flops`], [`speed`] | operations by formula; measured time and memory of a step |
 //! | [`inspect`] | attention maps, gates and stability of a trained model |
 //! | [`cli`] | the command line |
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]

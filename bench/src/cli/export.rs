@@ -16,8 +16,8 @@ pub(super) struct ExportArgs {
     key: String,
     /// Folder to write to.
     dir: PathBuf,
-    /// Results folder to search for records and weights; may be repeated. Default: every folder below `results` with a
-    /// `cells` folder.
+    /// Results folder to search for records and weights; may be repeated. Default: every folder below `results` with
+    /// records.
     #[arg(long, value_name = "DIR")]
     results: Vec<PathBuf>,
     /// Export the weights of the best validation (`run --keep-weights best`) instead of the last.
