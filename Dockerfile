@@ -6,7 +6,8 @@
 #
 # For NVIDIA GPUs (not tried) use nvidia/cuda:12.8.1-devel-ubuntu24.04 with rustup as the builder, build with
 # `--features cuda`, use nvidia/cuda:12.8.1-runtime-ubuntu24.04 for the second stage (its kernels are compiled at run
-# time: NVRTC must be there), and start with `docker run --gpus all ... run quick --backend cuda`. See doc/guide/gpus.md.
+# time: NVRTC must be there, and /usr/local/cuda/nvvm/libdevice, which is copied from the builder), and start with
+# `docker run --gpus all ... run quick --backend cuda`. See doc/guide/gpus.md.
 
 FROM rust:1.95-slim-bookworm AS build
 RUN apt-get update \

@@ -57,7 +57,7 @@ else
   said "$bench" report results/* --out "$work/pages/all" --formats html,svg
   # Of many pages of encodings and workloads, three each are enough.
   for kind in encodings tasks; do
-    find "$work/pages/all/pages/$kind" -name '*.html' | sort | tail -n +4 | xargs -r rm
+    find "$work/pages/all/pages/$kind" -name '*.html' | sort | tail -n +4 | xargs -r -d '\n' rm
   done
   said "$bench" report "$quick" --out "$work/pages"
   said "$bench" compare cope rope --page "$work/pages/compare.html"
@@ -71,7 +71,7 @@ else
   nights=(--baseline "$work/baseline" --history "$work/pages/nights")
   said "$bench" nightly results/quick_epyc-2-cores_2026-11 "${nights[@]}" --accept
   # The gate may reject the second night, which has another configuration; only its page is tested.
-  "$bench" nightly "$quick" "${nights[@]}" > "$work/said.txt" 2>&1 || [ $? -eq 3 ]
+  "$bench" nightly "$quick" "${nights[@]}" > "$work/said.txt" 2>&1 || [ $? -eq 3 ] || { cat "$work/said.txt"; exit 1; }
   python3 ci/browser/hostile.py "$quick" "$work/hostile"
   said "$bench" report "$work/hostile" --out "$work/hostile-report"
   names=()

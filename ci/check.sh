@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs all checks that a change must pass. Needs Rust and a C compiler.
+# Runs all checks that a change must pass. Needs Rust, a C compiler and git.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # One folder outside the clone saves a cold build; a fresh machine passes without it.
@@ -8,7 +8,8 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pe-
 steps_declared=9
 steps_run=0
 current=
-trap '[ -z "$current" ] || echo "FAILED: $current"' EXIT
+work=$(mktemp -d)
+trap '[ -z "$current" ] || echo "FAILED: $current"; rm -rf "$work"' EXIT
 step() {
   local name=$1
   shift
@@ -29,9 +30,7 @@ format() {
 
 # First commands of a user: a sweep, the same sweep again (which must keep all records), a report.
 smoke() {
-  local out
-  out=$(mktemp -d)
-  local bench="$CARGO_TARGET_DIR/debug/pe-bench"
+  local out="$work/smoke" bench="$CARGO_TARGET_DIR/debug/pe-bench"
   "$bench" run smoke --out "$out"
   "$bench" run smoke --out "$out" | tee "$out/again.txt"
   grep -Eq "^([0-9]+) cells, \1 of them kept" "$out/again.txt"
@@ -40,7 +39,6 @@ smoke() {
     test -s "$out/$file"
     test -s "$out/again/$file"
   done
-  rm -rf "$out"
 }
 
 # A crate with encodings of its own: the conformance kit, a sweep that is killed and resumed, a comparison, a report.
@@ -48,8 +46,8 @@ outside() {
   # The same versions of dependencies, and so the same artifacts.
   cp Cargo.lock examples/outside/Cargo.lock
   cargo build --manifest-path examples/outside/Cargo.toml
-  local out program="$CARGO_TARGET_DIR/debug/outside"
-  out=$(mktemp -d)
+  local out="$work/outside" program="$CARGO_TARGET_DIR/debug/outside"
+  mkdir "$out"
   "$program" conform square-root cable kerple-temperature cope+square-root
   if "$program" conform 'kerple-temperature{temperature=0}' 2>"$out/refused.txt"; then return 1; fi
   grep -q "temperature is 0, expected a number above 0" "$out/refused.txt"
@@ -68,7 +66,6 @@ outside() {
   for row in "Square root" "CABLE" "KERPLE, tempered" "CoPE + Square root"; do
     grep -q "$row" "$out/report.md" || { echo "no row of $row in the report"; return 1; }
   done
-  rm -rf "$out"
 }
 
 step "format" format

@@ -54,7 +54,8 @@ fault() { # name; function; arguments of the function
   # Without any memory the program can only abort.
   local starved=0
   if [ "$status" -eq 134 ] && grep -q "memory allocation of" "$folder/log"; then starved=1; fi
-  if grep -q "panicked at" "$folder/log" || { [ "$status" -gt 128 ] && [ "$starved" -eq 0 ]; }; then
+  # 101: a panic, also where standard error is closed; 126 and 127: the program was not started; above 128: a signal.
+  if grep -q "panicked at" "$folder/log" || { [ "$status" -gt 100 ] && [ "$starved" -eq 0 ]; }; then
     echo "$name: exit status $status"
     tail -40 "$folder/log"
     exit 1
@@ -104,12 +105,14 @@ small_disk() { # options of tmpfs; limit of file sizes in blocks of 1024 bytes
 
 few_processes() { # limit
   if [ "$(id -u)" -eq 0 ]; then
+    # The other user may not reach the folder of the program.
+    [ -e "$folder/pe-bench" ] || cp "$bench" "$folder/pe-bench"
     chmod -R a+rwX "$folder"
     # A user may have other processes; the limit counts them.
     local taken
     taken=$(ps -L -u 65534 --no-headers 2>/dev/null | wc -l)
     setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc=$((taken + $1)) \
-      "$bench" "${command[@]}" --out "$results"
+      "$folder/pe-bench" "${command[@]}" --out "$results"
   else
     limited -u "$1"
   fi
@@ -118,7 +121,7 @@ few_processes() { # limit
 # Another process holds the lock of the claims until the sweep continues without it.
 held_lock() {
   mkdir -p "$results/claims"
-  flock -x "$results/claims/.lock" sleep 60 &
+  flock --no-fork -x "$results/claims/.lock" sleep 60 &
   local holder=$! status=0
   sleep 0.2
   sweep || status=$?

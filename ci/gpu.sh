@@ -14,12 +14,12 @@
 # `run` works in this order and leaves small files under DIR/records:
 #   conform   the conformance kit with its tensors on the GPU                conform.json, conform.txt
 #   attention time and memory of one layer's attention, forward and backward, in bf16 and f32, heads of 64
-#             and 128, next to torch_step.py in eager, sdpa, flex and compile; the peak rates of the GPU's products and
+#             and 128, next to torch_step.py in each of its modes; the peak rates of the GPU's products and
 #             copies (ceilings.json); table.md has the ratios          attention/*.json, table.md
 #   speed     time of a training step, tokens/s and memory of every encoding next to torch_step.py in
-#             eager, sdpa, flex and compile, each in a separate process      speed/*.json
-# In f32 neither side rounds factors; tf32 and bf16 round them on both.
+#             each of its modes, each in a separate process                  speed/*.json
 #   paper     as many cells of the papers' suites as fit                     paper/SUITE/
+# In f32 neither side rounds factors; tf32 and bf16 round them on both.
 # Measurements with a record are not repeated: run the same command again to continue, also after an interruption
 # (Ctrl-C, SIGTERM, the end of the minutes), which ends every process that was started. A record whose
 # status is not "done" is repeated.
@@ -145,6 +145,7 @@ measured() {
 conformance() {
   local file="$records/conform.json" status=0 start
   if done_already "$file"; then echo "gpu: conform: has a record"; return; fi
+  [ "$(left)" -gt 0 ] || return 0
   start=$(date +%s)
   limited 1800 "$records/conform.txt" "$bench" conform --backend cuda || status=$?
   local seconds=$(($(date +%s) - start)) held
@@ -161,12 +162,12 @@ conformance() {
 # Our id and the peer's; the peer's modes.
 peers() {
   cat <<'LIST'
-nope nope eager,sdpa,flex,compile
-rope rope eager,sdpa,flex,compile
-alibi alibi eager,sdpa,flex,compile
-t5-bias t5 eager,sdpa,flex,compile
+nope nope eager,sdpa,flex,compile,sdpa-compile
+rope rope eager,sdpa,flex,compile,sdpa-compile
+alibi alibi eager,sdpa,flex,compile,sdpa-compile
+t5-bias t5 eager,sdpa,flex,compile,sdpa-compile
 relative shaw eager,flex,compile
-fox fox eager,sdpa,flex,compile
+fox fox eager,sdpa,flex,compile,sdpa-compile
 cope cope eager,compile
 LIST
 }
@@ -192,7 +193,7 @@ attention() {
             "$bench" speed --json --backend cuda --encodings "$id" --precision "$dtype" "${sizes[@]}"
           $torch || continue
           # Without blocks, 32768 tokens need 32 GiB for one matrix of logits.
-          [ "$len" -lt 32768 ] || modes=$(echo "$modes" | tr , '\n' | grep -x 'sdpa\|flex' | paste -sd , || true)
+          [ "$len" -lt 32768 ] || modes=$(echo "$modes" | tr , '\n' | grep -x 'sdpa\|flex\|sdpa-compile' | paste -sd , || true)
           [ "$id" != alibi ] && [ "$id" != fox ] || [ "$len" -lt 32768 ] || modes=flex
           for mode in ${modes//,/ }; do
             measured "$records/attention/torch-$peer-$mode-$dtype-$width-$len.json" \
@@ -333,7 +334,7 @@ run() {
   device=$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader | head -n 1)
   python=${PEER_PYTHON:-python3}
   libdevice
-  "$bench" list backends | grep '^cuda' | grep -qv 'not ' ||
+  "$bench" list backends | grep '^cuda' | grep -qvE 'not compiled in|unavailable: ' ||
     fail 3 "pe-bench cannot open the GPU: $("$bench" list backends | grep '^cuda')"
   records="$here/records"
   mkdir -p "$records/paper"

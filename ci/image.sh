@@ -34,9 +34,9 @@ if [ "$profile" = debug ]; then
 fi
 [ -z "${CARGO_TARGET_DIR-}" ] || ln -sfn "$CARGO_TARGET_DIR" target
 while read -r step; do
-  step=${step//\/cache/$folder/cache}
+  step=${step//\/cache/'"$cache"'}
   echo "== $step"
-  (unset CARGO_TARGET_DIR && bash -ec "$step")
+  (unset CARGO_TARGET_DIR && cache="$folder/cache" bash -ec "$step" </dev/null)
 done <../steps
 [ $# -gt 0 ] || read -ra words <<<"$(command_line)"
 [ $# -gt 0 ] || set -- "${words[@]}"

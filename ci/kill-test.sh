@@ -101,9 +101,10 @@ while [ "$done_so_far" -lt "$disturbances" ]; do
     continue
   fi
   status=0
+  # The sweep may have ended a moment ago.
   case $kind in
-    group) kill -9 -- "-$pid" ;;
-    sweep) kill -9 "$pid" ;;
+    group) kill -9 -- "-$pid" 2>/dev/null || true ;;
+    sweep) kill -9 "$pid" 2>/dev/null || true ;;
     worker)
       kill -9 "$worker" 2>/dev/null || true
       worker_kills=$((worker_kills + 1))
@@ -114,7 +115,7 @@ while [ "$done_so_far" -lt "$disturbances" ]; do
       sleep $((claim_seconds + 1))
       kill -CONT -- "-$pid"
       ;;
-    *) kill "-$kind" "$pid" ;;
+    *) kill "-$kind" "$pid" 2>/dev/null || true ;;
   esac
   { wait "$pid" || status=$?; } 2>/dev/null
   expected="${statuses[$kind]:-0}"

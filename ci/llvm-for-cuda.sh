@@ -6,6 +6,8 @@
 #
 #   ci/llvm-for-cuda.sh [--check]       --check: report whether it is installed, without changes
 #
+# LLVM_SUITE names another suite of the mirror than sid.
+#
 # Once per machine. Needs a Debian or Ubuntu on x86-64 with curl, dpkg, xz, gcc, g++, binutils and the
 # development files of zlib and zstd. About 60 MB to fetch, 420 MB on disk, a minute.
 # A program built with it needs glibc 2.36 or newer, libstdc++, zlib and zstd where it runs, and for CUDA
@@ -37,8 +39,9 @@ for header in zlib.h zstd.h; do
     fail "$header is missing; install zlib1g-dev and libzstd-dev"
 done
 
-mirror=$(awk '/^URIs:/ { print $2; exit } /^deb / { for (i = 2; i <= NF; i++) if ($i ~ /^http/) { print $i; exit } }' \
-  /etc/apt/sources.list.d/*.sources /etc/apt/sources.list 2> /dev/null || true)
+# Some of the files may be missing, at which mawk ends.
+mirror=$(cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list 2> /dev/null |
+  awk '/^URIs:/ { print $2; exit } /^deb / { for (i = 2; i <= NF; i++) if ($i ~ /^http/) { print $i; exit } }' || true)
 [ -n "$mirror" ] || fail "the package sources under /etc/apt name no mirror"
 mirror=${mirror%/}
 
@@ -65,8 +68,8 @@ bundle="$work/bundle"
 mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/include"
 cp -a "$from"/lib/libLLVM*.a "$bundle/lib/"
 cp -a "$work/files/usr/include/llvm-$major/." "$work/files/usr/include/llvm-c-$major/." "$bundle/include/"
-release=$(ls "$work"/files/usr/lib/llvm-"$major"/lib/cmake/llvm/LLVMConfigVersion.cmake 2> /dev/null |
-  xargs -r sed -n 's/.*PACKAGE_VERSION "\([0-9.]*\)".*/\1/p' | head -n 1)
+release=$(sed -n 's/.*PACKAGE_VERSION "\([0-9.]*\)".*/\1/p' "$from/lib/cmake/llvm/LLVMConfigVersion.cmake" 2> /dev/null |
+  head -n 1 || true)
 
 # The package was compiled against a newer C library, in which three functions have other names.
 cat > "$work/names.c" <<'C'

@@ -19,7 +19,8 @@ if [ -z "${PE_BENCH:-}" ]; then
 fi
 
 mkdir -p "$dir"
-rm -rf "$dir/night"
+# A night that ends early is published, and an older verdict must not stand beside it.
+rm -rf "$dir/night" "$dir/verdict.txt"
 status=0
 "$PE_BENCH" run "$suite" --out "$dir/night" --jobs "${NIGHTLY_JOBS:-1}" "$@" || status=$?
 # 1: some cells failed, which the gate judges; any other error ends the night.

@@ -2,8 +2,8 @@
 # Usage: ci/sample-docs.sh SEED REV
 # Prints a random sample of 100 doc comments of items in the source files of REV, each with the first line of its item.
 set -euo pipefail
-cd "$(dirname "$0")/.."
 [ $# -eq 2 ] || { sed -n '2,3s/^# //p' "$0"; exit 2; }
+cd "$(dirname "$0")/.."
 
 commit=$(git rev-parse --verify --quiet "$2^{commit}") || { echo "no commit $2"; exit 2; }
 tree=$(mktemp -d)

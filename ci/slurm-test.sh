@@ -22,7 +22,8 @@ bench=$(realpath "${PE_BENCH:-$target/debug/pe-bench}")
 # Enough work for the time limit to strike: about half a minute for a cell on an idle machine.
 steps=${SLURM_TEST_STEPS:-20000}
 
-if ! command -v slurmctld slurmd munged > /dev/null; then
+# With several names, `command -v` succeeds if one of them is found.
+if ! { command -v slurmctld && command -v slurmd && command -v munged; } > /dev/null; then
   apt-get install --yes --no-install-recommends slurm-wlm munge > /dev/null
 fi
 

@@ -16,31 +16,31 @@ REPORTED = """
 """
 
 RESULTS = """
-    select workload, split, len, encoding, count(*) as seeds, round(avg(exact_match), 4) as exact_match,
+    select suite, workload, split, len, encoding, count(*) as seeds, round(avg(exact_match), 4) as exact_match,
         round(avg(token_accuracy), 4) as token_accuracy, round(exp(avg(nll)), 3) as perplexity
     from reported where not in_distribution
-    group by all order by workload, split, len, exact_match desc
+    group by all order by suite, workload, split, len, exact_match desc
 """
 
 # A cell has a row for each evaluation: its costs are counted once.
 COSTS = """
-    select workload, encoding, any_value(flops_train_step) as flops_train_step, avg(tokens_per_second) as tokens_per_second,
-        max(peak_bytes) as peak_bytes
+    select suite, workload, encoding, any_value(flops_train_step) as flops_train_step,
+        avg(tokens_per_second) as tokens_per_second, max(peak_bytes) as peak_bytes
     from (select distinct on (suite, key) * from reported)
-    group by workload, encoding order by workload, tokens_per_second desc
+    group by suite, workload, encoding order by suite, workload, tokens_per_second desc
 """
 
 RATIO = """
     select encoding, avg(step_seconds_median / rope) as seconds_to_rope
     from (select distinct on (suite, key) * from reported)
-    join (select workload, avg(step_seconds_median) as rope from reported where encoding = 'rope' group by workload)
-    using (workload) group by encoding order by 2
+    join (select suite, workload, avg(step_seconds_median) as rope from reported where encoding = 'rope' group by suite, workload)
+    using (suite, workload) group by encoding order by 2
 """
 
 PIVOT = """
-    pivot (select workload || ' x' || round(len / train_len, 2) as length, encoding, exact_match from reported
+    pivot (select suite, workload || ' x' || round(len / train_len, 2) as length, encoding, exact_match from reported
         where not in_distribution)
-    on encoding using round(avg(exact_match), 3) group by length order by length
+    on encoding using round(avg(exact_match), 3) group by suite, length order by suite, length
 """
 
 if len(sys.argv) < 2:

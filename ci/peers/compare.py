@@ -15,14 +15,15 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 # Id in pe-zoo, name in torch_step.py, modes of torch_step.py.
 PAIRS = [
-    ("nope", "nope", ["eager", "sdpa", "compile"]),
-    ("rope", "rope", ["eager", "sdpa", "compile"]),
-    ("alibi", "alibi", ["eager", "sdpa", "compile"]),
-    ("t5-bias", "t5", ["eager", "sdpa", "compile"]),
+    ("nope", "nope", ["eager", "sdpa", "compile", "sdpa-compile"]),
+    ("rope", "rope", ["eager", "sdpa", "compile", "sdpa-compile"]),
+    ("alibi", "alibi", ["eager", "sdpa", "compile", "sdpa-compile"]),
+    ("t5-bias", "t5", ["eager", "sdpa", "compile", "sdpa-compile"]),
     ("relative", "shaw", ["eager", "compile"]),
-    ("fox", "fox", ["eager", "sdpa", "compile"]),
+    ("fox", "fox", ["eager", "sdpa", "compile", "sdpa-compile"]),
     ("cope", "cope", ["eager", "compile"]),
 ]
+MODES = ["eager", "sdpa", "compile", "sdpa-compile"]
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--bench", required=True, help="the pe-bench program")
@@ -35,7 +36,7 @@ parser.add_argument("--steps", type=int, default=7)
 parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--encodings", default=",".join(ours for ours, _, _ in PAIRS))
 parser.add_argument("--ours-only", default="", help="more of our encodings, timed beside rope")
-parser.add_argument("--modes", default="eager,sdpa,compile")
+parser.add_argument("--modes", default=",".join(MODES))
 parser.add_argument("--append", action="store_true", help="keep the lines that are there; the table shows all")
 for name, default in [("batch", 16), ("len", 512), ("dim", 256), ("heads", 4), ("layers", 4), ("vocab", 64)]:
     parser.add_argument(f"--{name}", type=int, default=default)
@@ -46,6 +47,9 @@ chosen = [name for name in o.encodings.split(",") if name]
 unknown = set(chosen) - {ours for ours, _, _ in PAIRS}
 if unknown:
     sys.exit(f"no peer for {sorted(unknown)}; known: {[ours for ours, _, _ in PAIRS]}")
+unknown = set(filter(None, o.modes.split(","))) - set(MODES)
+if unknown:
+    sys.exit(f"no mode {sorted(unknown)}; known: {MODES}")
 
 
 def run(command):
@@ -97,7 +101,6 @@ with open(path, "a" if o.append else "w") as lines:
             print(f"round {number}: {' '.join(key)}: {line['step_seconds']:.3f} s", flush=True)
 
 
-
 def medians(field):
     """Median of a time over rounds by program, encoding and mode; without those whose lines lack it."""
     times = {key: [line[field] for line in lines if field in line] for key, lines in found.items()}
@@ -120,17 +123,17 @@ older = any(program == "before" for program, _, _ in found)
 rows = []
 for ours in dict.fromkeys(key[1] for key in found):
     to_rope = ratio(ours, ("pe-bench", "rope", "fused"))
-    peers = [ratio(ours, ("torch", ours, mode)) for mode in ("eager", "sdpa", "compile")]
+    peers = [ratio(ours, ("torch", ours, mode)) for mode in MODES]
     least = min((peak[key] for key in peak if key[:2] == ("torch", ours)), default=None)
     rows.append([
         ours, show(seconds[("pe-bench", ours, "fused")], 3),
         *([show(seconds.get(("before", ours, "fused")), 3)] if older else []), show(to_rope and 1 / to_rope, 2),
-        *(show(seconds.get(("torch", ours, mode)), 3) for mode in ("eager", "sdpa", "compile")),
+        *(show(seconds.get(("torch", ours, mode)), 3) for mode in MODES),
         *(show(peer, 2) for peer in peers),
         show(peak[("pe-bench", ours, "fused")] / 1e9, 2), show(least and least / 1e9, 2),
     ])
-head = ["encoding", "ours s", *(["before s"] if older else []), "x our RoPE", "eager s", "sdpa s", "compile s",
-        "eager / ours", "sdpa / ours", "compile / ours", "our peak GB", "torch's least peak GB"]
+head = ["encoding", "ours s", *(["before s"] if older else []), "x our RoPE",
+        *(f"{mode} s" for mode in MODES), *(f"{mode} / ours" for mode in MODES), "our peak GB", "torch's least peak GB"]
 what = "One attention layer, forward and backward," if o.attention else "Training step"
 size = f"width {o.dim}, {o.heads} heads, {o.len} tokens, batch {o.batch}"
 text = [
@@ -143,8 +146,9 @@ text = [
     *("| " + " | ".join(row) + " |" for row in rows), "",
 ]
 if forward:
-    columns = [("pe-bench", "fused"), ("torch", "eager"), ("torch", "sdpa"), ("torch", "compile")]
-    text += ["Forward pass alone, as in inference, s:", "", "| encoding | ours | eager | sdpa | compile |", "|" + " --- |" * 5]
+    columns = [("pe-bench", "fused"), *(("torch", mode) for mode in MODES)]
+    head = ["encoding", "ours", *MODES]
+    text += ["Forward pass alone, as in inference, s:", "", "| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     for ours in dict.fromkeys(key[1] for key in forward):
         times = [show(forward.get((program, ours, mode)), 3) for program, mode in columns]
         text.append("| " + " | ".join([ours, *times]) + " |")

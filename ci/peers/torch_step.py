@@ -6,10 +6,10 @@ token, random tokens. Prints one JSON line: median seconds per step and per forw
 
   python torch_step.py --pe rope --mode eager --batch 16 --len 512 --dim 256 --heads 4 --layers 4
 
---mode eager | sdpa | flex | compile. `sdpa` is PyTorch's fused attention: none and rope run without a mask,
-alibi, t5 and fox with their bias as the mask; shaw and cope cannot use it. `flex` is its FlexAttention,
-compiled; all but cope can be written as its score function (cope's gates depend on the logits of other
-columns).
+--mode eager | sdpa | flex | compile | sdpa-compile. `sdpa` is PyTorch's fused attention: nope and rope run without
+a mask, alibi, t5 and fox with their bias as the mask; shaw and cope cannot use it. `compile` compiles the model with
+the attention of `eager`, `sdpa-compile` with that of `sdpa`. `flex` is PyTorch's FlexAttention, compiled; all but
+cope can be written as its score function (cope's gates depend on the logits of other columns).
 
 --attention times one layer's attention alone instead of the model: forward and backward for a step, forward alone.
 --dtype bf16 runs under autocast: weights and their updates stay float32; --dtype tf32 lets the GPU
@@ -34,13 +34,14 @@ for name, default in [
 ]:
     parser.add_argument(f"--{name}", type=int, default=default)
 parser.add_argument("--pe", default="rope", choices=["nope", "rope", "alibi", "t5", "shaw", "fox", "cope"])
-parser.add_argument("--mode", default="eager", choices=["eager", "sdpa", "flex", "compile"])
+parser.add_argument("--mode", default="eager", choices=["eager", "sdpa", "flex", "compile", "sdpa-compile"])
 parser.add_argument("--device", default="cpu")
 parser.add_argument("--dtype", default="f32", choices=["f32", "tf32", "bf16"])
 parser.add_argument("--attention", action="store_true")
 parser.add_argument("--step-only", action="store_true", help="do not time the forward pass alone")
 o = parser.parse_args()
-if o.mode == "sdpa" and o.pe in ("shaw", "cope"):
+is_sdpa, is_compiled = o.mode.startswith("sdpa"), o.mode.endswith("compile")
+if is_sdpa and o.pe in ("shaw", "cope"):
     parser.error(f"{o.pe} cannot be expressed through scaled_dot_product_attention")
 if o.mode == "flex" and o.pe == "cope":
     parser.error("cope cannot be expressed through flex_attention: its gates look at other columns")
@@ -102,7 +103,7 @@ class Block(nn.Module):
         if o.mode == "flex":
             return fused(q, k, v, score_mod=self.score(q, x, c), block_mask=c["blocks"])
         bias = self.bias(x, c)
-        if o.mode == "sdpa":
+        if is_sdpa:
             bias = None if bias is None else bias.to(q.dtype)
             return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=bias is None)
         s = q @ k.transpose(-1, -2) / math.sqrt(D)
@@ -166,7 +167,7 @@ narrow = torch.autocast(dev, torch.bfloat16) if o.dtype == "bf16" else contextli
 def training_step():
     """Returns functions that run one training step and one forward pass in inference mode, with their own data."""
     model = Decoder().to(dev)
-    step_model = torch.compile(model) if o.mode == "compile" else model
+    step_model = torch.compile(model) if is_compiled else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
     def run():
@@ -189,7 +190,7 @@ def training_step():
 def attention_alone():
     """Returns functions that run one attention layer: forward and backward, and forward alone."""
     block = Block().to(dev)
-    attend = torch.compile(block.attend) if o.mode == "compile" else block.attend
+    attend = torch.compile(block.attend) if is_compiled else block.attend
     dtype = torch.bfloat16 if o.dtype == "bf16" else torch.float32
     x = torch.randn(o.batch, T, o.dim, device=dev)
     q, k, v = (torch.randn(o.batch, H, T, D, device=dev, dtype=dtype, requires_grad=True) for _ in range(3))

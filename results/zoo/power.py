@@ -3,10 +3,10 @@
 
     results/zoo/power.py RESULTS...
 
-RESULTS are folders of records. For each workload, split and length the standard deviation over seeds of the difference
-between two encodings is computed for all pairs; printed are its quartiles in points of exact match and, for them, the
-true difference that a paired t test detects with a power of 80 %: for one planned comparison, and at Holm's first step
-over all pairs of 28 encodings. Needs scipy.
+RESULTS are folders with records in `cells`; `pe-bench merge PACKED --out FOLDER` makes one of packed records. For each
+workload, split and length the standard deviation over seeds of the difference between two encodings is computed for all
+pairs; printed are its quartiles in points of exact match and, for them, the true difference that a paired t test detects
+with a power of 80 %: for one planned comparison, and at Holm's first step over all pairs of 28 encodings. Needs scipy.
 """
 import itertools
 import json
@@ -48,6 +48,8 @@ def main():
             seeds = sorted(a.keys() & b.keys())
             if len(seeds) > 2:
                 spreads.append(statistics.stdev(a[seed] - b[seed] for seed in seeds))
+    if len(spreads) < 2:
+        sys.exit(f"{len(spreads)} pairs of encodings share three seeds, expected at least 2; are the records in `cells`?")
     quartiles = statistics.quantiles(spreads, n=4)
     print(f"{len(spreads)} pairs; spread of differences over seeds, quartiles: "
           + ", ".join(f"{q:.1f}" for q in quartiles) + " points")
