@@ -273,7 +273,11 @@ impl Shared {
         let temporary = self.folder.join(format!(".{key}.{}", self.me.nonce));
         let failed = FileError::of("write", &temporary);
         let text = serde_json::to_vec_pretty(&self.me).map_err(|error| failed(error.into()))?;
-        fs::write(&temporary, text).map_err(failed)?;
+        fs::write(&temporary, text).map_err(|error| {
+            // A full disk leaves an incomplete file, which no later process could assign to its writer.
+            let _ = fs::remove_file(&temporary);
+            failed(error)
+        })?;
         Ok(temporary)
     }
 
