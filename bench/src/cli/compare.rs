@@ -104,7 +104,7 @@ fn print(found: &HeadToHead, points: bool, slices: bool) {
             say(&format!("  {note}"));
         }
         for (caption, table) in tables.iter().chain(details) {
-            say(&format!("\n{caption}"));
+            say(format!("\n{caption}").trim_end_matches('\n'));
             for line in fit(table, width, &SPARE) {
                 say(&line);
             }

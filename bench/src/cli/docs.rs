@@ -58,7 +58,7 @@ fn example(root: &Path, check: bool) -> anyhow::Result<()> {
     let folders = folders::or_all(&[root.join(EXAMPLE_OF)])?;
     let (frames, mut meta, settings) = report::gathered(&folders, EXAMPLE_OF)?;
     for folder in &folders {
-        report::add_files(folder, &mut meta)?;
+        report::add_files(folder, &root.join(EXAMPLE), &mut meta)?;
     }
     let cells = frames.cells.height();
     let formats = EXAMPLE_FORMATS.map(str::to_owned);

@@ -132,9 +132,6 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
     let folders = folders::or_all(results)?;
     let named = results.iter().map(|r| r.display().to_string()).collect::<Vec<_>>();
     let (frames, mut meta, stored) = gathered(&folders, &named.join(" "))?;
-    for folder in &folders {
-        add_files(folder, &mut meta)?;
-    }
     let settings = criteria.over(stored)?;
     if let Some(base) = criteria.ablation_base() {
         let names = frames.trained()?.into_iter().map(|[name, ..]| name).collect::<BTreeSet<_>>();
@@ -149,9 +146,8 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
         // The report of several folders is not written to any of them.
         _ => PathBuf::from(ALL),
     });
-    if folders != [out.clone()] {
-        // Their paths are relative to the results folder.
-        meta.inspected.clear();
+    for folder in &folders {
+        add_files(folder, &out, &mut meta)?;
     }
     let rendered = reports::render_report(frames, &meta, &settings, formats)?;
     reports::write_files(&rendered.files, &out)?;
@@ -208,9 +204,14 @@ pub(super) fn gathered(
     Ok((frames, reports::ReportMeta { title, command, skipped, ..known }, settings))
 }
 
-/// Adds pages about single cells and measured training steps that stand beside the records of a folder.
-pub(super) fn add_files(folder: &Path, meta: &mut reports::ReportMeta) -> anyhow::Result<()> {
-    meta.inspected.extend(inspected(folder));
+/// Adds pages about single cells and measured training steps that stand beside the records of a folder to a report in
+/// `out`.
+pub(super) fn add_files(
+    folder: &Path,
+    out: &Path,
+    meta: &mut reports::ReportMeta,
+) -> anyhow::Result<()> {
+    meta.inspected.extend(inspected(folder, out)?);
     measured(folder, meta)
 }
 
@@ -253,17 +254,43 @@ fn measured(folder: &Path, meta: &mut reports::ReportMeta) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Returns the keys and paths of the pages that `inspect` wrote to the folder `inspect` beside the cells.
-fn inspected(folder: &Path) -> Vec<(String, String)> {
+/// Returns the keys of the pages that `inspect` wrote to the folder `inspect` beside the cells, and their paths relative
+/// to `out`.
+fn inspected(folder: &Path, out: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let entries = std::fs::read_dir(folder.join("inspect")).into_iter().flatten();
-    let page = |entry: std::fs::DirEntry| {
-        let key = entry.file_name().into_string().ok()?;
-        let exists = entry.path().join("index.html").is_file();
-        exists.then(|| (key.clone(), format!("inspect/{key}/index.html")))
+    let key = |entry: std::fs::DirEntry| {
+        let page = entry.path().join("index.html");
+        page.is_file().then(|| entry.file_name().into_string().ok())?
     };
-    let mut found: Vec<_> = entries.filter_map(|entry| page(entry.ok()?)).collect();
-    found.sort();
-    found
+    let mut keys: Vec<String> = entries.filter_map(|entry| key(entry.ok()?)).collect();
+    keys.sort();
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let way = way(&resolved(out)?, &resolved(folder)?);
+    Ok(keys
+        .into_iter()
+        .map(|key| (key.clone(), format!("{way}inspect/{key}/index.html")))
+        .collect())
+}
+
+/// Returns the absolute path of a file that need not exist, without links and `..` as far as it does.
+fn resolved(path: &Path) -> std::io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let there = path.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(&path);
+    let missing = path.strip_prefix(there).unwrap_or(Path::new(""));
+    Ok(there.canonicalize()?.join(missing))
+}
+
+/// Returns the relative link from one absolute folder to another, empty or with `/` at its end.
+fn way(from: &Path, to: &Path) -> String {
+    let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    let mut way = "../".repeat(from.components().count() - shared);
+    for part in to.components().skip(shared) {
+        way.push_str(&part.as_os_str().to_string_lossy());
+        way.push('/');
+    }
+    way
 }
 
 #[cfg(test)]
@@ -277,6 +304,26 @@ mod tests {
             "heads": 1, "layers": 1, "threads": 1
         });
         format!("{row}\n")
+    }
+
+    #[test]
+    fn pages_of_cells_are_linked_from_a_report_elsewhere() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("results/a");
+        for (key, file) in [("k2", "index.html"), ("k1", "index.html"), ("k3", "other.html")] {
+            std::fs::create_dir_all(folder.join("inspect").join(key)).unwrap();
+            std::fs::write(folder.join("inspect").join(key).join(file), "").unwrap();
+        }
+        let links = |out: &str| {
+            let found = inspected(&folder, &root.path().join(out)).unwrap();
+            assert_eq!(found.iter().map(|(key, _)| &**key).collect::<Vec<_>>(), ["k1", "k2"]);
+            found[0].1.clone()
+        };
+        assert_eq!(links("results/a"), "inspect/k1/index.html");
+        assert_eq!(links("results/../results/a"), "inspect/k1/index.html");
+        assert_eq!(links("doc/example"), "../../results/a/inspect/k1/index.html");
+        assert_eq!(links("results/a/report"), "../inspect/k1/index.html");
+        assert_eq!(inspected(root.path(), root.path()).unwrap(), []);
     }
 
     #[test]

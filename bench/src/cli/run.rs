@@ -359,7 +359,7 @@ impl Watched<'_> {
             skipped,
             ..known_of(&records)
         };
-        add_files(&options.out, &mut meta)?;
+        add_files(&options.out, &options.out, &mut meta)?;
         stored.write(&options.out)?;
         let has_report = !outcome.records.is_empty() && !self.arguments.no_report;
         let write = || reports::write_report_with(&records, &options.out, &meta, &stored.settings);

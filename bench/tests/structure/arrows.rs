@@ -113,8 +113,7 @@ impl Sources {
                 continue;
             }
             let text = fs::read_to_string(&file).unwrap();
-            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-            let code = code.split("#[cfg(all(test").next().unwrap();
+            let code = crate::without_tests(&text);
             let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
             let code = lines.collect::<Vec<_>>().join("\n");
             sources.code.insert(module, (code, relative.display().to_string()));

@@ -50,6 +50,37 @@ fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
+/// A file without its items under `#[cfg(test)]` or `#[cfg(all(test, ..))]`. In formatted code an item ends on its
+/// first line, or with the first closing brace at the indentation of its attribute.
+fn without_tests(text: &str) -> String {
+    let mut code = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let start = line.trim_start();
+        if !(start.starts_with("#[cfg(test)]") || start.starts_with("#[cfg(all(test")) {
+            code.push_str(line);
+            code.push('\n');
+            continue;
+        }
+        let indent = &line[..line.len() - start.len()];
+        for line in lines.by_ref() {
+            let Some(rest) = line.strip_prefix(indent) else { continue };
+            if rest.ends_with([';', ',', '}']) && !rest.starts_with([' ', '#', '/']) {
+                break;
+            }
+        }
+    }
+    code
+}
+
+#[test]
+fn code_after_an_item_for_tests_is_read() {
+    let file = "fn a() {}\n#[cfg(test)]\n#[allow(dead_code)]\npub fn b(\n    x: u8,\n) -> u8 {\n    c()\n}\n\
+                fn d() {\n    #[cfg(test)]\n    if e() {\n        f();\n    }\n    g();\n}\n\
+                #[cfg(all(test, feature = \"gpu\"))]\nmod h;\nfn i() {}\n#[cfg(test)]\nmod tests {\n    fn j() {}\n}\n";
+    assert_eq!(without_tests(file), "fn a() {}\nfn d() {\n    g();\n}\nfn i() {}\n");
+}
+
 /// Adding an encoding or a task is one file and one line of a registry: nothing else may ask which
 /// kind it has.
 #[test]
@@ -67,7 +98,7 @@ fn nothing_outside_the_registries_branches_on_a_kind() {
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         // Tests within a file may name what they test.
-        let code = text.split("#[cfg(test)]").next().unwrap();
+        let code = without_tests(&text);
         for id in &ids {
             for branch in [format!("== \"{id}\""), format!("\"{id}\" =>"), format!("\"{id}\") =>")]
             {

@@ -20,6 +20,10 @@ pub const PACKED: &str = "records.parquet";
 /// Level of compression; higher ones take longer and save less than 1 %.
 const LEVEL: i32 = 19;
 
+/// Bytes of a page before compression. Pages are compressed apart from each other: those of 1 MiB, the default, make the
+/// file of 4,631 lean records 7 % larger.
+const PAGE: usize = 64 << 20;
+
 /// Packs records into the bytes of a Parquet file.
 ///
 /// # Errors
@@ -44,7 +48,8 @@ pub fn pack(records: &[RunRecord]) -> Result<Vec<u8>, RecordError> {
         )?;
         let mut bytes = Vec::new();
         let compression = ParquetCompression::Zstd(Some(ZstdLevel::try_new(LEVEL)?));
-        ParquetWriter::new(&mut bytes).with_compression(compression).finish(&mut frame)?;
+        let writer = ParquetWriter::new(&mut bytes).with_data_page_size(Some(PAGE));
+        writer.with_compression(compression).finish(&mut frame)?;
         Ok(bytes)
     };
     Ok(write(texts?)?)

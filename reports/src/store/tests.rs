@@ -380,3 +380,15 @@ fn a_second_lean_pack_changes_nothing_and_the_first_keeps_what_results_need() {
     lean(&mut read);
     assert!(pack(&read).unwrap() == bytes);
 }
+
+#[test]
+fn what_records_share_is_packed_once() {
+    let shared: String = (0..1024_u32).map(|n| hex(&Sha256::digest(n.to_le_bytes()))).collect();
+    let record = |seed| {
+        let cell = TestCell::new("w", "rope", seed);
+        cell.change(|r| r.host.cpu = shared.clone()).record()
+    };
+    // 64 KiB of text, half of that in compressed form, for each of 4 MiB.
+    let bytes = pack(&(0..64).map(record).collect::<Vec<_>>()).unwrap();
+    assert!((32 << 10..48 << 10).contains(&bytes.len()), "{}", bytes.len());
+}
