@@ -33,7 +33,9 @@ mod tests {
     #[test]
     fn streams_of_one_seed_differ_and_repeat() {
         let draw = |s| stream(5, s).random::<u64>();
-        assert_ne!(draw(Stream::Model), draw(Stream::Encoding));
+        let all =
+            [Stream::Model, Stream::Encoding, Stream::Data, Stream::Dropout, Stream::Positions];
+        assert_eq!(std::collections::BTreeSet::from(all.map(draw)).len(), all.len());
         assert_eq!(draw(Stream::Data), draw(Stream::Data));
     }
 }

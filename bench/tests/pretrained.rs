@@ -236,6 +236,29 @@ fn half_precision_and_shards_load_to_the_same_model() {
         logits(&model, &model.own_encoding(), &ids)
     });
     assert_close(&a, &b, 0.0);
+
+    // f16 keeps 10 bits of the fraction and has a smaller exponent; what is below its normal numbers becomes zero.
+    let cut = |b: &[u8]| {
+        let bits = u32::from_le_bytes(b.try_into().unwrap());
+        if ((bits >> 23) & 0xff) < 113 { 0 } else { bits & !0x1fff }
+    };
+    let narrow = |bits: u32| {
+        let rest = ((bits & 0x7fff_ffff) >> 13).saturating_sub(112 << 10);
+        u16::try_from(((bits >> 16) & 0x8000) | rest).unwrap()
+    };
+    let loaded = |dtype: &str, bytes_of: &dyn Fn(u32) -> Vec<u8>| {
+        let folder = tiny::folder();
+        let changed = tensors.iter().map(|stored| {
+            let bytes = stored.bytes.chunks(4).flat_map(|b| bytes_of(cut(b))).collect();
+            Stored { dtype: dtype.to_owned(), bytes, ..stored.clone() }
+        });
+        write_tensors(&folder.path().join("model.safetensors"), &changed.collect::<Vec<_>>());
+        let model = open(folder.path()).unwrap();
+        logits(&model, &model.own_encoding(), &ids)
+    };
+    let halves = loaded("F16", &|bits| narrow(bits).to_le_bytes().to_vec());
+    let whole = loaded("F32", &|bits| bits.to_le_bytes().to_vec());
+    assert_close(&halves, &whole, 0.0);
 }
 
 #[derive(Debug, Clone)]

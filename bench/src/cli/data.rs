@@ -256,6 +256,8 @@ mod tests {
 
     #[test]
     fn tokenizers_are_read_and_others_refused() {
+        assert_eq!(tokenizer("chars"), Ok(TokenizerConfig::Chars));
+        assert_eq!(tokenizer("bytes"), Ok(TokenizerConfig::Bytes));
         assert_eq!(tokenizer("bpe=300"), Ok(TokenizerConfig::Bpe(300)));
         assert_eq!(tokenizer("file=a=b"), Ok(TokenizerConfig::File("a=b".into())));
         assert_eq!(tokenizer("gpt2"), Ok(TokenizerConfig::Gpt2));

@@ -150,6 +150,9 @@ mod tests {
         assert!(config.learning_rate_at(109, 110) < 1.1e-5);
         let cosine = OptimizerConfig { decay: Decay::Cosine, final_share: 0.1, ..config.clone() };
         assert!((cosine.learning_rate_at(60, 110) - 5.5e-4).abs() < 1e-12);
+        // A quarter of the way; halfway the line is there, too.
+        let quarter = 1e-3 * (0.1 + 0.9 * 0.5 * (1.0 + 0.5_f64.sqrt()));
+        assert!((cosine.learning_rate_at(35, 110) - quarter).abs() < 1e-12);
         let constant = OptimizerConfig { decay: Decay::Constant, ..config };
         assert!((constant.learning_rate_at(109, 110) - 1e-3).abs() < 1e-12);
     }

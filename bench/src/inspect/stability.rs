@@ -195,6 +195,19 @@ mod tests {
     }
 
     #[test]
+    fn products_of_the_original_columns_are_compared() {
+        let seen = |rows: &[&[f32]]| {
+            let heads = vec![rows.iter().map(|row| row.to_vec()).collect()];
+            let look = Look::Trace(TraceKind::PositionProducts);
+            Observed { layers: vec![vec![AttentionMap { look, heads }]] }
+        };
+        let mut sums = ShiftSums::default();
+        let after = seen(&[&[9.0], &[9.0, 2.0], &[9.0, 0.5, -0.5]]);
+        sums.add(0, &seen(&[&[2.0], &[1.0, -1.0]]), &after);
+        assert_eq!(sums.mean(0).products, Some(0.25));
+    }
+
+    #[test]
     fn an_encoding_that_ends_is_refused_past_its_end() {
         let device = crate::backend::device("flex").unwrap();
         let rngs = [&mut stream(1, Stream::Model), &mut stream(1, Stream::Encoding)];

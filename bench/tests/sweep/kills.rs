@@ -98,6 +98,7 @@ fn a_worker_killed_from_outside_goes_on_and_after_three_deaths_waits_to_be_retri
     let seen = events(&output);
     assert_eq!(named(&seen, "resumed").len(), 2, "{}", text(&output));
     let troubles = named(&seen, "trouble");
+    assert!(troubles.len() >= 2, "{troubles:?}");
     for (trouble, death) in troubles.iter().zip(["death 1 of 3", "death 2 of 3"]) {
         let said = trouble["text"].as_str().unwrap();
         assert!(said.contains("SIGKILL") && said.contains(death), "{said}");

@@ -109,6 +109,9 @@ fn open_cells_resume_from_the_checkpoints_that_got_furthest() {
     let summary = merged(&[&a, &b], &all);
     assert_eq!((&summary["records"], &summary["checkpoints"]), (&0.into(), &1.into()));
     assert_eq!(newest(&all), newest(&a).max(newest(&b)));
+    let other_way = place.out("other-way");
+    merged(&[&b, &a], &other_way);
+    assert_eq!(newest(&other_way), newest(&all));
     assert!(files(&all.join("claims")).is_empty());
     let (events, output) = place.events(&all, &more);
     assert!(output.status.success(), "{}", text(&output));

@@ -96,9 +96,16 @@ impl ScoreMod {
             Self::Dense(_) | Self::Products(_) => true,
             Self::Term(_) => !on_cpu,
             Self::Contextual(_) => is_second(),
+            Self::HeadMlp(mlp) => {
+                // As in `ModifierOperands::put_mixer`.
+                let has_operands = matches!(
+                    mlp.base.as_deref(),
+                    None | Some(Self::Slope(_) | Self::Distance { .. } | Self::PositionMlp(_))
+                );
+                is_second() || !on_cpu || !has_operands
+            }
             Self::Reflected(_)
             | Self::PositionMlp(_)
-            | Self::HeadMlp(_)
             | Self::TokenPrice(_)
             | Self::StepPrices(_) => is_second() || !on_cpu,
             Self::Sum(parts) => parts.iter().any(|part| part.is_dense(on_cpu, taken)),

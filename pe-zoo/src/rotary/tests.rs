@@ -267,6 +267,22 @@ fn what_cannot_work_is_refused_by_name() {
             json!({ "rope_type": "proportional", "partial_rotary_factor": 1.5 }),
             "scaling.partial_rotary_factor is 1.5",
         ),
+        (json!({ "rope_type": "proportional", "factor": 0.5 }), "scaling.factor is 0.5"),
+        (longrope(&[1.0; 4], &[1.0, 1.0, -1.0, 1.0]), "scaling.long_factor is -1"),
+        (
+            json!({ "rope_type": "yarn", "factor": 2, "extrapolation_factor": 1.5 }),
+            "scaling.extrapolation_factor is 1.5",
+        ),
+        (json!({ "rope_type": "part-ntk", "factor": 0.5 }), "scaling.factor is 0.5"),
+        (
+            json!({ "rope_type": "part-ntk", "factor": 2, "ntk_factor": 1.5 }),
+            "scaling.ntk_factor is 1.5",
+        ),
+        (json!({ "rope_type": "composed", "parts": [] }), "scaling.parts is empty"),
+        (
+            json!({ "rope_type": "composed", "parts": [{ "rope_type": "linear", "factor": 0.5 }] }),
+            "scaling.factor is 0.5",
+        ),
     ] {
         let error = scaling(object.clone()).check("rope", 8, 64).unwrap_err().to_string();
         assert!(error.contains(expected), "{object}: {error}");

@@ -214,7 +214,10 @@ mod tests {
     use super::*;
     use crate::Registry;
     use crate::probe::close::{self, F32};
+    use crate::probe::passes::embedded;
+    use crate::reference::dot;
     use crate::testkit::checks::derivatives::DERIVATIVE;
+    use crate::testkit::passes::full_pass;
 
     #[test]
     fn every_encoding_has_vectors_that_the_engine_gives_too() {
@@ -238,13 +241,31 @@ mod tests {
             for (theirs, ours) in slopes.parameters.iter().zip(parameters) {
                 close::compare(theirs, ours, DERIVATIVE).unwrap_or_else(|e| panic!("{id}: {e}"));
             }
-            for layer in &found.layers {
-                let mixed = attention::mix(&layer.weights, &found.v);
-                close::compare(&flat(&mixed), &flat(&layer.output), F32).unwrap();
+            let WeightedLoss { problem, at, output, embedding } = &encoding.loss;
+            let times = |values: &[f64], weights: &[f64]| {
+                values.iter().zip(weights).map(|(a, b)| a * b).sum::<f64>()
+            };
+            let theirs = numbers(embedded(&encoding.encoding, problem, at, &device));
+            close::compare(&found.embedded.concat(), &theirs, F32)
+                .unwrap_or_else(|e| panic!("{id}, embedding: {e}"));
+            let mut loss = times(&theirs, embedding);
+            assert_eq!(found.layers.len(), DIMS.layers, "{id}");
+            for (index, layer) in found.layers.iter().enumerate() {
+                let theirs = numbers(full_pass(&encoding.encoding, problem, at, index, &device));
+                close::compare(&flat(&layer.output), &theirs, F32)
+                    .unwrap_or_else(|e| panic!("{id}, layer {index}: {e}"));
+                loss += times(&theirs, output);
+                if !layer.logits.is_empty() {
+                    let weights = flat(&attention::softmax(&layer.logits));
+                    close::compare(&flat(&layer.weights), &weights, F32)
+                        .unwrap_or_else(|e| panic!("{id}, logits of layer {index}: {e}"));
+                }
                 for row in layer.weights.iter().flatten() {
                     assert!(row.iter().sum::<f64>() <= 1.0 + 1e-12, "{id}: {row:?}");
                 }
             }
+            close::compare(&[found.loss], &[loss], DERIVATIVE)
+                .unwrap_or_else(|e| panic!("{id}, loss: {e}"));
         }
     }
 
@@ -264,6 +285,27 @@ mod tests {
                         })
                     });
                     let exact = exact.sum::<f64>();
+                    assert!((gradient - exact).abs() < 1e-8, "{gradient} and {exact}");
+                }
+            }
+        }
+        // That of the queries passes the softmax, of which a difference is not exact.
+        let root = (DIMS.head_dim as f64).sqrt();
+        for (h, head) in found.gradients.q.iter().enumerate() {
+            for (row, gradient) in head.iter().enumerate() {
+                let from = (h * 4 + row) * DIMS.head_dim;
+                let upstream = &found.output_weights[from..from + DIMS.head_dim];
+                let mut exact = vec![0.0; DIMS.head_dim];
+                for layer in &found.layers {
+                    let mean = dot(upstream, &layer.output[h][row]);
+                    for (column, weight) in layer.weights[h][row].iter().enumerate() {
+                        let slope = weight * (dot(upstream, &found.v[h][column]) - mean) / root;
+                        for (exact, key) in exact.iter_mut().zip(&found.k[h][column]) {
+                            *exact += slope * key;
+                        }
+                    }
+                }
+                for (gradient, exact) in gradient.iter().zip(&exact) {
                     assert!((gradient - exact).abs() < 1e-8, "{gradient} and {exact}");
                 }
             }

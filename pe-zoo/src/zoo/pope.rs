@@ -251,5 +251,7 @@ mod tests {
         assert!(phases.iter().all(|phase| (-TAU..=0.0).contains(phase)));
         let mean = phases.iter().sum::<f64>() / phases.len() as f64;
         assert!((mean + TAU / 2.0).abs() < 0.3, "{mean}");
+        let ends = [f64::min, f64::max].map(|pick| phases.iter().copied().reduce(pick).unwrap());
+        assert!(ends[0] < -0.95 * TAU && ends[1] > -0.05 * TAU, "{ends:?}");
     }
 }

@@ -106,6 +106,36 @@ mod tests {
     }
 
     #[test]
+    fn gate_scores_are_rows_by_layer_and_head() {
+        use crate::record::GateScore;
+        use crate::testkit::TestCell;
+        let score =
+            |layer, head, auc| GateScore { gate: "gates".into(), layer, head, auc, rows: 9 };
+        let gates = vec![score(0, 1, 0.75), score(2, 0, 0.25)];
+        let cope = TestCell::new("w", "cope", 0).change(|r| r.gates = gates).record();
+        let report = Report::new([cope], &ReportMeta::default()).unwrap();
+        let text = String::from_utf8(bytes(curves::gates(&report).unwrap()).unwrap()).unwrap();
+        let expected = "workload,encoding,gate,layer,head,n,auc_mean,auc_ci_low,auc_ci_high\n\
+                        w,cope,gates,0,1,1,0.75,,\nw,cope,gates,2,0,1,0.25,,\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn an_improvement_is_a_row_from_the_better_to_the_worse() {
+        let records = crate::testkit::two_workloads();
+        let report = Report::new(records, &ReportMeta::default()).unwrap();
+        let table = ranks::improvements(&report).unwrap();
+        let text = String::from_utf8(bytes(table).unwrap()).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines.len(), lines[0]), (2, "better,worse,probability,ci_low,ci_high"));
+        let fields: Vec<&str> = lines[1].split(',').collect();
+        assert_eq!(fields[..2], ["cope", "rope"]);
+        let [value, low, high] = [2, 3, 4].map(|i: usize| fields[i].parse::<f64>().unwrap());
+        // Always better on one task, equal on the other.
+        assert!((value - 0.75).abs() < 1e-9 && low < value && value < high, "{text}");
+    }
+
+    #[test]
     fn nothing_gives_tables_with_heads() {
         let report = Report::new(&[][..], &ReportMeta::default()).unwrap();
         for file in super::render(&Contents::of(&report).unwrap()).unwrap() {

@@ -242,4 +242,8 @@ fn no_field_of_a_table_is_a_formula() {
             }
         }
     }
+    let wicked = ["=1", "+1", "-1", "@a", "\t=1", "\r=1", "\n=1"];
+    let frame = df!("name" => wicked).unwrap();
+    let text = String::from_utf8(super::csv::bytes(frame).unwrap()).unwrap();
+    assert_eq!(text.matches('\'').count(), wicked.len(), "{text}");
 }

@@ -86,8 +86,17 @@ fn every_status_has_its_own_json_and_is_read_back() {
             json!({"state": "failed", "reason": "no corpus"}),
         ),
         (Status::Interrupted, json!({"state": "interrupted"})),
+        (
+            Status::TimedOut { reason: "60 s".into() },
+            json!({"state": "timed-out", "reason": "60 s"}),
+        ),
+        (
+            Status::OutOfMemory { reason: "1 GiB".into() },
+            json!({"state": "out-of-memory", "reason": "1 GiB"}),
+        ),
     ] {
         assert_eq!(serde_json::to_value(&status).unwrap(), json);
+        assert_eq!(json["state"], status.name());
         assert_eq!(serde_json::from_value::<Status>(json).unwrap(), status);
     }
 }
@@ -99,6 +108,8 @@ fn only_done_and_diverged_cells_are_finished() {
     assert!(finished(Status::Diverged { step: 1, reason: String::new() }));
     assert!(!finished(Status::Failed { reason: String::new() }));
     assert!(!finished(Status::Interrupted));
+    assert!(!finished(Status::TimedOut { reason: String::new() }));
+    assert!(!finished(Status::OutOfMemory { reason: String::new() }));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tokenizers::{ModelWrapper, PostProcessorWrapper};
+use tokenizers::{DecoderWrapper, ModelWrapper, PostProcessorWrapper, PreTokenizerWrapper};
 
 use super::error::TokenizerError;
 use super::interface::{Tokenizer, readable};
@@ -149,8 +149,30 @@ fn check_pieces(json: &[u8]) -> Result<(), String> {
     Err(format!("it has a piece of {longest} bytes, expected at most {LONGEST_PIECE}"))
 }
 
+/// Whether a file writes bytes as [`letters`], by what splits texts or by what joins tokens.
+fn is_byte_level(tokenizer: &tokenizers::Tokenizer) -> bool {
+    fn splits(part: &PreTokenizerWrapper) -> bool {
+        match part {
+            PreTokenizerWrapper::ByteLevel(_) => true,
+            PreTokenizerWrapper::Sequence(parts) => parts.as_ref().iter().any(splits),
+            _ => false,
+        }
+    }
+    fn joins(part: &DecoderWrapper) -> bool {
+        match part {
+            DecoderWrapper::ByteLevel(_) => true,
+            DecoderWrapper::Sequence(parts) => parts.get_decoders().iter().any(joins),
+            _ => false,
+        }
+    }
+    tokenizer.get_pre_tokenizer().is_some_and(splits) || tokenizer.get_decoder().is_some_and(joins)
+}
+
 /// Returns the bytes of all tokens of a byte-level tokenizer. Added tokens represent their own text.
 fn byte_level(tokenizer: &tokenizers::Tokenizer, vocabulary: usize) -> Option<Vec<Vec<u8>>> {
+    if !is_byte_level(tokenizer) {
+        return None;
+    }
     let added = tokenizer.get_added_tokens_decoder();
     let letters = letters();
     let of_letters = |text: &str| -> Option<Vec<u8>> {

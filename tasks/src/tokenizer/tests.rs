@@ -190,6 +190,9 @@ fn tokenizer_that_changes_the_text_is_read_and_known_as_such() {
     let tokenizer = HubTokenizer::from_json(json.as_bytes()).unwrap();
     assert_eq!(encode(&tokenizer, "Hello Größe there"), [1, 2, 0]);
     assert_eq!(tokenizer.decode(&[1]), "hello");
+    assert_eq!(tokenizer.bytes(1), None);
+    // Both letters stand for bytes in byte-level vocabularies.
+    assert_eq!(tokenizer.decode(&[2]), "größe");
 }
 
 /// Options of a file for training and for batches do not change the tokens of a text.

@@ -95,6 +95,8 @@ mod tests {
         let (one, other) = (sample(vec![false, true]), sample(vec![false, false]));
         assert_eq!(digest(std::slice::from_ref(&one)).len(), 16);
         assert_ne!(digest(std::slice::from_ref(&one)), digest(std::slice::from_ref(&other)));
+        let asked = Sample { tokens: vec![1, 3], ..one.clone() };
+        assert_ne!(digest(std::slice::from_ref(&one)), digest(&[asked]));
         assert_ne!(digest(&[one.clone(), one.clone()]), digest(&[one]));
     }
 }

@@ -124,7 +124,7 @@ mod tests {
             left(&measured, &[running("a", "rope", None)], &[open("b", "cope")]),
             Some(30.0)
         );
-        let two = [running("a", "rope", None), running("c", "rope", None)];
+        let two = [running("a", "rope", Some(50)), running("c", "rope", None)];
         assert_eq!(left(&measured, &two, &[]), Some(10.0), "no cell is shared between processes");
         let half = left(&measured, &[running("a", "rope", Some(50))], &[]).unwrap();
         assert!((half - 5.5).abs() < 1e-9, "{half}");

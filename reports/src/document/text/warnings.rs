@@ -118,17 +118,23 @@ mod tests {
             warnings(&[plain(), TestCell::new("w", "cope", 1).record()]),
             Vec::<String>::new()
         );
-        let changes: [(&str, Change); 10] = [
+        let changes: [(&str, Change); 16] = [
             ("host", |r| r.host.cpu = "other".into()),
+            ("host", |r| r.host.os = "other".into()),
             ("threads", |r| r.host.threads = 9),
             ("commit", |r| r.commit = None),
             ("uncommitted", |r| r.dirty = Some(true)),
             ("backend", |r| r.backend = "tch".into()),
             ("engine", |r| r.engine = "fused".into()),
+            ("precision", |r| r.precision = "bf16".into()),
             ("versions", |r| r.versions.clear()),
             ("task or budget", |r| r.train.steps = 3),
             ("task or budget", |r| r.task.version = 2),
+            ("task or budget", |r| r.task.config = serde_json::json!({"x": 1})),
+            ("task or budget", |r| r.train.batch_size = 3),
+            ("task or budget", |r| r.train_len = 3),
             ("settings", |r| r.params.total = 3),
+            ("settings", |r| r.encoding.config = serde_json::json!({"x": 1})),
         ];
         for (word, change) in changes {
             let found = warnings(&[plain(), TestCell::new("w", "rope", 1).change(change).record()]);
@@ -136,7 +142,10 @@ mod tests {
             assert!(found[0].contains(word), "{}", found[0]);
         }
         let beside = TestCell::new("w", "rope", 1).change(|r| r.host.jobs = 2).record();
-        assert_eq!(warnings(&[beside]).len(), 1);
+        assert_eq!(warnings(std::slice::from_ref(&beside)).len(), 1);
+        let both = warnings(&[plain(), beside]);
+        assert_eq!(both.len(), 2, "{both:?}");
+        assert!(both[0].contains("the number of concurrent cells"), "{}", both[0]);
     }
 
     #[test]

@@ -61,13 +61,16 @@ fn slices_agree_with_the_tokens() {
 #[test]
 fn names_in_order_of_assignment_are_not_the_answer_by_default() {
     let task = VariableTrackingConfig::default().build().unwrap();
+    let mut same = 0;
     for sample in task.eval_set("uniform", 60, 50, 5).unwrap() {
         let answer = sample.scored.iter().position(|s| *s).unwrap();
         let assigned = (1..answer).filter(|t| sample.tokens[*t] == EQUALS);
         let assigned: Vec<u32> = assigned.map(|t| sample.tokens[t - 1]).collect();
         assert_eq!(assigned.len(), 6);
-        assert!(!sample.tokens[answer..].starts_with(&assigned[..4]));
+        same += usize::from(sample.tokens[answer..].starts_with(&assigned[..3]));
     }
+    // One order in twenty has the three statements of the asked chain first.
+    assert!(same < 12, "{same} of 50");
 }
 
 #[test]

@@ -142,14 +142,17 @@ fn contextual_positions_that_are_not_numbers_give_nan_and_never_a_panic() {
 fn leaves_are_compared_one_by_one() {
     let fails = std::panic::catch_unwind(|| {
         let wrong: Make = |sizes, leaves: &mut Leaves| {
-            // A modifier that differs between calls, so that the second engine gets other numbers.
+            // The second engine gets the same numbers with twice the gradient.
             use std::sync::atomic::{AtomicU32, Ordering};
             static CALLS: AtomicU32 = AtomicU32::new(0);
-            let slopes = constant([sizes.heads], CALLS.fetch_add(1, Ordering::SeqCst) as f32);
+            let slopes = constant([sizes.heads], 0.1);
             leaves.one.push(slopes.clone());
-            ScoreMod::Slope(slopes)
+            let doubled = CALLS.fetch_add(1, Ordering::SeqCst) == 1;
+            ScoreMod::Slope(if doubled { slopes.clone() * 2.0 - slopes.detach() } else { slopes })
         };
         super::compare_at(&SIZES, &Positions::contiguous(0, 200), 1.0, wrong);
     });
-    assert!(fails.is_err(), "engines that differ were called equal");
+    let panic = fails.expect_err("gradients that differ were called equal");
+    let said = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+    assert!(said.contains("[.;1] number"), "{said}");
 }

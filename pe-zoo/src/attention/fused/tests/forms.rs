@@ -4,7 +4,8 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::{sigmoid, softplus};
 
 use super::{
-    Leaves, ODD, Sizes, compare, compare_at, contextual, decay, distance, positions, slope, tensor,
+    Leaves, ODD, Sizes, compare, compare_at, contextual, decay, dense, distance, positions, slope,
+    tensor,
 };
 use crate::ScoreMod;
 use crate::score::{
@@ -147,6 +148,10 @@ fn convolutions_across_heads_with_every_base() {
 
 #[test]
 fn a_base_without_operands_is_made_dense() {
+    compare(|sizes, leaves| {
+        let base = dense(sizes, leaves);
+        head_mlp(sizes, leaves, 1, Some(base))
+    });
     compare(|sizes, leaves| {
         let base = ScoreMod::Sum(vec![]);
         // An empty sum is no bias for either engine.

@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::*;
 use crate::attention::ScoreForm;
-use crate::score::{Derivative, Number, Pair, PairTerm, Term};
+use crate::score::{Derivative, HeadMlp, Number, Pair, PairTerm, Term};
 
 /// Pair term that uses every function of a number, parameters and state.
 #[derive(Debug, Clone)]
@@ -163,7 +163,18 @@ fn forms_say_what_is_dense() {
     assert_eq!(term().form(&device), ScoreForm::Fused);
     assert_eq!(ScoreMod::Sum(vec![term(), gated()]).form(&device), ScoreForm::Fused);
     assert_eq!(ScoreMod::Sum(vec![gated(), gated()]).form(&device), ScoreForm::Dense);
-    assert_eq!(ScoreMod::Sum(vec![term(), bias]).form(&device), ScoreForm::Dense);
+    assert_eq!(ScoreMod::Sum(vec![term(), bias.clone()]).form(&device), ScoreForm::Dense);
+    let mixed = |base| {
+        let two = || Tensor::zeros([2, 2], &device);
+        let one = || Tensor::zeros([2], &device);
+        let (w1, c1, w2, c2) = (two(), one(), two(), one());
+        let (taps, negative_slope, scale) = (1, 0.01, 1.0);
+        let base = Some(Box::new(base));
+        ScoreMod::HeadMlp(HeadMlp { base, taps, w1, c1, w2, c2, negative_slope, scale })
+    };
+    let slopes = ScoreMod::Slope(Tensor::zeros([1], &device));
+    assert_eq!(mixed(slopes).form(&device), ScoreForm::Fused);
+    assert_eq!(mixed(bias).form(&device), ScoreForm::Dense);
     assert_eq!(hard.form(&device), ScoreForm::Reference);
 }
 

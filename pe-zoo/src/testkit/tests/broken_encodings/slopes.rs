@@ -36,6 +36,7 @@ pub(super) const FAULTS: &[(Fault, Check)] = &[
     (Fault::OffsetIgnoredInDecode, Check::DecodesAsFullPass),
     (Fault::SeesLaterKeys, Check::Causal),
     (Fault::BatchMixed, Check::BatchIndependent),
+    (Fault::FadesWithLength, Check::DecodesAsFullPass),
     (Fault::MiscountedParameters, Check::ParameterFormula),
 ];
 

@@ -178,6 +178,15 @@ fn fope_mixes_several_waves_into_several_pairs_as_its_equation_says() {
     }
 }
 
+/// Doubles vectors: of a map of full rank alone, its multipliers.
+struct Doubled;
+
+impl ModuleMapper for Doubled {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if D == 1 { param.map(|tensor| tensor * 2.0) } else { param }
+    }
+}
+
 #[test]
 fn selective_rope_by_differences_turns_by_the_steps_themselves() {
     // Without a filter's memory, doubling the largest temperature doubles every angle.
@@ -192,6 +201,7 @@ fn selective_rope_by_differences_turns_by_the_steps_themselves() {
         )
     };
     let (one, two) = (of(1.0), of(2.0));
+    assert_same(&two, &of(1.0).map(&mut Doubled));
     assert!(differs(&one, &two));
     let mut input = input();
     let last = input.x.last().unwrap().clone();

@@ -86,6 +86,10 @@ fn the_page_shows_every_encoding_cell_and_reason() {
 #[test]
 fn every_number_of_the_front_page_leads_to_its_records() {
     let (report, page) = example();
+    // The summary stands before the first list of links.
+    let front = page.split("<nav>").next().unwrap();
+    let results = report.workloads.iter().filter_map(|w| w.deciding()).map(|r| r.results.len());
+    assert_eq!(front.matches("href=\"#w").count(), results.sum::<usize>());
     let links: Vec<&str> = page
         .split("href=\"#w")
         .skip(1)
