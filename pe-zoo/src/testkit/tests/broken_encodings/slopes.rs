@@ -23,7 +23,6 @@ pub(super) enum Fault {
     OffsetIgnoredInDecode,
     SeesLaterKeys,
     BatchMixed,
-    FadesWithLength,
     MiscountedParameters,
 }
 
@@ -36,7 +35,6 @@ pub(super) const FAULTS: &[(Fault, Check)] = &[
     (Fault::OffsetIgnoredInDecode, Check::DecodesAsFullPass),
     (Fault::SeesLaterKeys, Check::Causal),
     (Fault::BatchMixed, Check::BatchIndependent),
-    (Fault::FadesWithLength, Check::DecodesAsFullPass),
     (Fault::MiscountedParameters, Check::ParameterFormula),
 ];
 
@@ -97,7 +95,6 @@ impl PositionEncoding for Slopes {
         let distances = at.distances(&device).float();
         let penalty = match self.fault {
             Fault::SignFlipped => distances.neg(),
-            Fault::FadesWithLength => distances * (8.0 / at.cols().len() as f64),
             Fault::OffByOne => (distances - 1.0).clamp_min(0.0),
             Fault::NotANumberAtZero => distances.clone() * (distances.clone() / distances),
             Fault::OffsetIgnoredInDecode => {
