@@ -124,11 +124,8 @@ pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> Str
         } else {
             let style = " font-size=\"11\" font-family=\"system-ui,sans-serif\"";
             text(&mut out, [x, top - 7.0], &format!("{style}>head {}", panel + 1));
-            for i in (0..tokens).step_by(every) {
-                let y = top + cell * (i as f64 + 0.5) + font / 3.0;
-                let label = label(axis, i, Side::Row);
-                text(&mut out, [x - 3.0, y], &format!(" text-anchor=\"end\"{label}"));
-            }
+            let place = format!("translate({:.1},{:.1})", x - 3.0, top + font / 3.0);
+            labels(&mut out, axis, Side::Row, &place, (cell, every));
         }
         let below = top + row_height * rows as f64;
         let _ = write!(
@@ -136,14 +133,8 @@ pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> Str
             "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{side:.1}\" height=\"{:.1}\" fill=\"none\" stroke=\"#999\"/>",
             below - top
         );
-        for j in (0..tokens).step_by(every) {
-            let at = x + cell * (j as f64 + 0.5) + font / 3.0;
-            let (y, label) = (below + 4.0, label(axis, j, Side::Column));
-            let _ = write!(
-                out,
-                "<text transform=\"translate({at:.1},{y:.1}) rotate(-90)\" text-anchor=\"end\"{label}</text>"
-            );
-        }
+        let place = format!("translate({:.1},{:.1}) rotate(-90)", x + font / 3.0, below + 4.0);
+        labels(&mut out, axis, Side::Column, &place, (cell, every));
     }
     legend(&mut out, &shade, height - 20.0);
     out.push_str("</svg>\n");
@@ -161,17 +152,29 @@ enum Side {
     Column,
 }
 
-/// Attributes of a token's text element: rows with a scored next token are marked by a dot, counted columns are bold.
-fn label(axis: &TokenAxis<'_>, token: usize, side: Side) -> String {
-    let text: String = axis.texts[token].chars().take(12).collect();
-    let text = escape(&text);
-    match side {
-        Side::Row if axis.asked[token] => format!(" font-weight=\"bold\" fill=\"#b25000\">{text}"),
-        Side::Column if axis.counted.get(token) == Some(&true) => {
-            format!(" font-weight=\"bold\" fill=\"#084594\">{text}")
-        }
-        _ => format!(">{text}"),
+/// Appends the texts of one token in `every`, tokens being `cell` apart: rows with a scored next token and counted columns
+/// are bold.
+fn labels(
+    out: &mut String,
+    axis: &TokenAxis<'_>,
+    side: Side,
+    place: &str,
+    (cell, every): (f64, usize),
+) {
+    let _ = write!(out, "<g transform=\"{place}\" text-anchor=\"end\">");
+    for token in (0..axis.texts.len()).step_by(every) {
+        let style = match side {
+            Side::Row if axis.asked[token] => " font-weight=\"bold\" fill=\"#b25000\"",
+            Side::Column if axis.counted.get(token) == Some(&true) => {
+                " font-weight=\"bold\" fill=\"#084594\""
+            }
+            _ => "",
+        };
+        let text: String = axis.texts[token].chars().take(12).collect();
+        let y = cell * (token as f64 + 0.5);
+        let _ = write!(out, "<text y=\"{y:.1}\"{style}>{}</text>", escape(&text));
     }
+    out.push_str("</g>");
 }
 
 /// Appends rows of cells as one path for each shade, a thick line for each run of equal cells: a tenth of the size of
@@ -201,15 +204,13 @@ fn cells(out: &mut String, rows: &[&[f32]], [x, y, width, height]: [f64; 4], sha
     out.push_str("</g>");
 }
 
+/// Appends the colour scale as a row of cells with both ends of its range.
 fn legend(out: &mut String, shade: &Shade, y: f64) {
-    for level in 0..SHADES {
-        let _ = write!(
-            out,
-            "<rect x=\"{}\" y=\"{y:.1}\" width=\"3.1\" height=\"8\" fill=\"{}\"/>",
-            60 + 3 * level,
-            shade.colour(level)
-        );
-    }
+    let of = |level: usize| {
+        (shade.low + (shade.high - shade.low) * level as f64 / (SHADES - 1) as f64) as f32
+    };
+    let values: Vec<f32> = (0..SHADES).map(of).collect();
+    cells(out, &[&values], [60.0, y, 3.0, 8.0], shade);
     let at = y + 8.0;
     let _ = write!(
         out,
@@ -260,7 +261,9 @@ mod tests {
         assert!(!text.contains("<script"));
         assert!(text.contains("head 2") && text.contains("Layer 1: attention weights"));
         // 1; 0.5 twice in one line; 0 not drawn, 0.25, 0.75, in the order of their shades.
-        let lines: Vec<&str> = text
+        let (maps, legend) = text.split_once("scale(3.000,8.000)").unwrap();
+        assert_eq!(legend.matches("<path").count(), SHADES - 1, "white is not drawn");
+        let lines: Vec<&str> = maps
             .split("<path stroke=")
             .skip(1)
             .map(|path| path.split('"').nth(3).unwrap())
@@ -284,6 +287,6 @@ mod tests {
         let look = Look::Trace(TraceKind::Forgetting);
         let text = drawn(look, vec![vec![vec![0.1, 0.5, 0.9]], vec![vec![0.2, 0.4, 0.6]]]);
         assert!(text.contains("head 1") && text.contains("head 2"));
-        assert_eq!(text.matches("rotate(-90)").count(), 3, "one axis");
+        assert_eq!(text.matches("ab␣cd").count(), 1, "one axis");
     }
 }
