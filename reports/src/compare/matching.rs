@@ -143,6 +143,7 @@ fn pair<'a>(
     for record in counted {
         groups.entry(conditions(record, grid)).or_default().push(record);
     }
+    let mut not_counted: BTreeMap<(String, u64), BTreeSet<&str>> = BTreeMap::new();
     for record in others {
         let has_fresh = grid.is_some_and(|grid| !grid.fresh_seeds.is_empty());
         let state = match &record.grid {
@@ -155,9 +156,12 @@ fn pair<'a>(
             }
             _ => record.status.name().to_owned(),
         };
-        let (encoding, seed) = (&record.encoding.name, record.seed);
-        left_out.push(format!("{at}: {encoding}, seed {seed} does not count ({state})"));
+        not_counted.entry((state, record.seed)).or_default().insert(&record.encoding.name);
     }
+    left_out.extend(not_counted.into_iter().map(|((state, seed), names)| {
+        let names = joined(names, " and ");
+        format!("{at}: {names}, seed {seed} does not count ({state})")
+    }));
     let started = |pair: &PairedRuns<'_>| {
         pair.a.values().chain(pair.b.values()).map(|r| r.started().0.to_owned()).max()
     };
