@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
 use super::folders;
@@ -270,7 +271,10 @@ fn inspected(folder: &Path, out: &Path) -> anyhow::Result<Vec<(String, String)>>
     let way = way(&resolved(out)?, &resolved(folder)?);
     Ok(keys
         .into_iter()
-        .map(|key| (key.clone(), format!("{way}inspect/{key}/index.html")))
+        .map(|key| {
+            let link = utf8_percent_encode(&key, NOT_IN_LINKS);
+            (key.clone(), format!("{way}inspect/{link}/index.html"))
+        })
         .collect())
 }
 
@@ -282,12 +286,17 @@ fn resolved(path: &Path) -> std::io::Result<PathBuf> {
     Ok(there.canonicalize()?.join(missing))
 }
 
+/// Characters that a link cannot have, or that end one in Markdown.
+const NOT_IN_LINKS: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'=').remove(b',');
+
 /// Returns the relative link from one absolute folder to another, empty or with `/` at its end.
 fn way(from: &Path, to: &Path) -> String {
     let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     let mut way = "../".repeat(from.components().count() - shared);
     for part in to.components().skip(shared) {
-        way.push_str(&part.as_os_str().to_string_lossy());
+        let part = part.as_os_str().as_encoded_bytes();
+        way.extend(percent_encode(part, NOT_IN_LINKS));
         way.push('/');
     }
     way
@@ -324,6 +333,13 @@ mod tests {
         assert_eq!(links("doc/example"), "../../results/a/inspect/k1/index.html");
         assert_eq!(links("results/a/report"), "../inspect/k1/index.html");
         assert_eq!(inspected(root.path(), root.path()).unwrap(), []);
+
+        let page = root.path().join("50 % (#2)/inspect/a b");
+        std::fs::create_dir_all(&page).unwrap();
+        std::fs::write(page.join("index.html"), "").unwrap();
+        let found = inspected(&root.path().join("50 % (#2)"), root.path()).unwrap();
+        let link = "50%20%25%20%28%232%29/inspect/a%20b/index.html";
+        assert_eq!(found, [("a b".to_owned(), link.to_owned())]);
     }
 
     #[test]

@@ -5,9 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Crates whose order must be stated.
-const STATED: [&str; 4] = ["pe-zoo", "tasks", "reports", "bench"];
-
 type Module = Vec<String>;
 /// Arrows between the children of each module, with a file for each.
 type Arrows = BTreeMap<Module, BTreeMap<(String, String), String>>;
@@ -19,8 +16,7 @@ fn modules_have_one_direction() {
     let mut faults = Vec::new();
     for member in ["pe-zoo", "tasks", "reports", "bench"] {
         let Some(levels) = order(&text, member) else {
-            assert!(!STATED.contains(&member), "ARCHITECTURE.md has no order for `{member}`");
-            continue;
+            panic!("ARCHITECTURE.md has no order for `{member}`");
         };
         let sources = Sources::read(&root.join(member).join("src"));
         let arrows = sources.arrows();

@@ -121,6 +121,14 @@ fn open_cells_resume_from_the_checkpoints_that_got_furthest() {
     assert_equal(&whole, &all);
 }
 
+/// Step of the weights of the best validation so far.
+fn best_step(out: &Path) -> u64 {
+    let weights = files(&out.join("weights"));
+    let settings = weights.iter().find(|path| path.to_str().unwrap().ends_with("-best.json"));
+    let record: Value = serde_json::from_slice(&fs::read(settings.unwrap()).unwrap()).unwrap();
+    record["weights"]["step"].as_u64().unwrap()
+}
+
 #[test]
 fn the_best_weights_of_an_open_cell_are_those_of_its_furthest_checkpoint() {
     let place = Place::new(3_000);
@@ -133,7 +141,7 @@ fn the_best_weights_of_an_open_cell_are_those_of_its_furthest_checkpoint() {
     let [a, b] = ["a", "b"].map(|name| place.out(name));
     let more =
         ["--jobs", "1", "--encodings", "rope", "--checkpoint-seconds", "0.05", "--no-report"];
-    for (out, steps) in [(&a, 1), (&b, 400)] {
+    for (out, steps) in [(&a, 20), (&b, 1_000)] {
         let mut sweep = place.start(out, &more);
         until("there is a checkpoint", || {
             let newest = checkpoints(out).pop();
@@ -144,11 +152,13 @@ fn the_best_weights_of_an_open_cell_are_those_of_its_furthest_checkpoint() {
         signal("TERM", sweep.id());
         assert_eq!(sweep.wait().unwrap().code(), Some(143));
     }
+    assert!(best_step(&a) < best_step(&b));
     let whole = place.out("whole");
     assert!(place.run(&whole, &more).status.success());
     for (name, folders) in [("ab", [&*a, &*b]), ("ba", [&*b, &*a])] {
         let all = place.out(name);
         merged(&folders, &all);
+        assert_eq!(best_step(&all), best_step(&b), "{name}");
         let output = place.run(&all, &more);
         assert!(output.status.success(), "{name}: {}", text(&output));
         assert_equal(&whole, &all);

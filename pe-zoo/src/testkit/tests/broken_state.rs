@@ -17,7 +17,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState};
 /// half of its attention-weighted average and a tenth of the feed-forward block's first channel are
 /// added. The running sum of the numbers is added to the logits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-enum Fault {
+pub(super) enum Fault {
     #[default]
     None,
     UpdateSeesTheFuture,
@@ -28,6 +28,16 @@ enum Fault {
     StateDroppedBetweenLayers,
     UpdateSeesThePositions,
 }
+
+pub(super) const FAULTS: &[(Fault, Check)] = &[
+    (Fault::UpdateSeesTheFuture, Check::Causal),
+    (Fault::UpdateSeesOtherSequences, Check::BatchIndependent),
+    (Fault::UpdateCountsWithinTheChunk, Check::DecodesAsFullPass),
+    (Fault::FeedForwardForgotten, Check::EqualsReference),
+    (Fault::AttentionForgotten, Check::EqualsReference),
+    (Fault::StateDroppedBetweenLayers, Check::EqualsReference),
+    (Fault::UpdateSeesThePositions, Check::EqualsReference),
+];
 
 #[derive(Module, Debug)]
 struct Saboteur {
@@ -144,17 +154,9 @@ fn the_honest_one_passes() {
 
 #[test]
 fn every_saboteur_is_rejected_by_the_check_over_a_stack_that_it_was_made_for() {
-    for (fault, check) in [
-        (Fault::UpdateSeesTheFuture, Check::Causal),
-        (Fault::UpdateSeesOtherSequences, Check::BatchIndependent),
-        (Fault::UpdateCountsWithinTheChunk, Check::DecodesAsFullPass),
-        (Fault::FeedForwardForgotten, Check::EqualsReference),
-        (Fault::AttentionForgotten, Check::EqualsReference),
-        (Fault::StateDroppedBetweenLayers, Check::EqualsReference),
-        (Fault::UpdateSeesThePositions, Check::EqualsReference),
-    ] {
-        let failures = conforms(&combination::<Saboteur, _>(fault));
-        let rejected = failures.iter().any(|f| f.check == check && f.found.contains("stack"));
+    for (fault, check) in FAULTS {
+        let failures = conforms(&combination::<Saboteur, _>(*fault));
+        let rejected = failures.iter().any(|f| f.check == *check && f.found.contains("stack"));
         assert!(rejected, "{fault:?}: {failures:?}");
     }
 }

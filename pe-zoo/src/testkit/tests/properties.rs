@@ -4,6 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{BROKEN, Choice, combination};
 use crate::card::{ActsOn, Card, Properties};
@@ -23,7 +24,7 @@ use crate::{
 /// Variants, most of them faulty, of an encoding whose bias is a learned slope per head times the
 /// distance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-enum Variant {
+pub(super) enum Variant {
     #[default]
     None,
     StateOfNoToken,
@@ -49,6 +50,23 @@ enum Variant {
     GradientToQueriesCut,
     Panics,
 }
+
+pub(super) const FAULTS: &[(Variant, Check)] = &[
+    (Variant::StateOfNoToken, Check::Shapes),
+    (Variant::NotFiniteAlone, Check::Finite),
+    (Variant::NotFiniteUnseen, Check::EqualsReference),
+    (Variant::NotFiniteUnseen, Check::EnginesAgree),
+    (Variant::LastPositionBroken, Check::Length),
+    (Variant::OneTooManyPositions, Check::Positions),
+    (Variant::ForgetsItsPositions, Check::Positions),
+    (Variant::StretchesQueries, Check::Transform),
+    (Variant::ProductNotStated, Check::MacFormula),
+    (Variant::ProductStatedTwice, Check::MacFormula),
+    (Variant::GradientDoubled, Check::GradientValues),
+    (Variant::GradientToQueriesCut, Check::GradientValues),
+    (Variant::Panics, Check::EqualsReference),
+    (Variant::Panics, Check::Probe),
+];
 
 #[derive(Module, Debug)]
 struct Penalty {
@@ -238,24 +256,9 @@ fn the_correct_variant_passes_and_is_a_bias_by_distance() {
 
 #[test]
 fn every_fault_is_found_by_the_check_that_is_about_it() {
-    for (fault, check) in [
-        (Variant::StateOfNoToken, Check::Shapes),
-        (Variant::NotFiniteAlone, Check::Finite),
-        (Variant::NotFiniteUnseen, Check::EqualsReference),
-        (Variant::NotFiniteUnseen, Check::EnginesAgree),
-        (Variant::LastPositionBroken, Check::Length),
-        (Variant::OneTooManyPositions, Check::Positions),
-        (Variant::ForgetsItsPositions, Check::Positions),
-        (Variant::StretchesQueries, Check::Transform),
-        (Variant::ProductNotStated, Check::MacFormula),
-        (Variant::ProductStatedTwice, Check::MacFormula),
-        (Variant::GradientDoubled, Check::GradientValues),
-        (Variant::GradientToQueriesCut, Check::GradientValues),
-        (Variant::Panics, Check::EqualsReference),
-        (Variant::Panics, Check::Probe),
-    ] {
-        let failures = conforms(&combination::<Penalty, _>(fault));
-        assert!(failures.iter().any(|f| f.check == check), "{fault:?}: {failures:?}");
+    for (fault, check) in FAULTS {
+        let failures = conforms(&combination::<Penalty, _>(*fault));
+        assert!(failures.iter().any(|f| f.check == *check), "{fault:?}: {failures:?}");
     }
 }
 
@@ -338,6 +341,9 @@ fn a_panic_is_a_failure_among_others() {
     assert!(failures.iter().any(|f| f.found.contains("panicked: on purpose")), "{failures:?}");
 }
 
+/// Checks that the settings below fail, one for each.
+pub(super) const OF_SETTINGS: [Check; 2] = [Check::SettingsRoundTrip, Check::UnknownSettingRefused];
+
 /// Settings whose serialisation does not survive a round trip.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -346,25 +352,53 @@ struct Forgetful {
     forgotten: usize,
 }
 
-#[derive(Module, Debug)]
-struct Forgets {}
+/// Settings that accept any name.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Indifferent {
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
 
-impl PositionEncoding for Forgets {
-    type Settings = Forgetful;
+/// An encoding without effect for each type of settings.
+macro_rules! without_effect {
+    ($name:ident, $settings:ty) => {
+        #[derive(Module, Debug)]
+        struct $name {}
 
-    const CARD: Card = BROKEN;
+        impl PositionEncoding for $name {
+            type Settings = $settings;
 
-    fn build(_: &Forgetful, _: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Self, PeError> {
-        Ok(Self {})
+            const CARD: Card = BROKEN;
+
+            fn build(
+                _: &$settings,
+                _: &Dims,
+                _: &mut ChaCha8Rng,
+                _: &Device,
+            ) -> Result<Self, PeError> {
+                Ok(Self {})
+            }
+        }
+    };
+}
+
+without_effect!(Forgets, Forgetful);
+without_effect!(Accepts, Indifferent);
+
+#[test]
+fn settings_that_are_lost_or_accept_any_name_are_found() {
+    let forgetful = EncodingConfig::of::<Forgets>(Forgetful { forgotten: 3 }).unwrap();
+    let indifferent = EncodingConfig::of::<Accepts>(Indifferent::default()).unwrap();
+    for (config, check) in [forgetful, indifferent].into_iter().zip(OF_SETTINGS) {
+        let failures = conforms(&Combination::try_from(config).unwrap());
+        assert_eq!(failures.iter().map(|f| f.check).collect::<Vec<_>>(), [check]);
     }
 }
 
 #[test]
-fn settings_that_are_lost_are_found_and_unknown_ones_are_refused_without_help_of_the_author() {
-    let config = EncodingConfig::of::<Forgets>(Forgetful { forgotten: 3 }).unwrap();
-    let failures = conforms(&Combination::try_from(config.clone()).unwrap());
-    let checks = failures.iter().map(|f| f.check).collect::<Vec<_>>();
-    assert_eq!(checks, [Check::SettingsRoundTrip]);
-    let unknown = [("forgoten".to_owned(), serde_json::Value::from(1))].into_iter().collect();
+fn unknown_settings_are_refused_without_help_of_the_author() {
+    let config = EncodingConfig::of::<Forgets>(Forgetful::default()).unwrap();
+    let unknown = [("forgoten".to_owned(), Value::from(1))].into_iter().collect();
     assert!(config.reread(unknown).unwrap_err().to_string().contains("forgoten"));
 }
