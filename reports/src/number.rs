@@ -137,6 +137,12 @@ pub(crate) fn listed_first(most: usize, items: &[String], last: &str) -> String 
     listed(&shown, last)
 }
 
+/// Returns the text with a capital first letter.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// Returns what separates the items of a list: a comma, or a semicolon if an item has a comma itself.
 pub(crate) fn separator<S: AsRef<str>>(items: &[S]) -> &'static str {
     if items.iter().any(|item| item.as_ref().contains(", ")) { "; " } else { ", " }

@@ -99,16 +99,46 @@ fn nothing_outside_the_registries_branches_on_a_kind() {
         let text = std::fs::read_to_string(&file).unwrap();
         // Tests within a file may name what they test.
         let code = without_tests(&text);
-        for id in &ids {
-            for branch in [format!("== \"{id}\""), format!("\"{id}\" =>"), format!("\"{id}\") =>")]
-            {
-                if code.contains(&branch) {
-                    found.push(format!("{}: {branch}", file.display()));
-                }
-            }
-        }
+        found.extend(
+            code.lines()
+                .filter(|line| ids.iter().any(|id| branches_on(line, id)))
+                .map(|line| format!("{}: {}", file.display(), line.trim())),
+        );
     }
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// Whether a line compares something with `id` or has it as a pattern, in code.
+fn branches_on(line: &str, id: &str) -> bool {
+    if line.trim_start().starts_with("//") {
+        return false;
+    }
+    let literal = format!("\"{id}\"");
+    let compares = ["==", "!=", "|"].iter().any(|sign| line.contains(&format!("{sign} {literal}")));
+    let is_pattern = ["=>", "|"].iter().any(|sign| {
+        line.contains(&format!("{literal} {sign}")) || line.contains(&format!("{literal}) {sign}"))
+    });
+    let is_matched = line.split("matches!(").skip(1).any(|rest| rest.contains(&literal));
+    compares || is_pattern || is_matched
+}
+
+#[test]
+fn branches_on_a_kind_are_recognized() {
+    for line in [
+        "if id == \"rope\" {",
+        "if id != \"rope\" {",
+        "\"rope\" => 1,",
+        "Some(\"rope\") => 1,",
+        "\"alibi\" | \"rope\" => 1,",
+        "\"rope\" | \"alibi\" => 1,",
+        "if matches!(id, \"rope\") {",
+    ] {
+        assert!(branches_on(line, "rope"), "{line}");
+        assert!(!branches_on(line, "cope"), "{line}");
+    }
+    assert!(!branches_on("//! value = word | \"rope\" | number", "rope"));
+    assert!(!branches_on("const BASELINE: &str = \"rope\";", "rope"));
+    assert!(!branches_on("(\"rope\", include_str!(\"rope.toml\")),", "rope"));
 }
 
 /// A renamed package would break only scripts that few machines can run.

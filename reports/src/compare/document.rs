@@ -5,11 +5,10 @@ use super::tables::{label, sections};
 use crate::analysis::ranking::Region;
 use crate::analysis::{NEUTRAL, slots};
 use crate::document::figures::Plot;
-use crate::document::figures::capital;
 use crate::document::figures::plot::{Axis, Dots, Point, Series};
 use crate::document::figures::scale::Scale;
 use crate::document::{Document, DocumentFigure};
-use crate::number::{count, listed, points};
+use crate::number::{capital, count, listed, points};
 
 /// Converts a comparison to a document: one figure for each region, one section for each workload.
 pub fn document(found: &HeadToHead) -> Document {

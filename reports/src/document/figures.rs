@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 
-pub(crate) use self::figure::{Figure, Subject, capital};
+pub(crate) use self::figure::{Figure, Subject};
 pub(crate) use self::plot::Plot;
 use crate::analysis::{Report, Workload};
 use crate::record::Metric;

@@ -1,12 +1,12 @@
 //! The headline metric against costs, with the Pareto front.
 
-use super::figure::{Figure, Subject, capital, drawn, note, series_of};
+use super::figure::{Figure, Subject, drawn, note, series_of};
 use super::lengths::{CHANCE, scale_of};
 use super::plot::{Axis, Plot, Point, Scatter, Series};
 use super::scale::Scale;
 use crate::analysis::ranking::{Rank, Ranking};
 use crate::analysis::{EncodingCost, Report, Workload};
-use crate::number::{bytes, si, three_digits};
+use crate::number::{bytes, capital, si, three_digits};
 
 /// A kind of cost: name, axis label, accessor and formatter.
 struct Price {

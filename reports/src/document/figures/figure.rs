@@ -97,8 +97,3 @@ pub(super) fn drawn(metric: Metric, estimate: &Estimate) -> (f64, Option<(f64, f
         (estimate.mean.exp(), estimate.ci95.map(|(low, high)| (low.exp(), high.exp())))
     }
 }
-
-pub(crate) fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::figure::{Figure, Subject, capital, drawn, note, series_of};
+use super::figure::{Figure, Subject, drawn, note, series_of};
 use super::lengths::scale_of;
 use super::plot::{Axis, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
 use crate::analysis::ranking::Region;
 use crate::analysis::{Report, Workload};
+use crate::number::capital;
 use crate::record::Metric;
 
 /// Setting of a record's configuration that contains the number of training samples.

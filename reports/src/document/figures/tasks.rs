@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use super::cost::against_cost;
-use super::figure::{Figure, Subject, capital, dot, series_of};
+use super::figure::{Figure, Subject, dot, series_of};
 use super::lengths::CHANCE;
 use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
 use crate::analysis::{EncodingCost, Overall, Report, YARDSTICK};
 use crate::document::tables::improvement_explained;
-use crate::number::{count, p_value, percent, points, value_and_interval};
+use crate::number::{capital, count, p_value, percent, points, value_and_interval};
 
 pub(super) fn figures(report: &Report) -> Vec<Figure> {
     let Some(overall) = &report.overall else { return Vec::new() };

@@ -4,11 +4,13 @@ use super::{PagePaths, explained, figure_of};
 use crate::analysis::ranking::{EncodingResult, RankedPair, Ranking, separable};
 use crate::analysis::run_metrics::RunMetrics;
 use crate::analysis::{Encoding, Overall, Report, Workload, YARDSTICK};
-use crate::document::figures::{Figure, Subject, capital};
+use crate::document::figures::{Figure, Subject};
 use crate::document::section::{Document, DocumentFigure, Section};
 use crate::document::table::{Table, TableCell};
 use crate::document::tables;
-use crate::number::{count, listed, percent, points, separator, thousands, value_and_interval};
+use crate::number::{
+    capital, count, listed, percent, points, separator, thousands, value_and_interval,
+};
 
 /// Largest number of names in a cell; of more, all but the last places are names, and the others are counted.
 const NAMED: usize = 6;

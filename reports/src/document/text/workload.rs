@@ -7,7 +7,8 @@ use crate::analysis::grid::WorkloadGrid;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region, separable};
 use crate::analysis::{NotCounted, Report, Workload};
 use crate::number::{
-    count, joined, listed, listed_first, p_value, percent, points, three_digits, two_digits,
+    capital, count, joined, listed, listed_first, p_value, percent, points, three_digits,
+    two_digits,
 };
 use crate::record::Metric;
 use crate::stats::sign_flip::least_p;
@@ -25,7 +26,13 @@ pub(crate) fn workload_sentence(report: &Report, workload: &Workload) -> String 
 /// Returns a paragraph on each region of a workload, and one on the test, the cells that are not counted and the grid.
 pub(crate) fn workload_paragraphs(report: &Report, workload: &Workload) -> Vec<String> {
     let (clauses, rest) = of_workload(report, workload);
-    let mut paragraphs: Vec<String> = clauses.iter().map(|clause| format!("{clause}.")).collect();
+    let sentence = |clause: &String| {
+        let mut results = workload.rankings.iter().flat_map(|ranking| &ranking.results);
+        // Names are not changed: xPos.
+        let begins = results.any(|result| clause.starts_with(&result.display));
+        format!("{}.", if begins { clause.clone() } else { capital(clause) })
+    };
+    let mut paragraphs: Vec<String> = clauses.iter().map(sentence).collect();
     let rest = rest.trim_start();
     paragraphs.extend((!rest.is_empty()).then(|| rest.to_owned()));
     paragraphs
