@@ -28,6 +28,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
     let (_sixth, field, _) = tiny(&TINY.replace("task = \"flip-flop\"", &format!("task = {task}")));
     for (arguments, expected) in [
         (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); built in: "),
+        (vec!["run", empty], "is a folder, and a suite is a TOML file or a built-in name"),
         (vec!["new-suite", "quick"], "is that of a built-in suite"),
         (
             vec!["run", &named, "--devices", "0-999", "--dry-run"],

@@ -13,7 +13,7 @@ pub const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/suites
 /// Name and text of a built-in suite, or of the file at a path.
 ///
 /// # Errors
-/// [`SuiteError::Unknown`] or [`SuiteError::Unreadable`].
+/// [`SuiteError::Unknown`], [`SuiteError::Folder`] or [`SuiteError::Unreadable`].
 pub fn text(name_or_path: &str) -> Result<(String, String), SuiteError> {
     if let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
         return Ok(((*name).to_owned(), (*text).to_owned()));
@@ -29,6 +29,7 @@ pub fn text(name_or_path: &str) -> Result<(String, String), SuiteError> {
     }
     match std::fs::read_to_string(path) {
         Ok(text) => Ok((name_or_path.to_owned(), text)),
+        Err(_) if path.is_dir() => Err(SuiteError::Folder { path: path.to_owned() }),
         Err(source) => Err(SuiteError::Unreadable { path: path.to_owned(), source }),
     }
 }

@@ -15,6 +15,12 @@ pub enum SuiteError {
         /// All names that exist.
         known: String,
     },
+    /// The path is of a folder.
+    #[error("{path} is a folder, and a suite is a TOML file or a built-in name (`pe-bench list suites`); commands that read records take their folder with --results", path = path.display())]
+    Folder {
+        /// Path of the folder.
+        path: PathBuf,
+    },
     /// The file cannot be read.
     #[error("cannot read suite {path}: {source}; check the path, or name a built-in suite (`pe-bench list suites`)", path = path.display())]
     Unreadable {
