@@ -1,6 +1,7 @@
 //! Child processes of this program, for work with separate threads, time and memory.
 
 use std::io::{self, Read};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 /// Environment variable of a process that ends when its standard input closes, and so with its parent.
@@ -17,12 +18,21 @@ fn settings(threads: usize) -> [(&'static str, String); 2] {
     [("RAYON_NUM_THREADS", threads.to_string()), ("MIMALLOC_PURGE_DELAY", "-1".to_owned())]
 }
 
+/// Path that starts this program again. On Linux it exists even if the program's file was deleted or replaced, as a
+/// build beside a sweep does, and is that of the program that runs, not of the new one.
+fn own_path() -> io::Result<PathBuf> {
+    let path = std::env::current_exe()?;
+    // The kernel adds " (deleted)" to the path of such a program and keeps its contents here.
+    let kept = PathBuf::from("/proc/self/exe");
+    Ok(if cfg!(target_os = "linux") && !path.exists() { kept } else { path })
+}
+
 /// Command that starts this program again with `threads` threads.
 ///
 /// # Errors
 /// If the program's own path is not known.
 pub(crate) fn again(threads: usize) -> io::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(own_path()?);
     command.envs(settings(threads)).env_remove(ENDS_WITH_STDIN);
     Ok(command)
 }

@@ -36,6 +36,22 @@ fn workers_end_with_the_sweep_that_is_killed() {
 }
 
 #[test]
+fn a_sweep_goes_on_when_a_build_replaces_its_program() {
+    let place = Place::new(4);
+    // A link in the folder of the program, because other file systems take none.
+    let folder = tempfile::tempdir_in(Path::new(BENCH).parent().unwrap()).unwrap();
+    let program = folder.path().join("pe-bench");
+    fs::hard_link(BENCH, &program).unwrap();
+    let mut command = Command::new(&program);
+    command.arg("run").arg(place.suite()).arg("--out").arg(place.out("a"));
+    let sweep = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    fs::remove_file(&program).unwrap();
+    let output = sweep.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(files(&place.out("a").join("cells")).len(), 2);
+}
+
+#[test]
 fn ctrl_c_keeps_a_checkpoint_and_a_damaged_one_gives_way_to_the_one_before() {
     let place = Place::new(6000);
     let out = place.out("stopped");
