@@ -5,9 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use pe_bench::suite::{self, BUILT_IN, Overrides};
+use pe_bench::suite::{self, BUILT_IN, Overrides, Suite};
 use pe_zoo::Combination;
-use reports::reproduction::published::{Coverage, PublishedTable, papers};
+use reports::reproduction::published::{
+    Coverage, PublishedRow, PublishedTable, SmallerSuite, papers,
+};
 use reports::reproduction::recipe::{Identity, differences, flat, is_identical};
 use serde_json::{Value, json};
 use tasks::TaskConfig;
@@ -155,53 +157,63 @@ fn the_suites_of_papers_have_the_published_recipes() {
     assert!(unknown.is_empty(), "suites that tables name and that are not built in: {unknown:?}");
 }
 
-/// The suite of another size that a table names has a cell for each of its rows and located columns.
+/// A cell for each located column of a row, among those of a suite of another size that the table names.
+fn has(suite: &Suite, smaller: &SmallerSuite, table: &PublishedTable, row: &PublishedRow) -> bool {
+    let cells: Vec<_> = suite
+        .cells
+        .iter()
+        .filter(|cell| cell.task.meta().id == smaller.task)
+        .filter(|cell| smaller.workload.as_ref().is_none_or(|name| cell.workload == *name))
+        .collect();
+    let encoding = identity(row.trained().unwrap());
+    table.columns.iter().filter(|column| column.split.is_some()).all(|column| {
+        let identity = smaller.identity(table.identity_of(row, column));
+        cells.iter().any(|cell| {
+            // A text is not read: no setting of its task is in the configuration.
+            let config = if cell.task.meta().takes_path {
+                json!({"encoding": cell.encoding.identity()})
+            } else {
+                cell.config(&*cell.task.build().unwrap())
+            };
+            let len = (cell.train.len as f64 * column.length_ratio).round() as usize;
+            encoding.is_of(&config, &row.free)
+                && is_identical(&config, &identity)
+                && cell.eval.lens_or(&cell.train.len).contains(&len)
+                && cell.train.steps > 0
+        })
+    })
+}
+
+/// Of the suites of another size that a table names the first has each of its rows, and others, which are those of
+/// tables or figures with some of the rows, have at least two, so that there is an order.
 #[test]
 fn the_suites_of_another_size_have_the_rows_of_their_tables() {
     let mut checked = 0;
-    let tables = tables();
-    let all = tables.iter().flat_map(|table| table.smaller.iter().map(move |own| (table, own)));
-    for (table, smaller) in all {
-        let (_, text) = BUILT_IN
-            .iter()
-            .find(|(known, _)| *known == smaller.suite)
-            .unwrap_or_else(|| panic!("{}: no suite `{}`", table.id, smaller.suite));
-        let suite = suite::parse(&smaller.suite, text, &Overrides::default()).unwrap();
-        let cells: Vec<_> = suite
-            .cells
-            .iter()
-            .filter(|cell| cell.task.meta().id == smaller.task)
-            .filter(|cell| smaller.workload.as_ref().is_none_or(|name| cell.workload == *name))
-            .collect();
-        for row in table.rows.iter().filter(|row| row.encoding.is_some()) {
-            let encoding = identity(row.trained().unwrap());
+    for table in tables() {
+        let rows: Vec<_> = table.rows.iter().filter(|row| row.encoding.is_some()).collect();
+        for row in &rows {
             // Only an encoding that is refused has another one for it: TAPE without any update is RoPE.
             let [heads, head_dim, train_len, max_len] = [4, 16, 64, 64];
             let dims = pe_zoo::Dims { layers: 1, heads, head_dim, train_len, max_len };
             let built = Combination::parse(row.encoding.as_ref().unwrap()).unwrap();
             assert!(row.trained_as.is_none() || built.check(&dims).is_err(), "{}", row.title());
-            for column in table.columns.iter().filter(|column| column.split.is_some()) {
-                let identity = smaller.identity(table.identity_of(row, column));
-                let matches = cells.iter().any(|cell| {
-                    // A text is not read: no setting of its task is in the configuration.
-                    let config = if cell.task.meta().takes_path {
-                        json!({"encoding": cell.encoding.identity()})
-                    } else {
-                        cell.config(&*cell.task.build().unwrap())
-                    };
-                    let len = (cell.train.len as f64 * column.length_ratio).round() as usize;
-                    encoding.is_of(&config, &row.free)
-                        && is_identical(&config, &identity)
-                        && cell.eval.lens_or(&cell.train.len).contains(&len)
-                        && cell.train.steps > 0
-                });
-                let at = format!("{}: {}, {}", table.id, row.title(), column.name);
-                assert!(matches, "{at}: no cell of `{}`", smaller.suite);
-                checked += 1;
-            }
+        }
+        for (index, smaller) in table.smaller.iter().enumerate() {
+            let (_, text) = BUILT_IN
+                .iter()
+                .find(|(known, _)| *known == smaller.suite)
+                .unwrap_or_else(|| panic!("{}: no suite `{}`", table.id, smaller.suite));
+            let suite = suite::parse(&smaller.suite, text, &Overrides::default()).unwrap();
+            let (found, missing): (Vec<&PublishedRow>, Vec<&PublishedRow>) =
+                rows.iter().copied().partition(|row| has(&suite, smaller, &table, row));
+            let missing = missing.iter().map(|row| row.title()).collect::<Vec<_>>();
+            let least = if index == 0 { rows.len() } else { 2 };
+            let at = format!("{}, `{}`", table.id, smaller.suite);
+            assert!(found.len() >= least, "{at}: no cells of {missing:?}");
+            checked += found.len();
         }
     }
-    assert!(checked > 80, "{checked}");
+    assert!(checked > 60, "{checked}");
 }
 
 /// Effect of a phrase in a paper's name of a row.
