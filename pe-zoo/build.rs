@@ -13,16 +13,14 @@ fn main() {
     let mut tests = String::new();
     for module in &modules {
         println!("cargo::rerun-if-changed=src/zoo/{module}.rs");
-        let file = root.join(format!("src/zoo/{module}.rs"));
-        let source = text(&file);
+        let source = text(&root.join(format!("src/zoo/{module}.rs")));
         let encoding = encoding(&source).unwrap_or_else(|| {
             panic!("src/zoo/{module}.rs has no `impl PositionEncoding for TYPE`; add one")
         });
-        let path = file.display();
+        // Without the path of this folder: a checkout that was moved finds its files, too.
         writeln!(
             entries,
-            "Entry::new::<{module}::{encoding}>(Some(include_str!({path:?}))),",
-            path = path.to_string()
+            "Entry::new::<{module}::{encoding}>(Some(include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/src/zoo/{module}.rs\")))),"
         )
         .expect("written to a string");
         writeln!(
