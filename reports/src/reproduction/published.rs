@@ -10,7 +10,7 @@
 //! Entries of a column override those of a row, which override those of the table. `"unset"` matches a path without a
 //! value, `{ any = [..] }` one of several values, `{ contains = ".." }` a text that contains another. A table that no record can reproduce states the reason (`missing`)
 //! or the command that reproduces it (`instead`); `needs` states requirements for a verdict on its numbers. `smaller`
-//! lists suites and tasks at another size, the first with all rows and others with some of them, whose order alone is compared and whose numbers are shown. A
+//! lists suites and tasks at another size with all rows or some of them, whose order alone is compared and whose numbers are shown. A
 //! row that is refused here because it is another encoding names that one (`trained_as`). `stability` names numbers in the
 //! output of `pe-bench stability`, which are set beside the published ones without a verdict.
 //!
