@@ -1,13 +1,15 @@
 //! Comparison of the GPU kernels with the reference engine in f64: outputs and every gradient.
 //!
-//! Runs on any device that wgpu finds; `ci/gpu-sim.sh` installs a software Vulkan for machines without a GPU.
-#![cfg(all(feature = "wgpu", feature = "flex"))]
+//! Runs on any device that wgpu finds, or with `cuda` and without `wgpu` on the first NVIDIA GPU; `ci/gpu-sim.sh`
+//! installs a software Vulkan for machines without a GPU.
+#![cfg(all(any(feature = "wgpu", feature = "cuda"), feature = "flex"))]
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::sync::OnceLock;
 
-use burn::tensor::{DType, Device, DeviceKind, FloatDType, Tensor, TensorData};
+use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use pe_zoo::attention::{Engine, Weights};
+use pe_zoo::count::CountedMatmul;
 use pe_zoo::init::standard_normal;
 use pe_zoo::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
@@ -46,7 +48,10 @@ fn sides() -> [Side; 2] {
         device.configure(FloatDType::F64).unwrap();
         device
     });
-    let gpu = Device::wgpu(DeviceKind::DefaultDevice);
+    #[cfg(feature = "wgpu")]
+    let gpu = Device::wgpu(burn::tensor::DeviceKind::DefaultDevice);
+    #[cfg(not(feature = "wgpu"))]
+    let gpu = Device::cuda(0);
     [
         Side { device: gpu.autodiff(), dtype: DType::F32, engine: Engine::Fused },
         Side { device: flex.clone().autodiff(), dtype: DType::F64, engine: Engine::Reference },
@@ -370,7 +375,7 @@ fn products_in_the_place_of_the_content() {
         let (query, key) =
             (leaves.four("other queries", query, 1.0, 21), leaves.four("other keys", key, 1.0, 22));
         let gated = contextual(sizes, leaves, 6, LogitScaling::Equation);
-        let products = ScoreMod::Products(query.matmul(key.swap_dims(2, 3)));
+        let products = ScoreMod::Products(query.counted_matmul(key.swap_dims(2, 3)));
         ScoreMod::Sum(vec![products, ScoreMod::Contextual(gated)])
     });
 }

@@ -95,7 +95,7 @@ pub(super) fn causal_convolution(x: Tensor<3>, taps: &Tensor<2>, with_silu: bool
 pub(super) fn mix_heads(z: Tensor<4>, weights: Tensor<3>) -> Tensor<4> {
     let [batch, heads, tokens, _width] = z.dims();
     let weights = weights.reshape([batch, tokens, heads, heads]);
-    z.clone() + weights.matmul(z.swap_dims(1, 2)).swap_dims(1, 2)
+    z.clone() + crate::kernels::product(weights, z.swap_dims(1, 2)).swap_dims(1, 2)
 }
 
 pub(super) fn repeat_heads(x: Tensor<4>, times: usize) -> Tensor<4> {

@@ -163,6 +163,11 @@ pub(super) fn backward(
     let blocks = rows.div_ceil(config.tile.rows());
     let slots = (CUBES_EACH * multiprocessors).div_ceil(batch * heads).clamp(1, blocks);
     let found = zeroed(operands, config, slots);
+    // Rows that a device pads would get the gradients of others.
+    assert!(
+        found.tensors().iter().all(|tensor| tensor.is_contiguous()),
+        "gradients with padded rows"
+    );
     let launch = match config.rounded {
         None => backward_kernel::launch::<f32>,
         Some(cores::TF32) => backward_kernel::launch::<tf32>,

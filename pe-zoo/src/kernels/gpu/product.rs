@@ -160,15 +160,23 @@ fn multiply(left: CubeTensor, right: CubeTensor) -> CubeTensor {
     product
 }
 
-#[cfg(all(test, feature = "wgpu", feature = "flex"))]
+#[cfg(all(test, any(feature = "wgpu", feature = "cuda"), feature = "flex"))]
 mod tests {
-    use burn::tensor::{DeviceKind, TensorData};
+    use burn::tensor::TensorData;
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::SeedableRng;
 
     use super::*;
     use crate::init::standard_normal;
     use crate::testkit::close::{self, F32, numbers};
+
+    /// The device under test: that of wgpu, or without it the first NVIDIA GPU.
+    fn gpu() -> Device {
+        #[cfg(feature = "wgpu")]
+        return Device::wgpu(burn::tensor::DeviceKind::DefaultDevice);
+        #[cfg(not(feature = "wgpu"))]
+        Device::cuda(0)
+    }
 
     fn leaf<const D: usize>(
         device: &Device,
@@ -211,7 +219,7 @@ mod tests {
 
     fn check<const D: usize>(left: [usize; D], right: [usize; D]) {
         let flex = Device::flex().autodiff();
-        let gpu = Device::wgpu(DeviceKind::DefaultDevice).autodiff();
+        let gpu = gpu().autodiff();
         for turn in [[false, false], [true, false], [false, true], [true, true]] {
             let found = all((&gpu, DType::F32), [left, right], turn, super::product);
             let expected = all((&flex, DType::F64), [left, right], turn, Tensor::matmul);
@@ -246,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_is_empty_gives_nothing_or_zeros() {
-        let gpu = Device::wgpu(DeviceKind::DefaultDevice);
+        let gpu = gpu();
         let of = |rows, inner, columns| {
             let (left, right) =
                 (Tensor::<2>::zeros([rows, inner], &gpu), Tensor::zeros([inner, columns], &gpu));

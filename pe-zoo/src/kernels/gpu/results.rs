@@ -23,8 +23,13 @@ fn empty(like: &CubeTensor, shape: Shape) -> CubeTensor {
     empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), shape, DType::F32)
 }
 
+/// Allocates zeros in row-major order. A tensor of several axes would get padded rows on CUDA, which
+/// the kernels do not support.
 fn zeros(like: &CubeTensor, shape: Shape) -> CubeTensor {
-    zeros_client(like.client.clone(), like.device.clone(), shape, DType::F32)
+    let (client, device) = (like.client.clone(), like.device.clone());
+    let flat = Shape::from([shape.num_elements()]);
+    let zeros = zeros_client(client.clone(), device.clone(), flat, DType::F32);
+    CubeTensor::new_contiguous(client, device, shape, zeros.handle, DType::F32)
 }
 
 /// Allocates uninitialised buffers for the results of the forward kernel.
