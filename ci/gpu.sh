@@ -4,7 +4,8 @@
 #   ci/gpu.sh pack DIR                      here: builds one stripped, compressed program and puts it into
 #                                           DIR with this script and the peer; copy DIR to the other machine
 #   DIR/gpu.sh run DIR [--minutes N] [--only conform,attention,speed,paper] [--suites A,B] [--lens T,...]
-#              [--precisions bf16,f32,tf32]  there: runs as much as fits into N minutes (default 60)
+#              [--precisions bf16,f32,tf32] [--encodings A,B] [--modes eager,sdpa,flex,compile,sdpa-compile]
+#                                           there: runs as much as fits into N minutes (default 60)
 #
 # The other machine is x86-64 Linux with glibc 2.36 or newer, libstdc++, zlib, the NVIDIA driver and
 # libdevice.10.bc, which has the kernels' exponentials: it is part of the CUDA toolkit and of PyTorch
@@ -12,7 +13,7 @@
 # compiler, no network.
 #
 # `run` works in this order and leaves small files under DIR/records:
-#   conform   the conformance kit with its tensors on the GPU                conform.json, conform.txt
+#   conform   the conformance kit with its tensors on the GPU                conform.json, conform/*.txt
 #   attention time and memory of one layer's attention, forward and backward, in bf16 and f32, heads of 64
 #             and 128, next to torch_step.py in each of its modes; the peak rates of the GPU's products and
 #             copies (ceilings.json); table.md has the ratios          attention/*.json, table.md
@@ -28,7 +29,7 @@
 # read; 3 no GPU, or no program; 130 interrupted.
 set -euo pipefail
 
-usage() { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 fail() { echo "gpu: $2" >&2; exit "$1"; }
 
 pack() {
@@ -142,26 +143,46 @@ measured() {
   fi
 }
 
+# holds ID: whether the kit has found nothing wrong with an encoding.
+holds() { grep -qs ': all .* checks hold' "$records/conform/$1.txt"; }
+
+# One process per encoding, as many at a time as there are processors: most of the time goes into compiling kernels.
 conformance() {
-  local file="$records/conform.json" status=0 start
-  if done_already "$file"; then echo "gpu: conform: has a record"; return; fi
-  [ "$(left)" -gt 0 ] || return 0
+  local status=0 start held=0 id
+  mkdir -p "$records/conform"
   start=$(date +%s)
-  limited 1800 "$records/conform.txt" "$bench" conform --backend cuda || status=$?
-  local seconds=$(($(date +%s) - start)) held
-  held=$(grep -c ': all .* checks hold' "$records/conform.txt" || true)
+  for id in $(cat "$log.encodings"); do holds "$id" || echo "$id"; done > "$log.conform"
+  [ -s "$log.conform" ] || { echo "gpu: conform: has records"; return 0; }
+  [ "$(left)" -gt 0 ] || return 0
+  limited 1800 "$log" xargs -P "$(nproc)" -a "$log.conform" -I ID \
+    bash -c '"$1" conform --backend cuda "$2" > "$3/$2.txt" 2>&1' conform "$bench" ID "$records/conform" || status=$?
+  for id in $(cat "$log.encodings"); do
+    if holds "$id"; then held=$((held + 1)); else echo "gpu: conform: $id has no record of all checks" >&2; fi
+  done
   case "$status" in
-    0) record "$file" conform done "$seconds" "{\"encodings_that_hold\":$held}" ;;
-    124) record "$file" conform timed-out "$seconds" "{\"encodings_that_hold\":$held}" ;;
-    *) record "$file" conform failed "$seconds" "{\"encodings_that_hold\":$held}"
-       failures=$((failures + 1)) ;;
+    0) status=done ;;
+    124) status=timed-out ;;
+    *) status=failed; failures=$((failures + 1)) ;;
   esac
-  echo "gpu: conform: $held encodings hold, exit status $status, see $records/conform.txt"
+  record "$records/conform.json" conform "$status" "$(($(date +%s) - start))" "{\"encodings_that_hold\":$held}"
+  echo "gpu: conform: $held encodings hold, $status, see $records/conform"
 }
 
-# Our id and the peer's; the peer's modes.
+# asked LIST NAME: whether a list of names separated by commas is empty or has the name.
+asked() { [ -z "$1" ] || [[ ",$1," == *",$2,"* ]]; }
+
+# Our id and the peer's; the peer's modes, or `-` if none of them is asked for.
 peers() {
-  cat <<'LIST'
+  local id peer its mode wanted
+  while read -r id peer its; do
+    asked "$encodings" "$id" || continue
+    wanted=
+    for mode in ${its//,/ }; do
+      asked "$modes_asked" "$mode" && wanted="$wanted,$mode"
+    done
+    wanted=${wanted#,}
+    echo "$id $peer ${wanted:--}"
+  done <<'LIST'
 nope nope eager,sdpa,flex,compile,sdpa-compile
 rope rope eager,sdpa,flex,compile,sdpa-compile
 alibi alibi eager,sdpa,flex,compile,sdpa-compile
@@ -191,7 +212,7 @@ attention() {
           measured "$records/attention/pe-bench-$id-$dtype-$width-$len.json" \
             "pe-bench attention $id $dtype, heads of $width, $len" 300 \
             "$bench" speed --json --backend cuda --encodings "$id" --precision "$dtype" "${sizes[@]}"
-          $torch || continue
+          $torch && [ "$modes" != - ] || continue
           # Without blocks, 32768 tokens need 32 GiB for one matrix of logits.
           [ "$len" -lt 32768 ] || modes=$(echo "$modes" | tr , '\n' | grep -x 'sdpa\|flex\|sdpa-compile' | paste -sd , || true)
           [ "$id" != alibi ] && [ "$id" != fox ] || [ "$len" -lt 32768 ] || modes=flex
@@ -222,14 +243,14 @@ speed() {
       while read -r id peer modes; do
         measured "$records/speed/pe-bench-$id-$dtype-$len.json" "pe-bench $id $dtype $len" 300 \
           "$bench" speed --json --backend cuda --encodings "$id" --precision "$dtype" "${sizes[@]}"
-        $torch || continue
+        $torch && [ "$modes" != - ] || continue
         for mode in ${modes//,/ }; do
           measured "$records/speed/torch-$peer-$mode-$dtype-$len.json" "torch $peer $mode $dtype $len" 600 \
             "$python" "$here/torch_step.py" --device cuda --pe "$peer" --mode "$mode" --dtype "$dtype" "${sizes[@]}"
         done
       done < "$log.peers"
       # Encodings without a peer are compared with rope.
-      for id in $("$bench" list encodings | awk 'NR > 1 { print $1 }'); do
+      for id in $(cat "$log.encodings"); do
         measured "$records/speed/pe-bench-$id-$dtype-$len.json" "pe-bench $id $dtype $len" 300 \
           "$bench" speed --json --backend cuda --encodings "$id" --precision "$dtype" "${sizes[@]}"
       done
@@ -285,6 +306,8 @@ run() {
   suites=paper-flip-flop,paper-counting,paper-selective-copy,tape-addition,paper-selective-counting
   lens=512,2048,8192
   precisions=bf16,f32
+  encodings=
+  modes_asked=
   while [ $# -gt 0 ]; do
     [ $# -ge 2 ] || fail 2 "$1 wants a value"
     case "$1" in
@@ -293,7 +316,9 @@ run() {
       --suites) suites=$2 ;;
       --lens) lens=$2 ;;
       --precisions) precisions=$2 ;;
-      *) fail 2 "unknown option $1; known: --minutes, --only, --suites, --lens, --precisions" ;;
+      --encodings) encodings=$2 ;;
+      --modes) modes_asked=$2 ;;
+      *) fail 2 "unknown option $1; known: --minutes, --only, --suites, --lens, --precisions, --encodings, --modes" ;;
     esac
     shift 2
   done
@@ -310,6 +335,12 @@ run() {
     case "$part" in
       f32 | tf32 | bf16) ;;
       *) fail 2 "--precisions names '$part'; known: f32, tf32, bf16" ;;
+    esac
+  done
+  for part in ${modes_asked//,/ }; do
+    case "$part" in
+      eager | sdpa | flex | compile | sdpa-compile) ;;
+      *) fail 2 "--modes names '$part'; known: eager, sdpa, flex, compile, sdpa-compile" ;;
     esac
   done
   [ -d "$here" ] || fail 2 "there is no folder $here"
@@ -340,6 +371,14 @@ run() {
   mkdir -p "$records/paper"
   log="$records/last.txt"
   failures=0
+  "$bench" list encodings | awk 'NR > 1 { print $1 }' > "$log.encodings"
+  if [ -n "$encodings" ]; then
+    for part in ${encodings//,/ }; do
+      grep -qx -e "$part" "$log.encodings" ||
+        fail 2 "--encodings names '$part'; known: $(paste -sd , "$log.encodings")"
+    done
+    printf '%s\n' ${encodings//,/ } > "$log.encodings"
+  fi
   torch=false
   if "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
     torch=true
@@ -355,7 +394,7 @@ run() {
       paper) paper ;;
     esac
   done
-  rm -f "$log" "$log.peers"
+  rm -f "$log" "$log.peers" "$log.encodings" "$log.conform"
   [ "$failures" -eq 0 ] || fail 1 "$failures parts failed, see above"
   echo "gpu: done or out of time; run again to continue"
 }

@@ -74,8 +74,13 @@ fn time(
     })
 }
 
+/// Number of random numbers after which they repeat. Drawing hundreds of millions would take longer than the
+/// measurement.
+const DRAWN: usize = 1 << 20;
+
 fn random<const D: usize>(shape: [usize; D], rng: &mut ChaCha8Rng, device: &Device) -> Tensor<D> {
-    let count = shape.iter().product();
-    let values = (0..count).map(|_| standard_normal(rng) as f32).collect::<Vec<_>>();
+    let count: usize = shape.iter().product();
+    let drawn = (0..count.min(DRAWN)).map(|_| standard_normal(rng) as f32).collect::<Vec<_>>();
+    let values = drawn.into_iter().cycle().take(count).collect::<Vec<_>>();
     Tensor::from_data(TensorData::new(values, shape), device)
 }
