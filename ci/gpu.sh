@@ -171,11 +171,11 @@ conformance() {
 # asked LIST NAME: whether a list of names separated by commas is empty or has the name.
 asked() { [ -z "$1" ] || [[ ",$1," == *",$2,"* ]]; }
 
-# Our id and the peer's; the peer's modes, or `-` if none of them is asked for.
+# Our id and the peer's for each encoding that is asked for; the peer's modes, or `-` if none of them is asked for.
 peers() {
   local id peer its mode wanted
   while read -r id peer its; do
-    asked "$encodings" "$id" || continue
+    grep -qx -e "$id" "$log.encodings" || continue
     wanted=
     for mode in ${its//,/ }; do
       asked "$modes_asked" "$mode" && wanted="$wanted,$mode"
