@@ -107,6 +107,17 @@ pub struct SettingDifference {
     pub ours: String,
 }
 
+impl SettingDifference {
+    /// Factor between two positive numbers, as the absolute value of its natural logarithm; 0 for other values.
+    pub(super) fn distance(&self) -> f64 {
+        let number = |text: &str| text.parse::<f64>().ok().filter(|value| *value > 0.0);
+        match (number(&self.ours), number(&self.published)) {
+            (Some(ours), Some(published)) => (ours / published).ln().abs(),
+            _ => 0.0,
+        }
+    }
+}
+
 impl std::fmt::Display for SettingDifference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} (published: {})", self.path, self.ours, self.published)

@@ -43,6 +43,13 @@ pub struct RecipeRun {
     pub newest: String,
 }
 
+impl RecipeRun {
+    /// Sum of the distances of all settings from the published ones.
+    fn distance(&self) -> f64 {
+        self.differences.iter().map(SettingDifference::distance).sum()
+    }
+}
+
 /// Criteria for the records that are compared with a number.
 pub(super) struct Wanted<'a> {
     pub(super) table: &'a PublishedTable,
@@ -212,8 +219,8 @@ fn recipe_key(config: &Value) -> String {
 }
 
 /// Returns the runs of a published number, sorted by the number of differences from the recipe, then by the number of
-/// choices of their own (both ascending), then by the number of seeds and by age (most and newest first). Results do
-/// not affect the order.
+/// choices of their own (both ascending), then by the number of seeds (most first), by the factors between their
+/// numbers and the published ones (smallest first) and by age (newest first). Results do not affect the order.
 pub(super) fn runs(candidates: &Candidates, wanted: &Wanted<'_>) -> Vec<RecipeRun> {
     let mut recipes: BTreeMap<&str, BTreeMap<u64, &FinishedRun>> = BTreeMap::new();
     let id = (wanted.task.to_owned(), wanted.encoding.id.clone());
@@ -238,6 +245,7 @@ pub(super) fn runs(candidates: &Candidates, wanted: &Wanted<'_>) -> Vec<RecipeRu
         let plain = a.choices.len().cmp(&b.choices.len());
         few.then(plain)
             .then(b.seeds.cmp(&a.seeds))
+            .then(a.distance().total_cmp(&b.distance()))
             .then(b.newest.cmp(&a.newest))
             .then(a.keys.cmp(&b.keys))
     });

@@ -222,6 +222,28 @@ fn the_nearest_recipe_stands_first_and_a_repeated_seed_counts_once() {
 }
 
 #[test]
+fn of_equally_many_differences_the_smallest_stand_first() {
+    let with_steps = |steps: u64, started: &str| {
+        let mut records = rope(&[0.19, 0.20, 0.21]);
+        for record in &mut records {
+            record.config["train"]["steps"] = json!(steps);
+            record.started_utc = started.into();
+        }
+        records
+    };
+    // 10,000 steps are published; twice as many are nearer than a quarter of them, in either order of age.
+    for (twice, quarter) in [
+        ("2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"),
+        ("2021-01-01T00:00:00Z", "2020-01-01T00:00:00Z"),
+    ] {
+        let records = [with_steps(20_000, twice), with_steps(2_500, quarter)].concat();
+        let found = result(&records);
+        let first = at(&found, 0, 1).listed_differences();
+        assert_eq!(first, "train.steps 20000 (published: 10000)");
+    }
+}
+
+#[test]
 fn an_evaluation_of_kept_weights_is_newer_than_its_training() {
     let mut records = rope(&[0.19, 0.20, 0.21]);
     let mut again = rope(&[0.22]).remove(0);
