@@ -64,10 +64,10 @@ fn rope(errors: &[f64]) -> Vec<RunRecord> {
     errors.iter().enumerate().map(cell).collect()
 }
 
-/// Gives records another number of training steps.
-fn with_steps(mut records: Vec<RunRecord>, steps: u64) -> Vec<RunRecord> {
+/// Gives records another value of a setting.
+fn with(mut records: Vec<RunRecord>, section: &str, key: &str, value: u64) -> Vec<RunRecord> {
     for record in &mut records {
-        record.config["train"]["steps"] = json!(steps);
+        record.config[section][key] = json!(value);
     }
     records
 }
@@ -112,7 +112,7 @@ fn published_uncertainty_counts() {
 #[test]
 fn nothing_is_claimed_below_three_seeds_or_with_another_recipe() {
     assert_eq!(at(&result(&rope(&[0.203])), 0, 1).verdict, Verdict::TooFewSeeds);
-    let found = result(&with_steps(rope(&[0.19, 0.20, 0.21]), 900));
+    let found = result(&with(rope(&[0.19, 0.20, 0.21]), "train", "steps", 900));
     assert_eq!(at(&found, 0, 1).verdict, Verdict::OtherRecipe);
     assert_eq!(at(&found, 0, 1).listed_differences(), "train.steps 900 (published: 10000)");
 }
@@ -203,8 +203,7 @@ fn records_of_something_else_do_not_count() {
 #[test]
 fn the_nearest_recipe_stands_first_and_a_repeated_seed_counts_once() {
     let mut records = rope(&[0.19, 0.20, 0.21]);
-    let mut short = with_steps(rope(&[0.4, 0.4, 0.4, 0.4]), 900);
-    short.iter_mut().for_each(|record| record.config["model"]["width"] = json!(64));
+    let short = with(with(rope(&[0.4; 4]), "train", "steps", 900), "model", "width", 64);
     let mut again = rope(&[0.5]);
     again[0].started_utc = "2020-01-01T00:00:00Z".into();
     // Another engine is no other recipe.
@@ -228,7 +227,7 @@ fn of_equally_many_differences_the_smallest_stand_first() {
     for (twice, quarter) in [("2020-01-01", "2021-01-01"), ("2021-01-01", "2020-01-01")] {
         let mut records = Vec::new();
         for (steps, day) in [(20_000, twice), (2_500, quarter)] {
-            for mut record in with_steps(rope(&[0.19, 0.20, 0.21]), steps) {
+            for mut record in with(rope(&[0.19, 0.20, 0.21]), "train", "steps", steps) {
                 record.started_utc = format!("{day}T00:00:00Z");
                 records.push(record);
             }
@@ -273,7 +272,7 @@ fn cells_that_chose_the_rate_are_no_results_beside_fresh_seeds() {
 
 #[test]
 fn sections_mirror_the_papers_table_and_name_every_recipe_once() {
-    let found = result(&with_steps(rope(&[0.19, 0.20, 0.21]), 900));
+    let found = result(&with(rope(&[0.19, 0.20, 0.21]), "train", "steps", 900));
     let section = found.sections().remove(0);
     assert_eq!(section.heading, "Paper, table 1: t");
     let (_, table) = &section.tables[0];
