@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 total=0
 for crate in pe-zoo tasks reports bench; do
-  lines=$(git ls-files "$crate/src/*.rs" | grep -vE '(^|/)(tests|testkit|testing|reference|fixtures)(/|\.rs$)' \
+  lines=$(git ls-files "$crate/src/*.rs" | grep -vE '(^|/)(tests|testkit|testing|fixtures)(/|\.rs$)|^pe-zoo/src/reference[/.]' \
     | xargs awk '
       FNR == 1 { test = 0 }
       /^[ \t]*#\[cfg\((test|all\(test.*)\)\]/ { test = 1 }

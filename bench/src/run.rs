@@ -247,7 +247,7 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
     let RunPlan { encoding_id: id, seed, training, task, requests, gates, start, count, .. } = plan;
     let (mut model, mut device) = start()?;
     record.device = backend::accelerator(&record.backend, &device);
-    record.score_form = Some(model.score_form(&device).id().to_owned());
+    record.score_form = Some(model.support(&device).id().to_owned());
     if let Some(unstated) = plan.unstated {
         record.params = unstated.params(model.encoding.num_params());
         record.flops = unstated.measured().map_err(|error| error.to_string())?;

@@ -299,8 +299,8 @@ mod tests {
         let spared = cost.pair_product_spared("f", 16);
         assert_eq!((spared.macs(), spared.causal(4).macs), (251, 197));
         assert_eq!(spared.as_in_table_3().macs, 244);
-        let kept = spared.pair_product_kept("f", 20);
-        assert_eq!((kept.macs(), kept.causal(4).macs), (267, 207));
+        let with_products = spared.pair_product_kept("f", 20);
+        assert_eq!((with_products.macs(), with_products.causal(4).macs), (267, 207));
         let wide = Cost::none().product("a", 5).over_queries().product("b", 7);
         assert_eq!(wide.with_wider_queries(2).macs(), 17);
     }

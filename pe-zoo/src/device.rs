@@ -39,8 +39,8 @@ pub fn open(device: &Device) -> Result<(), String> {
     // the panic that follows from it on this thread.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let said = Arc::new(Mutex::new(None));
-    let heard = Arc::clone(&said);
+    let message = Arc::new(Mutex::new(None));
+    let heard = Arc::clone(&message);
     let hook = take_hook();
     set_hook(Box::new(move |panic| {
         let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,8 +52,8 @@ pub fn open(device: &Device) -> Result<(), String> {
         Ok(Some(2.0)) => Ok(()),
         Ok(sum) => Err(format!("1 + 1 is {sum:?} on this device, expected 2")),
         Err(_) => {
-            let said = said.lock().unwrap_or_else(PoisonError::into_inner).take();
-            Err(first_words(said.as_deref().unwrap_or_default()))
+            let message = message.lock().unwrap_or_else(PoisonError::into_inner).take();
+            Err(first_words(message.as_deref().unwrap_or_default()))
         }
     }
 }

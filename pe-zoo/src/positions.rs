@@ -158,13 +158,13 @@ impl Positions {
         make: impl FnOnce() -> T,
     ) -> T {
         let key = format!("{key} {device:?} {}", device.is_autodiff());
-        let found = self
+        let cached = self
             .memo
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get(&key)
             .and_then(|value| value.downcast_ref::<T>().cloned());
-        found.unwrap_or_else(|| {
+        cached.unwrap_or_else(|| {
             let value = make();
             self.memo
                 .lock()

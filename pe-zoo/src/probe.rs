@@ -22,7 +22,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Map, Value};
 
-use crate::attention::ScoreForm;
+use crate::attention::Support;
 use crate::card::Properties;
 use crate::count::macs_of;
 use crate::erased::AnyEncoding;
@@ -86,19 +86,28 @@ pub fn refusal(config: &EncodingConfig) -> Option<PeError> {
     refusals.all(|refused| refused.is_some()).then_some(first)
 }
 
-/// Forms in which the logits of an encoding are evaluated: on [`device`], and by the kernels of a GPU.
+/// How the kernels of the CPU and of a GPU compute the logits of an encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelSupport {
+    /// Support on [`device`].
+    pub cpu: Support,
+    /// Support by the kernels of a GPU, whether or not there is one.
+    pub gpu: Support,
+}
+
+/// Determines how the kernels compute the logits of an encoding.
 ///
 /// # Errors
 /// [`PeError::Probe`] if no small size suits the settings.
-pub fn score_forms(config: &EncodingConfig) -> Result<[ScoreForm; 2], PeError> {
-    let forms = || {
+pub fn support(config: &EncodingConfig) -> Result<KernelSupport, PeError> {
+    let support = || {
         let (config, dims) = sized(config)?;
         let encoding = built(&config, &dims, 0.5)?;
-        let device = device();
-        let of = [ScoreForm::of, ScoreForm::on_gpu];
-        Ok(of.map(|form| form(encoding.hooks(), &dims, &device)))
+        let (hooks, device) = (encoding.hooks(), device());
+        let cpu = Support::of(hooks, &dims, &device);
+        Ok(KernelSupport { cpu, gpu: Support::on_gpu(hooks, &dims, &device) })
     };
-    forms().map_err(|reason| refused(config, reason))
+    support().map_err(|reason| refused(config, reason))
 }
 
 /// Extracts the message of a caught panic.

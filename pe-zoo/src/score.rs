@@ -16,7 +16,7 @@ mod head_mlp;
 mod number;
 mod pair;
 mod position_mlp;
-mod reflections;
+mod reflected;
 mod step_prices;
 mod term;
 mod token_price;
@@ -28,11 +28,11 @@ pub use head_mlp::HeadMlp;
 pub use number::{Number, Real};
 pub use pair::{Pair, PairTerm};
 pub use position_mlp::PositionMlp;
-pub use reflections::Reflections;
+pub use reflected::Reflected;
 pub use step_prices::StepPrices;
 pub use term::Term;
 #[cfg(feature = "flex")]
-pub(crate) use term::TermKernel;
+pub(crate) use term::{TermKernel, TermSizes};
 pub use token_price::TokenPrice;
 
 use burn::tensor::Tensor;
@@ -83,7 +83,7 @@ pub enum ScoreMod {
     Products(Tensor<4>),
     /// Replaces the products by those of queries with keys that every token in between has
     /// reflected; without a `T x S` tensor on the CPU.
-    Reflected(Reflections),
+    Reflected(Reflected),
     /// Adds a perceptron of the distance divided by the row's position, both on a logarithmic
     /// scale.
     PositionMlp(PositionMlp),

@@ -155,9 +155,10 @@ pub fn explain(complaint: &str) -> String {
     let Some((unknown, expected)) = complaint.split_once(", expected ") else {
         return complaint.to_owned();
     };
-    let given = quoted(unknown);
-    let known = quoted(expected);
-    let near = given.last().and_then(|given| nearest(given, known.iter().map(String::as_str)));
+    let unknown_names = quoted(unknown);
+    let known_names = quoted(expected);
+    let near =
+        unknown_names.last().and_then(|name| nearest(name, known_names.iter().map(String::as_str)));
     match near {
         Some(near) if unknown.contains("unknown ") => {
             format!("{complaint}; did you mean `{near}`?")
@@ -174,12 +175,12 @@ mod tests {
 
     #[test]
     fn an_unknown_field_gets_the_nearest_of_those_expected() {
-        let said = "unknown field `bass`, expected one of `layout`, `base`, `scaling`";
-        assert_eq!(explain(said), format!("{said}; did you mean `base`?"));
-        let said = "flip-flop: unknown field `ignor`, expected `ignore` or `scored`";
-        assert!(explain(said).ends_with("did you mean `ignore`?"));
-        let said = "invalid type: sequence, expected a string";
-        assert_eq!(explain(said), said);
+        let message = "unknown field `bass`, expected one of `layout`, `base`, `scaling`";
+        assert_eq!(explain(message), format!("{message}; did you mean `base`?"));
+        let message = "flip-flop: unknown field `ignor`, expected `ignore` or `scored`";
+        assert!(explain(message).ends_with("did you mean `ignore`?"));
+        let message = "invalid type: sequence, expected a string";
+        assert_eq!(explain(message), message);
     }
 
     #[test]

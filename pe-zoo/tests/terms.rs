@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use burn::tensor::activation::softplus;
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use common::{Cable, KerplePower};
-use pe_zoo::attention::{Engine, ScoreForm, Weights};
+use pe_zoo::attention::{Engine, Support, Weights};
 use pe_zoo::init::standard_normal;
 use pe_zoo::score::Term;
 use pe_zoo::testkit::close::{self, Tolerance, numbers};
@@ -210,6 +210,6 @@ fn numbers_that_are_none_give_nan_and_never_a_panic() {
 fn terms_are_fused_on_the_processor() {
     for (name, make) in ALL {
         let modifier = make(&ODD, DType::F32).modifier;
-        assert_eq!(modifier.form(&device()), ScoreForm::Fused, "{name}");
+        assert_eq!(modifier.support(&device()), Support::Fused, "{name}");
     }
 }

@@ -121,8 +121,9 @@ fn encoding(part: &EncodingConfig) -> anyhow::Result<()> {
     let biases = pe_zoo::probe::biases(part)?.iter().cloned().collect::<Vec<_>>().join(", ");
     say(&format!("biases and slopes, which learn at `bias_rate`: {}", or(&biases, "none")));
     say(&format!("properties, by probing: {}", found.join("; ")));
-    let forms = pe_zoo::probe::score_forms(part)?.map(pe_zoo::attention::ScoreForm::id);
-    say(&format!("logits: {} in the kernels of the CPU, {} in those of a GPU", forms[0], forms[1]));
+    let support = pe_zoo::probe::support(part)?;
+    let (cpu, gpu) = (support.cpu.id(), support.gpu.id());
+    say(&format!("logits: {cpu} in the kernels of the CPU, {gpu} in the kernels of a GPU"));
     say(&format!("paper: {} {}", described.paper, described.url));
     let defaults = settings_text(&crate::encodings::registry().encoding(described.id)?);
     say(&format!("defaults: {}", or(&defaults, "no settings")));

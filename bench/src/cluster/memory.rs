@@ -1,7 +1,7 @@
 //! Memory that a cell is expected to take, without building its model.
 
 use pe_zoo::Combination;
-use pe_zoo::attention::{Engine, ScoreForm};
+use pe_zoo::attention::{Engine, Support};
 use pe_zoo::probe;
 
 use crate::model::ActivationKind;
@@ -47,9 +47,10 @@ pub fn memory_bytes(planned: &PlannedCell) -> u64 {
 
 /// Whether a part of an encoding makes tensors of the size of the logits; also if that is unknown.
 fn is_dense(encoding: &Combination) -> bool {
-    let of_part =
-        |part| probe::score_forms(part).map_or(ScoreForm::Dense, |[cpu, gpu]| cpu.max(gpu));
-    encoding.parts().iter().any(|part| of_part(part) != ScoreForm::Fused)
+    let is_fused = |part| {
+        probe::support(part).is_ok_and(|support| support.cpu.max(support.gpu) == Support::Fused)
+    };
+    !encoding.parts().iter().all(is_fused)
 }
 
 #[cfg(test)]

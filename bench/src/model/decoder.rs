@@ -3,7 +3,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
-use pe_zoo::attention::{Engine, LayerCache, ScoreForm, Trace, Weights};
+use pe_zoo::attention::{Engine, LayerCache, Support, Trace, Weights};
 use pe_zoo::compose::Combined;
 use pe_zoo::encoding::{EmbedContext, PositionRequest};
 use pe_zoo::erased::positions;
@@ -322,18 +322,18 @@ impl Decoder {
         self.blocks.len()
     }
 
-    /// The form in which attention evaluates the logits, the worst of all layers.
-    pub fn score_form(&self, device: &Device) -> ScoreForm {
+    /// How attention computes the logits: the support that takes the most memory among all layers.
+    pub fn support(&self, device: &Device) -> Support {
         let hard = self.blocks.iter().any(DecoderBlock::is_hard);
         if self.engine == Engine::Reference || hard {
-            return ScoreForm::Reference;
+            return Support::Reference;
         }
         let [_vocabulary, width] = self.embedding.val().dims();
         let heads = self.blocks.first().map_or(1, DecoderBlock::heads);
         let head_dim = width / heads;
         // No modifier depends on lengths.
         let dims = Dims { layers: self.layers(), heads, head_dim, train_len: 1, max_len: 1 };
-        ScoreForm::of(&self.encoding, &dims, device)
+        Support::of(&self.encoding, &dims, device)
     }
 
     /// Size of the vocabulary in tokens.

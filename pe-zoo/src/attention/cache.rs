@@ -33,7 +33,7 @@ impl LayerCache {
         state: &TokenState,
     ) -> (Tensor<4>, Tensor<4>, TokenState) {
         let new_state = state.tensors.iter().cloned();
-        let kept = if let Some([old_k, old_v]) = self.kept.take() {
+        let cached = if let Some([old_k, old_v]) = self.kept.take() {
             let old_state = std::mem::take(&mut self.state).into_iter();
             self.state = old_state.zip(new_state).map(|(old, new)| old.append(new)).collect();
             [old_k.append(k), old_v.append(v)]
@@ -41,7 +41,7 @@ impl LayerCache {
             self.state = new_state.map(Growing::new).collect();
             [Growing::new(k), Growing::new(v)]
         };
-        let [k, v] = self.kept.insert(kept).each_ref().map(Growing::all);
+        let [k, v] = self.kept.insert(cached).each_ref().map(Growing::all);
         (k, v, TokenState { tensors: self.state.iter().map(Growing::all).collect() })
     }
 }
@@ -165,9 +165,9 @@ mod tests {
             };
             let mut cache = LayerCache::default();
             for (from, to) in [(0, 4), (4, 5), (5, 6), (6, 9), (9, 10), (10, 11)] {
-                let found = pass(from..to, Some(&mut cache));
+                let pieces = pass(from..to, Some(&mut cache));
                 let whole = pass(0..to, None).slice_dim(2, from..to);
-                close::compare(&numbers(found), &numbers(whole), F32_REORDERED).unwrap();
+                close::compare(&numbers(pieces), &numbers(whole), F32_REORDERED).unwrap();
             }
         }
     }

@@ -2,16 +2,16 @@
 
 mod cache;
 mod engine;
-mod form;
 #[cfg(any(feature = "flex", feature = "cube"))]
 mod fused;
 mod reference;
+mod support;
 mod trace;
 
 pub use cache::LayerCache;
 pub use engine::Engine;
-pub use form::ScoreForm;
 pub use reference::{Attended, attend};
+pub use support::Support;
 pub use trace::{Trace, TraceKind};
 
 use burn::tensor::Tensor;

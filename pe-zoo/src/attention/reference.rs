@@ -14,7 +14,7 @@ use crate::count::CountedMatmul;
 use crate::parts::householder::{self, CHUNK, HouseholderMaps};
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Perceptron, Reflections, Remainder, StickBreakingRule, Term,
+    Perceptron, Reflected, Remainder, StickBreakingRule, Term,
 };
 use crate::{Positions, ScoreMod};
 
@@ -138,7 +138,7 @@ impl<'a> LogitInputs<'a> {
     pub(crate) fn products(&self, modifier: &ScoreMod) -> Option<Tensor<4>> {
         match modifier {
             ScoreMod::Products(products) => Some(products.clone()),
-            ScoreMod::Reflected(Reflections { directions, strengths }) => {
+            ScoreMod::Reflected(Reflected { directions, strengths }) => {
                 let k = self.k.clone();
                 let maps = HouseholderMaps { k, w: directions.clone(), beta: strengths.clone() };
                 Some(householder::products(self.q, maps, self.at, CHUNK))
@@ -353,8 +353,8 @@ fn stick_breaking(
     match settings.remainder {
         Remainder::Dropped => weights,
         Remainder::OwnToken => {
-            let own = (at.visible(device) - before).unsqueeze::<4>();
-            weights + stays.sum_dim(3).exp() * own
+            let own_token = (at.visible(device) - before).unsqueeze::<4>();
+            weights + stays.sum_dim(3).exp() * own_token
         }
     }
 }

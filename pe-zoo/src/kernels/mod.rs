@@ -27,10 +27,8 @@ use burn::tensor::{Device, Tensor};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kernels {
     /// CPU kernels of the module `cpu`.
-    #[cfg(feature = "flex")]
     Cpu,
     /// GPU kernels of the module `gpu`.
-    #[cfg(feature = "cube")]
     Gpu,
 }
 
@@ -46,14 +44,8 @@ pub(crate) fn of(device: &Device) -> Option<Kernels> {
 }
 
 /// Whether tensors of this device are computed by the kernels for the CPU.
-#[cfg(feature = "flex")]
 pub(crate) fn on_cpu(device: &Device) -> bool {
     of(device) == Some(Kernels::Cpu)
-}
-
-#[cfg(not(feature = "flex"))]
-pub(crate) fn on_cpu(_device: &Device) -> bool {
-    false
 }
 
 /// Multiplies `[.., M, K] x [.., K, N] -> [.., M, N]` without rounding f32 factors; leading axes of

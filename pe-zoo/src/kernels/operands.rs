@@ -22,7 +22,7 @@ pub(crate) enum HeadSlice {
 
 /// Declares the enum [`Slot`] from one line per operand: its documentation, its name and its [`HeadSlice`].
 macro_rules! slots {
-    ($($(#[$doc:meta])* $slot:ident: $part:ident,)*) => {
+    ($($(#[$doc:meta])* $slot:ident: $slice:ident,)*) => {
         /// Operand of an attention kernel.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Slot {
@@ -34,9 +34,9 @@ macro_rules! slots {
             pub(crate) const ALL: [Self; SLOTS] = [$(Self::$slot,)*];
 
             /// Shape of the operand's part that belongs to one head.
-            pub(crate) const fn part(self) -> HeadSlice {
+            pub(crate) const fn head_slice(self) -> HeadSlice {
                 match self {
-                    $(Self::$slot => HeadSlice::$part,)*
+                    $(Self::$slot => HeadSlice::$slice,)*
                 }
             }
         }
@@ -54,7 +54,7 @@ slots! {
     /// Values that the weights average, `[B, H, S, E]`.
     Values: Plane,
     /// Slopes of the distance, `[H]`.
-    Slopes: HeadScalar,
+    Slope: HeadScalar,
     /// Biases by distance, `[H, N]`; the last entry holds for all greater distances.
     Distance: HeadRow,
     /// Vectors by distance that queries are multiplied with, `[D, N]`; the last entry holds for all
@@ -65,12 +65,12 @@ slots! {
     /// Rounding errors of the running sums, `[B, H, S]`, kept separately to preserve their digits.
     DecayResidual: Column,
     /// Keys of the gates, `[B, H, S, D]`.
-    GateKeys: Plane,
+    ContextualGateKeys: Plane,
     /// Table of the contextual positions, `[D, N]`, or a perceptron's second layer, `[D, N + 1]`.
     /// For the GPU, the products with the queries.
-    Table: Whole,
+    ContextualVectors: Whole,
     /// Weights and biases of a perceptron's hidden layer, `[2, N]`.
-    Hidden: Whole,
+    ContextualHidden: Whole,
     /// Slopes of the contextual positions, `[H]`.
     ContextualSlopes: HeadScalar,
     /// Parameters of the pair terms, `[H, P]`; concatenated if there are several terms.
@@ -80,42 +80,70 @@ slots! {
     /// Dense biases of all pairs, `[B, H, T, S]`.
     Dense: Plane,
     /// Slopes of the pieces of a piecewise linear bias, then their values at 0, `[H, 2 N]`.
-    CurveLines: HeadRow,
+    PositionMlpLines: HeadRow,
     /// Numerators of the input of a piecewise linear bias by distance, ascending, `[1, N]`.
-    CurveDistances: Whole,
+    PositionMlpDistances: Whole,
     /// Reciprocal denominators of the input of a piecewise linear bias by row, `[1, T]`.
-    CurveRows: Whole,
+    PositionMlpRows: Whole,
     /// Bias per unit of distance that each key sets, `[B, H, S]`.
-    KeyPrices: Column,
+    TokenPriceKeys: Column,
     /// Bias per unit of distance that each query sets, `[B, H, T]`.
-    QueryPrices: Column,
+    TokenPriceQueries: Column,
     /// Queries from which step prices are computed, `[B, H, T, E]`.
-    StepQueries: Plane,
+    StepPricesQueries: Plane,
     /// Keys from which step prices are computed, `[B, H, S, E]`.
-    StepKeys: Plane,
+    StepPricesKeys: Plane,
     /// Slopes by which the sums of step prices are multiplied, `[H]`.
-    StepSlopes: HeadScalar,
+    StepPricesSlopes: HeadScalar,
     /// Directions of Householder-like maps, `[B, H, S, D]`.
-    Directions: Plane,
+    ReflectedDirections: Plane,
     /// Matrices by which each chunk of `K` maps changes keys, then queries, `[B, H, S, K + D]`.
-    ChunkMaps: Plane,
+    ReflectedChunks: Plane,
     /// Hidden weights of a perceptron across heads, `[N, taps planes]`.
-    MixerInner: Whole,
+    HeadMlpInner: Whole,
     /// Hidden biases of the perceptron across heads, `[1, N]`.
-    MixerInnerBias: Whole,
+    HeadMlpInnerBias: Whole,
     /// Output weights of the perceptron across heads, `[H, taps N]`.
-    MixerOuter: Whole,
+    HeadMlpOuter: Whole,
     /// Output biases of the perceptron across heads, `[1, H]`.
-    MixerOuterBias: Whole,
+    HeadMlpOuterBias: Whole,
     /// Base bias by distance of a perceptron across heads, `[H, N]`; the last entry holds for all
     /// greater distances.
-    BaseTable: HeadRow,
-    /// [`CurveLines`](Self::CurveLines) of a perceptron's base bias.
-    BaseLines: HeadRow,
-    /// [`CurveDistances`](Self::CurveDistances) of a perceptron's base bias.
-    BaseDistances: Whole,
-    /// [`CurveRows`](Self::CurveRows) of a perceptron's base bias.
-    BaseRows: Whole,
+    HeadMlpBaseTable: HeadRow,
+    /// [`PositionMlpLines`](Self::PositionMlpLines) of a perceptron's base bias.
+    HeadMlpBaseLines: HeadRow,
+    /// [`PositionMlpDistances`](Self::PositionMlpDistances) of a perceptron's base bias.
+    HeadMlpBaseDistances: Whole,
+    /// [`PositionMlpRows`](Self::PositionMlpRows) of a perceptron's base bias.
+    HeadMlpBaseRows: Whole,
+}
+
+/// Slots that hold the operands of a piecewise linear bias.
+#[derive(Debug, Clone, Copy)]
+#[cfg(feature = "flex")]
+pub(crate) struct PiecewiseSlots {
+    /// Slopes of the pieces, then their values at 0.
+    pub(crate) lines: Slot,
+    /// Numerators of the input by distance.
+    pub(crate) distances: Slot,
+    /// Reciprocal denominators of the input by row.
+    pub(crate) rows: Slot,
+}
+
+#[cfg(feature = "flex")]
+impl PiecewiseSlots {
+    /// Slots of a bias that is added to the logits.
+    pub(crate) const LOGIT_BIAS: Self = Self {
+        lines: Slot::PositionMlpLines,
+        distances: Slot::PositionMlpDistances,
+        rows: Slot::PositionMlpRows,
+    };
+    /// Slots of the base bias of a perceptron across heads.
+    pub(crate) const HEAD_MLP_BASE: Self = Self {
+        lines: Slot::HeadMlpBaseLines,
+        distances: Slot::HeadMlpBaseDistances,
+        rows: Slot::HeadMlpBaseRows,
+    };
 }
 
 /// Tensors of all operands, one for each [`Slot`]; a tensor without elements represents an absent

@@ -29,10 +29,10 @@ pub(crate) struct Spec {
     pub contextual: Option<ContextualSpec>,
     /// Boundaries between the pieces of a piecewise linear bias, ascending.
     #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
-    pub bends: Arc<[f32]>,
+    pub position_mlp_bends: Arc<[f32]>,
     /// Perceptron across heads, if there is one.
     #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
-    pub mixer: Option<MixerSpec>,
+    pub head_mlp: Option<HeadMlpSpec>,
     /// Pair terms applied to the content logits, in this order; not supported on GPUs.
     #[cfg(feature = "flex")]
     pub terms: Vec<Arc<dyn TermKernel>>,
@@ -96,7 +96,7 @@ impl Spec {
     /// across heads, otherwise one.
     #[cfg(feature = "flex")]
     pub(crate) fn heads_together(&self, heads: usize) -> usize {
-        if self.mixer.is_some() { heads.max(1) } else { 1 }
+        if self.head_mlp.is_some() { heads.max(1) } else { 1 }
     }
 
     /// Whether a token does not attend to itself.
@@ -119,7 +119,7 @@ pub(crate) fn contiguous(columns: &[usize]) -> bool {
 /// Specification of a perceptron across heads.
 #[derive(Debug, Clone)]
 #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
-pub(crate) struct MixerSpec {
+pub(crate) struct HeadMlpSpec {
     /// Number of columns that each layer sees: 1 or 3.
     pub(crate) taps: usize,
     /// Factor of the products of queries and keys.
@@ -127,5 +127,5 @@ pub(crate) struct MixerSpec {
     /// Slope of the activation for negative inputs.
     pub(crate) negative_slope: f32,
     /// Boundaries between the pieces of a piecewise linear base bias, ascending.
-    pub(crate) bends: Arc<[f32]>,
+    pub(crate) base_bends: Arc<[f32]>,
 }

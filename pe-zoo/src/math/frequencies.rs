@@ -36,19 +36,19 @@ pub(crate) fn pair_of_rotations(rotations: f64, base: f64, dim: usize, original:
 pub(crate) fn nearest_pair(frequencies: &[f64], rotations: f64, original: usize) -> f64 {
     let last = frequencies.len() - 1;
     let limit = 2.0 * frequencies.len() as f64;
-    let wanted = (rotations * TAU / original as f64).ln();
-    let slower = frequencies.iter().position(|f| f.ln() <= wanted).unwrap_or(last);
+    let log_frequency = (rotations * TAU / original as f64).ln();
+    let slower = frequencies.iter().position(|f| f.ln() <= log_frequency).unwrap_or(last);
     let (left, right) = (slower.max(1) - 1, slower.max(1).min(last));
     let [from, to] = [frequencies[left].ln(), frequencies[right].ln()];
     if from <= to || !to.is_finite() {
         return slower as f64;
     }
-    (left as f64 + (from - wanted) / (from - to)).clamp(0.0, limit)
+    (left as f64 + (from - log_frequency) / (from - to)).clamp(0.0, limit)
 }
 
 /// Rounds the two pairs between which a ramp runs outward to whole pairs, if `truncate` is set, and limits them to the
 /// channels.
-pub(crate) fn ramp_bounds([low, high]: [f64; 2], dim: usize, truncate: bool) -> [f64; 2] {
+pub(crate) fn ramp_bounds(low: f64, high: f64, dim: usize, truncate: bool) -> [f64; 2] {
     let (low, high) = if truncate { (low.floor(), high.ceil()) } else { (low, high) };
     let last = dim as f64 - 1.0;
     [low.clamp(0.0, last), high.clamp(0.0, last)]
@@ -67,7 +67,7 @@ pub(crate) fn yarn_magnitude(factor: f64, mscale: f64) -> f64 {
 
 /// Computes the share of a frequency that Llama 3's rule leaves undivided, by comparing `original /
 /// wavelength` with the two factors.
-pub(crate) fn llama3_kept(frequency: f64, original: usize, [low, high]: [f64; 2]) -> f64 {
+pub(crate) fn llama3_kept(frequency: f64, original: usize, low: f64, high: f64) -> f64 {
     ramp(low, high, original as f64 * frequency / TAU)
 }
 
@@ -101,8 +101,8 @@ mod tests {
     }
 
     fn bounds(turns: [f64; 2], base: f64, dim: usize, original: usize, truncate: bool) -> [f64; 2] {
-        let pairs = turns.map(|turns| pair_of_rotations(turns, base, dim, original));
-        ramp_bounds(pairs, dim, truncate)
+        let [low, high] = turns.map(|turns| pair_of_rotations(turns, base, dim, original));
+        ramp_bounds(low, high, dim, truncate)
     }
 
     /// Expected bounds of YaRN's ramp, with the special case of a small head.
@@ -171,8 +171,8 @@ mod tests {
             rotations in 0.5f64..64.0, base in 2.0f64..1e6, half in 2usize..80, original in 8usize..9000,
         ) {
             let exact = pair_of_rotations(rotations, base, 2 * half, original);
-            let found = nearest_pair(&inverse_frequencies(base, 2 * half), rotations, original);
-            prop_assert!((found - exact.clamp(0.0, 2.0 * half as f64)).abs() < 1e-6, "{} {}", found, exact);
+            let pair = nearest_pair(&inverse_frequencies(base, 2 * half), rotations, original);
+            prop_assert!((pair - exact.clamp(0.0, 2.0 * half as f64)).abs() < 1e-6, "{} {}", pair, exact);
         }
 
         #[test]

@@ -253,8 +253,8 @@ mod tests {
             let relative = f64::from(sigmoid(x as f32)) / expected - 1.0;
             assert!(relative.abs() < 4e-7, "sigmoid({x}) is off by {relative}");
             let expected = -(-x).exp().ln_1p();
-            let found = f64::from(log_sigmoid(x as f32));
-            assert!((found - expected).abs() <= 3e-7 * expected.abs().max(1e-30), "{x}: {found}");
+            let value = f64::from(log_sigmoid(x as f32));
+            assert!((value - expected).abs() <= 3e-7 * expected.abs().max(1e-30), "{x}: {value}");
         }
         for x in grid(-80.0, 45.0) {
             let (value, slope) = log_sigmoid_and_slope(x as f32);

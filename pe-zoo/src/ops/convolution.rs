@@ -131,9 +131,9 @@ impl<'a> Convolution<'a> {
     #[inline(always)]
     fn piece_grads(&self, start: usize, upstream: &[f32], output: &mut [f32], sums: &mut [f32]) {
         let width = self.width;
-        let own = output.len() / width;
+        let outputs = output.len() / width;
         // Inputs have gradients from the next `kernel - 1` outputs, too.
-        let all = (own + self.kernel - 1).min(self.x.len() / width - start);
+        let all = (outputs + self.kernel - 1).min(self.x.len() / width - start);
         let mut grads = upstream[start * width..][..all * width].to_vec();
         let mut before = vec![0.0; width];
         for (n, grad) in grads.chunks_exact_mut(width).enumerate() {
@@ -147,13 +147,13 @@ impl<'a> Convolution<'a> {
             let [first, from] = self.first(start + n);
             for k in first..self.kernel {
                 let row = from + k - first;
-                if n < own {
+                if n < outputs {
                     let terms = self.input(row).iter().zip(&*grad);
                     for (sum, (x, grad)) in sums[k * width..][..width].iter_mut().zip(terms) {
                         *sum += x * grad;
                     }
                 }
-                if (start..start + own).contains(&row) {
+                if (start..start + outputs).contains(&row) {
                     let terms = grad.iter().zip(self.tap(k));
                     let output = &mut output[(row - start) * width..][..width];
                     for (output, (grad, tap)) in output.iter_mut().zip(terms) {

@@ -77,12 +77,12 @@ impl LogSum {
 fn forward(logits: &FlexTensor, labels: &[usize]) -> (FlexTensor, Vec<LogSum>) {
     let (width, rows) = (last_axis(logits), rows_of_piece(last_axis(logits)));
     let mut sums = vec![LogSum::default(); labels.len()];
-    let given = numbers(logits).par_chunks(rows * width).zip(labels.par_chunks(rows));
+    let inputs = numbers(logits).par_chunks(rows * width).zip(labels.par_chunks(rows));
     let losses = in_new_memory(
         labels.len(),
         rows,
         Start::Zeros,
-        given.zip(sums.par_chunks_mut(rows)),
+        inputs.zip(sums.par_chunks_mut(rows)),
         #[inline(always)]
         |losses, ((logits, labels), sums)| {
             let of_rows = logits.chunks_exact(width).zip(labels).zip(sums);
@@ -105,9 +105,9 @@ fn backward(
     let (width, mut found) = (last_axis(&logits), whole(logits));
     let rows = rows_of_piece(width);
     let of_rows = labels.par_chunks(rows).zip(sums.par_chunks(rows));
-    let given = of_rows.zip(numbers(grad).par_chunks(rows));
+    let inputs = of_rows.zip(numbers(grad).par_chunks(rows));
     in_pieces(
-        found.storage_mut::<f32>().par_chunks_mut(rows * width).zip(given),
+        found.storage_mut::<f32>().par_chunks_mut(rows * width).zip(inputs),
         #[inline(always)]
         |(found, ((labels, sums), grads))| {
             let of_rows = labels.iter().zip(sums).zip(grads);

@@ -75,7 +75,7 @@ impl Operation<3> for Linear {
         } else {
             (None, self.before.apply(kept))
         };
-        let to_weight = of_weight.then(|| weight_grad(&input, [inputs, outputs], &grad));
+        let to_weight = of_weight.then(|| weight_grad(&input, &grad, inputs, outputs));
         [to_x, to_weight, of_bias.then(|| bias_grad(outputs, &grad))]
     }
 }
@@ -184,7 +184,7 @@ fn x_grad(
     let (len, piece) = (shape.num_elements(), rows_together(upstream.shape().rows) * inputs);
     let piece = piece.max(1);
     let mut kept = if before == Before::Gelu { whole(kept) } else { kept };
-    let found = match before {
+    let input_grad = match before {
         Before::Nothing => {
             in_new_memory(len, piece, start, repeat_n((), len.div_ceil(piece)), |_, ()| {})
         }
@@ -210,7 +210,7 @@ fn x_grad(
             },
         ),
     };
-    [contiguous(found, shape), kept]
+    [contiguous(input_grad, shape), kept]
 }
 
 /// Copies the weights as `[O, I]` in row-major order, which products pack faster than a transposed view.
@@ -235,7 +235,7 @@ fn transposed(weight: Matrix<'_>) -> Vec<f32> {
     )
 }
 
-fn weight_grad(input: &FlexTensor, [inputs, outputs]: [usize; 2], grad: &FlexTensor) -> FlexTensor {
+fn weight_grad(input: &FlexTensor, grad: &FlexTensor, inputs: usize, outputs: usize) -> FlexTensor {
     let (input, upstream) = (rows(numbers(input), inputs), rows(numbers(grad), outputs));
     contiguous(product(input.t(), upstream), TensorShape::from([inputs, outputs]))
 }

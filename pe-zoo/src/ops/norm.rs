@@ -46,10 +46,33 @@ struct Row {
     inverse: f32,
 }
 
+/// Inputs of the backward pass for one row.
+#[derive(Clone, Copy)]
+struct RowInputs<'a> {
+    x: &'a [f32],
+    upstream: &'a [f32],
+    gamma: &'a [f32],
+}
+
+/// Means over a row that its gradient contains.
+#[derive(Clone, Copy)]
+struct RowMeans {
+    /// Mean of the gradient of the unit row times the unit row.
+    along: f32,
+    /// Mean of that gradient; 0 if the norm does not subtract the mean.
+    shift: f32,
+}
+
+/// Gradients that one row writes or adds to.
+struct RowGrads<'a> {
+    x: &'a mut [f32],
+    gamma: &'a mut [f32],
+    beta: &'a mut [f32],
+}
+
 impl Row {
-    /// Means of the gradient of the unit row times the unit row, and of that gradient alone (0 if not `centred`).
     #[inline(always)]
-    fn means(self, [x, upstream, gamma]: [&[f32]; 3], centred: bool) -> [f32; 2] {
+    fn means(self, RowInputs { x, upstream, gamma }: RowInputs<'_>, centred: bool) -> RowMeans {
         let width = x.len() as f32;
         let [x, upstream, gamma] = [x, upstream, gamma].map(<[f32]>::as_chunks::<SIDE>);
         let term = |x: f32, upstream: f32, gamma: f32| {
@@ -69,16 +92,16 @@ impl Row {
             rest.map(move |((x, upstream), gamma)| term(*x, *upstream, *gamma)[part])
         };
         let shift = if centred { total(&shift, rest(1)) / width } else { 0.0 };
-        [total(&along, rest(0)) / width, shift]
+        RowMeans { along: total(&along, rest(0)) / width, shift }
     }
 
     /// Writes the gradient of the row, and adds to the gradients of `gamma` and `beta`.
     #[inline(always)]
     fn gradients(
         self,
-        [x, upstream, gamma]: [&[f32]; 3],
-        [along, shift]: [f32; 2],
-        [output, d_gamma, d_beta]: [&mut [f32]; 3],
+        RowInputs { x, upstream, gamma }: RowInputs<'_>,
+        RowMeans { along, shift }: RowMeans,
+        RowGrads { x: output, gamma: d_gamma, beta: d_beta }: RowGrads<'_>,
     ) {
         let step = |[x, upstream, gamma]: [f32; 3], [d_gamma, d_beta]: [f32; 2]| {
             let unit = (x - self.mean) * self.inverse;
@@ -89,9 +112,9 @@ impl Row {
         let output = output.as_chunks_mut::<SIDE>();
         let d_gamma = d_gamma.as_chunks_mut::<SIDE>();
         let d_beta = d_beta.as_chunks_mut::<SIDE>();
-        let given = x.0.iter().zip(upstream.0).zip(gamma.0);
-        let found = output.0.iter_mut().zip(d_gamma.0).zip(d_beta.0);
-        for (((x, upstream), gamma), ((output, to_gamma), to_beta)) in given.zip(found) {
+        let inputs = x.0.iter().zip(upstream.0).zip(gamma.0);
+        let grads = output.0.iter_mut().zip(d_gamma.0).zip(d_beta.0);
+        for (((x, upstream), gamma), ((output, to_gamma), to_beta)) in inputs.zip(grads) {
             let (mut grad, mut d_gamma, mut d_beta) = ([0.0; SIDE], *to_gamma, *to_beta);
             for n in 0..SIDE {
                 [grad[n], d_gamma[n], d_beta[n]] =
@@ -99,9 +122,9 @@ impl Row {
             }
             (*output, *to_gamma, *to_beta) = (grad, d_gamma, d_beta);
         }
-        let given = x.1.iter().zip(upstream.1).zip(gamma.1);
-        let found = output.1.iter_mut().zip(d_gamma.1).zip(d_beta.1);
-        for (((x, upstream), gamma), ((output, d_gamma), d_beta)) in given.zip(found) {
+        let inputs = x.1.iter().zip(upstream.1).zip(gamma.1);
+        let grads = output.1.iter_mut().zip(d_gamma.1).zip(d_beta.1);
+        for (((x, upstream), gamma), ((output, d_gamma), d_beta)) in inputs.zip(grads) {
             [*output, *d_gamma, *d_beta] = step([*x, *upstream, *gamma], [*d_gamma, *d_beta]);
         }
     }
@@ -157,21 +180,22 @@ fn forward(
 ) -> (FlexTensor, Vec<Row>) {
     let (input, gamma, beta) = (numbers(x), numbers(gamma), numbers(beta));
     let width = gamma.len();
-    let mut kept = vec![Row::default(); input.len() / width];
+    let mut statistics = vec![Row::default(); input.len() / width];
     let rows = rows_of_piece(width);
     let output = in_new_memory(
         input.len(),
         rows * width,
         Start::Zeros,
-        input.par_chunks(rows * width).zip(kept.par_chunks_mut(rows)),
+        input.par_chunks(rows * width).zip(statistics.par_chunks_mut(rows)),
         #[inline(always)]
-        |output, (input, kept)| {
-            let rows = output.chunks_exact_mut(width).zip(input.chunks_exact(width)).zip(kept);
-            for ((output, x), kept) in rows {
+        |output, (input, statistics)| {
+            let rows =
+                output.chunks_exact_mut(width).zip(input.chunks_exact(width)).zip(statistics);
+            for ((output, x), statistics) in rows {
                 let mean = if kind.centred { sum(x, |x| x) / width as f32 } else { 0.0 };
                 let variance = sum(x, |x| (x - mean) * (x - mean)) / width as f32;
                 let inverse = 1.0 / (variance + kind.epsilon).sqrt();
-                *kept = Row { mean, inverse };
+                *statistics = Row { mean, inverse };
                 let all = output.iter_mut().zip(x).zip(gamma);
                 if kind.centred {
                     for (((output, x), gamma), beta) in all.zip(beta) {
@@ -185,7 +209,7 @@ fn forward(
             }
         },
     );
-    (contiguous(output, x.layout().shape().clone()), kept)
+    (contiguous(output, x.layout().shape().clone()), statistics)
 }
 
 /// Computes the gradients of `x`, `gamma` and, if centred, `beta`.
@@ -195,12 +219,12 @@ fn backward(state: &NormState, centred: bool, grad: &FlexTensor) -> [Option<Flex
     let rows = rows_of_sum(width);
     let pieces = state.rows.len().div_ceil(rows);
     let mut sums = vec![0.0; pieces * 2 * width];
-    let given = input.par_chunks(rows * width).zip(upstream.par_chunks(rows * width));
+    let inputs = input.par_chunks(rows * width).zip(upstream.par_chunks(rows * width));
     let output = in_new_memory(
         input.len(),
         rows * width,
         Start::Zeros,
-        given.zip(state.rows.par_chunks(rows)).zip(sums.par_chunks_mut(2 * width)),
+        inputs.zip(state.rows.par_chunks(rows)).zip(sums.par_chunks_mut(2 * width)),
         #[inline(always)]
         |output, (((input, upstream), kept), sums)| {
             let (d_gamma, d_beta) = sums.split_at_mut(width);
@@ -210,8 +234,9 @@ fn backward(state: &NormState, centred: bool, grad: &FlexTensor) -> [Option<Flex
                 .zip(upstream.chunks_exact(width))
                 .zip(kept);
             for (((output, x), upstream), row) in rows {
-                let means = row.means([x, upstream, gamma], centred);
-                row.gradients([x, upstream, gamma], means, [output, d_gamma, d_beta]);
+                let inputs = RowInputs { x, upstream, gamma };
+                let grads = RowGrads { x: output, gamma: d_gamma, beta: d_beta };
+                row.gradients(inputs, row.means(inputs, centred), grads);
             }
         },
     );

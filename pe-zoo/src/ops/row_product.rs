@@ -90,12 +90,12 @@ mod tests {
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
                     pool.build().unwrap().install(|| row_product(&x, matrix))
                 };
-                let found = on(1);
-                let widened = found.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
+                let product = on(1);
+                let widened = product.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
                 close::compare(&widened, &expected, F32).unwrap();
                 for threads in [2, 5] {
                     let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect();
-                    let (one, several): (Vec<u32>, Vec<u32>) = (bits(&found), bits(&on(threads)));
+                    let (one, several): (Vec<u32>, Vec<u32>) = (bits(&product), bits(&on(threads)));
                     assert!(one == several, "{rows} {columns}, {threads} threads");
                 }
             }

@@ -54,16 +54,16 @@ fn backward(x: &FlexTensor, grad: FlexTensor) -> FlexTensor {
     let grad = dense(grad);
     let input = numbers(x);
     let rows = rows_of_piece(half);
-    let found = in_new_memory(
+    let input_grad = in_new_memory(
         input.len(),
         2 * rows * half,
         Start::Zeros,
         input.par_chunks(2 * rows * half).zip(numbers(&grad).par_chunks(rows * half)),
         #[inline(always)]
-        |found, (input, grad)| {
-            let rows = found.chunks_exact_mut(2 * half).zip(input.chunks_exact(2 * half));
-            for ((found, input), grad) in rows.zip(grad.chunks_exact(half)) {
-                let (to_gate, to_up) = found.split_at_mut(half);
+        |input_grad, (input, grad)| {
+            let rows = input_grad.chunks_exact_mut(2 * half).zip(input.chunks_exact(2 * half));
+            for ((input_grad, input), grad) in rows.zip(grad.chunks_exact(half)) {
+                let (to_gate, to_up) = input_grad.split_at_mut(half);
                 let (gate, up) = input.split_at(half);
                 let to = to_gate.iter_mut().zip(to_up);
                 for (((to_gate, to_up), (gate, up)), grad) in to.zip(gate.iter().zip(up)).zip(grad)
@@ -75,5 +75,5 @@ fn backward(x: &FlexTensor, grad: FlexTensor) -> FlexTensor {
             }
         },
     );
-    contiguous(found, x.layout().shape().clone())
+    contiguous(input_grad, x.layout().shape().clone())
 }

@@ -30,8 +30,8 @@ impl Operation<2> for Turning {
         let by = in_order(by);
         let before = (*self == Self::Waves).then(|| x.clone());
         let output = self.output([x, by.clone()]);
-        let kept = before.unwrap_or_else(|| output.clone());
-        (output, [kept, by])
+        let saved = before.unwrap_or_else(|| output.clone());
+        (output, [saved, by])
     }
 
     fn output(&self, [x, by]: [FlexTensor; 2]) -> FlexTensor {
@@ -54,6 +54,13 @@ impl Operation<2> for Turning {
 const SIDE: usize = 8;
 
 type PairRow = [f32; SIDE];
+
+/// First and second channels of some pairs.
+#[derive(Clone, Copy)]
+struct PairRows<'a> {
+    first: &'a PairRow,
+    second: &'a PairRow,
+}
 
 /// Loads up to [`SIDE`] numbers; those missing are 0.
 #[inline(always)]
@@ -201,7 +208,11 @@ impl<'a> Rotor<'a> {
                         let (first, second) = (&mut first[m..m + count], &mut second[m..m + count]);
                         let (mut a, mut b) = (load(first), load(second));
                         let own = &mut beside[h.min(self.heads - 1) * self.width..][..self.width];
-                        self.add_wave_grads([&a, &b], [&x, &y], own, m, count);
+                        let (grads, values) = (
+                            PairRows { first: &a, second: &b },
+                            PairRows { first: &x, second: &y },
+                        );
+                        self.add_wave_grads(grads, values, own, m, count);
                         let PairWaves { cos, sin } = waves;
                         for n in 0..SIDE {
                             (a[n], b[n]) = (
@@ -226,8 +237,8 @@ impl<'a> Rotor<'a> {
     #[inline(always)]
     fn add_wave_grads(
         &self,
-        [to_first, to_second]: [&PairRow; 2],
-        [x, y]: [&PairRow; 2],
+        PairRows { first: to_first, second: to_second }: PairRows<'_>,
+        PairRows { first: x, second: y }: PairRows<'_>,
         own: &mut [f32],
         m: usize,
         count: usize,

@@ -62,9 +62,9 @@ fn forward(x: &FlexTensor, epsilon: f32) -> (FlexTensor, Vec<f32>) {
 fn backward(unit: &FlexTensor, inverses: &[f32], grad: FlexTensor) -> FlexTensor {
     let (width, mut grad) = (last_axis(unit), whole(grad));
     let rows = rows_of_piece(width);
-    let given = numbers(unit).par_chunks(rows * width).zip(inverses.par_chunks(rows));
+    let rows_of_unit = numbers(unit).par_chunks(rows * width).zip(inverses.par_chunks(rows));
     in_pieces(
-        grad.storage_mut::<f32>().par_chunks_mut(rows * width).zip(given),
+        grad.storage_mut::<f32>().par_chunks_mut(rows * width).zip(rows_of_unit),
         #[inline(always)]
         |(grad, (unit, inverses))| {
             let of_rows = grad.chunks_exact_mut(width).zip(unit.chunks_exact(width));

@@ -16,10 +16,10 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::Positions;
 use crate::count::CountedMatmul;
-use crate::score::Reflections;
+use crate::score::Reflected;
 
 /// Number of columns per chunk.
-pub(crate) const CHUNK: usize = Reflections::CHUNK;
+pub(crate) const CHUNK: usize = Reflected::CHUNK;
 
 /// Householder-like maps and keys of all columns.
 #[derive(Debug)]

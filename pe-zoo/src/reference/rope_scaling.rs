@@ -3,90 +3,77 @@
 
 use std::f64::consts::PI;
 
+/// Pair of channels whose frequency is computed.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair {
+    /// Base of the frequencies.
+    pub base: f64,
+    /// Number of channels that are rotated.
+    pub dim: usize,
+    /// Index of the pair, from 0.
+    pub m: usize,
+}
+
+/// Ramp over pairs, between two numbers of turns within the original length.
+#[derive(Debug, Clone, Copy)]
+pub struct Ramp {
+    /// Turns from which on a pair is fast.
+    pub fast: f64,
+    /// Turns up to which a pair is slow.
+    pub slow: f64,
+    /// Original length in positions.
+    pub original: usize,
+    /// Whether the ends of the ramp are rounded outward to whole pairs.
+    pub truncate: bool,
+}
+
 /// Frequency of Su et al. 2021, `1 / base^(2m / dim)`.
-pub fn plain(base: f64, dim: usize, m: usize) -> f64 {
+pub fn plain(Pair { base, dim, m }: Pair) -> f64 {
     1.0 / base.powf((2 * m) as f64 / dim as f64)
 }
 
 /// Frequency of Chen et al. 2023 (position interpolation), by which position `n` counts as `n /
 /// factor`.
-pub fn linear(base: f64, dim: usize, factor: f64, m: usize) -> f64 {
-    plain(base, dim, m) / factor
+pub fn linear(pair: Pair, factor: f64) -> f64 {
+    plain(pair) / factor
 }
 
 /// Frequency of NTK-aware scaling, as described by Peng et al. 2023 (YaRN): a larger base.
-pub fn ntk(base: f64, dim: usize, factor: f64, m: usize) -> f64 {
+pub fn ntk(Pair { base, dim, m }: Pair, factor: f64) -> f64 {
     let power = dim as f64 / (dim - 2) as f64;
     1.0 / (base * factor.powf(power)).powf((2 * m) as f64 / dim as f64)
 }
 
 /// Frequency of HuggingFace's `dynamic` scaling: [`ntk`] with a factor that grows with the length
 /// beyond the original.
-pub fn dynamic(base: f64, dim: usize, factor: f64, [len, original]: [usize; 2], m: usize) -> f64 {
+pub fn dynamic(pair: Pair, factor: f64, len: usize, original: usize) -> f64 {
     if len <= original {
-        return plain(base, dim, m);
+        return plain(pair);
     }
     let ratio = len as f64 / original as f64;
-    ntk(base, dim, factor * ratio - (factor - 1.0), m)
+    ntk(pair, factor * ratio - (factor - 1.0))
 }
 
-/// Frequency of YaRN (Peng et al. 2023), in the form of its code: the ramp runs over pairs, between
-/// the two that turn `fast` and `slow` times within the original length.
-pub fn yarn(
-    base: f64,
-    dim: usize,
-    factor: f64,
-    [fast, slow]: [f64; 2],
-    original: usize,
-    truncate: bool,
-    m: usize,
-) -> f64 {
-    yarn_extrapolated(base, dim, [factor, 1.0], [fast, slow], original, truncate, m)
-}
-
-/// Frequency of [`yarn`] in which a fast pair keeps the share `extrapolation` of its own frequency, as in the authors'
-/// `LlamaYaRNScaledRotaryEmbedding.py`.
-pub fn yarn_extrapolated(
-    base: f64,
-    dim: usize,
-    [factor, extrapolation]: [f64; 2],
-    turns: [f64; 2],
-    original: usize,
-    truncate: bool,
-    m: usize,
-) -> f64 {
-    let kept = extrapolation * (1.0 - slowness(base, dim, turns, original, truncate, m));
-    let own = plain(base, dim, m);
+/// Frequency of YaRN (Peng et al. 2023), in the form of its code, where the ramp runs over pairs. A fast pair keeps the
+/// share `extrapolation` of its own frequency (1 in the paper), as in the authors' `LlamaYaRNScaledRotaryEmbedding.py`.
+pub fn yarn(pair: Pair, factor: f64, extrapolation: f64, ramp: Ramp) -> f64 {
+    let kept = extrapolation * (1.0 - slowness(pair, ramp));
+    let own = plain(pair);
     (1.0 - kept) * own / factor + kept * own
 }
 
 /// Frequency of the authors' `LlamaPartNTKScaledRotaryEmbedding.py`, with the shares of NTK-aware scaling and of the
 /// pair's own frequency.
-pub fn part_ntk(
-    base: f64,
-    dim: usize,
-    factor: f64,
-    [by_ntk, kept]: [f64; 2],
-    original: usize,
-    m: usize,
-) -> f64 {
-    let ntk_share = by_ntk * (1.0 - slowness(base, dim, [1.25, 0.75], original, true, m));
-    let own_share = kept * (1.0 - slowness(base, dim, [16.0, 2.0], original, true, m));
-    let mixed =
-        linear(base, dim, factor, m) * (1.0 - ntk_share) + ntk(base, dim, factor, m) * ntk_share;
-    mixed * (1.0 - own_share) + plain(base, dim, m) * own_share
+pub fn part_ntk(pair: Pair, factor: f64, by_ntk: f64, kept: f64, original: usize) -> f64 {
+    let ramp = |fast, slow| slowness(pair, Ramp { fast, slow, original, truncate: true });
+    let ntk_share = by_ntk * (1.0 - ramp(1.25, 0.75));
+    let own_share = kept * (1.0 - ramp(16.0, 2.0));
+    let mixed = linear(pair, factor) * (1.0 - ntk_share) + ntk(pair, factor) * ntk_share;
+    mixed * (1.0 - own_share) + plain(pair) * own_share
 }
 
-/// Ramp over pairs, 0 for those with at least `fast` turns within the original length and 1 for those with at most
-/// `slow`.
-fn slowness(
-    base: f64,
-    dim: usize,
-    [fast, slow]: [f64; 2],
-    original: usize,
-    truncate: bool,
-    m: usize,
-) -> f64 {
+/// Position on the ramp: 0 for fast pairs, 1 for slow ones.
+fn slowness(Pair { base, dim, m }: Pair, Ramp { fast, slow, original, truncate }: Ramp) -> f64 {
     let (mut low, mut high) =
         (turning(fast, base, dim, original), turning(slow, base, dim, original));
     if truncate {
@@ -134,7 +121,7 @@ pub fn yarn_attention(factor: f64, mscales: Option<[f64; 2]>) -> f64 {
 }
 
 /// Frequency of LongRoPE (Ding et al. 2024), with one divisor per pair.
-pub fn longrope(base: f64, dim: usize, divisors: &[f64], m: usize) -> f64 {
+pub fn longrope(Pair { base, dim, m }: Pair, divisors: &[f64]) -> f64 {
     1.0 / (divisors[m] * base.powf((2 * m) as f64 / dim as f64))
 }
 
@@ -147,15 +134,8 @@ pub fn longrope_attention(factor: f64, original: usize) -> f64 {
 }
 
 /// Frequency of Llama 3.1, whose rule depends on the wavelength.
-pub fn llama3(
-    base: f64,
-    dim: usize,
-    factor: f64,
-    [low, high]: [f64; 2],
-    original: usize,
-    m: usize,
-) -> f64 {
-    let own = plain(base, dim, m);
+pub fn llama3(pair: Pair, factor: f64, low: f64, high: f64, original: usize) -> f64 {
+    let own = plain(pair);
     let wavelength = 2.0 * PI / own;
     let original = original as f64;
     if wavelength < original / high {
@@ -170,7 +150,7 @@ pub fn llama3(
 
 /// Frequency of HuggingFace's `proportional` scaling: pairs from `floor(share dim / 2)` on are not
 /// rotated.
-pub fn proportional(base: f64, dim: usize, [share, factor]: [f64; 2], m: usize) -> f64 {
-    let turning = (share * dim as f64 / 2.0).floor();
-    if (m as f64) < turning { plain(base, dim, m) / factor } else { 0.0 }
+pub fn proportional(pair: Pair, share: f64, factor: f64) -> f64 {
+    let turning = (share * pair.dim as f64 / 2.0).floor();
+    if (pair.m as f64) < turning { plain(pair) / factor } else { 0.0 }
 }

@@ -349,9 +349,9 @@ impl LongRope {
         for (field, factors) in
             [("short_factor", &self.short_factor), ("long_factor", &self.long_factor)]
         {
-            let given = format!("{} numbers", factors.len());
+            let count = format!("{} numbers", factors.len());
             let expected = format!("{pairs}, one per rotated pair");
-            check.require(factors.len() == pairs, field, given, &expected)?;
+            check.require(factors.len() == pairs, field, count, &expected)?;
             factors.iter().try_for_each(|factor| {
                 let usable = factor.is_finite() && *factor > 0.0;
                 check.require(usable, field, factor, "numbers above 0")
@@ -359,10 +359,10 @@ impl LongRope {
         }
         check.attention_factor(self.attention_factor)?;
         check.at_least("factor", self.factor.unwrap_or(1.0), 1.0)?;
-        let given = self.factor.is_some() || self.attention_factor.is_some();
+        let is_scaled = self.factor.is_some() || self.attention_factor.is_some();
         let expected =
             "a value, or an attention_factor; it is the extended length divided by the original";
-        check.require(given, "factor", "absent", expected)?;
+        check.require(is_scaled, "factor", "absent", expected)?;
         check.original(self.original_max_position_embeddings.unwrap_or(train_len), 2)
     }
 }

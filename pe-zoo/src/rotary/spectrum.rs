@@ -23,36 +23,37 @@ struct Setting<'a> {
     train_len: usize,
     len: usize,
     /// Frequencies after earlier scalings; `None`: those of the base.
-    own: Option<&'a [f64]>,
+    scaled: Option<&'a [f64]>,
 }
 
 impl Setting<'_> {
     /// Frequencies before this scaling.
     fn frequencies(&self) -> Vec<f64> {
-        self.own.map_or_else(|| inverse_frequencies(self.base, self.dim), <[f64]>::to_vec)
+        self.scaled.map_or_else(|| inverse_frequencies(self.base, self.dim), <[f64]>::to_vec)
     }
 
     /// Frequencies with the base raised by NTK-aware scaling.
     fn ntk(&self, factor: f64) -> Vec<f64> {
         let base = ntk_base(self.base, factor, self.dim);
         let raised = inverse_frequencies(base, self.dim);
-        let Some(own) = self.own else { return raised };
+        let Some(scaled) = self.scaled else { return raised };
         let plain = inverse_frequencies(self.base, self.dim);
-        own.iter()
+        scaled
+            .iter()
             .zip(raised)
             .zip(plain)
-            .map(|((own, raised), plain)| own * raised / plain)
+            .map(|((scaled, raised), plain)| scaled * raised / plain)
             .collect()
     }
 
     /// Pairs between which a ramp over pairs with `fast` to `slow` turns within `original` positions runs.
     fn bounds(&self, turns: [f64; 2], original: usize, truncate: bool) -> [f64; 2] {
         let (base, dim) = (self.base, self.dim);
-        let pairs = match self.own {
+        let [low, high] = match self.scaled {
             None => turns.map(|turns| pair_of_rotations(turns, base, dim, original)),
-            Some(own) => turns.map(|turns| nearest_pair(own, turns, original)),
+            Some(scaled) => turns.map(|turns| nearest_pair(scaled, turns, original)),
         };
-        ramp_bounds(pairs, dim, truncate)
+        ramp_bounds(low, high, dim, truncate)
     }
 }
 
@@ -60,7 +61,7 @@ impl Scaling {
     /// Computes the spectrum of `dim / 2` pairs for a sequence of `len` positions; `train_len` is
     /// used in place of an original length that is not given.
     pub fn spectrum(&self, base: f64, dim: usize, train_len: usize, len: usize) -> Spectrum {
-        self.applied(Setting { base, dim, train_len, len, own: None })
+        self.applied(Setting { base, dim, train_len, len, scaled: None })
     }
 
     fn applied(&self, at: Setting<'_>) -> Spectrum {
@@ -97,8 +98,8 @@ impl Scaling {
                 let mut spectrum = None::<Spectrum>;
                 for part in parts {
                     let before = spectrum.as_ref();
-                    let own = before.map(|spectrum| &spectrum.frequencies[..]).or(at.own);
-                    let next = part.applied(Setting { own, ..at });
+                    let scaled = before.map(|spectrum| &spectrum.frequencies[..]).or(at.scaled);
+                    let next = part.applied(Setting { scaled, ..at });
                     let factor = before.map_or(1.0, |spectrum| spectrum.attention_factor);
                     let attention_factor = factor * next.attention_factor;
                     spectrum = Some(Spectrum { attention_factor, ..next });
@@ -118,10 +119,10 @@ impl Scaling {
             }
             Self::Llama3(llama) => {
                 let original = llama.original_max_position_embeddings;
-                let bounds = [llama.low_freq_factor, llama.high_freq_factor];
                 let frequency = |f: f64| {
-                    let kept = llama3_kept(f, original, bounds);
-                    (1.0 - kept) * f / llama.factor + kept * f
+                    let unscaled_share =
+                        llama3_kept(f, original, llama.low_freq_factor, llama.high_freq_factor);
+                    (1.0 - unscaled_share) * f / llama.factor + unscaled_share * f
                 };
                 unscaled(at.frequencies().into_iter().map(frequency).collect())
             }
@@ -147,10 +148,10 @@ impl super::PartNtk {
             move |m: usize| (1.0 - ramp(low, high, m as f64)) * factor
         };
         let by_ntk = share(Self::NTK_TURNS, self.ntk_factor);
-        let kept = share(Self::KEPT_TURNS, self.extrapolation_factor);
+        let unscaled_share = share(Self::KEPT_TURNS, self.extrapolation_factor);
         let frequency = |(m, (own, ntk)): (usize, (f64, f64))| {
             let slow = own / self.factor * (1.0 - by_ntk(m)) + ntk * by_ntk(m);
-            slow * (1.0 - kept(m)) + own * kept(m)
+            slow * (1.0 - unscaled_share(m)) + own * unscaled_share(m)
         };
         let pairs = at.frequencies().into_iter().zip(at.ntk(self.factor));
         pairs.enumerate().map(frequency).collect()
@@ -166,8 +167,8 @@ impl super::Yarn {
     /// Factor of cosines and sines.
     fn attention(&self) -> f64 {
         // HuggingFace treats 0 as a missing setting.
-        let given = |mscale: Option<f64>| mscale.filter(|mscale| *mscale > 0.0);
-        match (self.attention_factor, given(self.mscale), given(self.mscale_all_dim)) {
+        let nonzero = |mscale: Option<f64>| mscale.filter(|mscale| *mscale > 0.0);
+        match (self.attention_factor, nonzero(self.mscale), nonzero(self.mscale_all_dim)) {
             (Some(factor), ..) => factor,
             (None, Some(mscale), Some(all)) => {
                 yarn_magnitude(self.factor(), mscale) / yarn_magnitude(self.factor(), all)

@@ -134,15 +134,15 @@ pub(super) fn backward<T: PairTerm<P, K>, const R: usize, const P: usize, const 
         let (position, column) = Rows::<R, P, K>::column(block, j);
         let mut of_column = [[0.0; R]; K];
         for r in 0..R {
-            let found = derivative(term, rows.pair(r, content[r], position, column));
+            let derivative = derivative(term, rows.pair(r, content[r], position, column));
             // Pairs that are not seen, and lanes without a row, have a gradient of exactly 0 and may
             // have any derivative.
             let grad = logit_grads[r];
-            logit_grads[r] = found.content.chain(grad);
-            each!(P, |p| params[p][r] += found.params[p].chain(grad));
+            logit_grads[r] = derivative.content.chain(grad);
+            each!(P, |p| params[p][r] += derivative.params[p].chain(grad));
             each!(K, |k| {
-                row[k][r] += found.row[k].chain(grad);
-                of_column[k][r] = found.column[k].chain(grad);
+                row[k][r] += derivative.row[k].chain(grad);
+                of_column[k][r] = derivative.column[k].chain(grad);
             });
         }
         for k in 0..K {

@@ -27,7 +27,7 @@ pub struct Pair<N, const P: usize, const K: usize = 0> {
 /// On the CPU the fused engine runs [`value`](Self::value) inside its kernel, forward and backward,
 /// without a tensor of size `T x S`. On a GPU, and on the CPU beside
 /// [`ScoreMod::Products`](crate::ScoreMod::Products), tensor operations compute the values of all
-/// pairs; see [`ScoreMod::form`](crate::ScoreMod::form).
+/// pairs; see [`ScoreMod::support`](crate::ScoreMod::support).
 /// `P` is the number of parameters of a head, `K` the number of values of state of a token.
 ///
 /// Mark `value` `#[inline(always)]`: the kernel calls it in loops over query rows, which become SIMD

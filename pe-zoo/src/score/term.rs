@@ -36,7 +36,7 @@ impl Term {
     /// If the term has another number of parameters.
     #[must_use]
     pub fn head_params(self, params: Tensor<2>) -> Self {
-        let (expected, _) = self.kernel.sizes();
+        let expected = self.kernel.sizes().params;
         let [_heads, given] = params.dims();
         assert_eq!(given, expected, "parameters of a head: last axis of `head_params`");
         Self { head_params: Some(params), ..self }
@@ -50,7 +50,7 @@ impl Term {
     /// If the term has another number of values of state.
     #[must_use]
     pub fn token_state(self, state: Tensor<4>) -> Self {
-        let (_, expected) = self.kernel.sizes();
+        let expected = self.kernel.sizes().state;
         let [_batch, _heads, _tokens, given] = state.dims();
         assert_eq!(given, expected, "state of a token: last axis of `token_state`");
         Self { token_state: Some(state), ..self }
@@ -62,7 +62,7 @@ impl Term {
     ///
     /// If one of its inputs was not set.
     pub(crate) fn tensors(&self) -> (Option<&Tensor<2>>, Option<&Tensor<4>>) {
-        let (params, state) = self.kernel.sizes();
+        let TermSizes { params, state } = self.kernel.sizes();
         assert!(params == 0 || self.head_params.is_some(), "`head_params` of a term is not set");
         assert!(state == 0 || self.token_state.is_some(), "`token_state` of a term is not set");
         let params = self.head_params.as_ref().filter(|_| params > 0);
@@ -90,11 +90,20 @@ impl fmt::Debug for Term {
     }
 }
 
+/// Numbers of values that a term reads, or their offsets among the values of all terms.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TermSizes {
+    /// Parameters of a head.
+    pub(crate) params: usize,
+    /// Values of a token's state.
+    pub(crate) state: usize,
+}
+
 /// Type-erased pair term that operates on whole blocks. The implementation is generic and thus
 /// compiled in the crate of the term's author, with the function inlined.
 pub(crate) trait TermKernel: Send + Sync + fmt::Debug {
-    /// Returns the number of parameters of a head and the number of values of state of a token.
-    fn sizes(&self) -> (usize, usize);
+    /// Returns the numbers of values that the term reads.
+    fn sizes(&self) -> TermSizes;
 
     /// Computes [`Term::values`]; `distance` is `[1, 1, T, S]`.
     fn values(
@@ -130,8 +139,8 @@ impl<T, const P: usize, const K: usize> fmt::Debug for Erased<T, P, K> {
 }
 
 impl<T: PairTerm<P, K>, const P: usize, const K: usize> TermKernel for Erased<T, P, K> {
-    fn sizes(&self) -> (usize, usize) {
-        (P, K)
+    fn sizes(&self) -> TermSizes {
+        TermSizes { params: P, state: K }
     }
 
     fn values(

@@ -225,8 +225,8 @@ mod tests {
     fn indices(config: &AbacusConfig, ids: &[i64], offset: usize) -> Vec<i64> {
         let tokens = TensorData::new(ids.to_vec(), [1, ids.len()]);
         let tokens = Tensor::from_data(tokens, &Device::flex());
-        let found = abacus(config).indices(&tokens, offset);
-        found.into_data().convert::<i64>().try_into_vec::<i64>().unwrap()
+        let indices = abacus(config).indices(&tokens, offset);
+        indices.into_data().convert::<i64>().try_into_vec::<i64>().unwrap()
     }
 
     #[test]

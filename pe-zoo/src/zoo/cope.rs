@@ -290,10 +290,10 @@ impl PositionEncoding for Cope {
 impl ScalarReference for Cope {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let Some(table) = self.table(input.layer) else { return input.plain() };
-        let own = self
+        let gate_keys = self
             .key_weight(input.layer)
             .map(|weight| cope::own_keys(&input.x, &table_f64(weight), self.heads));
-        let side = match (self.config.gates, &own) {
+        let side = match (self.config.gates, &gate_keys) {
             (_, Some(keys)) => GateSide::Own(keys),
             (Gates::QueryValue, None) => GateSide::Values,
             (Gates::QueryKey | Gates::SeparateKeys, None) => GateSide::Keys,

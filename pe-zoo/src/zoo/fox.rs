@@ -377,7 +377,7 @@ mod tests {
                 attend(&q, &k, &k, k.clone(), modifier, &at, 1.0, Weights::Return).weights;
             numbers(weights.unwrap().slice_dim(3, TOKENS - 300..TOKENS))
         };
-        let own = weights(&pe.score(&ScoreContext { layer: &layer, q: &q, k: &k }));
+        let decayed = weights(&pe.score(&ScoreContext { layer: &layer, q: &q, k: &k }));
         let log_forget = cols.tensors[0].clone();
         let cumulative = log_forget.clone().squeeze_dim::<3>(3).cumsum(2);
         let plain = weights(&ScoreMod::Decay { cumulative });
@@ -391,7 +391,7 @@ mod tests {
             let total = between.iter().map(|x| x.exp()).sum::<f64>();
             between.into_iter().skip(TOKENS - 300).map(|x| x.exp() / total).collect::<Vec<_>>()
         });
-        [own, plain, exact.collect()]
+        [decayed, plain, exact.collect()]
     }
 
     #[test]

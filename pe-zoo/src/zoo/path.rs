@@ -45,7 +45,7 @@ use crate::ops::{causal_convolution, linear, unit_norm};
 use crate::parts::head_projection::HeadProjection;
 use crate::parts::{by_head, forget, householder};
 use crate::reference::{Heads, ScalarInput, ScalarReference, fox, path, table_f64};
-use crate::score::Reflections;
+use crate::score::Reflected;
 use crate::settings::check_size;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
@@ -237,7 +237,7 @@ impl PositionEncoding for Path {
 
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         let LayerState { projected, strength, log_forget } = LayerState::of(ctx.layer.cols);
-        let products = ScoreMod::Reflected(Reflections {
+        let products = ScoreMod::Reflected(Reflected {
             directions: self.layers[ctx.layer.layer].directions(projected),
             strengths: strength.clone(),
         });

@@ -118,23 +118,27 @@ impl Rope {
         use rope_scaling as eq;
         let (base, dim) = (self.config.base, self.turning);
         let original = |given: Option<usize>| given.unwrap_or(self.train_len);
-        let each = |frequency: &dyn Fn(usize) -> f64| (0..dim / 2).map(frequency).collect();
+        let each = |frequency: &dyn Fn(eq::Pair) -> f64| {
+            (0..dim / 2).map(|m| frequency(eq::Pair { base, dim, m })).collect()
+        };
         let plain = 1.0;
         match &self.config.scaling {
-            Scaling::None => (each(&|m| eq::plain(base, dim, m)), plain),
-            Scaling::Linear { factor } => (each(&|m| eq::linear(base, dim, *factor, m)), plain),
-            Scaling::Ntk { factor } => (each(&|m| eq::ntk(base, dim, *factor, m)), plain),
+            Scaling::None => (each(&eq::plain), plain),
+            Scaling::Linear { factor } => (each(&|pair| eq::linear(pair, *factor)), plain),
+            Scaling::Ntk { factor } => (each(&|pair| eq::ntk(pair, *factor)), plain),
             Scaling::Dynamic { factor, original_max_position_embeddings } => {
-                let lens = [len, original(*original_max_position_embeddings)];
-                (each(&|m| eq::dynamic(base, dim, *factor, lens, m)), plain)
+                let original = original(*original_max_position_embeddings);
+                (each(&|pair| eq::dynamic(pair, *factor, len, original)), plain)
             }
             Scaling::Yarn(yarn) => {
-                let original = original(yarn.original_max_position_embeddings);
-                let betas = [yarn.beta_fast, yarn.beta_slow];
-                let factors = [yarn.factor(), yarn.extrapolation_factor.unwrap_or(1.0)];
-                let frequency = |m| {
-                    eq::yarn_extrapolated(base, dim, factors, betas, original, yarn.truncate, m)
+                let ramp = eq::Ramp {
+                    fast: yarn.beta_fast,
+                    slow: yarn.beta_slow,
+                    original: original(yarn.original_max_position_embeddings),
+                    truncate: yarn.truncate,
                 };
+                let extrapolation = yarn.extrapolation_factor.unwrap_or(1.0);
+                let frequency = |pair| eq::yarn(pair, yarn.factor(), extrapolation, ramp);
                 let mscales = yarn.mscale.zip(yarn.mscale_all_dim).map(|(a, b)| [a, b]);
                 let attention = yarn
                     .attention_factor
@@ -143,8 +147,16 @@ impl Rope {
             }
             Scaling::PartNtk(part) => {
                 let original = original(part.original_max_position_embeddings);
-                let shares = [part.ntk_factor, part.extrapolation_factor];
-                (each(&|m| eq::part_ntk(base, dim, part.factor, shares, original, m)), plain)
+                let frequency = |pair| {
+                    eq::part_ntk(
+                        pair,
+                        part.factor,
+                        part.ntk_factor,
+                        part.extrapolation_factor,
+                        original,
+                    )
+                };
+                (each(&frequency), plain)
             }
             // A sequence of scalings has no equation of its own; `fixtures/options.json` has numbers of it.
             Scaling::Composed { .. } => {
@@ -157,16 +169,15 @@ impl Rope {
                 let attention = long.attention_factor.unwrap_or_else(|| {
                     eq::longrope_attention(long.factor.unwrap_or(1.0), original)
                 });
-                (each(&|m| eq::longrope(base, dim, divisors, m)), attention)
+                (each(&|pair| eq::longrope(pair, divisors)), attention)
             }
             Scaling::Llama3(llama) => {
-                let bounds = [llama.low_freq_factor, llama.high_freq_factor];
                 let original = llama.original_max_position_embeddings;
-                (each(&|m| eq::llama3(base, dim, llama.factor, bounds, original, m)), plain)
+                let (low, high) = (llama.low_freq_factor, llama.high_freq_factor);
+                (each(&|pair| eq::llama3(pair, llama.factor, low, high, original)), plain)
             }
             Scaling::Proportional { partial_rotary_factor, factor } => {
-                let settings = [*partial_rotary_factor, *factor];
-                (each(&|m| eq::proportional(base, dim, settings, m)), plain)
+                (each(&|pair| eq::proportional(pair, *partial_rotary_factor, *factor)), plain)
             }
         }
     }

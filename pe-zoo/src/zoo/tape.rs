@@ -93,20 +93,23 @@ impl Tape {
     /// State at the input of layer 0, `[1, 1, T, 2 E]`: RoPE's angles at the rows.
     fn initial(&self, at: &Positions, device: &Device) -> Tensor<4> {
         let pairs = self.frequencies.len();
-        let kept = self.config.form.state_dim(2 * pairs);
-        let key = format!("tape {kept} {} {:?}", self.attention_factor, self.frequencies);
+        let channels = self.config.form.state_dim(2 * pairs);
+        let key = format!("tape {channels} {} {:?}", self.attention_factor, self.frequencies);
         at.memo(&key, device, || {
-            let mut values = Vec::with_capacity(at.rows().len() * 2 * kept);
+            let mut values = Vec::with_capacity(at.rows().len() * 2 * channels);
             for position in at.rows() {
                 let angles = || self.frequencies.iter().map(|f| *position as f64 * f);
                 let waves = |wave: fn(f64) -> f64| {
                     let half = angles().map(move |a| (self.attention_factor * wave(a)) as f32);
-                    half.collect::<Vec<_>>().into_iter().cycle().take(kept)
+                    half.collect::<Vec<_>>().into_iter().cycle().take(channels)
                 };
                 values.extend(waves(f64::cos));
                 values.extend(waves(f64::sin));
             }
-            Tensor::from_data(TensorData::new(values, [1, 1, at.rows().len(), 2 * kept]), device)
+            Tensor::from_data(
+                TensorData::new(values, [1, 1, at.rows().len(), 2 * channels]),
+                device,
+            )
         })
     }
 
@@ -215,7 +218,7 @@ impl PositionEncoding for Tape {
         let mixed = settings.form.mixed(dims.heads, dims.head_dim);
         let state = 2 * dims.heads * settings.form.state_dim(dims.head_dim);
         let size = settings.position_size(dims).unwrap_or(0);
-        let kept = match dims.head_dim / settings.form.state_dim(dims.head_dim) {
+        let in_table = match dims.head_dim / settings.form.state_dim(dims.head_dim) {
             1 => InTable3::Once,
             times => InTable3::AsDoneThere {
                 times: times as u64,
@@ -226,17 +229,17 @@ impl PositionEncoding for Tape {
             .elementwise("rotation of queries and keys", 6 * tokens * dims.width())
             .elementwise("sums of state", 2 * tokens * state);
         if settings.attention_update != AttentionUpdate::None {
-            cost = cost.pair_product("cosines and sines mixed", pairs * state).in_table_3(kept);
+            cost = cost.pair_product("cosines and sines mixed", pairs * state).in_table_3(in_table);
         }
         if settings.attention_update == AttentionUpdate::FullMix {
-            cost = cost.contraction("W_A", tokens * mixed * state).in_table_3(kept);
+            cost = cost.contraction("W_A", tokens * mixed * state).in_table_3(in_table);
         }
         if size > 0 {
             cost = cost
                 .product("W_X", tokens * size * dims.width())
                 .in_table_3(InTable3::Fitted { times: 2 })
                 .contraction("W_U and W_D", tokens * 2 * size * state)
-                .in_table_3(kept)
+                .in_table_3(in_table)
                 .activation("SiLU", tokens * size, 4)
                 .elementwise("gating", tokens * size * state / mixed);
         }

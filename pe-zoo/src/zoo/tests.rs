@@ -230,14 +230,15 @@ fn alone_or(text: &str) -> Combination {
 
 #[test]
 fn no_encoding_is_dense_in_the_kernels_of_the_cpu() {
-    use crate::attention::ScoreForm;
+    use crate::attention::Support;
+    use crate::probe::KernelSupport;
     for entry in Registry::builtin().entries() {
         let config = Registry::builtin().encoding(entry.card.id).unwrap();
-        let [cpu, gpu] = crate::probe::score_forms(&config).unwrap();
-        assert_eq!(cpu, ScoreForm::Fused, "{}", entry.card.id);
+        let KernelSupport { cpu, gpu } = crate::probe::support(&config).unwrap();
+        assert_eq!(cpu, Support::Fused, "{}", entry.card.id);
         // FIRE's perceptron, DAPE's, and the products of PaTH and GRAPE have no kernel on GPUs.
         let dense = ["dape", "fire", "grape", "path"].contains(&entry.card.id);
-        assert_eq!(gpu == ScoreForm::Dense, dense, "{}", entry.card.id);
+        assert_eq!(gpu == Support::Dense, dense, "{}", entry.card.id);
     }
 }
 

@@ -230,8 +230,9 @@ impl ScalarReference for Xpos {
         let XposConfig { layout, base, scale_base, centre } = self.config;
         let centre = centre.of(&input.positions);
         let dim = self.head_dim;
-        let frequencies =
-            (0..dim / 2).map(|m| rope_scaling::plain(base, dim, m)).collect::<Vec<_>>();
+        let frequencies = (0..dim / 2)
+            .map(|m| rope_scaling::plain(rope_scaling::Pair { base, dim, m }))
+            .collect::<Vec<_>>();
         xpos::transformed(input, &frequencies, scale_base, centre, layout == Pairs::Interleaved)
     }
 

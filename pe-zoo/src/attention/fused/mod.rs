@@ -1,10 +1,10 @@
 //! The fused engine: attention under any [`ScoreMod`] without a `T x S` tensor.
 //!
-//! `parts` splits a modifier into the operands of the kernels in `crate::kernels`.
+//! `operands` splits a modifier into the operands of the kernels in `crate::kernels`, as `super::support` plans it.
 
 #[cfg(feature = "flex")]
-mod forms;
-mod parts;
+mod cpu_operands;
+mod operands;
 mod tables;
 
 #[cfg(all(test, feature = "flex"))]
@@ -16,7 +16,7 @@ use super::reference::LogitInputs;
 use crate::kernels::{self, Kernels};
 use crate::ops::MatmulPrecision;
 use crate::{Positions, ScoreMod};
-use parts::ModifierParts;
+use operands::ModifierOperands;
 
 /// Computes causal attention, `[B, H, T, E]`; `None` if no kernel supports these tensors under this
 /// modifier. Parts of a modifier that the kernels do not support become a dense bias, computed by
@@ -39,11 +39,8 @@ pub(crate) fn attend(
         #[cfg(feature = "flex")]
         Kernels::Cpu if q.dtype() == DType::F32 => {
             let inputs = LogitInputs::new(q, k, v, at, scale);
-            let mut parts = ModifierParts::of(modifier, &inputs);
-            if parts.terms_on_products() {
-                parts = parts.with_dense_terms(&inputs);
-            }
-            let (operands, spec) = parts.operands(&inputs, values, precision);
+            let operands = ModifierOperands::of(modifier, &inputs, Kernels::Cpu);
+            let (operands, spec) = operands.operands(&inputs, values, precision);
             Some(kernels::cpu::attend(operands, spec))
         }
         #[cfg(feature = "cube")]
@@ -52,10 +49,9 @@ pub(crate) fn attend(
             let dtype = q.dtype();
             let [q, k, v, values] = [q, k, v, values].map(|u| u.clone().cast(DType::F32));
             let inputs = LogitInputs::new(&q, &k, &v, at, scale);
-            let parts = ModifierParts::of(modifier, &inputs)
-                .with_dense_terms(&inputs)
-                .with_products(&inputs);
-            let (operands, spec) = parts.operands(&inputs, &values, precision);
+            let operands =
+                ModifierOperands::of(modifier, &inputs, Kernels::Gpu).with_products(&inputs);
+            let (operands, spec) = operands.operands(&inputs, &values, precision);
             kernels::gpu::attend(&q.device(), operands, spec).map(|output| output.cast(dtype))
         }
         _ => None,

@@ -4,8 +4,8 @@
 //! Columns are processed from the newest to the oldest with the sum carried. Once every lane has
 //! passed the largest position, the bias of all older columns is one constant per lane.
 
-use super::perceptron;
-use super::pieces::{self, Walk};
+use super::contextual_mlp;
+use super::contextual_mlp_pieces::{self, Walk};
 use super::problem::{Block, ContextualHead, ContextualOperand, Head};
 use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
@@ -50,7 +50,7 @@ fn look_up<const R: usize>(products: &[Lanes<R>], index: &[u32; R]) -> (Lanes<R>
 fn entries(operand: &ContextualOperand<'_>, columns: usize) -> usize {
     match operand {
         ContextualOperand::Table(table) => table.shape().columns.min(columns + 1),
-        ContextualOperand::Perceptron(perceptron) => perceptron.out.shape().columns,
+        ContextualOperand::Mlp(perceptron) => perceptron.out.shape().columns,
         ContextualOperand::Slope(_) => 0,
     }
 }
@@ -96,10 +96,8 @@ pub(super) fn add<const R: usize>(
     }
 
     let mut walk = match &contextual.function {
-        ContextualOperand::Perceptron(perceptron)
-            if perceptron.activation == HiddenActivation::Relu =>
-        {
-            s.pieces.prepare(perceptron, &s.products);
+        ContextualOperand::Mlp(perceptron) if perceptron.activation == HiddenActivation::Relu => {
+            s.contextual_mlp.prepare(perceptron, &s.products);
             Some(Walk::default())
         }
         _ => None,
@@ -133,11 +131,11 @@ pub(super) fn add<const R: usize>(
                     rises[r] = if counted { rise[r] } else { 0.0 };
                 }
             }
-            ContextualOperand::Perceptron(perceptron) => {
+            ContextualOperand::Mlp(perceptron) => {
                 let positions = counts.map(|count| lanes::at_most(count, max));
                 let (bias, rise) = match &mut walk {
-                    Some(walk) => s.pieces.at(walk, &positions),
-                    None => perceptron::at(&perceptron, &s.products, &positions),
+                    Some(walk) => s.contextual_mlp.at(walk, &positions),
+                    None => contextual_mlp::at(&perceptron, &s.products, &positions),
                 };
                 for r in 0..R {
                     logits[r] += bias[r];
@@ -183,8 +181,8 @@ fn at_max<const R: usize>(
             let (low, rise) = look_up(products, &index);
             std::array::from_fn(|r| low[r] + rise[r] * fraction[r])
         }
-        ContextualOperand::Perceptron(perceptron) => {
-            perceptron::at(&perceptron, products, &[max; R]).0
+        ContextualOperand::Mlp(perceptron) => {
+            contextual_mlp::at(&perceptron, products, &[max; R]).0
         }
         ContextualOperand::Slope(slope) => [slope * contextual.spec.function_scale * max; R],
     }
@@ -235,16 +233,32 @@ pub(super) fn backward<const R: usize>(
             }
         }
         ContextualOperand::Table(_) | ContextualOperand::Slope(_) => {}
-        ContextualOperand::Perceptron(perceptron) => {
-            if let Some(hidden) = grads.get(Slot::Hidden) {
+        ContextualOperand::Mlp(perceptron) => {
+            if let Some(hidden) = grads.get(Slot::ContextualHidden) {
                 let max = spec.max_position;
                 let of = &perceptron;
                 match perceptron.activation {
                     HiddenActivation::Relu => {
-                        pieces::backward(of, max, constant_below, &constant, block, s, hidden);
+                        contextual_mlp_pieces::backward(
+                            of,
+                            max,
+                            constant_below,
+                            &constant,
+                            block,
+                            s,
+                            hidden,
+                        );
                     }
                     HiddenActivation::Gelu => {
-                        perceptron::backward(of, max, constant_below, &constant, block, s, hidden);
+                        contextual_mlp::backward(
+                            of,
+                            max,
+                            constant_below,
+                            &constant,
+                            block,
+                            s,
+                            hidden,
+                        );
                     }
                 }
             }
@@ -266,7 +280,7 @@ pub(super) fn backward<const R: usize>(
                     slope[r] += logit_grads[r] * lanes::at_most(counts[r], spec.max_position);
                 }
             }
-            ContextualOperand::Perceptron(_) => {}
+            ContextualOperand::Mlp(_) => {}
         }
         let mut gate_grads = [0.0; R];
         for r in 0..R {
@@ -287,14 +301,17 @@ pub(super) fn backward<const R: usize>(
             *total.get(0, 0) += value * spec.function_scale;
         }
     }
-    if let (Some(table), Some(table_grads)) = (contextual.function.table(), grads.get(Slot::Table))
+    if let (Some(table), Some(table_grads)) =
+        (contextual.function.table(), grads.get(Slot::ContextualVectors))
     {
         let products = read(&s.product_grads, reach, block.rows);
         let scale = spec.function_scale;
         multiply(dq.reborrow(), products.t(), table.columns(reach).t(), scale, Add::Accumulate);
         multiply(table_grads.columns(reach), query.t(), products.t(), scale, Add::Accumulate);
     }
-    if let (Some(keys), Some(key_grads)) = (contextual.gate_keys, grads.get(Slot::GateKeys)) {
+    if let (Some(keys), Some(key_grads)) =
+        (contextual.gate_keys, grads.get(Slot::ContextualGateKeys))
+    {
         let gate_grads = read(&s.gate_grads, n, block.rows);
         let scale = spec.gate_scale;
         multiply(dq.reborrow(), gate_grads.t(), keys.rows(0, n), scale, Add::Accumulate);

@@ -69,7 +69,7 @@ pub(super) fn row_positions<const R: usize>(head: &Head<'_>, block: &Block<R>) -
 #[inline(always)]
 pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scratch<R>) {
     let n = block.columns;
-    if let Some(slope) = head.given(Slot::Slopes) {
+    if let Some(slope) = head.optional(Slot::Slope) {
         let slope = slope.at(0, 0);
         let rows = row_positions(head, block);
         for (j, logits) in s.logits[..n].iter_mut().enumerate() {
@@ -79,7 +79,7 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scr
             }
         }
     }
-    if let Some(table) = head.given(Slot::Distance) {
+    if let Some(table) = head.optional(Slot::Distance) {
         if head.spec.contiguous {
             unroll(block, &table, &mut s.unrolled);
             for (j, logits) in s.logits[..n].iter_mut().enumerate() {
@@ -99,7 +99,7 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scr
             }
         }
     }
-    if let Some(table) = head.given(Slot::QueryDistance) {
+    if let Some(table) = head.optional(Slot::QueryDistance) {
         let entries = reach(head, block, &table);
         grow(&mut s.distance_products, entries);
         let query = head.q().rows(block.first, block.rows);
@@ -131,7 +131,7 @@ pub(super) fn backward<const R: usize>(
     grads: &mut Grads<'_>,
 ) {
     let n = block.columns;
-    if let Some(slope) = grads.get(Slot::Slopes) {
+    if let Some(slope) = grads.get(Slot::Slope) {
         let rows = row_positions(head, block);
         let mut sums = [0.0; R];
         for (j, logit_grads) in s.grads[..n].iter().enumerate() {
@@ -143,7 +143,7 @@ pub(super) fn backward<const R: usize>(
         *slope.get(0, 0) += sums[..block.rows].iter().sum::<f32>();
     }
     if let (Some(table), Some(table_grads)) =
-        (head.given(Slot::Distance), grads.get(Slot::Distance))
+        (head.optional(Slot::Distance), grads.get(Slot::Distance))
     {
         if head.spec.contiguous {
             s.unrolled.clear();
@@ -169,7 +169,7 @@ pub(super) fn backward<const R: usize>(
         }
     }
     if let (Some(table), Some(table_grads)) =
-        (head.given(Slot::QueryDistance), grads.get(Slot::QueryDistance))
+        (head.optional(Slot::QueryDistance), grads.get(Slot::QueryDistance))
     {
         let entries = reach(head, block, &table);
         grow(&mut s.distance_product_grads, entries);

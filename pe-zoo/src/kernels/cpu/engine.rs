@@ -4,6 +4,8 @@
 //! Tasks depend on the shapes alone, not on the number of threads, so that a seed gives the same
 //! bits on any number of cores.
 
+use std::ops::Range;
+
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
@@ -60,9 +62,9 @@ pub(super) struct WorkItems<T> {
     pieces: usize,
 }
 
-/// Rows `rows[0]..rows[1]` of some heads of one sequence.
+/// Range of rows of some heads of one sequence.
 pub(super) struct WorkItem<T> {
-    pub(super) rows: [usize; 2],
+    pub(super) rows: Range<usize>,
     pub(super) heads: Vec<T>,
 }
 
@@ -73,7 +75,7 @@ impl<T> WorkItems<T> {
         let groups = sizes.batch * sizes.heads / together;
         let all = (0..groups)
             .flat_map(|_| cuts.windows(2))
-            .map(|cut| WorkItem { rows: [cut[0], cut[1]], heads: Vec::with_capacity(together) })
+            .map(|cut| WorkItem { rows: cut[0]..cut[1], heads: Vec::with_capacity(together) })
             .collect();
         Self { all, together, pieces: cuts.len() - 1 }
     }
@@ -107,7 +109,7 @@ fn forward_lanes<const R: usize>(operands: &Operands<Flex>, spec: &Spec) -> (Fle
         spare.lend(|scratch| {
             simd::dispatch(
                 #[inline(always)]
-                || rows::forward(&mut task.heads, task.rows, scratch),
+                || rows::forward(&mut task.heads, task.rows.clone(), scratch),
             );
         });
     });

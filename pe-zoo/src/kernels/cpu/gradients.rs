@@ -47,13 +47,13 @@ fn backward_lanes<const R: usize>(pass: BackwardPass<'_>) -> [Option<FlexTensor>
     let together = pass.spec.heads_together(sizes.heads);
     let mut buffers = Buffers::new(pass.operands, &sizes);
     let spare = SpareScratch::<R>::default();
-    let found = buffers
+    let sums_of_tasks = buffers
         .tasks(pass, &sizes, &cuts)
         .all
         .into_par_iter()
         .with_max_len(1)
         .map(|task| {
-            let seen = pass.spec.first_row + task.rows[1];
+            let seen = pass.spec.first_row + task.rows.end;
             let new = |head: &HeadGrads<'_>| Sums::new(&head.head, seen, pieces == 1);
             let mut sums = task.heads.iter().map(new).collect::<Vec<_>>();
             spare.lend(|scratch| {
@@ -66,7 +66,7 @@ fn backward_lanes<const R: usize>(pass: BackwardPass<'_>) -> [Option<FlexTensor>
         })
         .collect::<Vec<Vec<Sums>>>();
     // Reorders the results by head, and within each head by piece.
-    let placed = found.into_iter().enumerate().flat_map(|(task, heads)| {
+    let placed = sums_of_tasks.into_iter().enumerate().flat_map(|(task, heads)| {
         let place = move |h| (task / pieces * together + h) * pieces + task % pieces;
         heads.into_iter().enumerate().map(move |(h, sums)| (place(h), sums))
     });
@@ -142,19 +142,19 @@ impl Buffers {
                 log: &pass.kept.log[plane_index * rows..][..rows],
             };
             let mut dense = memory[Slot::Dense as usize].next();
-            let mut own = Grads::none();
+            let mut token_grads = Grads::none();
             for slot in Slot::ALL.into_iter().filter(|s| collection(*s) == Collection::Tokens) {
-                own.0[slot as usize] = memory[slot as usize].next().filter(|_| alone);
+                token_grads.0[slot as usize] = memory[slot as usize].next().filter(|_| alone);
             }
             for (piece, cut) in cuts.windows(2).enumerate() {
                 let own_rows;
                 (own_rows, dq) = dq.split_at_row(cut[1] - cut[0]);
                 let own_dense = dense.take().map(|whole| {
-                    let (own, rest) = whole.split_at_row(cut[1] - cut[0]);
+                    let (token_grads, rest) = whole.split_at_row(cut[1] - cut[0]);
                     dense = Some(rest);
-                    own
+                    token_grads
                 });
-                let grads = std::mem::replace(&mut own, Grads::none());
+                let grads = std::mem::replace(&mut token_grads, Grads::none());
                 let task = HeadGrads { head, upstream, dq: own_rows, dense: own_dense, grads };
                 tasks.add(plane_index, piece, task);
             }
@@ -181,7 +181,7 @@ impl Buffers {
             if collection(slot) == Collection::Tokens && pieces > 1 {
                 reduce::pieces(&mut data, sums, pieces, layout, slot);
             }
-            Some(match (collection(slot), slot.part()) {
+            Some(match (collection(slot), slot.head_slice()) {
                 (Collection::Rows, _) if slot == Slot::Dense => {
                     contiguous(data, TensorShape::from(layout))
                 }

@@ -3,7 +3,7 @@
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
 
-use super::problem::{ContextualHead, ContextualOperand, Head, PerceptronOperands};
+use super::problem::{ContextualHead, ContextualMlpOperands, ContextualOperand, Head};
 use super::tensors::{forward_strides, matrix};
 use super::view::Matrix;
 use crate::kernels::operands::{HeadSlice, Operands, Slot, present};
@@ -17,33 +17,37 @@ impl Operands<Flex> {
 
     /// Returns the operands of one head of one sequence.
     pub(super) fn head<'a>(&'a self, spec: &'a Spec, batch: usize, head: usize) -> Head<'a> {
-        let parts = Slot::ALL.map(|slot| {
+        let operands = Slot::ALL.map(|slot| {
             let tensor = &self[slot];
-            if present(tensor) { part(tensor, slot.part(), batch, head) } else { Matrix::EMPTY }
+            if present(tensor) {
+                head_slice(tensor, slot.head_slice(), batch, head)
+            } else {
+                Matrix::EMPTY
+            }
         });
-        let get = |slot: Slot| parts[slot as usize];
-        let given = |slot: Slot| present(&self[slot]).then(|| get(slot));
+        let required = |slot: Slot| operands[slot as usize];
+        let optional = |slot: Slot| present(&self[slot]).then(|| required(slot));
         let contextual = spec.contextual.map(|spec| ContextualHead {
             spec,
-            gate_keys: given(Slot::GateKeys),
-            function: match (given(Slot::ContextualSlopes), spec.activation) {
+            gate_keys: optional(Slot::ContextualGateKeys),
+            function: match (optional(Slot::ContextualSlopes), spec.activation) {
                 (Some(slope), _) => ContextualOperand::Slope(slope.at(0, 0)),
-                (None, None) => ContextualOperand::Table(get(Slot::Table)),
-                (None, Some(activation)) => ContextualOperand::Perceptron(PerceptronOperands {
-                    out: get(Slot::Table),
-                    hidden: get(Slot::Hidden),
+                (None, None) => ContextualOperand::Table(required(Slot::ContextualVectors)),
+                (None, Some(activation)) => ContextualOperand::Mlp(ContextualMlpOperands {
+                    out: required(Slot::ContextualVectors),
+                    hidden: required(Slot::ContextualHidden),
                     activation,
                 }),
             },
         });
-        Head { spec, parts, contextual }
+        Head { spec, operands, contextual }
     }
 }
 
-/// Returns the part of an operand that belongs to one head of one sequence.
-fn part(tensor: &FlexTensor, part: HeadSlice, batch: usize, head: usize) -> Matrix<'_> {
+/// Returns the slice of an operand that belongs to one head of one sequence.
+fn head_slice(tensor: &FlexTensor, slice: HeadSlice, batch: usize, head: usize) -> Matrix<'_> {
     let stride = |axis: usize| tensor.layout().strides()[axis].unsigned_abs();
-    match part {
+    match slice {
         HeadSlice::Plane | HeadSlice::Column => plane(tensor, batch, head),
         HeadSlice::HeadRow => matrix(tensor, 0, 0, 1).rows(head, 1),
         HeadSlice::HeadScalar => matrix(tensor, head * stride(0), usize::MAX, usize::MAX),

@@ -2,8 +2,8 @@
 
 use super::contextual;
 use super::distance;
-use super::forms::bias;
-use super::forms::maps::{self, ChunkMapOperands};
+use super::modifiers::bias;
+use super::modifiers::reflected::{self, ReflectedOperands};
 use super::problem::{Block, Head};
 use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
@@ -25,9 +25,17 @@ fn logits<const R: usize>(
     let n = block.columns;
     grow(&mut s.logits, n);
     let query = head.q().rows(block.first, block.rows);
-    match (head.spec.content_scale, ChunkMapOperands::of(head)) {
-        (Some(scale), Some(maps)) => {
-            maps::products(&maps, head, block, scale, &mut s.forms.maps, &mut s.logits, keep);
+    match (head.spec.content_scale, ReflectedOperands::of(head)) {
+        (Some(scale), Some(operands)) => {
+            reflected::products(
+                &operands,
+                head,
+                block,
+                scale,
+                &mut s.modifiers.reflected,
+                &mut s.logits,
+                keep,
+            );
         }
         (Some(scale), None) => {
             let out = write(&mut s.logits, n, block.rows);
@@ -44,7 +52,7 @@ fn logits<const R: usize>(
     };
     distance::add(head, block, s);
     for cumulative in
-        [head.given(Slot::Decay), head.given(Slot::DecayResidual)].into_iter().flatten()
+        [head.optional(Slot::Decay), head.optional(Slot::DecayResidual)].into_iter().flatten()
     {
         let rows = decay_rows(head, block, cumulative);
         for (j, logits) in s.logits[..n].iter_mut().enumerate() {
@@ -54,8 +62,8 @@ fn logits<const R: usize>(
             }
         }
     }
-    bias::add(head, block, &mut s.forms, &mut s.logits, keep);
-    if let Some(dense) = head.given(Slot::Dense) {
+    bias::add(head, block, &mut s.modifiers, &mut s.logits, keep);
+    if let Some(dense) = head.optional(Slot::Dense) {
         let dense = dense.rows(block.first, block.rows);
         for (j, logits) in s.logits[..n].iter_mut().enumerate() {
             for (r, logit) in logits.iter_mut().enumerate().take(block.rows) {
@@ -144,9 +152,9 @@ fn give_remainders<const R: usize>(
     s: &mut Scratch<R>,
     left: &Lanes<R>,
 ) {
-    let own = head.spec.first_row + block.first;
+    let diagonal = head.spec.first_row + block.first;
     for (r, left) in left.iter().enumerate().take(block.rows) {
-        s.logits[own + r][r] += lanes::weight(*left);
+        s.logits[diagonal + r][r] += lanes::weight(*left);
     }
 }
 
@@ -226,7 +234,7 @@ pub(super) fn backward<const R: usize>(
             *decay.get(first + r, 0) += sum;
         }
     }
-    bias::backward(head, block, &mut s.forms, &s.grads, grads);
+    bias::backward(head, block, &mut s.modifiers, &s.grads, grads);
     if let Some(mut dense) = dense {
         for (j, logit_grads) in s.grads[..n].iter().enumerate() {
             for (r, value) in logit_grads.iter().enumerate().take(block.rows) {
@@ -240,8 +248,16 @@ pub(super) fn backward<const R: usize>(
     if !head.spec.terms.is_empty() {
         term::backward(head, block, s, grads);
     }
-    if let Some(maps) = ChunkMapOperands::of(head) {
-        maps::backward(&maps, head, block, &mut s.forms.maps, &s.grads, &mut dq, grads);
+    if let Some(operands) = ReflectedOperands::of(head) {
+        reflected::backward(
+            &operands,
+            head,
+            block,
+            &mut s.modifiers.reflected,
+            &s.grads,
+            &mut dq,
+            grads,
+        );
     } else if let Some(scale) = head.spec.content_scale {
         let logit_grads = read(&s.grads, n, block.rows);
         let query = head.q().rows(block.first, block.rows);
@@ -300,9 +316,9 @@ fn stick_breaking_backward<const R: usize>(
     let mut older = [0.0; R];
     if remainder == Remainder::OwnToken {
         // Every column reduces the remainder, as if the remainder were an even older column.
-        let own = head.spec.first_row + block.first;
+        let diagonal = head.spec.first_row + block.first;
         for r in 0..block.rows {
-            older[r] = lanes::weight(left[r]) * s.grads[own + r][r];
+            older[r] = lanes::weight(left[r]) * s.grads[diagonal + r][r];
         }
     }
     for j in 0..n {

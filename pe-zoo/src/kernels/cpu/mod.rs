@@ -15,25 +15,25 @@
 //! | `rows` | rows of one head or of all heads of a sequence |
 //! | `kernel` | one block of rows of one head, forward and backward |
 //! | `one_row` | the last token alone, as in decoding |
-//! | `contextual`, `perceptron`, `pieces`, `distance`, `term`, `term_inputs` | the more complex biases |
-//! | `forms`, `form_scratch` | biases and products with additional operands |
+//! | `contextual`, `contextual_mlp`, `contextual_mlp_pieces`, `distance`, `term`, `term_inputs` | the more complex biases |
+//! | `modifiers`, `modifier_scratch` | biases and products with additional operands |
 //! | `problem`, `scratch` | heads and blocks, buffers |
 //! | `view`, `parallel`, `tensors` | matrices, threads and tensors, as `operation` also used by `ops` |
 
 mod contextual;
+mod contextual_mlp;
+mod contextual_mlp_pieces;
 mod distance;
 mod engine;
-mod form_scratch;
-pub(crate) mod forms;
 mod gradients;
 mod heads;
 mod kernel;
+mod modifier_scratch;
+pub(crate) mod modifiers;
 mod one_row;
 mod op;
 pub(crate) mod operation;
 pub(crate) mod parallel;
-mod perceptron;
-mod pieces;
 mod problem;
 mod reduce;
 mod rows;

@@ -22,11 +22,11 @@ const SIDE: usize = 16;
 
 /// Returns the factor of the logits if a pass has one row and its logits are those of queries and keys.
 pub(super) fn scale_of(operands: &Operands<Flex>, spec: &Spec) -> Option<f32> {
-    let given = operands.0.iter().filter(|operand| present(*operand)).count();
-    let plain = given == [Slot::Query, Slot::Key, Slot::Values].len()
+    let operand_count = operands.0.iter().filter(|operand| present(*operand)).count();
+    let plain = operand_count == [Slot::Query, Slot::Key, Slot::Values].len()
         && spec.terms.is_empty()
         && spec.contextual.is_none()
-        && spec.mixer.is_none()
+        && spec.head_mlp.is_none()
         && spec.weights == WeightRule::Softmax;
     spec.content_scale.filter(|_| plain && operands.sizes().rows == 1)
 }
@@ -224,13 +224,13 @@ mod tests {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 pool.install(|| numbers(&forward(&operands, 0.3).to_contiguous()).to_vec())
             };
-            let found = on(1);
-            let widened = found.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
+            let output = on(1);
+            let widened = output.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
             let expected = in_f64(&operands, &sizes, f64::from(0.3_f32));
             close::compare(&widened, &expected, F32_REORDERED).unwrap();
             for threads in [2, 5] {
                 let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect();
-                let (one, several): (Vec<u32>, Vec<u32>) = (bits(&found), bits(&on(threads)));
+                let (one, several): (Vec<u32>, Vec<u32>) = (bits(&output), bits(&on(threads)));
                 assert!(one == several, "{columns} columns, {threads} threads");
             }
         }

@@ -97,8 +97,8 @@ impl<O: Operation<N>, const N: usize> Backward<Flex, N> for Recorded<O> {
         let grad = grads.consume::<Flex>(&ops.node);
         let (operation, kept) = ops.state;
         let needed = ops.parents.each_ref().map(Option::is_some);
-        let found = operation.backward(kept, grad, needed);
-        for (parent, grad) in ops.parents.into_iter().zip(found) {
+        let parent_grads = operation.backward(kept, grad, needed);
+        for (parent, grad) in ops.parents.into_iter().zip(parent_grads) {
             if let (Some(parent), Some(grad)) = (parent, grad) {
                 grads.register::<Flex>(parent.id, grad);
             }

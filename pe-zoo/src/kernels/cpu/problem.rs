@@ -9,36 +9,36 @@ use crate::score::HiddenActivation;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head<'a> {
     pub(super) spec: &'a Spec,
-    /// Operands by slot, in the shapes of [`Slot::part`]; empty if absent.
-    pub(super) parts: [Matrix<'a>; SLOTS],
+    /// Operands by slot, in the shapes of [`Slot::head_slice`]; empty if absent.
+    pub(super) operands: [Matrix<'a>; SLOTS],
     pub(super) contextual: Option<ContextualHead<'a>>,
 }
 
 impl<'a> Head<'a> {
     /// Returns an operand, empty if absent.
-    pub(super) fn part(&self, slot: Slot) -> Matrix<'a> {
-        self.parts[slot as usize]
+    pub(super) fn required(&self, slot: Slot) -> Matrix<'a> {
+        self.operands[slot as usize]
     }
 
     /// Returns an operand; `None` if absent.
-    pub(super) fn given(&self, slot: Slot) -> Option<Matrix<'a>> {
-        let part = self.part(slot);
-        (part.shape().rows * part.shape().columns > 0).then_some(part)
+    pub(super) fn optional(&self, slot: Slot) -> Option<Matrix<'a>> {
+        let operand = self.required(slot);
+        (operand.shape().rows * operand.shape().columns > 0).then_some(operand)
     }
 
     /// Queries of the head, `[T, D]`.
     pub(super) fn q(&self) -> Matrix<'a> {
-        self.part(Slot::Query)
+        self.required(Slot::Query)
     }
 
     /// Keys of the head, `[S, D]`.
     pub(super) fn k(&self) -> Matrix<'a> {
-        self.part(Slot::Key)
+        self.required(Slot::Key)
     }
 
     /// Values of the head, `[S, E]`.
     pub(super) fn values(&self) -> Matrix<'a> {
-        self.part(Slot::Values)
+        self.required(Slot::Values)
     }
 }
 
@@ -56,12 +56,12 @@ pub(super) enum ContextualOperand<'a> {
     /// Table of one vector per position, `[D, N]`.
     Table(Matrix<'a>),
     Slope(f32),
-    Perceptron(PerceptronOperands<'a>),
+    Mlp(ContextualMlpOperands<'a>),
 }
 
 /// Perceptron `e(p) = w2 act(w1 p + b1) + b2` with `N` hidden units.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PerceptronOperands<'a> {
+pub(super) struct ContextualMlpOperands<'a> {
     /// `w2` and, as its last column, `b2`: `[D, N + 1]`.
     pub(super) out: Matrix<'a>,
     /// `w1` and `b1`, `[2, N]`.
@@ -74,7 +74,7 @@ impl<'a> ContextualOperand<'a> {
     pub(super) fn table(&self) -> Option<Matrix<'a>> {
         match self {
             Self::Table(table) => Some(*table),
-            Self::Perceptron(perceptron) => Some(perceptron.out),
+            Self::Mlp(mlp) => Some(mlp.out),
             Self::Slope(_) => None,
         }
     }

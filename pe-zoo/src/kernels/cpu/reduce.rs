@@ -23,7 +23,7 @@ pub(super) enum Collection {
 pub(super) fn collection(slot: Slot) -> Collection {
     match slot {
         Slot::Query | Slot::Dense => Collection::Rows,
-        Slot::Key | Slot::Values | Slot::GateKeys => Collection::Tokens,
+        Slot::Key | Slot::Values | Slot::ContextualGateKeys => Collection::Tokens,
         _ => Collection::Summed,
     }
 }
@@ -52,9 +52,9 @@ impl<'a> Grads<'a> {
         &mut self,
         slots: [Slot; N],
     ) -> Option<[&mut MatrixMut<'a>; N]> {
-        let found = self.0.get_disjoint_mut(slots.map(|slot| slot as usize)).ok()?;
-        let found = found.into_iter().filter_map(Option::as_mut).collect::<Vec<_>>();
-        found.try_into().ok()
+        let matrices = self.0.get_disjoint_mut(slots.map(|slot| slot as usize)).ok()?;
+        let matrices = matrices.into_iter().filter_map(Option::as_mut).collect::<Vec<_>>();
+        matrices.try_into().ok()
     }
 }
 
@@ -67,7 +67,7 @@ impl Sums {
     /// tokens are written directly and need no memory here.
     pub(super) fn new(head: &Head<'_>, seen: usize, alone: bool) -> Self {
         Self(Slot::ALL.map(|slot| {
-            let shape = head.part(slot).shape();
+            let shape = head.required(slot).shape();
             let rows = match collection(slot) {
                 Collection::Tokens if !alone => seen.min(shape.rows),
                 Collection::Summed if summed_as(slot) == slot => shape.rows,
@@ -86,7 +86,7 @@ impl Sums {
     pub(super) fn grads<'a>(&'a mut self, head: &Head<'_>, mut own: Grads<'a>) -> Grads<'a> {
         for (slot, sums) in Slot::ALL.into_iter().zip(&mut self.0) {
             if !sums.is_empty() {
-                let columns = head.part(slot).shape().columns;
+                let columns = head.required(slot).shape().columns;
                 let shape = Shape::dense(sums.len() / columns, columns);
                 own.0[slot as usize] = Some(MatrixMut::new(sums, shape));
             }

@@ -5,8 +5,10 @@
 //! separately and adds its part of the perceptron's output; the backward pass replaces that part by
 //! the gradients of the head's logits.
 
-use super::forms::mixer;
+use std::ops::Range;
+
 use super::kernel::{self, UpstreamGrad};
+use super::modifiers::head_mlp;
 use super::problem::{Block, Head};
 use super::reduce::Grads;
 use super::scratch::Scratch;
@@ -14,7 +16,7 @@ use super::view::MatrixMut;
 
 /// Offset of the perceptron's output for a head; `None` without a perceptron.
 fn head_plane<const R: usize>(heads: &[Head<'_>], h: usize, block: &Block<R>) -> Option<usize> {
-    heads[h].spec.mixer.as_ref().map(|_| mixer::plane_start(h, block.columns))
+    heads[h].spec.head_mlp.as_ref().map(|_| head_mlp::plane_start(h, block.columns))
 }
 
 /// Output and softmax logarithms of one head's rows.
@@ -24,26 +26,26 @@ pub(super) struct HeadOutput<'a> {
     pub(super) log: &'a mut [f32],
 }
 
-/// Computes rows `start..end` of all given heads of one sequence.
+/// Computes `rows` of all given heads of one sequence.
 #[inline(always)]
 pub(super) fn forward<const R: usize>(
     outputs: &mut [HeadOutput<'_>],
-    [start, end]: [usize; 2],
+    rows: Range<usize>,
     s: &mut Scratch<R>,
 ) {
     let heads = outputs.iter().map(|output| output.head).collect::<Vec<_>>();
     let before = heads.first().map_or(0, |head| head.spec.first_row);
-    for first in (start..end).step_by(R) {
-        let block = Block::<R>::new(first, end, before);
-        mixer::forward(&heads, &block, &mut s.forms.mixer);
+    for first in rows.clone().step_by(R) {
+        let block = Block::<R>::new(first, rows.end, before);
+        head_mlp::forward(&heads, &block, &mut s.modifiers.head_mlp);
         for (h, output) in outputs.iter_mut().enumerate() {
-            s.forms.added_at = head_plane(&heads, h, &block);
-            let out = output.out.rows(first - start, block.rows);
-            let log = &mut output.log[first - start..][..block.rows];
+            s.modifiers.head_mlp_plane = head_plane(&heads, h, &block);
+            let out = output.out.rows(first - rows.start, block.rows);
+            let log = &mut output.log[first - rows.start..][..block.rows];
             kernel::forward(&output.head, &block, s, out, log);
         }
     }
-    s.forms.added_at = None;
+    s.modifiers.head_mlp_plane = None;
 }
 
 /// Inputs and outputs of the backward pass for one head.
@@ -55,34 +57,41 @@ pub(super) struct HeadGrads<'a> {
     pub(super) grads: Grads<'a>,
 }
 
-/// Computes the gradients for rows `start..end` of all given heads; those of the perceptron's own
+/// Computes the gradients for `rows` of all given heads; those of the perceptron's own
 /// operands are added to the first head.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
     all: &mut [HeadGrads<'_>],
-    [start, end]: [usize; 2],
+    rows: Range<usize>,
     s: &mut Scratch<R>,
 ) {
     let heads = all.iter().map(|grads| grads.head).collect::<Vec<_>>();
     let before = heads.first().map_or(0, |head| head.spec.first_row);
-    for first in (start..end).step_by(R) {
-        let block = Block::<R>::new(first, end, before);
-        mixer::forward(&heads, &block, &mut s.forms.mixer);
+    for first in rows.clone().step_by(R) {
+        let block = Block::<R>::new(first, rows.end, before);
+        head_mlp::forward(&heads, &block, &mut s.modifiers.head_mlp);
         for (h, own) in all.iter_mut().enumerate() {
-            s.forms.added_at = head_plane(&heads, h, &block);
-            let dq = own.dq.rows(first - start, block.rows);
-            let dense = own.dense.as_mut().map(|dense| dense.rows(first - start, block.rows));
+            s.modifiers.head_mlp_plane = head_plane(&heads, h, &block);
+            let dq = own.dq.rows(first - rows.start, block.rows);
+            let dense = own.dense.as_mut().map(|dense| dense.rows(first - rows.start, block.rows));
             kernel::backward(&own.head, &block, &own.upstream, s, dq, dense, &mut own.grads);
         }
-        if s.forms.added_at.is_none() {
+        if s.modifiers.head_mlp_plane.is_none() {
             continue;
         }
         let mut grads = all.iter_mut().map(|own| &mut own.grads).collect::<Vec<_>>();
-        mixer::backward(&heads, &block, &mut s.forms.mixer, &mut grads);
+        head_mlp::backward(&heads, &block, &mut s.modifiers.head_mlp, &mut grads);
         for (h, own) in all.iter_mut().enumerate() {
-            let dq = own.dq.rows(first - start, block.rows);
-            mixer::content_grads(&heads, h, &block, &mut s.forms.mixer, dq, &mut own.grads);
+            let dq = own.dq.rows(first - rows.start, block.rows);
+            head_mlp::content_grads(
+                &heads,
+                h,
+                &block,
+                &mut s.modifiers.head_mlp,
+                dq,
+                &mut own.grads,
+            );
         }
     }
-    s.forms.added_at = None;
+    s.modifiers.head_mlp_plane = None;
 }

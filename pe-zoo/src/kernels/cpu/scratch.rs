@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::form_scratch::{FormScratch, PieceScratch};
+use super::modifier_scratch::{ContextualMlpScratch, ModifierScratch};
 use super::term_inputs;
 use super::view::{Matrix, MatrixMut, Shape};
 use crate::math::lanes::Lanes;
@@ -28,7 +28,7 @@ pub(super) struct Scratch<const R: usize> {
     pub(super) products: Vec<Lanes<R>>,
     pub(super) product_grads: Vec<Lanes<R>>,
     /// Pieces of a perceptron of ReLU units.
-    pub(super) pieces: PieceScratch<R>,
+    pub(super) contextual_mlp: ContextualMlpScratch<R>,
     /// Gradients of a perceptron's hidden layer: all weights, followed by all biases.
     pub(super) hidden_grads: Vec<Lanes<R>>,
     /// Products of the queries with the distance table.
@@ -40,7 +40,7 @@ pub(super) struct Scratch<const R: usize> {
     pub(super) contents: Vec<Vec<Lanes<R>>>,
     /// Distance table, or its gradient, copied to one entry per distance.
     pub(super) unrolled: Vec<f32>,
-    pub(super) forms: FormScratch<R>,
+    pub(super) modifiers: ModifierScratch<R>,
 }
 
 /// Buffers that tasks of a pass have used and no task uses at the moment. As many are created as tasks run at once.
@@ -51,8 +51,8 @@ impl<const R: usize> SpareScratch<R> {
     /// Runs a task with buffers of its own.
     pub(super) fn lend<T>(&self, task: impl FnOnce(&mut Scratch<R>) -> T) -> T {
         let spare = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = spare().pop();
-        let mut scratch = taken.unwrap_or_default();
+        let spare_buffers = spare().pop();
+        let mut scratch = spare_buffers.unwrap_or_default();
         let result = task(&mut scratch);
         spare().push(scratch);
         result

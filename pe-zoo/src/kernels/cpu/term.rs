@@ -3,9 +3,9 @@
 use super::problem::{Block, Head};
 use super::reduce::Grads;
 use super::scratch::{Scratch, grow};
-use super::term_inputs::{Offset, row};
+use super::term_inputs::row;
 use crate::kernels::operands::Slot;
-use crate::score::TermGrads;
+use crate::score::{TermGrads, TermSizes};
 
 /// Applies all terms to the content logits in `s.logits`. With `keep`, stores the input of each
 /// term in `s.contents`.
@@ -17,7 +17,7 @@ pub(super) fn apply<const R: usize>(
 ) {
     let n = block.columns;
     s.term_inputs.positions(head, block);
-    let mut offset = Offset::default();
+    let mut offset = TermSizes::default();
     for (number, term) in head.spec.terms.iter().enumerate() {
         if keep {
             s.contents.resize_with(head.spec.terms.len(), Vec::new);
@@ -25,8 +25,8 @@ pub(super) fn apply<const R: usize>(
             grow(content, n);
             content[..n].copy_from_slice(&s.logits[..n]);
         }
-        let (params, state) = term.sizes();
-        s.term_inputs.read(head, block, offset, (params, state));
+        let TermSizes { params, state } = term.sizes();
+        s.term_inputs.read(head, block, offset, term.sizes());
         term.apply(&s.term_inputs.block(), s.logits[..n].as_flattened_mut());
         offset.params += params;
         offset.state += state;
@@ -44,15 +44,15 @@ pub(super) fn backward<const R: usize>(
     let n = block.columns;
     s.term_inputs.positions(head, block);
     let sizes = head.spec.terms.iter().map(|term| term.sizes()).collect::<Vec<_>>();
-    let mut offset = sizes.iter().fold(Offset::default(), |sum, (params, state)| Offset {
-        params: sum.params + params,
-        state: sum.state + state,
+    let mut offset = sizes.iter().fold(TermSizes::default(), |sum, sizes| TermSizes {
+        params: sum.params + sizes.params,
+        state: sum.state + sizes.state,
     });
     for (number, term) in head.spec.terms.iter().enumerate().rev() {
-        let (params, state) = sizes[number];
+        let TermSizes { params, state } = sizes[number];
         offset.params -= params;
         offset.state -= state;
-        s.term_inputs.read(head, block, offset, (params, state));
+        s.term_inputs.read(head, block, offset, sizes[number]);
         let mut of_params = vec![0.0; params * R];
         let mut of_rows = vec![0.0; state * R];
         let mut of_columns = vec![0.0; state * n];

@@ -2,7 +2,7 @@
 
 use super::problem::{Block, Head};
 use crate::kernels::operands::Slot;
-use crate::score::TermBlock;
+use crate::score::{TermBlock, TermSizes};
 
 /// Inputs of the pair terms of one block, in the layout of [`TermBlock`].
 #[derive(Debug, Default)]
@@ -12,13 +12,6 @@ pub(super) struct TermInputs {
     params: Vec<f32>,
     row_state: Vec<f32>,
     column_state: Vec<f32>,
-}
-
-/// Offsets of one term's parameters and state among those of all terms.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Offset {
-    pub(super) params: usize,
-    pub(super) state: usize,
 }
 
 /// Index among the columns of a lane's row; unused lanes repeat the last one.
@@ -35,26 +28,26 @@ impl TermInputs {
         self.columns.extend((0..block.columns).map(|column| head.spec.relative_position(column)));
     }
 
-    /// Collects the parameters and the state of one term.
+    /// Collects the parameters and the state of one term, which begin at `offset` among those of all terms.
     pub(super) fn read<const R: usize>(
         &mut self,
         head: &Head<'_>,
         block: &Block<R>,
-        offset: Offset,
-        (params, state): (usize, usize),
+        offset: TermSizes,
+        sizes: TermSizes,
     ) {
-        let given = head.part(Slot::TermParams);
+        let params = head.required(Slot::TermParams);
         self.params.clear();
-        self.params.extend((0..params).map(|p| given.at(0, offset.params + p)));
-        let given = head.part(Slot::TermState);
+        self.params.extend((0..sizes.params).map(|p| params.at(0, offset.params + p)));
+        let state = head.required(Slot::TermState);
         self.row_state.clear();
         self.column_state.clear();
-        for k in 0..state {
-            let of_lane = |lane| given.at(row(head, block, lane), offset.state + k);
+        for k in 0..sizes.state {
+            let of_lane = |lane| state.at(row(head, block, lane), offset.state + k);
             self.row_state.extend((0..R).map(of_lane));
         }
         for j in 0..block.columns {
-            self.column_state.extend((0..state).map(|k| given.at(j, offset.state + k)));
+            self.column_state.extend((0..sizes.state).map(|k| state.at(j, offset.state + k)));
         }
     }
 

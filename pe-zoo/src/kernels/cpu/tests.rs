@@ -12,7 +12,7 @@ use super::tensors::{contiguous, numbers};
 use crate::init::standard_normal;
 use crate::kernels::operands::{Operands, SLOTS, Slot};
 use crate::kernels::precision::MatmulPrecision;
-use crate::kernels::spec::{ContextualSpec, MixerSpec, Spec, WeightRule};
+use crate::kernels::spec::{ContextualSpec, HeadMlpSpec, Spec, WeightRule};
 use crate::score::{HiddenActivation, Number, Pair, PairTerm, Term};
 
 /// Pair term with a parameter and token state.
@@ -42,44 +42,47 @@ fn bits(tensor: &FlexTensor) -> Vec<u32> {
 fn run(
     [batch, heads, rows]: [usize; 3],
     activation: Option<HiddenActivation>,
-    forms: bool,
+    cpu_only: bool,
 ) -> Vec<Vec<u32>> {
     let (dim, entries, planes) = (8, 17, 2 * heads);
     let plane = [batch, heads, rows, dim];
     let hidden: &[usize] = if activation.is_some() { &[2, 16] } else { &[0] };
     let operands = Operands::<Flex>(Slot::ALL.map(|slot| {
         let shape: &[usize] = match slot {
-            Slot::Query | Slot::Key | Slot::Values | Slot::GateKeys => &plane,
-            Slot::Slopes => &[heads],
+            Slot::Query | Slot::Key | Slot::Values | Slot::ContextualGateKeys => &plane,
+            Slot::Slope => &[heads],
             Slot::Distance => &[heads, entries],
-            Slot::QueryDistance | Slot::Table => &[dim, entries],
+            Slot::QueryDistance | Slot::ContextualVectors => &[dim, entries],
             Slot::Decay | Slot::DecayResidual => &[batch, heads, rows],
-            Slot::Hidden => hidden,
+            Slot::ContextualHidden => hidden,
             Slot::ContextualSlopes => &[0],
             Slot::TermParams => &[heads, 1],
             Slot::TermState => &[batch, heads, rows, 1],
             Slot::Dense => &[batch, heads, rows, rows],
-            _ if !forms => &[0],
-            Slot::CurveLines => &[heads, 6],
-            Slot::CurveDistances | Slot::CurveRows => &[1, rows],
-            Slot::KeyPrices | Slot::QueryPrices => &[batch, heads, rows],
-            Slot::StepQueries | Slot::StepKeys => &[batch, heads, rows, 4],
-            Slot::StepSlopes => &[heads],
-            Slot::Directions => &plane,
-            Slot::ChunkMaps => &[batch, heads, rows, 32 + dim],
-            Slot::MixerInner => &[5, 3 * planes],
-            Slot::MixerInnerBias => &[1, 5],
-            Slot::MixerOuter => &[heads, 3 * 5],
-            Slot::MixerOuterBias => &[1, heads],
-            Slot::BaseTable => &[heads, 9],
-            Slot::BaseLines | Slot::BaseDistances | Slot::BaseRows => &[0],
+            _ if !cpu_only => &[0],
+            Slot::PositionMlpLines => &[heads, 6],
+            Slot::PositionMlpDistances | Slot::PositionMlpRows => &[1, rows],
+            Slot::TokenPriceKeys | Slot::TokenPriceQueries => &[batch, heads, rows],
+            Slot::StepPricesQueries | Slot::StepPricesKeys => &[batch, heads, rows, 4],
+            Slot::StepPricesSlopes => &[heads],
+            Slot::ReflectedDirections => &plane,
+            Slot::ReflectedChunks => &[batch, heads, rows, 32 + dim],
+            Slot::HeadMlpInner => &[5, 3 * planes],
+            Slot::HeadMlpInnerBias => &[1, 5],
+            Slot::HeadMlpOuter => &[heads, 3 * 5],
+            Slot::HeadMlpOuterBias => &[1, heads],
+            Slot::HeadMlpBaseTable => &[heads, 9],
+            Slot::HeadMlpBaseLines | Slot::HeadMlpBaseDistances | Slot::HeadMlpBaseRows => &[0],
         };
         let random = tensor(shape, slot as u64);
         let mut values = numbers(&random).to_vec();
         match slot {
-            Slot::CurveDistances => values.sort_by(f32::total_cmp),
+            Slot::PositionMlpDistances => values.sort_by(f32::total_cmp),
             // Products of large maps would grow from chunk to chunk.
-            Slot::Directions | Slot::ChunkMaps | Slot::KeyPrices | Slot::QueryPrices => {
+            Slot::ReflectedDirections
+            | Slot::ReflectedChunks
+            | Slot::TokenPriceKeys
+            | Slot::TokenPriceQueries => {
                 for value in &mut values {
                     *value *= 0.02;
                 }
@@ -102,12 +105,12 @@ fn run(
             gate_scale: 0.3,
             activation,
         }),
-        bends: [0.2, 0.6].into(),
-        mixer: forms.then(|| MixerSpec {
+        position_mlp_bends: [0.2, 0.6].into(),
+        head_mlp: cpu_only.then(|| HeadMlpSpec {
             taps: 3,
             scale: 0.3,
             negative_slope: 0.01,
-            bends: [].into(),
+            base_bends: [].into(),
         }),
         terms: vec![Term::new(Tempered).kernel().clone()],
     };
@@ -127,27 +130,27 @@ fn run(
 fn one_two_and_four_threads_give_the_same_bits() {
     // One head in many pieces, and many heads in one piece each.
     let functions = [None, Some(HiddenActivation::Gelu)];
-    for (sizes, activation, forms) in [[1, 1, 700], [3, 2, 130], [5, 4, 65]]
+    for (sizes, activation, cpu_only) in [[1, 1, 700], [3, 2, 130], [5, 4, 65]]
         .into_iter()
         .flat_map(|sizes| functions.map(|function| (sizes, function)))
-        .flat_map(|(sizes, function)| [false, true].map(|forms| (sizes, function, forms)))
+        .flat_map(|(sizes, function)| [false, true].map(|cpu_only| (sizes, function, cpu_only)))
     {
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| run(sizes, activation, forms))
+            pool.install(|| run(sizes, activation, cpu_only))
         };
         let expected = on(1);
         // The output and a gradient for every operand but the slopes of contextual positions, and
         // the hidden layer where there is none.
         let absent = if activation.is_some() { 1 } else { 2 };
         // Eighteen operands of other modifiers; a base bias from a table has no piecewise linear one.
-        let absent = absent + if forms { 3 } else { 18 };
+        let absent = absent + if cpu_only { 3 } else { 18 };
         assert!(expected.iter().flatten().all(|bits| f32::from_bits(*bits).is_finite()));
         assert_eq!(expected.len(), 1 + SLOTS - absent);
         for threads in [2, 4] {
             assert!(
                 on(threads) == expected,
-                "{threads} threads, {sizes:?}, {activation:?}, {forms}"
+                "{threads} threads, {sizes:?}, {activation:?}, {cpu_only}"
             );
         }
     }

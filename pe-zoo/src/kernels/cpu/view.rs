@@ -241,7 +241,7 @@ fn thin(out: &mut MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: f32, add: 
 
 /// Number of rows or columns of each part of a product that [`product`] cuts along its longer side, so that all threads have
 /// a part. Parts are no smaller than this allows, because each packs the other factor again.
-fn part([rows, inner, columns]: [usize; 3]) -> usize {
+fn part(rows: usize, inner: usize, columns: usize) -> usize {
     /// Number of multiplications below which waking a thread costs more than it saves.
     const SMALL: usize = 1 << 20;
     /// Side up to which `gemm` sums in other chunks, if the other side is no longer: only such products have such parts.
@@ -282,7 +282,7 @@ pub(crate) fn product(a: Matrix<'_>, b: Matrix<'_>) -> Vec<f32> {
     let shape = Shape::dense(rows, columns);
     let mut rest = Some(MatrixMut { start: out.as_mut_ptr(), shape, owner: PhantomData });
     let longer = rows.max(columns);
-    let part = part([rows, a.shape.columns, columns]);
+    let part = part(rows, a.shape.columns, columns);
     let parts = (0..longer).step_by(part).filter_map(|from| {
         let count = part.min(longer - from);
         let (own, other) = match (rest.take()?, rows >= columns) {
@@ -329,8 +329,8 @@ impl Start<'_> {
                 assert_eq!((out.len() % columns, len % columns), (0, 0), "rows of a piece");
                 let a = a.rows(index * (len / columns), shape.rows);
                 let start = out.as_mut_ptr().cast::<f32>();
-                let written = MatrixMut { start, shape, owner: PhantomData };
-                multiply(written, a, b, 1.0, Add::Overwrite);
+                let rows = MatrixMut { start, shape, owner: PhantomData };
+                multiply(rows, a, b, 1.0, Add::Overwrite);
             }
             Self::Rows(row) if !row.is_empty() => {
                 for out in out.chunks_mut(row.len()) {

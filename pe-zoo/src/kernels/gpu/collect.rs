@@ -78,14 +78,16 @@ pub(super) fn gradients(
             Slot::Query => Some(found.q.clone()),
             Slot::Key => Some(sum(found.k.clone(), &[0], &wide(head_dim))),
             Slot::Values => Some(sum(found.values.clone(), &[0], &wide(value_dim))),
-            Slot::Slopes => Some(per_head(SLOPE)),
+            Slot::Slope => Some(per_head(SLOPE)),
             Slot::Distance => distance.clone(),
             Slot::QueryDistance => Some(of_rows(at_products + config.entries, query_entries)),
             // Both operands are added to the same logits and have the same gradient.
             Slot::Decay | Slot::DecayResidual => decay.clone(),
-            Slot::GateKeys => Some(sum(found.gate_keys.clone(), &[0], &wide(head_dim))),
-            Slot::Table => Some(of_rows(at_products, config.entries)),
-            Slot::Hidden => Some(sum(of_rows(FIXED, 2 * hidden), &[0, 1, 2], &[2, hidden])),
+            Slot::ContextualGateKeys => Some(sum(found.gate_keys.clone(), &[0], &wide(head_dim))),
+            Slot::ContextualVectors => Some(of_rows(at_products, config.entries)),
+            Slot::ContextualHidden => {
+                Some(sum(of_rows(FIXED, 2 * hidden), &[0, 1, 2], &[2, hidden]))
+            }
             Slot::ContextualSlopes => Some(per_head(CONTEXTUAL_SLOPE)),
             Slot::Dense => Some(found.dense.clone()),
             // Pair terms and modifiers that only the CPU supports are made dense before.

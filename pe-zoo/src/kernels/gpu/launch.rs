@@ -66,7 +66,7 @@ pub(super) fn config<B: Backend>(
         None => Function::Absent,
         Some(Some(HiddenActivation::Relu)) => Function::Relu,
         Some(Some(HiddenActivation::Gelu)) => Function::Gelu,
-        Some(None) if present(&operands[Slot::Table]) => Function::Table,
+        Some(None) if present(&operands[Slot::ContextualVectors]) => Function::Table,
         Some(None) => Function::Slope,
     };
     let rule = match spec.weights {
@@ -78,7 +78,7 @@ pub(super) fn config<B: Backend>(
         head_dim,
         value_dim,
         content: spec.content_scale.is_some(),
-        slopes: present(&operands[Slot::Slopes]),
+        slopes: present(&operands[Slot::Slope]),
         distance: present(&operands[Slot::Distance]),
         query_distance: present(&operands[Slot::QueryDistance]),
         contiguous: spec.contiguous,
@@ -86,8 +86,8 @@ pub(super) fn config<B: Backend>(
         decay_residual: present(&operands[Slot::DecayResidual]),
         dense: present(&operands[Slot::Dense]),
         function,
-        own_gates: present(&operands[Slot::GateKeys]),
-        entries: last_axis(&operands[Slot::Table]),
+        own_gates: present(&operands[Slot::ContextualGateKeys]),
+        entries: last_axis(&operands[Slot::ContextualVectors]),
         sticks: rule.is_some(),
         strict: spec.strict(),
         own_token: rule.is_some_and(|rule| rule.remainder == Remainder::OwnToken),

@@ -92,7 +92,10 @@ pub(super) fn zeroed(operands: &Operands<Cube>, config: KernelConfig, slots: usi
         q: empty(like, Shape::from([batch, heads, rows, head_dim])),
         k: zeros(like, Shape::from([slots, batch, heads, columns, head_dim])),
         values: zeros(like, Shape::from([slots, batch, heads, columns, value_dim])),
-        gate_keys: unless(&operands[Slot::GateKeys], &[slots, batch, heads, columns, head_dim]),
+        gate_keys: unless(
+            &operands[Slot::ContextualGateKeys],
+            &[slots, batch, heads, columns, head_dim],
+        ),
         distance: unless(&operands[Slot::Distance], &[slots, batch, heads, entries]),
         decay: unless(&operands[Slot::Decay], &[slots, batch, heads, columns]),
         dense: unless(&operands[Slot::Dense], &[batch, heads, rows, columns]),

@@ -88,7 +88,9 @@ fn pope_with_two_of_four_channels() {
 
 #[test]
 fn xpos_around_a_centre() {
-    let frequencies = (0..2).map(|m| rope_scaling::plain(1e4, 4, m)).collect::<Vec<_>>();
+    let frequencies = (0..2)
+        .map(|m| rope_scaling::plain(rope_scaling::Pair { base: 1e4, dim: 4, m }))
+        .collect::<Vec<_>>();
     // torchscale's centre of five positions.
     let centre = crate::zoo::xpos::Centre::Torchscale.of(&[0, 1, 2, 3, 4]);
     let transformed = xpos::transformed(&input(), &frequencies, 512.0, centre, true);

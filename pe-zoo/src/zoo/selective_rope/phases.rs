@@ -63,7 +63,8 @@ pub struct Phases {
 
 impl Projection {
     fn new(
-        [inputs, outputs]: [usize; 2],
+        inputs: usize,
+        outputs: usize,
         rank: Option<usize>,
         offset: bool,
         rng: &mut ChaCha8Rng,
@@ -133,8 +134,8 @@ impl Phases {
         let channels = heads * pairs;
         let map = match config.map {
             Map::LowRank { rank } => {
-                let sizes = [width, channels];
-                PhaseMap::LowRank(Projection::new(sizes, Some(rank), false, rng, device))
+                let rank = Some(rank);
+                PhaseMap::LowRank(Projection::new(width, channels, rank, false, rng, device))
             }
             Map::FullRank {} => {
                 // PyTorch takes the last axis of a matrix as its inputs, and the authors' code
@@ -151,7 +152,7 @@ impl Phases {
         });
         let bias = config.bias.then(|| init::zeros([heads, pairs], device));
         let mut gate =
-            |outputs, rank| Some(Projection::new([width, outputs], rank, true, rng, device));
+            |outputs, rank| Some(Projection::new(width, outputs, rank, true, rng, device));
         let gate = match config.gate {
             Gate::None {} => None,
             Gate::PerHead {} => gate(heads, None),
@@ -231,8 +232,9 @@ impl Phases {
                     }
                     if let Some(gate) = &self.gate {
                         let gates = gate.scalar(unit);
-                        let own = &gates[h * gates.len() / heads..(h + 1) * gates.len() / heads];
-                        let per_pair = own.iter().cycle();
+                        let head_gates =
+                            &gates[h * gates.len() / heads..(h + 1) * gates.len() / heads];
+                        let per_pair = head_gates.iter().cycle();
                         phase.iter_mut().zip(per_pair).for_each(|(p, gate)| *p *= sigma(*gate));
                     }
                 }

@@ -1,7 +1,7 @@
 //! Compares the fused engine with the reference engine: outputs and all gradients.
 
+mod cpu_operands;
 mod extremes;
-mod forms;
 mod random;
 mod terms;
 

@@ -4,7 +4,7 @@
 use burn::tensor::{Device, Tensor};
 
 use super::*;
-use crate::attention::ScoreForm;
+use crate::attention::Support;
 use crate::score::{Derivative, HeadMlp, Number, Pair, PairTerm, Term};
 
 /// Pair term that uses every function of a number, parameters and state.
@@ -160,10 +160,10 @@ fn forms_say_what_is_dense() {
             convention: LogitScaling::Code,
         })
     };
-    assert_eq!(term().form(&device), ScoreForm::Fused);
-    assert_eq!(ScoreMod::Sum(vec![term(), gated()]).form(&device), ScoreForm::Fused);
-    assert_eq!(ScoreMod::Sum(vec![gated(), gated()]).form(&device), ScoreForm::Dense);
-    assert_eq!(ScoreMod::Sum(vec![term(), bias.clone()]).form(&device), ScoreForm::Dense);
+    assert_eq!(term().support(&device), Support::Fused);
+    assert_eq!(ScoreMod::Sum(vec![term(), gated()]).support(&device), Support::Fused);
+    assert_eq!(ScoreMod::Sum(vec![gated(), gated()]).support(&device), Support::Dense);
+    assert_eq!(ScoreMod::Sum(vec![term(), bias.clone()]).support(&device), Support::Dense);
     let mixed = |base| {
         let two = || Tensor::zeros([2, 2], &device);
         let one = || Tensor::zeros([2], &device);
@@ -173,9 +173,9 @@ fn forms_say_what_is_dense() {
         ScoreMod::HeadMlp(HeadMlp { base, taps, w1, c1, w2, c2, negative_slope, scale })
     };
     let slopes = ScoreMod::Slope(Tensor::zeros([1], &device));
-    assert_eq!(mixed(slopes).form(&device), ScoreForm::Fused);
-    assert_eq!(mixed(bias).form(&device), ScoreForm::Dense);
-    assert_eq!(hard.form(&device), ScoreForm::Reference);
+    assert_eq!(mixed(slopes).support(&device), Support::Fused);
+    assert_eq!(mixed(bias).support(&device), Support::Dense);
+    assert_eq!(hard.support(&device), Support::Reference);
 }
 
 #[test]

@@ -103,8 +103,8 @@ impl Maker {
             weights: WeightRule::Softmax,
             precision: MatmulPrecision::F32,
             contextual: None,
-            bends: [].into(),
-            mixer: None,
+            position_mlp_bends: [].into(),
+            head_mlp: None,
             #[cfg(feature = "flex")]
             terms: Vec::new(),
         };
@@ -313,13 +313,14 @@ fn contextual(
 }
 
 fn table(maker: &mut Maker, sizes: &Sizes, operands: &mut Operands<Cube>, spec: &mut Spec) {
-    operands[Slot::Table] = maker.random(1.0, &[sizes.batch, sizes.heads, sizes.rows, 9]);
+    operands[Slot::ContextualVectors] =
+        maker.random(1.0, &[sizes.batch, sizes.heads, sizes.rows, 9]);
     spec.contextual = Some(contextual(spec, 7.3, None));
 }
 
 fn biases(maker: &mut Maker, sizes: &Sizes, operands: &mut Operands<Cube>, _spec: &mut Spec) {
     let Sizes { batch, heads, rows, columns, .. } = *sizes;
-    operands[Slot::Slopes] = maker.random(0.1, &[heads]);
+    operands[Slot::Slope] = maker.random(0.1, &[heads]);
     operands[Slot::Distance] = maker.random(1.0, &[heads, 20]);
     operands[Slot::QueryDistance] = maker.random(1.0, &[batch, heads, rows, 23]);
     operands[Slot::Decay] = maker.random(1.0, &[batch, heads, columns]);
@@ -368,7 +369,7 @@ fn contextual_tables_with_gate_keys_of_their_own() {
     check(|maker, sizes, operands, spec| {
         table(maker, sizes, operands, spec);
         let Sizes { batch, heads, columns, head_dim, .. } = *sizes;
-        operands[Slot::GateKeys] = maker.random(1.0, &[batch, heads, columns, head_dim]);
+        operands[Slot::ContextualGateKeys] = maker.random(1.0, &[batch, heads, columns, head_dim]);
     });
 }
 
@@ -383,8 +384,9 @@ fn contextual_slopes() {
 #[test]
 fn perceptrons_of_contextual_positions() {
     check(|maker, sizes, operands, spec| {
-        operands[Slot::Table] = maker.random(0.3, &[sizes.batch, sizes.heads, sizes.rows, 6]);
-        operands[Slot::Hidden] = maker.random(0.5, &[2, 5]);
+        operands[Slot::ContextualVectors] =
+            maker.random(0.3, &[sizes.batch, sizes.heads, sizes.rows, 6]);
+        operands[Slot::ContextualHidden] = maker.random(0.5, &[2, 5]);
         spec.contextual = Some(contextual(spec, 9.0, Some(HiddenActivation::Gelu)));
     });
 }

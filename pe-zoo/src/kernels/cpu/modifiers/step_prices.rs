@@ -4,7 +4,7 @@
 //! Columns are processed from the newest to the oldest with the sum carried, as for contextual
 //! positions.
 
-use crate::kernels::cpu::form_scratch::StepScratch;
+use crate::kernels::cpu::modifier_scratch::StepPricesScratch;
 use crate::kernels::cpu::problem::{Block, Head};
 use crate::kernels::cpu::reduce::Grads;
 use crate::kernels::cpu::scratch::{grow, lanes as read, lanes_mut as write};
@@ -14,7 +14,7 @@ use crate::math::lanes::{self, Lanes};
 
 /// Operands of the step prices for one head.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Steps<'a> {
+pub(super) struct StepPricesOperands<'a> {
     /// Queries of the steps, `[T, E]`.
     queries: Matrix<'a>,
     /// Keys of the steps, `[S, E]`.
@@ -23,11 +23,15 @@ pub(super) struct Steps<'a> {
     slope: f32,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> StepPricesOperands<'a> {
     /// Returns the operands of a head; `None` if it has no step prices.
     pub(super) fn of(head: &Head<'a>) -> Option<Self> {
-        let slope = head.given(Slot::StepSlopes)?.at(0, 0);
-        Some(Self { queries: head.part(Slot::StepQueries), keys: head.part(Slot::StepKeys), slope })
+        let slope = head.optional(Slot::StepPricesSlopes)?.at(0, 0);
+        Some(Self {
+            queries: head.required(Slot::StepPricesQueries),
+            keys: head.required(Slot::StepPricesKeys),
+            slope,
+        })
     }
 
     /// Returns the divisor of the products.
@@ -40,9 +44,9 @@ impl<'a> Steps<'a> {
 /// `s` what the gradient needs.
 #[inline(always)]
 pub(super) fn add<const R: usize>(
-    steps: &Steps<'_>,
+    steps: &StepPricesOperands<'_>,
     block: &Block<R>,
-    s: &mut StepScratch<R>,
+    s: &mut StepPricesScratch<R>,
     logits: &mut [Lanes<R>],
     keep: bool,
 ) {
@@ -83,21 +87,21 @@ pub(super) fn add<const R: usize>(
 /// [`add`].
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
-    steps: &Steps<'_>,
+    steps: &StepPricesOperands<'_>,
     block: &Block<R>,
-    s: &mut StepScratch<R>,
+    s: &mut StepPricesScratch<R>,
     logit_grads: &[Lanes<R>],
     grads: &mut Grads<'_>,
 ) {
-    let slots = [Slot::StepQueries, Slot::StepKeys, Slot::StepSlopes];
+    let slots = [Slot::StepPricesQueries, Slot::StepPricesKeys, Slot::StepPricesSlopes];
     let Some([of_queries, of_keys, of_factor]) = grads.all(slots) else { return };
     let n = block.columns;
     let slope = steps.slope;
     // A price contributes to the sums of all older columns.
     let mut older = [0.0; R];
     let mut of_slope = [0.0; R];
-    let kept = s.prices[..n].iter().zip(&mut s.rises[..n]);
-    for ((prices, rises), logit_grads) in kept.zip(&logit_grads[..n]) {
+    let columns = s.prices[..n].iter().zip(&mut s.rises[..n]);
+    for ((prices, rises), logit_grads) in columns.zip(&logit_grads[..n]) {
         let mut of_products = *rises;
         for r in 0..R {
             of_slope[r] += prices[r] * older[r];

@@ -6,32 +6,16 @@
 
 use crate::kernels::cpu::reduce::Grads;
 use crate::kernels::cpu::view::Matrix;
-use crate::kernels::operands::Slot;
+use crate::kernels::operands::PiecewiseSlots;
 use crate::math::lanes::Lanes;
 
 use super::distances::{DistanceSums, Distances};
 use crate::kernels::cpu::problem::{Block, Head};
 
-/// Slots that hold the operands of a piecewise linear bias.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CurveSlots {
-    lines: Slot,
-    distances: Slot,
-    rows: Slot,
-}
-
-/// Slots of a bias that is added to the logits.
-pub(super) const OWN: CurveSlots =
-    CurveSlots { lines: Slot::CurveLines, distances: Slot::CurveDistances, rows: Slot::CurveRows };
-
-/// Slots of the base bias of a perceptron across heads.
-pub(super) const BASE: CurveSlots =
-    CurveSlots { lines: Slot::BaseLines, distances: Slot::BaseDistances, rows: Slot::BaseRows };
-
 /// Operands of a piecewise linear bias for one head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PiecewiseOperands<'a> {
-    slots: CurveSlots,
+    slots: PiecewiseSlots,
     /// Boundaries between the pieces, ascending.
     bends: &'a [f32],
     /// Slopes of the pieces, then their values at 0, `[1, 2 N]`.
@@ -44,10 +28,16 @@ pub(super) struct PiecewiseOperands<'a> {
 
 impl<'a> PiecewiseOperands<'a> {
     /// Returns the operands in these slots; `None` if they are empty.
-    pub(super) fn of(head: &Head<'a>, slots: CurveSlots, bends: &'a [f32]) -> Option<Self> {
-        let CurveSlots { distances, rows, .. } = slots;
-        let lines = head.given(slots.lines)?;
-        Some(Self { slots, bends, lines, distances: head.part(distances), rows: head.part(rows) })
+    pub(super) fn of(head: &Head<'a>, slots: PiecewiseSlots, bends: &'a [f32]) -> Option<Self> {
+        let PiecewiseSlots { distances, rows, .. } = slots;
+        let lines = head.optional(slots.lines)?;
+        Some(Self {
+            slots,
+            bends,
+            lines,
+            distances: head.required(distances),
+            rows: head.required(rows),
+        })
     }
 }
 
@@ -61,27 +51,27 @@ struct PieceCursor<const R: usize> {
 
 impl<const R: usize> PieceCursor<R> {
     #[inline(always)]
-    fn new(curve: &PiecewiseOperands<'_>) -> Self {
+    fn new(piecewise: &PiecewiseOperands<'_>) -> Self {
         let mut walk = Self { piece: [0; R], end: [0.0; R], slope: [0.0; R], start: [0.0; R] };
         for lane in 0..R {
-            walk.enter(curve, lane, 0);
+            walk.enter(piecewise, lane, 0);
         }
         walk
     }
 
-    fn enter(&mut self, curve: &PiecewiseOperands<'_>, lane: usize, piece: usize) {
-        let pieces = curve.bends.len() + 1;
+    fn enter(&mut self, piecewise: &PiecewiseOperands<'_>, lane: usize, piece: usize) {
+        let pieces = piecewise.bends.len() + 1;
         self.piece[lane] = piece;
-        self.end[lane] = curve.bends.get(piece).copied().unwrap_or(f32::INFINITY);
-        self.slope[lane] = curve.lines.at(0, piece);
-        self.start[lane] = curve.lines.at(0, pieces + piece);
+        self.end[lane] = piecewise.bends.get(piece).copied().unwrap_or(f32::INFINITY);
+        self.slope[lane] = piecewise.lines.at(0, piece);
+        self.start[lane] = piecewise.lines.at(0, pieces + piece);
     }
 
     /// Advances the lanes whose piece has ended; `leave` is called with lane and piece before.
     #[inline(always)]
     fn reach(
         &mut self,
-        curve: &PiecewiseOperands<'_>,
+        piecewise: &PiecewiseOperands<'_>,
         at: &Lanes<R>,
         mut leave: impl FnMut(usize, usize),
     ) {
@@ -93,8 +83,8 @@ impl<const R: usize> PieceCursor<R> {
             for (lane, at) in at.iter().enumerate() {
                 if *at > self.end[lane] {
                     leave(lane, self.piece[lane]);
-                    let piece = curve.bends.partition_point(|bend| bend < at);
-                    self.enter(curve, lane, piece);
+                    let piece = piecewise.bends.partition_point(|bend| bend < at);
+                    self.enter(piecewise, lane, piece);
                 }
             }
         }
@@ -103,10 +93,10 @@ impl<const R: usize> PieceCursor<R> {
 
 /// Reciprocal denominators of the input for each lane; 0 in unused lanes.
 #[inline(always)]
-fn normalisers<const R: usize>(curve: &PiecewiseOperands<'_>, block: &Block<R>) -> Lanes<R> {
+fn normalisers<const R: usize>(piecewise: &PiecewiseOperands<'_>, block: &Block<R>) -> Lanes<R> {
     let mut rows = [0.0; R];
     for (r, row) in rows.iter_mut().enumerate().take(block.rows) {
-        *row = curve.rows.at(0, block.first + r);
+        *row = piecewise.rows.at(0, block.first + r);
     }
     rows
 }
@@ -115,21 +105,21 @@ fn normalisers<const R: usize>(curve: &PiecewiseOperands<'_>, block: &Block<R>) 
 #[inline(always)]
 pub(super) fn add<const R: usize>(
     head: &Head<'_>,
-    curve: &PiecewiseOperands<'_>,
+    piecewise: &PiecewiseOperands<'_>,
     block: &Block<R>,
     unrolled: &mut Vec<f32>,
     out: &mut [Lanes<R>],
 ) {
-    let rows = normalisers(curve, block);
-    let distances = Distances::new(head, block, curve.distances, unrolled);
-    let mut walk = PieceCursor::new(curve);
+    let rows = normalisers(piecewise, block);
+    let distances = Distances::new(head, block, piecewise.distances, unrolled);
+    let mut walk = PieceCursor::new(piecewise);
     for (j, out) in out[..block.columns].iter_mut().enumerate().rev() {
         let scaled = distances.at(j);
         let mut at = [0.0; R];
         for r in 0..R {
             at[r] = scaled[r] * rows[r];
         }
-        walk.reach(curve, &at, |_, _| {});
+        walk.reach(piecewise, &at, |_, _| {});
         for r in 0..R {
             out[r] += walk.slope[r] * at[r] + walk.start[r];
         }
@@ -140,23 +130,23 @@ pub(super) fn add<const R: usize>(
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
     head: &Head<'_>,
-    curve: &PiecewiseOperands<'_>,
+    piecewise: &PiecewiseOperands<'_>,
     block: &Block<R>,
     unrolled: &mut Vec<f32>,
     sums: &mut Vec<f32>,
     function_grads: &[Lanes<R>],
     grads: &mut Grads<'_>,
 ) {
-    let CurveSlots { lines, distances, rows } = curve.slots;
+    let PiecewiseSlots { lines, distances, rows } = piecewise.slots;
     let Some([of_lines, of_distances, of_row_factors]) = grads.all([lines, distances, rows]) else {
         return;
     };
     let n = block.columns;
-    let pieces = curve.bends.len() + 1;
-    let rows = normalisers(curve, block);
-    let distances = Distances::new(head, block, curve.distances, unrolled);
-    let mut of_distances = DistanceSums::new(head, block, &curve.distances, sums, of_distances);
-    let mut walk = PieceCursor::new(curve);
+    let pieces = piecewise.bends.len() + 1;
+    let rows = normalisers(piecewise, block);
+    let distances = Distances::new(head, block, piecewise.distances, unrolled);
+    let mut of_distances = DistanceSums::new(head, block, &piecewise.distances, sums, of_distances);
+    let mut walk = PieceCursor::new(piecewise);
     // Sums since the lane entered its piece: gradients, and gradients times inputs.
     let (mut of_start, mut of_slope) = ([0.0; R], [0.0; R]);
     let mut of_rows = [0.0; R];
@@ -166,7 +156,7 @@ pub(super) fn backward<const R: usize>(
         for r in 0..R {
             at[r] = scaled[r] * rows[r];
         }
-        walk.reach(curve, &at, |lane, piece| {
+        walk.reach(piecewise, &at, |lane, piece| {
             *of_lines.get(0, piece) += of_slope[lane];
             *of_lines.get(0, pieces + piece) += of_start[lane];
             (of_slope[lane], of_start[lane]) = (0.0, 0.0);

@@ -8,9 +8,7 @@ use super::{
     tensor,
 };
 use crate::ScoreMod;
-use crate::score::{
-    Beyond, HeadMlp, LogitScaling, PositionMlp, Reflections, StepPrices, TokenPrice,
-};
+use crate::score::{Beyond, HeadMlp, LogitScaling, PositionMlp, Reflected, StepPrices, TokenPrice};
 
 fn position_mlp(
     sizes: &Sizes,
@@ -81,7 +79,7 @@ fn reflected(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
     let directions = per_token(sizes, leaves, [sizes.columns, sizes.head_dim], 67);
     let length = (directions.clone().powi_scalar(2).sum_dim(3) + 1e-6).sqrt();
     let strengths = sigmoid(per_token(sizes, leaves, [sizes.columns, 1], 68)) * 2.0;
-    ScoreMod::Reflected(Reflections { directions: directions / length, strengths })
+    ScoreMod::Reflected(Reflected { directions: directions / length, strengths })
 }
 
 #[test]

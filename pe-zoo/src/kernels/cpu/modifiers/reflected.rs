@@ -2,10 +2,10 @@
 //!
 //! With `H_t = I - beta_t w_t w_t^T`, the product of row `i` and column `j` is `q_i . H_i ...
 //! H_{j+1} k_j`. A block of rows processes the chunks from the newest to the oldest and carries the
-//! queries as transformed so far. Two matrices per chunk, computed by `householder`, hold the
+//! queries as transformed so far. Two matrices per chunk, computed by `reflected_chunks`, hold the
 //! chunk's effect on keys and on queries.
 
-use crate::kernels::cpu::form_scratch::MapScratch;
+use crate::kernels::cpu::modifier_scratch::ReflectedScratch;
 use crate::kernels::cpu::problem::{Block, Head};
 use crate::kernels::cpu::reduce::Grads;
 use crate::kernels::cpu::scratch::{grow, lanes as read, lanes_mut as write};
@@ -15,18 +15,18 @@ use crate::math::lanes::Lanes;
 
 /// Operands of the Householder-like maps for one head.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::kernels::cpu) struct ChunkMapOperands<'a> {
+pub(in crate::kernels::cpu) struct ReflectedOperands<'a> {
     /// Directions, `[S, D]`.
     directions: Matrix<'a>,
     /// Effect of each chunk of `K` columns on keys, followed by that on queries, `[S, K + D]`.
     chunks: Matrix<'a>,
 }
 
-impl<'a> ChunkMapOperands<'a> {
+impl<'a> ReflectedOperands<'a> {
     /// Returns the operands of a head; `None` if it has no such maps.
     pub(in crate::kernels::cpu) fn of(head: &Head<'a>) -> Option<Self> {
-        let chunks = head.given(Slot::ChunkMaps)?;
-        Some(Self { directions: head.part(Slot::Directions), chunks })
+        let chunks = head.optional(Slot::ReflectedChunks)?;
+        Some(Self { directions: head.required(Slot::ReflectedDirections), chunks })
     }
 
     fn chunk(&self) -> usize {
@@ -63,20 +63,20 @@ fn mask<const R: usize>(block: &Block<R>, first: usize, values: &mut [Lanes<R>])
 /// needs.
 #[inline(always)]
 pub(in crate::kernels::cpu) fn products<const R: usize>(
-    maps: &ChunkMapOperands<'_>,
+    reflected: &ReflectedOperands<'_>,
     head: &Head<'_>,
     block: &Block<R>,
     scale: f32,
-    s: &mut MapScratch<R>,
+    s: &mut ReflectedScratch<R>,
     out: &mut [Lanes<R>],
     keep: bool,
 ) {
     let (n, rows, q, k) = (block.columns, block.rows, head.q(), head.k());
     let dim = q.shape().columns;
     let size = rows * dim;
-    let kept = if keep { n.div_ceil(maps.chunk()) } else { 1 };
+    let queries = if keep { n.div_ceil(reflected.chunk()) } else { 1 };
     grow(&mut s.along, n);
-    s.queries.resize(kept * size, 0.0);
+    s.queries.resize(queries * size, 0.0);
     let query = q.rows(block.first, rows);
     for r in 0..rows {
         for d in 0..dim {
@@ -85,11 +85,11 @@ pub(in crate::kernels::cpu) fn products<const R: usize>(
     }
     let shape = Shape::dense(rows, dim);
     let mut at = 0;
-    for (first, len) in chunks(n, maps.chunk()).rev() {
-        let (to_key, to_query) = maps.of_chunk(first, len);
+    for (first, len) in chunks(n, reflected.chunk()).rev() {
+        let (to_key, to_query) = reflected.of_chunk(first, len);
         let seen_from_here = Matrix::new(&s.queries[at..at + size], shape).t();
         let along = &mut s.along[first..first + len];
-        let w = maps.directions.rows(first, len);
+        let w = reflected.directions.rows(first, len);
         multiply(write(along, len, rows), w, seen_from_here, 1.0, Add::Overwrite);
         mask(block, first, along);
         let along = read(along, len, rows);
@@ -112,29 +112,29 @@ pub(in crate::kernels::cpu) fn products<const R: usize>(
 /// those of the products; [`products`] must have run with `keep` before.
 #[inline(always)]
 pub(in crate::kernels::cpu) fn backward<const R: usize>(
-    maps: &ChunkMapOperands<'_>,
+    reflected: &ReflectedOperands<'_>,
     head: &Head<'_>,
     block: &Block<R>,
-    s: &mut MapScratch<R>,
+    s: &mut ReflectedScratch<R>,
     product_grads: &[Lanes<R>],
     dq: &mut MatrixMut<'_>,
     grads: &mut Grads<'_>,
 ) {
     let Some(scale) = head.spec.content_scale else { return };
-    let slots = [Slot::Key, Slot::Directions, Slot::ChunkMaps];
+    let slots = [Slot::Key, Slot::ReflectedDirections, Slot::ReflectedChunks];
     let Some([dk, of_directions, of_chunks]) = grads.all(slots) else { return };
     let (n, rows, k) = (block.columns, block.rows, head.k());
     let dim = k.shape().columns;
     let size = rows * dim;
     let shape = Shape::dense(rows, dim);
-    let width = maps.chunk();
+    let width = reflected.chunk();
     grow(&mut s.along_grads, width);
     // Gradient of the queries as transformed for the previous chunk.
     s.query_grads.clear();
     s.query_grads.resize(size, 0.0);
     s.next_grads.resize(size, 0.0);
     for (first, len) in chunks(n, width) {
-        let (to_key, to_query) = maps.of_chunk(first, len);
+        let (to_key, to_query) = reflected.of_chunk(first, len);
         let chunks_after = n.div_ceil(width) - 1 - first / width;
         let query = Matrix::new(&s.queries[chunks_after * size..][..size], shape);
         let of_products = read(&product_grads[first..], len, rows);
@@ -156,7 +156,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
         }
         s.next_grads.copy_from_slice(&s.query_grads);
         let mut of_query = MatrixMut::new(&mut s.next_grads, shape);
-        let (k, w) = (k.rows(first, len), maps.directions.rows(first, len));
+        let (k, w) = (k.rows(first, len), reflected.directions.rows(first, len));
         multiply(of_query.reborrow(), of_products.t(), k, scale, Add::Accumulate);
         multiply(of_query, of_along.t(), w, 1.0, Add::Accumulate);
         multiply(dk.rows(first, len), of_products, query, scale, Add::Accumulate);

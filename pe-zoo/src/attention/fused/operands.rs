@@ -6,20 +6,21 @@ use burn::backend::{Dispatch, DispatchTensor};
 use burn::tensor::{DType, Tensor};
 
 #[cfg(feature = "flex")]
-use super::forms;
+use super::cpu_operands::{self, CpuOperands};
 use super::tables::{endless, stretched};
 use crate::ScoreMod;
 use crate::attention::reference::LogitInputs;
-use crate::kernels;
+use crate::attention::support::PlannedPart;
+use crate::kernels::Kernels;
 use crate::kernels::operands::{Operands, SLOTS, Slot};
-use crate::kernels::spec::{self, ContextualSpec, MixerSpec, Spec, WeightRule};
+use crate::kernels::spec::{self, ContextualSpec, HeadMlpSpec, Spec, WeightRule};
 use crate::ops::MatmulPrecision;
 #[cfg(feature = "cube")]
 use crate::score::Beyond;
 use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling, Perceptron, Term};
 
 /// Operands of a modifier for the kernels, which support at most one modifier of each kind.
-pub(super) struct ModifierParts {
+pub(super) struct ModifierOperands {
     /// Tensors of the modifier by slot, all f32. The slots of queries, keys, values and gate keys
     /// are empty.
     tensors: [Option<DispatchTensor>; SLOTS],
@@ -34,35 +35,39 @@ pub(super) struct ModifierParts {
     content: Option<Tensor<4>>,
     weights: Option<WeightRule>,
     /// Boundaries between the pieces of a piecewise linear bias, ascending.
-    bends: Arc<[f32]>,
-    mixer: Option<MixerSpec>,
+    position_mlp_bends: Arc<[f32]>,
+    head_mlp: Option<HeadMlpSpec>,
     /// Whether the content logits are not divided by `sqrt(D)`.
     undivided: bool,
 }
 
-impl ModifierParts {
-    pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Self {
-        let mut parts = Self {
+impl ModifierOperands {
+    /// Operands for the kernels of a device. The reference engine makes the parts dense that these kernels do not compute.
+    pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>, kernels: Kernels) -> Self {
+        let mut operands = Self {
             tensors: [const { None }; SLOTS],
             contextual: None,
             products: None,
             terms: Vec::new(),
             content: None,
             weights: None,
-            bends: Arc::default(),
-            mixer: None,
+            position_mlp_bends: Arc::default(),
+            head_mlp: None,
             undivided: false,
         };
-        parts.add(modifier, inputs);
-        parts
+        let mut dense_terms = false;
+        for PlannedPart { part, in_kernels } in modifier.planned(kernels) {
+            dense_terms |= !in_kernels && matches!(part, ScoreMod::Term(_));
+            operands.add(part, in_kernels, inputs);
+        }
+        if dense_terms { operands.with_dense_terms(inputs) } else { operands }
     }
 
-    fn add(&mut self, modifier: &ScoreMod, inputs: &LogitInputs<'_>) {
-        match modifier {
-            // The reference engine computes hard attention, see `attend`.
-            ScoreMod::None | ScoreMod::Hard => {}
-            ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part, inputs)),
-            ScoreMod::Slope(slopes) => self.plus(Slot::Slopes, slopes.clone()),
+    fn add(&mut self, part: &ScoreMod, in_kernels: bool, inputs: &LogitInputs<'_>) {
+        match part {
+            // The plan has no sums, and the reference engine computes hard attention, see `attend`.
+            ScoreMod::None | ScoreMod::Hard | ScoreMod::Sum(_) => {}
+            ScoreMod::Slope(slopes) => self.plus(Slot::Slope, slopes.clone()),
             ScoreMod::Distance { table, beyond } => {
                 self.plus_table(Slot::Distance, endless(table, *beyond));
             }
@@ -75,7 +80,7 @@ impl ModifierParts {
                 let slot = if further { Slot::DecayResidual } else { Slot::Decay };
                 self.plus(slot, cumulative.clone());
             }
-            ScoreMod::Contextual(contextual) => self.add_contextual(contextual, inputs),
+            ScoreMod::Contextual(contextual) => self.add_contextual(contextual, in_kernels, inputs),
             ScoreMod::StickBreaking(rule) => {
                 self.weights = Some(WeightRule::StickBreaking(*rule));
             }
@@ -86,49 +91,58 @@ impl ModifierParts {
             | ScoreMod::PositionMlp(_)
             | ScoreMod::HeadMlp(_)
             | ScoreMod::TokenPrice(_)
-            | ScoreMod::StepPrices(_) => self.add_form(modifier, inputs),
+            | ScoreMod::StepPrices(_) => {
+                #[cfg(feature = "flex")]
+                if in_kernels {
+                    return self.add_cpu(cpu_operands::of(part, inputs));
+                }
+                self.add_dense(part, inputs);
+            }
         }
     }
 
-    /// Adds a modifier that only the CPU's kernels have operands for. It is made dense on other
-    /// devices, and if the slots of its kind are taken.
-    fn add_form(&mut self, modifier: &ScoreMod, inputs: &LogitInputs<'_>) {
-        #[cfg(feature = "flex")]
-        if kernels::on_cpu(&inputs.device)
-            && let Some(form) = forms::of(modifier, inputs)
-            && form.tensors.iter().all(|(slot, _)| self.tensors[*slot as usize].is_none())
-        {
-            for (slot, tensor) in form.tensors {
-                self.tensors[slot as usize] = Some(tensor);
-            }
-            if !form.bends.is_empty() {
-                self.bends = form.bends;
-            }
-            self.mixer = form.mixer.or(self.mixer.take());
-            return;
+    #[cfg(feature = "flex")]
+    fn add_cpu(&mut self, operands: CpuOperands) {
+        for (slot, tensor) in operands.tensors {
+            self.tensors[slot as usize] = Some(tensor);
         }
-        if let Some(products) = inputs.products(modifier) {
+        if !operands.position_mlp_bends.is_empty() {
+            self.position_mlp_bends = operands.position_mlp_bends;
+        }
+        self.head_mlp = operands.head_mlp.or(self.head_mlp.take());
+    }
+
+    fn add_dense(&mut self, part: &ScoreMod, inputs: &LogitInputs<'_>) {
+        if let Some(products) = inputs.products(part) {
             self.products = Some(in_f32(products));
         }
-        if let Some(bias) = inputs.bias(modifier) {
+        if let Some(bias) = inputs.bias(part) {
             self.plus(Slot::Dense, bias);
         }
     }
 
-    fn add_contextual(&mut self, contextual: &Contextual, inputs: &LogitInputs<'_>) {
+    fn add_contextual(
+        &mut self,
+        contextual: &Contextual,
+        in_kernels: bool,
+        inputs: &LogitInputs<'_>,
+    ) {
         self.undivided |= contextual.convention == LogitScaling::Equation;
-        if self.contextual.is_some() {
+        if !in_kernels {
             self.plus(Slot::Dense, inputs.contextual(contextual));
             return;
         }
         self.contextual = Some(contextual.clone());
         match &contextual.function {
-            ContextualFunction::Table(table) => self.put(Slot::Table, table.clone()),
+            ContextualFunction::Table(table) => self.put(Slot::ContextualVectors, table.clone()),
             ContextualFunction::Slope(slopes) => self.put(Slot::ContextualSlopes, slopes.clone()),
             ContextualFunction::Mlp(Perceptron { w1, b1, w2, b2, activation: _ }) => {
                 let last = b2.clone().unsqueeze_dim(1);
-                self.put(Slot::Table, Tensor::cat(vec![w2.clone(), last], 1));
-                self.put(Slot::Hidden, Tensor::stack::<2>(vec![w1.clone(), b1.clone()], 0));
+                self.put(Slot::ContextualVectors, Tensor::cat(vec![w2.clone(), last], 1));
+                self.put(
+                    Slot::ContextualHidden,
+                    Tensor::stack::<2>(vec![w1.clone(), b1.clone()], 0),
+                );
             }
         }
     }
@@ -167,22 +181,13 @@ impl ModifierParts {
         if self.undivided { 1.0 } else { scale }
     }
 
-    /// Whether the CPU's kernels cannot evaluate the pair terms, because a tensor of products
-    /// already replaces the content logits.
-    #[cfg(feature = "flex")]
-    pub(super) fn terms_on_products(&self) -> bool {
-        self.products.is_some() && !self.terms.is_empty()
-    }
-
     /// Returns the same modifier with its pair terms evaluated by the reference engine.
-    pub(super) fn with_dense_terms(mut self, inputs: &LogitInputs<'_>) -> Self {
-        if !self.terms.is_empty() {
-            let products = self.products.take().unwrap_or_else(|| inputs.content());
-            let content = products * self.content_scale(inputs.scale);
-            let terms = std::mem::take(&mut self.terms);
-            self.content =
-                Some(terms.iter().fold(content, |content, term| term.values(content, inputs.at)));
-        }
+    fn with_dense_terms(mut self, inputs: &LogitInputs<'_>) -> Self {
+        let products = self.products.take().unwrap_or_else(|| inputs.content());
+        let content = products * self.content_scale(inputs.scale);
+        let terms = std::mem::take(&mut self.terms);
+        let values = terms.iter().fold(content, |content, term| term.values(content, inputs.at));
+        self.content = Some(values);
         self
     }
 
@@ -218,7 +223,7 @@ impl ModifierParts {
                 None
             }
         };
-        let mapped = self.tensors[Slot::ChunkMaps as usize].is_some();
+        let mapped = self.tensors[Slot::ReflectedChunks as usize].is_some();
         let terms = std::mem::take(&mut self.terms);
         self.put_terms(&terms);
         let contextual = self.contextual.take().map(|contextual| {
@@ -236,7 +241,7 @@ impl ModifierParts {
                 GateSource::Keys(keys) => Some(keys),
             };
             if let Some(keys) = gate_keys {
-                self.put(Slot::GateKeys, keys);
+                self.put(Slot::ContextualGateKeys, keys);
             }
             ContextualSpec::new(max_position, convention, scale, activation)
         });
@@ -258,8 +263,8 @@ impl ModifierParts {
             weights: self.weights.unwrap_or(WeightRule::Softmax),
             precision,
             contextual,
-            bends: self.bends,
-            mixer: self.mixer,
+            position_mlp_bends: self.position_mlp_bends,
+            head_mlp: self.head_mlp,
             #[cfg(feature = "flex")]
             terms: terms.iter().map(|term| term.kernel().clone()).collect(),
         };
@@ -276,7 +281,7 @@ fn in_f32<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
 /// scaled products. The products are of the size of the queries, and their gradients need no sum
 /// over rows.
 #[cfg(feature = "cube")]
-impl ModifierParts {
+impl ModifierOperands {
     pub(super) fn with_products(mut self, inputs: &LogitInputs<'_>) -> Self {
         let LogitInputs { q, at, scale, .. } = *inputs;
         if !spec::contiguous(at.cols())
@@ -293,13 +298,13 @@ impl ModifierParts {
         let code = (self.contextual.as_ref())
             .is_some_and(|contextual| contextual.convention == LogitScaling::Code);
         let factor = if code { scale } else { 1.0 };
-        if let Some(table) = self.take(Slot::Table) {
-            let table = match self.tensors[Slot::Hidden as usize] {
+        if let Some(table) = self.take(Slot::ContextualVectors) {
+            let table = match self.tensors[Slot::ContextualHidden as usize] {
                 Some(_) => table,
                 None => first_entries(table, at.cols().len() + 1),
             };
             let products = kernels::product(q.clone(), (table * factor).unsqueeze());
-            self.put(Slot::Table, products);
+            self.put(Slot::ContextualVectors, products);
         }
         if let Some(slopes) = self.take::<1>(Slot::ContextualSlopes) {
             self.put(Slot::ContextualSlopes, slopes * factor);

@@ -4,20 +4,20 @@ use crate::math::lanes::Lanes;
 
 /// Buffers of one thread for modifiers with operands of their own.
 #[derive(Debug, Default)]
-pub(super) struct FormScratch<const R: usize> {
-    pub(super) maps: MapScratch<R>,
-    pub(super) mixer: MixerScratch<R>,
-    /// Offset in [`MixerScratch::added`] of the terms for the current head; `None` without a
+pub(super) struct ModifierScratch<const R: usize> {
+    pub(super) reflected: ReflectedScratch<R>,
+    pub(super) head_mlp: HeadMlpScratch<R>,
+    /// Offset in [`HeadMlpScratch::added`] of the terms for the current head; `None` without a
     /// perceptron across heads.
-    pub(super) added_at: Option<usize>,
-    pub(super) steps: StepScratch<R>,
+    pub(super) head_mlp_plane: Option<usize>,
+    pub(super) step_prices: StepPricesScratch<R>,
     pub(super) unrolled: Vec<f32>,
     pub(super) sums: Vec<f32>,
 }
 
 /// Buffers for step prices, `[columns][lanes]`.
 #[derive(Debug, Default)]
-pub(super) struct StepScratch<const R: usize> {
+pub(super) struct StepPricesScratch<const R: usize> {
     /// Products of the steps' queries and keys, later the prices.
     pub(super) prices: Vec<Lanes<R>>,
     /// Derivatives of the prices by the products, later the gradients of the products.
@@ -26,7 +26,7 @@ pub(super) struct StepScratch<const R: usize> {
 
 /// Buffers for Householder-like maps.
 #[derive(Debug, Default)]
-pub(super) struct MapScratch<const R: usize> {
+pub(super) struct ReflectedScratch<const R: usize> {
     /// Products of the transformed queries with the directions, `[columns][lanes]`.
     pub(super) along: Vec<Lanes<R>>,
     pub(super) along_grads: Vec<Lanes<R>>,
@@ -39,7 +39,7 @@ pub(super) struct MapScratch<const R: usize> {
 
 /// Buffers for a perceptron across heads.
 #[derive(Debug, Default)]
-pub(super) struct MixerScratch<const R: usize> {
+pub(super) struct HeadMlpScratch<const R: usize> {
     /// Content logits of each head, followed by the base biases of each head.
     pub(super) planes: Vec<Lanes<R>>,
     pub(super) plane_grads: Vec<Lanes<R>>,
@@ -55,7 +55,7 @@ pub(super) struct MixerScratch<const R: usize> {
 
 /// Pieces of a perceptron of ReLU units for one block.
 #[derive(Debug, Default)]
-pub(super) struct PieceScratch<const R: usize> {
+pub(super) struct ContextualMlpScratch<const R: usize> {
     /// Units with a bend, ordered by it.
     pub(super) order: Vec<usize>,
     /// Their bends, and infinity as the end of the last piece.

@@ -8,55 +8,56 @@ use burn::tensor::{Device, Tensor, TensorData};
 use super::tables::endless;
 use crate::attention::reference::LogitInputs;
 use crate::count::CountedMatmul;
-use crate::kernels::cpu::forms::chunk_maps;
-use crate::kernels::operands::Slot;
-use crate::kernels::spec::MixerSpec;
-use crate::score::{HeadMlp, PositionMlp, Reflections, StepPrices, TokenPrice};
+use crate::kernels::cpu::modifiers::reflected_chunks;
+use crate::kernels::operands::{PiecewiseSlots, Slot};
+use crate::kernels::spec::HeadMlpSpec;
+use crate::score::{HeadMlp, PositionMlp, Reflected, StepPrices, TokenPrice};
 use crate::{Positions, ScoreMod};
 
 /// Kernel operands of one modifier.
 #[derive(Default)]
-pub(super) struct ModifierOperands {
+pub(super) struct CpuOperands {
     pub(super) tensors: Vec<(Slot, DispatchTensor)>,
     /// Boundaries between the pieces of a piecewise linear bias, ascending; empty without one.
-    pub(super) bends: Arc<[f32]>,
-    pub(super) mixer: Option<MixerSpec>,
+    pub(super) position_mlp_bends: Arc<[f32]>,
+    pub(super) head_mlp: Option<HeadMlpSpec>,
 }
 
-/// Converts a modifier to kernel operands; `None` if the kernels have none for it.
-pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Option<ModifierOperands> {
-    let mut form = ModifierOperands::default();
+/// Converts a modifier that [`ScoreMod::planned`] gives to the kernels of the CPU to their operands.
+pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> CpuOperands {
+    let mut operands = CpuOperands::default();
     match modifier {
         ScoreMod::PositionMlp(mlp) => {
-            let slots = [Slot::CurveLines, Slot::CurveDistances, Slot::CurveRows];
-            form.bends = form.put_curve(slots, mlp, inputs.at);
+            operands.position_mlp_bends =
+                operands.put_piecewise(PiecewiseSlots::LOGIT_BIAS, mlp, inputs.at);
         }
         ScoreMod::TokenPrice(TokenPrice { rate, keys, queries }) => {
             let [heads] = rate.dims();
             let rate = rate.clone().neg().reshape([1, heads, 1]);
-            for (slot, gates) in [(Slot::KeyPrices, keys), (Slot::QueryPrices, queries)] {
+            for (slot, gates) in [(Slot::TokenPriceKeys, keys), (Slot::TokenPriceQueries, queries)]
+            {
                 if let Some(gates) = gates {
-                    form.put(slot, gates.clone().squeeze_dim::<3>(3) * rate.clone());
+                    operands.put(slot, gates.clone().squeeze_dim::<3>(3) * rate.clone());
                 }
             }
         }
         ScoreMod::StepPrices(StepPrices { queries, keys, slopes }) => {
-            form.put(Slot::StepQueries, queries.clone());
-            form.put(Slot::StepKeys, keys.clone());
-            form.put(Slot::StepSlopes, slopes.clone());
+            operands.put(Slot::StepPricesQueries, queries.clone());
+            operands.put(Slot::StepPricesKeys, keys.clone());
+            operands.put(Slot::StepPricesSlopes, slopes.clone());
         }
-        ScoreMod::Reflected(Reflections { directions, strengths }) => {
-            let maps = chunk_maps(inputs.k.clone(), directions.clone(), strengths.clone());
-            form.put(Slot::Directions, directions.clone());
-            form.put(Slot::ChunkMaps, maps);
+        ScoreMod::Reflected(Reflected { directions, strengths }) => {
+            let maps = reflected_chunks(inputs.k.clone(), directions.clone(), strengths.clone());
+            operands.put(Slot::ReflectedDirections, directions.clone());
+            operands.put(Slot::ReflectedChunks, maps);
         }
-        ScoreMod::HeadMlp(mlp) => form.put_mixer(mlp, inputs)?,
-        _ => return None,
+        ScoreMod::HeadMlp(mlp) => operands.put_head_mlp(mlp, inputs),
+        other => unreachable!("the kernels take {other:?} without operands of their own"),
     }
-    Some(form)
+    operands
 }
 
-impl ModifierOperands {
+impl CpuOperands {
     fn put<const D: usize>(&mut self, slot: Slot, tensor: Tensor<D>) {
         self.tensors.push((slot, tensor.into_dispatch()));
     }
@@ -64,9 +65,9 @@ impl ModifierOperands {
     /// Adds the operands of a piecewise linear function of the distance, in these slots: slopes of the pieces, followed by their
     /// values at 0, `[H, 2 N]`; numerators `psi(distance)` of the input, `[1, N]`; and reciprocal denominators of the input for
     /// each row, `[1, T]`. Returns the bends between the pieces.
-    fn put_curve(
+    fn put_piecewise(
         &mut self,
-        [lines, distances, rows]: [Slot; 3],
+        slots: PiecewiseSlots,
         mlp: &PositionMlp,
         at: &Positions,
     ) -> Arc<[f32]> {
@@ -85,40 +86,41 @@ impl ModifierOperands {
         let rises = (mlp.w2.clone() * row(&mlp.w1)).counted_matmul(slopes.clone());
         let starts = (mlp.w2.clone() * row(&mlp.b1)).counted_matmul(slopes)
             + mlp.b2.clone().unsqueeze_dim::<2>(1);
-        self.put(lines, Tensor::cat(vec![rises, starts], 1));
-        self.put(distances, mlp.psi(every_distance(at, &device)));
-        self.put(rows, mlp.normalisers(positions).recip());
+        self.put(slots.lines, Tensor::cat(vec![rises, starts], 1));
+        self.put(slots.distances, mlp.psi(every_distance(at, &device)));
+        self.put(slots.rows, mlp.normalisers(positions).recip());
         bends
     }
 
-    fn put_mixer(&mut self, mlp: &HeadMlp, inputs: &LogitInputs<'_>) -> Option<()> {
+    fn put_head_mlp(&mut self, mlp: &HeadMlp, inputs: &LogitInputs<'_>) {
         let mut bends = Arc::from([]);
         match mlp.base.as_deref() {
             None => {}
             Some(ScoreMod::Slope(slopes)) => {
                 let distances = every_distance(inputs.at, &inputs.device);
-                self.put(Slot::BaseTable, slopes.clone().neg().unsqueeze_dim::<2>(1) * distances);
+                self.put(
+                    Slot::HeadMlpBaseTable,
+                    slopes.clone().neg().unsqueeze_dim::<2>(1) * distances,
+                );
             }
             Some(ScoreMod::Distance { table, beyond }) => {
-                self.put(Slot::BaseTable, endless(table, *beyond));
+                self.put(Slot::HeadMlpBaseTable, endless(table, *beyond));
             }
             Some(ScoreMod::PositionMlp(base)) => {
-                let slots = [Slot::BaseLines, Slot::BaseDistances, Slot::BaseRows];
-                bends = self.put_curve(slots, base, inputs.at);
+                bends = self.put_piecewise(PiecewiseSlots::HEAD_MLP_BASE, base, inputs.at);
             }
-            Some(_) => return None,
+            Some(other) => unreachable!("the kernels take no base bias {other:?}"),
         }
-        self.put(Slot::MixerInner, mlp.w1.clone());
-        self.put(Slot::MixerInnerBias, mlp.c1.clone().unsqueeze::<2>());
-        self.put(Slot::MixerOuter, mlp.w2.clone());
-        self.put(Slot::MixerOuterBias, mlp.c2.clone().unsqueeze::<2>());
-        self.mixer = Some(MixerSpec {
+        self.put(Slot::HeadMlpInner, mlp.w1.clone());
+        self.put(Slot::HeadMlpInnerBias, mlp.c1.clone().unsqueeze::<2>());
+        self.put(Slot::HeadMlpOuter, mlp.w2.clone());
+        self.put(Slot::HeadMlpOuterBias, mlp.c2.clone().unsqueeze::<2>());
+        self.head_mlp = Some(HeadMlpSpec {
             taps: mlp.taps,
             scale: mlp.scale as f32,
             negative_slope: mlp.negative_slope as f32,
-            bends,
+            base_bends: bends,
         });
-        Some(())
     }
 }
 

@@ -15,38 +15,38 @@ use crate::kernels::cpu::operation::{Operation, apply};
 use crate::kernels::cpu::parallel::in_pieces;
 use crate::kernels::cpu::tensors::{contiguous, dense, dims, forward_strides, numbers};
 use crate::kernels::cpu::view::{Add, Matrix, MatrixMut, Shape, multiply};
-use crate::score::Reflections;
+use crate::score::Reflected;
 
 /// Number of columns per chunk.
-const CHUNK: usize = Reflections::CHUNK;
+const CHUNK: usize = Reflected::CHUNK;
 
 /// Computes `[B, H, S, CHUNK + D]` from keys `[B, H, S, D]`, directions `[B, H, S, D]` and
 /// strengths `[B, H, S, 1]`: in each row `X (beta W K^T)` within its chunk, then `X (beta W)`.
-pub(crate) fn chunk_maps(k: Tensor<4>, w: Tensor<4>, beta: Tensor<4>) -> Tensor<4> {
-    apply(ChunkMaps, [k, w, beta].map(Tensor::into_dispatch))
+pub(crate) fn reflected_chunks(k: Tensor<4>, w: Tensor<4>, beta: Tensor<4>) -> Tensor<4> {
+    apply(ReflectedChunks, [k, w, beta].map(Tensor::into_dispatch))
 }
 
 #[derive(Debug, Clone)]
-struct ChunkMaps;
+struct ReflectedChunks;
 
 #[derive(Debug, Clone)]
-struct ChunkMapsState {
-    inputs: ChunkMapInputs,
+struct ReflectedChunksState {
+    inputs: ReflectedChunkInputs,
     output: FlexTensor,
 }
 
-impl Operation<3> for ChunkMaps {
-    type Kept = ChunkMapsState;
+impl Operation<3> for ReflectedChunks {
+    type Kept = ReflectedChunksState;
 
-    fn forward(&self, inputs: [FlexTensor; 3]) -> (FlexTensor, ChunkMapsState) {
-        let inputs = ChunkMapInputs::new(inputs);
+    fn forward(&self, inputs: [FlexTensor; 3]) -> (FlexTensor, ReflectedChunksState) {
+        let inputs = ReflectedChunkInputs::new(inputs);
         let output = forward(&inputs);
-        (output.clone(), ChunkMapsState { inputs, output })
+        (output.clone(), ReflectedChunksState { inputs, output })
     }
 
     fn backward(
         &self,
-        state: ChunkMapsState,
+        state: ReflectedChunksState,
         grad: FlexTensor,
         _needed: [bool; 3],
     ) -> [Option<FlexTensor>; 3] {
@@ -55,7 +55,7 @@ impl Operation<3> for ChunkMaps {
 }
 
 #[derive(Debug, Clone)]
-struct ChunkMapInputs {
+struct ReflectedChunkInputs {
     k: FlexTensor,
     w: FlexTensor,
     beta: FlexTensor,
@@ -71,7 +71,7 @@ struct Chunk<'a> {
     beta: Matrix<'a>,
 }
 
-impl ChunkMapInputs {
+impl ReflectedChunkInputs {
     fn new(tensors: [FlexTensor; 3]) -> Self {
         let [k, w, beta] = tensors.map(forward_strides);
         Self { k, w, beta }
@@ -133,7 +133,7 @@ fn subtract(to: &mut [f32], from: &[f32], factor: f32) {
     }
 }
 
-fn forward(inputs: &ChunkMapInputs) -> FlexTensor {
+fn forward(inputs: &ReflectedChunkInputs) -> FlexTensor {
     let [batch, heads, columns, dim] = inputs.sizes();
     let width = CHUNK + dim;
     let mut output = vec![0.0; batch * heads * columns * width];
@@ -163,8 +163,8 @@ fn forward(inputs: &ChunkMapInputs) -> FlexTensor {
 }
 
 /// Computes the gradients of keys, directions and strengths.
-fn backward(state: &ChunkMapsState, grad: FlexTensor) -> [FlexTensor; 3] {
-    let ChunkMapsState { inputs, output } = state;
+fn backward(state: &ReflectedChunksState, grad: FlexTensor) -> [FlexTensor; 3] {
+    let ReflectedChunksState { inputs, output } = state;
     let [batch, heads, columns, dim] = inputs.sizes();
     let width = CHUNK + dim;
     let grad = dense(grad);
@@ -193,7 +193,7 @@ fn backward(state: &ChunkMapsState, grad: FlexTensor) -> [FlexTensor; 3] {
             let square = Shape::dense(len, len);
             let (scaled, lower) = scaled(&chunk);
             let scaled = Matrix::new(&scaled, Shape::dense(len, dim));
-            let made = &numbers(output)[start * width..][..len * width];
+            let maps = &numbers(output)[start * width..][..len * width];
             // Gradients of the right-hand side of the substitution.
             let mut of_start = numbers(&grad)[start * width..][..len * width].to_vec();
             for m in (1..len).rev() {
@@ -204,7 +204,7 @@ fn backward(state: &ChunkMapsState, grad: FlexTensor) -> [FlexTensor; 3] {
             }
             let wide = Shape::dense(len, width);
             let mut of_lower = lower;
-            let (left, right) = (Matrix::new(&of_start, wide), Matrix::new(made, wide));
+            let (left, right) = (Matrix::new(&of_start, wide), Matrix::new(maps, wide));
             multiply(MatrixMut::new(&mut of_lower, square), left, right.t(), -1.0, Add::Overwrite);
             strictly_lower(&mut of_lower, len, len);
             strictly_lower(&mut of_start, len, width);

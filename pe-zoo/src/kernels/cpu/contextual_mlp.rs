@@ -4,7 +4,7 @@
 //! layer are computed once per block, and each pair of tokens costs a few operations per hidden
 //! unit.
 
-use super::problem::{Block, PerceptronOperands};
+use super::problem::{Block, ContextualMlpOperands};
 use super::scratch::Scratch;
 use super::view::MatrixMut;
 use crate::math::lanes::{self, Lanes};
@@ -30,7 +30,7 @@ fn act(activation: HiddenActivation, x: f32) -> (f32, f32) {
 /// queries with the second layer, the constant last.
 #[inline(always)]
 pub(super) fn at<const R: usize>(
-    perceptron: &PerceptronOperands<'_>,
+    perceptron: &ContextualMlpOperands<'_>,
     products: &[Lanes<R>],
     positions: &Lanes<R>,
 ) -> (Lanes<R>, Lanes<R>) {
@@ -52,7 +52,7 @@ pub(super) fn at<const R: usize>(
 /// column from `constant_below` on, and from the sum over the columns before.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
-    perceptron: &PerceptronOperands<'_>,
+    perceptron: &ContextualMlpOperands<'_>,
     max: f32,
     constant_below: usize,
     constant: &Lanes<R>,
@@ -103,7 +103,7 @@ pub(super) fn backward<const R: usize>(
 /// Adds the gradients of one position per lane.
 #[inline(always)]
 fn one<const R: usize>(
-    perceptron: &PerceptronOperands<'_>,
+    perceptron: &ContextualMlpOperands<'_>,
     units: usize,
     s: &mut Scratch<R>,
     positions: &Lanes<R>,

@@ -4,8 +4,8 @@
 //! block, and each pair of tokens costs the search for its piece instead of all units. Positions grow from the newest column
 //! to the oldest, so that the search starts at the first piece that any lane of the column before was in.
 
-use super::form_scratch::PieceScratch;
-use super::problem::{Block, PerceptronOperands};
+use super::modifier_scratch::ContextualMlpScratch;
+use super::problem::{Block, ContextualMlpOperands};
 use super::scratch::{Scratch, grow};
 use super::view::MatrixMut;
 use crate::math::lanes::{self, Lanes};
@@ -33,14 +33,18 @@ fn rises(w: f32) -> bool {
 
 /// Weight and bias of a unit.
 #[inline(always)]
-fn unit_of(perceptron: &PerceptronOperands<'_>, unit: usize) -> (f32, f32) {
+fn unit_of(perceptron: &ContextualMlpOperands<'_>, unit: usize) -> (f32, f32) {
     (perceptron.hidden.at(0, unit), perceptron.hidden.at(1, unit))
 }
 
-impl<const R: usize> PieceScratch<R> {
+impl<const R: usize> ContextualMlpScratch<R> {
     /// Sorts the bends, and computes the pieces from the products of the queries with the second layer, the constant last.
     #[inline(always)]
-    pub(super) fn prepare(&mut self, perceptron: &PerceptronOperands<'_>, products: &[Lanes<R>]) {
+    pub(super) fn prepare(
+        &mut self,
+        perceptron: &ContextualMlpOperands<'_>,
+        products: &[Lanes<R>],
+    ) {
         let units = perceptron.hidden.shape().columns;
         let bend = |unit: usize| {
             let (w, b) = unit_of(perceptron, unit);
@@ -125,7 +129,7 @@ impl<const R: usize> PieceScratch<R> {
         walk: &mut Walk,
         positions: &Lanes<R>,
         grads: &Lanes<R>,
-        [totals, moments]: [&mut [Lanes<R>]; 2],
+        sums: &mut PieceSums<R>,
     ) {
         let first = walk.go_on(&self.bends, positions);
         let mut pieces = [first as u32; R];
@@ -141,6 +145,7 @@ impl<const R: usize> PieceScratch<R> {
                 break;
             }
         }
+        let (totals, moments) = (&mut sums.totals, &mut sums.moments);
         let last = totals.len().min(moments.len()) - 1;
         for r in 0..R {
             let piece = (pieces[r] as usize).min(last);
@@ -148,6 +153,14 @@ impl<const R: usize> PieceScratch<R> {
             moments[piece][r] += grads[r] * positions[r];
         }
     }
+}
+
+/// Sums over the pairs of each piece.
+struct PieceSums<const R: usize> {
+    /// Sums of the gradients.
+    totals: Vec<Lanes<R>>,
+    /// Sums of the gradients times the position.
+    moments: Vec<Lanes<R>>,
 }
 
 /// First piece that any position of a column is in.
@@ -177,7 +190,7 @@ impl Walk {
 /// column from `constant_below` on, and from the sum over the columns before.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
-    perceptron: &PerceptronOperands<'_>,
+    perceptron: &ContextualMlpOperands<'_>,
     max: f32,
     constant_below: usize,
     constant: &Lanes<R>,
@@ -186,14 +199,15 @@ pub(super) fn backward<const R: usize>(
     hidden_grads: &mut MatrixMut<'_>,
 ) {
     let mut walk = Walk::default();
-    let pieces = s.pieces.bends.len();
-    let (mut moments, mut totals) = (vec![[0.0; R]; pieces], vec![[0.0; R]; pieces]);
+    let pieces = s.contextual_mlp.bends.len();
+    let zeros = vec![[0.0; R]; pieces];
+    let mut sums = PieceSums { totals: zeros.clone(), moments: zeros };
     for j in (constant_below..block.columns).rev() {
         let positions = s.counts[j].map(|count| lanes::at_most(count, max));
-        s.pieces.collect(&mut walk, &positions, &s.grads[j], [&mut totals, &mut moments]);
+        s.contextual_mlp.collect(&mut walk, &positions, &s.grads[j], &mut sums);
     }
     if constant_below > 0 {
-        s.pieces.collect(&mut walk, &[max; R], constant, [&mut totals, &mut moments]);
+        s.contextual_mlp.collect(&mut walk, &[max; R], constant, &mut sums);
     }
 
     let units = perceptron.hidden.shape().columns;
@@ -212,9 +226,9 @@ pub(super) fn backward<const R: usize>(
     };
     let (mut moment, mut total) = ([0.0; R], [0.0; R]);
     for piece in 0..pieces {
-        add(&mut moment, &moments[piece]);
-        add(&mut total, &totals[piece]);
-        if let Some(unit) = s.pieces.order.get(piece)
+        add(&mut moment, &sums.moments[piece]);
+        add(&mut total, &sums.totals[piece]);
+        if let Some(unit) = s.contextual_mlp.order.get(piece)
             && !rises(perceptron.hidden.at(0, *unit))
         {
             learn(*unit, &moment, &total);
@@ -229,9 +243,9 @@ pub(super) fn backward<const R: usize>(
     let all = total;
     let (mut moment, mut total) = ([0.0; R], [0.0; R]);
     for piece in (1..pieces).rev() {
-        add(&mut moment, &moments[piece]);
-        add(&mut total, &totals[piece]);
-        let unit = s.pieces.order[piece - 1];
+        add(&mut moment, &sums.moments[piece]);
+        add(&mut total, &sums.totals[piece]);
+        let unit = s.contextual_mlp.order[piece - 1];
         if rises(perceptron.hidden.at(0, unit)) {
             learn(unit, &moment, &total);
         }

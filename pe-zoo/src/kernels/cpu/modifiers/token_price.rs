@@ -10,7 +10,8 @@ use crate::math::lanes::Lanes;
 /// Adds the priced distances to `out`, if there are prices.
 #[inline(always)]
 pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, out: &mut [Lanes<R>]) {
-    let (keys, queries) = (head.given(Slot::KeyPrices), head.given(Slot::QueryPrices));
+    let (keys, queries) =
+        (head.optional(Slot::TokenPriceKeys), head.optional(Slot::TokenPriceQueries));
     if keys.is_none() && queries.is_none() {
         return;
     }
@@ -38,7 +39,7 @@ pub(super) fn backward<const R: usize>(
     logit_grads: &[Lanes<R>],
     grads: &mut Grads<'_>,
 ) {
-    let slots = [Slot::KeyPrices, Slot::QueryPrices];
+    let slots = [Slot::TokenPriceKeys, Slot::TokenPriceQueries];
     if slots.iter().all(|slot| grads.get(*slot).is_none()) {
         return;
     }
@@ -51,11 +52,11 @@ pub(super) fn backward<const R: usize>(
             of_key[r] = logit_grads[r] * (rows[r] - column);
             of_queries[r] += of_key[r];
         }
-        if let Some(keys) = grads.get(Slot::KeyPrices) {
+        if let Some(keys) = grads.get(Slot::TokenPriceKeys) {
             *keys.get(j, 0) += of_key[..block.rows].iter().sum::<f32>();
         }
     }
-    if let Some(queries) = grads.get(Slot::QueryPrices) {
+    if let Some(queries) = grads.get(Slot::TokenPriceQueries) {
         for (r, sum) in of_queries.iter().enumerate().take(block.rows) {
             *queries.get(block.first + r, 0) += sum;
         }

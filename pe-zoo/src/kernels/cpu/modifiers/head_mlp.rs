@@ -7,15 +7,15 @@
 
 use std::ops::Range;
 
-use super::curve::{self, PiecewiseOperands};
 use super::distances::{DistanceSums, Distances};
-use crate::kernels::cpu::form_scratch::MixerScratch;
+use super::position_mlp::{self, PiecewiseOperands};
+use crate::kernels::cpu::modifier_scratch::HeadMlpScratch;
 use crate::kernels::cpu::problem::{Block, Head};
 use crate::kernels::cpu::reduce::Grads;
 use crate::kernels::cpu::scratch::{grow, lanes as read, lanes_mut as write};
 use crate::kernels::cpu::view::{Add, Matrix, MatrixMut, Shape, multiply};
-use crate::kernels::operands::Slot;
-use crate::kernels::spec::MixerSpec;
+use crate::kernels::operands::{PiecewiseSlots, Slot};
+use crate::kernels::spec::HeadMlpSpec;
 use crate::math::lanes::Lanes;
 
 /// Number of zero columns at each end of a plane.
@@ -25,8 +25,8 @@ const TILE: usize = 8;
 
 /// Operands of the perceptron, with those of the base bias for one head.
 #[derive(Debug, Clone, Copy)]
-struct MixerOperands<'a> {
-    spec: &'a MixerSpec,
+struct HeadMlpOperands<'a> {
+    spec: &'a HeadMlpSpec,
     /// Hidden weights, `[N, taps planes]`.
     inner: Matrix<'a>,
     /// Biases of the hidden units, `[1, N]`.
@@ -43,7 +43,7 @@ struct MixerOperands<'a> {
 enum BaseOperands<'a> {
     /// Distance table, `[1, N]`; the last entry holds for all greater distances.
     Table(Matrix<'a>),
-    Curve(PiecewiseOperands<'a>),
+    Piecewise(PiecewiseOperands<'a>),
 }
 
 /// Number of columns of a plane in memory, for a block that sees `columns`.
@@ -51,7 +51,7 @@ fn stride(columns: usize) -> usize {
     columns + 2 * PAD
 }
 
-/// Offset of a head's plane in [`MixerScratch::added`].
+/// Offset of a head's plane in [`HeadMlpScratch::added`].
 pub(in crate::kernels::cpu) fn plane_start(head: usize, columns: usize) -> usize {
     head * stride(columns) + PAD
 }
@@ -92,20 +92,21 @@ fn tap(matrix: Matrix<'_>, tap: usize, taps: usize) -> Matrix<'_> {
     matrix.columns_from(tap * width).columns(width)
 }
 
-impl<'a> MixerOperands<'a> {
+impl<'a> HeadMlpOperands<'a> {
     /// Returns the operands of a head; `None` if it has no such perceptron.
     fn of(head: &Head<'a>) -> Option<Self> {
-        let spec = head.spec.mixer.as_ref()?;
-        let base = match head.given(Slot::BaseTable) {
+        let spec = head.spec.head_mlp.as_ref()?;
+        let base = match head.optional(Slot::HeadMlpBaseTable) {
             Some(table) => Some(BaseOperands::Table(table)),
-            None => PiecewiseOperands::of(head, curve::BASE, &spec.bends).map(BaseOperands::Curve),
+            None => PiecewiseOperands::of(head, PiecewiseSlots::HEAD_MLP_BASE, &spec.base_bends)
+                .map(BaseOperands::Piecewise),
         };
         Some(Self {
             spec,
-            inner: head.part(Slot::MixerInner),
-            inner_bias: head.part(Slot::MixerInnerBias),
-            outer: head.part(Slot::MixerOuter),
-            outer_bias: head.part(Slot::MixerOuterBias),
+            inner: head.required(Slot::HeadMlpInner),
+            inner_bias: head.required(Slot::HeadMlpInnerBias),
+            outer: head.required(Slot::HeadMlpOuter),
+            outer_bias: head.required(Slot::HeadMlpOuterBias),
             base,
         })
     }
@@ -162,13 +163,13 @@ impl<'a> MixerOperands<'a> {
 #[inline(always)]
 fn see<const R: usize>(
     heads: &[Head<'_>],
-    mixer: &MixerOperands<'_>,
+    mlp: &HeadMlpOperands<'_>,
     block: &Block<R>,
-    s: &mut MixerScratch<R>,
+    s: &mut HeadMlpScratch<R>,
 ) {
     let n = block.columns;
     let stride = stride(n);
-    let count = heads.len() * if mixer.base.is_some() { 2 } else { 1 };
+    let count = heads.len() * if mlp.base.is_some() { 2 } else { 1 };
     grow(&mut s.planes, count * stride);
     for (index, plane) in s.planes[..count * stride].chunks_exact_mut(stride).enumerate() {
         let (zeros, rest) = plane.split_at_mut(PAD);
@@ -179,8 +180,8 @@ fn see<const R: usize>(
         if index < heads.len() {
             let out = write(values, n, block.rows);
             let query = head.q().rows(block.first, block.rows);
-            multiply(out, head.k().rows(0, n), query.t(), mixer.spec.scale, Add::Overwrite);
-        } else if let Some(base) = MixerOperands::of(head).and_then(|mixer| mixer.base) {
+            multiply(out, head.k().rows(0, n), query.t(), mlp.spec.scale, Add::Overwrite);
+        } else if let Some(base) = HeadMlpOperands::of(head).and_then(|mlp| mlp.base) {
             values.fill([0.0; R]);
             match base {
                 BaseOperands::Table(table) => {
@@ -189,8 +190,8 @@ fn see<const R: usize>(
                         *values = distances.at(j);
                     }
                 }
-                BaseOperands::Curve(curve) => {
-                    curve::add(head, &curve, block, &mut s.unrolled, values);
+                BaseOperands::Piecewise(piecewise) => {
+                    position_mlp::add(head, &piecewise, block, &mut s.unrolled, values);
                 }
             }
         }
@@ -202,46 +203,46 @@ fn see<const R: usize>(
     }
 }
 
-/// Computes [`MixerScratch::added`] for all heads of one sequence.
+/// Computes [`HeadMlpScratch::added`] for all heads of one sequence.
 #[inline(always)]
 pub(in crate::kernels::cpu) fn forward<const R: usize>(
     heads: &[Head<'_>],
     block: &Block<R>,
-    s: &mut MixerScratch<R>,
+    s: &mut HeadMlpScratch<R>,
 ) {
-    let Some(mixer) = heads.first().and_then(MixerOperands::of) else { return };
-    see(heads, &mixer, block, s);
+    let Some(mlp) = heads.first().and_then(HeadMlpOperands::of) else { return };
+    see(heads, &mlp, block, s);
     let n = block.columns;
     let stride = stride(n);
-    let count = mixer.inner.shape().columns / mixer.spec.taps;
+    let count = mlp.inner.shape().columns / mlp.spec.taps;
     grow(&mut s.added, heads.len() * stride);
     for plane in s.added[..heads.len() * stride].chunks_exact_mut(stride) {
         plane[..PAD].fill([0.0; R]);
         plane[PAD + n..].fill([0.0; R]);
     }
-    let side = mixer.side();
+    let side = mlp.side();
     for first in (0..n).step_by(TILE) {
         let columns = first as isize..(first + TILE).min(n) as isize;
         let wide = columns.start - side..columns.end + side;
-        mixer.hidden(&s.planes, count, n, &wide, &mut s.hidden);
-        let hidden = Matrix::new(&s.hidden, Shape::dense(mixer.units(), wide.len() * R));
-        for (index, by) in mixer.taps() {
+        mlp.hidden(&s.planes, count, n, &wide, &mut s.hidden);
+        let hidden = Matrix::new(&s.hidden, Shape::dense(mlp.units(), wide.len() * R));
+        for (index, by) in mlp.taps() {
             let out = planes_mut(&mut s.added, heads.len(), stride, columns.clone());
             let from = (by + side) as usize * R;
             let hidden = hidden.columns_from(from).columns(columns.len() * R);
             let add = if index == 0 { Add::Overwrite } else { Add::Accumulate };
-            multiply(out, tap(mixer.outer, index, mixer.spec.taps), hidden, 1.0, add);
+            multiply(out, tap(mlp.outer, index, mlp.spec.taps), hidden, 1.0, add);
         }
     }
     for h in 0..heads.len() {
-        let bias = mixer.outer_bias.at(0, h);
+        let bias = mlp.outer_bias.at(0, h);
         let added = &mut s.added[plane_start(h, n)..][..n];
         for added in added.iter_mut() {
             for r in 0..R {
                 added[r] += bias;
             }
         }
-        if mixer.base.is_some() {
+        if mlp.base.is_some() {
             let base = &s.planes[plane_start(heads.len() + h, n)..][..n];
             for (added, base) in added.iter_mut().zip(base) {
                 for r in 0..R {
@@ -252,44 +253,45 @@ pub(in crate::kernels::cpu) fn forward<const R: usize>(
     }
 }
 
-/// Propagates the gradients of the logits in [`MixerScratch::added`], with the planes as
+/// Propagates the gradients of the logits in [`HeadMlpScratch::added`], with the planes as
 /// [`forward`] left them: adds those of the perceptron to `grads` of the first head and those of
 /// the base bias to each head's, and stores those of the content logits for [`content_grads`].
 #[inline(always)]
 pub(in crate::kernels::cpu) fn backward<const R: usize>(
     heads: &[Head<'_>],
     block: &Block<R>,
-    s: &mut MixerScratch<R>,
+    s: &mut HeadMlpScratch<R>,
     grads: &mut [&mut Grads<'_>],
 ) {
-    let Some(mixer) = heads.first().and_then(MixerOperands::of) else { return };
+    let Some(mlp) = heads.first().and_then(HeadMlpOperands::of) else { return };
     let n = block.columns;
     let stride = stride(n);
-    let taps = mixer.spec.taps;
-    let (units, count) = (mixer.units(), mixer.inner.shape().columns / taps);
+    let taps = mlp.spec.taps;
+    let (units, count) = (mlp.units(), mlp.inner.shape().columns / taps);
     grow(&mut s.plane_grads, count * stride);
     s.plane_grads[..count * stride].fill([0.0; R]);
-    let slots = [Slot::MixerInner, Slot::MixerInnerBias, Slot::MixerOuter, Slot::MixerOuterBias];
+    let slots =
+        [Slot::HeadMlpInner, Slot::HeadMlpInnerBias, Slot::HeadMlpOuter, Slot::HeadMlpOuterBias];
     let first = grads.first_mut().and_then(|grads| grads.all(slots));
     let Some([of_inner_all, of_inner_bias, of_outer_all, of_outer_bias]) = first else { return };
     // The taps of the newest column reach hidden units beyond it.
-    let end = n as isize + mixer.side();
+    let end = n as isize + mlp.side();
     for first in (0..end).step_by(TILE) {
         let columns = first..(first + TILE as isize).min(end);
         let width = columns.len() * R;
-        mixer.hidden(&s.planes, count, n, &columns, &mut s.hidden);
+        mlp.hidden(&s.planes, count, n, &columns, &mut s.hidden);
         let hidden = Matrix::new(&s.hidden, Shape::dense(units, width));
         s.hidden_grads.resize(units * width, 0.0);
-        for (index, by) in mixer.taps() {
+        for (index, by) in mlp.taps() {
             let of_added = planes(&s.added, heads.len(), stride, shifted(&columns, -by));
-            let outer = tap(mixer.outer, index, taps).t();
+            let outer = tap(mlp.outer, index, taps).t();
             let out = MatrixMut::new(&mut s.hidden_grads, Shape::dense(units, width));
             let add = if index == 0 { Add::Overwrite } else { Add::Accumulate };
             multiply(out, outer, of_added, 1.0, add);
             let mut of_outer = of_outer_all.columns_from(index * units);
             multiply(of_outer.columns(units), of_added, hidden.t(), 1.0, Add::Accumulate);
         }
-        let slope = mixer.spec.negative_slope;
+        let slope = mlp.spec.negative_slope;
         let tile = s.hidden_grads.chunks_exact_mut(width).zip(s.hidden.chunks_exact(width));
         for (unit, (of_hidden, hidden)) in tile.enumerate() {
             let mut sums = [0.0; R];
@@ -302,12 +304,12 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
             *of_inner_bias.get(0, unit) += sums.iter().sum::<f32>();
         }
         let of_hidden = Matrix::new(&s.hidden_grads, Shape::dense(units, width));
-        for (index, by) in mixer.taps() {
+        for (index, by) in mlp.taps() {
             let seen = planes(&s.planes, count, stride, shifted(&columns, by));
             let mut of_inner = of_inner_all.columns_from(index * count);
             multiply(of_inner.columns(count), of_hidden, seen.t(), 1.0, Add::Accumulate);
             let out = planes_mut(&mut s.plane_grads, count, stride, shifted(&columns, by));
-            multiply(out, tap(mixer.inner, index, taps).t(), of_hidden, 1.0, Add::Accumulate);
+            multiply(out, tap(mlp.inner, index, taps).t(), of_hidden, 1.0, Add::Accumulate);
         }
     }
     for h in 0..heads.len() {
@@ -315,7 +317,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
         *of_outer_bias.get(0, h) += of_added.iter().flatten().sum::<f32>();
     }
     for (h, (head, grads)) in heads.iter().zip(grads).enumerate() {
-        let Some(base) = MixerOperands::of(head).and_then(|mixer| mixer.base) else { continue };
+        let Some(base) = HeadMlpOperands::of(head).and_then(|mlp| mlp.base) else { continue };
         let of_added = &s.added[plane_start(h, n)..][..n];
         let of_base = &mut s.plane_grads[plane_start(heads.len() + h, n)..][..n];
         for (j, (of_base, of_added)) in of_base.iter_mut().zip(of_added).enumerate() {
@@ -326,16 +328,16 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
         }
         match base {
             BaseOperands::Table(table) => {
-                let Some(of_table) = grads.get(Slot::BaseTable) else { continue };
+                let Some(of_table) = grads.get(Slot::HeadMlpBaseTable) else { continue };
                 let mut sums = DistanceSums::new(head, block, &table, &mut s.sums, of_table);
                 for (j, of_base) in of_base.iter().enumerate() {
                     sums.add(j, of_base);
                 }
                 sums.finish();
             }
-            BaseOperands::Curve(curve) => {
+            BaseOperands::Piecewise(piecewise) => {
                 let (unrolled, sums) = (&mut s.unrolled, &mut s.sums);
-                curve::backward(head, &curve, block, unrolled, sums, of_base, grads);
+                position_mlp::backward(head, &piecewise, block, unrolled, sums, of_base, grads);
             }
         }
     }
@@ -348,12 +350,12 @@ pub(in crate::kernels::cpu) fn content_grads<const R: usize>(
     heads: &[Head<'_>],
     h: usize,
     block: &Block<R>,
-    s: &mut MixerScratch<R>,
+    s: &mut HeadMlpScratch<R>,
     dq: MatrixMut<'_>,
     grads: &mut Grads<'_>,
 ) {
     let head = &heads[h];
-    let Some(mixer) = MixerOperands::of(head) else { return };
+    let Some(mlp) = HeadMlpOperands::of(head) else { return };
     let n = block.columns;
     let of_content = &mut s.plane_grads[plane_start(h, n)..][..n];
     for (j, of_content) in of_content.iter_mut().enumerate().skip(block.open) {
@@ -363,7 +365,7 @@ pub(in crate::kernels::cpu) fn content_grads<const R: usize>(
     }
     let of_content = read(of_content, n, block.rows);
     let query = head.q().rows(block.first, block.rows);
-    let scale = mixer.spec.scale;
+    let scale = mlp.spec.scale;
     multiply(dq, of_content.t(), head.k().rows(0, n), scale, Add::Accumulate);
     if let Some(dk) = grads.get(Slot::Key) {
         multiply(dk.rows(0, n), of_content, query, scale, Add::Accumulate);
