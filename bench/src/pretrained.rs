@@ -28,7 +28,6 @@ use burn::tensor::{Device, GradientCheckpointingStrategy};
 use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, EncodingConfig};
 use rand_chacha::ChaCha8Rng;
-use tasks::FileError;
 
 use crate::model::{Decoder, DecoderWeights, ModelConfig};
 use crate::run::kept::{KeptError, KeptTraining};
@@ -120,7 +119,7 @@ impl Pretrained {
     fn from_folder(path: &Path, device: &Device) -> Result<Self, PretrainedError> {
         let read = |file: &str| {
             let path = path.join(file);
-            let text = std::fs::read(&path).map_err(FileError::of("read", &path))?;
+            let text = tasks::read_text(&path)?;
             Ok::<_, PretrainedError>((path, text))
         };
         let optional = |file: &str| path.join(file).exists().then(|| read(file)).transpose();
@@ -134,7 +133,7 @@ impl Pretrained {
         let tokenizer = tokens::from_json(&tokenizer, &text, settings.vocabulary)?;
         // Without the file, every field of it is absent.
         let (config, text) = optional("tokenizer_config.json")?
-            .unwrap_or_else(|| (path.join("tokenizer_config.json"), b"{}".to_vec()));
+            .unwrap_or_else(|| (path.join("tokenizer_config.json"), "{}".to_owned()));
         let tokenizer =
             tokenizer.configured(&config, &text, settings.tokenizer_class.as_deref())?;
         let mut folder = ModelFolder::open(path, settings.model.tied_head)?;

@@ -129,6 +129,29 @@ fn files_beside_the_settings_add_ends_of_a_text_and_special_tokens() {
     assert!(said.contains("generation_config.json: `eos_token_id` is 23"), "{said}");
 }
 
+/// As editors on Windows save files.
+#[test]
+fn byte_order_marks_change_nothing() {
+    let folder = tiny::folder();
+    let put = |file: &str, text: &str| fs::write(folder.path().join(file), text).unwrap();
+    put("generation_config.json", "{\"eos_token_id\": [7, 2]}");
+    put("tokenizer_config.json", "{\"tokenizer_class\": \"LlamaTokenizer\", \"bos_token\": \"w1\"}");
+    let plain = open(folder.path()).unwrap();
+    for file in
+        ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"]
+    {
+        let text = fs::read_to_string(folder.path().join(file)).unwrap();
+        put(file, &format!("\u{feff}{text}"));
+    }
+    let marked = open(folder.path()).unwrap();
+    assert_eq!((&marked.model, &marked.rope, &marked.end), (&plain.model, &plain.rope, &plain.end));
+    let [before, after] = [&plain, &marked].map(|model| model.tokenizer().json().unwrap());
+    assert_eq!(before, after);
+    put("config.json", "\u{feff}{");
+    let said = open(folder.path()).unwrap_err().to_string();
+    assert!(said.contains("config.json is damaged: EOF"), "{said}");
+}
+
 /// As in folders of Llama without a `tokenizer_config.json`, or with one that names no class.
 #[test]
 fn a_llama_without_a_class_of_its_tokenizer_begins_texts_with_its_first_token() {

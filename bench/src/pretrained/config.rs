@@ -78,7 +78,7 @@ fn silu() -> String {
 }
 
 /// Reads the settings from the text of the file at `path`.
-pub(super) fn read(path: &Path, text: &[u8]) -> Result<LlamaSettings, PretrainedError> {
+pub(super) fn read(path: &Path, text: &str) -> Result<LlamaSettings, PretrainedError> {
     let json = Value::Object(fields(path, text)?);
     let file: ConfigFile = serde_path_to_error::deserialize(json).map_err(|e| {
         match e.path().to_string().as_str() {
@@ -132,14 +132,14 @@ pub(super) fn read(path: &Path, text: &[u8]) -> Result<LlamaSettings, Pretrained
 }
 
 /// Reads the tokens that end a text from the text of the `generation_config.json` at `path`.
-pub(super) fn generation_end(path: &Path, text: &[u8]) -> Result<Vec<u32>, PretrainedError> {
+pub(super) fn generation_end(path: &Path, text: &str) -> Result<Vec<u32>, PretrainedError> {
     end(path, fields(path, text)?.get("eos_token_id"))
 }
 
 /// Fields of a JSON file that are not null; null as `sliding_window` has a meaning of its own and is kept.
-fn fields(path: &Path, text: &[u8]) -> Result<Map<String, Value>, PretrainedError> {
+fn fields(path: &Path, text: &str) -> Result<Map<String, Value>, PretrainedError> {
     let mut fields: Map<String, Value> =
-        serde_json::from_slice(text).map_err(|e| PretrainedError::damaged(path, e))?;
+        serde_json::from_str(text).map_err(|e| PretrainedError::damaged(path, e))?;
     fields.retain(|key, value| !value.is_null() || key == "sliding_window");
     Ok(fields)
 }

@@ -55,8 +55,8 @@ impl ModelFolder {
         if path.join(WHOLE).exists() || !index.exists() {
             folder.add(WHOLE, None)?;
         } else {
-            let text = std::fs::read(&index).map_err(FileError::of("read", &index))?;
-            let Index { weight_map } = serde_json::from_slice(&text).map_err(|e| {
+            let text = tasks::read_text(&index)?;
+            let Index { weight_map } = serde_json::from_str(&text).map_err(|e| {
                 PretrainedError::damaged(&index, format!("it is not an index of shards: {e}"))
             })?;
             let files = weight_map.values().collect::<BTreeSet<_>>();

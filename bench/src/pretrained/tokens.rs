@@ -99,11 +99,11 @@ impl HuggingFace {
     pub(super) fn configured(
         mut self,
         path: &Path,
-        text: &[u8],
+        text: &str,
         class: Option<&str>,
     ) -> Result<Self, PretrainedError> {
         let file: Map<String, Value> =
-            serde_json::from_slice(text).map_err(|e| PretrainedError::damaged(path, e))?;
+            serde_json::from_str(text).map_err(|e| PretrainedError::damaged(path, e))?;
         let given = |name: &str| file.get(name).filter(|value| !value.is_null());
         let content =
             |value: &Value| Some(value.get("content").unwrap_or(value).as_str()?.to_owned());
@@ -172,11 +172,11 @@ fn template(first: Option<(&str, u32)>, last: Option<(&str, u32)>) -> Value {
 /// prompt always has the same tokens.
 pub(super) fn from_json(
     path: &Path,
-    text: &[u8],
+    text: &str,
     vocabulary: usize,
 ) -> Result<HuggingFace, PretrainedError> {
     let refuse = |reason: String| PretrainedError::Tokenizer { path: path.to_owned(), reason };
-    let tokenizer = tasks::tokenizer::load(text)
+    let tokenizer = tasks::tokenizer::load(text.as_bytes())
         .map_err(|e| refuse(format!("it is not a known kind of tokenizer.json: {e}")))?;
     let longest = tokenizer.get_vocab(true).into_values().max();
     match longest.filter(|id| *id as usize >= vocabulary) {
@@ -233,7 +233,7 @@ pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, P
         "decoder": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
         "model": { "type": "BPE", "vocab": vocab, "merges": merges },
     });
-    let read = from_json(gguf.path(), json.to_string().as_bytes(), vocabulary)?;
+    let read = from_json(gguf.path(), &json.to_string(), vocabulary)?;
     let mut special = BTreeMap::new();
     for name in ["bos", "eos"] {
         let id = gguf.optional_number(&format!("tokenizer.ggml.{name}_token_id"))?;
@@ -314,7 +314,7 @@ mod tests {
 
     /// Returns a `tokenizer.json` of byte-pair encoding for `abab...`, with optional settings for training and
     /// batches.
-    fn file(changes: &Value) -> Vec<u8> {
+    fn file(changes: &Value) -> String {
         let mut file = json!({
             "version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": null,
             "post_processor": null, "decoder": null, "truncation": null, "padding": null,
@@ -326,7 +326,7 @@ mod tests {
         for (key, value) in changes.as_object().unwrap() {
             *file.pointer_mut(key).unwrap() = value.clone();
         }
-        file.to_string().into_bytes()
+        file.to_string()
     }
 
     #[test]
@@ -362,11 +362,11 @@ mod tests {
         let encoded = |changes: &Value, settings: &Value| {
             let tokens = from_json(Path::new("tokenizer.json"), &file(changes), 4).unwrap();
             let path = Path::new("tokenizer_config.json");
-            let tokens = tokens.configured(path, settings.to_string().as_bytes(), None)?;
+            let tokens = tokens.configured(path, &settings.to_string(), None)?;
             let pieces = tokens.encode("ab", Around::LeftOut).unwrap();
             assert_eq!(pieces, [2], "a piece of a text has no special tokens");
             // What is written reads as the same.
-            let written = from_json(path, tokens.json().unwrap().as_bytes(), 4).unwrap();
+            let written = from_json(path, &tokens.json().unwrap(), 4).unwrap();
             let ids = tokens.encode("ab", Around::Added).unwrap();
             assert_eq!(written.encode("ab", Around::Added).unwrap(), ids, "{settings}");
             Ok::<_, PretrainedError>(ids)
@@ -410,7 +410,7 @@ mod tests {
                 "/model/vocab": { "a": 0, "b": 1, "ab": 2, word: 3 }, "/model/merges": [["a", "b"]],
             });
             let tokens = from_json(Path::new("tokenizer.json"), &file(&changes), 4).unwrap();
-            let tokens = tokens.configured(path, settings.to_string().as_bytes(), Some(class))?;
+            let tokens = tokens.configured(path, &settings.to_string(), Some(class))?;
             Ok::<_, PretrainedError>(tokens.encode("ab", Around::Added).unwrap())
         };
         let (llama, qwen) = ("LlamaTokenizer", "Qwen2Tokenizer");

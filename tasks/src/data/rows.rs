@@ -8,6 +8,7 @@ use super::error::DataError;
 use super::files::read_text;
 use super::parquet::column;
 use super::parts::TextDocument;
+use crate::files;
 
 /// Field or column of rows that is read unless another is named.
 const FIELD: &str = "text";
@@ -89,11 +90,10 @@ fn each_line<T>(
     read: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Vec<T>, DataError> {
     let text = read_text(path)?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines
-        .map(|(at, line)| {
+    files::json_lines(&text)
+        .map(|(number, line)| {
             let (path, field) = (path.to_path_buf(), field.to_owned());
-            read(line).map_err(|why| DataError::Line { path, line: at + 1, field, why })
+            read(line).map_err(|why| DataError::Line { path, line: number, field, why })
         })
         .collect()
 }

@@ -33,11 +33,11 @@ impl HubTokenizer {
     /// # Errors
     /// [`TokenizerError::NotATokenizer`].
     pub fn read(path: &Path) -> Result<Self, TokenizerError> {
-        let json = crate::data::read_file(path).map_err(|why| TokenizerError::NotATokenizer {
+        let json = crate::data::read_text(path).map_err(|why| TokenizerError::NotATokenizer {
             path: path.into(),
             why: why.to_string(),
         })?;
-        Self::from_json(&json)
+        Self::from_json(json.as_bytes())
             .map_err(|why| TokenizerError::NotATokenizer { path: path.into(), why })
     }
 
@@ -256,6 +256,20 @@ mod tests {
         assert!(file(100).is_ok());
         let said = file(20_000).unwrap_err();
         assert_eq!(said, "it has a piece of 20000 bytes, expected at most 4096");
+    }
+
+    #[test]
+    fn a_byte_order_mark_changes_nothing() {
+        let model = serde_json::json!({ "type": "WordLevel", "vocab": { "a": 0 }, "unk_token": "a" });
+        let file = serde_json::json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+            "pre_tokenizer": null, "post_processor": null, "decoder": null, "model": model,
+        });
+        let read = |text: String| {
+            let (_folder, path) = crate::testing::write_temp(text.as_bytes());
+            HubTokenizer::read(&path).unwrap().sha256()
+        };
+        assert_eq!(read(format!("\u{feff}{file}")), read(file.to_string()));
     }
 
     /// Special tokens are not added to the texts of a training, so that the written file adds none either.

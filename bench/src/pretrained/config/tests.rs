@@ -18,7 +18,7 @@ fn config(change: Value) -> Value {
 }
 
 fn parse(change: Value) -> Result<LlamaSettings, PretrainedError> {
-    read(Path::new("config.json"), config(change).to_string().as_bytes())
+    read(Path::new("config.json"), &config(change).to_string())
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn null_is_the_default_and_a_negative_id_none() {
         assert_eq!(parse(json!({ "eos_token_id": given })).unwrap().end, expected);
     }
     let generation =
-        |text: &str| generation_end(Path::new("generation_config.json"), text.as_bytes());
+        |text: &str| generation_end(Path::new("generation_config.json"), text);
     assert_eq!(generation(r#"{ "eos_token_id": [1, 2] }"#).unwrap(), [1, 2]);
     assert!(generation(r#"{ "temperature": 0.5 }"#).unwrap().is_empty());
 }
@@ -174,7 +174,7 @@ fn values_of_a_wrong_type_are_unsupported_and_a_missing_field_is_damage() {
     }
     let mut without = config(json!({}));
     without.as_object_mut().unwrap().remove("hidden_size");
-    let error = read(Path::new("config.json"), without.to_string().as_bytes()).unwrap_err();
+    let error = read(Path::new("config.json"), &without.to_string()).unwrap_err();
     assert!(matches!(&error, PretrainedError::Damaged { .. }), "{error}");
     assert!(error.to_string().contains("hidden_size"), "{error}");
 }
