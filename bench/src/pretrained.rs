@@ -23,6 +23,7 @@ mod settings;
 mod tokens;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use burn::tensor::{Device, GradientCheckpointingStrategy};
 use pe_zoo::zoo::rope::{self, Rope};
@@ -40,7 +41,8 @@ use settings::LlamaSettings;
 pub use config::TUNED_TYPE;
 pub use error::PretrainedError;
 pub use fetch::{MODELS, ModelMeta, fetch, known, place};
-pub use tokens::{Around, ModelTokenizer, without_middle};
+pub use tasks::tokenizer::Around;
+pub use tokens::{ModelTokenizer, without_middle};
 
 /// Model that was trained elsewhere, with its tokenizer.
 #[derive(Debug)]
@@ -66,7 +68,7 @@ pub struct Pretrained {
     weights: ModelWeights,
     /// Hash of the weight files.
     pub weights_sha256: String,
-    tokenizer: Box<dyn ModelTokenizer>,
+    tokenizer: Arc<dyn ModelTokenizer>,
 }
 
 /// Weights of a model, on the device that they were loaded to.
@@ -143,7 +145,7 @@ impl Pretrained {
         };
         let weights = llama::read(&settings, &mut folder, device)?;
         let weights = ModelWeights::Llama { weights, tuned };
-        let opened = Self::of(settings, weights, folder.sha256(), Box::new(tokenizer))?;
+        let opened = Self::of(settings, weights, folder.sha256(), Arc::new(tokenizer))?;
         // Weights of the encoding that do not fit are refused here and not in the middle of a command.
         if opened.rope.is_none() {
             opened.decoder(&opened.own, 0, &mut stream(0, Stream::Encoding))?;
@@ -157,14 +159,14 @@ impl Pretrained {
         let tokenizer = tokens::from_gguf(&gguf, settings.vocabulary)?;
         let weights = llama::read(&settings, &mut gguf, device)?;
         let weights = ModelWeights::Llama { weights, tuned: None };
-        Self::of(settings, weights, gguf.sha256(), Box::new(tokenizer))
+        Self::of(settings, weights, gguf.sha256(), Arc::new(tokenizer))
     }
 
     fn of(
         settings: LlamaSettings,
         weights: ModelWeights,
         weights_sha256: String,
-        tokenizer: Box<dyn ModelTokenizer>,
+        tokenizer: Arc<dyn ModelTokenizer>,
     ) -> Result<Self, PretrainedError> {
         let LlamaSettings { model, rope, vocabulary, context, window, end, tuned, .. } = settings;
         let (own, own_lens, rope) = if let Some((encoding, lens)) = tuned {
@@ -192,6 +194,11 @@ impl Pretrained {
     /// Tokenizer of the model.
     pub fn tokenizer(&self) -> &dyn ModelTokenizer {
         &*self.tokenizer
+    }
+
+    /// Tokenizer of the model, for a task that outlives the model.
+    pub fn shared_tokenizer(&self) -> Arc<dyn ModelTokenizer> {
+        self.tokenizer.clone()
     }
 
     /// Encoding that the model was trained with.

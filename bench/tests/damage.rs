@@ -114,7 +114,7 @@ fn a_gguf_file_is_the_model_that_its_folder_is() {
         .map(|model| tiny::logits(model, &model.own_encoding(), &[1, 5, 9, 22, 3]).concat());
     assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5), "{a:?} {b:?}");
     let tokens = from_file.tokenizer();
-    let ids = tokens.encode("badcab", pe_bench::pretrained::Around::Added).unwrap();
+    let ids = tokens.prompt("badcab").unwrap();
     assert_eq!(ids, [1, 0, 3, 2, 0, 1]);
     assert_eq!(tokens.decode(&ids).unwrap(), "badcab");
     let with_end = gguf::file(&|metadata, _| {
@@ -122,8 +122,9 @@ fn a_gguf_file_is_the_model_that_its_folder_is() {
     });
     fs::write(&path, with_end).unwrap();
     let with_end = open(&path).unwrap();
-    let ids = with_end.tokenizer().encode("ba", pe_bench::pretrained::Around::Added).unwrap();
-    assert_eq!(ids, [1, 0, 2], "the end token is `c`, number 2");
+    let tokens = with_end.tokenizer();
+    assert_eq!(tokens.around().after, [2], "the end token is `c`, number 2");
+    assert_eq!(tokens.prompt("ba").unwrap(), [1, 0], "more text is to follow a prompt");
     let wrong = gguf::file(&|metadata, _| {
         metadata.retain(|(name, _)| name != "tokenizer.ggml.token_type");
         metadata.push(("tokenizer.ggml.token_type".to_owned(), Gguf::U32(1)));

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use burn::tensor::Device;
 use pe_bench::generate::{GenerateRequest, Generation, Sampling, generate};
-use pe_bench::pretrained::{Around, MODELS, place};
+use pe_bench::pretrained::{MODELS, place};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::Combination;
 use pe_zoo::rotary::Scaling;
@@ -68,7 +68,7 @@ fn benchmarks_are_answered_and_scored() {
     assert!(!answer.is_empty());
     // Both options are one token; the likelier one by the logits behind the prompt is the right one.
     let prompt = "Question: w3 w9\nAnswer:";
-    let ids = pretrained.tokenizer().encode(prompt, Around::Added).unwrap();
+    let ids = pretrained.tokenizer().prompt(prompt).unwrap();
     let rows = logits(&pretrained, &encoding, &ids);
     let row = &rows[rows.len() - 1];
     let right = usize::from(row[7] > row[4]);
@@ -285,7 +285,7 @@ fn smollm2_gives_the_tokens_logits_and_text_of_transformers() {
     let own = pretrained.own_encoding();
     let (tokenizer, device) = (pretrained.tokenizer(), Device::flex());
     for case in &fixture.cases {
-        assert_eq!(tokenizer.encode(&case.text, Around::Added).unwrap(), case.ids, "{}", case.name);
+        assert_eq!(tokenizer.prompt(&case.text).unwrap(), case.ids, "{}", case.name);
         assert_eq!(tokenizer.decode(&case.ids).unwrap(), case.decoded, "{}", case.name);
         assert_rows(&case.name, &logits(&pretrained, &own, &case.ids), &case.rows);
         let model = pretrained.decoder(&own, 0, &mut stream(0, Stream::Encoding)).unwrap();

@@ -109,7 +109,7 @@ fn models_are_named_by_the_whole_name_of_their_folder() {
 fn files_beside_the_settings_add_ends_of_a_text_and_special_tokens() {
     let folder = tiny::folder();
     let tokens = |pretrained: &Pretrained| {
-        pretrained.tokenizer().encode("w5 w9", pe_bench::pretrained::Around::Added).unwrap()
+        pretrained.tokenizer().prompt("w5 w9").unwrap()
     };
     let plain = open(folder.path()).unwrap();
     assert_eq!((&plain.end[..], &tokens(&plain)[..]), (&[2][..], &[5, 9][..]));
@@ -160,7 +160,7 @@ fn a_llama_without_a_class_of_its_tokenizer_begins_texts_with_its_first_token() 
     fs::write(folder.path().join("tokenizer.json"), words).unwrap();
     let tokens = || {
         let pretrained = open(folder.path()).unwrap();
-        pretrained.tokenizer().encode("w5 w9", pe_bench::pretrained::Around::Added).unwrap()
+        pretrained.tokenizer().prompt("w5 w9").unwrap()
     };
     assert_eq!(tokens(), [3, 5, 9]);
     let config = folder.path().join("tokenizer_config.json");

@@ -13,7 +13,7 @@ use super::compute::ComputeArgs;
 use super::out::say;
 use super::trained;
 use crate::generate::{GenerateRequest, Generation, Sampling, generate};
-use crate::pretrained::{Around, ModelTokenizer};
+use crate::pretrained::ModelTokenizer;
 use crate::process;
 
 /// Arguments of `generate`.
@@ -88,7 +88,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     let id = encoding.id();
     let mut rng = ChaCha8Rng::seed_from_u64(arguments.seed);
     let tokenizer = pretrained.tokenizer();
-    let prompt = arguments.prompt.as_ref().map(|text| tokenizer.encode(text, Around::Added));
+    let prompt = arguments.prompt.as_ref().map(|text| tokenizer.prompt(text));
     let prompt = prompt.transpose().map_err(anyhow::Error::msg)?;
     let longest = match &prompt {
         // One token more is predicted, but not read.

@@ -6,7 +6,7 @@ use tasks::data::{Part, Parts};
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta, TokenSlice};
 
 use super::facts::{Facts, stated};
-use crate::pretrained::{Around, ModelTokenizer};
+use crate::pretrained::ModelTokenizer;
 
 const META: TaskMeta = TaskMeta {
     id: "text",
@@ -57,7 +57,7 @@ impl LongText {
     ) -> Result<Self, TaskError> {
         let text = |part: Part| parts.texts(part).collect::<String>();
         let encode = |text: &str| {
-            tokens.encode(text, Around::LeftOut).map_err(|reason| TaskError::InvalidSetting {
+            tokens.encode(text).map_err(|reason| TaskError::InvalidSetting {
                 task: META.id,
                 field: "text",
                 value: "the model's".to_owned(),
@@ -151,7 +151,7 @@ mod tests {
     struct Letters;
 
     impl ModelTokenizer for Letters {
-        fn encode(&self, text: &str, _around: Around) -> Result<Vec<u32>, String> {
+        fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
             Ok(text.bytes().map(|byte| u32::from(byte) - 97).collect())
         }
 

@@ -7,27 +7,34 @@ use std::path::Path;
 
 use candle_core::quantized::gguf_file::Value as GgufValue;
 use serde_json::{Map, Value, json};
+use tasks::tokenizer::{Around, around};
 use tokenizers::{PostProcessorWrapper, Tokenizer};
 
 use super::PretrainedError;
 use super::gguf::{Gguf, kind};
 
-/// Whether a tokenizer adds special tokens around a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Around {
-    /// Special tokens around the text are added, as for a prompt.
-    Added,
-    /// No special tokens are added, as for a piece of a longer text.
-    LeftOut,
-}
-
 /// Tokenizer of a pretrained model.
 pub trait ModelTokenizer: Send + Sync + Debug {
-    /// Converts a text to token ids.
+    /// Converts a text to token ids, without special tokens around it.
     ///
     /// # Errors
     /// Message, if the tokenizer rejects the text.
-    fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String>;
+    fn encode(&self, text: &str) -> Result<Vec<u32>, String>;
+
+    /// Special tokens that belong around a text.
+    fn around(&self) -> Around {
+        Around::default()
+    }
+
+    /// Converts a text that something is to follow: the special tokens before a text, and its own tokens.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    fn prompt(&self, text: &str) -> Result<Vec<u32>, String> {
+        let mut tokens = self.around().before;
+        tokens.extend(self.encode(text)?);
+        Ok(tokens)
+    }
 
     /// Converts token ids to text, special tokens included.
     ///
@@ -59,13 +66,18 @@ pub fn without_middle(mut tokens: Vec<u32>, longest: usize) -> Vec<u32> {
 #[derive(Debug)]
 pub(super) struct HuggingFace {
     tokenizer: Tokenizer,
+    around: Around,
     special: BTreeMap<String, String>,
 }
 
 impl ModelTokenizer for HuggingFace {
-    fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String> {
-        let encoding = self.tokenizer.encode_fast(text, around == Around::Added);
+    fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
+        let encoding = self.tokenizer.encode_fast(text, false);
         encoding.map(|encoding| encoding.get_ids().to_vec()).map_err(|e| e.to_string())
+    }
+
+    fn around(&self) -> Around {
+        self.around.clone()
     }
 
     fn decode(&self, tokens: &[u32]) -> Result<String, String> {
@@ -147,6 +159,8 @@ impl HuggingFace {
         let template = serde_json::from_value::<PostProcessorWrapper>(template)
             .map_err(|e| PretrainedError::damaged(path, e))?;
         self.tokenizer.with_post_processor(Some(template));
+        self.around =
+            around(&self.tokenizer).map_err(|why| PretrainedError::damaged(path, why))?;
         Ok(self)
     }
 }
@@ -178,12 +192,13 @@ pub(super) fn from_json(
     let refuse = |reason: String| PretrainedError::Tokenizer { path: path.to_owned(), reason };
     let tokenizer = tasks::tokenizer::load(text.as_bytes())
         .map_err(|e| refuse(format!("it is not a known kind of tokenizer.json: {e}")))?;
+    let around = around(&tokenizer).map_err(refuse)?;
     let longest = tokenizer.get_vocab(true).into_values().max();
     match longest.filter(|id| *id as usize >= vocabulary) {
         Some(id) => Err(refuse(format!(
             "it has token {id}, expected fewer than {vocabulary}, the model's vocabulary"
         ))),
-        None => Ok(HuggingFace { tokenizer, special: BTreeMap::new() }),
+        None => Ok(HuggingFace { tokenizer, around, special: BTreeMap::new() }),
     }
 }
 
@@ -229,7 +244,7 @@ pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, P
         "added_tokens": added,
         "normalizer": null,
         "pre_tokenizer": splits(gguf.text("tokenizer.ggml.pre")?).map_err(refuse)?,
-        "post_processor": around(gguf, &tokens)?,
+        "post_processor": post_processor(gguf, &tokens)?,
         "decoder": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
         "model": { "type": "BPE", "vocab": vocab, "merges": merges },
     });
@@ -283,8 +298,8 @@ fn splits(name: &str) -> Result<Value, String> {
     }
 }
 
-/// Returns the special tokens added around a text.
-fn around(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError> {
+/// Returns the post-processor that adds special tokens around a text.
+fn post_processor(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError> {
     let token = |kind: &str, place: &str| {
         if !gguf.is_on(&format!("tokenizer.ggml.add_{kind}_token"))? {
             return Ok(None);
@@ -310,6 +325,11 @@ mod tests {
     fn long_prompts_lose_their_middle() {
         assert_eq!(without_middle((0..10).collect(), 5), [0, 1, 7, 8, 9]);
         assert_eq!(without_middle((0..5).collect(), 5), [0, 1, 2, 3, 4]);
+    }
+
+    /// Tokens of a text with the special tokens around it.
+    fn whole(tokens: &HuggingFace, text: &str) -> Vec<u32> {
+        [tokens.prompt(text).unwrap(), tokens.around().after].concat()
     }
 
     /// Returns a `tokenizer.json` of byte-pair encoding for `abab...`, with optional settings for training and
@@ -349,9 +369,7 @@ mod tests {
             json!({ "/model/dropout": 0.5 }),
         ] {
             let tokens = from_json(Path::new("tokenizer.json"), &file(&changes), 4).unwrap();
-            for around in [Around::Added, Around::LeftOut] {
-                assert_eq!(tokens.encode(&prompt, around).unwrap(), [3; 40], "{changes}");
-            }
+            assert_eq!(tokens.prompt(&prompt).unwrap(), [3; 40], "{changes}");
         }
     }
 
@@ -363,13 +381,10 @@ mod tests {
             let tokens = from_json(Path::new("tokenizer.json"), &file(changes), 4).unwrap();
             let path = Path::new("tokenizer_config.json");
             let tokens = tokens.configured(path, &settings.to_string(), None)?;
-            let pieces = tokens.encode("ab", Around::LeftOut).unwrap();
-            assert_eq!(pieces, [2], "a piece of a text has no special tokens");
             // What is written reads as the same.
             let written = from_json(path, &tokens.json().unwrap(), 4).unwrap();
-            let ids = tokens.encode("ab", Around::Added).unwrap();
-            assert_eq!(written.encode("ab", Around::Added).unwrap(), ids, "{settings}");
-            Ok::<_, PretrainedError>(ids)
+            assert_eq!(written.around, tokens.around, "{settings}");
+            Ok::<_, PretrainedError>(whole(&tokens, "ab"))
         };
         let of = |class: Option<&str>, flags: [Option<bool>; 2]| {
             json!({
@@ -411,7 +426,7 @@ mod tests {
             });
             let tokens = from_json(Path::new("tokenizer.json"), &file(&changes), 4).unwrap();
             let tokens = tokens.configured(path, &settings.to_string(), Some(class))?;
-            Ok::<_, PretrainedError>(tokens.encode("ab", Around::Added).unwrap())
+            Ok::<_, PretrainedError>(whole(&tokens, "ab"))
         };
         let (llama, qwen) = ("LlamaTokenizer", "Qwen2Tokenizer");
         let begin = json!({ "bos_token": "b" });

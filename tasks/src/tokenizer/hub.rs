@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tokenizers::{DecoderWrapper, ModelWrapper, PostProcessorWrapper, PreTokenizerWrapper};
+use tokenizers::{
+    DecoderWrapper, Encoding, ModelWrapper, PostProcessor as _, PostProcessorWrapper,
+    PreTokenizerWrapper, Token,
+};
 
 use super::error::TokenizerError;
 use super::interface::{Tokenizer, readable};
@@ -109,12 +112,33 @@ fn loaded(json: &[u8]) -> Result<Loaded, String> {
         ));
     }
     // A template may name a special token that it does not define, on which the library panics with the first text.
-    caught(|| {
-        let _ = tokenizer.encode_fast("a", true);
-        Ok(())
-    })
-    .map_err(|why| format!("its post-processor fails: {why}"))?;
+    around(&tokenizer).map_err(|why| format!("its post-processor fails: {why}"))?;
     Ok(Loaded { tokenizer, vocabulary, was_random })
+}
+
+/// Special tokens that a tokenizer puts around every text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Around {
+    /// Tokens before a text, such as `<s>`.
+    pub before: Vec<u32>,
+    /// Tokens after a text, such as `</s>`.
+    pub after: Vec<u32>,
+}
+
+/// Returns the special tokens that the post-processor of a tokenizer adds.
+///
+/// # Errors
+/// A description of the fault of the post-processor.
+pub fn around(tokenizer: &tokenizers::Tokenizer) -> Result<Around, String> {
+    let Some(post_processor) = tokenizer.get_post_processor() else { return Ok(Around::default()) };
+    caught(|| {
+        // A text of one token, whatever the vocabulary.
+        let text = Encoding::from_tokens(vec![Token::new(0, "a".to_owned(), (0, 1))], 0);
+        let processed = post_processor.process(text, None, true).map_err(|e| e.to_string())?;
+        let (ids, special) = (processed.get_ids(), processed.get_special_tokens_mask());
+        let at = special.iter().position(|special| *special == 0).ok_or("it drops the text")?;
+        Ok(Around { before: ids[..at].to_vec(), after: ids[at + 1..].to_vec() })
+    })
 }
 
 /// Longest piece of a Unigram vocabulary in bytes.

@@ -72,7 +72,7 @@ impl Prepared {
                 EvalTask::Passkey => {
                     let depths = arguments.depths;
                     let vocabulary = pretrained.vocabulary;
-                    let task = Passkey::new(pretrained.tokenizer(), vocabulary, depths)?;
+                    let task = Passkey::new(pretrained.shared_tokenizer(), vocabulary, depths)?;
                     let settings = json!({ "depths": depths, "language": "english" });
                     let seed = arguments.seed;
                     let samples = depths.checked_mul(arguments.repeats);
