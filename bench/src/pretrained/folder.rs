@@ -40,7 +40,7 @@ struct Index {
 const WHOLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
-/// What helps if the head is missing.
+/// Advice if the head is missing.
 const NO_HEAD: &str = "get the file again, or set `tie_word_embeddings` to true in config.json if the embedding is the head";
 
 /// Suffix of buffers in old checkpoints that are computed from the settings.
