@@ -16,19 +16,21 @@ mod error;
 mod fetch;
 mod folder;
 mod gguf;
+mod gguf_tokens;
 mod kept;
 mod llama;
 mod rotation;
 mod settings;
 mod tokens;
+mod version;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use burn::tensor::{Device, GradientCheckpointingStrategy};
 use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, EncodingConfig};
 use rand_chacha::ChaCha8Rng;
-use tasks::FileError;
 
 use crate::model::{Decoder, DecoderWeights, ModelConfig};
 use crate::run::kept::{KeptError, KeptTraining};
@@ -37,11 +39,13 @@ use crate::weights::{NamedTensors, restore};
 use folder::ModelFolder;
 use gguf::Gguf;
 use settings::LlamaSettings;
+use version::WrittenBy;
 
 pub use config::TUNED_TYPE;
 pub use error::PretrainedError;
 pub use fetch::{MODELS, ModelMeta, fetch, known, place};
-pub use tokens::{Around, ModelTokenizer, without_middle};
+pub use tasks::tokenizer::Around;
+pub use tokens::{ModelTokenizer, without_middle};
 
 /// Model that was trained elsewhere, with its tokenizer.
 #[derive(Debug)]
@@ -67,7 +71,11 @@ pub struct Pretrained {
     weights: ModelWeights,
     /// Hash of the weight files.
     pub weights_sha256: String,
-    tokenizer: Box<dyn ModelTokenizer>,
+    /// Version of transformers by whose rules the files of a folder were read, with the reason; `None` for other files.
+    pub rules: Option<String>,
+    /// Messages to the user about the files.
+    pub notes: Vec<String>,
+    tokenizer: Arc<dyn ModelTokenizer>,
 }
 
 /// Weights of a model, on the device that they were loaded to.
@@ -120,31 +128,41 @@ impl Pretrained {
     fn from_folder(path: &Path, device: &Device) -> Result<Self, PretrainedError> {
         let read = |file: &str| {
             let path = path.join(file);
-            let text = std::fs::read(&path).map_err(FileError::of("read", &path))?;
+            let text = tasks::read_text(&path)?;
             Ok::<_, PretrainedError>((path, text))
         };
         let optional = |file: &str| path.join(file).exists().then(|| read(file)).transpose();
         let (config, text) = read("config.json")?;
-        let mut settings = config::read(&config, &text)?;
+        let fields = config::fields(&config, &text)?;
+        // Without the file, every field of it is absent.
+        let (tokenizer_config, text) = optional("tokenizer_config.json")?
+            .unwrap_or_else(|| (path.join("tokenizer_config.json"), "{}".to_owned()));
+        let tokenizer_fields = config::fields(&tokenizer_config, &text)?;
+        let written_by = WrittenBy::of(&config, &fields, &tokenizer_fields)?;
+        let mut settings = config::read(&config, fields, &written_by)?;
         if let Some((generation, text)) = optional("generation_config.json")? {
             let end = config::generation_end(&generation, &text)?;
             settings = settings.with_end(&generation, &end)?;
         }
         let (tokenizer, text) = read("tokenizer.json")?;
         let tokenizer = tokens::from_json(&tokenizer, &text, settings.vocabulary)?;
-        // Without the file, every field of it is absent.
-        let (config, text) = optional("tokenizer_config.json")?
-            .unwrap_or_else(|| (path.join("tokenizer_config.json"), b"{}".to_vec()));
+        let class = settings.tokenizer_class.as_deref();
         let tokenizer =
-            tokenizer.configured(&config, &text, settings.tokenizer_class.as_deref())?;
-        let mut folder = ModelFolder::open(path, settings.model.tied_head)?;
+            tokenizer.configured(&tokenizer_config, &tokenizer_fields, class, &written_by)?;
+        let mut folder = ModelFolder::open(path)?;
+        let mut notes = Vec::new();
+        if settings.model.tied_head {
+            notes.extend(folder.tie(&config, &mut settings, &written_by)?);
+        }
         let tuned = match settings.tuned {
             Some(_) => Some((path.join("model.safetensors"), folder.take_encoding()?)),
             None => None,
         };
         let weights = llama::read(&settings, &mut folder, device)?;
         let weights = ModelWeights::Llama { weights, tuned };
-        let opened = Self::of(settings, weights, folder.sha256(), Box::new(tokenizer))?;
+        let mut opened = Self::of(settings, weights, folder.sha256(), Arc::new(tokenizer))?;
+        opened.rules = Some(written_by.rules());
+        opened.notes = notes;
         // Weights of the encoding that do not fit are refused here and not in the middle of a command.
         if opened.rope.is_none() {
             opened.decoder(&opened.own, 0, &mut stream(0, Stream::Encoding))?;
@@ -155,17 +173,17 @@ impl Pretrained {
     fn from_gguf(path: &Path, device: &Device) -> Result<Self, PretrainedError> {
         let mut gguf = Gguf::open(path)?;
         let settings = gguf.settings()?;
-        let tokenizer = tokens::from_gguf(&gguf, settings.vocabulary)?;
+        let tokenizer = gguf_tokens::read(&gguf, settings.vocabulary)?;
         let weights = llama::read(&settings, &mut gguf, device)?;
         let weights = ModelWeights::Llama { weights, tuned: None };
-        Self::of(settings, weights, gguf.sha256(), Box::new(tokenizer))
+        Self::of(settings, weights, gguf.sha256(), Arc::new(tokenizer))
     }
 
     fn of(
         settings: LlamaSettings,
         weights: ModelWeights,
         weights_sha256: String,
-        tokenizer: Box<dyn ModelTokenizer>,
+        tokenizer: Arc<dyn ModelTokenizer>,
     ) -> Result<Self, PretrainedError> {
         let LlamaSettings { model, rope, vocabulary, context, window, end, tuned, .. } = settings;
         let (own, own_lens, rope) = if let Some((encoding, lens)) = tuned {
@@ -186,13 +204,25 @@ impl Pretrained {
             end,
             weights,
             weights_sha256,
+            rules: None,
+            notes: Vec::new(),
             tokenizer,
         })
+    }
+
+    /// Version by whose rules its files were read, for the versions of a record.
+    pub fn versions(&self) -> Option<(String, String)> {
+        self.rules.clone().map(|rules| ("rules of transformers".to_owned(), rules))
     }
 
     /// Tokenizer of the model.
     pub fn tokenizer(&self) -> &dyn ModelTokenizer {
         &*self.tokenizer
+    }
+
+    /// Tokenizer of the model, for a task that outlives the model.
+    pub fn shared_tokenizer(&self) -> Arc<dyn ModelTokenizer> {
+        self.tokenizer.clone()
     }
 
     /// Encoding that the model was trained with.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use burn::tensor::Device;
 use pe_bench::generate::{GenerateRequest, Generation, Sampling, generate};
-use pe_bench::pretrained::{Around, MODELS, place};
+use pe_bench::pretrained::{MODELS, place};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::Combination;
 use pe_zoo::rotary::Scaling;
@@ -68,7 +68,7 @@ fn benchmarks_are_answered_and_scored() {
     assert!(!answer.is_empty());
     // Both options are one token; the likelier one by the logits behind the prompt is the right one.
     let prompt = "Question: w3 w9\nAnswer:";
-    let ids = pretrained.tokenizer().encode(prompt, Around::Added).unwrap();
+    let ids = pretrained.tokenizer().prompt(prompt).unwrap();
     let rows = logits(&pretrained, &encoding, &ids);
     let row = &rows[rows.len() - 1];
     let right = usize::from(row[7] > row[4]);
@@ -249,6 +249,34 @@ struct Row {
 /// Logits of 30 layers reach 20; sums in another order, in f32, move them by some 1e-5 of that.
 const SMOLLM2_TOLERANCE: f64 = 2e-3;
 
+#[test]
+fn a_text_beyond_the_trained_length_is_said() {
+    let folder = tiny::folder();
+    let path = folder.path().join("config.json");
+    let mut config: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    // A text has no end.
+    config["eos_token_id"] = Value::Null;
+    fs::write(&path, config.to_string()).unwrap();
+    let generate = |words: usize, tokens: &str| {
+        let prompt = vec!["w5"; words].join(" ");
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_pe-bench"))
+            .arg("generate")
+            .arg(folder.path())
+            .args(["--prompt", &prompt, "--tokens", tokens, "--threads", "1"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    assert!(!generate(60, "4").contains("trained on"));
+    let said = generate(60, "8");
+    assert!(said.contains("prompt and text have 68 tokens") && said.contains("of 64"), "{said}");
+    let said = generate(70, "2");
+    assert!(said.contains("the prompt has 70 tokens") && said.contains("of 64"), "{said}");
+    assert_eq!(said.matches("trained on").count(), 1, "{said}");
+}
+
 fn assert_rows(name: &str, found: &[Vec<f64>], rows: &[Row]) {
     for row in rows {
         let found = &found[row.place];
@@ -285,7 +313,7 @@ fn smollm2_gives_the_tokens_logits_and_text_of_transformers() {
     let own = pretrained.own_encoding();
     let (tokenizer, device) = (pretrained.tokenizer(), Device::flex());
     for case in &fixture.cases {
-        assert_eq!(tokenizer.encode(&case.text, Around::Added).unwrap(), case.ids, "{}", case.name);
+        assert_eq!(tokenizer.prompt(&case.text).unwrap(), case.ids, "{}", case.name);
         assert_eq!(tokenizer.decode(&case.ids).unwrap(), case.decoded, "{}", case.name);
         assert_rows(&case.name, &logits(&pretrained, &own, &case.ids), &case.rows);
         let model = pretrained.decoder(&own, 0, &mut stream(0, Stream::Encoding)).unwrap();

@@ -7,7 +7,7 @@ use std::path::Path;
 use burn::tensor::Device;
 use pe_bench::experiment::{Budget, EvalConfig, Experiment, TrainConfig};
 use pe_bench::model::ModelConfig;
-use pe_bench::pretrained::{Around, Pretrained};
+use pe_bench::pretrained::Pretrained;
 use pe_bench::run::checkpoint::{CheckpointFolder, pack, unpack};
 use pe_bench::run::train::Trainer;
 use pe_bench::weights::NamedTensors;
@@ -85,7 +85,7 @@ fn model(path: &Path) -> bool {
     let Ok(read) = Pretrained::open(&path.to_string_lossy(), &Device::flex()) else { return false };
     let encoding = read.own_encoding();
     let _decoder = read.decoder(&encoding, 0, &mut ChaCha8Rng::seed_from_u64(0));
-    if let Ok(ids) = read.tokenizer().encode(PROMPT, Around::Added) {
+    if let Ok(ids) = read.tokenizer().prompt(PROMPT) {
         let _shown = read.tokenizer().decode(&ids);
     }
     true

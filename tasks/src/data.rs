@@ -14,6 +14,8 @@
 //! validation, 9 is test. Fewer than ten are each split at nine tenths of their characters into training and validation.
 //! *By year* (corpus `sotu`): the same rule for the last digit of the year at the start of a document's name.
 //!
+//! Text files are UTF-8; a byte-order mark at the beginning of one is no character of its text.
+//!
 //! Data files in a folder are those that end in `.txt`, `.text`, `.raw`, `.tokens`, `.jsonl`, `.ndjson` or
 //! `.parquet`; others, and names that begin with a dot, are ignored.
 
@@ -27,10 +29,9 @@ mod rows;
 use std::path::Path;
 
 pub use error::DataError;
-pub(crate) use files::{files_below, read_file, read_text};
-pub(crate) use layout::part_of;
+pub(crate) use files::{files_below, read_text};
 pub use parts::{Borders, Part, Parts, SplitRule, TextDocument};
-pub(crate) use rows::{documents_text, endings, is_data, named_documents};
+pub(crate) use rows::{documents_text, named_documents};
 
 /// Reads a file or folder as described in the table of this module.
 ///

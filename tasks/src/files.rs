@@ -1,6 +1,7 @@
-//! File errors that name their path, and atomic replacement of files.
+//! Text files of users, file errors that name their path, and atomic replacement of files.
 
 use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
 
 use thiserror::Error;
 
@@ -32,6 +33,38 @@ impl FileError {
     pub(crate) fn in_cache(self) -> Self {
         Self { help: CACHE_HELP, ..self }
     }
+}
+
+/// Byte-order mark, with which editors on Windows begin a file.
+const MARK: char = '\u{feff}';
+
+/// Text of the bytes of a file, without the byte-order mark at its beginning: the mark is no character of the text.
+pub(crate) fn text_of(bytes: Vec<u8>) -> Result<String, FromUtf8Error> {
+    let mut text = String::from_utf8(bytes)?;
+    if text.starts_with(MARK) {
+        text.drain(..MARK.len_utf8());
+    }
+    Ok(text)
+}
+
+/// Reads a text file in UTF-8, without a byte-order mark at its beginning.
+///
+/// # Errors
+/// [`FileError`] if the file cannot be read or is not UTF-8.
+pub fn read_text(path: &Path) -> Result<String, FileError> {
+    let failed = FileError::of("read", path);
+    text_of(std::fs::read(path).map_err(failed)?).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        let reason = format!("it is not UTF-8 from byte {offset} on; save it as UTF-8");
+        failed(std::io::Error::new(std::io::ErrorKind::InvalidData, reason))
+    })
+}
+
+/// Lines of JSON Lines that are not blank, with their numbers from 1. The byte-order mark of a file that was appended to
+/// another is left out.
+pub fn json_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = (1..).zip(text.lines().map(|line| line.trim_start_matches(MARK)));
+    lines.filter(|(_, line)| !line.trim().is_empty())
 }
 
 /// Writes a file of a folder.

@@ -19,7 +19,7 @@ pub use bytes::Bytes;
 pub use chars::Chars;
 pub use error::TokenizerError;
 pub use gpt2::Gpt2;
-pub use hub::{HubTokenizer, load};
+pub use hub::{Around, HubTokenizer, around, load};
 pub use interface::Tokenizer;
 
 use crate::data::Parts;

@@ -12,7 +12,7 @@ use super::prompt::{PromptStyle, Shots, ShotsError};
 use super::scores::{Rouge, exact_match, f1, rouge};
 use crate::generate::{GenerateError, GenerateRequest, Generation, Sampling, generate};
 use crate::model::{Decoder, Dropout};
-use crate::pretrained::{Around, ModelTokenizer, without_middle};
+use crate::pretrained::{ModelTokenizer, without_middle};
 use crate::run::scored::{read, token_ids};
 
 /// Form and limits of prompts and answers.
@@ -94,7 +94,7 @@ impl TokenizedPrompts {
         settings: AskSettings<'_>,
     ) -> Result<Self, BenchmarkError> {
         let encode = |text: &str| {
-            let ids = tokens.encode(text, Around::Added).map_err(BenchmarkError::Tokens)?;
+            let ids = tokens.prompt(text).map_err(BenchmarkError::Tokens)?;
             if ids.is_empty() {
                 return Err(BenchmarkError::Tokens("its prompt has no tokens".to_owned()));
             }

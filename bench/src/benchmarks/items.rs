@@ -138,13 +138,13 @@ enum AnswerField {
 /// # Errors
 /// [`ItemError`], with the number of the line.
 pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>, ItemError> {
-    let text = std::fs::read_to_string(path).map_err(tasks::FileError::of("read", path))?;
+    let text = tasks::read_text(path)?;
     let mut items = Vec::new();
     // Number of the line, and index of the item, with each id.
     let mut places = BTreeMap::<String, (usize, usize)>::new();
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    for (number, line) in tasks::json_lines(&text) {
         let refuse =
-            |reason: String| ItemError::Line { path: path.to_owned(), line: index + 1, reason };
+            |reason: String| ItemError::Line { path: path.to_owned(), line: number, reason };
         let parsed = serde_json::from_str::<Line>(line).map_err(|e| {
             let known = "expected an object with the fields of SCROLLS, QuALITY, MMLU or ARC";
             refuse(if e.is_data() { known.to_owned() } else { e.to_string() })
@@ -152,7 +152,7 @@ pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>, ItemError> {
         let id = parsed.id();
         let read = parsed.items().map_err(refuse)?;
         if let Some(id) = id {
-            let (first, place) = *places.entry(id.clone()).or_insert((index + 1, items.len()));
+            let (first, place) = *places.entry(id.clone()).or_insert((number, items.len()));
             let pair = (items.get_mut(place), &*read);
             if let (
                 Some(BenchmarkItem::Write { input, outputs }),
@@ -293,6 +293,13 @@ mod tests {
         let BenchmarkItem::Choose { question, .. } = &items[6] else { unreachable!() };
         assert_eq!(question, "A tide.\n\nWhat?");
         assert_eq!([2, 3].map(|n| items[n].subject()), [Some("sums"), None]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_line() {
+        let line = r#"{"input": "Who rows?", "output": "We do."}"#;
+        let both = parse(&format!("\u{feff}{line}\r\n\u{feff}{line}\n")).unwrap();
+        assert_eq!(both, parse(&format!("{line}\n{line}\n")).unwrap());
     }
 
     /// As the evaluator of SCROLLS does with the several answers to a question of Qasper and NarrativeQA.

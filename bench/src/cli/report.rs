@@ -55,8 +55,7 @@ impl Criteria {
 }
 
 fn read(path: &Path) -> anyhow::Result<reports::Settings> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read --settings {}", path.display()))?;
+    let text = tasks::read_text(path).context("--settings")?;
     toml::from_str(&text).map_err(|error| {
         let said = pe_zoo::settings::explain(&error.to_string());
         anyhow::anyhow!("--settings {}: {said}", path.display())
@@ -109,7 +108,7 @@ impl StoredReport {
         if !path.exists() {
             return Ok(None);
         }
-        let text = std::fs::read_to_string(&path)?;
+        let text = tasks::read_text(&path)?;
         let stored = serde_json::from_str(&text).with_context(|| {
             format!("{}: expected a title and settings; delete it to do without", path.display())
         })?;
@@ -230,8 +229,8 @@ fn measured(folder: &Path, meta: &mut reports::ReportMeta) -> anyhow::Result<()>
         meta.skipped.push(format!("{path}: a report shows the step times of one folder"));
         return Ok(());
     }
-    let text = std::fs::read_to_string(folder.join(MEASURED))?;
-    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+    let text = tasks::read_text(&folder.join(MEASURED))?;
+    for (number, line) in tasks::json_lines(&text) {
         let row: SpeedRow = serde_json::from_str(line).with_context(|| {
             format!("{path}: line {number}: expected a row of `pe-bench speed --json`")
         })?;

@@ -148,7 +148,7 @@ fn say_notes(table: &PublishedTable) {
 
 /// Reads an output of `pe-bench stability --json`.
 fn measured(path: &Path) -> anyhow::Result<Value> {
-    let text = std::fs::read_to_string(path).map_err(tasks::FileError::of("read", path))?;
+    let text = tasks::read_text(path)?;
     let output = serde_json::from_str::<Value>(&text).ok();
     let is_whole = |output: &Value| {
         output["encoding"]["id"].is_string() && output["after_prepending"].is_array()

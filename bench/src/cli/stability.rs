@@ -12,10 +12,9 @@ use super::columns::say_table;
 use super::extend::read_parts;
 use super::out::say;
 use super::trained::{self, CellArgs, TrainedCell};
-use crate::extend::LongText;
+use crate::extend::{LongText, TextWindows};
 use crate::inspect::{LayerStability, Shift, stability};
 use crate::model::Decoder;
-use crate::pretrained::Around;
 
 /// Maximum number of tokens of a sample; the attention weights of all heads and layers are held in memory.
 const MOST_TOKENS: usize = 4096;
@@ -97,9 +96,10 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     };
     let parts = read_parts(&arguments.data)?;
     let (tokens, context) = (pretrained.tokenizer(), pretrained.context);
-    let text = LongText::new(&parts, tokens, pretrained.vocabulary, context)?;
+    let windows = TextWindows { context, before: Vec::new() };
+    let text = LongText::new(&parts, tokens, pretrained.vocabulary, windows)?;
     let sequences = sequences(arguments, &text, arguments.len.unwrap_or(256), 0)?;
-    let first = tokens.encode("", Around::Added).ok().and_then(|ids| ids.first().copied());
+    let first = tokens.around().before.first().copied();
     let tokens = sequences.iter().map(Vec::len).max().unwrap_or(0);
     let longest = tokens.saturating_add(arguments.tokens).saturating_add(1);
     let mut decoder = pretrained.decoder(&encoding, longest, &mut ChaCha8Rng::seed_from_u64(0))?;

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 
 use super::facts::{Facts, stated};
-use crate::pretrained::{Around, Pretrained, without_middle};
+use crate::pretrained::{Pretrained, without_middle};
 
 const META: TaskMeta = TaskMeta {
     id: "input-output",
@@ -40,16 +40,14 @@ struct TokenizedItem {
 
 impl TokenizedItem {
     /// Splits the tokens of an input and its output where they leave those of the input alone, whose last token may merge
-    /// with the text that follows. A token `end` that closes the tokens of any text is moved behind the output; `None` if
-    /// nothing is left of the input or the output.
+    /// with the text that follows. The token `end` closes the output; `None` if nothing is left of the input or the output.
     fn of(alone: &[u32], mut both: Vec<u32>, end: Option<u32>) -> Option<Self> {
         let kept = alone.iter().zip(&both).take_while(|(a, b)| a == b).count();
         let mut output = both.split_off(kept);
-        let is_closed = output.last().is_some_and(|last| Some(*last) == end);
-        if both.is_empty() || output.len() == usize::from(is_closed) {
+        if both.is_empty() || output.is_empty() {
             return None;
         }
-        output.extend(end.filter(|_| !is_closed));
+        output.extend(end);
         Some(Self { input: both, output })
     }
 }
@@ -76,10 +74,11 @@ impl InputOutput {
                 "at least one input with an output".to_owned(),
             );
         }
-        let end = model.end.first().copied();
+        let closing = model.tokenizer().around().after;
+        let end = model.end.first().or(closing.first()).copied();
         let mut items = Vec::new();
         for (index, (input, output)) in pairs.iter().enumerate() {
-            let encode = |text: &str| model.tokenizer().encode(text, Around::Added);
+            let encode = |text: &str| model.tokenizer().prompt(text);
             let texts =
                 encode(input).and_then(|alone| Ok((alone, encode(&format!("{input} {output}"))?)));
             match texts.map(|(alone, both)| TokenizedItem::of(&alone, both, end)) {
@@ -201,9 +200,7 @@ mod tests {
         assert_eq!(of(&[1, 5], &[1, 5, 7]), Some((vec![1, 5], vec![7, 2])));
         // The last token of the input merges with the output.
         assert_eq!(of(&[1, 5, 6], &[1, 5, 9, 7]), Some((vec![1, 5], vec![9, 7, 2])));
-        // The tokenizer closes every text.
-        assert_eq!(of(&[1, 5, 2], &[1, 5, 7, 2]), Some((vec![1, 5], vec![7, 2])));
-        assert_eq!(of(&[1, 5, 2], &[1, 5, 2]), None);
+        assert_eq!(of(&[1, 5], &[1, 5]), None);
         assert_eq!(of(&[4], &[3]), None);
     }
 

@@ -1,7 +1,10 @@
 //! Passkey retrieval: a number hidden in English filler text (Mohtashami, Jaggi 2023, arXiv 2305.16300, with other
 //! wording).
 //!
-//! Pieces that end with a line are tokenized once, and a sample concatenates as many of them as fit.
+//! The text of a sample is tokenized as a whole, because tokenizers may treat the beginning and the end of a text in other
+//! ways than its middle. A sample has as many paragraphs of filler as fit.
+
+use std::sync::Arc;
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -9,7 +12,7 @@ use rand_chacha::rand_core::SeedableRng;
 use tasks::{MAX_LEN, Sample, Split, Task, TaskError, TaskMeta};
 
 use super::facts::{Facts, stated};
-use crate::pretrained::{Around, ModelTokenizer};
+use crate::pretrained::ModelTokenizer;
 
 const META: TaskMeta = TaskMeta {
     id: "passkey",
@@ -35,8 +38,9 @@ const NUMBERS_SEED: u64 = 5;
 /// Passkey task in the tokens of a pretrained model.
 #[derive(Clone)]
 pub struct Passkey {
-    introduction: Vec<u32>,
-    paragraph: Vec<u32>,
+    tokens: Arc<dyn ModelTokenizer>,
+    /// Number of tokens of a paragraph of filler.
+    paragraph: usize,
     numbers: Vec<HiddenNumber>,
     /// Number of depths, evenly spaced from the beginning to the end.
     depths: usize,
@@ -45,11 +49,20 @@ pub struct Passkey {
 
 #[derive(Debug, Clone)]
 struct HiddenNumber {
-    statement: Vec<u32>,
-    /// Tokens of the question with its answer.
-    answered: Vec<u32>,
-    /// Index of the first token of the answer in `answered`.
+    digits: u32,
+    /// Tokens of the prompt without filler and the answer.
+    shortest: Vec<u32>,
+    /// Number of tokens of the answer.
     answer: usize,
+}
+
+impl HiddenNumber {
+    /// Sample of these tokens, which end with the answer.
+    fn sample(&self, tokens: Vec<u32>, slices: Vec<(&'static str, u32)>) -> Sample {
+        let mut scored = vec![false; tokens.len().saturating_sub(self.answer)];
+        scored.resize(tokens.len(), true);
+        Sample { tokens, scored, slices }
+    }
 }
 
 impl std::fmt::Debug for Passkey {
@@ -59,86 +72,95 @@ impl std::fmt::Debug for Passkey {
 }
 
 impl Passkey {
-    /// Tokenizes all pieces; sample `k` hides its number at depth `k % depths`.
+    /// Tokenizes the prompt without filler for each number; sample `k` hides its number at depth `k % depths`.
     ///
     /// # Errors
-    /// [`TaskError::InvalidSetting`] if `depths` is 0 or the tokenizer rejects a piece.
+    /// [`TaskError::InvalidSetting`] if `depths` is 0 or the tokenizer rejects the prompt.
     pub fn new(
-        tokens: &dyn ModelTokenizer,
+        tokens: Arc<dyn ModelTokenizer>,
         vocabulary: usize,
         depths: usize,
     ) -> Result<Self, TaskError> {
-        let refuse = |field, value: String, expected| {
-            Err(TaskError::InvalidSetting { task: META.id, field, value, expected })
-        };
         if depths == 0 {
-            return refuse("depths", "0".to_owned(), "at least 1".to_owned());
+            let (field, value, expected) = ("depths", "0".to_owned(), "at least 1".to_owned());
+            return Err(TaskError::InvalidSetting { task: META.id, field, value, expected });
         }
-        match pieces(tokens) {
-            Ok((introduction, paragraph, numbers)) => {
-                let lines = numbers.iter().flat_map(|n| [&n.statement, &n.answered]);
-                let all = [&introduction, &paragraph].into_iter().chain(lines).flatten();
-                let facts = Facts::of_text(all, vocabulary);
-                Ok(Self { introduction, paragraph, numbers, depths, facts })
-            }
-            Err(reason) => {
-                let expected = format!("one that accepts the prompt: {reason}");
-                refuse("tokenizer", "the model's".to_owned(), expected)
-            }
+        let numbers = numbers(&*tokens).map_err(refused)?;
+        let introduction = tokens.prompt(INTRODUCTION).map_err(refused)?;
+        let filled = tokens.prompt(&format!("{INTRODUCTION}{PARAGRAPH}")).map_err(refused)?;
+        let paragraph = after(&introduction, &filled);
+        if paragraph.is_empty() {
+            return Err(refused("a paragraph of filler has no tokens".to_owned()));
         }
+        let rests = numbers.iter().flat_map(|number| after(&introduction, &number.shortest));
+        let facts = Facts::of_text(introduction.iter().chain(paragraph).chain(rests), vocabulary);
+        Ok(Self { paragraph: paragraph.len(), tokens, numbers, depths, facts })
     }
 
     /// Number of tokens of the longest sample without filler.
-    fn own_tokens(&self) -> usize {
-        let longest = self.numbers.iter().map(|n| n.statement.len() + n.answered.len()).max();
-        self.introduction.len() + longest.unwrap_or(0)
+    fn least(&self) -> usize {
+        self.numbers.iter().map(|number| number.shortest.len()).max().unwrap_or(0)
     }
 
-    fn sample(&self, len: usize, depth: usize, rng: &mut ChaCha8Rng) -> Sample {
-        let number = &self.numbers[rng.random_range(0..self.numbers.len())];
-        let paragraphs = len.saturating_sub(self.own_tokens()) / self.paragraph.len().max(1);
+    fn sample(&self, len: usize, depth: usize, number: &HiddenNumber) -> Result<Sample, TaskError> {
         let share = |of: usize| match self.depths {
             1 => of / 2,
             depths => (depth * of + (depths - 1) / 2) / (depths - 1),
         };
-        let mut tokens = self.introduction.clone();
-        for place in 0..=paragraphs {
-            if place == share(paragraphs) {
-                tokens.extend(&number.statement);
+        let mut paragraphs = len.saturating_sub(self.least()) / self.paragraph;
+        let tokens = loop {
+            let text = prompt(number.digits, paragraphs, share(paragraphs));
+            let tokens = self.tokens.prompt(&answered(&text, number.digits)).map_err(refused)?;
+            // Paragraphs may have more tokens together than one by one.
+            if tokens.len() <= len || paragraphs == 0 {
+                break tokens;
             }
-            if place < paragraphs {
-                tokens.extend(&self.paragraph);
-            }
-        }
-        let mut scored = vec![false; tokens.len() + number.answer];
-        tokens.extend(&number.answered);
-        scored.resize(tokens.len(), true);
-        Sample { tokens, scored, slices: vec![("depth", share(100) as u32)] }
+            paragraphs -= 1;
+        };
+        Ok(number.sample(tokens, vec![("depth", share(100) as u32)]))
     }
 }
 
-type Pieces = (Vec<u32>, Vec<u32>, Vec<HiddenNumber>);
+/// Error about a tokenizer that the task cannot use.
+fn refused(reason: String) -> TaskError {
+    let (field, value) = ("tokenizer", "the model's".to_owned());
+    let expected = format!("one that accepts the prompt: {reason}");
+    TaskError::InvalidSetting { task: META.id, field, value, expected }
+}
 
-fn pieces(tokens: &dyn ModelTokenizer) -> Result<Pieces, String> {
-    let piece = |text: &str| tokens.encode(text, Around::LeftOut);
-    let question = piece(QUESTION)?;
+/// Text up to the answer, with the number before paragraph `place` of the filler.
+fn prompt(digits: u32, paragraphs: usize, place: usize) -> String {
+    let [before, behind] =
+        [place, paragraphs.saturating_sub(place)].map(|count| PARAGRAPH.repeat(count));
+    let statement = format!("The pass key is {digits}. Remember it. {digits} is the pass key.\n");
+    [INTRODUCTION, &before, &statement, &behind, QUESTION].concat()
+}
+
+fn answered(prompt: &str, digits: u32) -> String {
+    format!("{prompt} {digits}")
+}
+
+/// Tokens of a longer text after those that it shares with its beginning.
+fn after<'a>(beginning: &[u32], whole: &'a [u32]) -> &'a [u32] {
+    let shared = beginning.iter().zip(whole).take_while(|(a, b)| a == b).count();
+    &whole[shared..]
+}
+
+fn numbers(tokens: &dyn ModelTokenizer) -> Result<Vec<HiddenNumber>, String> {
     let mut rng = ChaCha8Rng::seed_from_u64(NUMBERS_SEED);
     let mut number = || {
         let digits = rng.random_range(10_000..100_000_u32);
-        let answered = piece(&format!("{QUESTION} {digits}"))?;
-        // The question's own length may differ: its last token may merge with the following text.
-        let answer = question.iter().zip(&answered).take_while(|(a, b)| a == b).count();
-        let statement =
-            piece(&format!("The pass key is {digits}. Remember it. {digits} is the pass key.\n"))?;
-        Ok::<_, String>(HiddenNumber { statement, answered, answer })
+        let text = prompt(digits, 0, 0);
+        let question = tokens.prompt(&text)?;
+        let shortest = tokens.prompt(&answered(&text, digits))?;
+        // The last token of the question may merge with the answer.
+        let answer = after(&question, &shortest).len();
+        if answer == 0 || answer == shortest.len() {
+            return Err("its tokens do not separate a question from its answer".to_owned());
+        }
+        Ok(HiddenNumber { digits, shortest, answer })
     };
-    let numbers = (0..NUMBERS).map(|_| number()).collect::<Result<Vec<_>, _>>()?;
-    let paragraph = piece(PARAGRAPH)?;
-    if paragraph.is_empty() || numbers.iter().any(|n| n.answer == 0 || n.answer >= n.answered.len())
-    {
-        return Err("its tokens do not separate a question from its answer".to_owned());
-    }
-    Ok((tokens.encode(INTRODUCTION, Around::Added)?, paragraph, numbers))
+    (0..NUMBERS).map(|_| number()).collect()
 }
 
 impl Task for Passkey {
@@ -149,7 +171,7 @@ impl Task for Passkey {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        let least = self.own_tokens();
+        let least = self.least();
         if (least..=MAX_LEN).contains(&len) {
             return Ok(());
         }
@@ -159,7 +181,10 @@ impl Task for Passkey {
 
     fn train_sample(&self, len: usize, rng: &mut ChaCha8Rng) -> Sample {
         let depth = rng.random_range(0..self.depths);
-        self.sample(len, depth, rng)
+        let number = &self.numbers[rng.random_range(0..self.numbers.len())];
+        // The tokenizer has accepted all lines of the text.
+        let shortest = |_| number.sample(number.shortest.clone(), Vec::new());
+        self.sample(len, depth, number).unwrap_or_else(shortest)
     }
 
     fn eval_set(
@@ -171,32 +196,40 @@ impl Task for Passkey {
     ) -> Result<Vec<Sample>, TaskError> {
         self.check_len(len)?;
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        Ok((0..count).map(|k| self.sample(len, k % self.depths, &mut rng)).collect())
+        let samples = (0..count).map(|k| {
+            let number = &self.numbers[rng.random_range(0..self.numbers.len())];
+            self.sample(len, k % self.depths, number)
+        });
+        samples.collect()
     }
 
     /// Share of the most frequent pass key.
     fn chance(&self) -> Option<f64> {
-        let mut answers = self.numbers.iter().map(|number| &number.answered).collect::<Vec<_>>();
-        answers.sort_unstable();
-        let most = answers.chunk_by(|a, b| a == b).map(<[_]>::len).max()?;
-        Some(most as f64 / answers.len() as f64)
+        let mut digits = self.numbers.iter().map(|number| number.digits).collect::<Vec<_>>();
+        digits.sort_unstable();
+        let most = digits.chunk_by(|a, b| a == b).map(<[_]>::len).max()?;
+        Some(most as f64 / digits.len() as f64)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use sha2::Digest as _;
+    use tasks::tokenizer::Around;
 
     use super::*;
 
-    /// Tokenizer with one token per byte, and a first token where special tokens are requested.
+    /// Tokenizer with one token per byte, and one before and after a text.
     #[derive(Debug)]
     struct Bytes;
 
     impl ModelTokenizer for Bytes {
-        fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String> {
-            let first = (around == Around::Added).then_some(256);
-            Ok(first.into_iter().chain(text.bytes().map(u32::from)).collect())
+        fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
+            Ok(text.bytes().map(u32::from).collect())
+        }
+
+        fn around(&self) -> Around {
+            Around { before: vec![256], after: vec![257] }
         }
 
         fn decode(&self, tokens: &[u32]) -> Result<String, String> {
@@ -207,10 +240,15 @@ mod tests {
 
     #[test]
     fn the_answer_is_the_number_that_was_hidden_at_its_depth() {
-        let task = Passkey::new(&Bytes, 257, 5).unwrap();
-        let (introduction, paragraph, numbers) = pieces(&Bytes).unwrap();
-        let numbers = numbers.into_iter().flat_map(|n| [n.statement, n.answered]).flatten();
-        let all = [introduction, paragraph].concat().into_iter().chain(numbers);
+        let task = Passkey::new(Arc::new(Bytes), 258, 5).unwrap();
+        // Introduction, paragraph, and for each number its statement and the answered question.
+        let [introduction, paragraph] = [INTRODUCTION, PARAGRAPH].map(|text| Bytes.encode(text));
+        let rest = |number: &HiddenNumber| {
+            let text = answered(&prompt(number.digits, 0, 0), number.digits);
+            Bytes.encode(&text[INTRODUCTION.len()..]).unwrap()
+        };
+        let pieces = [vec![256], introduction.unwrap(), paragraph.unwrap()].concat();
+        let all = pieces.into_iter().chain(task.numbers.iter().flat_map(rest));
         let bytes = all.flat_map(u32::to_le_bytes).collect::<Vec<_>>();
         let sha256 = reports::store::hex(&sha2::Sha256::digest(&bytes));
         assert_eq!(task.data_sha256(), Some(&*sha256));
@@ -221,6 +259,7 @@ mod tests {
                 let tokens = &sample.tokens;
                 assert!(tokens.len() <= len && tokens.len() + PARAGRAPH.len() > len - 10);
                 assert_eq!((tokens[0], tokens.len()), (256, sample.scored.len()));
+                assert!(!tokens.contains(&257), "no text ends in the middle");
                 let text = Bytes.decode(tokens).unwrap();
                 let answer = text.rsplit(' ').next().unwrap();
                 assert_eq!(sample.scored.iter().filter(|s| **s).count(), answer.len() + 1);
@@ -237,6 +276,38 @@ mod tests {
             task.eval_set("depths", 400, 1, 2).unwrap()
         );
         assert!(task.check_len(100).unwrap_err().to_string().contains("without filler"));
-        assert!(Passkey::new(&Bytes, 257, 0).unwrap_err().to_string().contains("depths"));
+        assert!(Passkey::new(Arc::new(Bytes), 258, 0).unwrap_err().to_string().contains("depths"));
+    }
+
+    /// Tokenizer with one token per byte that puts a blank before a text and drops white space at its end.
+    #[derive(Debug)]
+    struct Trimmed;
+
+    impl ModelTokenizer for Trimmed {
+        fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
+            Ok(format!(" {}", text.trim_end()).bytes().map(u32::from).collect())
+        }
+
+        fn decode(&self, tokens: &[u32]) -> Result<String, String> {
+            Bytes.decode(tokens)
+        }
+    }
+
+    #[test]
+    fn lines_are_joined_before_they_are_tokenized() {
+        let (task, plain) = (
+            Passkey::new(Arc::new(Trimmed), 256, 3).unwrap(),
+            Passkey::new(Arc::new(Bytes), 258, 3).unwrap(),
+        );
+        // A blank in place of the first token.
+        assert_eq!(task.least(), plain.least());
+        for len in [400, 1000] {
+            let samples = task.eval_set("depths", len, 3, 1).unwrap();
+            let plain = plain.eval_set("depths", len, 3, 1).unwrap();
+            for (sample, plain) in samples.iter().zip(&plain) {
+                assert_eq!(sample.tokens[1..], plain.tokens[1..]);
+                assert_eq!((sample.tokens[0], &sample.scored), (32, &plain.scored));
+            }
+        }
     }
 }

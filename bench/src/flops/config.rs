@@ -99,8 +99,9 @@ impl CostConfig {
                 known: BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
             });
         }
-        let text = std::fs::read_to_string(name)
-            .map_err(|source| CostConfigError::Unreadable { path: name.to_owned(), source })?;
+        let text = tasks::read_text(Path::new(name)).map_err(|error| {
+            CostConfigError::Unreadable { path: name.to_owned(), source: error.cause }
+        })?;
         Self::parse(name, &text)
     }
 

@@ -11,6 +11,8 @@ use tasks::FileError;
 
 use super::PretrainedError;
 use super::llama::{EMBEDDING, HEAD, WeightId, WeightSource};
+use super::settings::LlamaSettings;
+use super::version::WrittenBy;
 use crate::weights::NamedTensors;
 
 /// Weights in a model's folder.
@@ -19,7 +21,6 @@ pub(super) struct ModelFolder {
     shards: Vec<WeightShard>,
     /// Shard of each weight that has not been taken.
     places: BTreeMap<String, usize>,
-    tied_head: bool,
     hash: Sha256,
 }
 
@@ -39,24 +40,26 @@ struct Index {
 const WHOLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
+/// Advice if the head is missing.
+const NO_HEAD: &str = "get the file again, or set `tie_word_embeddings` to true in config.json if the embedding is the head";
+
 /// Suffix of buffers in old checkpoints that are computed from the settings.
 const RECOMPUTED: &str = ".rotary_emb.inv_freq";
 
 impl ModelFolder {
-    pub(super) fn open(path: &Path, tied_head: bool) -> Result<Self, PretrainedError> {
+    pub(super) fn open(path: &Path) -> Result<Self, PretrainedError> {
         let mut folder = Self {
             path: path.to_owned(),
             shards: Vec::new(),
             places: BTreeMap::new(),
-            tied_head,
             hash: Sha256::new(),
         };
         let index = path.join(INDEX);
         if path.join(WHOLE).exists() || !index.exists() {
             folder.add(WHOLE, None)?;
         } else {
-            let text = std::fs::read(&index).map_err(FileError::of("read", &index))?;
-            let Index { weight_map } = serde_json::from_slice(&text).map_err(|e| {
+            let text = tasks::read_text(&index)?;
+            let Index { weight_map } = serde_json::from_str(&text).map_err(|e| {
                 PretrainedError::damaged(&index, format!("it is not an index of shards: {e}"))
             })?;
             let files = weight_map.values().collect::<BTreeSet<_>>();
@@ -81,6 +84,56 @@ impl ModelFolder {
     /// Hash of all weight files, in their order.
     pub(super) fn sha256(&self) -> String {
         reports::store::hex(&self.hash.clone().finalize())
+    }
+
+    /// Whether the model has a head of its own that differs from the embedding.
+    fn has_differing_head(&self) -> bool {
+        let stored = |slot: WeightId| {
+            let name = slot.hugging_face();
+            self.shards[*self.places.get(&name)?].view(&name)
+        };
+        let [head, embedding] = [HEAD, EMBEDDING].map(stored);
+        head.is_some() && head != embedding
+    }
+
+    /// Removes the head.
+    fn drop_head(&mut self) {
+        self.places.remove(&HEAD.hugging_face());
+    }
+
+    /// Ties the head to the embedding, as the `config.json` at `path` says, or leaves it untied as version 5 of transformers does if the
+    /// two differ; returns what the user must know.
+    pub(super) fn tie(
+        &mut self,
+        path: &Path,
+        settings: &mut LlamaSettings,
+        written_by: &WrittenBy,
+    ) -> Result<Option<String>, PretrainedError> {
+        if !self.has_differing_head() {
+            self.drop_head();
+            return Ok(None);
+        }
+        let what = format!(
+            "{}: `tie_word_embeddings` is true, but `lm_head.weight` differs from the embedding",
+            path.display()
+        );
+        if written_by.is_5() {
+            settings.model.tied_head = false;
+            return Ok(Some(format!(
+                "{what}; the head is used, as in transformers 5 (set it to false)"
+            )));
+        }
+        if written_by.is_known_4() {
+            self.drop_head();
+            return Ok(Some(format!(
+                "{what}; the embedding is used in its place, as in transformers 4 (to use the head, set it to false)"
+            )));
+        }
+        let expected = "false, because `lm_head.weight` differs from the embedding";
+        let error = PretrainedError::unsupported(path, "tie_word_embeddings", true, expected);
+        Err(error.remedied(
+            "set it to false to use the head, or state `transformers_version`: version 4 uses the embedding, version 5 the head",
+        ))
     }
 
     /// Removes the weights of the encoding, in f32.
@@ -158,7 +211,8 @@ impl WeightSource for ModelFolder {
     fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
         let name = slot.hugging_face();
         let Some(place) = self.places.remove(&name) else {
-            return Err(PretrainedError::missing(&self.path, name, shape));
+            let error = PretrainedError::missing(&self.path, name, shape);
+            return Err(if slot == HEAD { error.remedied(NO_HEAD) } else { error });
         };
         let shard = &self.shards[place];
         let (dtype, found, bytes) = shard.read(&name)?;
@@ -178,31 +232,10 @@ impl WeightSource for ModelFolder {
             .convert::<f32>()
             .try_into_vec::<f32>()
             .map_err(|e| PretrainedError::damaged(&shard.path, format!("{e:?}")))?;
-        if slot == EMBEDDING && self.tied_head {
-            self.drop_equal_head(&name);
-        }
         super::finite(&self.shards[place].path, &name, values)
     }
 
     fn left(&self) -> Vec<String> {
         self.places.keys().cloned().collect()
-    }
-}
-
-impl ModelFolder {
-    /// Removes a second copy of a tied head, which some writers store. A differing one is kept and later refused.
-    fn drop_equal_head(&mut self, embedding: &str) {
-        let head = HEAD.hugging_face();
-        let bytes = |name: &str, places: &BTreeMap<String, usize>| {
-            let place = *places.get(name)?;
-            self.shards[place].view(name).map(|(_, _, bytes)| bytes)
-        };
-        let embedded = self.shards.iter().find_map(|shard| shard.view(embedding));
-        let equal = bytes(&head, &self.places)
-            .zip(embedded)
-            .is_some_and(|(head, (_, _, embedded))| head == embedded);
-        if equal {
-            self.places.remove(&head);
-        }
     }
 }

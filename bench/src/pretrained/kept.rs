@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use burn::tensor::Device;
 use pe_zoo::PositionEncoding as _;
 use pe_zoo::zoo::rope::{self, Rope};
 use tasks::Task;
 
-use super::tokens::{Around, ModelTokenizer};
+use super::tokens::ModelTokenizer;
 use super::{ModelWeights, Pretrained, PretrainedError};
 use crate::experiment::of_record;
 use crate::run::kept::KeptTraining;
@@ -43,7 +44,9 @@ impl Pretrained {
             end: Vec::new(),
             weights: ModelWeights::Kept(kept, device.clone()),
             weights_sha256: sha256.unwrap_or_default(),
-            tokenizer: Box::new(TaskTokenizer::new(task)),
+            rules: None,
+            notes: Vec::new(),
+            tokenizer: Arc::new(TaskTokenizer::new(task)),
         };
         // Weights that do not fit are refused here and not in the middle of a command.
         opened.decoder(&own, 0, &mut stream(0, Stream::Encoding))?;
@@ -75,7 +78,7 @@ impl TaskTokenizer {
 }
 
 impl ModelTokenizer for TaskTokenizer {
-    fn encode(&self, text: &str, _around: Around) -> Result<Vec<u32>, String> {
+    fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
         if let Some(tokenizer) = self.task.tokenizer() {
             let mut tokens = Vec::new();
             tokenizer.encode(text, &mut tokens).map_err(|error| error.to_string())?;

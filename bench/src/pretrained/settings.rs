@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pe_zoo::zoo::rope::{self, Rope};
-use pe_zoo::{Combination, PositionEncoding};
+use pe_zoo::{Combination, Dims, PositionEncoding};
 
 use super::PretrainedError;
 use crate::model::{ActivationKind, ModelConfig, NormKind};
@@ -93,19 +93,26 @@ impl LlamaSettings {
         self.checked(path)
     }
 
-    /// Refuses a rotation that the model's sizes do not allow, and ends of a text that are no tokens.
+    /// Refuses ends of a text that are no tokens.
     pub(super) fn checked(self, path: &Path) -> Result<Self, PretrainedError> {
         if let Some(id) = self.end.iter().find(|id| **id as usize >= self.vocabulary) {
             let expected = format!("less than {}, the size of the vocabulary", self.vocabulary);
             return Err(PretrainedError::unsupported(path, "eos_token_id", id, expected));
         }
-        if self.tuned.is_some() {
-            // Its encoding is another one, which is checked when the model is built.
-            return Ok(self);
-        }
-        match Rope::check(&self.rope, &self.model.dims(self.context, self.context)) {
-            Ok(()) => Ok(self),
-            Err(source) => Err(PretrainedError::Rotation { path: path.to_owned(), source }),
-        }
+        Ok(self)
     }
+}
+
+/// Refuses a rotation, read from a field of the file at `path`, that the model's sizes do not allow.
+pub(super) fn check_rotation(
+    path: &Path,
+    field: &str,
+    rope: &rope::RopeConfig,
+    dims: &Dims,
+) -> Result<(), PretrainedError> {
+    Rope::check(rope, dims).map_err(|source| PretrainedError::Rotation {
+        path: path.to_owned(),
+        field: field.to_owned(),
+        source,
+    })
 }

@@ -1,33 +1,39 @@
 //! Tokenizers of pretrained models: `tokenizer.json`, with the special tokens that `tokenizer_config.json` puts around a
-//! text, or the tokenizer in a GGUF file.
+//! text.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
 
-use candle_core::quantized::gguf_file::Value as GgufValue;
 use serde_json::{Map, Value, json};
+use tasks::tokenizer::{Around, around};
 use tokenizers::{PostProcessorWrapper, Tokenizer};
 
 use super::PretrainedError;
-use super::gguf::{Gguf, kind};
-
-/// Whether a tokenizer adds special tokens around a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Around {
-    /// Special tokens around the text are added, as for a prompt.
-    Added,
-    /// No special tokens are added, as for a piece of a longer text.
-    LeftOut,
-}
+use super::version::WrittenBy;
 
 /// Tokenizer of a pretrained model.
 pub trait ModelTokenizer: Send + Sync + Debug {
-    /// Converts a text to token ids.
+    /// Converts a text to token ids, without special tokens around it.
     ///
     /// # Errors
     /// Message, if the tokenizer rejects the text.
-    fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String>;
+    fn encode(&self, text: &str) -> Result<Vec<u32>, String>;
+
+    /// Special tokens that belong around a text.
+    fn around(&self) -> Around {
+        Around::default()
+    }
+
+    /// Converts a text that something is to follow: the special tokens before a text, and its own tokens.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    fn prompt(&self, text: &str) -> Result<Vec<u32>, String> {
+        let mut tokens = self.around().before;
+        tokens.extend(self.encode(text)?);
+        Ok(tokens)
+    }
 
     /// Converts token ids to text, special tokens included.
     ///
@@ -59,13 +65,19 @@ pub fn without_middle(mut tokens: Vec<u32>, longest: usize) -> Vec<u32> {
 #[derive(Debug)]
 pub(super) struct HuggingFace {
     tokenizer: Tokenizer,
-    special: BTreeMap<String, String>,
+    around: Around,
+    /// Texts of special tokens, by their names in `tokenizer_config.json`.
+    pub(super) special: BTreeMap<String, String>,
 }
 
 impl ModelTokenizer for HuggingFace {
-    fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String> {
-        let encoding = self.tokenizer.encode_fast(text, around == Around::Added);
+    fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
+        let encoding = self.tokenizer.encode_fast(text, false);
         encoding.map(|encoding| encoding.get_ids().to_vec()).map_err(|e| e.to_string())
+    }
+
+    fn around(&self) -> Around {
+        self.around.clone()
     }
 
     fn decode(&self, tokens: &[u32]) -> Result<String, String> {
@@ -93,18 +105,17 @@ const DEFAULTS: [&str; 2] = ["<s>", "</s>"];
 const BY_SETTINGS: [&str; 3] = ["Llama", "CodeLlama", "Gemma"];
 
 impl HuggingFace {
-    /// Adds the special tokens around a text that transformers adds by the `tokenizer_config.json` at `path`, in place of
-    /// those of `tokenizer.json`. `class` is the class of the tokenizer if that file states none; without a class, the
-    /// settings count if they are given.
+    /// Adds the special tokens around a text that transformers adds by the fields of the `tokenizer_config.json` at `path`,
+    /// in place of those of `tokenizer.json`, which count alone in version 5. `class` is the class of the tokenizer if the
+    /// file states none; without a class, the settings count if they are given.
     pub(super) fn configured(
         mut self,
         path: &Path,
-        text: &[u8],
+        file: &Map<String, Value>,
         class: Option<&str>,
+        written_by: &WrittenBy,
     ) -> Result<Self, PretrainedError> {
-        let file: Map<String, Value> =
-            serde_json::from_slice(text).map_err(|e| PretrainedError::damaged(path, e))?;
-        let given = |name: &str| file.get(name).filter(|value| !value.is_null());
+        let given = |name: &str| file.get(name);
         let content =
             |value: &Value| Some(value.get("content").unwrap_or(value).as_str()?.to_owned());
         let special = SPECIAL.iter().filter_map(|name| {
@@ -118,7 +129,10 @@ impl HuggingFace {
         // Where the file states none of these, transformers would add a token to the vocabulary, which the model does not have.
         let is_stated =
             ["tokenizer_class", ADDED[0], SPECIAL[0]].iter().any(|name| given(name).is_some());
-        if !is_set || (!is_stated && self.tokenizer.token_to_id(DEFAULTS[0]).is_none()) {
+        if written_by.is_5()
+            || !is_set
+            || (!is_stated && self.tokenizer.token_to_id(DEFAULTS[0]).is_none())
+        {
             return Ok(self);
         }
         // Token by its place, with the defaults of transformers.
@@ -147,12 +161,13 @@ impl HuggingFace {
         let template = serde_json::from_value::<PostProcessorWrapper>(template)
             .map_err(|e| PretrainedError::damaged(path, e))?;
         self.tokenizer.with_post_processor(Some(template));
+        self.around = around(&self.tokenizer).map_err(|why| PretrainedError::damaged(path, why))?;
         Ok(self)
     }
 }
 
 /// Post-processor that adds these tokens, with their ids, before and after a text.
-fn template(first: Option<(&str, u32)>, last: Option<(&str, u32)>) -> Value {
+pub(super) fn template(first: Option<(&str, u32)>, last: Option<(&str, u32)>) -> Value {
     let token = |(text, _): (&str, u32)| json!({ "SpecialToken": { "id": text, "type_id": 0 } });
     let text = json!({ "Sequence": { "id": "A", "type_id": 0 } });
     let single = first.map(token).into_iter().chain([text.clone()]).chain(last.map(token));
@@ -172,133 +187,19 @@ fn template(first: Option<(&str, u32)>, last: Option<(&str, u32)>) -> Value {
 /// prompt always has the same tokens.
 pub(super) fn from_json(
     path: &Path,
-    text: &[u8],
+    text: &str,
     vocabulary: usize,
 ) -> Result<HuggingFace, PretrainedError> {
     let refuse = |reason: String| PretrainedError::Tokenizer { path: path.to_owned(), reason };
-    let tokenizer = tasks::tokenizer::load(text)
+    let tokenizer = tasks::tokenizer::load(text.as_bytes())
         .map_err(|e| refuse(format!("it is not a known kind of tokenizer.json: {e}")))?;
+    let around = around(&tokenizer).map_err(refuse)?;
     let longest = tokenizer.get_vocab(true).into_values().max();
     match longest.filter(|id| *id as usize >= vocabulary) {
         Some(id) => Err(refuse(format!(
             "it has token {id}, expected fewer than {vocabulary}, the model's vocabulary"
         ))),
-        None => Ok(HuggingFace { tokenizer, special: BTreeMap::new() }),
-    }
-}
-
-/// Kind of special tokens in a GGUF file.
-const CONTROL: i64 = 3;
-const USER_DEFINED: i64 = 4;
-
-/// Builds the tokenizer described in a GGUF file: byte-pair encoding with a supported pre-tokenizer.
-pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, PretrainedError> {
-    let refuse =
-        |reason: String| PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason };
-    let model = gguf.text("tokenizer.ggml.model")?;
-    if model != "gpt2" {
-        return Err(refuse(format!(
-            "its model is \"{model}\", expected \"gpt2\" (byte-pair encoding); use the folder of the model, with a \
-             tokenizer.json"
-        )));
-    }
-    let texts = |key: &str| {
-        gguf.array(key)?
-            .iter()
-            .map(|value| match value {
-                GgufValue::String(text) => Ok(text.as_str()),
-                other => {
-                    let found = kind(Some(other));
-                    Err(refuse(format!("`{key}` contains {found}, expected texts only")))
-                }
-            })
-            .collect::<Result<Vec<_>, _>>()
-    };
-    let tokens = texts("tokenizer.ggml.tokens")?;
-    let merges = texts("tokenizer.ggml.merges")?;
-    if tokens.len() > vocabulary {
-        let count = tokens.len();
-        return Err(refuse(format!("it has {count} tokens, expected at most {vocabulary}")));
-    }
-    let vocab = (0_u32..).zip(&tokens).map(|(id, text)| (*text, id)).collect::<BTreeMap<_, _>>();
-    let kinds = gguf.optional_array("tokenizer.ggml.token_type")?;
-    let added = kinds.map_or(Ok(Vec::new()), |kinds| added_tokens(&tokens, kinds));
-    let added = added.map_err(refuse)?;
-    let json = json!({
-        "version": "1.0",
-        "added_tokens": added,
-        "normalizer": null,
-        "pre_tokenizer": splits(gguf.text("tokenizer.ggml.pre")?).map_err(refuse)?,
-        "post_processor": around(gguf, &tokens)?,
-        "decoder": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
-        "model": { "type": "BPE", "vocab": vocab, "merges": merges },
-    });
-    let read = from_json(gguf.path(), json.to_string().as_bytes(), vocabulary)?;
-    let mut special = BTreeMap::new();
-    for name in ["bos", "eos"] {
-        let id = gguf.optional_number(&format!("tokenizer.ggml.{name}_token_id"))?;
-        if let Some(text) = id.and_then(|id| tokens.get(id)) {
-            special.insert(format!("{name}_token"), (*text).to_owned());
-        }
-    }
-    Ok(HuggingFace { special, ..read })
-}
-
-/// Describes the control and user-defined tokens as `tokenizer.json` does.
-fn added_tokens(tokens: &[&str], kinds: &[GgufValue]) -> Result<Vec<Value>, String> {
-    if kinds.len() != tokens.len() {
-        return Err(format!("it has {} tokens, but {} token types", tokens.len(), kinds.len()));
-    }
-    let kind = |value: &GgufValue| match value {
-        GgufValue::I32(kind) => Some(i64::from(*kind)),
-        GgufValue::U32(kind) => Some(i64::from(*kind)),
-        _ => None,
-    };
-    let added = tokens.iter().zip(kinds).enumerate().filter_map(|(id, (text, value))| {
-        let kind = kind(value).filter(|kind| [CONTROL, USER_DEFINED].contains(kind))?;
-        Some(json!({
-            "id": id, "content": text, "special": kind == CONTROL,
-            "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
-        }))
-    });
-    Ok(added.collect())
-}
-
-/// Returns the pre-tokenizer with this name in llama.cpp.
-fn splits(name: &str) -> Result<Value, String> {
-    let byte_level = json!({
-        "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true,
-    });
-    match name {
-        "gpt-2" => Ok(byte_level),
-        // Each digit is a token of its own.
-        "smollm" => Ok(json!({
-            "type": "Sequence",
-            "pretokenizers": [{ "type": "Digits", "individual_digits": true }, byte_level],
-        })),
-        other => Err(format!(
-            "its pre-tokenizer is \"{other}\", expected \"gpt-2\" or \"smollm\"; use the folder of the model, with a \
-             tokenizer.json"
-        )),
-    }
-}
-
-/// Returns the special tokens added around a text.
-fn around(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError> {
-    let token = |kind: &str, place: &str| {
-        if !gguf.is_on(&format!("tokenizer.ggml.add_{kind}_token"))? {
-            return Ok(None);
-        }
-        let id = gguf.optional_number(&format!("tokenizer.ggml.{kind}_token_id"))?;
-        let Some((id, text)) = id.and_then(|id| Some((id, *tokens.get(id)?))) else {
-            let reason = format!("it adds a token {place} texts, but does not name it");
-            return Err(PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason });
-        };
-        Ok(Some((text, id as u32)))
-    };
-    match (token("bos", "before")?, token("eos", "after")?) {
-        (None, None) => Ok(Value::Null),
-        (first, last) => Ok(template(first, last)),
+        None => Ok(HuggingFace { tokenizer, around, special: BTreeMap::new() }),
     }
 }
 
@@ -312,9 +213,20 @@ mod tests {
         assert_eq!(without_middle((0..5).collect(), 5), [0, 1, 2, 3, 4]);
     }
 
+    /// Version of a folder with this `config.json`.
+    fn written_by(config: &Value) -> WrittenBy {
+        let config = config.as_object().unwrap();
+        WrittenBy::of(Path::new("config.json"), config, &Map::new()).unwrap()
+    }
+
+    /// Tokens of a text with the special tokens around it.
+    fn whole(tokens: &HuggingFace, text: &str) -> Vec<u32> {
+        [tokens.prompt(text).unwrap(), tokens.around().after].concat()
+    }
+
     /// Returns a `tokenizer.json` of byte-pair encoding for `abab...`, with optional settings for training and
     /// batches.
-    fn file(changes: &Value) -> Vec<u8> {
+    fn file(changes: &Value) -> String {
         let mut file = json!({
             "version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": null,
             "post_processor": null, "decoder": null, "truncation": null, "padding": null,
@@ -326,7 +238,7 @@ mod tests {
         for (key, value) in changes.as_object().unwrap() {
             *file.pointer_mut(key).unwrap() = value.clone();
         }
-        file.to_string().into_bytes()
+        file.to_string()
     }
 
     #[test]
@@ -349,28 +261,26 @@ mod tests {
             json!({ "/model/dropout": 0.5 }),
         ] {
             let tokens = from_json(Path::new("tokenizer.json"), &file(&changes), 4).unwrap();
-            for around in [Around::Added, Around::LeftOut] {
-                assert_eq!(tokens.encode(&prompt, around).unwrap(), [3; 40], "{changes}");
-            }
+            assert_eq!(tokens.prompt(&prompt).unwrap(), [3; 40], "{changes}");
         }
     }
 
-    /// As transformers 4.57.1 encodes `ab` with these files.
+    /// As transformers 4.57.1 and 5.24.0 encode `ab` with these files.
     #[test]
     fn special_tokens_are_those_that_transformers_adds_by_the_settings() {
         let bos = json!({ "/post_processor": template(Some(("b", 1)), None) });
-        let encoded = |changes: &Value, settings: &Value| {
+        let by_version = |changes: &Value, settings: &Value, version: &str| {
+            let written_by = written_by(&json!({ "transformers_version": version }));
             let tokens = from_json(Path::new("tokenizer.json"), &file(changes), 4).unwrap();
             let path = Path::new("tokenizer_config.json");
-            let tokens = tokens.configured(path, settings.to_string().as_bytes(), None)?;
-            let pieces = tokens.encode("ab", Around::LeftOut).unwrap();
-            assert_eq!(pieces, [2], "a piece of a text has no special tokens");
+            let settings = settings.as_object().unwrap();
+            let tokens = tokens.configured(path, settings, None, &written_by)?;
             // What is written reads as the same.
-            let written = from_json(path, tokens.json().unwrap().as_bytes(), 4).unwrap();
-            let ids = tokens.encode("ab", Around::Added).unwrap();
-            assert_eq!(written.encode("ab", Around::Added).unwrap(), ids, "{settings}");
-            Ok::<_, PretrainedError>(ids)
+            let written = from_json(path, &tokens.json().unwrap(), 4).unwrap();
+            assert_eq!(written.around, tokens.around, "{settings:?}");
+            Ok::<_, PretrainedError>(whole(&tokens, "ab"))
         };
+        let encoded = |changes: &Value, settings: &Value| by_version(changes, settings, "4.57.1");
         let of = |class: Option<&str>, flags: [Option<bool>; 2]| {
             json!({
                 "tokenizer_class": class, "add_bos_token": flags[0], "add_eos_token": flags[1],
@@ -392,6 +302,10 @@ mod tests {
             let settings = of(class, flags);
             assert_eq!(encoded(&json!({}), &settings).unwrap(), from_none, "{settings}");
             assert_eq!(encoded(&bos, &settings).unwrap(), from_bos, "{settings}");
+            // Version 5 takes the template of tokenizer.json, whatever the class and the settings.
+            for (changes, expected) in [(&json!({}), &[2][..]), (&bos, &[1, 2])] {
+                assert_eq!(by_version(changes, &settings, "5.24.0").unwrap(), expected);
+            }
         }
         let foreign = json!({ "tokenizer_class": "LlamaTokenizer", "bos_token": "<s>" });
         let said = encoded(&json!({}), &foreign).unwrap_err().to_string();
@@ -410,8 +324,9 @@ mod tests {
                 "/model/vocab": { "a": 0, "b": 1, "ab": 2, word: 3 }, "/model/merges": [["a", "b"]],
             });
             let tokens = from_json(Path::new("tokenizer.json"), &file(&changes), 4).unwrap();
-            let tokens = tokens.configured(path, settings.to_string().as_bytes(), Some(class))?;
-            Ok::<_, PretrainedError>(tokens.encode("ab", Around::Added).unwrap())
+            let settings = settings.as_object().unwrap();
+            let tokens = tokens.configured(path, settings, Some(class), &written_by(&json!({})))?;
+            Ok::<_, PretrainedError>(whole(&tokens, "ab"))
         };
         let (llama, qwen) = ("LlamaTokenizer", "Qwen2Tokenizer");
         let begin = json!({ "bos_token": "b" });

@@ -27,9 +27,9 @@ pub fn text(name_or_path: &str) -> Result<(String, String), SuiteError> {
             known: BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
         });
     }
-    match std::fs::read_to_string(path) {
+    match tasks::read_text(path) {
         Ok(text) => Ok((name_or_path.to_owned(), text)),
         Err(_) if path.is_dir() => Err(SuiteError::Folder { path: path.to_owned() }),
-        Err(source) => Err(SuiteError::Unreadable { path: path.to_owned(), source }),
+        Err(error) => Err(SuiteError::Unreadable { path: path.to_owned(), source: error.cause }),
     }
 }

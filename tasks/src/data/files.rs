@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::error::DataError;
-use crate::files::FileError;
+use crate::files::{FileError, text_of};
 
 /// Opens a regular file. Pipes and devices are refused: a pipe would block until somebody writes to it, and a device
 /// may have no end.
@@ -17,22 +17,18 @@ pub(super) fn open(path: &Path) -> Result<fs::File, DataError> {
     Ok(fs::File::open(path).map_err(failed)?)
 }
 
-/// Reads a regular file that is not empty.
-pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
+/// Reads a regular text file, which must be UTF-8 and not empty, without a byte-order mark at its beginning.
+pub(crate) fn read_text(path: &Path) -> Result<String, DataError> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes).map_err(FileError::of("read", path))?;
-    if bytes.is_empty() {
-        return Err(DataError::Empty { path: path.into() });
-    }
-    Ok(bytes)
-}
-
-/// Reads a text file, which must be UTF-8 and not empty.
-pub(crate) fn read_text(path: &Path) -> Result<String, DataError> {
-    String::from_utf8(read_file(path)?).map_err(|error| DataError::NotUtf8 {
+    let text = text_of(bytes).map_err(|error| DataError::NotUtf8 {
         path: path.into(),
         offset: error.utf8_error().valid_up_to(),
-    })
+    })?;
+    if text.is_empty() {
+        return Err(DataError::Empty { path: path.into() });
+    }
+    Ok(text)
 }
 
 /// Lists the accepted files below a folder, as path within it (with `/`) and path, sorted by the former. Names that

@@ -8,6 +8,7 @@ use super::error::DataError;
 use super::files::read_text;
 use super::parquet::column;
 use super::parts::TextDocument;
+use crate::files;
 
 /// Field or column of rows that is read unless another is named.
 const FIELD: &str = "text";
@@ -37,12 +38,12 @@ fn format_by_ending(path: &Path) -> Option<FileKind> {
 }
 
 /// Whether a file in a folder is a data file.
-pub(crate) fn is_data(path: &Path) -> bool {
+pub(super) fn is_data(path: &Path) -> bool {
     format_by_ending(path).is_some()
 }
 
 /// Lists the endings of data files for messages.
-pub(crate) fn endings() -> String {
+pub(super) fn endings() -> String {
     ENDINGS.iter().map(|(ending, _)| format!(".{ending}")).collect::<Vec<_>>().join(", ")
 }
 
@@ -89,11 +90,10 @@ fn each_line<T>(
     read: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Vec<T>, DataError> {
     let text = read_text(path)?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines
-        .map(|(at, line)| {
+    files::json_lines(&text)
+        .map(|(number, line)| {
             let (path, field) = (path.to_path_buf(), field.to_owned());
-            read(line).map_err(|why| DataError::Line { path, line: at + 1, field, why })
+            read(line).map_err(|why| DataError::Line { path, line: number, field, why })
         })
         .collect()
 }

@@ -256,6 +256,30 @@ fn unreadable_texts_are_told_apart_with_their_path() {
     assert_eq!(read_text(&good).unwrap(), "é\r\n");
 }
 
+#[test]
+fn a_byte_order_mark_is_no_character_of_a_text() {
+    let lines = "{\"text\": \"abc\"}\n{\"text\": \"de\"}\n";
+    for (name, content) in [("a.txt", "0123456789abcdefghé"), ("a.jsonl", lines)] {
+        let of = |content: String| {
+            let folder = folder(&[(name, content.as_bytes())]);
+            [read(&folder.path().join(name), None), read(folder.path(), None)].map(Result::unwrap)
+        };
+        assert_eq!(of(format!("\u{feff}{content}")), of(content.to_owned()));
+    }
+    // Two files of lines, one appended to the other.
+    let both = folder(&[("a.jsonl", format!("\u{feff}{lines}\u{feff}{lines}").as_bytes())]);
+    let parts = read(&both.path().join("a.jsonl"), None).unwrap();
+    let all = Part::ALL.map(|part| texts(&parts, part).concat()).concat();
+    assert_eq!(all.len(), 2 * "abcde".len(), "{all}");
+    // Within a text it is a character.
+    let (_folder, within) = write_temp("a\u{feff}b".as_bytes());
+    assert_eq!(read_text(&within).unwrap(), "a\u{feff}b");
+    let (_folder, alone) = write_temp("\u{feff}".as_bytes());
+    assert!(matches!(read_text(&alone), Err(DataError::Empty { .. })));
+    let (_folder, utf16) = write_temp(b"\xff\xfea\0");
+    assert!(said(&utf16, None).contains("is not UTF-8 from byte 0 on: save it as UTF-8"));
+}
+
 /// Reading a pipe without a writer would block forever.
 #[cfg(unix)]
 #[test]

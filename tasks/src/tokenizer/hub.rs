@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tokenizers::{DecoderWrapper, ModelWrapper, PostProcessorWrapper, PreTokenizerWrapper};
+use tokenizers::{
+    DecoderWrapper, Encoding, ModelWrapper, PostProcessor as _, PostProcessorWrapper,
+    PreTokenizerWrapper, Token,
+};
 
 use super::error::TokenizerError;
 use super::interface::{Tokenizer, readable};
@@ -18,6 +21,8 @@ pub struct HubTokenizer {
     /// Bytes of each token; `None` if the bytes of some token depend on its position.
     bytes: Option<Vec<Vec<u8>>>,
     vocabulary: usize,
+    /// Whether the tokens of a text are those of its lines.
+    joins_lines: bool,
     sha256: String,
 }
 
@@ -33,11 +38,11 @@ impl HubTokenizer {
     /// # Errors
     /// [`TokenizerError::NotATokenizer`].
     pub fn read(path: &Path) -> Result<Self, TokenizerError> {
-        let json = crate::data::read_file(path).map_err(|why| TokenizerError::NotATokenizer {
+        let json = crate::data::read_text(path).map_err(|why| TokenizerError::NotATokenizer {
             path: path.into(),
             why: why.to_string(),
         })?;
-        Self::from_json(&json)
+        Self::from_json(json.as_bytes())
             .map_err(|why| TokenizerError::NotATokenizer { path: path.into(), why })
     }
 
@@ -45,14 +50,27 @@ impl HubTokenizer {
     pub(super) fn from_json(json: &[u8]) -> Result<Self, String> {
         let Loaded { tokenizer, vocabulary, was_random } = loaded(json)?;
         let bytes = byte_level(&tokenizer, vocabulary);
-        let sha256 = if was_random {
-            // Tokens that were cached under the hash of the file alone may be random ones.
-            sha256_hex(&[json, b"\nwithout sampling"].concat())
-        } else {
-            sha256_hex(json)
-        };
-        Ok(Self { tokenizer, bytes, vocabulary, sha256 })
+        let joins_lines = joins_lines(&tokenizer);
+        let mut hashed = json.to_vec();
+        // Tokens that were cached under the hash of the file alone may be random ones.
+        if was_random {
+            hashed.extend(b"\nwithout sampling");
+        }
+        // Or those of the pieces of a text.
+        if !joins_lines {
+            hashed.extend(b"\nas a whole");
+        }
+        Ok(Self { tokenizer, bytes, vocabulary, joins_lines, sha256: sha256_hex(&hashed) })
     }
+}
+
+/// Whether a tokenizer gives two lines the tokens that it gives each of them. Tokenizers that put a blank before a text, drop
+/// white space at its ends or have tokens across lines do not.
+fn joins_lines(tokenizer: &tokenizers::Tokenizer) -> bool {
+    let tokens = |text: &str| Some(tokenizer.encode_fast(text, false).ok()?.get_ids().to_vec());
+    let (first, second) = ("a b.\n", "the c\n");
+    let joined = tokens(first).zip(tokens(second)).map(|(first, second)| [first, second].concat());
+    joined.is_some() && joined == tokens(&format!("{first}{second}"))
 }
 
 /// Maximum number of unused ids by which the vocabulary may exceed twice the number of used ids.
@@ -109,12 +127,33 @@ fn loaded(json: &[u8]) -> Result<Loaded, String> {
         ));
     }
     // A template may name a special token that it does not define, on which the library panics with the first text.
-    caught(|| {
-        let _ = tokenizer.encode_fast("a", true);
-        Ok(())
-    })
-    .map_err(|why| format!("its post-processor fails: {why}"))?;
+    around(&tokenizer).map_err(|why| format!("its post-processor fails: {why}"))?;
     Ok(Loaded { tokenizer, vocabulary, was_random })
+}
+
+/// Special tokens that a tokenizer puts around every text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Around {
+    /// Tokens before a text, such as `<s>`.
+    pub before: Vec<u32>,
+    /// Tokens after a text, such as `</s>`.
+    pub after: Vec<u32>,
+}
+
+/// Returns the special tokens that the post-processor of a tokenizer adds.
+///
+/// # Errors
+/// A description of the fault of the post-processor.
+pub fn around(tokenizer: &tokenizers::Tokenizer) -> Result<Around, String> {
+    let Some(post_processor) = tokenizer.get_post_processor() else { return Ok(Around::default()) };
+    caught(|| {
+        // A text of one token, whatever the vocabulary.
+        let text = Encoding::from_tokens(vec![Token::new(0, "a".to_owned(), (0, 1))], 0);
+        let processed = post_processor.process(text, None, true).map_err(|e| e.to_string())?;
+        let (ids, special) = (processed.get_ids(), processed.get_special_tokens_mask());
+        let at = special.iter().position(|special| *special == 0).ok_or("it drops the text")?;
+        Ok(Around { before: ids[..at].to_vec(), after: ids[at + 1..].to_vec() })
+    })
 }
 
 /// Longest piece of a Unigram vocabulary in bytes.
@@ -203,7 +242,9 @@ impl Tokenizer for HubTokenizer {
     }
 
     fn encode(&self, text: &str, tokens: &mut Vec<u32>) -> Result<(), TokenizerError> {
-        for piece in pieces(text) {
+        let whole = Some(text).filter(|text| !self.joins_lines && !text.is_empty());
+        let parts = pieces(text).filter(|_| self.joins_lines);
+        for piece in parts.chain(whole) {
             let encoded = self.tokenizer.encode_fast(piece, false);
             let encoded = encoded.map_err(|e| TokenizerError::Encode { why: e.to_string() })?;
             tokens.extend(encoded.get_ids());
@@ -256,6 +297,49 @@ mod tests {
         assert!(file(100).is_ok());
         let said = file(20_000).unwrap_err();
         assert_eq!(said, "it has a piece of 20000 bytes, expected at most 4096");
+    }
+
+    /// A tokenizer that puts a blank before a text puts none into its middle.
+    #[test]
+    fn long_texts_have_the_tokens_of_the_whole() {
+        let file = |prefix: serde_json::Value| {
+            let file = serde_json::json!({
+                "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": prefix,
+                "pre_tokenizer": { "type": "Split", "pattern": { "String": "\n" }, "behavior": "Isolated", "invert": false },
+                "post_processor": null, "decoder": null,
+                "model": { "type": "BPE", "vocab": { "?": 0, "_": 1, "a": 2, "\n": 3 }, "merges": [], "unk_token": "?" },
+            });
+            HubTokenizer::from_json(file.to_string().as_bytes()).unwrap()
+        };
+        let [plain, prefixed] = [
+            file(serde_json::Value::Null),
+            file(serde_json::json!({ "type": "Prepend", "prepend": "_" })),
+        ];
+        assert_eq!([plain.joins_lines, prefixed.joins_lines], [true, false]);
+        let text = "aaaaaaa\n".repeat(300_000);
+        assert!(pieces(&text).count() > 2);
+        let tokens = |tokenizer: &HubTokenizer| {
+            let mut tokens = Vec::new();
+            tokenizer.encode(&text, &mut tokens).unwrap();
+            tokens
+        };
+        let (plain, prefixed) = (tokens(&plain), tokens(&prefixed));
+        assert!(prefixed[0] == 1 && prefixed[1..] == plain);
+    }
+
+    #[test]
+    fn a_byte_order_mark_changes_nothing() {
+        let model =
+            serde_json::json!({ "type": "WordLevel", "vocab": { "a": 0 }, "unk_token": "a" });
+        let file = serde_json::json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+            "pre_tokenizer": null, "post_processor": null, "decoder": null, "model": model,
+        });
+        let read = |text: String| {
+            let (_folder, path) = crate::testing::write_temp(text.as_bytes());
+            HubTokenizer::read(&path).unwrap().sha256()
+        };
+        assert_eq!(read(format!("\u{feff}{file}")), read(file.to_string()));
     }
 
     /// Special tokens are not added to the texts of a training, so that the written file adds none either.
