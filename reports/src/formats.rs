@@ -7,7 +7,6 @@ mod html;
 mod markdown;
 mod paper;
 mod parquet;
-mod png;
 mod tex;
 
 pub use self::contents::{Contents, FormatError, OutFile, Render};
@@ -26,7 +25,6 @@ pub const FORMATS: &[(&str, Render)] = &[
     ("paper", paper::render),
     ("parquet", parquet::render),
     ("svg", chart::render),
-    ("png", png::render),
 ];
 
 #[cfg(test)]

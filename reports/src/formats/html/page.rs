@@ -169,8 +169,8 @@ fn gallery<'a>(
         let _ = write!(all, "<div class=\"figures\">\n{out}</div>\n");
     }
     if left_out > 0 {
-        let drawn = state.has_svg || state.has_png;
-        let place = if drawn { "; they are in the folder <code>figures</code>" } else { "" };
+        let place =
+            if state.has_svg { "; they are in the folder <code>figures</code>" } else { "" };
         let _ = writeln!(
             all,
             "<p class=\"note\">{left_out} figures have no room on this page{place}.</p>"

@@ -21,16 +21,15 @@ pub(super) struct PageState {
     bytes: usize,
     /// Explanations of the tables so far, without duplicates.
     pub(super) legends: Vec<String>,
-    /// Whether the report has the tables and figures as CSV, SVG and PNG files.
+    /// Whether the report has the tables and figures as CSV and SVG files.
     has_csv: bool,
     pub(super) has_svg: bool,
-    pub(super) has_png: bool,
 }
 
 impl PageState {
     pub(super) fn with_room_for(bytes: usize, contents: &Contents<'_>) -> Self {
-        let [has_csv, has_svg, has_png] = ["csv", "svg", "png"].map(|format| contents.has(format));
-        Self { bytes, legends: Vec::new(), has_csv, has_svg, has_png }
+        let [has_csv, has_svg] = ["csv", "svg"].map(|format| contents.has(format));
+        Self { bytes, legends: Vec::new(), has_csv, has_svg }
     }
 
     /// Reports whether `text` fits.
@@ -177,7 +176,6 @@ pub(super) fn section(out: &mut String, id: &str, heading: &str, body: &str) {
 struct FigureTemplate<'a> {
     figure: &'a Figure,
     svg: bool,
-    png: bool,
     title: &'a str,
     /// Drawing without a script.
     still: String,
@@ -197,8 +195,7 @@ pub(super) fn figure(figure: &Figure, page: &mut PageState) -> Result<Option<Str
     }
     let canvases = canvases(&figure.plot)
         .map_err(|source| FormatError::Figure { figure: figure.title.clone(), source })?;
-    let (svg, png) = (page.has_svg, page.has_png && figure.pixels);
-    let text = rendered(&FigureTemplate { figure, svg, png, title, still, canvases });
+    let text = rendered(&FigureTemplate { figure, svg: page.has_svg, title, still, canvases });
     Ok(page.take(&text).then_some(text))
 }
 
