@@ -57,7 +57,7 @@ pub fn write_report(
     write_report_with(records, out_dir, meta, &Settings::default())
 }
 
-/// Writes `index.html`, `pages/`, `report.md`, `tables/*.csv`, `tables/*.tex`, `paper/`, `data.parquet` and
+/// Writes `index.html`, `pages/`, `report.md`, `tables/*.csv`, `tables/*.tex`, `data.parquet` and
 /// `figures/*.svg` to `out_dir`, which is made if it does not exist.
 ///
 /// The files depend on `records`, `meta` and `settings` alone: the same input gives the same bytes, in

@@ -17,7 +17,7 @@ use crate::document::figures::{Figure, Subject};
 use crate::document::{Table, figures, tables, text};
 use crate::formats::chart::chart_of;
 use crate::formats::contents::{Contents, FormatError};
-use crate::formats::{csv, paper};
+use crate::formats::csv;
 use crate::number::count;
 use crate::text::html as escape;
 
@@ -136,12 +136,6 @@ fn files(contents: &Contents<'_>) -> Vec<(String, String)> {
         let file = |name: &str| (format!("{name}.csv"), format!("tables/{name}.csv"));
         files.extend(csv::TABLES.iter().map(|(name, _)| file(name)));
     }
-    if contents.has("paper") && report.workloads.iter().any(|own| !own.rows.is_empty()) {
-        files.push(("tables for papers (TeX)".to_owned(), paper::DOCUMENT.to_owned()));
-        if !report.meta.references.is_empty() {
-            files.push(("BibTeX".to_owned(), paper::REFERENCES.to_owned()));
-        }
-    }
     files
 }
 
@@ -192,14 +186,6 @@ fn workload(
     let mut body = String::new();
     for text in text::workload_paragraphs(report, workload) {
         let _ = writeln!(body, "<p>{}</p>", prose(&text));
-    }
-    let kinds =
-        [("TeX", "tex"), ("TeX, one column", "column.tex"), ("Markdown", "md"), ("CSV", "csv")];
-    let links =
-        kinds.map(|(name, kind)| format!("<a href=\"{}\">{name}</a>", paper::path(workload, kind)));
-    if !workload.rows.is_empty() && contents.has("paper") {
-        let _ =
-            writeln!(body, "<p class=\"note files\">Table for papers: {}</p>", links.join(", "));
     }
     body.push_str(&gallery(of(&[Subject::Headline]), state)?);
     for (heading, ranks) in tables::statistics(report, workload) {

@@ -36,7 +36,7 @@ fn the_page_asks_nobody_for_anything_and_runs_its_two_scripts_alone() {
         assert!(!markup.contains(request), "{request}");
     }
     for link in markup.split("href=\"").skip(1) {
-        let own = ["#", "figures/", "tables/", "paper/", "pages/", "data.parquet"];
+        let own = ["#", "figures/", "tables/", "pages/", "data.parquet"];
         assert!(own.iter().any(|place| link.starts_with(place)), "{}", &link[..40]);
     }
     assert!(markup.contains("default-src 'none'") && markup.contains("connect-src 'none'"));
