@@ -17,7 +17,7 @@ pub use self::tex::{TexWidth, tex_table};
 
 /// All formats that [`crate::write_report`] writes, by name.
 pub const FORMATS: &[(&str, Render)] = &[
-    ("html", html::render),
+    ("html", |contents| Ok(html::render(contents))),
     ("markdown", |contents| Ok(markdown::render(contents))),
     ("csv", csv::render),
     ("tex", |contents| Ok(tex::render(contents))),

@@ -22,8 +22,7 @@ use crate::record::Metric;
 use crate::text::unique_slug;
 
 /// Note on the marks of all figures.
-pub(crate) const LEGEND: &str = "Figures: means over seeds; bars, and the bands of interactive figures, are 95 % \
-    confidence intervals, clipped at the frame. An encoding has the same colour, mark and dash in every figure and every report.";
+pub(crate) const LEGEND: &str = "Figures: means over seeds; bars are 95 % confidence intervals, clipped at the frame. An encoding has the same colour, mark and dash in every figure and every report.";
 
 /// Returns all figures by workload and subject, then those of several workloads.
 pub(crate) fn figures(report: &Report) -> Vec<Figure> {

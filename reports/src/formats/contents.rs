@@ -24,16 +24,6 @@ pub enum FormatError {
     /// Records could not be compared with published numbers.
     #[error(transparent)]
     Published(#[from] PublishedError),
-    /// A figure cannot be written as JSON.
-    #[error(
-        "the figure `{figure}` cannot be put on the page: {source}; this is a fault of the program"
-    )]
-    Figure {
-        /// Title of the figure.
-        figure: String,
-        /// Error of the serializer.
-        source: serde_json::Error,
-    },
 }
 
 /// A file of a report.
