@@ -5,28 +5,24 @@ mod contents;
 mod csv;
 mod html;
 mod markdown;
-mod paper;
 mod parquet;
-mod png;
 mod tex;
 
 pub use self::contents::{Contents, FormatError, OutFile, Render};
+pub use self::csv::table_csv;
 pub use self::html::{html_document, html_table, plain_page};
 pub(crate) use self::markdown::headline;
 pub use self::markdown::{markdown_document, whole_table};
-pub use self::paper::table_csv;
 pub use self::tex::{TexWidth, tex_table};
 
 /// All formats that [`crate::write_report`] writes, by name.
 pub const FORMATS: &[(&str, Render)] = &[
-    ("html", html::render),
+    ("html", |contents| Ok(html::render(contents))),
     ("markdown", |contents| Ok(markdown::render(contents))),
     ("csv", csv::render),
     ("tex", |contents| Ok(tex::render(contents))),
-    ("paper", paper::render),
     ("parquet", parquet::render),
     ("svg", chart::render),
-    ("png", png::render),
 ];
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Data flows in one direction: record files ([`store`]) are read as [`record::RunRecord`]s, [`frame`] turns them
 //! into tidy polars frames, [`stats`] holds the statistics, [`analysis`] computes everything that a report says as
 //! numbers, by queries over the frames, [`document`] turns numbers into sentences, tables and figures, and [`formats`] lays those out as HTML,
-//! Markdown, CSV, TeX, Parquet, SVG and PNG. [`compare()`](compare::compare), [`nightly`] and [`reproduction`] build
+//! Markdown, CSV, TeX, Parquet and SVG. [`compare()`](compare::compare), [`nightly`] and [`reproduction`] build
 //! documents of their own. [`write_report`] runs the whole chain.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 

@@ -57,8 +57,8 @@ pub fn write_report(
     write_report_with(records, out_dir, meta, &Settings::default())
 }
 
-/// Writes `index.html`, `pages/`, `report.md`, `tables/*.csv`, `tables/*.tex`, `paper/`, `data.parquet`, `figures/*.svg`
-/// and `figures/*.png` to `out_dir`, which is made if it does not exist.
+/// Writes `index.html`, `pages/`, `report.md`, `tables/*.csv`, `tables/*.tex`, `data.parquet` and
+/// `figures/*.svg` to `out_dir`, which is made if it does not exist.
 ///
 /// The files depend on `records`, `meta` and `settings` alone: the same input gives the same bytes, in
 /// whatever order the records come. Each file is replaced as a whole. A record that was never read from a

@@ -50,8 +50,6 @@ fn write_part(
 const EXAMPLE_OF: &str = "results/zoo/2-cores_2026-11";
 const EXAMPLE: &str = "doc/example";
 const EXAMPLE_FORMATS: [&str; 3] = ["markdown", "svg", "html"];
-/// File of the report that is not committed: it contains a library of 4 MB.
-const INTERACTIVE: &str = "index.html";
 
 /// Writes the example report and its part of README.md, or checks that both are up to date.
 fn example(root: &Path, check: bool) -> anyhow::Result<()> {
@@ -62,12 +60,11 @@ fn example(root: &Path, check: bool) -> anyhow::Result<()> {
     }
     let cells = frames.cells.height();
     let formats = EXAMPLE_FORMATS.map(str::to_owned);
-    let mut rendered = reports::render_report(frames, &meta, &settings, &formats)?;
-    rendered.files.retain(|file| file.path != INTERACTIVE);
+    let rendered = reports::render_report(frames, &meta, &settings, &formats)?;
     let headline = rendered.headline.replace("](figures/", &format!("]({EXAMPLE}/figures/"));
     let part = format!(
         "\n{headline}\n[The whole report]({EXAMPLE}/report.md) has intervals, tests, curves and costs, and \
-         [a page for each encoding and task]({EXAMPLE}/pages/index.html); both are made from the {cells} cells of \
+         [a page for each encoding and task]({EXAMPLE}/index.html); both are made from the {cells} cells of \
          [`{EXAMPLE_OF}`]({EXAMPLE_OF}) by `pe-bench docs`.\n"
     );
     write_part(root, "README.md", "result", &part, check)?;

@@ -6,9 +6,7 @@ use rayon::prelude::*;
 use super::ranking::{EncodingResult, Rank, Ranking};
 use crate::record::Metric;
 use crate::stats::mean_ranks::MeanRanks;
-use crate::stats::over_tasks::{
-    RandomWords, TaskEstimate, TaskScores, aggregate, probability_of_improvement,
-};
+use crate::stats::over_tasks::{TaskEstimate, TaskScores, aggregate, probability_of_improvement};
 
 /// Number of equal steps between the thresholds of a profile.
 const STEPS: u32 = 50;
@@ -196,12 +194,11 @@ fn improvements(rankings: &[(&str, &Ranking)], ranked: &[&str]) -> Vec<Improveme
         ranked.iter().filter_map(|encoding| Some((*encoding, tasks(encoding)?))).collect();
     let pairs = all.iter().enumerate().flat_map(|(i, a)| all[i + 1..].iter().map(move |b| (a, b)));
     let pairs: Vec<_> = pairs.collect();
-    let words = RandomWords::for_pairs(all.iter().map(|(_, tasks)| &**tasks));
     let improvement = |((better, a), (worse, b)): &(&(&str, Vec<TaskScores>), &(&str, Vec<_>))| {
         Some(Improvement {
             better: (*better).to_owned(),
             worse: (*worse).to_owned(),
-            probability: probability_of_improvement(a, b, &words)?,
+            probability: probability_of_improvement(a, b)?,
         })
     };
     pairs.par_iter().filter_map(improvement).collect()

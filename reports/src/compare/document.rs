@@ -26,7 +26,6 @@ pub fn document(found: &HeadToHead) -> Document {
             .filter_map(|region| forest(found, region))
             .collect(),
         sections: sections(found),
-        elsewhere: "`--slices` prints them, `--json` has them".to_owned(),
     }
 }
 

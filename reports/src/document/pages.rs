@@ -1,4 +1,4 @@
-//! Documents of the pages of a report without scripts: the front, one page for each encoding, one for each workload.
+//! Documents of the pages of a report: the front, one page for each encoding, one for each workload.
 
 mod encoding;
 mod front;
@@ -16,10 +16,7 @@ pub(crate) use self::encoding::encoding;
 pub(crate) use self::front::front;
 pub(crate) use self::workload::workload;
 
-/// Largest number of encodings for which pages are made. Reports of more are searched by program.
-pub(crate) const MOST_ENCODINGS: usize = 100;
-
-/// Paths of the pages of encodings and workloads, relative to the front.
+/// Paths of the pages of encodings and workloads, relative to the report.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PagePaths {
     encodings: BTreeMap<String, String>,
@@ -33,7 +30,7 @@ impl PagePaths {
             let mut taken = BTreeSet::new();
             let path = |name: &String| {
                 let file = unique_slug(name, &mut taken);
-                (name.clone(), format!("{folder}/{file}.html"))
+                (name.clone(), format!("pages/{folder}/{file}.html"))
             };
             names.into_iter().map(path).collect()
         };

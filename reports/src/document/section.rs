@@ -14,8 +14,6 @@ pub struct Document {
     pub figures: Vec<DocumentFigure>,
     /// Sections of the document.
     pub sections: Vec<Section>,
-    /// Clause that names the file with the tables that are too long for a page.
-    pub elsewhere: String,
 }
 
 /// A figure of a [`Document`].

@@ -1,4 +1,4 @@
-//! Figures as SVG, for papers and as the source of the PNG files.
+//! Figures as SVG.
 //!
 //! The crate plotters is not used: it writes every colour as an attribute and measures fonts to place text. The marks
 //! drawn here have CSS classes, so that one style sheet serves light and dark screens, and text remains text.
@@ -18,7 +18,7 @@ use crate::document::figures::{Figure, Plot};
 
 /// Renders every figure as a file `figures/*.svg`, for papers.
 pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-    let file = |figure: &Figure| Ok(OutFile::text(figure.path("svg"), svg(figure)));
+    let file = |figure: &Figure| Ok(OutFile::text(figure.path(), svg(figure)));
     contents.figures.par_iter().map(file).collect()
 }
 

@@ -24,24 +24,6 @@ pub enum FormatError {
     /// Records could not be compared with published numbers.
     #[error(transparent)]
     Published(#[from] PublishedError),
-    /// A figure cannot be written as JSON.
-    #[error(
-        "the figure `{figure}` cannot be put on the page: {source}; this is a fault of the program"
-    )]
-    Figure {
-        /// Title of the figure.
-        figure: String,
-        /// Error of the serializer.
-        source: serde_json::Error,
-    },
-    /// A figure cannot be rasterized.
-    #[error("the figure `{figure}` cannot be made a PNG file: {reason}")]
-    Picture {
-        /// Title of the figure.
-        figure: String,
-        /// Error of the renderer.
-        reason: String,
-    },
 }
 
 /// A file of a report.
@@ -97,11 +79,9 @@ impl<'a> Contents<'a> {
         self.formats.is_empty() || self.formats.iter().any(|name| name == format)
     }
 
-    /// Returns the path of the drawing of a figure; `None` if no format renders it.
+    /// Returns the path of the file of a figure; `None` if SVG files are not written.
     pub(crate) fn drawing(&self, figure: &Figure) -> Option<String> {
-        let kinds = [("svg", true), ("png", figure.pixels)];
-        let kind = kinds.into_iter().find(|(kind, drawn)| *drawn && self.has(kind));
-        kind.map(|(kind, _)| figure.path(kind))
+        self.has("svg").then(|| figure.path())
     }
 
     /// Returns the figure of the first screen: all tasks together, or the headline metric of the first workload.

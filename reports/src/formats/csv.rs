@@ -10,6 +10,7 @@ use polars::prelude::*;
 use super::contents::{Contents, FormatError, OutFile};
 use crate::analysis::Report;
 use crate::analysis::aggregate::Aggregate;
+use crate::document::{Table, TableCell};
 
 /// Function that builds a table.
 type TableOf = fn(&Report) -> PolarsResult<DataFrame>;
@@ -44,6 +45,26 @@ pub(super) fn bytes(frame: DataFrame) -> Result<Vec<u8>, FormatError> {
     let mut bytes = Vec::new();
     CsvWriter::new(&mut bytes).finish(&mut harmless(frame)?)?;
     Ok(bytes)
+}
+
+/// A table as CSV: each column of numbers is followed by one with its spreads, if it has any.
+///
+/// # Errors
+/// [`FormatError::Frame`], when two columns have one name.
+pub fn table_csv(table: &Table) -> Result<Vec<u8>, FormatError> {
+    let mut columns: Vec<Column> = Vec::new();
+    for (index, head) in table.columns.iter().enumerate() {
+        let head = head.replace('\n', " ");
+        let of = |get: fn(&TableCell) -> &str| -> Vec<String> {
+            table.rows.iter().map(|row| get(&row[index]).to_owned()).collect()
+        };
+        let spreads = of(|cell| &cell.detail);
+        columns.push(Column::new(head.as_str().into(), of(|cell| &cell.text)));
+        if spreads.iter().any(|spread| !spread.is_empty()) {
+            columns.push(Column::new(format!("{head} spread").into(), spreads));
+        }
+    }
+    bytes(DataFrame::new(table.rows.len(), columns)?)
 }
 
 /// Prefixes texts that a spreadsheet would evaluate as a formula with an apostrophe, which spreadsheets read as a

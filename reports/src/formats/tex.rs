@@ -125,7 +125,7 @@ fn cell(cell: &TableCell) -> String {
 }
 
 /// Escapes text so that TeX executes none of it.
-pub(super) fn tex_text(text: &str) -> String {
+fn tex_text(text: &str) -> String {
     let mut out = String::new();
     for letter in visible(text).chars() {
         match letter {
@@ -158,6 +158,28 @@ pub(super) fn tex_text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::ReportMeta;
+    use crate::document::tables::{PaperLayout, paper};
+    use crate::formats::{table_csv, whole_table};
+    use crate::testkit::TestCell;
+
+    #[test]
+    fn a_table_of_papers_reads_alike_as_tex_markdown_and_csv() {
+        let records: Vec<_> = (0..2)
+            .flat_map(|seed| ["cope", "rope"].map(|e| TestCell::new("a_b", e, seed)))
+            .map(|cell| cell.eval("sparse", false, 256, 0.25).record())
+            .collect();
+        let report = Report::new(records, &ReportMeta::default()).unwrap();
+        let table = paper(&report, &report.workloads[0], &PaperLayout::default()).unwrap();
+        let tex = tex_table(&table, TexWidth::Page);
+        assert!(tex.contains(" & in-distribution & \\multicolumn{2}{c}{sparse} \\\\\n"), "{tex}");
+        assert!(tex.contains("encoding & 64 & 128 & 256 \\\\\n"), "{tex}");
+        assert!(tex.contains("{\\scriptsize $\\pm$ 0.0}"), "{tex}");
+        assert!(tex_table(&table, TexWidth::Column).contains("\\footnotesize"));
+        assert!(whole_table(&table).contains("| encoding | in-distribution: 64 |"));
+        let csv = String::from_utf8(table_csv(&table).unwrap()).unwrap();
+        assert!(csv.starts_with("encoding,in-distribution 64,in-distribution 64 spread,"), "{csv}");
+    }
 
     #[test]
     fn nothing_of_a_record_is_a_command() {

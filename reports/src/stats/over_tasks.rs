@@ -13,7 +13,6 @@ mod draws;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-pub use self::draws::RandomWords;
 #[cfg(test)]
 pub(crate) use self::draws::normal;
 use self::draws::{DrawnPair, DrawnScores};
@@ -106,20 +105,15 @@ pub fn aggregate(tasks: &[TaskScores], thresholds: &[f64]) -> (TaskEstimate, Vec
 }
 
 /// Returns the mean over the tasks of the probability that a random run of `a` has a higher score than a random run
-/// of `b`, where ties count half ([`auc`]). Both must have the same tasks in the same order. The result does not depend
-/// on the number of `words`.
-pub fn probability_of_improvement(
-    a: &[TaskScores],
-    b: &[TaskScores],
-    words: &RandomWords,
-) -> Option<TaskEstimate> {
+/// of `b`, where ties count half ([`auc`]). Both must have the same tasks in the same order.
+pub fn probability_of_improvement(a: &[TaskScores], b: &[TaskScores]) -> Option<TaskEstimate> {
     let won: Option<Vec<f64>> = a.iter().zip(b).map(|(a, b)| auc(&a.seeds, &b.seeds)).collect();
     let won = won?;
     let mean = |won: &[f64]| won.iter().sum::<f64>() / won.len() as f64;
     let value = Some(mean(&won)).filter(|mean| mean.is_finite())?;
     let mut tasks: Vec<DrawnPair<'_>> =
         a.iter().zip(b).map(|(a, b)| DrawnPair::new(a, b)).collect();
-    let mut rng = words.stream();
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let draws = (0..PAIR_DRAWS)
         .map(|_| mean(&tasks.iter_mut().map(|task| task.draw(&mut rng)).collect::<Vec<_>>()));
     let draws: Vec<f64> = draws.collect();
@@ -219,22 +213,16 @@ mod tests {
     #[test]
     fn who_is_always_better_may_lose_as_often_as_the_pairs_allow() {
         let (a, b) = (vec![scores(&[0.8, 0.9, 1.0]); 3], vec![scores(&[0.1, 0.2, 0.3]); 3]);
-        let none = RandomWords(Vec::new());
-        let found = probability_of_improvement(&a, &b, &none).unwrap();
+        let found = probability_of_improvement(&a, &b).unwrap();
         // Nine wins in a row have a probability of 2.5 % if each has one of 66.4 %.
         let (low, high) = found.ci95.unwrap();
         assert!((found.value, high) == (1.0, 1.0) && (low.powi(9) - 0.025).abs() < 1e-12, "{low}");
-        let lost = probability_of_improvement(&b, &a, &none).unwrap();
+        let lost = probability_of_improvement(&b, &a).unwrap();
         let (none_won, most) = lost.ci95.unwrap();
         assert!((lost.value, none_won) == (0.0, 0.0) && (most + low - 1.0).abs() < 1e-12);
         // Of two workloads one is won and one is lost outright: each may be wrong by what its three pairs allow.
         let [won, lost] = [scores(&[0.8, 0.9, 1.0]), scores(&[0.1, 0.2, 0.3])];
-        let mixed = probability_of_improvement(
-            &[won.clone(), lost.clone()],
-            &[lost, won],
-            &RandomWords(Vec::new()),
-        );
-        let mixed = mixed.unwrap();
+        let mixed = probability_of_improvement(&[won.clone(), lost.clone()], &[lost, won]).unwrap();
         let (low, high) = mixed.ci95.unwrap();
         let half = (1.0 - 0.025_f64.cbrt()) / 2.0;
         assert!((mixed.value - 0.5).abs() < 1e-12);
@@ -244,15 +232,15 @@ mod tests {
         );
         // Six ties in a row have a probability of 2.5 % if each has one of 54.1 %.
         let tied = vec![scores(&[1.0; 3]); 2];
-        let found = probability_of_improvement(&tied, &tied, &none).unwrap();
+        let found = probability_of_improvement(&tied, &tied).unwrap();
         let half = (1.0 - 0.025_f64.powf(1.0 / 6.0)) / 2.0;
         let (low, high) = found.ci95.unwrap();
         assert!((found.value - 0.5).abs() < 1e-12);
         assert!((low - 0.5 + half).abs() < 1e-12 && (high - 0.5 - half).abs() < 1e-12);
-        let level = probability_of_improvement(&a, &a, &none).unwrap();
+        let level = probability_of_improvement(&a, &a).unwrap();
         let (low, high) = level.ci95.unwrap();
         assert!((level.value - 0.5).abs() < 1e-12 && low < 0.4 && high > 0.6);
-        assert_eq!(probability_of_improvement(&[], &[], &none), None);
+        assert_eq!(probability_of_improvement(&[], &[]), None);
     }
 
     /// Draws one task of `probability_of_improvement` as its definition says.
@@ -284,12 +272,9 @@ mod tests {
                 })
                 .collect();
             let factor = half_width(&a).unwrap().max(half_width(&b).unwrap());
-            let words = RandomWords::for_pairs([&a[..], &b].into_iter());
-            let found = probability_of_improvement(&a, &b, &words).unwrap();
+            let found = probability_of_improvement(&a, &b).unwrap();
             let expected = TaskEstimate::of(found.value, &draws, Some(factor), (0.0, 1.0));
             assert_eq!(found, expected);
-            let few = RandomWords(words.0[..1001].to_vec());
-            assert_eq!(probability_of_improvement(&a, &b, &few), Some(expected));
 
             let mut rng = ChaCha8Rng::seed_from_u64(SEED);
             let (mut means, mut shares) = (Vec::new(), Vec::new());

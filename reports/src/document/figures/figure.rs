@@ -39,8 +39,6 @@ pub(crate) struct Figure {
     pub(crate) plot: Plot,
     /// File name without extension, unique in the report.
     pub(crate) file: String,
-    /// Whether the figure has a PNG file beside its SVG file.
-    pub(crate) pixels: bool,
 }
 
 impl Figure {
@@ -53,12 +51,12 @@ impl Figure {
         plot: Plot,
     ) -> Self {
         let workload = workload.map(|workload| workload.name.clone());
-        Self { workload, subject, title, caption, plot, file: String::new(), pixels: false }
+        Self { workload, subject, title, caption, plot, file: String::new() }
     }
 
-    /// Returns the path of the file of this kind, `svg` or `png`, relative to the report.
-    pub(crate) fn path(&self, kind: &str) -> String {
-        format!("figures/{}.{kind}", self.file)
+    /// Returns the path of the SVG file, relative to the report.
+    pub(crate) fn path(&self) -> String {
+        format!("figures/{}.svg", self.file)
     }
 }
 

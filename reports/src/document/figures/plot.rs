@@ -1,4 +1,4 @@
-//! Plots as data, from which both the SVG file and the interactive plot are drawn.
+//! Plots as data, which are drawn as SVG.
 
 use super::scale::Scale;
 

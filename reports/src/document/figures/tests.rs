@@ -74,7 +74,7 @@ fn figures_of_like_names_do_not_share_a_file() {
     let records = ["a b", "a-b"].map(|name| TestCell::new(name, "rope", 0).record());
     let report = Report::new(&records, &ReportMeta::default()).unwrap();
     let figures = figures(&report);
-    let paths: BTreeSet<_> = figures.iter().map(|f| f.path("svg")).collect();
+    let paths: BTreeSet<_> = figures.iter().map(|f| f.path()).collect();
     assert_eq!(paths.len(), figures.len());
     assert!(paths.contains("figures/a-b-exact-match-2.svg"), "{paths:?}");
 }
@@ -199,18 +199,4 @@ fn costs_are_traded_only_where_there_are_several_encodings() {
     };
     assert_eq!((costs("flip-flop"), costs("text")), (3, 3));
     assert!(of(&[TestCell::new("w", "rope", 0).record()], Subject::Cost).is_empty());
-}
-
-#[test]
-fn of_very_many_figures_the_first_and_most_telling_have_pixels() {
-    let (_, few) = example();
-    assert!(few.iter().all(|figure| figure.pixels));
-    let records: Vec<_> = (0..80)
-        .flat_map(|w| ["cope", "rope"].map(|e| TestCell::new(&format!("w{w:02}"), e, 0).record()))
-        .collect();
-    let report = Report::new(records, &ReportMeta::default()).unwrap();
-    let many = figures(&report);
-    let pixels: Vec<_> = many.iter().filter(|figure| figure.pixels).collect();
-    assert!(many.len() > MOST_PIXELS && pixels.len() == FEWER_PIXELS, "{}", many.len());
-    assert!(pixels.iter().all(|figure| figure.subject == Subject::Headline));
 }

@@ -35,13 +35,7 @@ pub(crate) fn encoding(
     sections.push(gates(report, own));
     sections.extend(inspected(report, name));
     sections.retain(|section| !section.is_empty());
-    explained(Document {
-        title: own.display.clone(),
-        paragraphs,
-        sections,
-        elsewhere: "`data.parquet` has them".to_owned(),
-        ..Document::default()
-    })
+    explained(Document { title: own.display.clone(), paragraphs, sections, ..Document::default() })
 }
 
 /// Workloads that rank the encoding, with the ranking of the deciding region and its result.
@@ -268,7 +262,7 @@ fn inspected(report: &Report, name: &str) -> Option<Section> {
             let page = report.meta.inspected.iter().find(|(key, _)| *key == cell.key);
             rows.extend(page.map(|(_, path)| {
                 let maps = "attention maps and gates";
-                let page = TableCell { link: Some(format!("../{path}")), ..TableCell::from(maps) };
+                let page = TableCell { link: Some(path.clone()), ..TableCell::from(maps) };
                 vec![group.workload.name.clone().into(), cell.seed.to_string().into(), page]
             }));
         }

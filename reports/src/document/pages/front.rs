@@ -1,4 +1,4 @@
-//! The front of the pages without scripts: the abstract, the aggregate and its price, the tables, the workloads.
+//! The front of the pages: the abstract, the aggregate and its price, the tables, the workloads.
 
 use super::{PagePaths, explained, figure};
 use crate::analysis::Report;
@@ -44,7 +44,6 @@ pub(crate) fn front(
         paragraphs: vec![lead],
         figures: of(Subject::Overall),
         sections,
-        elsewhere: "`tables/improvements.csv` has them".to_owned(),
     })
 }
 

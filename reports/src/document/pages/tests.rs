@@ -38,7 +38,7 @@ fn the_page_of_an_encoding_says_where_it_wins_and_loses() {
     let copy = (0..2).find(|row| won.rows[*row][0].text == "copy").unwrap();
     assert_eq!(texts(won, copy)[4..], ["RoPE", "–", "RoPE"]);
     assert_eq!(texts(won, 1 - copy)[4..], ["CoPE", "NoPE, RoPE", "–"]);
-    assert_eq!(won.rows[copy][0].link.as_deref(), Some("tasks/copy.html"));
+    assert_eq!(won.rows[copy][0].link.as_deref(), Some("pages/tasks/copy.html"));
     // Of three encodings, the figure keeps this one and RoPE, which is also the best.
     let slots = |figure: &DocumentFigure| match &figure.plot {
         Plot::Dots(dots) => dots.groups[0].1.len(),
@@ -69,11 +69,11 @@ fn every_link_of_the_front_leads_to_a_page() {
     assert_eq!(
         links,
         [
-            "encodings/cope.html",
-            "encodings/nope.html",
-            "encodings/rope.html",
-            "tasks/copy.html",
-            "tasks/count.html"
+            "pages/encodings/cope.html",
+            "pages/encodings/nope.html",
+            "pages/encodings/rope.html",
+            "pages/tasks/copy.html",
+            "pages/tasks/count.html"
         ]
     );
     let page = workload(&report, &figures, &paths, &report.workloads[0]);

@@ -43,11 +43,5 @@ pub(crate) fn workload(
     sections[0].details =
         vec![linked(("All evaluations".to_owned(), tables::evaluations(report, own)))];
     sections.retain(|section| !section.is_empty());
-    explained(Document {
-        title: own.name.clone(),
-        paragraphs,
-        sections,
-        elsewhere: "`data.parquet` has them".to_owned(),
-        ..Document::default()
-    })
+    explained(Document { title: own.name.clone(), paragraphs, sections, ..Document::default() })
 }

@@ -1,7 +1,7 @@
 //! Dots along a horizontal axis, in groups.
 
 use super::draw::{
-    BOTTOM, TOP, WIDTH, group, label, marker, open, put, rules, text, ticks, widest,
+    BOTTOM, TOP, WIDTH, group, label, open, point as mark, put, rules, text, ticks, widest,
 };
 use crate::document::figures::plot::Dots;
 
@@ -40,7 +40,7 @@ pub(super) fn dots(title: &str, chart: &Dots) -> String {
                         x(high)
                     );
                 }
-                put!(out, "{}", marker(series.slot, x(point.y), middle));
+                put!(out, "{}", mark(series.slot, x(point.y), middle, &point.note));
             }
             put!(out, "</g>");
         }

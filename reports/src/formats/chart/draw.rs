@@ -102,6 +102,14 @@ impl PlotArea<'_> {
     }
 }
 
+/// Draws the mark of a point, which shows its value, interval and n under the pointer.
+pub(super) fn point(slot: usize, x: f64, y: f64, note: &str) -> String {
+    let (shape, note) = (MarkStyle::of(slot).path(), escape(note));
+    format!(
+        "<path class=\"m\" transform=\"translate({x:.1} {y:.1})\" d=\"{shape}\"><title>{note}</title></path>"
+    )
+}
+
 /// Draws a filled mark; the slot determines its shape and colour.
 pub(super) fn marker(slot: usize, x: f64, y: f64) -> String {
     let shape = MarkStyle::of(slot).path();

@@ -1,8 +1,8 @@
 //! Line charts, with the names of the lines at their right ends.
 
 use super::draw::{
-    BOTTOM, HEIGHT, LEFT, PlotArea, TOP, WIDTH, bar, group, label, marker, open, put, rules, text,
-    widest,
+    BOTTOM, HEIGHT, LEFT, PlotArea, TOP, WIDTH, bar, group, label, open, point as mark, put, rules,
+    text, widest,
 };
 use crate::document::figures::plot::{FEW_MARKS, Lines, Marks, Point, Series};
 
@@ -58,7 +58,7 @@ fn line(
         if let Some((low, high)) = point.bar.filter(|_| !few) {
             put!(out, "{}", bar(x, area.y(low), area.y(high)));
         }
-        put!(out, "{}", marker(series.slot, x, y));
+        put!(out, "{}", mark(series.slot, x, y, &point.note));
     }
     let label_x = area.right + 18.0;
     if let Some(end) = points().last() {

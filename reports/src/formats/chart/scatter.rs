@@ -1,7 +1,8 @@
 //! Scatter charts with one mark for each encoding and a legend at the right.
 
 use super::draw::{
-    BOTTOM, HEIGHT, PlotArea, TOP, WIDTH, bar, group, label, level, marker, open, put, text, widest,
+    BOTTOM, HEIGHT, PlotArea, TOP, WIDTH, bar, group, label, level, marker, open, point as mark,
+    put, text, widest,
 };
 use crate::document::figures::plot::Scatter;
 
@@ -33,7 +34,7 @@ pub(super) fn scatter(title: &str, chart: &Scatter) -> String {
             if let Some((from, to)) = point.bar {
                 put!(out, "{}", bar(x, area.y(from), area.y(to)));
             }
-            put!(out, "{}", marker(series.slot, x, high));
+            put!(out, "{}", mark(series.slot, x, high, &point.note));
         }
         let place = TOP + 8.0 + ROW * row as f64;
         put!(out, "{}", marker(series.slot, right + 18.0, place));

@@ -5,48 +5,41 @@
 
 use std::fmt::{Display, Write as _};
 
-use plotly::common::{DashType, MarkerSymbol};
-
 use crate::analysis::NEUTRAL;
 use crate::number::joined;
 
 /// Number of colours.
 const COLOURS: usize = 8;
 
-/// Markers: the symbol of plotly.js, and the same shape as an SVG path around the origin.
-const MARKERS: [(MarkerSymbol, &str); 9] = [
-    (MarkerSymbol::Circle, "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z"),
-    (MarkerSymbol::Square, "M-3.5-3.5h7v7h-7z"),
-    (MarkerSymbol::Diamond, "M0-5 5 0 0 5-5 0z"),
-    (MarkerSymbol::TriangleUp, "M0-4.5 4.5 3.5-4.5 3.5z"),
-    (MarkerSymbol::TriangleDown, "M0 4.5 4.5-3.5-4.5-3.5z"),
-    (MarkerSymbol::Cross, "M-1.7-5h3.4v3.3h3.3v3.4h-3.3v3.3h-3.4v-3.3h-3.3v-3.4h3.3z"),
-    (
-        MarkerSymbol::X,
-        "M-4.6-2.2-2.2-4.6 0-2.4 2.2-4.6 4.6-2.2 2.4 0 4.6 2.2 2.2 4.6 0 2.4-2.2 4.6-4.6 2.2-2.4 0z",
-    ),
-    (
-        MarkerSymbol::Star,
-        "M0-5.6 1.3-1.8 5.3-1.7 2.1.7 3.3 4.5 0 2.2-3.3 4.5-2.1.7-5.3-1.7-1.3-1.8z",
-    ),
-    (MarkerSymbol::Hexagon, "M0-4.8 4.2-2.4v4.8L0 4.8-4.2 2.4v-4.8z"),
+/// Markers as SVG paths around the origin: circle, square, diamond, triangles up and down, cross, x, star, hexagon.
+const MARKERS: [&str; 9] = [
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+    "M-3.5-3.5h7v7h-7z",
+    "M0-5 5 0 0 5-5 0z",
+    "M0-4.5 4.5 3.5-4.5 3.5z",
+    "M0 4.5 4.5-3.5-4.5-3.5z",
+    "M-1.7-5h3.4v3.3h3.3v3.4h-3.3v3.3h-3.4v-3.3h-3.3v-3.4h3.3z",
+    "M-4.6-2.2-2.2-4.6 0-2.4 2.2-4.6 4.6-2.2 2.4 0 4.6 2.2 2.2 4.6 0 2.4-2.2 4.6-4.6 2.2-2.4 0z",
+    "M0-5.6 1.3-1.8 5.3-1.7 2.1.7 3.3 4.5 0 2.2-3.3 4.5-2.1.7-5.3-1.7-1.3-1.8z",
+    "M0-4.8 4.2-2.4v4.8L0 4.8-4.2 2.4v-4.8z",
 ];
 
-const DASHES: [DashType; 3] = [DashType::Solid, DashType::Dash, DashType::Dot];
+/// Number of dashes: solid, dashed, dotted.
+const DASHES: usize = 3;
 
 /// Indices of the colour and the dash of a slot, and its marker.
 pub(crate) struct MarkStyle {
     colour: usize,
     dash: usize,
-    marker: &'static (MarkerSymbol, &'static str),
+    marker: &'static str,
 }
 
 impl MarkStyle {
     pub(crate) fn of(slot: usize) -> Self {
         Self {
             colour: slot % COLOURS,
-            dash: slot / MARKERS.len() % DASHES.len(),
-            marker: &MARKERS[if slot == NEUTRAL { 0 } else { slot % MARKERS.len() }],
+            dash: slot / MARKERS.len() % DASHES,
+            marker: MARKERS[if slot == NEUTRAL { 0 } else { slot % MARKERS.len() }],
         }
     }
 
@@ -57,15 +50,7 @@ impl MarkStyle {
 
     /// Returns the marker as an SVG path.
     pub(crate) fn path(&self) -> &'static str {
-        self.marker.1
-    }
-
-    pub(crate) fn symbol(&self) -> MarkerSymbol {
-        self.marker.0.clone()
-    }
-
-    pub(crate) fn dash(&self) -> DashType {
-        DASHES[self.dash].clone()
+        self.marker
     }
 }
 
@@ -146,7 +131,7 @@ mod tests {
 
     #[test]
     fn built_in_encodings_are_told_apart_without_colour() {
-        let distinct = MARKERS.len() * DASHES.len();
+        let distinct = MARKERS.len() * DASHES;
         let own = (0..FIXED_SLOTS.len().min(distinct)).filter(|slot| *slot != NEUTRAL);
         let grey: BTreeSet<_> = looks(own.clone()).into_iter().map(|(_, d, m)| (d, m)).collect();
         assert_eq!(grey.len(), own.count());

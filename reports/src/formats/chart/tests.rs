@@ -16,7 +16,6 @@ fn figure(title: &str, plot: Plot) -> Figure {
         caption: String::new(),
         plot,
         file: "f".into(),
-        pixels: true,
     }
 }
 

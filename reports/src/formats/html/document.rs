@@ -7,9 +7,6 @@ use super::plain::plain_page;
 use crate::document::{Document, DocumentFigure};
 use crate::formats::chart::chart_of;
 
-/// Maximum number of rows of a table on a page; longer tables are replaced by a reference to their file.
-const MOST: usize = 150;
-
 #[derive(Template)]
 #[template(path = "document.html")]
 struct Body<'a> {

@@ -1,44 +1,30 @@
-//! `pages/`: the front without scripts, and a page for each encoding and each workload, all linked.
+//! `index.html`, the front, and in `pages/` a page for each encoding and each workload.
 
 use std::fmt::Write as _;
 
 use rayon::prelude::*;
 
 use super::document::body;
-use super::parts::{prose, swatch};
+use super::parts::prose;
 use super::plain::plain_page;
-use crate::analysis::{Description, Report};
-use crate::document::pages::{MOST_ENCODINGS, PagePaths, encoding, front, workload};
+use crate::analysis::Description;
+use crate::document::pages::{PagePaths, encoding, front, workload};
 use crate::document::{Document, Section, Table};
 use crate::formats::contents::{Contents, OutFile};
 use crate::text::html as escape;
 
-/// Folder of the pages in a report.
-pub(super) const FOLDER: &str = "pages";
-/// File of the front in [`FOLDER`].
-pub(super) const FRONT: &str = "index.html";
-
-/// Returns the paths of the pages; `None` for a report without records or with too many encodings.
-pub(super) fn paths(report: &Report) -> Option<PagePaths> {
-    let count = report.encodings.len();
-    (1..=MOST_ENCODINGS).contains(&count).then(|| PagePaths::of(report))
-}
+/// Path of the front.
+const FRONT: &str = "index.html";
 
 /// Renders the front and the pages of all encodings and workloads.
-pub(super) fn pages(contents: &Contents<'_>) -> Vec<OutFile> {
+pub(in crate::formats) fn render(contents: &Contents<'_>) -> Vec<OutFile> {
     let Contents { report, figures, overview, .. } = contents;
-    let Some(paths) = paths(report) else { return Vec::new() };
+    let paths = PagePaths::of(report);
     let file = |path: &str, document: Document, description: String| {
-        let up = if path == FRONT { "" } else { "../" };
-        let elsewhere = if contents.has("parquet") && contents.has("csv") {
-            document.elsewhere
-        } else {
-            "the report in other formats has them".to_owned()
-        };
-        let sections = moved(document.sections, up);
-        let document = Document { sections, elsewhere, ..document };
-        let text = nav(report, &paths, path) + &body(&document) + &description;
-        OutFile::text(format!("{FOLDER}/{path}"), plain_page(&document.title, &text))
+        let up = "../".repeat(path.matches('/').count());
+        let document = Document { sections: moved(document.sections, &up), ..document };
+        let text = way_back(&up) + &body(&document) + &description;
+        OutFile::text(path, plain_page(&document.title, &text))
     };
     let described =
         |name: &str| report.meta.description(name).map_or_else(String::new, description);
@@ -67,27 +53,12 @@ fn moved(mut sections: Vec<Section>, up: &str) -> Vec<Section> {
     sections
 }
 
-/// Links to the front, to all encodings and to all workloads, for the page at `current`.
-fn nav(report: &Report, paths: &PagePaths, current: &str) -> String {
-    let up = if current == FRONT { "" } else { "../" };
-    let link = |path: String, label: &str| {
-        let mark = if path == current { " aria-current=\"page\"" } else { "" };
-        format!("<a href=\"{up}{path}\"{mark}>{label}</a>\n")
-    };
-    let encodings = report.encodings.iter().filter_map(|own| {
-        let label = swatch(own.slot) + &escape(&own.display);
-        Some(link(paths.encoding(&own.name)?, &label))
-    });
-    let workloads = report
-        .workloads
-        .iter()
-        .filter_map(|own| Some(link(paths.workload(&own.name)?, &escape(&own.name))));
-    format!(
-        "<nav>\n{}{}</nav>\n<nav>\n{}</nav>\n",
-        link(FRONT.to_owned(), "All results"),
-        encodings.collect::<String>(),
-        workloads.collect::<String>()
-    )
+/// Renders the link from a page to the front; nothing for the front itself.
+fn way_back(up: &str) -> String {
+    if up.is_empty() {
+        return String::new();
+    }
+    format!("<nav><a href=\"{up}{FRONT}\">All results</a></nav>\n")
 }
 
 /// Renders a description: its source, then its Markdown (headings, code between fences, paragraphs).
@@ -141,31 +112,31 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::analysis::ReportMeta;
+    use crate::analysis::{Report, ReportMeta};
     use crate::testkit::suite;
 
     #[test]
     fn every_relative_link_leads_to_a_page_and_nothing_is_run() {
         let report = Report::new(suite(), &ReportMeta::default()).unwrap();
-        let files = pages(&Contents::of(&report).unwrap());
-        let count = 1 + report.encodings.len() + report.workloads.len();
-        assert_eq!(files.len(), count);
+        let files = render(&Contents::of(&report).unwrap());
+        assert_eq!(files.len(), 1 + report.encodings.len() + report.workloads.len());
         let paths: BTreeSet<&str> = files.iter().map(|file| &*file.path).collect();
+        let mut linked: BTreeSet<String> = BTreeSet::new();
         for OutFile { path, bytes } in &files {
             let text = std::str::from_utf8(bytes).unwrap();
             assert!(!text.contains("<script") && text.contains("default-src 'none'"), "{path}");
-            let folder = path.rsplit_once('/').unwrap().0;
-            let mut links = 0;
             for link in text.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
-                let target = match link.strip_prefix("../") {
-                    Some(link) => format!("{}/{link}", folder.rsplit_once('/').unwrap().0),
-                    None => format!("{folder}/{link}"),
-                };
+                let mut folders: Vec<&str> = path.split('/').collect();
+                folders.pop();
+                for part in link.split('/') {
+                    if part == ".." { drop(folders.pop()) } else { folders.push(part) }
+                }
+                let target = folders.join("/");
                 assert!(paths.contains(&*target), "{path} links {link}");
-                links += 1;
+                linked.insert(target);
             }
-            assert!(links >= count, "{path} has {links} links");
         }
+        assert_eq!(linked.len(), paths.len(), "every page is reached");
     }
 
     #[test]

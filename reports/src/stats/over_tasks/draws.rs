@@ -1,13 +1,9 @@
 //! Bootstrap draws of the runs of tasks. Scores are counted instead of sorted, because a large report has hundreds of pairs
 //! of encodings.
 
-use std::convert::Infallible;
+use rand::{Rng, RngExt};
 
-use rand::rand_core::utils::{fill_bytes_via_next_word, next_u64_via_u32};
-use rand::{Rng, RngExt, SeedableRng, TryRng};
-use rand_chacha::ChaCha8Rng;
-
-use super::{PAIR_DRAWS, SEED, TaskScores};
+use super::TaskScores;
 
 impl TaskScores {
     /// Draws the shift of all scores.
@@ -19,57 +15,6 @@ impl TaskScores {
     pub(super) fn picks(&self, rng: &mut impl Rng) -> impl Iterator<Item = usize> {
         let n = self.seeds.len();
         (0..n).map(move |_| rng.random_range(0..n))
-    }
-}
-
-/// First words of the random stream of the draws. The draws of all pairs of encodings begin with them, so they are made
-/// once for all pairs.
-#[derive(Debug)]
-pub struct RandomWords(pub(super) Vec<u32>);
-
-impl RandomWords {
-    /// Largest number of words, 64 MB; further ones are made when they are used.
-    const MOST: usize = 1 << 24;
-
-    /// Makes as many words as the comparison of any two of these encodings draws seeds.
-    pub fn for_pairs<'a>(encodings: impl Iterator<Item = &'a [TaskScores]>) -> Self {
-        let runs = |tasks: &[TaskScores]| tasks.iter().map(|task| task.seeds.len()).sum::<usize>();
-        let most = 2 * PAIR_DRAWS * encodings.map(runs).max().unwrap_or(0);
-        let mut rng = ChaCha8Rng::seed_from_u64(SEED);
-        Self((0..most.min(Self::MOST)).map(|_| rng.next_u32()).collect())
-    }
-
-    /// Returns the random stream from its beginning.
-    pub(super) fn stream(&self) -> KnownStream<'_> {
-        let mut rest = ChaCha8Rng::seed_from_u64(SEED);
-        rest.set_word_pos(self.0.len() as u128);
-        KnownStream { known: self.0.iter(), rest }
-    }
-}
-
-/// Random stream whose first words are known.
-pub(super) struct KnownStream<'a> {
-    known: std::slice::Iter<'a, u32>,
-    rest: ChaCha8Rng,
-}
-
-impl TryRng for KnownStream<'_> {
-    type Error = Infallible;
-
-    #[inline]
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        match self.known.next() {
-            Some(word) => Ok(*word),
-            None => self.rest.try_next_u32(),
-        }
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        next_u64_via_u32(self)
-    }
-
-    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
-        fill_bytes_via_next_word(bytes, || self.try_next_u32())
     }
 }
 

@@ -71,7 +71,7 @@ fn the_page_names_everything_and_every_link_has_a_file() {
     }
     let links: Vec<&str> =
         page.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()).collect();
-    let mut files: Vec<String> = contents.figures.iter().map(|f| f.path("svg")).collect();
+    let mut files: Vec<String> = contents.figures.iter().map(|f| f.path()).collect();
     let mut linked: Vec<String> = links.into_iter().map(str::to_owned).collect();
     files.sort();
     linked.sort();
