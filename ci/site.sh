@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes the site to a folder: the guide, and below nightly/ the report and the trend of the last night, if there is one.
-# Checks all links of the guide. Needs mdbook (0.5.4) and Python.
+# Writes the site to a folder: the guide, below zoo/ the report of the zoo's records, and below nightly/ the report and the trend
+# of the last night, if there is one. Checks all links of the guide. Needs mdbook (0.5.4), Python and Rust.
 #
 #   ci/site.sh FOLDER
 set -euo pipefail
@@ -10,6 +10,7 @@ mkdir -p "$site"
 site=$(cd "$site" && pwd)
 mdbook build doc/guide --dest-dir "$site"
 python3 ci/links.py "$site"
+cargo run --quiet -- report results/zoo/2-cores_2026-11 --out "$site/zoo"
 nights=${NIGHTLY_DIR:-results/nights}
 if [ -d "$nights/night" ]; then
   mkdir -p "$site/nightly"

@@ -248,7 +248,7 @@ enum Command {
         #[command(subcommand)]
         command: pretrained::PretrainedCommand,
     },
-    /// Writes the generated tables of the guide and the example report, or checks that they are up to date.
+    /// Writes the generated tables of the guide and README's main result, or checks that they are up to date.
     #[command(after_help = "Example: pe-bench docs --check")]
     Docs {
         /// Check only: change nothing, and fail if a file is out of date.

@@ -3,7 +3,6 @@
 //! A [`RunPlan`] describes a run. [`plan`] builds it from an [`Experiment`]; `extend` builds plans that start from
 //! pretrained weights. [`RunHooks`] adds checkpoints, events and time limits to any of them.
 
-pub(crate) mod alike;
 pub mod checkpoint;
 pub mod counts;
 pub mod evaluate;

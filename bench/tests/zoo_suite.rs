@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use reports::{RunRecord, Status, read_dir};
+use serde::Deserialize as _;
 use serde_json::Value;
+use tasks::TaskConfig;
 
 /// The default rate is too small to learn anything.
 const SUITE: &str = r#"
@@ -307,6 +309,10 @@ fn every_task_and_every_encoding_has_a_committed_record() {
                 // `randomized+rope` in the configuration, whatever the name of the cell.
                 let ids = record.config["encoding"]["id"].as_str().unwrap_or_default();
                 encodings.extend(ids.split('+').map(str::to_owned));
+                // Keys of records are hashes of these settings.
+                if let Ok(config) = TaskConfig::deserialize(&record.task.config) {
+                    assert_eq!(serde_json::to_value(&config).unwrap(), record.task.config);
+                }
                 tasks.insert(record.task.id);
             }
         }

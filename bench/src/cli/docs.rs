@@ -1,8 +1,7 @@
-//! `pe-bench docs`: the parts of README.md and the guide that are generated from the registries, and the example report.
+//! `pe-bench docs`: the parts of README.md and the guide that are generated from the registries and from the zoo's records.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use pe_zoo::{Combination, PeError, Registry};
@@ -15,7 +14,7 @@ use crate::flops::config::CostConfig;
 pub(super) fn docs(root: &Path, check: bool) -> anyhow::Result<()> {
     write_part(root, "doc/guide/encodings.md", "encodings", &encodings()?, check)?;
     write_part(root, "doc/guide/tasks.md", "tasks", &tasks_table()?, check)?;
-    example(root, check)
+    result(root, check)
 }
 
 /// Replaces the part of a document between the markers, or checks that it is up to date.
@@ -46,60 +45,38 @@ fn write_part(
     Ok(())
 }
 
-/// Results folder whose report is committed to [`EXAMPLE`] and shown in README.md.
-const EXAMPLE_OF: &str = "results/zoo/2-cores_2026-11";
-const EXAMPLE: &str = "doc/example";
-const EXAMPLE_FORMATS: [&str; 3] = ["markdown", "svg", "html"];
+/// Results folder whose main result README.md shows.
+const RESULT_OF: &str = "results/zoo/2-cores_2026-11";
+/// Folder of the figures that README.md shows.
+const FIGURES: &str = "doc/figures";
 
-/// Writes the example report and its part of README.md, or checks that both are up to date.
-fn example(root: &Path, check: bool) -> anyhow::Result<()> {
-    let folders = folders::or_all(&[root.join(EXAMPLE_OF)])?;
-    let (frames, mut meta, settings) = report::gathered(&folders, EXAMPLE_OF)?;
-    for folder in &folders {
-        report::add_files(folder, &root.join(EXAMPLE), &mut meta)?;
-    }
+/// Writes the main result of README.md and its figures, or checks that both are up to date.
+fn result(root: &Path, check: bool) -> anyhow::Result<()> {
+    let folders = folders::or_all(&[root.join(RESULT_OF)])?;
+    let (frames, meta, settings) = report::gathered(&folders, RESULT_OF)?;
     let cells = frames.cells.height();
-    let formats = EXAMPLE_FORMATS.map(str::to_owned);
-    let rendered = reports::render_report(frames, &meta, &settings, &formats)?;
-    let headline = rendered.headline.replace("](figures/", &format!("]({EXAMPLE}/figures/"));
+    let rendered = reports::render_report(frames, &meta, &settings, &["svg".to_owned()])?;
+    let headline = rendered.headline.replace("](figures/", &format!("]({FIGURES}/"));
     let part = format!(
-        "\n{headline}\n[The whole report]({EXAMPLE}/report.md) has intervals, tests, curves and costs, and \
-         [a page for each encoding and task]({EXAMPLE}/index.html); both are made from the {cells} cells of \
-         [`{EXAMPLE_OF}`]({EXAMPLE_OF}) by `pe-bench docs`.\n"
+        "\n{headline}\n`pe-bench report {RESULT_OF} --out page` writes the whole report of these {cells} cells: intervals, \
+         tests, curves, costs, and a page for each encoding and task.\n"
     );
     write_part(root, "README.md", "result", &part, check)?;
-    let folder = root.join(EXAMPLE);
-    let files = rendered.files;
-    let wanted: BTreeSet<PathBuf> = files.iter().map(|file| folder.join(&file.path)).collect();
-    let mut stale = files_below(&folder);
-    stale.retain(|path| !wanted.contains(path));
-    let same = |file: &reports::formats::OutFile| {
-        std::fs::read(folder.join(&file.path)).is_ok_and(|bytes| bytes == file.bytes)
-    };
-    let changed = files.iter().filter(|file| !same(file)).count();
-    if changed == 0 && stale.is_empty() {
-        return Ok(());
+    for file in &rendered.files {
+        let Some(name) = file.path.file_name().map(Path::new) else { continue };
+        let path = root.join(FIGURES).join(name);
+        let is_shown = part.contains(&format!("]({FIGURES}/{})", name.display()));
+        if !is_shown || std::fs::read(&path).is_ok_and(|bytes| bytes == file.bytes) {
+            continue;
+        }
+        if check {
+            bail!("{} is out of date; run `pe-bench docs`", path.display());
+        }
+        std::fs::create_dir_all(root.join(FIGURES)).with_context(|| FIGURES.to_owned())?;
+        std::fs::write(&path, &file.bytes).with_context(|| path.display().to_string())?;
+        say(&format!("{} written", path.display()));
     }
-    if check {
-        bail!(
-            "{}: {changed} files of the example report are out of date and {} do not belong to it; run `pe-bench docs`",
-            folder.display(),
-            stale.len()
-        );
-    }
-    for path in stale {
-        std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
-    }
-    reports::write_files(&files, &folder)?;
-    say(&format!("{}: example report written", folder.display()));
     Ok(())
-}
-
-/// Lists the files at any depth below a folder.
-fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let below = |path: PathBuf| if path.is_dir() { files_below(&path) } else { vec![path] };
-    entries.flat_map(|entry| below(entry.path())).collect()
 }
 
 /// Returns the text with everything between the two markers replaced.

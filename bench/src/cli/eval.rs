@@ -24,7 +24,7 @@ use crate::sweep::{FLOPS_PER_SECOND, SweepPlan};
 
 /// Arguments of `eval`. Options of a training are refused.
 #[derive(Args, Clone)]
-#[command(mut_arg("keep_weights", |option| option.hide(true)), mut_arg("tensorboard", |option| option.hide(true)))]
+#[command(mut_arg("keep_weights", |option| option.hide(true)))]
 pub(super) struct EvalArgs {
     /// Results folder with kept weights.
     results: PathBuf,
@@ -93,10 +93,6 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
         arguments.sweep.keep_weights.is_none(),
         "--keep-weights applies only to `run`: `eval` trains nothing"
-    );
-    anyhow::ensure!(
-        arguments.sweep.tensorboard.is_none(),
-        "--tensorboard applies only to `run`: `eval` trains nothing"
     );
     let cells = cells(arguments)?;
     let suite = reports::read_dir(&arguments.results)?.remove(0).suite;

@@ -26,7 +26,7 @@ use crate::export::check_target;
 use crate::extend::{Context, ExtendCell, Method, TunedError};
 use crate::pretrained::{known, place};
 use crate::run::RunContext;
-use crate::run::kept::{Reuse, WeightsPolicy, make_void, weights_path};
+use crate::run::kept::{self, Reuse, WeightsPolicy, weights_path};
 use crate::sweep::{self, Retry, RetryPolicy, Shard, SweepCells, SweepOptions};
 use cells::ExtendSweep;
 use plan::Prepared;
@@ -251,7 +251,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     create_export(arguments, all, &context)?;
     reports::store::unpack(&out)?;
     if arguments.force {
-        make_tunings_void(all, &context, &out)?;
+        remove_tunings(all, &context, &out)?;
     }
     let stop = StopFlag::install()?;
     // In the order of the command line.
@@ -349,14 +349,14 @@ fn sweep_options(arguments: &ExtendArgs, out: &Path) -> SweepOptions {
     }
 }
 
-/// Makes kept weights void, so that each tuning is done again once.
-fn make_tunings_void(
+/// Removes the weights of all tunings, so that each tuning is done again once.
+fn remove_tunings(
     cells: &[ExtendCell<'_>],
     context: &Context<'_>,
     out: &Path,
 ) -> Result<(), FileError> {
     let mut trainings = cells.iter().filter_map(|cell| cell.training(context));
-    trainings.try_for_each(|training| make_void(&weights_path(out, &training, WeightsAt::Last)))
+    trainings.try_for_each(|training| kept::remove(&weights_path(out, &training, WeightsAt::Last)))
 }
 
 /// Writes each tuned model of the results to a folder of its own. A model that cannot be written is reported, and the others

@@ -9,7 +9,6 @@ mod options;
 mod output;
 pub(super) mod rate;
 mod table;
-mod tensorboard;
 mod weights;
 
 use std::collections::BTreeSet;
@@ -37,7 +36,6 @@ use crate::sweep::{
 pub(crate) use options::{SweepArgs, seconds};
 use output::SweepOutput;
 pub(super) use table::clock;
-use tensorboard::TensorBoard;
 
 /// Maximum number of threads, jobs or devices.
 pub(super) const MOST: usize = 1 << 16;
@@ -305,12 +303,7 @@ impl Watched<'_> {
         }
         let mut show = SweepOutput::new(self.arguments, plan, &statuses, &seconds, options);
         let stop = self.stop.flag();
-        let folder = self.arguments.tensorboard.as_deref();
-        let mut board = folder.map(|folder| TensorBoard::new(folder, plan));
         let outcome = sweep(plan, options, &statuses, &seconds, stop, &mut |event| {
-            if let Some(board) = &mut board {
-                board.event(&event);
-            }
             show.event(&event);
         });
         show.finish();

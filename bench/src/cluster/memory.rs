@@ -67,10 +67,9 @@ mod tests {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../results");
         let mut ratios = Vec::new();
         for folder in [
-            "contextual/epyc-2-cores_2026-11",
-            "first-look_epyc-2-cores_2026-11",
-            "quick-three-seeds_epyc-2-cores_2026-11",
-            "quick-fused_epyc-2-cores_2026-11",
+            "contextual/2-cores_2026-11",
+            "coverage/epyc-2-cores_2026-11",
+            "cope-flip-flop-sizes/epyc-2-cores_2026-11",
         ] {
             for record in reports::read_dir(&results.join(folder)).unwrap() {
                 let Some(peak) = record.peak_bytes.filter(|_| record.task.id != "text") else {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::cell::{Context, ExtendCell};
 use crate::export::{ExportError, ModelFacts, check_llama, write_llama};
 use crate::pretrained::TUNED_TYPE;
-use crate::run::kept::{KeptError, KeptTraining, is_void, weights_path};
+use crate::run::kept::{KeptError, KeptTraining, weights_path};
 
 /// Error while a tuned model is written.
 #[derive(Debug, thiserror::Error)]
@@ -89,8 +89,7 @@ impl ExtendCell<'_> {
         let pretrained = context.pretrained;
         let path = weights_path(results, &training, reports::WeightsAt::Last);
         let name = || self.variant.name.clone();
-        // Void weights are those of an earlier tuning.
-        let kept = if is_void(&path) { None } else { KeptTraining::read(&path)? };
+        let kept = KeptTraining::read(&path)?;
         let kept = kept.ok_or_else(|| TunedError::Absent { name: name(), path: path.clone() })?;
         let Some(tokenizer) = pretrained.tokenizer().json() else {
             return Err(TunedError::NoTokenizer { name: pretrained.name.clone() });

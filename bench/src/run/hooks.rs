@@ -173,7 +173,6 @@ impl<'a> RunHooks<'a> {
         let path = weights_path(&self.weights.results, training, at);
         match self.weights.reuse {
             Reuse::Never => Ok(None),
-            Reuse::IfKept if kept::is_void(&path) => Ok(None),
             Reuse::IfKept => Ok(self.kept(training, at).unwrap_or_else(|error| {
                 self.tell(RunEvent::Trouble(format!("{error}; the cell is trained again")));
                 None

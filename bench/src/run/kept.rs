@@ -4,9 +4,6 @@
 //! checksum like every record; it contains the hash of the weights. Both files are written atomically, the weights
 //! first, and weights without a settings file are ignored. Weights of the best validation are
 //! `<training>-best.safetensors`; their settings have the status `interrupted` until the training has ended.
-//!
-//! With a file `<training>.void` beside them, weights replace no training: another one is to replace them. They can be read
-//! until then.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -97,27 +94,17 @@ pub fn weights_path(results: &Path, training: &TrainingId, at: WeightsAt) -> Pat
     results.join("weights").join(format!("{training}{best}.safetensors"))
 }
 
-/// Path of the file that makes the weights at a path void.
-fn void_path(path: &Path) -> PathBuf {
-    path.with_extension("void")
-}
-
-/// Makes the weights at a path void, if there are any: they replace no training until [`write()`] replaces them.
+/// Removes the weights at a path and their settings file, so that they replace no training.
 ///
 /// # Errors
 ///
 /// [`FileError`].
-pub fn make_void(path: &Path) -> Result<(), FileError> {
-    if !path.with_extension("json").exists() {
-        return Ok(());
+pub fn remove(path: &Path) -> Result<(), FileError> {
+    // The settings first: weights without them are ignored.
+    for file in [path.with_extension("json"), path.to_owned()] {
+        unless_absent(fs::remove_file(&file)).map_err(FileError::of("remove", &file))?;
     }
-    let void = void_path(path);
-    fs::write(&void, []).map_err(FileError::of("write", &void))
-}
-
-/// Whether the weights at a path are void.
-pub fn is_void(path: &Path) -> bool {
-    void_path(path).exists()
+    Ok(())
 }
 
 impl KeptTraining {
@@ -212,10 +199,6 @@ pub fn write(
         step: step as u64,
     };
     write_settings(path, record, &weights, has_ended)?;
-    if has_ended {
-        let void = void_path(path);
-        unless_absent(fs::remove_file(&void)).map_err(FileError::of("remove", &void))?;
-    }
     Ok(weights)
 }
 
@@ -234,27 +217,6 @@ fn write_settings(
         ..record.clone()
     };
     store::remove_leftovers(&settings);
-    store::write_atomically(&settings, record.text()?.as_bytes())
-        .map_err(FileError::of("write", &settings))?;
-    Ok(())
-}
-
-/// Gives weights a second name, by a hard link or, where the file system has none, by a copy.
-///
-/// # Errors
-///
-/// [`KeptError`].
-pub(crate) fn link(kept: &KeptTraining, path: &Path) -> Result<(), KeptError> {
-    store::remove_leftovers(path);
-    unless_absent(fs::remove_file(path)).map_err(FileError::of("remove", path))?;
-    fs::hard_link(&kept.path, path)
-        .or_else(|_| fs::copy(&kept.path, path).map(drop))
-        .map_err(FileError::of("write", path))?;
-    let mut record = kept.record.clone();
-    if let Some(weights) = &mut record.weights {
-        weights.file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    }
-    let settings = path.with_extension("json");
     store::write_atomically(&settings, record.text()?.as_bytes())
         .map_err(FileError::of("write", &settings))?;
     Ok(())

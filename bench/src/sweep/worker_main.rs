@@ -10,7 +10,6 @@ use super::protocol::{STOP, WorkerReply, WorkerRequest};
 use crate::experiment::{Experiment, as_configured};
 use crate::process;
 use crate::run::checkpoint::{CheckpointFolder, Checkpointer};
-use crate::run::kept::Reuse;
 use crate::run::{self, RunEvent, RunHooks, RunPlan};
 use crate::signals;
 
@@ -29,10 +28,6 @@ pub fn worker_main(input: impl BufRead + Send + 'static, output: impl Write) -> 
         let (experiment, task) =
             as_configured(&request.record).map_err(|error| error.to_string())?;
         let experiment = Experiment { budget: request.budget, ..experiment };
-        if request.weights.reuse == Reuse::IfKept {
-            // Without them the cell is trained.
-            let _ = run::alike::adopt(&experiment, &*task, &request.weights.results);
-        }
         execute(run::plan(&experiment, &*task, &request.context))
     })
 }

@@ -1,11 +1,10 @@
 //! Tunings of `pe-bench extend`, their weights and folders; reports of several methods.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use pe_bench::run::kept::{KeptTraining, is_void};
+use pe_bench::run::kept::KeptTraining;
 use reports::{RunRecord, Status};
 use serde_json::json;
 
@@ -395,41 +394,6 @@ fn what_cannot_be_exported_is_refused_before_the_tuning() {
     let (done, said) = extend(Path::new(&place.path("model")), Path::new(&out), &arguments);
     assert!(!done && said.contains("--export: ") && said.contains("did not export"), "{said}");
     assert!(!Path::new(&out).exists(), "something was tuned: {said}");
-}
-
-/// The program is killed before a forced tuning ends: the old one can still be read, and is replaced by the next.
-#[test]
-fn a_forced_tuning_that_does_not_end_leaves_the_old_one() {
-    let place = Tuned::new();
-    let (data, out) = (place.path("text.txt"), place.path("out"));
-    let steps = ["--tasks", "text", "--methods", "as-trained", "--tune", "all", "--steps", "60"];
-    place.extend("model", "out", &steps);
-    let path = weights(&out);
-    let before = fs::read(&path).unwrap();
-    // Again if it ended before the signal came.
-    for _ in 0..20 {
-        let mut forced = Command::new(env!("CARGO_BIN_EXE_pe-bench"))
-            .args(["extend", &place.path("model"), "--lens", "64,128", "--threads", "1"])
-            .args(["--out", &out, "--data", &data, "--force"])
-            .args(steps)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(forced.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        forced.kill().unwrap();
-        forced.wait().unwrap();
-        assert!(line.contains("as trained, tuned (all)"), "{line}");
-        if is_void(&path) {
-            break;
-        }
-    }
-    let kept = KeptTraining::read(&path).unwrap().expect("the old tuning");
-    assert_eq!(kept.record.train.steps, 60);
-    assert_eq!(fs::read(&path).unwrap(), before);
-    assert!(is_void(&path));
-    place.extend("model", "out", &[&steps[..], &["--force"]].concat());
-    assert!(!is_void(&path) && KeptTraining::read(&path).unwrap().is_some());
 }
 
 #[test]

@@ -58,9 +58,6 @@ pub(crate) struct SweepArgs {
     /// Default: the last, if all of them take at most 2 GiB.
     #[arg(long, value_enum, value_name = "WHICH")]
     pub(in crate::cli) keep_weights: Option<KeepWeights>,
-    /// Folder for event files of running cells, which TensorBoard shows: losses, learning rates and validations.
-    #[arg(long, value_name = "DIR")]
-    pub(in crate::cli) tensorboard: Option<PathBuf>,
     /// Do not wait at the end for cells that other `pe-bench` processes are running; list them.
     #[arg(long)]
     pub(in crate::cli) no_wait: bool,
