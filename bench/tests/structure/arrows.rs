@@ -12,7 +12,7 @@ type Arrows = BTreeMap<Module, BTreeMap<(String, String), String>>;
 #[test]
 fn modules_have_one_direction() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let text = fs::read_to_string(root.join("doc/ARCHITECTURE.md")).unwrap();
     let mut faults = Vec::new();
     for member in ["pe-zoo", "tasks", "reports", "bench"] {
         let Some(levels) = order(&text, member) else {
