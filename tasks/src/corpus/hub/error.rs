@@ -4,10 +4,14 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::files::FileError;
+use crate::files::{FileError, help_if_full};
 
 /// Alternative when a data set cannot be downloaded.
 const INSTEAD: &str = "download the files by other means and pass them with `--data PATH`";
+
+/// Advice if the client fails and the disk is not full.
+const CONNECTION: &str = "check its name and the network (a data set that asks for consent needs the hub's token on this \
+                          machine)";
 
 /// Reason why a data set of the hub is not available.
 #[derive(Debug, Error)]
@@ -31,8 +35,8 @@ pub enum HubError {
     NotBuilt,
     /// The client of the hub failed.
     #[error(
-        "cannot {what} {set}: {why}; check its name and the network (a data set that asks for consent needs the \
-         hub's token on this machine), or {INSTEAD}"
+        "cannot {what} {set}: {why}; {}, or {INSTEAD}",
+        help_if_full(why).unwrap_or(CONNECTION)
     )]
     Client {
         /// Name of the data set.
