@@ -52,7 +52,7 @@ else
   [ -x "$bench" ] || missing "$bench is missing: cargo build --workspace, or set PE_BENCH to a pe-bench"
   # Every kind of page that the program writes: two nights, a comparison, an inspected cell, and reports of one
   # suite and of all committed records.
-  quick=results/quick-three-seeds_epyc-2-cores_2026-11
+  quick=results/language/epyc-2-cores_2026-11
   said() { "$@" > "$work/said.txt" 2>&1 || { cat "$work/said.txt"; exit 1; }; }
   said "$bench" report results/* --out "$work/pages/all" --formats html,svg
   # Of many pages of encodings and workloads, three each are enough.
@@ -69,7 +69,7 @@ else
   key=$(basename "$work"/inspected/cells/*.json .json)
   said "$bench" inspect "$key" --results "$work/inspected" --out "$work/pages/inspect"
   nights=(--baseline "$work/baseline" --history "$work/pages/nights")
-  said "$bench" nightly results/quick_epyc-2-cores_2026-11 "${nights[@]}" --accept
+  said "$bench" nightly results/contextual/2-cores_2026-11 "${nights[@]}" --accept
   # The gate may reject the second night, which has another configuration; only its page is tested.
   "$bench" nightly "$quick" "${nights[@]}" > "$work/said.txt" 2>&1 || [ $? -eq 3 ] || { cat "$work/said.txt"; exit 1; }
   python3 ci/browser/hostile.py "$quick" "$work/hostile"

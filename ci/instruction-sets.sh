@@ -11,8 +11,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-fail() { echo "instruction-sets: $*" >&2; exit 1; }
-need() { command -v "$1" >/dev/null || fail "$1 is missing; install $2"; }
+# Status 2: a tool is missing.
+missing() { echo "instruction-sets: $*" >&2; exit 2; }
+need() { command -v "$1" >/dev/null || missing "$1 is missing; install $2"; }
 
 sets=(avx2 neon)
 case "${1:-}" in avx2 | neon) sets=("$1"); shift ;; esac
@@ -27,7 +28,7 @@ for set in "${sets[@]}"; do
       need qemu-aarch64-static qemu-user-static
       need aarch64-linux-gnu-gcc "gcc-aarch64-linux-gnu and libc6-dev-arm64-cross"
       target=aarch64-unknown-linux-gnu
-      [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ] || fail "run rustup target add $target"
+      [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ] || missing "run rustup target add $target"
       export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
       export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu"
       ;;

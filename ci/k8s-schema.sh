@@ -10,8 +10,9 @@ bench="${PE_BENCH:-$target/debug/pe-bench}"
 [ -x "$bench" ] || { echo "no program $bench; build it, or name it by PE_BENCH" >&2; exit 2; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet kubernetes-validate
+python3 -m venv "$folder/venv" || { echo "python3 with venv is missing" >&2; exit 2; }
+"$folder/venv/bin/pip" install --quiet kubernetes-validate ||
+  { echo "the package kubernetes-validate cannot be installed; see above" >&2; exit 2; }
 validate() { "$folder/venv/bin/kubernetes-validate" --strict --kubernetes-version "$1" "${@:2}"; }
 
 cat > "$folder/mine.toml" << 'TOML'

@@ -6,6 +6,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 site=${1:?"usage: ci/site.sh FOLDER"}
+for tool in mdbook python3; do
+  command -v "$tool" > /dev/null || { echo "$tool is missing; install it (mdbook: cargo install mdbook --version 0.5.4)" >&2; exit 2; }
+done
 mkdir -p "$site"
 site=$(cd "$site" && pwd)
 mdbook build doc/guide --dest-dir "$site"

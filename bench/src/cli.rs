@@ -5,6 +5,8 @@ mod columns;
 mod compare;
 mod completions;
 mod compute;
+mod conditions;
+mod conflict;
 mod conform;
 mod count;
 mod data;
@@ -45,7 +47,7 @@ use std::process::ExitCode;
 
 use crate::{process, signals};
 use anyhow::Context as _;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use pe_zoo::{PeError, Registry};
 
 use out::say;
@@ -354,7 +356,10 @@ pub(crate) struct RunArgs {
 /// }
 /// ```
 pub fn main_with(registry: Result<Registry, PeError>) -> ExitCode {
-    let parsed = || Cli::try_parse().unwrap_or_else(|error| out::refuse(&error));
+    let parsed = || {
+        out::refuse_other_than_utf8();
+        parse(std::env::args_os()).unwrap_or_else(|error| out::refuse(&error))
+    };
     match set_up(registry).and_then(|()| dispatch(parsed().command)) {
         Ok(code) if code == ExitCode::SUCCESS && out::has_failed() => ExitCode::FAILURE,
         Ok(code) => code,
@@ -375,7 +380,18 @@ pub fn parses<I>(arguments: I) -> Result<(), clap::Error>
 where
     I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>,
 {
-    Cli::try_parse_from(arguments).map(drop)
+    parse(arguments).map(drop)
+}
+
+/// Parses a command line and refuses options without effect.
+fn parse<I>(arguments: I) -> Result<Cli, clap::Error>
+where
+    I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>,
+{
+    let mut parser = Cli::command();
+    let matches = parser.try_get_matches_from_mut(arguments)?;
+    conditions::check(&mut parser, &matches)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut parser))
 }
 
 /// Prepares this process for any command.

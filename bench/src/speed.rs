@@ -1,5 +1,4 @@
-//! Time of one training step and of one forward pass at a fixed size, the same work as in `torch_step.py` and similar
-//! scripts.
+//! Time of one training step at a fixed size, the same work as in `torch_step.py` and similar scripts.
 //!
 //! Pre-norm decoder, GELU, `AdamW`, next-token cross-entropy over every token, random tokens, f32.
 
@@ -7,23 +6,20 @@ mod attention;
 
 use std::time::Instant;
 
-use burn::module::Module;
 use burn::tensor::Device;
 use clap::Args;
 use pe_zoo::attention::Engine;
-use pe_zoo::encoding::PositionRequest;
-use pe_zoo::erased::positions;
 use pe_zoo::ops::MatmulPrecision;
+use pe_zoo::{Combination, Dims};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use reports::stats::median;
 use serde::{Deserialize, Serialize};
-use tasks::{Batch, Headline, Sample, Split, Task, TaskError, TaskMeta};
+use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 
 use crate::experiment::TrainConfig;
 use crate::experiment::{Decay, OptimizerConfig};
-use crate::model::{ActivationKind, Decoder, Dropout, MOST_STEP_OPERATIONS, ModelConfig};
-use crate::run::scored::Scored;
+use crate::model::{ActivationKind, Decoder, MOST_STEP_OPERATIONS, ModelConfig};
 use crate::run::train::Trainer;
 use crate::streams::{Stream, stream};
 use crate::{backend, host};
@@ -52,14 +48,14 @@ pub struct SpeedSize {
     /// Size of the vocabulary.
     #[arg(long, default_value_t = 64)]
     pub vocab: usize,
-    /// Number of timed steps, and of timed forward passes, each after two that are not timed.
+    /// Number of timed steps, after two that are not timed.
     #[arg(long, default_value_t = 7)]
     pub steps: usize,
     /// Number of CPU threads.
     #[arg(long, default_value_t = 2)]
     pub threads: usize,
-    /// Time one attention layer instead of the model: forward and backward for a step, forward alone.
-    #[arg(long)]
+    /// Time one attention layer instead of the model, forward and backward.
+    #[arg(long, conflicts_with_all = ["layers", "vocab"])]
     pub attention: bool,
 }
 
@@ -96,12 +92,13 @@ impl SpeedSize {
             ("--len", self.len),
             ("--dim", self.dim),
             ("--heads", self.heads),
-            ("--layers", self.layers),
-            ("--vocab", self.vocab),
             ("--steps", self.steps),
             ("--threads", self.threads),
         ];
-        let numbers = numbers.iter().flat_map(|(name, n)| [(*name).to_owned(), n.to_string()]);
+        let of_model = [("--layers", self.layers), ("--vocab", self.vocab)];
+        let of_model = of_model.into_iter().filter(|_| !self.attention);
+        let numbers = numbers.into_iter().chain(of_model);
+        let numbers = numbers.flat_map(|(name, n)| [name.to_owned(), n.to_string()]);
         numbers.chain(self.attention.then(|| "--attention".to_owned())).collect()
     }
 }
@@ -135,9 +132,6 @@ pub struct SpeedRow {
     pub precision: MatmulPrecision,
     /// Median time of a training step.
     pub step_seconds: f64,
-    /// Median time of a forward pass alone, without gradients, as in inference; `None` in rows of older programs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forward_seconds: Option<f64>,
     /// Training throughput in tokens per second.
     pub tokens_per_second: f64,
     /// Peak resident memory of the process in bytes; `None` if the system does not report it.
@@ -161,16 +155,12 @@ pub struct SpeedRow {
 }
 
 impl SpeedRow {
-    /// Returns the medians of the times of an encoding's rows and the maximum of their memory; `None` for no rows.
+    /// Returns the median of the times of an encoding's rows and the maximum of their memory; `None` for no rows.
     pub fn median(rows: &[Self]) -> Option<Self> {
-        let of = |get: fn(&Self) -> Option<f64>| {
-            median(&rows.iter().filter_map(get).collect::<Vec<f64>>())
-        };
         let last = rows.last()?;
-        let step_seconds = of(|row| Some(row.step_seconds))?;
+        let step_seconds = median(&rows.iter().map(|row| row.step_seconds).collect::<Vec<_>>())?;
         Some(Self {
             step_seconds,
-            forward_seconds: of(|row| row.forward_seconds),
             tokens_per_second: (last.batch * last.len) as f64 / step_seconds,
             peak_bytes: rows.iter().filter_map(|row| row.peak_bytes).max(),
             device_bytes: rows.iter().filter_map(|row| row.device_bytes).max(),
@@ -178,12 +168,8 @@ impl SpeedRow {
         })
     }
 
-    /// A row of the median times of a step and of a forward pass.
-    fn of(
-        request: &SpeedRequest,
-        [step_seconds, forward_seconds]: [f64; 2],
-        device: &Device,
-    ) -> Self {
+    /// A row of the median time of a step.
+    fn of(request: &SpeedRequest, step_seconds: f64, device: &Device) -> Self {
         let SpeedSize { batch, len, dim, heads, layers, threads, attention, .. } = request.size;
         Self {
             encoding: request.encoding.clone(),
@@ -191,7 +177,6 @@ impl SpeedRow {
             engine: request.engine.id().to_owned(),
             precision: request.precision,
             step_seconds,
-            forward_seconds: Some(forward_seconds),
             tokens_per_second: (batch * len) as f64 / step_seconds,
             peak_bytes: host::peak_bytes(),
             device_bytes: device.memory_pool_usage().map(|usage| usage.bytes_reserved),
@@ -205,31 +190,58 @@ impl SpeedRow {
     }
 }
 
+impl SpeedRequest {
+    /// Checks everything that can be wrong before the measurement, and returns the encoding.
+    ///
+    /// # Errors
+    /// Message about the encoding or a size.
+    pub fn check(&self) -> Result<Combination, String> {
+        self.size.check()?;
+        let SpeedSize { batch, len, vocab, attention, .. } = self.size;
+        let encoding = crate::encodings::parse(&self.encoding).map_err(|e| e.to_string())?;
+        encoding.check(&self.dims()).map_err(|error| error.to_string())?;
+        if attention {
+            return Ok(encoding);
+        }
+        let model = self.model();
+        model.check().map_err(|error| error.to_string())?;
+        let operations = model.step_operations(vocab, len, batch);
+        if operations > MOST_STEP_OPERATIONS {
+            return Err(format!(
+                "a step of --batch {batch} and --len {len} has about {operations:.0e} operations, expected at most \
+                 {MOST_STEP_OPERATIONS:.0e}; choose a smaller batch, length or model"
+            ));
+        }
+        Ok(encoding)
+    }
+
+    fn model(&self) -> ModelConfig {
+        let SpeedSize { dim, heads, layers, .. } = self.size;
+        ModelConfig {
+            layers,
+            width: dim,
+            heads,
+            activation: ActivationKind::Gelu,
+            ..ModelConfig::default()
+        }
+    }
+
+    /// Sizes for the encoding; one layer if attention alone is measured.
+    fn dims(&self) -> Dims {
+        let SpeedSize { len, layers, attention, .. } = self.size;
+        Dims { layers: if attention { 1 } else { layers }, ..self.model().dims(len, len) }
+    }
+}
+
 /// Measures one encoding in this process.
 ///
 /// # Errors
 /// Message, if a setting is invalid or the measurement fails.
 pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
-    request.size.check()?;
-    let SpeedSize { batch, len, dim, heads, layers, vocab, steps, .. } = request.size;
-    let encoding = crate::encodings::parse(&request.encoding).map_err(|error| error.to_string())?;
+    let encoding = request.check()?;
+    let SpeedSize { batch, len, vocab, steps, .. } = request.size;
     if request.size.attention {
         return attention::measure(request, &encoding);
-    }
-    let model = ModelConfig {
-        layers,
-        width: dim,
-        heads,
-        activation: ActivationKind::Gelu,
-        ..ModelConfig::default()
-    };
-    model.check().map_err(|error| error.to_string())?;
-    let operations = model.step_operations(vocab, len, batch);
-    if operations > MOST_STEP_OPERATIONS {
-        return Err(format!(
-            "a step of --batch {batch} and --len {len} has about {operations:.0e} operations, expected at most \
-             {MOST_STEP_OPERATIONS:.0e}; choose a smaller batch, length or model"
-        ));
     }
     let config = TrainConfig {
         steps: steps + WARM_UP,
@@ -245,7 +257,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     };
     let device = backend::device(&request.backend).map_err(|error| error.to_string())?.autodiff();
     let mut decoder = Decoder::new(
-        &model,
+        &request.model(),
         vocab,
         &encoding,
         [len, len],
@@ -262,10 +274,8 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     let mut trainer = Trainer::new(decoder, id, &config, 0.0, &task, 0, &device);
     let step_seconds =
         timed(steps, &device, || trainer.step().map(drop).map_err(|error| error.to_string()))?;
-    let forward_seconds =
-        forward(&trainer.state().model.valid(), &task, request, &device.clone().inner())?;
     let request = SpeedRequest { encoding: encoding.to_string(), ..request.clone() };
-    Ok(SpeedRow::of(&request, [step_seconds, forward_seconds], &device))
+    Ok(SpeedRow::of(&request, step_seconds, &device))
 }
 
 const WARM_UP: usize = 2;
@@ -289,26 +299,6 @@ fn timed(
         }
     }
     median(&seconds).ok_or_else(|| "--steps is 0, expected at least 1".to_owned())
-}
-
-/// Returns the median time of a forward pass with the loss of every token, on a device without autodiff.
-fn forward(
-    model: &Decoder,
-    task: &RandomTokens,
-    request: &SpeedRequest,
-    device: &Device,
-) -> Result<f64, String> {
-    let SpeedSize { batch, len, steps, .. } = request.size;
-    let mut rng = stream(0, Stream::Data);
-    let samples: Vec<Sample> = (0..batch).map(|_| task.train_sample(len, &mut rng)).collect();
-    let scored = Scored::of(&Batch::collate(&samples), device);
-    let new = PositionRequest { cached_tokens: 0, new_tokens: len, training_rng: None };
-    let at =
-        positions(&model.encoding, &request.encoding, new).map_err(|error| error.to_string())?;
-    timed(steps, device, || {
-        drop(scored.losses(model, &at, Dropout::off()));
-        Ok(())
-    })
 }
 
 static META: TaskMeta = TaskMeta {
@@ -377,16 +367,16 @@ mod tests {
 
     #[test]
     fn rounds_are_joined_by_medians() {
-        let row = |step: f64, forward: Option<f64>, peak: u64| -> SpeedRow {
+        let row = |step: f64, peak: u64| -> SpeedRow {
             serde_json::from_value(serde_json::json!({
                 "encoding": "rope", "backend": "flex", "engine": "fused", "step_seconds": step,
-                "forward_seconds": forward, "tokens_per_second": 8.0 / step, "peak_bytes": peak,
+                "tokens_per_second": 8.0 / step, "peak_bytes": peak,
                 "batch": 2, "len": 4, "dim": 8, "heads": 1, "layers": 1, "threads": 1
             }))
             .unwrap()
         };
-        let rows = [row(4.0, Some(1.0), 7), row(1.0, None, 9), row(2.0, Some(3.0), 8)];
-        assert_eq!(SpeedRow::median(&rows), Some(row(2.0, Some(2.0), 9)));
+        let rows = [row(4.0, 7), row(1.0, 9), row(2.0, 8)];
+        assert_eq!(SpeedRow::median(&rows), Some(row(2.0, 9)));
         assert_eq!(SpeedRow::median(&[]), None);
     }
 }

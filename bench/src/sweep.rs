@@ -171,6 +171,11 @@ pub enum SweepError {
          and memory"
     )]
     Spawn(std::io::Error),
+    /// The request to a worker has no JSON form, for instance because the path of the results folder is not UTF-8.
+    #[error(
+        "the request to a worker cannot be written as JSON: {0}; use a results folder whose path is UTF-8"
+    )]
+    Request(serde_json::Error),
     /// A thread cannot be started.
     #[error(
         "cannot start a thread of the sweep: {0}; use fewer --jobs or raise the limits of memory and processes"

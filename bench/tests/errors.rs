@@ -14,6 +14,9 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
     let (_folder, suite, _) = tiny(TINY);
     let (_other, heads, _) = tiny(&TINY.replace("width = 16", "width = 15"));
     let (_third, odd, _) = tiny(&TINY.replace("width = 16", "width = 6").replace("alibi", "rope"));
+    let (_dash, dashed, _) = tiny(&TINY.replace("name = \"tiny\"", "name = \"-x\""));
+    let few = TINY.replace("width = 16", "width = 2\nheads = 1");
+    let (_few, narrow, _) = tiny(&few.replace("alibi", "dynamic-position-bias"));
     let (_fourth, odd_len, _) = tiny(&TINY.replace("len = 8", "len = 7"));
     let text_task = "{ kind = \"text\", corpus = \"tinyshakespear\" }";
     let (_fifth, corpus, _) =
@@ -30,6 +33,16 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); built in: "),
         (vec!["run", empty], "is a folder, and a suite is a TOML file or a built-in name"),
         (vec!["new-suite", "quick"], "is that of a built-in suite"),
+        (
+            vec!["new-suite", "--", "-x"],
+            "suite name `-x`, expected a letter or digit at its beginning",
+        ),
+        (vec!["new-suite", "--", "--help"], "suite name `--help`, expected a letter or digit"),
+        (vec!["run", &dashed], "at `name`: `-x`, expected a letter or digit at its beginning"),
+        (
+            vec!["run", &narrow],
+            "model.width is 2, expected at least 4, because `width` is a quarter",
+        ),
         (
             vec!["run", &named, "--devices", "0-999", "--dry-run"],
             "has the name of the built-in suite `quick`",
@@ -85,6 +98,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["run", &field], "is plain text, which has no fields: leave it out"),
         (vec!["run", &suite, "--data", "no/such/text"], "no/such/text"),
         (vec!["speed", "--encodings", "cop"], "did you mean `cope`?"),
+        (vec!["speed", "--encodings", "rope,alibi,nosuch"], "error: unknown encoding `nosuch`"),
         (
             vec!["speed", "--encodings", "nope", "--heads", "3"],
             "error: --heads is 3, expected a divisor of --dim, which is 256",
@@ -278,4 +292,31 @@ fn errors_say_a_cause_once_and_refuse_what_would_break_later() {
     }
     let slow = said(&["speed", "--encodings", "nope", "--batch", "16777216", "--len", "16777216"]);
     assert!(slow.contains("operations") && !slow.contains("panicked"), "{slow}");
+}
+
+#[test]
+fn an_error_is_bounded_however_long_its_cause() {
+    let long = vec!["rope"; 10_000].join("+");
+    for arguments in [["explain", &long], ["conform", &long], ["explain", &long.replace('+', "")]] {
+        let output = bench(&arguments);
+        let said = text(&output);
+        assert!(!output.status.success() && said.starts_with("error: "), "{said}");
+        assert!(said.chars().count() < 2_100, "{} characters", said.chars().count());
+    }
+}
+
+#[test]
+fn all_encodings_are_checked_before_one_is_measured() {
+    let output = bench(&["speed", "--encodings", "rope,alibi,nosuch"]);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{}", text(&output));
+    let output = bench(&[
+        "speed",
+        "--encodings",
+        "rope,dynamic-position-bias",
+        "--dim",
+        "3",
+        "--heads",
+        "1",
+    ]);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{}", text(&output));
 }

@@ -28,8 +28,7 @@ MODES = ["eager", "sdpa", "compile", "sdpa-compile"]
 parser = argparse.ArgumentParser()
 parser.add_argument("--bench", required=True, help="the pe-bench program")
 parser.add_argument("--before", help="an older pe-bench program, timed beside the present one")
-parser.add_argument("--step-only", action="store_true", help="do not time PyTorch's forward pass alone")
-parser.add_argument("--attention", action="store_true", help="time one attention layer alone: forward and backward, and forward")
+parser.add_argument("--attention", action="store_true", help="time one attention layer alone, forward and backward")
 parser.add_argument("--out", required=True, type=pathlib.Path, help="folder for lines.jsonl and table.md")
 parser.add_argument("--rounds", type=int, default=3)
 parser.add_argument("--steps", type=int, default=7)
@@ -71,7 +70,6 @@ for ours, theirs, modes in PAIRS:
         for mode in modes:
             if mode in o.modes.split(","):
                 peer = [sys.executable, HERE / "torch_step.py", "--pe", theirs, "--mode", mode, *sizes]
-                peer += ["--step-only"] if o.step_only else []
                 jobs.append((("torch", ours, mode), peer))
 for ours in filter(None, o.ours_only.split(",")):
     jobs.extend(own_jobs(ours))
@@ -101,13 +99,8 @@ with open(path, "a" if o.append else "w") as lines:
             print(f"round {number}: {' '.join(key)}: {line['step_seconds']:.3f} s", flush=True)
 
 
-def medians(field):
-    """Median of a time over rounds by program, encoding and mode; without those whose lines lack it."""
-    times = {key: [line[field] for line in lines if field in line] for key, lines in found.items()}
-    return {key: statistics.median(values) for key, values in times.items() if values}
-
-
-seconds, forward = medians("step_seconds"), medians("forward_seconds")
+# Medians over rounds by program, encoding and mode.
+seconds = {key: statistics.median(line["step_seconds"] for line in lines) for key, lines in found.items()}
 peak = {key: max(line["peak_bytes"] for line in lines) for key, lines in found.items()}
 
 
@@ -145,13 +138,5 @@ text = [
     "| " + " | ".join(head) + " |", "|" + " --- |" * len(head),
     *("| " + " | ".join(row) + " |" for row in rows), "",
 ]
-if forward:
-    columns = [("pe-bench", "fused"), *(("torch", mode) for mode in MODES)]
-    head = ["encoding", "ours", *MODES]
-    text += ["Forward pass alone, as in inference, s:", "", "| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    for ours in dict.fromkeys(key[1] for key in forward):
-        times = [show(forward.get((program, ours, mode)), 3) for program, mode in columns]
-        text.append("| " + " | ".join([ours, *times]) + " |")
-    text.append("")
 (o.out / "table.md").write_text("\n".join(text))
 print("\n".join(text))

@@ -2,7 +2,7 @@
 """Times one training step of the same decoder in PyTorch, for comparison with `pe-bench speed`.
 
 Same work as `pe-bench speed`: causal decoder, pre-norm, GELU MLP (4x), AdamW, cross entropy over every
-token, random tokens. Prints one JSON line: median seconds per step and per forward pass, peak resident bytes.
+token, random tokens. Prints one JSON line: median seconds per step, peak resident bytes.
 
   python torch_step.py --pe rope --mode eager --batch 16 --len 512 --dim 256 --heads 4 --layers 4
 
@@ -11,7 +11,7 @@ a mask, alibi, t5 and fox with their bias as the mask; shaw and cope cannot use 
 the attention of `eager`, `sdpa-compile` with that of `sdpa`. `flex` is PyTorch's FlexAttention, compiled; all but
 cope can be written as its score function (cope's gates depend on the logits of other columns).
 
---attention times one layer's attention alone instead of the model: forward and backward for a step, forward alone.
+--attention times one layer's attention alone instead of the model, forward and backward.
 --dtype bf16 runs under autocast: weights and their updates stay float32; --dtype tf32 lets the GPU
 round the factors of matrix products to TF32.
 """
@@ -38,7 +38,6 @@ parser.add_argument("--mode", default="eager", choices=["eager", "sdpa", "flex",
 parser.add_argument("--device", default="cpu")
 parser.add_argument("--dtype", default="f32", choices=["f32", "tf32", "bf16"])
 parser.add_argument("--attention", action="store_true")
-parser.add_argument("--step-only", action="store_true", help="do not time the forward pass alone")
 o = parser.parse_args()
 is_sdpa, is_compiled = o.mode.startswith("sdpa"), o.mode.endswith("compile")
 if is_sdpa and o.pe in ("shaw", "cope"):
@@ -165,7 +164,7 @@ narrow = torch.autocast(dev, torch.bfloat16) if o.dtype == "bf16" else contextli
 
 
 def training_step():
-    """Returns functions that run one training step and one forward pass in inference mode, with their own data."""
+    """Returns a function that runs one training step, with its own data."""
     model = Decoder().to(dev)
     step_model = torch.compile(model) if is_compiled else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -179,16 +178,11 @@ def training_step():
         loss.backward()
         optimizer.step()
         return loss.item()
-
-    @torch.inference_mode()
-    def forward():
-        with narrow:
-            F.log_softmax(step_model(torch.randint(0, o.vocab, (o.batch, T), device=dev), consts), -1)
-    return run, forward
+    return run
 
 
 def attention_alone():
-    """Returns functions that run one attention layer: forward and backward, and forward alone."""
+    """Returns a function that runs one attention layer, forward and backward."""
     block = Block().to(dev)
     attend = torch.compile(block.attend) if is_compiled else block.attend
     dtype = torch.bfloat16 if o.dtype == "bf16" else torch.float32
@@ -200,12 +194,7 @@ def attention_alone():
         with narrow:
             output = attend(q, k, v, x, consts)
         output.float().sum().backward()
-
-    @torch.inference_mode()
-    def forward():
-        with narrow:
-            attend(q, k, v, x, consts)
-    return run, forward
+    return run
 
 
 def timed(call):
@@ -222,14 +211,12 @@ def timed(call):
     return statistics.median(times[2:]), results
 
 
-step, forward = attention_alone() if o.attention else training_step()
-median, losses = timed(step)
-forward_times = {} if o.step_only else {"forward_seconds": round(timed(forward)[0], 6)}
+median, losses = timed(attention_alone() if o.attention else training_step())
 print(json.dumps({
     "peer": f"torch-{torch.__version__}", "encoding": o.pe, "mode": o.mode, "device": dev,
     "dtype": o.dtype, "what": "attention" if o.attention else "training step",
     "batch": o.batch, "len": T, "dim": o.dim, "heads": H, "layers": 1 if o.attention else o.layers, "threads": o.threads,
-    "step_seconds": round(median, 6), **forward_times, "tokens_per_second": round(o.batch * T / median),
+    "step_seconds": round(median, 6), "tokens_per_second": round(o.batch * T / median),
     # All modes compute the same function: equal up to rounding.
     **({} if o.attention else {"first_loss": losses[0]}),
     "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

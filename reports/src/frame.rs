@@ -171,6 +171,14 @@ impl Frames {
         self.distinct("suite")
     }
 
+    /// Returns the keys of the cells, sorted.
+    ///
+    /// # Errors
+    /// If the cells have no column of keys.
+    pub fn keys(&self) -> PolarsResult<Vec<String>> {
+        self.distinct("key")
+    }
+
     /// Returns the names of the workloads in a report, sorted: with the suite before them if there are several suites,
     /// because the names are unique within a suite only.
     ///

@@ -2,6 +2,7 @@
 
 mod atomic;
 mod canonical;
+mod caught;
 mod error;
 mod file;
 mod folder;

@@ -23,6 +23,13 @@ pub struct FileError {
 const CACHE_HELP: &str =
     "; free space on the disk, or set PE_ZOO_CACHE to a folder that can be written";
 
+/// Advice about a program that wrote to the cache folder, if its output says that the disk is full.
+pub fn help_if_full(output: &str) -> Option<&'static str> {
+    // The texts of Linux, macOS and Windows; cargo adds the number.
+    let says = ["No space left on device", "Disk quota exceeded", "not enough space on the disk"];
+    says.iter().any(|text| output.contains(text)).then(|| CACHE_HELP.trim_start_matches("; "))
+}
+
 impl FileError {
     /// Returns a function that wraps an error of the operating system, for `map_err`.
     pub fn of(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Self + Copy {

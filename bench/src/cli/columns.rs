@@ -29,10 +29,11 @@ pub(super) fn aligned(rows: &[Vec<String>]) -> Vec<String> {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
     };
     let widths = (0..columns).map(|column| width(column).unwrap_or(0)).collect::<Vec<_>>();
-    rows.iter()
-        .map(|row| {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-        })
-        .collect()
+    rows.iter().map(|row| padded(row, &widths)).collect()
+}
+
+/// Pads the cells of a row to these widths, except for the last one.
+pub(super) fn padded(row: &[String], widths: &[usize]) -> String {
+    let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+    cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }

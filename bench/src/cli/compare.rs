@@ -9,7 +9,7 @@ use reports::compare::{HeadToHead, Request, compare, document};
 use reports::{html_document, markdown_document};
 
 use super::fit::{fit, width};
-use super::folders;
+use super::folders::{self, messages};
 use super::out::{complain, say};
 use crate::encodings;
 
@@ -30,10 +30,10 @@ pub(crate) struct CompareArgs {
     #[arg(long = "task", value_name = "ID")]
     tasks: Vec<String>,
     /// Also print the tables by split and length.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
     points: bool,
     /// Also print the tables by split and length, and those by slice: results grouped by properties of samples and tokens.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
     slices: bool,
     /// Print the whole comparison, slices included, as JSON.
     #[arg(long, conflicts_with = "markdown")]
@@ -50,7 +50,7 @@ pub(crate) struct CompareArgs {
 const SPARE: [&str; 6] = ["g", "samples", "tokens", "metric", "95 % interval", "won-lost-tied"];
 
 pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
-    let records = folders::records(&folders::or_all(&arguments.results)?)?;
+    let (records, errors) = folders::readable(&folders::or_all(&arguments.results)?)?;
     let names = records.iter().map(|record| &*record.encoding.name).collect();
     let request = Request {
         a: recorded_name(&names, &arguments.a),
@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
             .with_context(|| format!("cannot write --page {}", path.display()))?;
         complain(&format!("Page: {}", path.display()));
     }
-    Ok(())
+    folders::refuse_left_out("comparison", &messages(&errors))
 }
 
 /// Returns the name under which records have an encoding: the text itself, or the first of their names that is an

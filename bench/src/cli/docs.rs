@@ -63,7 +63,7 @@ fn result(root: &Path, check: bool) -> anyhow::Result<()> {
     );
     write_part(root, "README.md", "result", &part, check)?;
     for file in &rendered.files {
-        let Some(name) = file.path.file_name().map(Path::new) else { continue };
+        let Some(name) = Path::new(&file.path).file_name().map(Path::new) else { continue };
         let path = root.join(FIGURES).join(name);
         let is_shown = part.contains(&format!("]({FIGURES}/{})", name.display()));
         if !is_shown || std::fs::read(&path).is_ok_and(|bytes| bytes == file.bytes) {

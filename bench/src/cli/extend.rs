@@ -155,7 +155,7 @@ pub(super) struct ExtendArgs {
     #[arg(long)]
     force: bool,
     /// Seconds between checkpoints during fine-tuning.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds, requires = "tune")]
     checkpoint_seconds: f64,
     /// Seconds after which a cell claimed by another `pe-bench` is taken over, if its claim was not renewed.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use pe_zoo::Combination;
 use reports::store::PACKED;
 use reports::{Frames, RecordError, RunRecord, Status};
 
+use super::conflict;
 use super::out::complain;
 
 /// Maximum depth of a results folder below a named one: `results`, `contextual`, `machine_2026-11`.
@@ -42,6 +44,22 @@ pub(super) fn or_all(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         names(asked)
     );
     Ok(found)
+}
+
+/// Creates a folder and those that it is in, unless they exist.
+///
+/// # Errors
+/// With the path, and the reason if something else is in its place.
+pub(super) fn create(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| {
+        let place = folder.display();
+        if folder.symlink_metadata().is_ok() {
+            return format!(
+                "{place} is a file, or a link that leads to no folder, expected a folder; remove it"
+            );
+        }
+        format!("cannot create the folder {place}")
+    })
 }
 
 /// Whether a folder contains a `cells` folder or packed records.
@@ -117,36 +135,77 @@ pub(super) fn finished<'a>(
     Ok(chosen)
 }
 
-/// Reads all records of the folders as frames, with the errors of files that are no readable records.
+/// Frames of the records of each folder, with the errors of files that are no readable records.
 ///
 /// # Errors
-/// If a folder cannot be listed.
-pub(super) fn frames(folders: &[PathBuf]) -> anyhow::Result<(Frames, Vec<RecordError>)> {
-    let mut frames = Frames::of(&[])?;
-    let mut errors = Vec::new();
+/// If a folder cannot be listed, or two folders have different results of a cell.
+pub(super) fn frames(folders: &[PathBuf]) -> anyhow::Result<Vec<(Frames, Vec<RecordError>)>> {
+    let read = folders.iter().map(|folder| reports::read_frames(folder));
+    let read = read.collect::<Result<Vec<_>, _>>()?;
+    let pairs = folders.iter().zip(&read).map(|(folder, (frames, _))| (folder.as_path(), frames));
+    conflict::refuse_in(&pairs.collect::<Vec<_>>())?;
+    Ok(read)
+}
+
+/// Reads all records of the folders, with the errors of files that are no readable records.
+///
+/// # Errors
+/// If a folder cannot be listed, there is no record, or two folders have different results of a cell.
+pub(super) fn readable(folders: &[PathBuf]) -> anyhow::Result<(Vec<RunRecord>, Vec<RecordError>)> {
+    let (mut records, mut errors) = (Vec::new(), Vec::new());
     for folder in folders {
-        let (found, unreadable) = reports::read_frames(folder)?;
-        frames.append(found)?;
-        errors.extend(unreadable);
+        for record in reports::read_each(folder)? {
+            match record {
+                Ok(record) => records.push((folder.as_path(), record)),
+                Err(error) => errors.push(error),
+            }
+        }
     }
-    Ok((frames, errors))
+    if records.is_empty() {
+        anyhow::bail!(errors.into_iter().next().map_or_else(
+            || {
+                format!(
+                    "{}: no records, neither `cells` nor {PACKED}, expected a results folder of `pe-bench run`",
+                    names(folders)
+                )
+            },
+            |error| error.to_string()
+        ));
+    }
+    conflict::refuse(records.iter().map(|(folder, record)| (*folder, record)))?;
+    Ok((records.into_iter().map(|(_, record)| record).collect(), errors))
 }
 
 /// Reads all records of the folders.
 ///
 /// # Errors
-/// If a record cannot be read, or there is none.
+/// If a record cannot be read, there is none, or two folders have different results of a cell.
 pub(super) fn records(folders: &[PathBuf]) -> anyhow::Result<Vec<RunRecord>> {
-    let mut records = Vec::new();
-    for folder in folders {
-        records.extend(reports::read_dir(folder)?);
+    let (records, errors) = readable(folders)?;
+    match errors.into_iter().next() {
+        Some(error) => Err(error.into()),
+        None => Ok(records),
     }
-    anyhow::ensure!(
-        !records.is_empty(),
-        "{}: no records, neither `cells` nor {PACKED}, expected a results folder of `pe-bench run`",
-        names(folders)
-    );
-    Ok(records)
+}
+
+/// Messages of errors of records.
+pub(super) fn messages(errors: &[RecordError]) -> Vec<String> {
+    errors.iter().map(|error| format!("one cell: {error}")).collect()
+}
+
+/// Refuses results from which records are left out, after the others were shown; `what` is what they are missing in.
+///
+/// # Errors
+/// If messages say that records are left out.
+pub(super) fn refuse_left_out(what: &str, messages: &[String]) -> anyhow::Result<()> {
+    const SHOWN: usize = 3;
+    let shown = messages.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
+    let more = match messages.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!("; and {more} more of {} in all", messages.len()),
+    };
+    anyhow::ensure!(messages.is_empty(), "not in the {what}: {shown}{more}");
+    Ok(())
 }
 
 #[cfg(test)]

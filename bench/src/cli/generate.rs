@@ -26,13 +26,13 @@ pub(super) struct GenerateArgs {
     #[arg(long, required_unless_present = "speed", conflicts_with = "speed")]
     prompt: Option<String>,
     /// Maximum number of tokens to generate.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, conflicts_with = "speed")]
     tokens: usize,
     /// Sampling temperature; default: greedy decoding.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "speed")]
     temperature: Option<f64>,
     /// Probability mass of nucleus sampling; needs --temperature.
-    #[arg(long, requires = "temperature", default_value_t = 1.0)]
+    #[arg(long, requires = "temperature", conflicts_with = "speed", default_value_t = 1.0)]
     top_p: f64,
     /// Seed of the sampling.
     #[arg(long, default_value_t = 0)]
@@ -49,13 +49,13 @@ pub(super) struct GenerateArgs {
     #[arg(long)]
     speed: bool,
     /// Number of prompt tokens with --speed.
-    #[arg(long, default_value_t = 2048)]
+    #[arg(long, default_value_t = 2048, requires = "speed", conflicts_with = "prompt")]
     prefill: usize,
     /// Number of decoded tokens with --speed.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, requires = "speed", conflicts_with = "prompt")]
     decode: usize,
     /// Number of measured rounds with --speed, after one warm-up round.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, requires = "speed", conflicts_with = "prompt")]
     rounds: usize,
 }
 

@@ -12,7 +12,7 @@ use reports::store::PACKED;
 use reports::{RecordError, RunRecord, Status, store};
 use serde::Serialize;
 
-use super::diff_records::differences_of;
+use super::conflict::Conflict;
 use super::folders;
 use super::out::{complain, counted, say};
 use super::report::StoredReport;
@@ -45,7 +45,7 @@ struct MergeSummary {
     copied: BTreeMap<String, usize>,
     /// Number of records that several folders had, with equal results.
     equal: usize,
-    /// Differences of finished records with the same key; the record of the first folder is kept.
+    /// Conflicts of results with the same key; the first folder's are kept.
     differences: Vec<String>,
     /// Files that were left out because they are damaged or of a newer version.
     unreadable: Vec<String>,
@@ -61,8 +61,7 @@ struct MergeSummary {
 pub(super) fn merge(arguments: &MergeArgs) -> anyhow::Result<ExitCode> {
     let sources = sources(arguments)?;
     let out = &arguments.out;
-    std::fs::create_dir_all(out.join("cells"))
-        .with_context(|| format!("cannot create {}", out.display()))?;
+    folders::create(&out.join("cells"))?;
     let mut summary = MergeSummary::default();
     let records = chosen(&sources, &mut summary)?;
     for (key, record) in &records {
@@ -159,12 +158,12 @@ struct ChosenRecord {
 /// Preference of a record with a result.
 const RESULT: u8 = 2;
 
-/// Preference of a status: a result before a failure, and that before a cell that was stopped.
-fn rank(status: &Status) -> u8 {
-    match status {
-        Status::Done | Status::Diverged { .. } => RESULT,
-        Status::TimedOut { .. } | Status::OutOfMemory { .. } | Status::Failed { .. } => 1,
+/// Preference of a record: a result before a failure, and that before a cell that was stopped.
+fn rank(record: &RunRecord) -> u8 {
+    match record.status {
+        _ if record.is_finished() => RESULT,
         Status::Interrupted => 0,
+        _ => 1,
     }
 }
 
@@ -187,7 +186,7 @@ fn chosen(
                     continue;
                 }
             };
-            let rank = rank(&record.status);
+            let rank = rank(&record);
             let mine = |record: &RunRecord| ChosenRecord {
                 source: path.map_or_else(
                     || RecordSource::Packed(Box::new(record.clone())),
@@ -201,15 +200,10 @@ fn chosen(
                 Some(other) if other.rank < rank => *other = mine(&record),
                 Some(other) if other.rank > rank || rank < RESULT => {}
                 Some(other) => {
-                    let found = differences_of(&other.source.read()?, &record)?;
-                    summary.equal += usize::from(found.is_empty());
-                    summary.differences.extend(found.into_iter().map(|difference| {
-                        format!(
-                            "{difference} ({} and {})",
-                            other.folder.display(),
-                            folder.display()
-                        )
-                    }));
+                    let kept = other.source.read()?;
+                    let conflict = Conflict::of((&other.folder, &kept), (folder, &record))?;
+                    summary.equal += usize::from(conflict.is_none());
+                    summary.differences.extend(conflict.iter().map(ToString::to_string));
                 }
             }
         }
@@ -279,11 +273,7 @@ fn print(summary: &MergeSummary, out: &Path) {
         }
     }
     for (name, what, messages) in [
-        (
-            "difference",
-            " between finished records; the first folder's are kept",
-            &summary.differences,
-        ),
+        ("conflict", " of results; the first folder's are kept", &summary.differences),
         ("file", " left out", &summary.unreadable),
         ("cell", " being run; merge again when they have ended", &summary.running),
     ] {

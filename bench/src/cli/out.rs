@@ -15,6 +15,9 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 /// Whether standard output failed for a reason other than a closed pipe (as under `| head`).
 static FAILED: AtomicBool = AtomicBool::new(false);
 
+/// Exit status after an error about the command line, the same as clap's.
+const USAGE: i32 = 2;
+
 /// Text that is safe to print: no control character of its origin reaches the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Printable(String);
@@ -93,9 +96,25 @@ pub(super) fn has_failed() -> bool {
     FAILED.load(Ordering::Relaxed)
 }
 
-/// Prints a line to standard error; failures to do so are ignored.
+/// Prints a message to standard error, without the middle of a very long one; failures to do so are ignored.
 pub(super) fn complain(text: &str) {
-    let _ = writeln!(stderr(), "{}", printable(text));
+    let _ = writeln!(stderr(), "{}", bounded(&printable(text)));
+}
+
+/// Number of characters up to which a message is printed whole, and of those printed of a longer one at either end.
+const LONGEST: usize = 2000;
+const END: usize = 900;
+
+/// Replaces the middle of a long text: a message repeats what a user wrote, which may have any length, and its cause and
+/// remedy stand at its ends.
+fn bounded(text: &str) -> Cow<'_, str> {
+    let count = text.chars().count();
+    if count <= LONGEST {
+        return Cow::Borrowed(text);
+    }
+    let head = text.chars().take(END).collect::<String>();
+    let tail = text.chars().skip(count - END).collect::<String>();
+    Cow::Owned(format!("{head} ... ({} characters left out) ... {tail}", count - 2 * END))
 }
 
 /// Ends the program with a message about its command line. An argument may be the name of a file that somebody else
@@ -103,12 +122,28 @@ pub(super) fn complain(text: &str) {
 pub(super) fn refuse(error: &clap::Error) -> ! {
     let text = error.render().to_string();
     let expected = expected_number(error);
-    if expected.is_none() && (!error.use_stderr() || matches!(printable(&text), Cow::Borrowed(_))) {
+    let is_plain =
+        matches!((printable(&text), bounded(&text)), (Cow::Borrowed(_), Cow::Borrowed(_)));
+    if expected.is_none() && (!error.use_stderr() || is_plain) {
         error.exit();
     }
     let [said, expected] = expected.unwrap_or_default();
     complain(text.replacen(&format!(": {said}\n"), &format!(": {expected}\n"), 1).trim_end());
     std::process::exit(error.exit_code());
+}
+
+/// Ends the program with a message if an argument is not UTF-8: requests to workers, records and JSON output hold paths, and
+/// JSON has no other text.
+pub(super) fn refuse_other_than_utf8() {
+    let Some(argument) = std::env::args_os().skip(1).find(|argument| argument.to_str().is_none())
+    else {
+        return;
+    };
+    complain(&format!(
+        "error: the argument {argument:?} is not UTF-8, expected a path or name that is; rename the file or folder, or give a \
+         link to it"
+    ));
+    std::process::exit(USAGE);
 }
 
 /// Message of Rust's parser of numbers in an error about the command line, and what it should say.
@@ -131,7 +166,7 @@ pub(super) fn print_panics() {
         complain(&format!("thread `{}` {panic}", thread.name().unwrap_or("unnamed")));
         let backtrace = Backtrace::capture();
         if backtrace.status() == BacktraceStatus::Captured {
-            complain(&backtrace.to_string());
+            let _ = writeln!(stderr(), "{}", printable(&backtrace.to_string()));
         }
     }));
 }
@@ -162,6 +197,17 @@ mod tests {
         for plain in ["", "tab\tand\nlines", "größer – 漢字 …"] {
             assert!(matches!(printable(plain), Cow::Borrowed(same) if same == plain));
         }
+    }
+
+    #[test]
+    fn a_long_message_keeps_its_ends() {
+        let text = format!("unknown encoding `{}`; known: rope", "é+".repeat(5000));
+        let printed = bounded(&text);
+        assert!(printed.starts_with("unknown encoding `é+é") && printed.ends_with("known: rope"));
+        assert!(printed.contains("(8232 characters left out)"), "{printed}");
+        assert!(printed.chars().count() <= LONGEST);
+        let short = "x".repeat(LONGEST);
+        assert!(matches!(bounded(&short), Cow::Borrowed(same) if same == short));
     }
 
     #[test]

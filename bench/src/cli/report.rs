@@ -156,17 +156,7 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
     }
     let first = rendered.files.first().map_or_else(|| out.clone(), |file| out.join(&file.path));
     say(&format!("Report: {}", first.display()));
-    let skipped = &meta.skipped;
-    anyhow::ensure!(skipped.is_empty(), "not in the report: {}", some(skipped));
-    Ok(())
-}
-
-/// Formats the first few messages and the number of the others.
-fn some(skipped: &[String]) -> String {
-    const SHOWN: usize = 3;
-    let more = skipped.len().saturating_sub(SHOWN);
-    let shown = skipped.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
-    if more == 0 { shown } else { format!("{shown}; and {more} more of {} in all", skipped.len()) }
+    folders::refuse_left_out("report", &meta.skipped)
 }
 
 /// Reads the records of the folders as frames, the metadata of their report, and its criteria where the folders agree on
@@ -178,9 +168,8 @@ pub(super) fn gathered(
     let mut frames = reports::Frames::of(&[])?;
     let mut skipped = Vec::new();
     let (mut titles, mut settings) = (BTreeSet::new(), Vec::new());
-    for folder in folders {
-        let (own, errors) = folders::frames(std::slice::from_ref(folder))?;
-        skipped.extend(errors.iter().map(|error| format!("one cell: {error}")));
+    for (folder, (own, errors)) in folders.iter().zip(folders::frames(folders)?) {
+        skipped.extend(folders::messages(&errors));
         if let Some(StoredReport { title, settings: own }) = StoredReport::read(folder)? {
             titles.insert(title);
             settings.push(own);
@@ -190,12 +179,12 @@ pub(super) fn gathered(
         frames.append(own)?;
     }
     let looked = folders::names(folders);
-    let suites = frames.suites()?;
-    anyhow::ensure!(
-        !suites.is_empty(),
-        "{looked}: no readable record, expected a results folder of `pe-bench run`; {}",
-        if skipped.is_empty() { "its `cells` folder is empty".to_owned() } else { some(&skipped) }
-    );
+    if frames.suites()?.is_empty() {
+        folders::refuse_left_out("report", &skipped)?;
+        anyhow::bail!(
+            "{looked}: no readable record, expected a results folder of `pe-bench run`; its `cells` folder is empty"
+        );
+    }
     let title = titles.into_iter().collect::<Vec<_>>().join("; ");
     let command = format!("pe-bench report {named}");
     let first = settings.first().filter(|first| settings.iter().all(|other| other == *first));
@@ -220,16 +209,16 @@ const MEASURED: &str = "speed.jsonl";
 
 /// Adds the training steps that were measured beside a results folder, those of the first folder that has them.
 fn measured(folder: &Path, meta: &mut reports::ReportMeta) -> anyhow::Result<()> {
-    let path = folder.join(MEASURED);
-    if !path.exists() {
+    let file = folder.join(MEASURED);
+    if !file.exists() {
         return Ok(());
     }
-    let path = path.display();
+    let path = file.display();
     if !meta.measured.is_empty() {
         meta.skipped.push(format!("{path}: a report shows the step times of one folder"));
         return Ok(());
     }
-    let text = tasks::read_text(&folder.join(MEASURED))?;
+    let text = tasks::read_text(&file)?;
     for (number, line) in tasks::json_lines(&text) {
         let row: SpeedRow = serde_json::from_str(line).with_context(|| {
             format!("{path}: line {number}: expected a row of `pe-bench speed --json`")
@@ -247,7 +236,6 @@ fn measured(folder: &Path, meta: &mut reports::ReportMeta) -> anyhow::Result<()>
         meta.measured.push(reports::MeasuredStep {
             encoding: row.encoding,
             step_seconds: row.step_seconds,
-            forward_seconds: row.forward_seconds,
             peak_bytes: row.peak_bytes,
         });
     }
@@ -278,11 +266,12 @@ fn inspected(folder: &Path, out: &Path) -> anyhow::Result<Vec<(String, String)>>
 }
 
 /// Returns the absolute path of a file that need not exist, without links and `..` as far as it does.
-fn resolved(path: &Path) -> std::io::Result<PathBuf> {
-    let path = std::path::absolute(path)?;
+fn resolved(path: &Path) -> Result<PathBuf, tasks::FileError> {
+    let unknown = tasks::FileError::of("find", path);
+    let path = std::path::absolute(path).map_err(unknown)?;
     let there = path.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(&path);
     let missing = path.strip_prefix(there).unwrap_or(Path::new(""));
-    Ok(there.canonicalize()?.join(missing))
+    Ok(there.canonicalize().map_err(unknown)?.join(missing))
 }
 
 /// Characters that a link cannot have, or that end one in Markdown.
@@ -329,7 +318,7 @@ mod tests {
         };
         assert_eq!(links("results/a"), "inspect/k1/index.html");
         assert_eq!(links("results/../results/a"), "inspect/k1/index.html");
-        assert_eq!(links("doc/example"), "../../results/a/inspect/k1/index.html");
+        assert_eq!(links("doc/page"), "../../results/a/inspect/k1/index.html");
         assert_eq!(links("results/a/report"), "../inspect/k1/index.html");
         assert_eq!(inspected(root.path(), root.path()).unwrap(), []);
 

@@ -13,7 +13,7 @@ use reports::stats::Mean;
 use serde_json::Value;
 
 use super::columns::say_rows;
-use super::folders;
+use super::folders::{self, messages};
 use super::out::say;
 
 /// Arguments of `reproduce`.
@@ -41,9 +41,10 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
     } else {
         folders::or_all(&arguments.results)?
     };
-    let (frames, errors) = folders::frames(&folders)?;
-    if let Some(error) = errors.into_iter().next() {
-        return Err(error.into());
+    let (mut frames, mut errors) = (reports::Frames::of(&[])?, Vec::new());
+    for (own, unreadable) in folders::frames(&folders)? {
+        frames.append(own)?;
+        errors.extend(unreadable);
     }
     let mut found = reproduction(&frames)?;
     choose_papers(&mut found, &arguments.paper)?;
@@ -67,7 +68,7 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
     if arguments.verdict.is_empty() {
         say("\nAdd --verdict not-run to list numbers without a run, --all to list every recipe.");
     }
-    Ok(())
+    folders::refuse_left_out("comparison", &messages(&errors))
 }
 
 /// Removes papers that were not requested on the command line.

@@ -19,6 +19,7 @@ use anyhow::Context;
 use pe_zoo::attention::Engine;
 use reports::{ReportMeta, RunRecord};
 
+use super::folders;
 use super::out::{complain, counted, say};
 use super::references::known_of;
 use super::report::{BASE, StoredReport, add_files};
@@ -250,8 +251,7 @@ impl Watched<'_> {
         suite: Option<Suite>,
     ) -> anyhow::Result<ExitCode> {
         let out = &self.options.out;
-        std::fs::create_dir_all(out.join("cells"))
-            .with_context(|| format!("cannot create the results folder {}", out.display()))?;
+        folders::create(&out.join("cells"))?;
         reports::store::unpack(out)?;
         let following = suite.as_ref().map_or(0, |suite| suite.following().count());
         let of_plan = |seconds: &[f64]| SweepManifest::of(&plan, seconds, following);
@@ -404,8 +404,12 @@ fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) ->
             ));
         }
     }
-    for error in &outcome.unreadable {
-        troubles.push(error.to_string());
+    if !outcome.unreadable.is_empty() {
+        // The messages were printed at the start.
+        troubles.push(format!(
+            "{} not run, because of records that cannot be read, see above; the report gives the reasons",
+            counted(outcome.unreadable.len(), "cell")
+        ));
     }
     let open = outcome.open.iter().map(|index| plan.cells[*index].cell_name()).collect::<Vec<_>>();
     if !open.is_empty() {

@@ -62,7 +62,7 @@ fn option(text: &str) -> Result<String, String> {
 pub(super) fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
     let workers = workers::plan(&arguments.workers, true, None)?;
     let folder = std::env::current_dir().context("the current folder is not known")?;
-    let logs = std::path::absolute(&workers.out)?.join("slurm");
+    let logs = absolute(&workers.out)?.join("slurm");
     let logs = slurm::value(text_of(&logs)?).map_err(|error| {
         anyhow::anyhow!(
             "the results folder is part of an option of sbatch: {error}; use --out after `--`"
@@ -196,12 +196,17 @@ fn program(arguments: &SlurmArgs, folder: &str, out: &Path) -> anyhow::Result<Ve
     Ok(words.into_iter().map(str::to_owned).collect())
 }
 
+/// Absolute form of a path.
+fn absolute(path: &Path) -> Result<PathBuf, tasks::FileError> {
+    std::path::absolute(path).map_err(tasks::FileError::of("find", path))
+}
+
 /// Folders that a container must see: the current one, the results and the cache, without those inside another one.
 fn bound(folder: &str, out: &Path) -> anyhow::Result<Vec<String>> {
     let mut bound = Vec::<String>::new();
     let cache = Some(tasks::corpus::cache_dir()).filter(|cache| cache.is_dir());
     for path in [PathBuf::from(folder), out.to_owned()].into_iter().chain(cache) {
-        let path = std::path::absolute(path)?;
+        let path = absolute(&path)?;
         if bound.iter().any(|outer| path.starts_with(outer)) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! `pe-bench speed`: time and memory of a training step, and time of a forward pass, per encoding.
+//! `pe-bench speed`: time and memory of a training step, per encoding.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -8,9 +8,9 @@ use anyhow::Context;
 use clap::Args;
 use pe_zoo::Combination;
 
-use super::columns::say_table;
+use super::columns::padded;
 use super::compute::{Compute, ComputeArgs};
-use super::out::say;
+use super::out::{chain, complain, counted, say};
 use super::run::MOST;
 use crate::process;
 use crate::speed::{SpeedRequest, SpeedRow, SpeedSize, measure};
@@ -19,7 +19,7 @@ use crate::suite::{self, Overrides};
 /// Arguments of `speed`.
 #[derive(Args, Clone)]
 pub(crate) struct SpeedArgs {
-    /// Encodings or combinations, separated by commas; default: all.
+    /// Encodings or combinations, separated by commas; default: all. `rope` is measured first.
     #[arg(long)]
     encodings: Option<String>,
     /// Measure the encodings of a suite, a built-in one or a TOML file, with the batch, length, model and vocabulary of
@@ -27,7 +27,7 @@ pub(crate) struct SpeedArgs {
     #[arg(long, conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
     suite: Option<String>,
     /// Workload of the suite that is measured, with the values of its axes.
-    #[arg(long, requires = "suite")]
+    #[arg(long, requires = "suite", conflicts_with = "encodings")]
     workload: Option<String>,
     #[command(flatten)]
     size: SpeedSize,
@@ -55,39 +55,58 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
         arguments.size.check().map_err(anyhow::Error::msg)?;
     }
     let compute = arguments.compute.open()?;
-    let (encodings, size) = asked(arguments, &compute)?;
+    let (mut encodings, size) = asked(arguments, &compute)?;
     anyhow::ensure!(!encodings.is_empty(), "--encodings is empty, expected at least one encoding");
+    // The others are shown relative to it.
+    encodings.sort_by_key(|(name, _)| name != BASELINE);
+    let request = |encoding: &str| SpeedRequest {
+        encoding: encoding.to_owned(),
+        backend: compute.backend.clone(),
+        engine: compute.engine,
+        precision: compute.precision(),
+        size,
+    };
+    for (_, encoding) in &encodings {
+        request(encoding).check().map_err(anyhow::Error::msg)?;
+    }
+    if arguments.in_process {
+        process::compute_on_this_thread(size.threads);
+        for (_, encoding) in &encodings {
+            let row = measure(&request(encoding)).map_err(anyhow::Error::msg)?;
+            say(&serde_json::to_string(&row)?);
+        }
+        return Ok(());
+    }
+    let mut output = SpeedOutput::new(arguments.json, &encodings, &request(BASELINE));
     let mut measured = vec![Vec::with_capacity(rounds); encodings.len()];
-    let mut rows = Vec::new();
+    let mut failed = BTreeSet::new();
     for round in 1..=rounds {
         for ((name, encoding), own) in encodings.iter().zip(&mut measured) {
-            own.push(if arguments.in_process {
-                process::compute_on_this_thread(size.threads);
-                measure(&SpeedRequest {
-                    encoding: encoding.clone(),
-                    backend: compute.backend.clone(),
-                    engine: compute.engine,
-                    precision: compute.precision(),
-                    size,
-                })
-                .map_err(anyhow::Error::msg)?
-            } else {
-                let row = elsewhere(&arguments.compute, size, encoding)?;
-                SpeedRow { encoding: name.clone(), ..row }
-            });
-            if round < rounds {
+            if failed.contains(name) {
                 continue;
             }
-            let row = SpeedRow::median(own).context("nothing was measured")?;
-            if arguments.json || arguments.in_process {
-                say(&serde_json::to_string(&row)?);
+            match elsewhere(&arguments.compute, size, encoding) {
+                Ok(row) => own.push(SpeedRow { encoding: name.clone(), ..row }),
+                // The others are measured nevertheless.
+                Err(error) => {
+                    complain(&format!("error: {}", chain(&error)));
+                    failed.insert(name);
+                }
             }
-            rows.push(row);
+            if round == rounds || failed.contains(name) {
+                SpeedRow::median(own).map_or(Ok(()), |row| output.row(row))?;
+            } else if let Some(row) = own.last() {
+                let ms = row.step_seconds * 1e3;
+                complain(&format!("round {round} of {rounds}: {name}: {ms:.1} ms"));
+            }
         }
     }
-    if !arguments.json && !arguments.in_process {
-        print(&rows);
-    }
+    anyhow::ensure!(
+        failed.is_empty(),
+        "{} of {} cannot be measured, see above",
+        failed.len(),
+        counted(encodings.len(), "encoding")
+    );
     Ok(())
 }
 
@@ -152,36 +171,52 @@ fn elsewhere(compute: &ComputeArgs, size: SpeedSize, encoding: &str) -> anyhow::
         .context("cannot read the output of the process that measures")
 }
 
-fn print(rows: &[SpeedRow]) {
-    let base = rows.iter().find(|row| row.encoding == BASELINE);
-    let ratio = |row: &SpeedRow, of: fn(&SpeedRow) -> Option<f64>| {
-        let ratio = of(row).zip(base.and_then(of)).map(|(own, base)| own / base);
-        ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"))
-    };
-    let header = [
-        "encoding",
-        "backend",
-        "engine",
-        "step ms",
-        "x rope",
-        "forward ms",
-        "x rope",
-        "tokens/s",
-        "peak MiB",
-    ];
-    let table = rows.iter().map(|row| {
-        vec![
-            row.encoding.clone(),
-            row.backend.clone(),
-            row.engine.clone(),
+/// Output of measurements as they end: rows of a table, or JSON lines.
+struct SpeedOutput {
+    json: bool,
+    widths: Vec<usize>,
+    /// Seconds of a step with the baseline, which is measured first; `None` without it.
+    baseline: Option<f64>,
+}
+
+impl SpeedOutput {
+    /// Prints the head of the table.
+    fn new(json: bool, encodings: &[NamedExpression], request: &SpeedRequest) -> Self {
+        let header = ["encoding", "backend", "engine", "step ms", "x rope", "tokens/s", "peak MiB"];
+        let longest = encodings.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        let widest = [longest, request.backend.len(), request.engine.id().len(), 8, 6, 9, 8];
+        let widths = header.iter().zip(widest).map(|(title, width)| width.max(title.len()));
+        let output = Self { json, widths: widths.collect(), baseline: None };
+        if !json {
+            output.line(&header.map(str::to_owned));
+        }
+        output
+    }
+
+    /// Prints the row of an encoding.
+    fn row(&mut self, row: SpeedRow) -> anyhow::Result<()> {
+        if row.encoding == BASELINE {
+            self.baseline = Some(row.step_seconds);
+        }
+        if self.json {
+            say(&serde_json::to_string(&row)?);
+            return Ok(());
+        }
+        let ratio = self.baseline.map(|seconds| row.step_seconds / seconds);
+        let mib = row.peak_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
+        self.line(&[
+            row.encoding,
+            row.backend,
+            row.engine,
             format!("{:.1}", row.step_seconds * 1e3),
-            ratio(row, |row| Some(row.step_seconds)),
-            row.forward_seconds.map_or("–".to_owned(), |seconds| format!("{:.1}", seconds * 1e3)),
-            ratio(row, |row| row.forward_seconds),
+            ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}")),
             format!("{:.0}", row.tokens_per_second),
-            row.peak_bytes
-                .map_or("–".to_owned(), |b| format!("{:.0}", b as f64 / f64::from(1 << 20))),
-        ]
-    });
-    say_table(header, table);
+            mib.map_or("–".to_owned(), |mib| format!("{mib:.0}")),
+        ]);
+        Ok(())
+    }
+
+    fn line(&self, cells: &[String]) {
+        say(&padded(cells, &self.widths));
+    }
 }

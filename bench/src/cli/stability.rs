@@ -28,10 +28,15 @@ pub(super) struct StabilityArgs {
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["cell", "seed", "results", "best"], required_unless_present = "cell")]
     pretrained: Option<String>,
     /// Encoding to use instead of the rotation that the pretrained model was trained with.
-    #[arg(long, requires = "pretrained")]
+    #[arg(long, requires = "pretrained", conflicts_with = "cell")]
     encoding: Option<String>,
     /// Text for --pretrained: a corpus, or the path of a file or folder; its validation part is read.
-    #[arg(long, default_value = "tinyshakespeare")]
+    #[arg(
+        long,
+        default_value = "tinyshakespeare",
+        requires = "pretrained",
+        conflicts_with = "cell"
+    )]
     data: String,
     /// Number of tokens prepended to each sample.
     #[arg(long, default_value_t = 3)]

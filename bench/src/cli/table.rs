@@ -119,6 +119,5 @@ pub(super) fn run(arguments: &TableArgs) -> anyhow::Result<()> {
         let between = if index > 0 && arguments.format == Form::Csv { "\n" } else { "" };
         say_part(&format!("{between}{text}"));
     }
-    anyhow::ensure!(meta.skipped.is_empty(), "not in the table: {}", meta.skipped.join("; "));
-    Ok(())
+    folders::refuse_left_out("table", &meta.skipped)
 }

@@ -1,5 +1,6 @@
 //! Trained cells, found by key, name or path, with their kept weights.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -10,6 +11,7 @@ use reports::{RunRecord, WeightsAt};
 use tasks::Task;
 
 use super::compute::ComputeArgs;
+use super::conflict;
 use super::folders;
 use super::out::complain;
 use crate::backend;
@@ -138,15 +140,21 @@ pub(super) fn by_key_or_path(
 fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptTraining> {
     let mut folders = folders::or_all(results)?;
     let mut found: Vec<(usize, RunRecord)> = Vec::new();
+    let mut unreadable = Vec::new();
     for (index, folder) in folders.iter().enumerate() {
-        for record in reports::read_dir(folder)? {
-            // Several folders may contain the same cell.
-            let is_new = found.iter().all(|(_, other)| other.key != record.key);
-            if record.key.starts_with(key) && is_new {
-                found.push((index, record));
+        for record in reports::read_each(folder)? {
+            match record {
+                Ok(record) if record.key.starts_with(key) => found.push((index, record)),
+                Ok(_) => {}
+                Err(error) => unreadable.push(error),
             }
         }
     }
+    conflict::refuse(found.iter().map(|(index, record)| (folders[*index].as_path(), record)))?;
+    // Several folders may contain the same cell.
+    found.sort_by(|(_, a), (_, b)| b.started_utc.cmp(&a.started_utc));
+    let mut seen = BTreeSet::new();
+    found.retain(|(_, record)| seen.insert(record.key.clone()));
     let places = folders::names(&folders);
     match found.as_slice() {
         [(index, record)] => {
@@ -154,10 +162,13 @@ fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptT
             folders.swap(0, *index);
             kept_of(&record.suite, &[of_record(record)?], &folders, at)
         }
-        [] => anyhow::bail!(
-            "no record has a key that begins with `{key}` in {places}; keys are the file names in `cells`, and \
-             `tables/cells.csv` of a report lists them"
-        ),
+        [] => {
+            folders::refuse_left_out("records", &folders::messages(&unreadable))?;
+            anyhow::bail!(
+                "no record has a key that begins with `{key}` in {places}; keys are the file names in `cells`, and \
+                 `tables/cells.csv` of a report lists them"
+            )
+        }
         several => {
             let keys = several.iter().map(|(_, r)| r.key.as_str()).collect::<Vec<_>>().join(", ");
             anyhow::bail!(
@@ -180,10 +191,19 @@ fn kept_of(
 ) -> anyhow::Result<KeptTraining> {
     for (experiment, task) in cells {
         let training = experiment.training(&**task);
+        let mut kept: Option<(&Path, KeptTraining)> = None;
         for folder in folders {
-            if let Some(kept) = KeptTraining::read(&weights_path(folder, &training, at))? {
-                return Ok(kept);
-            }
+            let Some(own) = KeptTraining::read(&weights_path(folder, &training, at))? else {
+                continue;
+            };
+            let Some((first, before)) = &kept else {
+                kept = Some((folder, own));
+                continue;
+            };
+            conflict::refuse_weights((first, &before.record), (folder, &own.record))?;
+        }
+        if let Some((_, kept)) = kept {
+            return Ok(kept);
         }
     }
     let (experiment, task) = cells.first().context("no cell")?;
@@ -193,7 +213,8 @@ fn kept_of(
     let file = weights_path(Path::new(""), &training, at);
     let key = experiment.key(&**task);
     let has_record = |folder: &PathBuf| {
-        reports::read_dir(folder).is_ok_and(|records| records.iter().any(|r| r.key == key))
+        let each = reports::read_each(folder).into_iter().flatten().flatten();
+        each.into_iter().any(|record| record.key == key)
     };
     // A cell with a record is finished, and would not be trained again.
     let force = if folders.iter().any(has_record) { " --force" } else { "" };
@@ -227,8 +248,7 @@ fn by_name(
     };
     let mut suite = parse(&overrides)?;
     suite.cells.append(&mut suite.fresh);
-    let names: std::collections::BTreeSet<String> =
-        suite.cells.iter().map(|cell| cell.workload.clone()).collect();
+    let names: BTreeSet<String> = suite.cells.iter().map(|cell| cell.workload.clone()).collect();
     suite.cells.retain(|cell| cell.workload == workload);
     let Some(first) = suite.cells.first() else {
         let near = pe_zoo::settings::nearest(workload, names.iter().map(String::as_str));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::{Args, Parser as _, ValueEnum};
+use clap::{Args, ValueEnum};
 use reports::Status;
 
 use super::out::complain;
@@ -192,7 +192,7 @@ pub(super) fn plan(
 /// Parses the options of `run`, and refuses those that the workers set themselves.
 fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
     let words = ["pe-bench", "run", &arguments.suite].map(str::to_owned);
-    let parsed = Cli::try_parse_from(words.into_iter().chain(arguments.run.iter().cloned()));
+    let parsed = super::parse(words.into_iter().chain(arguments.run.iter().cloned()));
     let run = match parsed {
         Ok(Cli { command: Command::Run(run) }) => run,
         Ok(_) => anyhow::bail!("the options after `--` are not options of `run`"),

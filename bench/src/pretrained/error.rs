@@ -165,7 +165,8 @@ pub enum PretrainedError {
     },
     /// The package manager failed to fetch the model.
     #[error(
-        "cannot fetch the model, `{command}` failed:\n{said}\ncheck Python and the network, or give a folder or a .gguf file"
+        "cannot fetch the model, `{command}` failed:\n{said}\n{}, or give a folder or a .gguf file",
+        tasks::help_if_full(said).unwrap_or("check Python and the network")
     )]
     Fetch {
         /// Command that was run.

@@ -155,6 +155,10 @@ pub fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() || !name.chars().all(allowed) {
         return Err(format!("`{name}`, expected lower-case letters, digits and `-`"));
     }
+    // A command line would take it for an option.
+    if name.starts_with('-') {
+        return Err(format!("`{name}`, expected a letter or digit at its beginning"));
+    }
     Ok(())
 }
 

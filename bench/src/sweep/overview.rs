@@ -162,8 +162,8 @@ type ReadFile = ((Option<SystemTime>, u64), Result<RecordFacts, String>);
 #[derive(Debug)]
 pub struct OverviewReader {
     results: PathBuf,
-    /// Records of `records.parquet`, read once.
-    packed: Option<BTreeMap<String, RecordFacts>>,
+    /// Records of `records.parquet`, and the messages about those that cannot be read; read once.
+    packed: Option<(BTreeMap<String, RecordFacts>, Vec<String>)>,
     files: BTreeMap<PathBuf, ReadFile>,
 }
 
@@ -182,7 +182,7 @@ impl OverviewReader {
         // Before the records: a cell that ends in the meantime is shown as running, not as open.
         let claims = claim::list(&self.results)?;
         self.read_records()?;
-        let packed = self.packed.iter().flatten();
+        let packed = self.packed.iter().flat_map(|(packed, _)| packed);
         let mut records: BTreeMap<_, _> = packed.map(|(key, facts)| (key.clone(), facts)).collect();
         let mut unreadable = BTreeMap::new();
         for (path, (_, facts)) in &self.files {
@@ -192,15 +192,22 @@ impl OverviewReader {
                 Err(message) => drop(unreadable.insert(stem, message.clone())),
             }
         }
-        Ok(self.overview(manifest.as_ref(), &claims, &records, unreadable))
+        let mut overview = self.overview(manifest.as_ref(), &claims, &records, unreadable);
+        // They are no cells: what they hold is not known.
+        overview.unreadable.extend(self.packed.iter().flat_map(|(_, messages)| messages.clone()));
+        Ok(overview)
     }
 
     fn read_records(&mut self) -> Result<(), OverviewError> {
         if self.packed.is_none() {
-            let packed = reports::store::packed_only(&self.results)?;
-            let packed = packed.into_iter().collect::<Result<Vec<_>, _>>()?;
-            self.packed =
-                Some(packed.into_iter().map(|r| (r.key.clone(), RecordFacts::of(r))).collect());
+            let (mut packed, mut messages) = (BTreeMap::new(), Vec::new());
+            for record in reports::store::packed_only(&self.results)? {
+                match record {
+                    Ok(record) => drop(packed.insert(record.key.clone(), RecordFacts::of(record))),
+                    Err(error) => messages.push(error.to_string()),
+                }
+            }
+            self.packed = Some((packed, messages));
         }
         let read = |path: PathBuf| {
             let data = std::fs::metadata(&path);

@@ -78,8 +78,11 @@ impl<'a> Watchdog<'a> {
         }
         if self.stop.load(Ordering::SeqCst) && self.asked_to_stop.is_none() {
             self.asked_to_stop = Some(Instant::now());
-            if let Some(stdin) = stdin {
-                let _ = writeln!(stdin, "{STOP}").and_then(|()| stdin.flush());
+            let asked =
+                stdin.as_mut().map(|stdin| writeln!(stdin, "{STOP}").and_then(|()| stdin.flush()));
+            if asked.is_some_and(|asked| asked.is_err()) {
+                // The end of its input asks the worker for the same.
+                *stdin = None;
             }
         }
         if let Some(bytes) = host::resident_bytes(child.id()) {

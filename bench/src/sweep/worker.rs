@@ -25,6 +25,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// before it records the cell as failed.
 const SETTLE: Duration = Duration::from_secs(1);
 
+/// Number of characters shown of a line that is no reply.
+const SHOWN: usize = 80;
+
 /// End of a worker.
 #[derive(Debug)]
 pub(super) enum WorkerEnd {
@@ -57,6 +60,7 @@ pub(super) fn run(
     claim: &Claim,
     heard: &mut dyn FnMut(RunEvent),
 ) -> Result<WorkerEnd, SweepError> {
+    let request_line = serde_json::to_string(request).map_err(SweepError::Request)?;
     let kills = SystemKills::now();
     let mut child = process::again(request.context.threads)
         .map_err(SweepError::Spawn)?
@@ -69,15 +73,22 @@ pub(super) fn run(
         .map_err(SweepError::Spawn)?;
     let complaints = complaints(&mut child).map_err(SweepError::Spawn)?;
     let answers = answers(&mut child).map_err(SweepError::Spawn)?;
-    let mut stdin = hand_over(&mut child, request);
+    let mut stdin = hand_over(&mut child, &request_line);
     let mut watchdog = Watchdog::new(request.budget, stop, claim);
+    let mut unreadable = None;
     let last = loop {
         match answers.recv_timeout(TICK) {
-            Ok(WorkerReply::Event(event)) => {
+            Ok(Ok(WorkerReply::Event(event))) => {
                 watchdog.hear(&event);
                 heard(event);
             }
-            Ok(reply) => break Some(reply),
+            Ok(Ok(reply)) => break Some(reply),
+            // One of them is enough to find the cause.
+            Ok(Err(text)) if unreadable.is_none() => {
+                heard(RunEvent::Trouble(text.clone()));
+                unreadable = Some(text);
+            }
+            Ok(Err(_)) => {}
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break None,
         }
@@ -86,7 +97,7 @@ pub(super) fn run(
     // A worker that has sent its last reply exits when its input is closed.
     drop(stdin);
     let status = child.wait().map_err(SweepError::Spawn)?;
-    let said = complaints.join().unwrap_or_default();
+    let said = complaints.join().unwrap_or_else(|_| "its standard error is lost".to_owned());
     let stopping = stop.load(Ordering::SeqCst);
     Ok(match (last, &watchdog.killed) {
         (_, Some(KillReason::Claim)) => WorkerEnd::Lost,
@@ -104,6 +115,7 @@ pub(super) fn run(
             }
             let broke = match last {
                 Some(WorkerReply::Broke(reason)) => Some(reason),
+                _ if status.success() => unreadable,
                 _ => None,
             };
             verdict(status, broke, &said, &watchdog, &kills)
@@ -116,37 +128,47 @@ fn complaints(child: &mut Child) -> io::Result<std::thread::JoinHandle<String>> 
     let stderr = child.stderr.take();
     std::thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
-        if let Some(mut stderr) = stderr {
-            let _ = stderr.read_to_end(&mut bytes);
+        let read = stderr.map_or(Ok(0), |mut stderr| stderr.read_to_end(&mut bytes));
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        match read {
+            Ok(_) => text,
+            Err(error) => format!("{text}\nits standard error cannot be read: {error}"),
         }
-        String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
-/// Replies of the worker on its standard output.
-fn answers(child: &mut Child) -> io::Result<Receiver<WorkerReply>> {
+/// Replies of the worker on its standard output, or the message about a line that is none.
+fn answers(child: &mut Child) -> io::Result<Receiver<Result<WorkerReply, String>>> {
     let (sender, receiver) = channel();
     let stdout = child.stdout.take();
     std::thread::Builder::new().spawn(move || {
-        let lines = stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
-        for line in lines.map_while(Result::ok) {
-            let Ok(answer) = serde_json::from_str(&line) else { continue };
-            if sender.send(answer).is_err() {
-                return;
-            }
+        let mut lines = stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).split(b'\n'));
+        let mut is_open = true;
+        while let Some(line) = lines.next().filter(|_| is_open) {
+            is_open = line.is_ok() && sender.send(reply_of(line)).is_ok();
         }
     })?;
     Ok(receiver)
 }
 
-/// Writes the request and returns the input, which must stay open: its end stops the worker.
-fn hand_over(child: &mut Child, request: &WorkerRequest) -> Option<ChildStdin> {
+/// Reply in a line of a worker's standard output.
+///
+/// # Errors
+/// Message, if the line cannot be read or is no reply, such as one that an encoding printed.
+fn reply_of(line: io::Result<Vec<u8>>) -> Result<WorkerReply, String> {
+    let line = line.map_err(|error| format!("the worker's replies cannot be read: {error}"))?;
+    serde_json::from_slice(&line).map_err(|error| {
+        let text = String::from_utf8_lossy(&line);
+        let start = text.chars().take(SHOWN).collect::<String>();
+        format!("the worker printed a line that is no reply ({error}): {start}")
+    })
+}
+
+/// Writes the request and returns the input, which must stay open: its end stops the worker. `None` if the worker does not
+/// take the request; its input is closed then, so that it ends.
+fn hand_over(child: &mut Child, request: &str) -> Option<ChildStdin> {
     let mut stdin = child.stdin.take()?;
-    // A worker that died at once is seen by its missing record.
-    if let Ok(line) = serde_json::to_string(request) {
-        let _ = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
-    }
-    Some(stdin)
+    writeln!(stdin, "{request}").and_then(|()| stdin.flush()).ok().map(|()| stdin)
 }
 
 /// Classifies the end of a worker that exited without a record.

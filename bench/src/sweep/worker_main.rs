@@ -96,6 +96,7 @@ fn guarded(
     reply: &mut dyn FnMut(&WorkerReply) -> Result<(), String>,
 ) -> Result<reports::RunRecord, String> {
     let mut last = Instant::now();
+    let mut unheard = None;
     let mut on_event = |event: RunEvent| {
         if matches!(event, RunEvent::Progress(_)) {
             if last.elapsed() < BETWEEN_EVENTS {
@@ -103,8 +104,11 @@ fn guarded(
             }
             last = Instant::now();
         }
-        // A broken pipe is noticed with the record at the latest.
-        let _ = reply(&WorkerReply::Event(event));
+        if let Err(error) = reply(&WorkerReply::Event(event)) {
+            // Nobody reads the record either.
+            stop.store(true, Ordering::SeqCst);
+            unheard.get_or_insert(error);
+        }
     };
     let folder = CheckpointFolder::new(&request.results, &request.record.key);
     let every = Duration::try_from_secs_f64(request.checkpoint_seconds).unwrap_or(Duration::MAX);
@@ -117,6 +121,9 @@ fn guarded(
             .until(stop);
         run::execute(plan, hooks)
     }));
+    if let Some(error) = unheard {
+        return Err(format!("an event cannot be sent: {error}"));
+    }
     ran.map_err(|panic| {
         let text = panic
             .downcast_ref::<String>()

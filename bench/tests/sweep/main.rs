@@ -5,6 +5,7 @@
 mod damage;
 mod devices;
 mod disks;
+mod folders;
 mod kills;
 mod kubernetes;
 mod limits;

@@ -76,7 +76,7 @@ fn results_come_before_failures_and_what_differs_or_is_damaged_is_told() {
     let output = merge(&[&a, &b], &all, &[]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     let said = text(&output);
-    assert!(said.contains("1 difference between finished records"), "{said}");
+    assert!(said.contains("1 conflict of results"), "{said}");
     assert!(said.contains(&format!("{}.train.final_loss", changed.key)), "{said}");
     assert!(said.contains("0123456789abcdef.json is damaged"), "{said}");
     let kept = reports::read_dir(&all).unwrap();

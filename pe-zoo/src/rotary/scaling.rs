@@ -280,7 +280,7 @@ impl Scaling {
             }
             Self::Dynamic { factor, original_max_position_embeddings } => {
                 check.at_least("factor", *factor, 1.0)?;
-                check.original(original_max_position_embeddings.unwrap_or(train_len), 1)?;
+                check.original(*original_max_position_embeddings, train_len, 1)?;
                 check.channels(dim)
             }
             Self::Yarn(yarn) => yarn.check(&check, train_len),
@@ -296,13 +296,13 @@ impl Scaling {
                     high,
                     &expected,
                 )?;
-                check.original(llama.original_max_position_embeddings, 1)
+                check.original(Some(llama.original_max_position_embeddings), train_len, 1)
             }
             Self::PartNtk(part) => {
                 check.at_least("factor", part.factor, 1.0)?;
                 check.share("ntk_factor", part.ntk_factor)?;
                 check.share("extrapolation_factor", part.extrapolation_factor)?;
-                check.original(part.original_max_position_embeddings.unwrap_or(train_len), 1)?;
+                check.original(part.original_max_position_embeddings, train_len, 1)?;
                 check.channels(dim)
             }
             Self::Composed { parts } => {
@@ -320,7 +320,7 @@ impl Scaling {
 impl Yarn {
     fn check(&self, check: &ScalingCheck<'_>, train_len: usize) -> Result<(), PeError> {
         check.at_least("factor", self.factor.unwrap_or(1.0), 1.0)?;
-        check.original(self.original_max_position_embeddings.unwrap_or(train_len), 1)?;
+        check.original(self.original_max_position_embeddings, train_len, 1)?;
         check.above_zero("beta_slow", self.beta_slow)?;
         check.at_least("beta_fast", self.beta_fast, self.beta_slow)?;
         check.share("extrapolation_factor", self.extrapolation_factor.unwrap_or(1.0))?;
@@ -363,7 +363,7 @@ impl LongRope {
         let expected =
             "a value, or an attention_factor; it is the extended length divided by the original";
         check.require(is_scaled, "factor", "absent", expected)?;
-        check.original(self.original_max_position_embeddings.unwrap_or(train_len), 2)
+        check.original(self.original_max_position_embeddings, train_len, 2)
     }
 }
 
@@ -400,8 +400,25 @@ impl ScalingCheck<'_> {
         self.require((0.0..=1.0).contains(&value), field, value, "a number from 0 to 1")
     }
 
-    fn original(&self, value: usize, least: usize) -> Result<(), PeError> {
-        self.require(value >= least, ORIGINAL_LENGTH, value, &format!("at least {least}"))
+    /// Refuses an original length below `least`; the default is the training length.
+    fn original(
+        &self,
+        length: Option<usize>,
+        train_len: usize,
+        least: usize,
+    ) -> Result<(), PeError> {
+        match length {
+            Some(length) => {
+                let expected = format!("at least {least}");
+                self.require(length >= least, ORIGINAL_LENGTH, length, &expected)
+            }
+            None => {
+                let expected = format!(
+                    "at least {least}, because `scaling.{ORIGINAL_LENGTH}` is the same by default"
+                );
+                PeError::require(train_len >= least, self.pe, "train.len", train_len, expected)
+            }
+        }
     }
 
     /// Refuses two channels or fewer: the exponent of the base is divided by `dim - 2`.

@@ -146,7 +146,14 @@ impl PositionEncoding for DynamicPositionBias {
 
     fn check(settings: &DynamicPositionBiasConfig, dims: &Dims) -> Result<(), PeError> {
         check_size(Self::CARD.id, "depth", settings.depth)?;
-        check_size(Self::CARD.id, "width", settings.width(dims))
+        match settings.width {
+            Some(width) => check_size(Self::CARD.id, "width", width),
+            None => {
+                let expected = "at least 4, because `width` is a quarter of it by default";
+                let holds = settings.width(dims) > 0;
+                PeError::require(holds, Self::CARD.id, "model.width", dims.width(), expected)
+            }
+        }
     }
 
     fn build(
@@ -240,7 +247,14 @@ mod tests {
         };
         let default = DynamicPositionBiasConfig::default();
         let narrow = Dims { heads: 1, head_dim: 2, ..DIMS };
-        assert!(refused(default.clone(), &narrow).contains("width is 0"));
+        // The default is the fault of the model's width, not of a setting that nobody gave.
+        assert!(
+            refused(default.clone(), &narrow).contains("model.width is 2, expected at least 4")
+        );
+        assert!(
+            refused(DynamicPositionBiasConfig { width: Some(0), ..default.clone() }, &DIMS)
+                .contains(": width is 0, expected at least 1")
+        );
         assert!(
             refused(DynamicPositionBiasConfig { depth: 0, ..default }, &DIMS)
                 .contains("depth is 0")

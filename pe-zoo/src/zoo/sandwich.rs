@@ -83,10 +83,16 @@ impl PositionEncoding for Sandwich {
     };
 
     fn check(settings: &SandwichConfig, dims: &Dims) -> Result<(), PeError> {
-        let d_bar = settings.d_bar.unwrap_or(dims.head_dim);
-        let usable = d_bar > 0 && d_bar.is_multiple_of(2);
-        let expected = "an even number of at least 2 (the head dimension if absent)";
-        PeError::require(usable, Self::CARD.id, "d_bar", d_bar, expected)
+        let is_usable = |d_bar: usize| d_bar > 0 && d_bar.is_multiple_of(2);
+        let (pe, expected) = (Self::CARD.id, "an even number of at least 2");
+        match settings.d_bar {
+            Some(d_bar) => PeError::require(is_usable(d_bar), pe, "d_bar", d_bar, expected),
+            None => {
+                let expected = format!("{expected}, because `d_bar` is the same by default");
+                let dim = dims.head_dim;
+                PeError::require(is_usable(dim), pe, "model.head_dim", dim, expected)
+            }
+        }
     }
 
     fn build(
@@ -133,8 +139,9 @@ mod tests {
     fn an_odd_number_of_half_waves_is_refused() {
         let dims = Dims { layers: 1, heads: 1, head_dim: 5, train_len: 8, max_len: 8 };
         let error = Sandwich::check(&SandwichConfig::default(), &dims).unwrap_err().to_string();
-        assert!(error.contains("d_bar is 5") && error.contains("even"), "{error}");
-        assert!(Sandwich::check(&SandwichConfig { d_bar: Some(0) }, &dims).is_err());
+        assert!(error.contains("model.head_dim is 5") && error.contains("even"), "{error}");
+        let error = Sandwich::check(&SandwichConfig { d_bar: Some(0) }, &dims).unwrap_err();
+        assert!(error.to_string().contains("d_bar is 0"), "{error}");
         assert!(Sandwich::check(&SandwichConfig { d_bar: Some(6) }, &dims).is_ok());
     }
 

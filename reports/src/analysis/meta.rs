@@ -21,15 +21,13 @@ pub struct ReportMeta {
     pub measured_at: String,
 }
 
-/// Time and memory of a training step, and time of a forward pass, with an encoding.
+/// Time and memory of a training step with an encoding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredStep {
     /// Name of the encoding.
     pub encoding: String,
     /// Median seconds of a training step.
     pub step_seconds: f64,
-    /// Median seconds of a forward pass without gradients; `None` if not measured.
-    pub forward_seconds: Option<f64>,
     /// Peak memory of the process in bytes; `None` if not measured.
     pub peak_bytes: Option<u64>,
 }

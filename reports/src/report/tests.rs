@@ -150,3 +150,69 @@ fn a_folder_that_cannot_be_written_is_named() {
     let error = write_report(suite(), &file.join("out"), &meta()).unwrap_err();
     assert!(error.to_string().contains(&*file.to_string_lossy()), "{error}");
 }
+
+/// Pointers to the whole numbers of a value, without those of settings.
+fn numbers(value: &serde_json::Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Number(number) if number.is_u64() => found.push(path.to_owned()),
+        serde_json::Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                numbers(item, &format!("{path}/{index}"), found);
+            }
+        }
+        serde_json::Value::Object(fields) => {
+            for (name, field) in fields.iter().filter(|(name, _)| *name != "config") {
+                numbers(field, &format!("{path}/{name}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A file without a checksum may have any number.
+#[test]
+fn counts_near_the_largest_number_do_not_overflow() {
+    let slices = |record: &mut RunRecord| {
+        record.evals[0].slices = vec![crate::record::Slices {
+            name: "distance".into(),
+            unit: crate::record::SliceUnit::Tokens,
+            values: vec![1, 2, 40],
+            counts: vec![3, 4, 5],
+            accuracy: vec![0.5; 3],
+            nll: vec![1.0; 3],
+        }];
+        record.host_peak_bytes = Some(1);
+    };
+    let whole = |encoding: &str, seed: u64| {
+        let record = TestCell::new("flip-flop", encoding, seed).change(slices).record();
+        serde_json::to_value(&record).unwrap()
+    };
+    let mut paths = Vec::new();
+    numbers(&whole("rope", 0), "", &mut paths);
+    assert!(paths.iter().any(|path| path == "/evals/0/slices/0/counts/2"), "{paths:?}");
+    let large = |path: &String, largest: u64| -> serde_json::Result<Vec<RunRecord>> {
+        let cells = [("rope", 0), ("rope", 1), ("cope", 0), ("cope", 1)];
+        let changed = cells.map(|(encoding, seed)| {
+            let mut value = whole(encoding, seed);
+            *value.pointer_mut(path).unwrap() = largest.into();
+            serde_json::from_value(value)
+        });
+        changed.into_iter().collect()
+    };
+    for path in &paths {
+        let Ok(records) = large(path, u64::MAX).or_else(|_| large(path, u64::from(u32::MAX)))
+        else {
+            continue;
+        };
+        let frames = Frames::of(&records).unwrap();
+        let reproduced = crate::reproduction::reproduction(&frames).unwrap();
+        assert!(!reproduced.papers.is_empty(), "{path}");
+        let names = ["markdown".to_owned(), "csv".to_owned()];
+        let rendered = render_report(frames, &meta(), &Settings::default(), &names);
+        assert!(rendered.is_ok(), "{path}: {:?}", rendered.err());
+        let request =
+            crate::compare::Request { a: "rope".into(), b: "cope".into(), ..Default::default() };
+        assert!(crate::compare::compare(&records, &request).is_ok(), "{path}");
+        crate::nightly::judge(&records, &records, &crate::nightly::Thresholds::default());
+    }
+}

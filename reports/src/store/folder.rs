@@ -26,8 +26,10 @@ pub fn read_dir(dir: &Path) -> Result<Vec<RunRecord>, RecordError> {
 ///
 /// A file whose name is not its record's key is [`RecordError::Damaged`], because its cell would be counted twice.
 ///
+/// A `records.parquet` that is no file of packed records is one such result.
+///
 /// # Errors
-/// [`RecordError::Io`] if the folder cannot be listed, and that of a `records.parquet` that cannot be read.
+/// [`RecordError::Io`] if the folder cannot be listed or `records.parquet` cannot be read.
 pub fn read_each(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, RecordError> {
     let mut found: Vec<_> = record_files(dir)?.into_par_iter().map(read_named).collect();
     found.extend(packed_only(dir)?);
@@ -37,7 +39,7 @@ pub fn read_each(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, Reco
 /// Reads the packed records of a results folder that have no file of their own.
 ///
 /// # Errors
-/// [`RecordError::Io`] if the folder cannot be listed, and that of a `records.parquet` that cannot be read.
+/// [`RecordError::Io`] if the folder cannot be listed or `records.parquet` cannot be read.
 pub fn packed_only(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, RecordError> {
     let mut packed = read_packed(dir)?;
     packed.retain(|found| !found.as_ref().is_ok_and(|record| has_file(dir, record)));

@@ -11,6 +11,7 @@ use polars::polars_utils::compression::ZstdLevel;
 use polars::prelude::*;
 use rayon::prelude::*;
 
+use super::caught::caught;
 use super::error::RecordError;
 use crate::record::{Answers, CurvePoint, Outcomes, RunRecord, Validation};
 
@@ -55,29 +56,31 @@ pub fn pack(records: &[RunRecord]) -> Result<Vec<u8>, RecordError> {
     Ok(write(texts?)?)
 }
 
-/// Reads the packed records of a results folder, with one result for each row; none without such a file.
+/// Reads the packed records of a results folder, with one result for each row; none without such a file. A file that is no
+/// file of packed records is one [`RecordError::Damaged`].
 ///
 /// # Errors
-/// [`RecordError::Io`] if the file cannot be read, [`RecordError::Damaged`] if it is no file of packed records.
+/// [`RecordError::Io`] if the file cannot be read.
 pub(super) fn read_packed(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, RecordError> {
     let path = dir.join(PACKED);
     if !path.is_file() {
         return Ok(Vec::new());
     }
     let bytes = std::fs::read(&path).map_err(|error| RecordError::io("read", &path, error))?;
-    let texts = || -> PolarsResult<Vec<String>> {
-        let frame = ParquetReader::new(Cursor::new(bytes)).finish()?;
-        Ok(frame
-            .column("record")?
-            .str()?
-            .iter()
-            .map(|text| text.unwrap_or_default().to_owned())
-            .collect())
-    };
-    let damaged =
-        |error: PolarsError| RecordError::Damaged { path: path.clone(), reason: error.to_string() };
     let parsed = |text: String| RunRecord::parse(&path, text.as_bytes());
-    Ok(texts().map_err(damaged)?.into_par_iter().map(parsed).collect())
+    Ok(match caught(|| texts(bytes).map_err(|error| error.to_string())) {
+        Ok(texts) => texts.into_par_iter().map(parsed).collect(),
+        Err(reason) => vec![Err(RecordError::Damaged { path, reason })],
+    })
+}
+
+/// Reads the column of records, on this thread, so that a panic stays on it.
+fn texts(bytes: Vec<u8>) -> PolarsResult<Vec<String>> {
+    let reader = ParquetReader::new(Cursor::new(bytes));
+    let reader = reader.with_columns(Some(vec!["record".to_owned()]));
+    let frame = reader.read_parallel(ParallelStrategy::None).finish()?;
+    let texts = frame.column("record")?.str()?;
+    Ok(texts.iter().map(|text| text.unwrap_or_default().to_owned()).collect())
 }
 
 /// Removes from records what a report of a repository does not need, and rounds what it shows with fewer digits; a second

@@ -168,6 +168,36 @@ fn advice_about_damaged_packed_records_does_not_lead_back_to_them() {
 }
 
 #[test]
+fn no_flipped_bit_of_packed_records_ends_the_program_or_hides_other_records() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = TestCell::new("flip-flop", "alibi", 0).record();
+    own.write(dir.path()).unwrap();
+    let packed = [0, 1].map(|seed| TestCell::new("flip-flop", "rope", seed).record());
+    let whole = pack(&packed).unwrap();
+    let known: Vec<RunRecord> =
+        packed.iter().chain([&own]).map(|r| r.as_written().unwrap()).collect();
+    let (mut damaged, mut read) = (0, 0);
+    for byte in 0..whole.len() {
+        let mut flipped = whole.clone();
+        flipped[byte] ^= 1 << (byte % 8);
+        fs::write(dir.path().join(PACKED), flipped).unwrap();
+        let each = read_each(dir.path()).unwrap();
+        assert!(each[0].as_ref().is_ok_and(|record| record.key == own.key), "byte {byte}");
+        for found in each {
+            match found {
+                Ok(record) => assert!(known.contains(&record), "byte {byte}"),
+                Err(error) => {
+                    assert!(error.to_string().contains("records.parquet is damaged"), "{error}");
+                    damaged += 1;
+                }
+            }
+        }
+        read += 1;
+    }
+    assert!(damaged > read / 2, "{damaged} of {read}");
+}
+
+#[test]
 fn a_key_that_would_leave_the_folder_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut record = TestCell::new("flip-flop", "rope", 0).record();

@@ -89,10 +89,11 @@ impl Carrier {
 
 /// Fetches crates through cargo and returns their folders in the same order.
 fn crates(packages: &[Package], work: &Path, cargo: &OsStr) -> Result<Vec<PathBuf>, CorpusError> {
-    write_in(work, "Cargo.toml", manifest_text(packages))?;
     let source = work.join("src");
-    fs::create_dir(&source).map_err(FileError::of("create the folder", &source))?;
-    write_in(&source, "lib.rs", "")?;
+    write_in(work, "Cargo.toml", manifest_text(packages))
+        .and_then(|()| fs::create_dir(&source).map_err(FileError::of("create the folder", &source)))
+        .and_then(|()| write_in(&source, "lib.rs", ""))
+        .map_err(FileError::in_cache)?;
     let manifest = work.join("Cargo.toml");
     let run = |arguments: &[&str]| {
         let mut command = Command::new(cargo);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::data::DataError;
-use crate::files::FileError;
+use crate::files::{FileError, help_if_full};
 use crate::nearest::did_you_mean;
 
 /// Alternative when a corpus cannot be fetched.
@@ -36,7 +36,8 @@ pub enum CorpusError {
     },
     /// A package manager failed.
     #[error(
-        "`{command}` failed, so the corpus was not fetched; its output:\n{stderr}\ncheck the network and {install}, or {INSTEAD}"
+        "`{command}` failed, so the corpus was not fetched; its output:\n{stderr}\n{}, or {INSTEAD}",
+        help_if_full(.stderr).map_or_else(|| format!("check the network and {install}"), str::to_owned)
     )]
     ToolFailed {
         /// Command line that failed.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use reports::RunRecord;
 
+use crate::cli::conflict;
 use crate::cli::folders;
 use crate::cli::out::complain;
 use crate::suite::{self, Overrides};
@@ -14,7 +15,7 @@ use crate::sweep::{SweepCells, SweepPlan};
 /// their keys. Nothing is run for them.
 ///
 /// # Errors
-/// If the suite cannot be planned.
+/// If the suite cannot be planned, or two folders have different results of a cell.
 pub(super) fn records(
     name: &str,
     text: &str,
@@ -33,7 +34,7 @@ pub(super) fn records(
     wanted.retain(|key, _| !run.contains(key));
     let mut places = folders::kept_below(out);
     places.extend(folders::kept_below(&PathBuf::from("results").join(&plan.suite)));
-    let mut found: BTreeMap<usize, RunRecord> = BTreeMap::new();
+    let mut all: Vec<(PathBuf, usize, RunRecord)> = Vec::new();
     let mut read = BTreeSet::new();
     for place in places {
         if !read.insert(place.canonicalize().unwrap_or_else(|_| place.clone())) {
@@ -49,9 +50,14 @@ pub(super) fn records(
             };
             if let Some(index) = wanted.get(record.key.as_str()).filter(|_| record.is_finished()) {
                 whole.rename(*index, &mut record);
-                found.entry(*index).or_insert(record);
+                all.push((place.clone(), *index, record));
             }
         }
+    }
+    conflict::refuse(all.iter().map(|(place, _, record)| (place.as_path(), record)))?;
+    let mut found: BTreeMap<usize, RunRecord> = BTreeMap::new();
+    for (_, index, record) in all {
+        found.entry(index).or_insert(record);
     }
     Ok(found.into_values().collect())
 }

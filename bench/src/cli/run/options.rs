@@ -14,7 +14,7 @@ use crate::sweep::{Retry, RetryPolicy, Shard, SweepOptions};
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct SweepArgs {
     /// Run all cells again from the start, finished ones included.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["retry", "retry_before"])]
     pub(crate) force: bool,
     /// Run cells again that ended with this status; may be repeated or separated by commas.
     ///

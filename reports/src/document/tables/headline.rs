@@ -134,12 +134,8 @@ mod tests {
             note(&report).ends_with(" Step time: of the trainings, median over the workloads.")
         );
         report.meta.measured_at = "32 x 63 tokens, 2 layers of width 64, CPU threads: 1".into();
-        report.meta.measured = vec![MeasuredStep {
-            encoding: "rope".into(),
-            step_seconds: 0.5,
-            forward_seconds: None,
-            peak_bytes: None,
-        }];
+        report.meta.measured =
+            vec![MeasuredStep { encoding: "rope".into(), step_seconds: 0.5, peak_bytes: None }];
         let sizes = "(32 x 63 tokens, 2 layers of width 64, CPU threads: 1).";
         assert!(note(&report).ends_with(sizes), "{}", note(&report));
     }

@@ -1,4 +1,4 @@
-//! Time and memory of a training step, and time of a forward pass, measured alone.
+//! Time and memory of a training step, measured alone.
 
 use super::common::ratio;
 use crate::analysis::{MeasuredStep, Report, YARDSTICK};
@@ -18,8 +18,6 @@ pub fn measured(report: &Report) -> Table {
         "encoding",
         "ms per training step",
         "step\ntimes RoPE's",
-        "ms per forward pass",
-        "forward pass\ntimes RoPE's",
         "peak memory",
         "memory\ntimes RoPE's",
     ];
@@ -28,15 +26,11 @@ pub fn measured(report: &Report) -> Table {
             TableCell::of_encoding(report, &step.encoding),
             three_digits(1000.0 * step.step_seconds).into(),
             over(|step| Some(step.step_seconds), step),
-            TableCell::optional(step.forward_seconds, |seconds| three_digits(1000.0 * seconds)),
-            over(|step| step.forward_seconds, step),
             TableCell::optional(step.peak_bytes, |b| bytes(b as f64)),
             over(|step| step.peak_bytes.map(|bytes| bytes as f64), step),
         ]
     });
     let place = &report.meta.measured_at;
-    table.notes = vec![format!(
-        "Measured alone on one machine, in one run: {place}. Forward passes: without gradients, as in inference."
-    )];
+    table.notes = vec![format!("Measured alone on one machine, in one run: {place}.")];
     table.without_empty_columns()
 }

@@ -1,0 +1,220 @@
+//! Different results of one cell in several folders.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use reports::store::lean;
+use reports::{Frames, Program, RunRecord};
+
+use super::diff_records::differences_of;
+use super::out::complain;
+
+/// Maximum number of conflicts that an error lists; the rest are counted.
+const LISTED: usize = 3;
+
+/// Why results with the same key differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// `pack --lean` left something out of one of them.
+    Leaner,
+    /// They are of other machines or programs.
+    Elsewhere,
+    /// Nothing in the records explains it.
+    Unknown,
+}
+
+/// Results of a cell, or weights of its training, that differ in two folders.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Conflict {
+    key: String,
+    folders: [PathBuf; 2],
+    /// Differences, at least one.
+    differences: Vec<String>,
+    cause: Cause,
+}
+
+impl Conflict {
+    /// Conflict of two records with the same key, each with its folder; `None` if a record is no result, or if they differ in
+    /// timings and provenance alone.
+    ///
+    /// # Errors
+    /// If a record has no JSON form.
+    pub(super) fn of(
+        (folder, one): (&Path, &RunRecord),
+        (other_folder, other): (&Path, &RunRecord),
+    ) -> serde_json::Result<Option<Self>> {
+        if !(one.is_finished() && other.is_finished()) {
+            return Ok(None);
+        }
+        let differences = differences_of(one, other)?;
+        if differences.is_empty() {
+            return Ok(None);
+        }
+        let [lean_one, lean_other] = leaned(one, other);
+        let cause = if differences_of(&lean_one, &lean_other)?.is_empty() {
+            Cause::Leaner
+        } else {
+            cause(one, other)
+        };
+        let folders = [folder, other_folder].map(Path::to_owned);
+        Ok(Some(Self { key: one.key.clone(), folders, differences, cause }))
+    }
+
+    /// Conflict of the settings of two kept trainings, each with its folder; `None` if their weights are the same.
+    pub(super) fn of_weights(
+        (folder, one): (&Path, &RunRecord),
+        (other_folder, other): (&Path, &RunRecord),
+    ) -> Option<Self> {
+        let [own, others] = [one, other].map(|record| record.weights.as_ref().map(|w| &w.sha256));
+        let differences = vec![format!("{}.weights.sha256: {own:?} and {others:?}", one.key)];
+        let folders = [folder, other_folder].map(Path::to_owned);
+        let conflict =
+            Self { key: one.key.clone(), folders, differences, cause: cause(one, other) };
+        (own != others).then_some(conflict)
+    }
+}
+
+/// Cause of a difference that the provenance of two records gives.
+fn cause(one: &RunRecord, other: &RunRecord) -> Cause {
+    let place = |r: &RunRecord| (r.host.cpu.clone(), r.host.os.clone(), r.device.clone());
+    let evaluated = |by: &Program| (by.commit.clone(), by.versions.clone(), by.host.cpu.clone());
+    let program = |r: &RunRecord| {
+        (r.commit.clone(), r.versions.clone(), r.evaluated_by.as_ref().map(evaluated))
+    };
+    let is_same = place(one) == place(other) && program(one) == program(other);
+    if is_same { Cause::Unknown } else { Cause::Elsewhere }
+}
+
+/// Two records without what `pack --lean` leaves out of either.
+fn leaned(one: &RunRecord, other: &RunRecord) -> [RunRecord; 2] {
+    /// Removes the first elements of the longer list.
+    fn as_short<T>(one: &mut Vec<T>, other: &mut Vec<T>) {
+        let len = one.len().min(other.len());
+        one.drain(..one.len() - len);
+        other.drain(..other.len() - len);
+    }
+    let mut both = [one.clone(), other.clone()];
+    // One by one: what is left out of a record depends on those beside it.
+    both.iter_mut().for_each(|record| lean(std::slice::from_mut(record)));
+    let [one, other] = &mut both;
+    as_short(&mut one.train.curve, &mut other.train.curve);
+    as_short(&mut one.train.validations, &mut other.train.validations);
+    as_short(&mut one.train.split_validations, &mut other.train.split_validations);
+    as_short(&mut one.gates, &mut other.gates);
+    for (one, other) in one.evals.iter_mut().zip(&mut other.evals) {
+        if one.outcomes.is_none() || other.outcomes.is_none() {
+            (one.outcomes, other.outcomes) = (None, None);
+        }
+    }
+    both
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [one, other] = self.folders.each_ref().map(|folder| folder.display());
+        write!(f, "{one} and {other} have different results of the cell {}", self.key)?;
+        let first = self.differences.first().map_or("", String::as_str);
+        write!(f, ": {first}")?;
+        match self.differences.len() - 1 {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more, which `pe-bench diff-records` lists"),
+        }
+    }
+}
+
+/// Refuses different results of a cell among records, each with its folder, unless they are of other machines or programs,
+/// which is printed.
+///
+/// # Errors
+/// The conflicts, with the remedy.
+pub(super) fn refuse<'a>(
+    records: impl IntoIterator<Item = (&'a Path, &'a RunRecord)>,
+) -> anyhow::Result<()> {
+    let mut seen = BTreeMap::<&str, (&Path, &RunRecord)>::new();
+    let (mut unknown, mut elsewhere) = (Vec::new(), Vec::new());
+    for (folder, record) in records {
+        let first = *seen.entry(record.key.as_str()).or_insert((folder, record));
+        if !std::ptr::eq(first.1, record)
+            && let Some(conflict) = Conflict::of(first, (folder, record))?
+        {
+            match conflict.cause {
+                Cause::Leaner => {}
+                Cause::Elsewhere => elsewhere.push(conflict),
+                Cause::Unknown => unknown.push(conflict),
+            }
+        }
+        if !first.1.is_finished() {
+            seen.insert(record.key.as_str(), (folder, record));
+        }
+    }
+    if !elsewhere.is_empty() {
+        complain(&format!(
+            "note: {}\nThey are of other machines or programs; the newest result of a cell counts.",
+            listed(&elsewhere, 1)
+        ));
+    }
+    anyhow::ensure!(
+        unknown.is_empty(),
+        "{}\nname the folders whose results are right, or move the other records away",
+        listed(&unknown, LISTED)
+    );
+    Ok(())
+}
+
+/// Refuses two kept trainings of a cell with different weights, unless they are of other machines or programs.
+///
+/// # Errors
+/// The conflict, with the remedy.
+pub(super) fn refuse_weights(
+    one: (&Path, &RunRecord),
+    other: (&Path, &RunRecord),
+) -> anyhow::Result<()> {
+    match Conflict::of_weights(one, other) {
+        Some(conflict) if conflict.cause == Cause::Unknown => {
+            anyhow::bail!("{conflict}; name the folder whose weights are meant by --results")
+        }
+        Some(conflict) => {
+            complain(&format!("note: {conflict}; those of {} are used", one.0.display()));
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// The first few conflicts as lines, and the number of the others.
+fn listed(conflicts: &[Conflict], most: usize) -> String {
+    let shown = conflicts.iter().take(most).map(ToString::to_string).collect::<Vec<_>>();
+    match conflicts.len().saturating_sub(most) {
+        0 => shown.join("\n"),
+        1 => format!("{}\n1 more cell has different results", shown.join("\n")),
+        more => format!("{}\n{more} more cells have different results", shown.join("\n")),
+    }
+}
+
+/// Refuses different results of a cell in the folders from which these frames were read.
+///
+/// # Errors
+/// As [`refuse`], and if a folder cannot be read.
+pub(super) fn refuse_in(frames: &[(&Path, &Frames)]) -> anyhow::Result<()> {
+    let mut keys = BTreeSet::new();
+    let mut shared = BTreeSet::new();
+    for (_, frames) in frames {
+        for key in frames.keys()? {
+            if !keys.insert(key.clone()) {
+                shared.insert(key);
+            }
+        }
+    }
+    if shared.is_empty() {
+        return Ok(());
+    }
+    let mut records = Vec::new();
+    for (folder, _) in frames {
+        // What cannot be read is reported with the frames.
+        let own = reports::read_each(folder)?.into_iter().flatten();
+        let own = own.filter(|record| shared.contains(&record.key));
+        records.extend(own.map(|record| (*folder, record)));
+    }
+    refuse(records.iter().map(|(folder, record)| (*folder, record)))
+}
