@@ -141,7 +141,7 @@ impl<'a> Generation<'a> {
                 expected: "a token of the vocabulary",
             });
         }
-        let at = self.model.positions(self.id, [self.cache.len(), tokens.len()])?;
+        let at = self.model.positions(self.id, self.cache.len(), tokens.len())?;
         let ids = token_ids(tokens, &self.device).unsqueeze_dim::<2>(0);
         let pass =
             self.model.forward(ids, &at, Some(&mut self.cache), Dropout::off(), Weights::Drop);

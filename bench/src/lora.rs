@@ -87,7 +87,8 @@ impl LowRank {
     /// Creates an adapter from `inputs` to `outputs` channels whose output is zero until it is trained.
     pub fn new(
         config: &LoraConfig,
-        [inputs, outputs]: [usize; 2],
+        inputs: usize,
+        outputs: usize,
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Self {

@@ -182,8 +182,7 @@ fn expanded(file: &SuiteFile, overrides: &Overrides) -> Result<Expanded, FieldEr
         for variant in variants {
             let is_asked = |asked: &String| *asked == workload.name || *asked == variant.name;
             if asked_for.is_empty() || asked_for.iter().any(is_asked) {
-                let groups = [&mut cells, &mut fresh];
-                add_cells(file, workload, &variant, encodings, overrides, groups)?;
+                add_cells(file, workload, &variant, encodings, overrides, &mut cells, &mut fresh)?;
             }
         }
     }
@@ -289,7 +288,8 @@ fn add_cells(
     variant: &WorkloadVariant,
     encodings: &[Named],
     overrides: &Overrides,
-    [cells, fresh]: [&mut Vec<Experiment>; 2],
+    cells: &mut Vec<Experiment>,
+    fresh: &mut Vec<Experiment>,
 ) -> Result<(), FieldError> {
     let place = |section: &str| format!("{}.{section}", variant.place);
     let task = task_config(variant.section("task"), overrides).map_err(at(place("task")))?;

@@ -54,7 +54,7 @@ fn kept(encoding: &str, model: ModelConfig, folder: &Path) -> (KeptTraining, Vec
     let context = RunContext { suite: "test".into(), suite_sha256: None, threads: 1, jobs: 1 };
     let record = unfinished_record(&experiment, &*built, &context);
     let path = weights_path(folder, &experiment.training(&*built), WeightsAt::Last);
-    kept::write(&path, &decoder, &record, (WeightsAt::Last, 1), true).unwrap();
+    kept::write(&path, &decoder, &record, WeightsAt::Last, 1, true).unwrap();
     (KeptTraining::read(&path).unwrap().unwrap(), logits(&decoder))
 }
 

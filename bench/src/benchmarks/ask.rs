@@ -219,7 +219,7 @@ fn log_likelihood(
     device: &Device,
 ) -> Result<f64, BenchmarkError> {
     let read_tokens = tokens.len() - 1;
-    let at = model.positions(id, [0, read_tokens])?;
+    let at = model.positions(id, 0, read_tokens)?;
     let input = token_ids(&tokens[..read_tokens], device).unsqueeze_dim::<2>(0);
     let hidden = model.forward(input, &at, None, Dropout::off(), Weights::Drop).hidden;
     let rows = hidden.slice_dim(1, read_tokens - answer..read_tokens).squeeze_dim::<2>(0);

@@ -110,12 +110,13 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     let devices = devices::reserve(
         &place,
         arguments.devices.as_ref(),
-        [arguments.jobs, Some(arguments.threads)],
+        arguments.jobs,
+        Some(arguments.threads),
         1,
         true,
     )?;
     let jobs = arguments.jobs.unwrap_or_else(|| jobs(&backend, arguments.threads));
-    let mut options = arguments.sweep.options(out, [jobs, arguments.threads], devices);
+    let mut options = arguments.sweep.options(out, jobs, arguments.threads, devices);
     let results = arguments.results.clone();
     options.weights = WeightsPolicy { results, keep: None, reuse: Reuse::Only };
     options.budget.check().context("budget of a cell")?;

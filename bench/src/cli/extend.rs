@@ -265,7 +265,8 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     }
     if outcome.interrupted {
         return Ok(stop.interrupted(
-            [outcome.records.len(), seconds.len()],
+            outcome.records.len(),
+            seconds.len(),
             &options.out,
             arguments.force,
         ));
@@ -285,7 +286,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     let summary = reports::write_report(&outcome.records, &options.out, &meta)?;
     say(&format!("Report: {}", summary.html.display()));
     let is_exported = match &arguments.export {
-        Some(folder) => export(all, &context, &outcome.records, [&out, folder]),
+        Some(folder) => export(all, &context, &outcome.records, &out, folder),
         None => true,
     };
     let failed = |record: &&RunRecord| !record.is_finished();
@@ -365,7 +366,8 @@ fn export(
     cells: &[ExtendCell<'_>],
     context: &Context<'_>,
     records: &[RunRecord],
-    [results, folder]: [&Path; 2],
+    results: &Path,
+    folder: &Path,
 ) -> bool {
     let (mut written, mut is_complete) = (BTreeSet::new(), true);
     for cell in cells {

@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let (name, text, overrides) = asked(arguments, &compute.backend, compute.engine)?;
     let suite = suite::parse(&name, &text, &overrides)?;
     let title = suite.title.clone();
-    let settings = criteria(arguments, &suite, (&name, &text, &overrides))?;
+    let settings = criteria(arguments, &suite, &name, &text, &overrides)?;
     let out = out_of(arguments, &suite);
     let is_namesake = |(built_in, own): &(&str, &str)| *built_in == suite.name && *own != text;
     if arguments.out.is_none() && suite::BUILT_IN.iter().any(is_namesake) {
@@ -62,12 +62,13 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let devices = devices::reserve(
         &arguments.compute.place,
         arguments.devices.as_ref(),
-        [arguments.jobs, Some(arguments.threads)],
+        arguments.jobs,
+        Some(arguments.threads),
         each,
         !arguments.dry_run,
     )?;
     let jobs = arguments.jobs.unwrap_or_else(|| jobs(&compute.backend, arguments.threads * each));
-    let mut options = arguments.sweep.options(out, [jobs, arguments.threads], devices);
+    let mut options = arguments.sweep.options(out, jobs, arguments.threads, devices);
     options.data_parallel = each;
     options.budget.check().context("budget of a cell")?;
     let plan = if arguments.dry_run {
@@ -119,7 +120,9 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
 pub(super) fn criteria(
     arguments: &RunArgs,
     suite: &Suite,
-    (name, text, overrides): (&str, &str, &Overrides),
+    name: &str,
+    text: &str,
+    overrides: &Overrides,
 ) -> anyhow::Result<reports::Settings> {
     if let Some(base) = arguments.criteria.ablation_base() {
         // With --encodings, kept records of the suite's other encodings are in the report too.
@@ -312,8 +315,8 @@ impl Watched<'_> {
 
     fn interrupted(&self, plan: &SweepPlan, outcome: &SweepOutcome) -> ExitCode {
         output::end(self.arguments, plan, outcome, None);
-        let counts = [outcome.records.len(), plan.cells.len()];
-        self.stop.interrupted(counts, &self.options.out, self.options.retry.force)
+        let (finished, cells) = (outcome.records.len(), plan.cells.len());
+        self.stop.interrupted(finished, cells, &self.options.out, self.options.retry.force)
     }
 
     /// Writes the report, and prints messages about cells without a result; `fresh_wait`: whether cells of fresh seeds

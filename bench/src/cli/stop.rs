@@ -44,7 +44,8 @@ impl StopFlag {
     /// `forced`: whether the command has `--force`.
     pub(super) fn interrupted(
         &self,
-        [finished, cells]: [usize; 2],
+        finished: usize,
+        cells: usize,
         out: &Path,
         forced: bool,
     ) -> ExitCode {

@@ -105,7 +105,7 @@ pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
             by_key_or_path(key, &arguments.results, at)
         }
         [suite, workload, encoding] => {
-            let cells = by_name([suite, workload, encoding], arguments.seed)?;
+            let cells = by_name(suite, workload, encoding, arguments.seed)?;
             let folders = folders::or_all(&arguments.results)?;
             let cells = cells.into_iter().map(|cell| cell.task.build().map(|task| (cell, task)));
             kept_of(suite, &cells.collect::<Result<Vec<_>, _>>()?, &folders, at)
@@ -232,7 +232,9 @@ fn kept_of(
 
 /// Finds the cells of a workload and an encoding at one seed: one, or one for each rate that the suite compares.
 fn by_name(
-    [suite, workload, encoding]: [&str; 3],
+    suite: &str,
+    workload: &str,
+    encoding: &str,
     seed: Option<u64>,
 ) -> anyhow::Result<Vec<Experiment>> {
     let (name, text) = suite::text(suite)?;

@@ -119,7 +119,7 @@ pub(super) fn plan(
         (None, Some(out)) => PathBuf::from(out).join(&suite.name),
         _ => run::out_of(&run, &suite),
     };
-    run::criteria(&run, &suite, (&source, &text, &overrides))?;
+    run::criteria(&run, &suite, &source, &text, &overrides)?;
     let suite_name = suite.name.clone();
     let mut following = suite.following().count();
     let planned =
@@ -131,7 +131,7 @@ pub(super) fn plan(
         return Err(PoolError::Uneven { count, each }.into());
     }
     let jobs = devices.map_or(run.jobs.unwrap_or(1), |count| count / each);
-    let mut options = run.sweep.options(out.clone(), [jobs, run.threads], Vec::new());
+    let mut options = run.sweep.options(out.clone(), jobs, run.threads, Vec::new());
     options.budget.check().context("budget of a cell")?;
     run::check(&run, &suite, &plan, &mut options)?;
     run::complain_about(&plan);

@@ -74,7 +74,7 @@ pub fn stability(
 
 /// Returns the encoding's positions, shifted by an offset.
 fn at(model: &Decoder, id: &str, tokens: usize, offset: usize) -> Result<Positions, EvalError> {
-    let at = model.positions(id, [0, tokens])?.shifted(offset);
+    let at = model.positions(id, 0, tokens)?.shifted(offset);
     check_limit(&model.encoding, id, &at)?;
     Ok(at)
 }

@@ -125,7 +125,7 @@ pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> Str
             let style = " font-size=\"11\" font-family=\"system-ui,sans-serif\"";
             text(&mut out, [x, top - 7.0], &format!("{style}>head {}", panel + 1));
             let place = format!("translate({:.1},{:.1})", x - 3.0, top + font / 3.0);
-            labels(&mut out, axis, Side::Row, &place, (cell, every));
+            labels(&mut out, axis, Side::Row, &place, cell, every);
         }
         let below = top + row_height * rows as f64;
         let _ = write!(
@@ -134,7 +134,7 @@ pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> Str
             below - top
         );
         let place = format!("translate({:.1},{:.1}) rotate(-90)", x + font / 3.0, below + 4.0);
-        labels(&mut out, axis, Side::Column, &place, (cell, every));
+        labels(&mut out, axis, Side::Column, &place, cell, every);
     }
     legend(&mut out, &shade, height - 20.0);
     out.push_str("</svg>\n");
@@ -159,7 +159,8 @@ fn labels(
     axis: &TokenAxis<'_>,
     side: Side,
     place: &str,
-    (cell, every): (f64, usize),
+    cell: f64,
+    every: usize,
 ) {
     let _ = write!(out, "<g transform=\"{place}\" text-anchor=\"end\">");
     for token in (0..axis.texts.len()).step_by(every) {

@@ -81,12 +81,13 @@ impl DecoderBlock {
             attention_norm: AnyNorm::new(config, device),
             qkv: linear(
                 &ModelConfig { bias: config.bias || config.qkv_bias, ..config.clone() },
-                [width, width + 2 * config.kv_width()],
+                width,
+                width + 2 * config.kv_width(),
                 Into::Layer,
                 rng,
                 device,
             ),
-            out: linear(config, [width, width], Into::Residual, rng, device),
+            out: linear(config, width, width, Into::Residual, rng, device),
             feed_forward_norm: AnyNorm::new(config, device),
             feed_forward: FeedForward::new(config, rng, device),
             adapters: None,
@@ -118,7 +119,7 @@ impl DecoderBlock {
         let device = self.qkv.weight.val().device();
         let [width, _all] = self.qkv.weight.val().dims();
         let kv_width = width / self.heads * self.kv_heads;
-        let mut new = |outputs| LowRank::new(config, [width, outputs], rng, &device);
+        let mut new = |outputs| LowRank::new(config, width, outputs, rng, &device);
         let adapters =
             Adapters { q: new(width), k: new(kv_width), v: new(kv_width), out: new(width) };
         let frozen = Self { adapters: Some(adapters), ..self.no_grad() };

@@ -97,7 +97,7 @@ impl Decoder {
             (0..config.layers).map(|_| DecoderBlock::new(config, model_rng, device)).collect();
         let last_norm = (config.norm_place == NormPlace::Pre).then(|| AnyNorm::new(config, device));
         let head = (!config.tied_head)
-            .then(|| linear(config, [config.width, vocabulary], Into::Layer, model_rng, device));
+            .then(|| linear(config, config.width, vocabulary, Into::Layer, model_rng, device));
         let engine = Engine::best(device);
         let precision = MatmulPrecision::default();
         Ok(Self { embedding, encoding, blocks, last_norm, head, engine, precision, groups: None })
@@ -311,7 +311,8 @@ impl Decoder {
     pub fn positions(
         &self,
         id: &str,
-        [cached_tokens, new_tokens]: [usize; 2],
+        cached_tokens: usize,
+        new_tokens: usize,
     ) -> Result<Positions, PeError> {
         let request = PositionRequest { cached_tokens, new_tokens, training_rng: None };
         positions(&self.encoding, id, request)

@@ -21,7 +21,8 @@ pub(super) enum Into {
 
 pub(super) fn linear(
     config: &ModelConfig,
-    [inputs, outputs]: [usize; 2],
+    inputs: usize,
+    outputs: usize,
     into: Into,
     rng: &mut ChaCha8Rng,
     device: &Device,
@@ -138,8 +139,8 @@ impl FeedForward {
         let hidden = config.hidden();
         let up = if config.activation == ActivationKind::SwiGlu { 2 * hidden } else { hidden };
         Self {
-            up: linear(config, [config.width, up], Into::Layer, rng, device),
-            down: linear(config, [hidden, config.width], Into::Residual, rng, device),
+            up: linear(config, config.width, up, Into::Layer, rng, device),
+            down: linear(config, hidden, config.width, Into::Residual, rng, device),
             activation: config.activation,
         }
     }

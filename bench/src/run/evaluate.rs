@@ -81,7 +81,7 @@ pub fn evaluate(
     for places in batches(&samples, request.batch_size) {
         let batch: Vec<Sample> = places.iter().map(|place| samples[*place].clone()).collect();
         let collated = Batch::collate(&batch);
-        let at = reused(&mut last_at, model.positions(id, [0, collated.len])?);
+        let at = reused(&mut last_at, model.positions(id, 0, collated.len)?);
         let found = answers_of(model, &collated, &batch, &at, device)?;
         for (place, found) in places.into_iter().zip(found) {
             answers[place] = found;

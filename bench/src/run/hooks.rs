@@ -204,7 +204,8 @@ impl<'a> RunHooks<'a> {
         training: &TrainingId,
         model: &Decoder,
         record: &RunRecord,
-        (at, step): (WeightsAt, usize),
+        at: WeightsAt,
+        step: usize,
         has_ended: bool,
     ) -> Option<KeptWeights> {
         // The best weights are kept in addition to the last.
@@ -212,7 +213,7 @@ impl<'a> RunHooks<'a> {
             return None;
         }
         let path = weights_path(&self.weights.results, training, at);
-        match kept::write(&path, model, record, (at, step), has_ended) {
+        match kept::write(&path, model, record, at, step, has_ended) {
             Ok(weights) => Some(weights),
             Err(error) => {
                 self.tell(RunEvent::Trouble(format!("the weights are not kept: {error}")));

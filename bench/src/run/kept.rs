@@ -182,7 +182,8 @@ pub fn write(
     path: &Path,
     model: &Decoder,
     record: &RunRecord,
-    (at, step): (WeightsAt, usize),
+    at: WeightsAt,
+    step: usize,
     has_ended: bool,
 ) -> Result<KeptWeights, KeptError> {
     let of_path = |source| KeptError::Weights { path: path.to_owned(), source };

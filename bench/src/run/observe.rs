@@ -83,7 +83,7 @@ pub fn observe(
     let mut seen = Vec::with_capacity(samples.len());
     for sample in samples {
         let batch = Batch::collate(std::slice::from_ref(sample));
-        let at = reused(&mut last_at, model.positions(id, [0, batch.len])?);
+        let at = reused(&mut last_at, model.positions(id, 0, batch.len)?);
         seen.push(observe_at(model, Scored::of(&batch, device).inputs, &at)?);
     }
     Ok(seen)

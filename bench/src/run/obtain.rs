@@ -82,7 +82,7 @@ impl TrainingRun<'_> {
         if let Some(step) = best_step(&trained.progress) {
             hooks.finish_best(&training, record, step);
         }
-        let weights = hooks.keep(&training, &model, record, (WeightsAt::Last, steps), true);
+        let weights = hooks.keep(&training, &model, record, WeightsAt::Last, steps, true);
         if at == WeightsAt::Last {
             record.weights = weights;
             return Ok(ControlFlow::Continue(model));
@@ -146,7 +146,7 @@ impl TrainObserver for Hooked<'_, '_> {
             && best_step(progress) == Some(done)
         {
             let record = RunRecord { train: summary(progress, self.config), ..self.record.clone() };
-            self.hooks.keep(training, &state.model, &record, (WeightsAt::Best, done), false);
+            self.hooks.keep(training, &state.model, &record, WeightsAt::Best, done, false);
         }
         let stop = self.hooks.reason_to_stop(|| format!("{done} of {of} steps"));
         let moment = match (&stop, progress.is_over(self.config)) {

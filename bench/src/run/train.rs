@@ -189,12 +189,12 @@ impl<'a> Trainer<'a> {
         let mut micro_batches = Vec::with_capacity(batches.len());
         for batch in batches {
             let at = self.positions(batch.len)?;
-            let drawn = if self.dropout > 0.0 {
+            let draws = if self.dropout > 0.0 {
                 self.state.model.dropout_draws(batch.inputs.len())
             } else {
                 0
             };
-            let next = MicroBatch::new(batch, at, labels, (self.dropout, dropout_rng, drawn));
+            let next = MicroBatch::new(batch, at, labels, self.dropout, dropout_rng, draws);
             dropout_rng = next.rng_after();
             micro_batches.push(next);
         }

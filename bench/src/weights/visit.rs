@@ -133,7 +133,7 @@ impl ParamPath {
 }
 
 /// Transposes values `[rows, columns]` to `[columns, rows]`.
-fn transposed(values: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {
+fn transposed(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     (0..columns).flat_map(|c| (0..rows).map(move |r| values[r * columns + c])).collect()
 }
 
@@ -156,7 +156,7 @@ impl<E> Collect<'_, E> {
         let values =
             data.as_slice::<f32>().map_err(|_| WeightsError::Type { name: name.clone(), dtype })?;
         if let ([rows, columns], true) = (&mut dims[..], self.path.is_transposed()) {
-            let values = transposed(values, [*rows, *columns]);
+            let values = transposed(values, *rows, *columns);
             std::mem::swap(rows, columns);
             self.found.insert(name, dims, &values);
         } else {
@@ -242,7 +242,7 @@ impl<W, E> Put<'_, W, E> {
         let stored = self.stored.tensors.get(name)?;
         let mut values = floats(&stored.bytes);
         if let ([rows, columns], true) = (&stored.dims[..], self.path.is_transposed()) {
-            values = transposed(&values, [*rows, *columns]);
+            values = transposed(&values, *rows, *columns);
         }
         Some(Tensor::from_data(TensorData::new(values, dims), device))
     }

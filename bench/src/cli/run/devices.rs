@@ -13,7 +13,8 @@ use crate::cli::compute::DeviceArgs;
 pub(in crate::cli) fn reserve(
     place: &DeviceArgs,
     list: Option<&DeviceList>,
-    [jobs, threads]: [Option<usize>; 2],
+    jobs: Option<usize>,
+    threads: Option<usize>,
     each: usize,
     hold: bool,
 ) -> anyhow::Result<Vec<PooledDevices>> {

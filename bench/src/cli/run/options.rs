@@ -81,7 +81,8 @@ impl SweepArgs {
     pub(in crate::cli) fn options(
         &self,
         out: PathBuf,
-        [jobs, threads]: [usize; 2],
+        jobs: usize,
+        threads: usize,
         devices: Vec<PooledDevices>,
     ) -> SweepOptions {
         let given = Budget { seconds: self.cell_seconds, memory_bytes: self.cell_memory };

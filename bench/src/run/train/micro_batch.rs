@@ -32,15 +32,16 @@ pub(super) struct MicroBatchResult {
 }
 
 impl MicroBatch {
-    /// Micro-batch at its positions. `dropout` is the rate, the generator, and the number of words that the pass draws from
-    /// it.
+    /// Micro-batch at its positions. `draws` is the number of words that the pass draws from the generator of dropout.
     pub(super) fn new(
         batch: Batch,
         at: Positions,
         labels: Option<usize>,
-        (dropout, dropout_rng, drawn): (f64, ChaCha8Rng, u128),
+        dropout: f64,
+        dropout_rng: ChaCha8Rng,
+        draws: u128,
     ) -> Self {
-        let dropout_end = dropout_rng.get_word_pos() + drawn;
+        let dropout_end = dropout_rng.get_word_pos() + draws;
         Self { batch, at, labels, dropout, dropout_rng, dropout_end }
     }
 
