@@ -10,6 +10,10 @@ import tempfile
 import time
 
 
+# Height of a page in pixels above which it is not drawn as a whole.
+TALL = 100_000
+
+
 class Closed(Exception):
     """Raised when the browser process has ended."""
 
@@ -178,8 +182,14 @@ class Page:
         return result["result"].get("value")
 
     def screenshots(self, stem, piece=2400, most=8):
-        """Saves the whole page as images of limited height: `<stem>-1.png` and so on."""
+        """Saves the whole page as images of limited height, `<stem>-1.png` and so on; of a very tall page only the window,
+        because the browser would lay out and draw all of it."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        if size["height"] > TALL:
+            data = self.call("Page.captureScreenshot", {"format": "png"})["data"]
+            with open(f"{stem}-1.png", "wb") as file:
+                file.write(base64.b64decode(data))
+            return
         for index in range(most):
             top = index * piece
             if top >= size["height"]:

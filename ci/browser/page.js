@@ -1,14 +1,22 @@
 // What the browser test asks of a page; each function is called by ci/browser/check.py.
 const test = {
-  /** Opens every `details` and scrolls through, so that what is drawn late is drawn. */
-  async settle() {
+  /** Opens every `details`, whose figures are drawn when they come near. */
+  unfold() {
     for (const details of document.querySelectorAll("details")) details.open = true;
-    for (let y = 0; y < document.body.scrollHeight; y += innerHeight) {
+  },
+
+  /** Scrolls through some windows from a height on, so that what is drawn late is drawn; returns where to go on, or null at
+   *  the end. A long page takes many calls, each of which must answer. */
+  async scroll(from) {
+    let y = from;
+    for (let windows = 0; windows < 10 && y < document.body.scrollHeight; windows++, y += innerHeight) {
       scrollTo(0, y);
       await new Promise((done) => setTimeout(done, 25));
     }
+    if (y < document.body.scrollHeight) return y;
     scrollTo(0, 0);
     await new Promise((done) => setTimeout(done, 200));
+    return null;
   },
 
   visible(element) {

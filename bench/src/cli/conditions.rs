@@ -5,7 +5,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
 /// Condition of some options of a command.
-struct Condition {
+struct OptionCondition {
     command: &'static str,
     /// Ids of the options in clap.
     options: &'static [&'static str],
@@ -14,62 +14,62 @@ struct Condition {
     when: &'static str,
 }
 
-const CONDITIONS: [Condition; 12] = [
-    Condition {
+const CONDITIONS: [OptionCondition; 12] = [
+    OptionCondition {
         command: "table",
         options: &["workloads", "metric", "spread", "encodings", "splits", "lens"],
         acts: |all| !has(all, "format", &["bibtex"]),
         when: "with another --format than bibtex, whose references are those of all workloads",
     },
-    Condition {
+    OptionCondition {
         command: "generate",
         options: &["seed"],
         acts: |all| ["temperature", "speed", "encoding"].iter().any(|option| is_given(all, option)),
         when: "with --temperature, --encoding or --speed: greedy decoding draws nothing",
     },
-    Condition {
+    OptionCondition {
         command: "export",
         options: &["results", "best"],
         acts: |all| !is_path(all, "key"),
         when: "with the key of a record: a path names the weights",
     },
-    Condition {
+    OptionCondition {
         command: "stability",
         options: &["results", "best"],
         acts: |all| !is_path(all, "cell"),
         when: "with the key of a record or names: a path names the weights",
     },
-    Condition {
+    OptionCondition {
         command: "inspect",
         options: &["results", "best"],
         acts: |all| !is_path(all, "cell") || (is_given(all, "against") && !is_path(all, "against")),
         when: "with the key of a record or names: a path names the weights",
     },
-    Condition {
+    OptionCondition {
         command: "extend",
         options: &["samples"],
         acts: |all| has(all, "tasks", &["text"]),
         when: "with --tasks text",
     },
-    Condition {
+    OptionCondition {
         command: "extend",
         options: &["depths", "repeats"],
         acts: |all| has(all, "tasks", &["passkey"]),
         when: "with --tasks passkey",
     },
-    Condition {
+    OptionCondition {
         command: "extend",
         options: &["items"],
         acts: |all| has(all, "tasks", &["outputs"]),
         when: "with --tasks outputs",
     },
-    Condition {
+    OptionCondition {
         command: "extend",
         options: &["data"],
         acts: |all| has(all, "tasks", &["text"]) || (tunes(all) && !is_given(all, "tune_data")),
         when: "with --tasks text, or with --tune and without --tune-data",
     },
-    Condition {
+    OptionCondition {
         command: "extend",
         options: &["factors"],
         acts: |all| {
@@ -78,13 +78,13 @@ const CONDITIONS: [Condition; 12] = [
         },
         when: "with --methods linear, ntk or yarn",
     },
-    Condition {
+    OptionCondition {
         command: "extend",
         options: &["rank", "alpha"],
         acts: |all| has(all, "tune", &["lora", "long-lora"]),
         when: "with --tune lora or long-lora",
     },
-    Condition {
+    OptionCondition {
         command: "extend",
         options: &[
             "tune_data",
@@ -131,7 +131,9 @@ fn tunes(all: &ArgMatches) -> bool {
 /// A clap error that names the first such option and what it needs.
 pub(super) fn check(parser: &mut Command, matches: &ArgMatches) -> Result<(), clap::Error> {
     let Some((name, all)) = matches.subcommand() else { return Ok(()) };
-    for Condition { options, acts, when, .. } in CONDITIONS.iter().filter(|c| c.command == name) {
+    for OptionCondition { options, acts, when, .. } in
+        CONDITIONS.iter().filter(|c| c.command == name)
+    {
         if let Some(option) = options.iter().find(|option| is_given(all, option) && !acts(all)) {
             let long = parser.find_subcommand(name).and_then(|command| long_of(command, option));
             let option = long.unwrap_or_else(|| (*option).to_owned());

@@ -29,8 +29,8 @@ fn commands() -> BTreeMap<String, Command> {
     parser.build();
     let mut found = BTreeMap::new();
     add(&parser, "", &mut found);
-    found.remove("help");
-    found.retain(|name, _| !name.ends_with(" help"));
+    // clap adds them when the parser is built.
+    found.retain(|name, _| !name.split(' ').any(|word| word == "help"));
     found
 }
 
@@ -168,10 +168,13 @@ fn no_option_is_ignored_silently() {
 #[test]
 fn an_option_is_refused_beside_what_excludes_its_requirement() {
     for (name, command) in &commands() {
+        // What the command itself needs is no requirement of an option.
+        let bare = parsed((name, command), &[], false).err();
+        let always = bare.as_ref().map(missing).unwrap_or_default();
         for option in options(command) {
             let own = words(name, option, None);
             let Err(error) = parsed((name, command), &own, false) else { continue };
-            for wanted in missing(&error) {
+            for wanted in missing(&error).into_iter().filter(|wanted| !always.contains(wanted)) {
                 let mut all = options(command);
                 let Some(needed) = all.find(|argument| wanted.starts_with(&shown(argument))) else {
                     continue;
