@@ -7,7 +7,7 @@ use crate::analysis::{NEUTRAL, slots};
 use crate::document::figures::Plot;
 use crate::document::figures::plot::{Axis, Dots, Point, Series};
 use crate::document::figures::scale::Scale;
-use crate::document::{Document, DocumentFigure};
+use crate::document::{Document, Element, Figure};
 use crate::number::{capital, count, listed, points};
 
 /// Converts a comparison to a document: one figure for each region, one section for each workload.
@@ -18,13 +18,11 @@ pub fn document(found: &HeadToHead) -> Document {
          correction; not separable does not mean equal. The interval is not corrected.",
         a.name, b.name
     );
+    let figures = region_names(found).into_iter().filter_map(|region| forest(found, region));
+    let prose = verdict(found).into_iter().chain([about]).map(Element::Prose);
     Document {
         title: format!("{} against {}", a.label, b.label),
-        paragraphs: verdict(found).into_iter().chain([about]).collect(),
-        figures: region_names(found)
-            .into_iter()
-            .filter_map(|region| forest(found, region))
-            .collect(),
+        elements: prose.chain(figures.map(Element::Figure)).collect(),
         sections: sections(found),
     }
 }
@@ -77,7 +75,7 @@ fn verdict(found: &HeadToHead) -> Vec<String> {
 
 /// Draws the differences of a region as dots with intervals, one row for each workload; `None` if no metric that is a
 /// share was compared.
-fn forest(found: &HeadToHead, region: &str) -> Option<DocumentFigure> {
+fn forest(found: &HeadToHead, region: &str) -> Option<Figure> {
     let comparisons = found.comparisons.iter().filter_map(|comparison| {
         let line = comparison.regions.iter().find(|line| line.place.region == region)?;
         let label = label(found, comparison);
@@ -118,5 +116,5 @@ fn forest(found: &HeadToHead, region: &str) -> Option<DocumentFigure> {
          better, {} to the right and {} to the left, or a grey circle: not separable.",
         found.a.label, found.b.label
     );
-    Some(DocumentFigure { title, caption, plot })
+    Some(Figure::new(title, caption, plot))
 }

@@ -5,18 +5,11 @@ use crate::document::figures::plot::{
     Axis, Dots, Heat, HeatMap, Lines, Marks, Point, Scatter, Series,
 };
 use crate::document::figures::scale::Scale;
-use crate::document::figures::{Subject, figures};
+use crate::document::{Section, report};
 use crate::testkit::suite;
 
 fn figure(title: &str, plot: Plot) -> Figure {
-    Figure {
-        workload: None,
-        subject: Subject::Headline,
-        title: title.into(),
-        caption: String::new(),
-        plot,
-        file: "f".into(),
-    }
+    Figure::new(title.into(), "", plot)
 }
 
 fn series(slot: usize, label: &str, values: &[f64]) -> Series {
@@ -83,11 +76,12 @@ fn both_axes_have_a_label_and_that_of_a_rule_keeps_clear_of_it() {
 
 #[test]
 fn an_encoding_keeps_its_colour_in_every_figure() {
-    let report = Report::new(suite(), &ReportMeta::default()).unwrap();
-    let rope = report.encoding("rope").unwrap().slot;
-    for figure in figures(&report) {
+    let results = Report::new(suite(), &ReportMeta::default()).unwrap();
+    let rope = results.encoding("rope").unwrap().slot;
+    let document = report(&results, Section::default()).unwrap();
+    for figure in document.figures() {
         let mark = format!("<g class=\"s c{rope} d0\" data-slot=\"{rope}\"><title>RoPE</title>");
-        assert!(svg(&figure).contains(&mark), "{}", figure.title);
+        assert!(svg(figure).contains(&mark), "{}", figure.title);
     }
 }
 
