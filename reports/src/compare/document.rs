@@ -3,7 +3,7 @@
 use super::comparison::{Better, HeadToHead, PairwiseComparison};
 use super::tables::{label, sections};
 use crate::analysis::ranking::Region;
-use crate::analysis::{NEUTRAL, slots};
+use crate::analysis::{NEUTRAL, looks};
 use crate::document::figures::Plot;
 use crate::document::figures::plot::{Axis, Dots, Point, Series};
 use crate::document::figures::scale::Scale;
@@ -81,19 +81,19 @@ fn forest(found: &HeadToHead, region: &str) -> Option<Figure> {
         let label = label(found, comparison);
         (line.difference.metric != "nll").then_some((label, &line.difference))
     });
-    let slots = slots([&*found.a.name, &*found.b.name]);
+    let looks = looks([&*found.a.name, &*found.b.name]);
     let series: Vec<Series> = comparisons
         .map(|(label, d)| {
-            let slot = match d.better {
-                Better::A => slots[&*found.a.name],
-                Better::B => slots[&*found.b.name],
+            let look = match d.better {
+                Better::A => looks[&*found.a.name],
+                Better::B => looks[&*found.b.name],
                 Better::NotSeparable => NEUTRAL,
             };
             // Differences of shares are at most 1, so intervals are clamped.
             let cut = |x: f64| 100.0 * x.clamp(-1.0, 1.0);
             let bar = d.ci95.map(|(low, high)| (cut(low), cut(high)));
             let point = Point { x: 0.0, y: cut(d.difference), bar, note: points(d.difference) };
-            Series { slot, label, points: vec![point] }
+            Series { look, label, points: vec![point] }
         })
         .collect();
     if series.is_empty() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::history::{Night, NightLine};
-use crate::analysis::slots;
+use crate::analysis::looks;
 use crate::document::figures::Plot;
 use crate::document::figures::plot::{Axis, Lines, Marks, Point, Series};
 use crate::document::figures::scale::Scale;
@@ -143,10 +143,10 @@ fn figure(nights: &[Night], workload: &str, quantity: &Quantity) -> Option<Figur
     };
     let encodings = names(nights, |line| &line.encoding);
     let known = encodings.clone();
-    let slots = slots(known.iter().map(String::as_str));
+    let looks = looks(known.iter().map(String::as_str));
     let series: Vec<Series> = encodings
         .into_iter()
-        .map(|label| Series { slot: slots[&*label], points: points(&label), label })
+        .map(|label| Series { look: looks[&*label], points: points(&label), label })
         .filter(|series| !series.points.is_empty())
         .collect();
     let values: Vec<f64> = series.iter().flat_map(|s| &s.points).map(|p| p.y).collect();

@@ -9,7 +9,7 @@ use crate::stats::Estimate;
 pub(super) fn series_of(report: &Report, encoding: &str, points: Vec<Point>) -> Series {
     let known = report.encoding(encoding);
     let label = known.map_or(encoding, |e| &e.display).to_owned();
-    Series { slot: known.map_or(0, |e| e.slot), label, points }
+    Series { look: known.map_or(0, |e| e.look), label, points }
 }
 
 /// Formats the hover text of a point: `97.1 % [92.0 to 100.0] n=3`.

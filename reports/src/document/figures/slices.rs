@@ -126,8 +126,8 @@ fn maps(
             let value = |column: &u64| cells.get(&(*row, *column)).copied();
             columns.iter().map(|c| value(c).filter(|x| x.is_finite())).collect()
         };
-        let Series { slot, label, .. } = series_of(report, encoding, Vec::new());
-        HeatMap { slot, label, values: rows.iter().map(row).collect() }
+        let Series { look, label, .. } = series_of(report, encoding, Vec::new());
+        HeatMap { look, label, values: rows.iter().map(row).collect() }
     };
     let maps = cells.iter().map(map).collect();
     let (columns, rows) = (columns.into_iter().collect(), rows.into_iter().collect());

@@ -100,25 +100,25 @@ fn listed_or_dash(names: &[&str]) -> String {
 
 /// Returns a figure of each workload with this encoding, RoPE, and the best of the workload.
 fn by_length(report: &Report, figures: &[Vec<Figure>], encoding: &Encoding) -> Vec<Figure> {
-    let slot = |name: &str| report.encoding(name).map(|encoding| encoding.slot);
+    let look = |name: &str| report.encoding(name).map(|encoding| encoding.look);
     let evaluated =
         |workload: &Workload| workload.rows.iter().any(|row| row.encoding == encoding.name);
     let of_workload = |(workload, figures): (&Workload, &Vec<Figure>)| {
         let best = workload.deciding().and_then(|ranking| ranking.ranked().into_iter().next());
-        let best = best.and_then(|best| slot(&best.encoding));
-        let slots = [Some(encoding.slot), slot(YARDSTICK), best];
-        let slots: Vec<usize> = slots.into_iter().flatten().collect();
+        let best = best.and_then(|best| look(&best.encoding));
+        let looks = [Some(encoding.look), look(YARDSTICK), best];
+        let looks: Vec<usize> = looks.into_iter().flatten().collect();
         // The first one is along the lengths, if there are several.
-        figures.first().filter(|_| evaluated(workload)).and_then(|first| of_slots(first, &slots))
+        figures.first().filter(|_| evaluated(workload)).and_then(|first| of_looks(first, &looks))
     };
     report.workloads.iter().zip(figures).filter_map(of_workload).collect()
 }
 
-/// Keeps the series of these slots in a figure; `None` if none remains.
-fn of_slots(figure: &Figure, slots: &[usize]) -> Option<Figure> {
+/// Keeps the series of these looks in a figure; `None` if none remains.
+fn of_looks(figure: &Figure, looks: &[usize]) -> Option<Figure> {
     let mut figure = figure.clone();
     let keep = |series: &mut Vec<Series>| {
-        series.retain(|series| slots.contains(&series.slot));
+        series.retain(|series| looks.contains(&series.look));
         series.len()
     };
     let series: usize = match &mut figure.plot {
@@ -174,7 +174,7 @@ fn over_others(report: &Report, name: &str) -> Option<Section> {
 fn gates(report: &Report, encoding: &Encoding) -> Section {
     let of_workload = |workload: &Workload| {
         let mut table = tables::gates(report, workload);
-        let is_own = |cell: &TableCell| cell.encoding == Some(encoding.slot);
+        let is_own = |cell: &TableCell| cell.encoding == Some(encoding.look);
         table.rows.retain(|row| row.first().is_some_and(is_own));
         Section::of_table(&workload.name, table)
     };

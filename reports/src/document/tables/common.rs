@@ -40,7 +40,7 @@ impl TableCell {
     pub(crate) fn of_encoding(report: &Report, name: &str) -> Self {
         let encoding = report.encoding(name);
         Self {
-            encoding: encoding.map(|encoding| encoding.slot),
+            encoding: encoding.map(|encoding| encoding.look),
             link: encoding.map(|encoding| Target::Encoding(encoding.name.clone())),
             ..Self::from(report.display(name))
         }

@@ -23,8 +23,8 @@ pub(super) fn prose(text: &str) -> String {
 }
 
 /// Renders the mark of an encoding in its colour.
-pub(super) fn swatch(slot: impl Borrow<usize>) -> String {
-    let look = MarkStyle::of(*slot.borrow());
+pub(super) fn swatch(look: impl Borrow<usize>) -> String {
+    let look = MarkStyle::of(*look.borrow());
     let (classes, path) = (look.classes(), look.path());
     format!(
         "<svg class=\"k {classes}\" viewBox=\"-6 -6 12 12\" aria-hidden=\"true\"><path d=\"{path}\"/></svg>"
