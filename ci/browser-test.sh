@@ -55,8 +55,8 @@ else
   quick=results/language/epyc-2-cores_2026-11
   said() { "$@" > "$work/said.txt" 2>&1 || { cat "$work/said.txt"; exit 1; }; }
   said "$bench" report results/* --out "$work/pages/all" --formats html,svg
-  # Of many pages of encodings and workloads, three each are enough.
-  for kind in encodings tasks; do
+  # Of many pages of encodings, workloads and cells, three each are enough.
+  for kind in encodings tasks cells; do
     find "$work/pages/all/pages/$kind" -name '*.html' | sort | tail -n +4 | xargs -r -d '\n' rm
   done
   said "$bench" report "$quick" --out "$work/pages"

@@ -33,18 +33,11 @@ const test = {
     return "top of the page";
   },
 
+  /** Number of drawn figures, and the headings of those without a mark. */
   plots() {
-    const drawn = [], empty = [];
-    for (const plot of document.querySelectorAll(".js-plotly-plot, .plotly-graph-div, [data-plot]")) {
-      const svg = plot.querySelector(".main-svg");
-      const marks = plot.querySelectorAll(".trace, .heatmaplayer image, .point").length;
-      if (svg && marks > 0 && test.visible(svg)) drawn.push(plot);
-      else empty.push(test.heading(plot));
-    }
-    const still = [...document.querySelectorAll("figure svg")].filter(
-      (svg) => !svg.closest(".js-plotly-plot") && test.visible(svg) && svg.querySelector("path, line, circle, rect, polyline"),
-    );
-    return { interactive: drawn.length, still: still.length, empty };
+    const svgs = [...document.querySelectorAll("figure svg")];
+    const marked = (svg) => test.visible(svg) && svg.querySelector("path, line, circle, rect:not(.bg), polyline");
+    return { drawn: svgs.filter(marked).length, empty: svgs.filter((svg) => !marked(svg)).map(test.heading) };
   },
 
   /** Elements that make the page wider than its window, outermost first. */
@@ -113,7 +106,7 @@ const test = {
   labels() {
     const overlaps = [];
     let small = 0;
-    for (const svg of document.querySelectorAll("figure svg, .main-svg")) {
+    for (const svg of document.querySelectorAll("figure svg")) {
       const texts = [...svg.querySelectorAll("text")].filter((text) => text.textContent.trim() && test.visible(text));
       const boxes = texts.map((text) => text.getBoundingClientRect());
       for (let i = 0; i < boxes.length; i++) {
@@ -130,16 +123,15 @@ const test = {
     return { overlaps, small };
   },
 
-  /** What a reader can see: rows and their order, traces and words of the page. */
+  /** What a reader can see: rows and their order, and words of the page. */
   state() {
-    const traces = [...document.querySelectorAll(".js-plotly-plot")].map((plot) => (plot.data ?? []).map((trace) => String(trace.visible ?? true)).join(","));
     const rows = [...document.querySelectorAll("tr, li, figure, section, details")].map((row) => (test.visible(row) ? "1" : "0")).join("");
     const order = [...document.querySelectorAll("th")].map((head) => head.getAttribute("aria-sort"));
-    return JSON.stringify([traces, rows, order, document.body.innerText.length]);
+    return JSON.stringify([rows, order, document.body.innerText.length]);
   },
 
   controls() {
-    return [...document.querySelectorAll("input, select, button")].filter((control) => !control.closest(".js-plotly-plot") && test.visible(control) && !control.disabled);
+    return [...document.querySelectorAll("input, select, button")].filter((control) => test.visible(control) && !control.disabled);
   },
 
   /** Uses a control and its undoing; returns what went wrong, or null. */
@@ -178,33 +170,5 @@ const test = {
       if (test.state() !== before) return `${name}: does not restore what it changed`;
     }
     return null;
-  },
-
-  /** The middle of the first legend item of the first plot with several. */
-  legend() {
-    for (const plot of document.querySelectorAll(".js-plotly-plot")) {
-      const items = plot.querySelectorAll(".legendtoggle");
-      if (items.length < 2 || !test.visible(items[0])) continue;
-      items[0].scrollIntoView({ block: "center" });
-      const box = items[0].getBoundingClientRect();
-      return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
-    }
-    return null;
-  },
-
-  /** The middle of the first mark of the first interactive plot that has one in the window. */
-  point() {
-    for (const mark of document.querySelectorAll(".js-plotly-plot .point")) {
-      if (!test.visible(mark)) continue;
-      mark.scrollIntoView({ block: "center" });
-      const box = mark.getBoundingClientRect();
-      return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
-    }
-    return null;
-  },
-
-  hidden() {
-    const count = (plot) => (plot.data ?? []).filter((trace) => trace.visible === "legendonly" || trace.visible === false).length;
-    return [...document.querySelectorAll(".js-plotly-plot")].reduce((sum, plot) => sum + count(plot), 0);
   },
 };

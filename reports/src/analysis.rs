@@ -14,6 +14,7 @@ pub(crate) mod evaluated;
 mod gates;
 pub mod grid;
 mod groups;
+mod looks;
 mod meta;
 mod missing_seeds;
 mod overall;
@@ -26,7 +27,6 @@ mod selection;
 mod settings;
 mod skipped;
 mod slices;
-mod slots;
 
 pub use self::claim::{ClaimVerdict, ExpectedResult, JudgedClaim, PaperClaim};
 pub use self::conditions::{Condition, Conditions, Ends, TrainedBudget, UsedSettings};
@@ -36,6 +36,10 @@ pub use self::curves::{Curve, SplitCurves, StepMean};
 pub use self::error::AnalysisError;
 pub use self::gates::GateMean;
 pub use self::groups::{CellRow, Group};
+pub use self::looks::FIXED as FIXED_LOOKS;
+#[cfg(test)]
+pub(crate) use self::looks::LOOK_COUNT;
+pub(crate) use self::looks::{NEUTRAL, looks};
 pub use self::meta::{Description, MeasuredStep, ReportMeta};
 pub use self::missing_seeds::MissingSeeds;
 pub use self::overall::{Improvement, Overall, OverallScore, Profile};
@@ -47,10 +51,6 @@ pub(crate) use self::selection::Selection;
 pub use self::settings::Settings;
 pub use self::skipped::SkippedEvals;
 pub use self::slices::{SliceCurve, SlicePoint, SliceSet};
-pub use self::slots::FIXED as FIXED_SLOTS;
-#[cfg(test)]
-pub(crate) use self::slots::LOOKS;
-pub(crate) use self::slots::{NEUTRAL, slots};
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,15 @@
 //! Texts, tables and figures as data, independent of formats.
 
 pub(crate) mod figures;
-pub(crate) mod pages;
+mod headline;
+mod report;
 mod section;
 mod table;
 pub mod tables;
 pub mod text;
 
-pub use self::section::{Document, DocumentFigure, Section};
+pub(crate) use self::headline::headline;
+pub(crate) use self::report::report;
+pub(crate) use self::section::Page;
+pub use self::section::{Document, Element, Figure, Section, Target};
 pub use self::table::{Table, TableCell};
-pub(crate) use self::table::{heads, texts};

@@ -1,8 +1,10 @@
-//! Formats of a report. A new format is a file here with a function [`Render`] and a line in [`FORMATS`].
+//! Formats of a report. A new format of documents is an implementation of [`format::Format`], a function [`Render`] and a line in
+//! [`FORMATS`].
 
 mod chart;
 mod contents;
 mod csv;
+mod format;
 mod html;
 mod markdown;
 mod parquet;
@@ -22,7 +24,7 @@ pub const FORMATS: &[(&str, Render)] = &[
     ("csv", csv::render),
     ("tex", |contents| Ok(tex::render(contents))),
     ("parquet", parquet::render),
-    ("svg", chart::render),
+    ("svg", |contents| Ok(chart::render(contents))),
 ];
 
 #[cfg(test)]

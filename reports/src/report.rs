@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use crate::analysis::{AnalysisError, Report, ReportMeta, Settings};
+use crate::document::text;
 use crate::formats::{Contents, FORMATS, FormatError, OutFile, headline};
 use crate::frame::Frames;
 use crate::record::RunRecord;
 use crate::store::write_unsynced;
+
+/// Maximum number of sentences that stand for a report.
+const SENTENCES: usize = 3;
 
 /// Paths of a written report and its most important sentences.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +61,7 @@ pub fn write_report(
     write_report_with(records, out_dir, meta, &Settings::default())
 }
 
-/// Writes `index.html`, `pages/`, `report.md`, `tables/*.csv`, `tables/*.tex`, `data.parquet` and
+/// Writes `index.html`, `pages/`, `report.md`, `report.tex`, `tables/*.csv`, `tables/*.tex`, `data.parquet` and
 /// `figures/*.svg` to `out_dir`, which is made if it does not exist.
 ///
 /// The files depend on `records`, `meta` and `settings` alone: the same input gives the same bytes, in
@@ -113,7 +117,7 @@ pub fn render_report(
         return Err(FormatError::Unknown { name, known }.into());
     }
     let report = Report::with(frames, meta, settings)?;
-    let contents = Contents { formats, ..Contents::of(&report)? };
+    let contents = Contents::of(&report, formats)?;
     let wanted = FORMATS.par_iter().filter(|(name, _)| contents.has(name));
     // All results are collected before the first error is returned, so that it is always the same one.
     let rendered: Vec<_> = wanted.map(|(_, render)| render(&contents)).collect();
@@ -121,8 +125,9 @@ pub fn render_report(
     for found in rendered {
         files.extend(found?);
     }
-    let headline = headline(&contents);
-    Ok(Rendered { sentences: contents.overview, headline, files })
+    let mut sentences = text::lead(&report);
+    sentences.truncate(SENTENCES);
+    Ok(Rendered { sentences, headline: headline(&contents), files })
 }
 
 /// Writes files into a folder, which is created if it does not exist; each file is replaced as a whole. A file that has

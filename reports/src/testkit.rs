@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::analysis::Selection;
+use crate::document::{Element, Section, Table};
 use crate::frame::Frames;
 use crate::record::{
     CurvePoint, EncodingInfo, EvalPoint, FlopCount, Host, ParamCount, RunRecord, SCHEMA,
@@ -269,4 +270,22 @@ pub(crate) fn two_workloads() -> Vec<RunRecord> {
         records.extend([cell("w", "cope", seed, 0.8), cell("w", "rope", seed, 0.8)]);
     }
     records
+}
+
+/// First table of a section.
+pub(crate) fn table_of(section: &Section) -> &Table {
+    let mut tables = section.elements.iter().filter_map(|element| match element {
+        Element::Table(table) => Some(table),
+        _ => None,
+    });
+    tables.next().unwrap()
+}
+
+/// Paragraphs of a section.
+pub(crate) fn prose_of(section: &Section) -> Vec<&str> {
+    let texts = section.elements.iter().filter_map(|element| match element {
+        Element::Prose(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use reports::compare::{HeadToHead, Request, compare, document};
+use reports::document::Element;
 use reports::{html_document, markdown_document};
 
 use super::fit::{fit, width};
@@ -89,32 +90,43 @@ fn recorded_name(names: &BTreeSet<&str>, text: &str) -> String {
 /// Prints the verdict and a table with a row for each workload and region; `points` and `slices` add those of each
 /// workload.
 fn print(found: &HeadToHead, points: bool, slices: bool) {
-    let width = width();
     let document = document(found);
-    for paragraph in &document.paragraphs {
-        say(paragraph);
-    }
+    print_elements(&document.elements);
     let mut hidden = 0;
-    for (index, section) in document.sections.iter().enumerate() {
-        let tables = if points || index == 0 { section.tables.as_slice() } else { &[] };
-        let details = if slices { section.details.as_slice() } else { &[] };
-        hidden += section.tables.len() + section.details.len() - tables.len() - details.len();
+    for section in &document.sections {
         say(&format!("\n{}", section.heading));
-        for note in &section.notes {
-            say(&format!("  {note}"));
-        }
-        for (caption, table) in tables.iter().chain(details) {
-            say(format!("\n{caption}").trim_end_matches('\n'));
-            for line in fit(table, width, &SPARE) {
-                say(&line);
-            }
-            for note in &table.notes {
-                say(note);
+        print_elements(&section.elements);
+        for within in &section.sections {
+            let wanted = if within.folded { slices } else { points };
+            if wanted {
+                say(&format!("\n{}", within.heading));
+                print_elements(&within.elements);
+            } else {
+                hidden += 1;
             }
         }
     }
     if hidden > 0 {
         say(&format!("\n{hidden} tables are not shown; add --points or --slices"));
+    }
+}
+
+/// Prints the text and the tables of elements; a terminal shows no figures.
+fn print_elements(elements: &[Element]) {
+    for element in elements {
+        match element {
+            Element::Prose(text) => say(text),
+            Element::List(items) => items.iter().for_each(|item| say(&format!("  {item}"))),
+            Element::Table(table) => {
+                for line in fit(table, width(), &SPARE) {
+                    say(&line);
+                }
+                for note in &table.notes {
+                    say(note);
+                }
+            }
+            Element::Source { .. } | Element::Code(_) | Element::Figure(_) => {}
+        }
     }
 }
 

@@ -13,8 +13,6 @@ pub struct Group<'a> {
     pub workload: &'a Workload,
     /// Name of the encoding.
     pub encoding: &'a str,
-    /// Id of the element on pages that lists the cells; see [`Report::anchor`].
-    pub anchor: String,
     /// Number of cells of any status.
     pub count: u32,
     /// Number of cells that are done.
@@ -65,9 +63,8 @@ impl Report {
         let group = |count: &'_ CellCount| {
             let workload = self.workloads.iter().find(|w| w.name == count.workload)?;
             let (encoding, first) = (self.encoding(&count.encoding)?.name.as_str(), count.cell);
-            let anchor = self.anchor(workload, encoding).unwrap_or_default();
             let CellCount { cells, done, seeds, .. } = *count;
-            Some(Group { workload, encoding, anchor, count: cells, done, seeds, first })
+            Some(Group { workload, encoding, count: cells, done, seeds, first })
         };
         self.conditions.counts.iter().filter_map(group).collect()
     }
@@ -78,12 +75,5 @@ impl Report {
     /// If polars cannot read them.
     pub fn cells_of(&self, group: &Group<'_>) -> PolarsResult<Vec<CellRow>> {
         CellRow::of(self.frames.cells.slice(i64::from(group.first), group.count as usize).lazy())
-    }
-
-    /// Returns the id of the page element that lists the records of `encoding` on `workload`, for example `w0e3`;
-    /// `None` for an encoding that is not in the report.
-    pub fn anchor(&self, workload: &Workload, encoding: &str) -> Option<String> {
-        let slot = self.encoding(encoding)?.slot;
-        Some(format!("w{}e{slot}", workload.index))
     }
 }

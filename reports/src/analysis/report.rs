@@ -17,6 +17,7 @@ use super::error::AnalysisError;
 use super::evaluated::SeedRun;
 use super::gates::{GateMean, gates};
 use super::grid::{GridReport, GridSelection, select_grid_values};
+use super::looks::looks;
 use super::meta::ReportMeta;
 use super::missing_seeds::{MissingSeeds, missing_seeds};
 use super::overall::Overall;
@@ -30,7 +31,6 @@ use super::selection::{
 use super::settings::Settings;
 use super::skipped::{SkippedEvals, skipped_evals};
 use super::slices::{SliceSet, slices};
-use super::slots::slots;
 use crate::frame::{Frames, rows};
 use crate::record::{Metric, RunRecord};
 use crate::stats;
@@ -76,7 +76,7 @@ pub struct Encoding {
     /// Registry id of the encoding, for example `rope`.
     pub id: String,
     /// Number that determines colour, marker and dash; the same in every report for a built-in encoding.
-    pub slot: usize,
+    pub look: usize,
 }
 
 /// Results on one workload: a task at one size.
@@ -303,7 +303,7 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
     let names = EncodingNames::of(names)?;
     let with_label =
         |label: &str| names.iter().filter(|other| other.encoding_label == label).count();
-    let slots = slots(names.iter().map(|own| own.encoding.as_str()));
+    let looks = looks(names.iter().map(|own| own.encoding.as_str()));
     let encoding = |own: &EncodingNames| Encoding {
         name: own.encoding.clone(),
         // The label of plain `rope` stays `RoPE` if `rope(linear)` is also present. A name without settings that a
@@ -317,7 +317,7 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
             own.given_name()
         },
         id: own.encoding_id.clone(),
-        slot: slots[own.encoding.as_str()],
+        look: looks[own.encoding.as_str()],
     };
     Ok(names.iter().map(encoding).collect())
 }

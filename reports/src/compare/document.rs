@@ -3,11 +3,11 @@
 use super::comparison::{Better, HeadToHead, PairwiseComparison};
 use super::tables::{label, sections};
 use crate::analysis::ranking::Region;
-use crate::analysis::{NEUTRAL, slots};
+use crate::analysis::{NEUTRAL, looks};
 use crate::document::figures::Plot;
 use crate::document::figures::plot::{Axis, Dots, Point, Series};
 use crate::document::figures::scale::Scale;
-use crate::document::{Document, DocumentFigure};
+use crate::document::{Document, Element, Figure};
 use crate::number::{capital, count, listed, points};
 
 /// Converts a comparison to a document: one figure for each region, one section for each workload.
@@ -18,13 +18,11 @@ pub fn document(found: &HeadToHead) -> Document {
          correction; not separable does not mean equal. The interval is not corrected.",
         a.name, b.name
     );
+    let figures = region_names(found).into_iter().filter_map(|region| forest(found, region));
+    let prose = verdict(found).into_iter().chain([about]).map(Element::Prose);
     Document {
         title: format!("{} against {}", a.label, b.label),
-        paragraphs: verdict(found).into_iter().chain([about]).collect(),
-        figures: region_names(found)
-            .into_iter()
-            .filter_map(|region| forest(found, region))
-            .collect(),
+        elements: prose.chain(figures.map(Element::Figure)).collect(),
         sections: sections(found),
     }
 }
@@ -77,25 +75,25 @@ fn verdict(found: &HeadToHead) -> Vec<String> {
 
 /// Draws the differences of a region as dots with intervals, one row for each workload; `None` if no metric that is a
 /// share was compared.
-fn forest(found: &HeadToHead, region: &str) -> Option<DocumentFigure> {
+fn forest(found: &HeadToHead, region: &str) -> Option<Figure> {
     let comparisons = found.comparisons.iter().filter_map(|comparison| {
         let line = comparison.regions.iter().find(|line| line.place.region == region)?;
         let label = label(found, comparison);
         (line.difference.metric != "nll").then_some((label, &line.difference))
     });
-    let slots = slots([&*found.a.name, &*found.b.name]);
+    let looks = looks([&*found.a.name, &*found.b.name]);
     let series: Vec<Series> = comparisons
         .map(|(label, d)| {
-            let slot = match d.better {
-                Better::A => slots[&*found.a.name],
-                Better::B => slots[&*found.b.name],
+            let look = match d.better {
+                Better::A => looks[&*found.a.name],
+                Better::B => looks[&*found.b.name],
                 Better::NotSeparable => NEUTRAL,
             };
             // Differences of shares are at most 1, so intervals are clamped.
             let cut = |x: f64| 100.0 * x.clamp(-1.0, 1.0);
             let bar = d.ci95.map(|(low, high)| (cut(low), cut(high)));
             let point = Point { x: 0.0, y: cut(d.difference), bar, note: points(d.difference) };
-            Series { slot, label, points: vec![point] }
+            Series { look, label, points: vec![point] }
         })
         .collect();
     if series.is_empty() {
@@ -118,5 +116,5 @@ fn forest(found: &HeadToHead, region: &str) -> Option<DocumentFigure> {
          better, {} to the right and {} to the left, or a grey circle: not separable.",
         found.a.label, found.b.label
     );
-    Some(DocumentFigure { title, caption, plot })
+    Some(Figure::new(title, caption, plot))
 }

@@ -7,7 +7,7 @@ use super::comparison::{
     RegionEvaluations, Slice,
 };
 use crate::analysis::ranking::Region;
-use crate::document::{Section, Table, TableCell};
+use crate::document::{Element, Section, Table, TableCell};
 use crate::number::{bracketed, count, joined, p_value, percent, points, three_digits, two_digits};
 use crate::record::{PAIR, PAIRED, SliceUnit};
 use crate::stats::minimum_p_value;
@@ -20,11 +20,7 @@ pub(super) fn sections(found: &HeadToHead) -> Vec<Section> {
     let own = found.comparisons.iter().map(|comparison| section(found, comparison));
     let mut sections: Vec<Section> = std::iter::once(all).chain(own).collect();
     if !found.left_out.is_empty() {
-        sections.push(Section {
-            heading: "Not compared".to_owned(),
-            notes: found.left_out.clone(),
-            ..Section::default()
-        });
+        sections.push(Section::of("Not compared", vec![Element::List(found.left_out.clone())]));
     }
     sections
 }
@@ -41,19 +37,22 @@ fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
         }
     }
     notes.extend(comparison.notes.iter().cloned());
-    let tables = vec![("By split and length".to_owned(), by_point(found, comparison))];
-    let mut details = Vec::new();
     let mut properties: Vec<(SliceUnit, &str)> = comparison
         .slices
         .iter()
         .map(|line| (line.place.unit, line.place.property.as_str()))
         .collect();
     properties.dedup();
-    for (unit, property) in properties {
-        details.push((format!("By {property}"), by_slice(found, comparison, unit, property)));
-    }
-    let heading = format!("{} ({})", comparison.workload, comparison.suite);
-    Section { heading, notes, tables, details, ..Section::default() }
+    let by_point = Section::of_table("By split and length", by_point(found, comparison));
+    let by_property = properties.into_iter().map(|(unit, property)| {
+        let table = by_slice(found, comparison, unit, property);
+        Section::of_table(format!("By {property}"), table).folded()
+    });
+    Section::of(
+        format!("{} ({})", comparison.workload, comparison.suite),
+        vec![Element::List(notes)],
+    )
+    .with(std::iter::once(by_point).chain(by_property))
 }
 
 /// Returns the name of a workload, with its suite if several are compared.

@@ -269,7 +269,7 @@ fn the_table_of_all_workloads_names_each_test_once() {
     };
     let records = [of("v", 3), of("w", 3), of("x", 8)].concat();
     let document = document(&found(&records, "cope", "rope"));
-    let (_, table) = &document.sections[0].tables[0];
+    let table = crate::testkit::table_of(&document.sections[0]);
     let tests: Vec<&String> = table.notes.iter().filter(|note| note.starts_with("p of")).collect();
     assert_eq!(tests.len(), 2, "{tests:?}");
     let seeds = ["p of lines with 3 seeds: ", "p of lines with 8 seeds: "];

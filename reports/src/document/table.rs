@@ -1,8 +1,12 @@
 //! Tables as data, independent of formats.
 
+use super::section::Target;
+
 /// A table: columns with heads, and rows of cells.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Table {
+    /// Name of the table's file without extension; empty for a table without a file of its own.
+    pub id: String,
     /// Column heads; text after `\n` is in smaller print. The first column is text, the others are numbers unless
     /// `words`.
     pub columns: Vec<String>,
@@ -31,9 +35,8 @@ pub struct TableCell {
     pub strong: bool,
     /// Colour index of the encoding whose row begins here.
     pub encoding: Option<usize>,
-    /// Address that the cell leads to on a page, for example the records from which its number was computed
-    /// ([`crate::analysis::Report::anchor`]).
-    pub link: Option<String>,
+    /// Subject that the cell leads to on a page, for example the cells from which its number was computed.
+    pub link: Option<Target>,
 }
 
 impl<T: Into<String>> From<T> for TableCell {
@@ -55,14 +58,11 @@ impl TableCell {
 }
 
 impl Table {
-    /// A table with one row for each item.
-    pub(crate) fn of<T>(
-        columns: impl IntoIterator<Item: Into<String>>,
-        items: impl IntoIterator<Item = T>,
-        row: impl FnMut(T) -> Vec<TableCell>,
-    ) -> Self {
-        let columns = columns.into_iter().map(Into::into).collect();
-        Self { columns, rows: items.into_iter().map(row).collect(), ..Self::default() }
+    /// Begins a table with one row for each item; its columns follow.
+    pub(crate) fn of<T>(items: impl IntoIterator<Item = T>) -> TableBuilder<T> {
+        let items: Vec<T> = items.into_iter().collect();
+        let rows = items.iter().map(|_| Vec::new()).collect();
+        TableBuilder { items, table: Self { rows, ..Self::default() } }
     }
 
     /// Marks all columns as text.
@@ -76,9 +76,9 @@ impl Table {
         self
     }
 
-    /// Removes the links of all cells.
-    pub(crate) fn unlink(&mut self) {
-        self.rows.iter_mut().flatten().for_each(|cell| cell.link = None);
+    /// Names the file of the table.
+    pub(crate) fn with_id(self, id: impl Into<String>) -> Self {
+        Self { id: id.into(), ..self }
     }
 
     /// Removes the columns in which every row has a dash.
@@ -109,6 +109,7 @@ impl Table {
                 let cut = |row: &[TableCell]| [&row[..keys], &row[from..to]].concat();
                 let last = piece + 1 == count;
                 Self {
+                    id: self.id.clone(),
                     columns: [&self.columns[..keys], &self.columns[from..to]].concat(),
                     rows: self.rows.iter().map(|row| cut(row)).collect(),
                     words: self.words,
@@ -118,6 +119,42 @@ impl Table {
                 }
             })
             .collect()
+    }
+}
+
+/// A table that is declared by its columns.
+pub(crate) struct TableBuilder<T> {
+    items: Vec<T>,
+    table: Table,
+}
+
+impl<T> TableBuilder<T> {
+    /// Adds a column: its head, and the cell of each item.
+    pub(crate) fn column<C: Into<TableCell>>(
+        mut self,
+        head: impl Into<String>,
+        cell: impl Fn(&T) -> C,
+    ) -> Self {
+        self.table.columns.push(head.into());
+        for (row, item) in self.table.rows.iter_mut().zip(&self.items) {
+            row.push(cell(item).into());
+        }
+        self
+    }
+
+    /// Adds one column for each key: its head, and the cell of each item.
+    pub(crate) fn columns<K>(
+        self,
+        keys: impl IntoIterator<Item = K>,
+        head: impl Fn(&K) -> String,
+        cell: impl Fn(&K, &T) -> TableCell,
+    ) -> Self {
+        keys.into_iter().fold(self, |table, key| table.column(head(&key), |item| cell(&key, item)))
+    }
+
+    /// Returns the table with all columns.
+    pub(crate) fn table(self) -> Table {
+        self.table
     }
 }
 

@@ -20,6 +20,7 @@ pub use self::claims::claims;
 pub use self::costs::{costs, flops};
 pub use self::evaluations::evaluations;
 pub use self::gates::gates;
+pub(crate) use self::grid::grid;
 pub use self::headline::headline;
 pub use self::improvements::improvements;
 pub(crate) use self::improvements::{
@@ -30,5 +31,6 @@ pub use self::overview::{prices, summary};
 pub use self::paper::{LayoutError, PaperLayout, Spread, paper};
 pub use self::provenance::provenance;
 pub use self::question::question;
-pub use self::ranks::{ranks, statistics};
+pub use self::ranks::ranks;
+pub(crate) use self::ranks::{ablation, run_metrics};
 pub use self::records::{cells, groups, not_counted, skipped_evaluations};

@@ -13,13 +13,15 @@ mod style;
 use rayon::prelude::*;
 
 pub(crate) use self::style::{MarkStyle, of_pages};
-use super::contents::{Contents, FormatError, OutFile};
-use crate::document::figures::{Figure, Plot};
+use super::contents::{Contents, OutFile};
+use crate::document::Figure;
+use crate::document::figures::Plot;
 
-/// Renders every figure as a file `figures/*.svg`, for papers.
-pub(super) fn render(contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
-    let file = |figure: &Figure| Ok(OutFile::text(figure.path(), svg(figure)));
-    contents.figures.par_iter().map(file).collect()
+/// Renders every figure that has a file.
+pub(super) fn render(contents: &Contents<'_>) -> Vec<OutFile> {
+    let figures = contents.document.figures();
+    let file = |figure: &Figure| Some(OutFile::text(figure.path()?, svg(figure)));
+    figures.into_par_iter().filter_map(file).collect()
 }
 
 /// Renders a figure as an SVG file with an embedded style sheet and an explicit width.

@@ -3,9 +3,8 @@
 use polars::prelude::PolarsError;
 
 use crate::analysis::Report;
-use crate::document::figures::{Figure, Subject, figures};
-use crate::document::text;
-use crate::reproduction::{PublishedError, Reproduction, reproduction};
+use crate::document::{self, Document};
+use crate::reproduction::{PublishedError, reproduction};
 
 /// Error of rendering a report.
 #[derive(Debug, thiserror::Error)]
@@ -41,53 +40,31 @@ impl OutFile {
     }
 }
 
-/// Input of a format: the report with its texts and the published numbers.
+/// Input of a format: the report as numbers and as a document.
 #[derive(Debug)]
 pub struct Contents<'a> {
     /// The analysis of the records.
     pub report: &'a Report,
-    /// The most important results, at most three sentences.
-    pub(crate) overview: Vec<String>,
-    pub(crate) warnings: Vec<String>,
-    pub(crate) figures: Vec<Figure>,
-    /// Published numbers compared with those of the records.
-    pub(crate) reproduction: Reproduction,
+    /// Text, tables and figures of the report.
+    pub(crate) document: Document,
     /// Names of the formats that are rendered; empty: all. Files of others are not referred to.
     pub(crate) formats: &'a [String],
 }
 
 impl<'a> Contents<'a> {
-    /// Gathers the report with its sentences, its figures and the published numbers, for all formats.
+    /// Makes the document of a report, with the published numbers.
     ///
     /// # Errors
-    /// [`FormatError::Published`] when records cannot be compared with published numbers.
-    pub fn of(report: &'a Report) -> Result<Self, FormatError> {
-        let (reproduction, figures) =
-            rayon::join(|| reproduction(&report.frames), || figures(report));
-        Ok(Self {
-            report,
-            overview: text::overview(report),
-            warnings: text::warnings(report),
-            figures,
-            reproduction: reproduction?,
-            formats: &[],
-        })
+    /// [`FormatError::Published`] when records cannot be compared with published numbers, [`FormatError::Frame`] when polars
+    /// cannot read the cells.
+    pub fn of(report: &'a Report, formats: &'a [String]) -> Result<Self, FormatError> {
+        let published = reproduction(&report.frames)?.section();
+        Ok(Self { report, document: document::report(report, published)?, formats })
     }
 
     /// Reports whether the files of a format are rendered.
     pub(crate) fn has(&self, format: &str) -> bool {
         self.formats.is_empty() || self.formats.iter().any(|name| name == format)
-    }
-
-    /// Returns the path of the file of a figure; `None` if SVG files are not written.
-    pub(crate) fn drawing(&self, figure: &Figure) -> Option<String> {
-        self.has("svg").then(|| figure.path())
-    }
-
-    /// Returns the figure of the first screen: all tasks together, or the headline metric of the first workload.
-    pub(crate) fn front(&self) -> Option<&Figure> {
-        let of = |subject| self.figures.iter().find(|figure| figure.subject == subject);
-        of(Subject::Overall).or_else(|| of(Subject::Headline))
     }
 }
 

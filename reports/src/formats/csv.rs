@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn nothing_gives_tables_with_heads() {
         let report = Report::new(&[][..], &ReportMeta::default()).unwrap();
-        for file in super::render(&Contents::of(&report).unwrap()).unwrap() {
+        for file in super::render(&Contents::of(&report, &[]).unwrap()).unwrap() {
             let text = String::from_utf8(file.bytes).unwrap();
             let heads = ["workload,", "suite,", "better,"];
             assert!(heads.iter().any(|head| text.starts_with(head)), "{}", file.path);

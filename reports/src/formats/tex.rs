@@ -1,11 +1,11 @@
-//! `tables/*.tex`: tables of the page for `\input`. They need no package.
+//! TeX: `report.tex`, the report as an article, and its tables `tables/*.tex`, for `\\input`. They need no package.
 
 use std::fmt::Write as _;
 
 use super::contents::{Contents, OutFile};
-use crate::analysis::Report;
-use crate::document::{Table, TableCell, tables};
-use crate::text::{slug, visible};
+use super::format::Format;
+use crate::document::{Document, Element, Figure, Section, Table, TableCell};
+use crate::text::visible;
 
 /// Maximum number of columns besides the first, on a page and in one of two columns.
 const COLUMNS: usize = 6;
@@ -13,38 +13,102 @@ const COLUMNS_NARROW: usize = 4;
 /// Maximum length of a detail next to a number; longer ones are below it.
 const BESIDE: usize = 8;
 
+/// Renders the article, and a file for each table that has an id.
 pub(super) fn render(contents: &Contents<'_>) -> Vec<OutFile> {
-    let mut files: Vec<OutFile> = Vec::new();
-    for (name, found) in tables(contents.report) {
-        let path = format!("tables/{name}.tex");
-        let taken = files.iter().filter(|f| f.path == path).count();
-        debug_assert_eq!(taken, 0, "names carry the workload's number where they could meet");
-        if !found.rows.is_empty() {
-            files.push(OutFile::text(path, tex_table(&found, TexWidth::Page)));
-        }
-    }
+    let document = contents.document.clone().without_records();
+    let mut tables: Vec<&Table> = Vec::new();
+    named(&document.elements, &document.sections, &mut tables);
+    let file = |table: &Table| OutFile::text(path(table), tex_table(table, TexWidth::Page));
+    let mut files: Vec<OutFile> = tables.into_iter().map(file).collect();
+    files.push(OutFile::text("report.tex", Tex.document(&document.explained())));
     files
 }
 
-fn tables(report: &Report) -> Vec<(String, Table)> {
-    let mut tables = vec![
-        ("summary".to_owned(), tables::summary(report)),
-        ("prices".to_owned(), tables::prices(report)),
-        ("improvements".to_owned(), tables::improvements(report)),
-        ("claims".to_owned(), tables::claims(report)),
-    ];
-    tables.extend(tables::question(report).map(|(_, table)| ("question".to_owned(), table)));
-    for workload in &report.workloads {
-        let name = format!("{}-{}", workload.index + 1, slug(&workload.name));
-        for ranking in &workload.rankings {
-            let ranks = tables::ranks(report, workload, ranking);
-            tables.push((format!("ranks-{}-{name}", ranking.region.id()), ranks));
-        }
-        tables.push((format!("gates-{name}"), tables::gates(report, workload)));
-        tables.push((format!("costs-{name}"), tables::costs(report, workload)));
-        tables.push((format!("flops-{name}"), tables::flops(report, workload)));
+/// Lists the tables that have a file.
+fn named<'a>(elements: &'a [Element], sections: &'a [Section], tables: &mut Vec<&'a Table>) {
+    tables.extend(elements.iter().filter_map(|element| match element {
+        Element::Table(table) if !table.id.is_empty() => Some(table),
+        _ => None,
+    }));
+    for section in sections {
+        named(&section.elements, &section.sections, tables);
     }
-    tables
+}
+
+fn path(table: &Table) -> String {
+    format!("tables/{}.tex", table.id)
+}
+
+/// An article without packages.
+struct Tex;
+
+impl Format for Tex {
+    fn title(&self, text: &str) -> String {
+        format!("\\title{{{}}}\n\\author{{}}\n\\date{{}}\n", tex_text(text))
+    }
+
+    fn heading(&self, text: &str, level: usize) -> String {
+        let command = match level {
+            0..=2 => "section",
+            3 => "subsection",
+            4 => "subsubsection",
+            _ => "paragraph",
+        };
+        format!("\\{command}*{{{}}}\n", tex_text(text))
+    }
+
+    fn prose(&self, text: &str) -> String {
+        format!("{}\n\n", tex_prose(text))
+    }
+
+    fn list(&self, items: &[String]) -> String {
+        let items: String =
+            items.iter().map(|item| format!("\\item {}\n", tex_prose(item))).collect();
+        format!("\\begin{{itemize}}\n{items}\\end{{itemize}}\n\n")
+    }
+
+    fn code(&self, text: &str) -> String {
+        let lines: Vec<String> =
+            text.lines().map(|line| format!("\\texttt{{{}}}", tex_text(line))).collect();
+        format!("\\noindent {}\n\n", lines.join("\\\\\n"))
+    }
+
+    fn table(&self, table: &Table) -> String {
+        let body = if table.id.is_empty() {
+            tex_table(table, TexWidth::Page)
+        } else {
+            format!("\\input{{{}}}\n", path(table))
+        };
+        let notes = table.notes.iter().map(|note| self.prose(note));
+        format!("\\noindent\n{}\n\n{}", body.trim_end(), notes.collect::<String>())
+    }
+
+    /// TeX shows no SVG: the name of the file stands for the figure.
+    fn figure(&self, figure: &Figure) -> String {
+        let Some(path) = figure.path() else { return String::new() };
+        self.prose(&format!("Figure `{path}`: {}. {}", figure.title, figure.caption))
+    }
+
+    fn document(&self, document: &Document) -> String {
+        format!(
+            "\\documentclass{{article}}\n\\setlength{{\\textwidth}}{{5.5in}}\n{}\\begin{{document}}\n\\maketitle\n{}\\end{{document}}\n",
+            self.title(&document.title),
+            self.body(&document.elements, &document.sections, 1)
+        )
+    }
+}
+
+/// Escapes text and sets `x` between backticks as code.
+fn tex_prose(text: &str) -> String {
+    let mut out = String::new();
+    for (index, part) in text.split('`').enumerate() {
+        if index % 2 == 1 {
+            let _ = write!(out, "\\texttt{{{}}}", tex_text(part));
+        } else {
+            out.push_str(&tex_text(part));
+        }
+    }
+    out
 }
 
 /// Width of a table on a page.
@@ -158,7 +222,7 @@ fn tex_text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::ReportMeta;
+    use crate::analysis::{Report, ReportMeta};
     use crate::document::tables::{PaperLayout, paper};
     use crate::formats::{table_csv, whole_table};
     use crate::testkit::TestCell;

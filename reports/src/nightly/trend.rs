@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::history::{Night, NightLine};
-use crate::analysis::slots;
+use crate::analysis::looks;
 use crate::document::figures::Plot;
 use crate::document::figures::plot::{Axis, Lines, Marks, Point, Series};
 use crate::document::figures::scale::Scale;
-use crate::document::{Document, DocumentFigure, Section, Table, TableCell, heads, texts};
+use crate::document::{Document, Element, Figure, Section, Table, TableCell};
 use crate::number::{bytes, percent, si, thousands, three_digits};
 
 /// Maximum number of ticks of the axis of nights.
@@ -74,53 +74,53 @@ pub fn document(nights: &[Night]) -> Document {
         nights.last().map(|last| last_night(nights, last)).into_iter().collect();
     sections.extend(names(nights, |line| &line.workload).iter().map(|workload| {
         let figures = QUANTITIES.iter().filter_map(|q| figure(nights, workload, q)).collect();
-        Section::of(workload, figures, Vec::new())
+        Section::of_figures(workload, figures)
     }));
     if !nights.is_empty() {
         sections.push(commits(nights));
     }
-    Document {
-        title: "Nights".to_owned(),
-        paragraphs: vec![about],
-        sections,
-        ..Document::default()
-    }
+    Document { title: "Nights".to_owned(), elements: vec![Element::Prose(about)], sections }
 }
 
 /// Returns the section of the last night; numbers that differ from those of the night before are shown with both
 /// values.
 fn last_night(nights: &[Night], last: &Night) -> Section {
     let before = nights.len().checked_sub(2).and_then(|index| nights.get(index));
-    let row = |line: &NightLine| -> Vec<TableCell> {
+    let cell = |quantity: &Quantity, line: &NightLine| -> TableCell {
         let same = |l: &&NightLine| l.workload == line.workload && l.encoding == line.encoding;
         let old = before.and_then(|night| night.lines.iter().find(same));
-        let cell = |quantity: &Quantity| {
-            let now = (quantity.get)(line).map_or_else(|| "–".to_owned(), quantity.show);
-            match old.and_then(quantity.get).map(quantity.show) {
-                Some(was) if was != now => format!("{was} → {now}").into(),
-                _ => now.into(),
-            }
-        };
-        let names = [&line.workload, &line.encoding].map(TableCell::from);
-        names.into_iter().chain(QUANTITIES.iter().map(cell)).collect()
+        let now = (quantity.get)(line).map_or_else(|| "–".to_owned(), quantity.show);
+        match old.and_then(quantity.get).map(quantity.show) {
+            Some(was) if was != now => format!("{was} → {now}").into(),
+            _ => now.into(),
+        }
     };
-    let mut columns = heads(["workload", "encoding"]);
-    columns.extend(QUANTITIES.iter().map(|quantity| quantity.column.to_owned()));
-    Section::of_table("Last night", Table::of(columns, &last.lines, row))
+    let table = Table::of(&last.lines)
+        .column("workload", |line| line.workload.clone())
+        .column("encoding", |line| line.encoding.clone())
+        .columns(
+            &QUANTITIES,
+            |quantity| quantity.column.to_owned(),
+            |quantity, line| cell(quantity, line),
+        )
+        .table();
+    Section::of_table("Last night", table)
 }
 
 fn commits(nights: &[Night]) -> Section {
-    let columns = ["night", "started", "commit", "gate"];
-    let table = Table::of(columns, nights.iter().enumerate(), |(index, night)| {
-        let dirty = if night.dirty == Some(true) { ", with uncommitted changes" } else { "" };
-        let commit = format!("{}{dirty}", night.commit.as_deref().unwrap_or("unknown"));
-        let gate = match night.passed {
+    let table = Table::of((1..).zip(nights))
+        .column("night", |(number, _): &(usize, _)| number.to_string())
+        .column("started", |(_, night)| night.started_utc.clone())
+        .column("commit", |(_, night)| {
+            let dirty = if night.dirty == Some(true) { ", with uncommitted changes" } else { "" };
+            format!("{}{dirty}", night.commit.as_deref().unwrap_or("unknown"))
+        })
+        .column("gate", |(_, night)| match night.passed {
             Some(true) => "passed",
             Some(false) => "failed",
             None => "no baseline",
-        };
-        texts([&(index + 1).to_string(), &night.started_utc, &commit, gate])
-    });
+        })
+        .table();
     Section::of_table("Commits", table.in_words())
 }
 
@@ -130,7 +130,7 @@ fn names(nights: &[Night], get: fn(&NightLine) -> &String) -> Vec<String> {
 }
 
 /// Draws one quantity on one workload, a line for each encoding; `None` if no night has it.
-fn figure(nights: &[Night], workload: &str, quantity: &Quantity) -> Option<DocumentFigure> {
+fn figure(nights: &[Night], workload: &str, quantity: &Quantity) -> Option<Figure> {
     let place = |index: usize| (index + 1) as f64;
     let points = |encoding: &str| -> Vec<Point> {
         let own = |l: &&NightLine| l.workload == workload && l.encoding == encoding;
@@ -143,10 +143,10 @@ fn figure(nights: &[Night], workload: &str, quantity: &Quantity) -> Option<Docum
     };
     let encodings = names(nights, |line| &line.encoding);
     let known = encodings.clone();
-    let slots = slots(known.iter().map(String::as_str));
+    let looks = looks(known.iter().map(String::as_str));
     let series: Vec<Series> = encodings
         .into_iter()
-        .map(|label| Series { slot: slots[&*label], points: points(&label), label })
+        .map(|label| Series { look: looks[&*label], points: points(&label), label })
         .filter(|series| !series.points.is_empty())
         .collect();
     let values: Vec<f64> = series.iter().flat_map(|s| &s.points).map(|p| p.y).collect();
@@ -163,5 +163,5 @@ fn figure(nights: &[Night], workload: &str, quantity: &Quantity) -> Option<Docum
     let rules = failed.map(|(index, _)| (place(index), "failed".to_owned())).collect();
     let plot = Plot::Lines(Lines { rules, ..Lines::new(x, y, Marks::Points, series) });
     let title = format!("{workload}: {}", quantity.name);
-    Some(DocumentFigure { title, caption: quantity.name.to_owned(), plot })
+    Some(Figure::new(title, quantity.name, plot))
 }

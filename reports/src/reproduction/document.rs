@@ -1,12 +1,10 @@
 //! The reproduction as sections with tables, for all formats.
 
-use std::collections::BTreeMap;
-
 use super::order::SizeOrder;
 use super::published::{Coverage, PublishedTable};
 use super::result::{NumberResult, PaperResult, Reproduction, TableResult};
 use super::verdict::{VERDICTS, Verdict};
-use crate::document::{Section, Table, TableCell, heads};
+use crate::document::{Element, Section, Table, TableCell};
 
 /// Explanation of the verdicts, in the wording of METHODOLOGY.md.
 const RULE: [&str; 3] = [
@@ -23,29 +21,29 @@ const RULE: [&str; 3] = [
 impl Reproduction {
     /// Returns the table of the number of verdicts of each kind by source.
     pub fn summary(&self) -> Table {
-        let mut columns = heads(["source", "numbers"]);
-        columns.extend(VERDICTS.map(|verdict| verdict.label().to_owned()));
-
-        let table = Table::of(columns, &self.papers, |paper| {
-            let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
-            for (_, number) in paper.tables.iter().flat_map(TableResult::numbers) {
-                *counts.entry(number.verdict).or_default() += 1;
-            }
-            let all = counts.values().sum::<usize>();
-            let each = VERDICTS.map(|v| counts.get(&v).copied().unwrap_or_default());
-            let numbers = std::iter::once(all).chain(each).map(|n| n.to_string().into());
-            std::iter::once(TableCell::from(&paper.source.label)).chain(numbers).collect()
-        });
+        let number = |paper: &PaperResult, of: &dyn Fn(Verdict) -> bool| {
+            let numbers = paper.tables.iter().flat_map(TableResult::numbers);
+            numbers.filter(|(_, number)| of(number.verdict)).count().to_string()
+        };
+        let table = Table::of(&self.papers)
+            .column("source", |paper| paper.source.label.clone())
+            .column("numbers", |paper| number(paper, &|_| true))
+            .columns(
+                VERDICTS,
+                |verdict| verdict.label().to_owned(),
+                |verdict, paper| number(paper, &|other| other == *verdict).into(),
+            )
+            .table();
         Table { notes: RULE.map(str::to_owned).to_vec(), ..table }
     }
 
-    /// Returns one section for each table of each source.
-    pub fn sections(&self) -> Vec<Section> {
-        let of = |paper: &PaperResult| {
-            let label = paper.source.label.clone();
-            paper.tables.iter().map(move |table| section(&label, table)).collect::<Vec<_>>()
+    /// Returns a section with the summary, and within one for each table of each source.
+    pub fn section(&self) -> Section {
+        let of_paper = |paper: &PaperResult| -> Vec<Section> {
+            paper.tables.iter().map(|table| section(&paper.source.label, table)).collect()
         };
-        self.papers.iter().flat_map(of).collect()
+        Section::of_table("Published numbers", self.summary().with_id("published"))
+            .with(self.papers.iter().flat_map(of_paper))
     }
 }
 
@@ -101,15 +99,11 @@ fn section(paper: &str, result: &TableResult) -> Section {
     }
     notes.extend(table.unlike.iter().map(|unlike| format!("Not the same: {unlike}.")));
     notes.extend(table.needs.iter().map(|needs| format!("A verdict needs {needs}.")));
-    Section {
-        heading: format!("{paper}, {}: {}", lower_first(&table.source), table.id),
-        paragraphs: [format!("{}; numbers are {}.", table.what, table.metric.unit()), plan(table)]
-            .into_iter()
-            .chain(result.orders.iter().map(SizeOrder::text))
-            .collect(),
-        tables: vec![(String::new(), Table { columns, rows, notes, ..Table::default() })],
-        ..Section::default()
-    }
+    let about = [format!("{}; numbers are {}.", table.what, table.metric.unit()), plan(table)];
+    let paragraphs = about.into_iter().chain(result.orders.iter().map(SizeOrder::text));
+    let table_element = Element::Table(Table { columns, rows, notes, ..Table::default() });
+    let heading = format!("{paper}, {}: {}", lower_first(&table.source), table.id);
+    Section::of(heading, paragraphs.map(Element::Prose).chain([table_element]).collect()).folded()
 }
 
 /// Changes the first letter of a text to lower case.

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::record::{GridPoint, RunRecord, Status};
-use crate::testkit::TestCell;
+use crate::testkit::{TestCell, prose_of, table_of};
 
 /// A source with one table: 20.3 % errors of RoPE (deviation 3.1 over 3 seeds) and 4.9 % of CoPE, at 10000 steps.
 const TEXT: &str = r#"
@@ -273,9 +273,9 @@ fn cells_that_chose_the_rate_are_no_results_beside_fresh_seeds() {
 #[test]
 fn sections_mirror_the_papers_table_and_name_every_recipe_once() {
     let found = result(&with(rope(&[0.19, 0.20, 0.21]), "train", "steps", 900));
-    let section = found.sections().remove(0);
+    let section = found.section().sections.remove(0);
     assert_eq!(section.heading, "Paper, table 1: t");
-    let (_, table) = &section.tables[0];
+    let table = table_of(&section);
     assert_eq!(table.columns, ["encoding", "in", "sparse"]);
     let rope = &table.rows[0];
     assert_eq!(
@@ -300,7 +300,7 @@ fn without_records_every_published_number_is_there_and_not_run() {
     assert_eq!(verdicts.len(), 363);
     let not_run = [Verdict::NotRun, Verdict::Elsewhere, Verdict::Unread];
     assert!(verdicts.iter().all(|verdict| not_run.contains(verdict)));
-    assert_eq!(found.sections().len(), tables().count());
+    assert_eq!(found.section().sections.len(), tables().count());
     // Each number lies within its own interval.
     for (_, number) in tables().flat_map(TableResult::numbers) {
         let held = number.published_interval.zip(number.published.value);
@@ -388,7 +388,8 @@ fn a_suite_of_another_size_is_compared_by_order_alone() {
     let paper = published::parse("p", &text).unwrap();
     let records = smaller([[0.3, 0.4, 0.2], [0.1, 0.1, 0.1]]);
     let found = beside(vec![paper], &encodings(), &Frames::of(&records).unwrap()).unwrap();
-    let said = found.sections()[0].paragraphs.join(" ");
+    let section = found.section().sections.remove(0);
+    let said = prose_of(&section).join(" ");
     assert!(
         said.contains("Another size: no pair in the opposite order in `small`, 1 of 2 pairs"),
         "{said}"
@@ -417,9 +418,9 @@ fn every_suite_of_another_size_is_compared_and_its_numbers_shown() {
     assert_eq!(counts, [("small", 1, 0), ("tiny", 0, 1)]);
     // Without records of the experiment there is no verdict.
     assert_eq!((at(&found, 0, 1).verdict, at(&found, 0, 1).runs.len()), (Verdict::NotRun, 0));
-    let section = found.sections().remove(0);
-    assert_eq!(section.paragraphs.iter().filter(|p| p.starts_with("Another size")).count(), 2);
-    let cell = &section.tables[0].1.rows[0][2];
+    let section = found.section().sections.remove(0);
+    assert_eq!(prose_of(&section).iter().filter(|p| p.starts_with("Another size")).count(), 2);
+    let cell = &table_of(&section).rows[0][2];
     assert_eq!(
         (&*cell.text, &*cell.detail),
         (

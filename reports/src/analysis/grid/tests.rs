@@ -3,6 +3,7 @@
 use super::*;
 use crate::analysis::Report;
 use crate::analysis::ReportMeta;
+use crate::document::tables;
 use crate::record::{GridPoint, RunRecord, Status, Validation};
 use crate::testkit::TestCell;
 
@@ -126,9 +127,10 @@ fn without_validations_the_default_counts() {
     let (grid, selected, _) = grid_of(&records);
     assert_eq!((grid.choices[0].value, grid.choices[0].by), (1e-3, ChosenBy::Default));
     assert_eq!(selected.len(), 1);
-    let page =
-        crate::document::tables::statistics(&report(&records), &report(&records).workloads[0]);
-    assert!(page.iter().any(|(_, table)| table.notes.iter().any(|n| n.starts_with("No valid"))));
+    let report = report(&records);
+    let workload = &report.workloads[0];
+    let table = tables::grid(&report, workload, workload.grid.as_ref().unwrap());
+    assert!(table.notes.iter().any(|note| note.starts_with("No valid")), "{:?}", table.notes);
 }
 
 #[test]
@@ -178,15 +180,10 @@ fn the_report_ranks_the_best_and_shows_the_default_beside_it() {
     let grid = workload.grid.as_ref().unwrap();
     assert_eq!(best(workload.deciding().unwrap()), "rope");
     assert_eq!(best(grid.defaults.last().unwrap()), "cope");
-    let sentence = crate::document::text::workload_paragraphs(&report, workload).join(" ");
-    assert!(sentence.contains("from 2 values"), "{sentence}");
-    let notes = crate::document::tables::summary(&report).notes;
-    assert!(
-        notes.iter().any(|note| note.starts_with("w: ") && note.contains("from 2 values")),
-        "{notes:?}"
-    );
-    let tables = crate::document::tables::statistics(&report, workload);
-    let (_, table) = tables.iter().find(|(heading, _)| heading.starts_with("Grid")).unwrap();
+    let notes = tables::summary(&report).notes;
+    let chosen = "Chosen for each encoding by validation: learning_rate, from 0.001, 0.003 (w).";
+    assert!(notes.iter().any(|note| note == chosen), "{notes:?}");
+    let table = tables::grid(&report, workload, grid);
     let rope: Vec<&str> = table.rows[1].iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(rope[1], "0.003");
     assert_eq!(rope[2..4], ["50.0 %", "95.0 %"]);

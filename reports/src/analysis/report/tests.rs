@@ -144,13 +144,13 @@ fn settings_that_cannot_work_are_refused_and_a_base_gives_ablations() {
 }
 
 #[test]
-fn every_cell_is_in_one_group_with_an_anchor_of_its_own() {
+fn every_cell_is_in_one_group() {
     let report = report(&suite());
     let groups = report.groups();
     let cells: u32 = groups.iter().map(|g| g.count).sum();
     assert_eq!(cells as usize, report.frames.cells.height());
-    let anchors: BTreeSet<_> = groups.iter().map(|g| g.anchor.clone()).collect();
-    assert_eq!(anchors.len(), groups.len());
+    let names: BTreeSet<_> = groups.iter().map(|g| (&g.workload.name, g.encoding)).collect();
+    assert_eq!(names.len(), groups.len());
     for group in &groups {
         let config = |key: &str, is: &str| -> bool {
             let cells = report.cells_of(group).unwrap();

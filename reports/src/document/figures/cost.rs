@@ -1,11 +1,12 @@
 //! The headline metric against costs, with the Pareto front.
 
-use super::figure::{Figure, Subject, drawn, note, series_of};
 use super::lengths::{CHANCE, scale_of};
 use super::plot::{Axis, Plot, Point, Scatter, Series};
 use super::scale::Scale;
+use super::series::{drawn, note, series_of};
 use crate::analysis::ranking::{Rank, Ranking};
 use crate::analysis::{EncodingCost, Report, Workload};
+use crate::document::section::Figure;
 use crate::number::{bytes, capital, si, three_digits};
 
 /// A kind of cost: name, axis label, accessor and formatter.
@@ -37,7 +38,7 @@ const PRICES: [Price; 3] = [
     },
 ];
 
-pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
+pub(crate) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
     let Some(ranking) = workload.deciding() else { return Vec::new() };
     PRICES.iter().filter_map(|price| figure(report, workload, ranking, price)).collect()
 }
@@ -71,7 +72,7 @@ fn figure(
     let plot = against_cost(price.axis, y, level, metric.higher_is_better(), series);
     let title = format!("{}: {} against {}", workload.name, metric.name(), price.name);
     let caption = format!("{}. Line: Pareto front.", capital(ranking.region.name()));
-    Some(Figure::new(Some(workload), Subject::Cost, title, caption, plot))
+    Some(Figure::new(title, caption, plot))
 }
 
 /// Returns the plot of a metric against a cost with its Pareto front.

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::figure::{Figure, Subject, drawn, note, series_of};
 use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
+use super::series::{drawn, note, series_of};
 use crate::analysis::aggregate::Aggregate;
 use crate::analysis::{Report, Workload};
+use crate::document::section::Figure;
 use crate::record::Metric;
 
 /// Label of the exact match of guessing.
@@ -46,12 +47,7 @@ pub(super) fn intervals(several_seeds: bool) -> &'static str {
     if several_seeds { "" } else { "One seed: no interval." }
 }
 
-pub(super) fn figures(
-    report: &Report,
-    workload: &Workload,
-    metric: Metric,
-    subject: Subject,
-) -> Vec<Figure> {
+pub(crate) fn figures(report: &Report, workload: &Workload, metric: Metric) -> Vec<Figure> {
     let mut splits: BTreeMap<&str, Vec<&Aggregate>> = BTreeMap::new();
     for row in &workload.rows {
         splits.entry(&row.split).or_default().push(row);
@@ -59,13 +55,11 @@ pub(super) fn figures(
     let rules: Vec<(f64, String)> =
         workload.train_lens.iter().map(|len| (*len as f64, format!("trained at {len}"))).collect();
     let bars = intervals(workload.rows.iter().any(|r| r.exact_match.n > 1));
-    let figure = |title: String, plot: Plot| {
-        Figure::new(Some(workload), subject, title, bars.to_owned(), plot)
-    };
+    let figure = |title: String, plot: Plot| Figure::new(title, bars, plot);
     let mut figures = Vec::new();
     let mut single: Vec<(String, Vec<Series>)> = Vec::new();
     let mut alone: Vec<&Aggregate> = Vec::new();
-    let guessing = subject == Subject::Headline && metric == Metric::ExactMatch;
+    let guessing = metric == Metric::ExactMatch;
     // Splits in distribution come first, because the others are compared with them.
     let mut ordered: Vec<_> = splits.into_iter().collect();
     ordered.sort_by_key(|(_, rows)| !rows.iter().any(|r| r.in_distribution));

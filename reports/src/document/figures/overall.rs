@@ -1,14 +1,15 @@
 //! All tasks together: the aggregate score of each encoding with its interval, chance marked.
 
-use super::figure::{Figure, Subject, dot};
 use super::lengths::CHANCE;
 use super::plot::{Axis, Dots, Plot};
 use super::scale::Scale;
+use super::series::dot;
 use crate::analysis::{Overall, Report};
+use crate::document::section::Figure;
 use crate::number::{listed, percent, points, value_and_interval};
 
 /// The figure of the aggregate; `None` where there is none of at least two encodings.
-pub(super) fn figure(report: &Report) -> Option<Figure> {
+pub(crate) fn figure(report: &Report) -> Option<Figure> {
     let overall = report.overall.as_ref().filter(|overall| overall.scores.len() > 1)?;
     let series = overall.scores.iter().map(|score| {
         let value = value_and_interval(percent(score.value), score.ci95, points);
@@ -29,5 +30,5 @@ pub(super) fn figure(report: &Report) -> Option<Figure> {
          runs, with its 95 % stratified bootstrap interval.",
         listed(&overall.scored, "and")
     );
-    Some(Figure::new(None, Subject::Overall, title, caption, plot))
+    Some(Figure::new(title, caption, plot))
 }

@@ -12,10 +12,10 @@ pub(crate) struct Point {
     pub(crate) note: String,
 }
 
-/// Points of one encoding; `slot` selects colour, dash and marker.
+/// Points of one encoding; `look` selects colour, dash and marker.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Series {
-    pub(crate) slot: usize,
+    pub(crate) look: usize,
     pub(crate) label: String,
     pub(crate) points: Vec<Point>,
 }
@@ -100,7 +100,7 @@ pub(crate) struct Heat {
 /// A heat map of shares from 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HeatMap {
-    pub(crate) slot: usize,
+    pub(crate) look: usize,
     pub(crate) label: String,
     /// Rows of values, each with one value per column; `None`: not measured.
     pub(crate) values: Vec<Vec<Option<f64>>>,

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::figure::{Figure, Subject, drawn, note, series_of};
 use super::lengths::scale_of;
 use super::plot::{Axis, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
+use super::series::{drawn, note, series_of};
 use crate::analysis::ranking::Region;
 use crate::analysis::{Report, Workload};
+use crate::document::section::Figure;
 use crate::number::capital;
 use crate::record::Metric;
 
@@ -17,7 +18,7 @@ use crate::record::Metric;
 const SETTING: &str = "train_samples";
 
 /// Returns one figure for each family of workloads and each region.
-pub(super) fn figures(report: &Report) -> Vec<Figure> {
+pub(crate) fn figures(report: &Report) -> Vec<Figure> {
     families(report)
         .values()
         .filter(|family| family.len() > 1)
@@ -88,5 +89,5 @@ fn figure(report: &Report, family: &BTreeMap<u64, &Workload>, region: Region) ->
         capital(metric.name()),
         names.join(", ")
     );
-    Some(Figure::new(None, Subject::Size, title, caption, plot))
+    Some(Figure::new(title, caption, plot))
 }

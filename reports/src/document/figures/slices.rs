@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::figure::{Figure, Subject, series_of};
 use super::lengths::{intervals, scale_of};
 use super::plot::{Axis, Heat, HeatMap, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
+use super::series::series_of;
 use crate::analysis::{Report, SlicePoint, SliceSet, Workload};
+use crate::document::section::Figure;
 use crate::record::{Metric, PAIR};
 
 /// Maximum number of values that each get a tick of their own.
@@ -18,7 +19,7 @@ const NAMES: [&str; 1] = ["document"];
 /// Minimum number of lengths for a heat map over lengths; fewer are drawn as curves.
 const LENGTHS: usize = 3;
 
-pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
+pub(crate) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
     let mut groups: BTreeMap<(&str, &str), Vec<&SliceSet>> = BTreeMap::new();
     for set in &workload.slices {
         groups.entry((&set.name, &set.split)).or_default().push(set);
@@ -93,7 +94,7 @@ fn curve(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
     let title =
         format!("{name}: {} by {} on {} at {}", metric.name(), set.name, set.split, set.len);
     let caption = format!("{}{grouped}", intervals(several));
-    Some(Figure::new(Some(workload), Subject::Slices, title, caption, plot))
+    Some(Figure::new(title, caption, plot))
 }
 
 /// Returns one map of shares for each encoding; `place` is the row and the column of a value in a set. `None` if there are
@@ -125,8 +126,8 @@ fn maps(
             let value = |column: &u64| cells.get(&(*row, *column)).copied();
             columns.iter().map(|c| value(c).filter(|x| x.is_finite())).collect()
         };
-        let Series { slot, label, .. } = series_of(report, encoding, Vec::new());
-        HeatMap { slot, label, values: rows.iter().map(row).collect() }
+        let Series { look, label, .. } = series_of(report, encoding, Vec::new());
+        HeatMap { look, label, values: rows.iter().map(row).collect() }
     };
     let maps = cells.iter().map(map).collect();
     let (columns, rows) = (columns.into_iter().collect(), rows.into_iter().collect());
@@ -163,5 +164,5 @@ fn pairs(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
 fn heat_figure(workload: &Workload, metric: Metric, what: &str, plot: Plot) -> Figure {
     let title = format!("{}: {} by {what}", workload.name, metric.name());
     let caption = "Dark blue: 0 %; yellow: 100 %; empty: not measured.".to_owned();
-    Figure::new(Some(workload), Subject::Grid, title, caption, plot)
+    Figure::new(title, caption, plot)
 }

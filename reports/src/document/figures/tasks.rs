@@ -4,15 +4,16 @@
 use std::collections::BTreeSet;
 
 use super::cost::against_cost;
-use super::figure::{Figure, Subject, dot, series_of};
 use super::lengths::CHANCE;
 use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
+use super::series::{dot, series_of};
 use crate::analysis::{EncodingCost, Overall, Report, YARDSTICK};
+use crate::document::section::Figure;
 use crate::document::tables::improvement_explained;
 use crate::number::{capital, count, p_value, percent, points, value_and_interval};
 
-pub(super) fn figures(report: &Report) -> Vec<Figure> {
+pub(crate) fn figures(report: &Report) -> Vec<Figure> {
     let Some(overall) = &report.overall else { return Vec::new() };
     let mut figures: Vec<Figure> =
         PRICES.iter().filter_map(|p| price(report, overall, p)).collect();
@@ -23,7 +24,7 @@ pub(super) fn figures(report: &Report) -> Vec<Figure> {
 }
 
 fn over_tasks(title: &str, caption: String, plot: Plot) -> Figure {
-    Figure::new(None, Subject::Tasks, format!("All tasks: {title}"), caption, plot)
+    Figure::new(format!("All tasks: {title}"), caption, plot)
 }
 
 /// Share of runs above each score; `None` without scores.
@@ -46,8 +47,7 @@ fn profiles(report: &Report, overall: &Overall) -> Option<Figure> {
     let plot = Plot::Lines(Lines::new(x, y, Marks::Few, series));
     let caption = format!(
         "Performance profiles over {}: share of runs (seeds of all tasks) with a higher score than that on the axis. A \
-         curve that lies above another everywhere is that of the better encoding. Bands of interactive figures: pointwise \
-         95 % stratified bootstrap intervals.",
+         curve that lies above another everywhere is that of the better encoding.",
         count(overall.scored.len() as u64, "workload")
     );
     (!overall.profiles.is_empty()).then(|| over_tasks("performance profiles", caption, plot))

@@ -1,15 +1,16 @@
 //! Figures of training: loss and validation by step, steps to solve.
 
-use super::figure::{Figure, Subject, dot, series_of};
 use super::lengths::{CHANCE, scale_of};
 use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
+use super::series::{dot, series_of};
 use crate::analysis::run_metrics::MedianRange;
 use crate::analysis::{Curve, Report, Workload};
+use crate::document::section::Figure;
 use crate::number::three_digits;
 use crate::record::Metric;
 
-pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
+pub(crate) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
     let mut figures = Vec::new();
     figures.extend(loss(report, workload));
     figures.extend(validation(report, workload, None, &workload.validation));
@@ -63,7 +64,7 @@ fn loss(report: &Report, workload: &Workload) -> Option<Figure> {
     let caption =
         "Loss per scored token, mean since the point before and over the seeds still in training.";
     let title = format!("{}: training loss", workload.name);
-    Some(Figure::new(Some(workload), Subject::Training, title, caption.to_owned(), plot))
+    Some(Figure::new(title, caption, plot))
 }
 
 /// Draws the headline metric in validations by training step: of the training distribution, or of another split.
@@ -91,7 +92,7 @@ fn validation(
                    still in training.";
     let on = split.map_or_else(String::new, |split| format!(" on {split}"));
     let title = format!("{}: validation{on}", workload.name);
-    Some(Figure::new(Some(workload), Subject::Training, title, caption.to_owned(), plot))
+    Some(Figure::new(title, caption, plot))
 }
 
 /// Draws the steps to solve; `None` if they are known for no seed of any encoding.
@@ -122,5 +123,5 @@ fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
     let caption = "Median over the seeds that solved training and whose validations or losses show when. Bars: \
                    minimum to maximum. Encodings without a row have no such seed.";
     let title = format!("{}: steps to solve", workload.name);
-    Some(Figure::new(Some(workload), Subject::Training, title, caption.to_owned(), plot))
+    Some(Figure::new(title, caption, plot))
 }

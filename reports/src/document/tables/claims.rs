@@ -2,9 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use super::question::row;
-use crate::analysis::{Answer, ClaimVerdict, ExpectedResult, JudgedClaim, Report};
+use crate::analysis::{Answer, AnswerLine, ClaimVerdict, ExpectedResult, JudgedClaim, Report};
 use crate::document::table::{Table, TableCell};
+
+/// A comparison of a claim on a workload.
+struct ClaimLine<'a> {
+    judged: &'a JudgedClaim,
+    /// Whether it is the first of its claim, which has the text of the claim.
+    is_first: bool,
+    answer: &'a Answer,
+    line: &'a AnswerLine,
+    verdict: ClaimVerdict,
+}
 
 /// Returns the table of claims, one row for each comparison on a workload; without rows if the report has no claims.
 pub fn claims(report: &Report) -> Table {
@@ -12,28 +21,13 @@ pub fn claims(report: &Report) -> Table {
         let [a, b] = answer.question.encodings.each_ref().map(|name| report.display(name));
         format!("{a}{between}{b}")
     };
-    let mut rows = Vec::new();
+    let mut lines = Vec::new();
     let mut notes = Vec::new();
     for judged in &report.claims {
-        let mut text = Some(claim_cell(judged));
-        for (answer, line, verdict) in judged.lines() {
-            let mut cells = row(report, answer, line);
-            // The name of the better encoding.
-            cells.pop();
-            let detail = match line.better() {
-                Some(better) => format!("{} is better", report.display(better)),
-                None => format!("n = {}", line.comparison.paired.n),
-            };
-            let strong = verdict != ClaimVerdict::Undecided;
-            let verdict = TableCell { strong, ..TableCell::with_detail(verdict.name(), detail) };
-            rows.push(
-                [text.take().unwrap_or_default(), pair(answer, ", ").into()]
-                    .into_iter()
-                    .chain(cells)
-                    .chain([verdict])
-                    .collect(),
-            );
-        }
+        lines.extend(judged.lines().enumerate().map(|(index, (answer, line, verdict))| {
+            let is_first = index == 0;
+            ClaimLine { judged, is_first, answer, line, verdict }
+        }));
         let (claim, source) = (&judged.claim.text, &judged.claim.source);
         let unjudged = judged.answers.iter().flat_map(|answer| {
             let both = pair(answer, " and ");
@@ -47,19 +41,23 @@ pub fn claims(report: &Report) -> Table {
         }
         notes.push(format!("{source}: {}", judged.claim.recipe));
     }
-    let columns = [
-        "claim",
-        "encodings",
-        "workload",
-        "first",
-        "second",
-        "chance",
-        "difference",
-        "p (Holm)",
-        "Hedges' g",
-        "verdict",
-    ];
-    let table = Table { notes, keys: 3, ..Table::of(columns, rows, |row| row) };
+    let table =
+        Table::of(lines)
+            .column("claim", |own| {
+                if own.is_first { claim_cell(own.judged) } else { TableCell::default() }
+            })
+            .column("encodings", |own| pair(own.answer, ", "))
+            .answered(["first", "second"], |own| (own.answer, own.line))
+            .column("verdict", |own| {
+                let detail = match own.line.better() {
+                    Some(better) => format!("{} is better", report.display(better)),
+                    None => format!("n = {}", own.line.comparison.paired.n),
+                };
+                let strong = own.verdict != ClaimVerdict::Undecided;
+                TableCell { strong, ..TableCell::with_detail(own.verdict.name(), detail) }
+            })
+            .table();
+    let table = Table { notes, keys: 3, ..table };
     table.with_legend(
         "The suite names the claims and their comparisons before its cells run. A claim holds on a workload, or is \
          contradicted, where the two encodings are significantly different; elsewhere it is undecided, also a claim that \

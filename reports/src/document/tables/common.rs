@@ -1,6 +1,7 @@
 //! Cells and notes shared by several tables.
 
 use crate::analysis::{Report, Workload};
+use crate::document::section::Target;
 use crate::document::table::TableCell;
 use crate::record::Metric;
 use crate::stats::Estimate;
@@ -35,21 +36,20 @@ pub(super) const MEDIAN: &str = "Median: with its 95 % bootstrap interval, which
     covers the true value in 1/2 of all cases with 2 seeds, in 3/4 with 3.";
 
 impl TableCell {
-    /// Returns the first cell of an encoding's row: its name.
+    /// Returns the first cell of an encoding's row: its name, which leads to its section.
     pub(crate) fn of_encoding(report: &Report, name: &str) -> Self {
-        let slot = report.encoding(name).map(|encoding| encoding.slot);
-        Self { encoding: slot, ..Self::from(report.display(name)) }
+        let encoding = report.encoding(name);
+        Self {
+            encoding: encoding.map(|encoding| encoding.look),
+            link: encoding.map(|encoding| Target::Encoding(encoding.name.clone())),
+            ..Self::from(report.display(name))
+        }
     }
 
-    /// Returns the first cell of a row of results on a workload: the name of the encoding, with a link to its records.
-    pub(super) fn of_results(report: &Report, workload: &Workload, encoding: &str) -> Self {
-        Self::of_encoding(report, encoding).with_cells(report, workload, encoding)
-    }
-
-    /// Links the cell to the records from which its number was computed.
-    pub(super) fn with_cells(self, report: &Report, workload: &Workload, encoding: &str) -> Self {
-        let anchor = report.anchor(workload, encoding);
-        Self { link: anchor.map(|anchor| format!("#{anchor}")), ..self }
+    /// Links the cell to the cells of an encoding on a workload, from which its number was computed.
+    pub(super) fn with_cells(self, workload: &Workload, encoding: &str) -> Self {
+        let (workload, encoding) = (workload.name.clone(), encoding.to_owned());
+        Self { link: Some(Target::Cells { workload, encoding }), ..self }
     }
 }
 

@@ -8,22 +8,20 @@ use crate::number::{bytes, si, thousands, three_digits};
 /// Returns the table of throughput, step time and memory, arranged as Table 4 of TAPE (Zhu et al. 2025, arXiv
 /// 2501.00712).
 pub fn costs(report: &Report, workload: &Workload) -> Table {
-    let columns =
-        ["encoding", "tokens/s", "ms per step", "time / RoPE's", "peak memory", "memory / RoPE's"];
-    let mut table = Table::of(columns, &workload.costs, |cost| {
-        let timed = |value: Option<f64>, show: fn(f64) -> String, disturbed: bool| {
-            TableCell::optional(value, |value| show(value) + &mark(disturbed))
-        };
-        let EncodingCost { disturbed, rope_disturbed, .. } = *cost;
-        vec![
-            TableCell::of_results(report, workload, &cost.encoding),
-            timed(cost.tokens_per_second, si, disturbed),
-            timed(cost.step_seconds.map(|seconds| 1000.0 * seconds), three_digits, disturbed),
-            timed(cost.step_ratio, ratio, disturbed || rope_disturbed),
-            TableCell::optional(cost.peak_bytes, |b| bytes(b as f64)),
-            TableCell::optional(cost.memory_ratio, ratio),
-        ]
-    });
+    let time = |value: Option<f64>, show: fn(f64) -> String, is_disturbed: bool| {
+        TableCell::optional(value, |value| show(value) + &mark(is_disturbed))
+    };
+    let milliseconds = |cost: &EncodingCost| cost.step_seconds.map(|seconds| 1000.0 * seconds);
+    let mut table = Table::of(&workload.costs)
+        .column("encoding", |cost| TableCell::of_encoding(report, &cost.encoding))
+        .column("tokens/s", |cost| time(cost.tokens_per_second, si, cost.disturbed))
+        .column("ms per step", |cost| time(milliseconds(cost), three_digits, cost.disturbed))
+        .column("time / RoPE's", |cost| {
+            time(cost.step_ratio, ratio, cost.disturbed || cost.rope_disturbed)
+        })
+        .column("peak memory", |cost| TableCell::optional(cost.peak_bytes, |b| bytes(b as f64)))
+        .column("memory / RoPE's", |cost| TableCell::optional(cost.memory_ratio, ratio))
+        .table();
     table.notes.extend(disturbed_note(workload.costs.iter().map(|cost| cost.disturbed)));
     if workload.machines.len() > 1 {
         table.notes.push(format!(
@@ -40,30 +38,21 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
 /// Returns the table of parameters and FLOPs, arranged as Table 3 of TAPE (Zhu et al. 2025, arXiv 2501.00712), and of
 /// counts of a training step.
 pub fn flops(report: &Report, workload: &Workload) -> Table {
-    let columns = [
-        "encoding",
-        "parameters",
-        "of the encoding",
-        "FLOPs per token",
-        "FLOPs per step",
-        "FLOPs / RoPE's",
-        "instructions per step",
-        "allocations per step",
-        "allocated per step",
-    ];
-    let table = Table::of(columns, &workload.costs, |cost| {
-        vec![
-            TableCell::of_results(report, workload, &cost.encoding),
-            thousands(cost.params_total).into(),
-            thousands(cost.params_encoding).into(),
-            si(cost.flops_forward_per_token as f64).into(),
-            si(cost.flops_train_step as f64).into(),
-            TableCell::optional(cost.flops_ratio, |r| format!("{r:.3}")),
-            TableCell::optional(cost.step_instructions, si),
-            TableCell::optional(cost.step_allocations, |count| thousands(count.round() as u64)),
-            TableCell::optional(cost.step_allocated_bytes, bytes),
-        ]
-    });
+    let table = Table::of(&workload.costs)
+        .column("encoding", |cost| TableCell::of_encoding(report, &cost.encoding))
+        .column("parameters", |cost| thousands(cost.params_total))
+        .column("of the encoding", |cost| thousands(cost.params_encoding))
+        .column("FLOPs per token", |cost| si(cost.flops_forward_per_token as f64))
+        .column("FLOPs per step", |cost| si(cost.flops_train_step as f64))
+        .column("FLOPs / RoPE's", |cost| {
+            TableCell::optional(cost.flops_ratio, |ratio| format!("{ratio:.3}"))
+        })
+        .column("instructions per step", |cost| TableCell::optional(cost.step_instructions, si))
+        .column("allocations per step", |cost| {
+            TableCell::optional(cost.step_allocations, |count| thousands(count.round() as u64))
+        })
+        .column("allocated per step", |cost| TableCell::optional(cost.step_allocated_bytes, bytes))
+        .table();
     let mut table = table.with_legend(
         "FLOPs: analytic counts; a multiply-add counts as two operations. Per token: a forward pass at the training \
          length. Per step: forward and backward pass of the whole batch.",

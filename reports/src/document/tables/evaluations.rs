@@ -1,40 +1,34 @@
 //! Evaluations of a workload, aggregated over seeds.
 
 use super::common::{MEAN, MEDIAN, median, with_interval};
+use crate::analysis::aggregate::Aggregate;
 use crate::analysis::{Report, Workload};
-use crate::document::table::{Table, TableCell, heads};
+use crate::document::table::{Table, TableCell};
 use crate::number::three_digits;
 use crate::record::Metric;
 
 /// Returns the table of all aggregated evaluations of a workload.
 pub fn evaluations(report: &Report, workload: &Workload) -> Table {
-    let text = workload.headline == Metric::Perplexity;
-    let mut columns = heads(["encoding", "split", "length"]);
-    if text {
-        columns.extend(heads(["perplexity", "median", "bits per byte", "token accuracy"]));
+    let table = Table::of(&workload.rows)
+        .column("encoding", |row| TableCell::of_encoding(report, &row.encoding))
+        .column("split", |row| {
+            format!("{}{}", row.split, if row.in_distribution { "" } else { " (beyond)" })
+        })
+        .column("length", |row| row.len.to_string());
+    let tokens = |row: &&Aggregate| with_interval(Metric::TokenAccuracy, &row.token_accuracy);
+    let table = if workload.headline == Metric::Perplexity {
+        table
+            .column("perplexity", |row| with_interval(Metric::Perplexity, &row.nll))
+            .column("median", |row| median(Metric::Perplexity, &row.nll))
+            .column("bits per byte", |row| TableCell::optional(row.bits_per_byte, three_digits))
+            .column("token accuracy", tokens)
     } else {
-        columns.extend(heads(["exact match", "median", "token accuracy", "nll, nats per token"]));
-    }
-    let table = Table::of(columns, &workload.rows, |row| {
-        let beyond = if row.in_distribution { "" } else { " (beyond)" };
-        let mut cells = vec![
-            TableCell::of_results(report, workload, &row.encoding),
-            format!("{}{beyond}", row.split).into(),
-            row.len.to_string().into(),
-        ];
-        let tokens = with_interval(Metric::TokenAccuracy, &row.token_accuracy);
-        if text {
-            cells.push(with_interval(Metric::Perplexity, &row.nll));
-            cells.push(median(Metric::Perplexity, &row.nll));
-            cells.push(TableCell::optional(row.bits_per_byte, three_digits));
-            cells.push(tokens);
-        } else {
-            cells.push(with_interval(Metric::ExactMatch, &row.exact_match));
-            cells.push(median(Metric::ExactMatch, &row.exact_match));
-            cells.push(tokens);
-            cells.push(three_digits(row.nll.mean).into());
-        }
-        cells
-    });
+        table
+            .column("exact match", |row| with_interval(Metric::ExactMatch, &row.exact_match))
+            .column("median", |row| median(Metric::ExactMatch, &row.exact_match))
+            .column("token accuracy", tokens)
+            .column("nll, nats per token", |row| three_digits(row.nll.mean))
+    };
+    let table = table.table();
     table.with_legend(MEAN).with_legend(MEDIAN)
 }

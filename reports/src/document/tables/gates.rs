@@ -13,16 +13,20 @@ pub fn gates(report: &Report, workload: &Workload) -> Table {
     let layers = workload
         .gates
         .chunk_by(|a, b| (&a.encoding, &a.gate, a.layer) == (&b.encoding, &b.gate, b.layer));
-    let named = heads.iter().map(|head| format!("head {}", head + 1));
-    Table::of(std::iter::once("encoding".to_owned()).chain(named), layers, |layer| {
-        let GateMean { encoding, gate, layer: index, .. } = &layer[0];
-        let name = TableCell::of_results(report, workload, encoding);
-        let detail = format!("{gate}, layer {}", index + 1);
-        let of_head = |head: &u32| {
-            TableCell::optional(layer.iter().find(|gate| gate.head == *head), score)
-        };
-        std::iter::once(TableCell { detail, ..name }).chain(heads.iter().map(of_head)).collect()
-    })
+    Table::of(layers)
+        .column("encoding", |layer| {
+            let GateMean { encoding, gate, layer, .. } = &layer[0];
+            let detail = format!("{gate}, layer {}", layer + 1);
+            TableCell { detail, ..TableCell::of_encoding(report, encoding) }
+        })
+        .columns(
+            heads,
+            |head| format!("head {}", head + 1),
+            |head, layer| {
+                TableCell::optional(layer.iter().find(|gate| gate.head == *head), score)
+            },
+        )
+        .table()
     .with_legend(
         "Gate score: how well gates agree with the tokens that the task counts, as the area under the ROC \
          curve within a row, mean over rows that answer, then over n seeds [95 % confidence interval]. 1: \

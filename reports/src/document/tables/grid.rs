@@ -4,49 +4,49 @@ use super::common::{disturbed_note, mark, with_interval};
 use crate::analysis::grid::{ChosenBy, GridReport, GridResult};
 use crate::analysis::ranking::Ranking;
 use crate::analysis::{Report, Workload};
-use crate::document::table::{Table, TableCell, heads};
+use crate::document::table::{Table, TableCell};
 use crate::number::{listed, percent, si, thousands, three_digits};
 use crate::record::Metric;
 
 /// Returns the table of a grid, one row for each encoding.
-pub(super) fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> Table {
+pub(crate) fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> Table {
     let GridReport { grid, defaults } = grid;
     let defaults = defaults.iter().map(|ranking| ("default", ranking));
     let best = workload.rankings.iter().map(|ranking| ("best", ranking));
     let rankings: Vec<(&str, &Ranking)> = defaults.chain(best).collect();
-    let mut columns = heads(["encoding", "best value"]);
-    columns.extend(grid.values.iter().map(|value| format!("validation at {value}")));
-    columns.extend(rankings.iter().map(|(which, ranking)| {
-        format!("{which}, {}: {}", ranking.region.name(), ranking.metric.name())
-    }));
-    columns.extend(heads(["cells", "steps", "training s", "FLOPs"]));
-    let mut table = Table::of(columns, &grid.choices, |choice| {
-        let mut row = vec![
-            TableCell::of_encoding(report, &choice.encoding),
-            match choice.by {
-                ChosenBy::Validation => choice.value.to_string().into(),
-                ChosenBy::Default => format!("{} (no validation)", choice.value).into(),
+    let mut table = Table::of(&grid.choices)
+        .column("encoding", |choice| TableCell::of_encoding(report, &choice.encoding))
+        .column("best value", |choice| match choice.by {
+            ChosenBy::Validation => choice.value.to_string(),
+            ChosenBy::Default => format!("{} (no validation)", choice.value),
+        })
+        .columns(
+            grid.values.iter().enumerate(),
+            |(_, value)| format!("validation at {value}"),
+            |(index, _), choice| {
+                let point = &choice.points[*index];
+                let strong = point.value.total_cmp(&choice.value).is_eq();
+                TableCell { strong, ..validation(workload.headline, point) }
             },
-        ];
-        row.extend(choice.points.iter().map(|point| {
-            let mut cell = validation(workload.headline, point);
-            cell.strong = point.value.total_cmp(&choice.value).is_eq();
-            cell
-        }));
-        row.extend(rankings.iter().map(|(_, ranking)| {
-            let result = ranking.results.iter().find(|s| s.encoding == choice.encoding);
-            let estimate = result.and_then(|s| s.estimate);
-            TableCell::optional(estimate, |e| with_interval(ranking.metric, &e))
-        }));
-        let spent = choice.spent;
-        row.extend([
-            spent.cells.to_string().into(),
-            thousands(spent.steps).into(),
-            (three_digits(spent.seconds) + &mark(spent.disturbed)).into(),
-            si(spent.flops).into(),
-        ]);
-        row
-    });
+        )
+        .columns(
+            rankings,
+            |(which, ranking)| {
+                format!("{which}, {}: {}", ranking.region.name(), ranking.metric.name())
+            },
+            |(_, ranking), choice| {
+                let result = ranking.results.iter().find(|s| s.encoding == choice.encoding);
+                let estimate = result.and_then(|result| result.estimate);
+                TableCell::optional(estimate, |e| with_interval(ranking.metric, &e))
+            },
+        )
+        .column("cells", |choice| choice.spent.cells.to_string())
+        .column("steps", |choice| thousands(choice.spent.steps))
+        .column("training s", |choice| {
+            three_digits(choice.spent.seconds) + &mark(choice.spent.disturbed)
+        })
+        .column("FLOPs", |choice| si(choice.spent.flops))
+        .table();
     table.notes = notes(report, workload, grid);
     table
 }

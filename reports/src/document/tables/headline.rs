@@ -2,7 +2,7 @@
 
 use super::common::ratio;
 use super::overview::summary;
-use crate::analysis::ranking::{Ranking, separable};
+use crate::analysis::ranking::{EncodingResult, Ranking, separable};
 use crate::analysis::{Overall, Report, YARDSTICK};
 use crate::document::table::{Table, TableCell};
 use crate::number::{bracketed, percent, points};
@@ -36,14 +36,6 @@ pub fn headline(report: &Report) -> Table {
 /// Returns the table for many workloads.
 fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
     let telling: Vec<&&Ranking> = rankings.iter().filter(|r| r.has_several_ranks()).collect();
-    let columns = [
-        "encoding".to_owned(),
-        "all tasks".to_owned(),
-        format!("first rank, of {}", telling.len()),
-        "better / worse than RoPE".to_owned(),
-        "FLOPs, times RoPE's".to_owned(),
-        "step time, times RoPE's".to_owned(),
-    ];
     let note = format!(
         "First rank: number of workloads, of those with several ranks, on which an encoding is the best or cannot be \
          separated from it. Better / worse: number of workloads with a significant difference from {}. In brackets: 95 % \
@@ -51,29 +43,33 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
         report.display(YARDSTICK),
         step_time(report, overall)
     );
-    let table = Table::of(columns, &overall.scores, |score| {
-        let name = &*score.encoding;
-        let in_first = |ranking: &&&&Ranking| {
-            ranking.results.iter().any(|r| r.encoding == name && r.group == Some(1))
-        };
-        let significant = |better: &str, worse: &str| {
-            let found = rankings.iter().filter_map(|ranking| ranking.pair(better, worse));
-            found.filter(|pair| separable(Some(&pair.comparison))).count()
-        };
-        let rope = if name == YARDSTICK {
-            "–".to_owned()
-        } else {
-            format!("{} / {}", significant(name, YARDSTICK), significant(YARDSTICK, name))
-        };
-        vec![
-            TableCell::of_encoding(report, name),
-            TableCell::with_detail(percent(score.value), bracketed(score.ci95, points)),
-            telling.iter().filter(in_first).count().to_string().into(),
-            rope.into(),
-            TableCell::optional(report.flops_ratio(name), ratio),
-            TableCell::optional(report.step_time_ratio(name), ratio),
-        ]
-    });
+    let in_first = |name: &str| {
+        let first = |r: &EncodingResult| r.encoding == name && r.group == Some(1);
+        telling.iter().filter(|ranking| ranking.results.iter().any(first)).count()
+    };
+    let significant = |better: &str, worse: &str| {
+        let pairs = rankings.iter().filter_map(|ranking| ranking.pair(better, worse));
+        pairs.filter(|pair| separable(Some(&pair.comparison))).count()
+    };
+    let table = Table::of(&overall.scores)
+        .column("encoding", |score| TableCell::of_encoding(report, &score.encoding))
+        .column("all tasks", |score| {
+            TableCell::with_detail(percent(score.value), bracketed(score.ci95, points))
+        })
+        .column(format!("first rank, of {}", telling.len()), |score| {
+            in_first(&score.encoding).to_string()
+        })
+        .column("better / worse than RoPE", |score| match &*score.encoding {
+            YARDSTICK => "–".to_owned(),
+            name => format!("{} / {}", significant(name, YARDSTICK), significant(YARDSTICK, name)),
+        })
+        .column("FLOPs, times RoPE's", |score| {
+            TableCell::optional(report.flops_ratio(&score.encoding), ratio)
+        })
+        .column("step time, times RoPE's", |score| {
+            TableCell::optional(report.step_time_ratio(&score.encoding), ratio)
+        })
+        .table();
     Table { notes: vec![note], ..table }.without_empty_columns()
 }
 

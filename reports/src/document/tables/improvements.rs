@@ -8,13 +8,15 @@ use crate::number::{bracketed, count, percent, points};
 /// without an aggregate over workloads.
 pub fn improvements(report: &Report) -> Table {
     let Some(overall) = &report.overall else { return Table::default() };
-    let over = overall.ranked.iter().map(|name| format!("over {}", report.display(name)));
-    Table::of(std::iter::once("encoding".to_owned()).chain(over), &overall.ranked, |name| {
-        let first = TableCell::of_encoding(report, name);
-        let others = overall.ranked.iter().map(|other| improvement(overall, name, other));
-        std::iter::once(first).chain(others).collect()
-    })
-    .with_legend(legend(overall))
+    Table::of(&overall.ranked)
+        .column("encoding", |name| TableCell::of_encoding(report, name))
+        .columns(
+            &overall.ranked,
+            |other| format!("over {}", report.display(other)),
+            |other, name| improvement(overall, name, other),
+        )
+        .table()
+        .with_legend(legend(overall))
 }
 
 /// Returns the probability of improvement of one encoding over another, bold where its interval is above 50 %.

@@ -1,15 +1,14 @@
 //! The tables of the front page: ranking and cost of all encodings.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::common::{MEAN, TOO_FEW_SEEDS, UNRANKED, interval, ratio, spread, spread_of_bounds};
-use super::ranks::inversions;
+use crate::analysis::grid::GridReport;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region};
 use crate::analysis::run_metrics::RunMetrics;
 use crate::analysis::{Encoding, EncodingCost, Overall, OverallScore, Report, Workload};
 use crate::document::table::{Table, TableCell};
-use crate::document::text::grid_sentence;
-use crate::number::{bracketed, bytes, count, percent, points, thousands};
+use crate::number::{bracketed, bytes, count, joined, listed, percent, points, thousands};
 use crate::record::Metric;
 use crate::stats::LEAST_SEEDS;
 
@@ -40,7 +39,7 @@ pub fn summary(report: &Report) -> Table {
         row.extend(rankings.iter().map(|(workload, ranking)| {
             let result = ranking.results.iter().find(|s| s.encoding == encoding.name);
             TableCell::optional(result, |s| {
-                result_cell(workload, ranking, s, n).with_cells(report, workload, &s.encoding)
+                result_cell(workload, ranking, s, n).with_cells(workload, &s.encoding)
             })
         }));
         table.rows.push(row);
@@ -121,11 +120,6 @@ fn result_cell(
 
 fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     let mut notes = Vec::new();
-    for (workload, ranking) in rankings {
-        notes.extend(
-            inversions(ranking).into_iter().map(|text| format!("{}: {text}", workload.name)),
-        );
-    }
     let results = || rankings.iter().flat_map(|(_, c)| &c.results);
     if results().any(|s| s.rank == Rank::Unranked) {
         let why = "evaluations are missing (the mean is over those it has) or not finite";
@@ -143,49 +137,56 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
             ));
         }
     }
-    for (workload, _) in rankings {
-        // A value selected from a grid is marked as selected.
-        if let Some(found) = &workload.grid {
-            notes.push(format!("{}:{}", workload.name, grid_sentence(&found.grid)));
-        }
-    }
+    notes.extend(chosen(rankings));
     if rankings.iter().any(|(_, c)| c.region == Region::Inside) {
         notes.push("In distribution: nothing was evaluated beyond training there.".to_owned());
     }
     notes
 }
 
+/// Returns a note for each grid, with the workloads whose values were chosen from it.
+fn chosen(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
+    let mut workloads: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (workload, _) in rankings {
+        let Some(GridReport { grid, .. }) = &workload.grid else { continue };
+        let grid = format!("{}, from {}", grid.short_axis(), joined(&grid.values, ", "));
+        workloads.entry(grid).or_default().push(workload.name.clone());
+    }
+    let note = |(grid, workloads): (String, Vec<String>)| {
+        format!("Chosen for each encoding by validation: {grid} ({}).", listed(&workloads, "and"))
+    };
+    workloads.into_iter().map(note).collect()
+}
+
 /// Returns the table of costs and effective lengths of encodings over all workloads.
 pub fn prices(report: &Report) -> Table {
-    let columns = [
-        "encoding",
-        "effective length\ntimes training length",
-        "parameters",
-        "of the encoding",
-        "FLOPs\ntimes RoPE's",
-        "ms per step\ntimes RoPE's",
-        "peak memory",
-    ];
-    let mut table = Table::of(columns, &report.encodings, |encoding| {
-        let costs = report.workloads.iter().flat_map(|w| &w.costs);
-        let costs: Vec<_> = costs.filter(|cost| cost.encoding == encoding.name).collect();
-        let of =
-            |get: fn(&EncodingCost) -> Option<f64>| costs.iter().filter_map(|c| get(c)).collect();
-        let metrics = report.workloads.iter().flat_map(|w| &w.run_metrics);
-        let reach = metrics
-            .filter(|metrics| metrics.encoding == encoding.name)
-            .filter_map(|o| Some((o.effective_ratio?, o.effective_at_least)));
-        let whole = |value: f64| thousands(value as u64);
-        vec![
-            TableCell::of_encoding(report, &encoding.name),
-            spread_of_bounds(reach.collect(), ratio),
-            spread(of(|c| Some(c.params_total as f64)), whole),
-            spread(of(|c| Some(c.params_encoding as f64)), whole),
-            spread(of(|c| c.flops_ratio), |r| format!("{r:.3}")),
-            spread(of(EncodingCost::sound_step_ratio), ratio),
-            spread(of(|c| c.peak_bytes.map(|b| b as f64)), bytes),
-        ]
-    });
+    let costs = |encoding: &Encoding, get: fn(&EncodingCost) -> Option<f64>| -> Vec<f64> {
+        let costs = report.workloads.iter().flat_map(|workload| &workload.costs);
+        costs.filter(|cost| cost.encoding == encoding.name).filter_map(get).collect()
+    };
+    let reach = |encoding: &Encoding| -> Vec<(f64, bool)> {
+        let metrics = report.workloads.iter().flat_map(|workload| &workload.run_metrics);
+        let of_encoding = metrics.filter(|metrics| metrics.encoding == encoding.name);
+        of_encoding.filter_map(|m| Some((m.effective_ratio?, m.effective_at_least))).collect()
+    };
+    let whole = |value: f64| thousands(value as u64);
+    let mut table = Table::of(&report.encodings)
+        .column("encoding", |own| TableCell::of_encoding(report, &own.name))
+        .column("effective length\ntimes training length", |own| {
+            spread_of_bounds(reach(own), ratio)
+        })
+        .column("parameters", |own| spread(costs(own, |c| Some(c.params_total as f64)), whole))
+        .column("of the encoding", |own| {
+            spread(costs(own, |c| Some(c.params_encoding as f64)), whole)
+        })
+        .column("FLOPs\ntimes RoPE's", |own| {
+            spread(costs(own, |c| c.flops_ratio), |ratio| format!("{ratio:.3}"))
+        })
+        .column("ms per step\ntimes RoPE's", |own| {
+            spread(costs(own, EncodingCost::sound_step_ratio), ratio)
+        })
+        .column("peak memory", |own| spread(costs(own, |c| c.peak_bytes.map(|b| b as f64)), bytes))
+        .table();
     if report.workloads.iter().any(|w| w.machines.len() > 1) {
         table.notes.push(
             "Warning: cells of one workload ran under different conditions; their times and memory are not \

@@ -1,9 +1,8 @@
 //! The answer to the question of a suite, as a table.
 
 use super::common::with_interval;
-use super::ranks::compared;
 use crate::analysis::{Answer, AnswerLine, Report};
-use crate::document::table::{Table, TableCell};
+use crate::document::table::{Table, TableBuilder, TableCell};
 use crate::number::percent;
 
 /// Returns the heading and the table of the answer to the suite's question, one row for each workload; `None` without a
@@ -11,8 +10,14 @@ use crate::number::percent;
 pub fn question(report: &Report) -> Option<(String, Table)> {
     let answer = report.answer.as_ref()?;
     let [a, b] = answer.question.encodings.each_ref().map(|name| report.display(name));
-    let columns = ["workload", a, b, "chance", "difference", "p (Holm)", "Hedges' g", "better"];
-    let mut table = Table::of(columns, &answer.lines, |line| row(report, answer, line));
+    let table = Table::of(answer.lines.iter().map(|line| (answer, line)));
+    let mut table = table
+        .answered([a, b], |item| *item)
+        .column("better", |(_, line)| match line.better() {
+            Some(name) => report.display(name).to_owned(),
+            None => format!("not separable with n = {}", line.comparison.paired.n),
+        })
+        .table();
     table.notes = answer.unanswered.iter().map(|text| format!("Not answered: {text}.")).collect();
     let table = table.with_legend(
         "Planned question: the suite names the two encodings before any cell runs, so that they are tested without \
@@ -23,26 +28,34 @@ pub fn question(report: &Report) -> Option<(String, Table)> {
     Some((format!("Planned question: {a} against {b}"), table))
 }
 
-/// Returns the row of a workload: its name, both encodings, chance, the comparison, and the better encoding.
-pub(super) fn row(report: &Report, answer: &Answer, line: &AnswerLine) -> Vec<TableCell> {
-    let metric = line.ranking.metric;
-    let detail = format!("{}, {}", metric.name(), line.ranking.region.name());
-    let workload = TableCell::with_detail(&line.workload, detail);
-    let value = |name: &String| {
-        let estimate = line.result(name).and_then(|result| result.estimate);
-        let mut cell = TableCell::optional(estimate, |e| with_interval(metric, &e));
-        cell.strong = line.better() == Some(name);
-        cell
-    };
-    let [a, b] = answer.question.encodings.each_ref().map(value);
-    let mut row = vec![workload, a, b, TableCell::optional(line.ranking.chance, percent)];
-    row.extend(compared(metric, Some(&line.comparison)));
-    let n = line.comparison.paired.n;
-    row.push(match line.better() {
-        Some(name) => report.display(name).into(),
-        None => format!("not separable with n = {n}").into(),
-    });
-    row
+impl<T> TableBuilder<T> {
+    /// Adds the columns of an answer: the workload, both encodings under these heads, chance, the comparison.
+    pub(super) fn answered<'a>(
+        self,
+        encodings: [&str; 2],
+        line: impl Fn(&T) -> (&'a Answer, &'a AnswerLine),
+    ) -> Self {
+        let value = |item: &T, index: usize| {
+            let (answer, line) = line(item);
+            let (name, metric) = (&answer.question.encodings[index], line.ranking.metric);
+            let estimate = line.result(name).and_then(|result| result.estimate);
+            let cell = TableCell::optional(estimate, |e| with_interval(metric, &e));
+            TableCell { strong: line.better() == Some(name), ..cell }
+        };
+        self.column("workload", |item| {
+            let (_, line) = line(item);
+            let (metric, region) = (line.ranking.metric.name(), line.ranking.region.name());
+            TableCell::with_detail(&line.workload, format!("{metric}, {region}"))
+        })
+        .column(encodings[0], |item| value(item, 0))
+        .column(encodings[1], |item| value(item, 1))
+        .column("chance", |item| TableCell::optional(line(item).1.ranking.chance, percent))
+        .compared(
+            "difference",
+            |item| line(item).1.ranking.metric,
+            |item| Some(line(item).1.comparison),
+        )
+    }
 }
 
 #[cfg(test)]

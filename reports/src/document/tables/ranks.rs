@@ -1,123 +1,63 @@
 //! Ranks, run metrics and ablations.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::common::{
     MEAN, MEDIAN, NO_COMMON_SEED, TOO_FEW_SEEDS, UNRANKED, disturbed_note, mark, median,
     with_interval,
 };
-use super::gates::gates;
-use super::grid::grid;
 use crate::analysis::Settings;
 use crate::analysis::ablation::{Ablation, Effect};
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking};
 use crate::analysis::run_metrics::{MedianRange, RunMetrics};
 use crate::analysis::{Report, Workload};
-use crate::document::table::{Table, TableCell, heads, texts};
+use crate::document::table::{Table, TableBuilder, TableCell, texts};
 use crate::document::text::method;
-use crate::number::{bracketed, listed, p_value, percent, points, three_digits};
+use crate::number::{bracketed, p_value, percent, points, three_digits};
 use crate::record::Metric;
 use crate::stats::{Comparison, Estimate, hedges_g_interval};
 
-/// Returns the statistical tables of a workload, each with its heading: ranks in distribution and beyond training,
-/// run metrics, gate scores, ablations, the grid. Empty tables are left out.
-pub fn statistics(report: &Report, workload: &Workload) -> Vec<(String, Table)> {
-    let mut tables: Vec<(String, Table)> = workload
-        .rankings
-        .iter()
-        .map(|ranking| {
-            (format!("Ranks {}", ranking.region.name()), ranks(report, workload, ranking))
-        })
-        .collect();
-    tables.push(("Solving and effective length".to_owned(), run_metrics(report, workload)));
-    tables.push(("Gate scores".to_owned(), gates(report, workload)));
-    tables.extend(workload.ablations.iter().map(|found| {
-        let heading = format!("Changes of {}, {}", found.base_display, found.region.name());
-        (heading, ablation(found))
-    }));
-    tables.extend(workload.grid.iter().map(|found| {
-        (format!("Grid of {}", found.grid.short_axis()), grid(report, workload, found))
-    }));
-    tables.retain(|(_, table)| !table.rows.is_empty());
-    tables
-}
-
 /// Note on the columns of [`ranks`].
 const RANKS: [&str; 2] = [
-    "Rank: an encoding shares the rank of the best one that it cannot be separated from.",
+    "Rank: an encoding shares the rank of the best one that it cannot be separated from. An encoding whose seeds vary more may \
+     therefore share a rank that one with a better mean does not.",
     "Behind the best: mean difference paired by seed, with its 95 % confidence interval, not corrected.",
 ];
 
-/// Returns notes on ranks in another order than the means, one for each rank: an encoding with larger variation between
-/// seeds may share a rank that an encoding with a better mean does not.
-pub(super) fn inversions(ranking: &Ranking) -> Vec<String> {
-    let ranked = ranking.ranked();
-    let mut notes: BTreeMap<u32, (Vec<String>, BTreeSet<usize>)> = BTreeMap::new();
-    for (place, result) in ranked.iter().enumerate() {
-        let better = || (0..place).filter(|other| ranked[*other].group > result.group);
-        if let Some(rank) = result.group
-            && better().next().is_some()
-        {
-            let (passed, passing) = notes.entry(rank).or_default();
-            passed.push(result.display.clone());
-            passing.extend(better());
-        }
-    }
-    let note = |(rank, (passed, passing)): (u32, (Vec<String>, BTreeSet<usize>))| {
-        let better: Vec<String> =
-            passing.iter().map(|place| ranked[*place].display.clone()).collect();
-        // Of several, not each is behind all of the better ones.
-        let (share, its, it, word) = match passed.len() {
-            1 => ("has", "its", "it", "and"),
-            _ => ("have", "their", "them", "or"),
-        };
-        let have = if word == "and" && better.len() > 1 { "have" } else { "has" };
-        format!(
-            "{} {share} rank {rank} although {} {have} a better mean: {its} seeds vary too much to separate {it} from \
-             the first of that rank.",
-            listed(&passed, "and"),
-            listed(&better, word),
-        )
-    };
-    notes.into_iter().map(note).collect()
-}
-
 /// Returns the table of the ranked encodings by rank and mean, followed by those without a rank.
 pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
-    let columns = heads([
-        "encoding",
-        "rank",
-        ranking.metric.name(),
-        "median",
-        "behind the best",
-        "p (Holm)",
-        "Hedges' g",
-        "against the best",
-    ]);
     if ranking.points.is_empty() {
-        return Table { columns, ..Table::default() };
+        return Table::default();
     }
     let mut results: Vec<&EncodingResult> = ranking.complete();
     // Stable: within a rank the order of means is kept.
-    results.sort_by_key(|s| (s.group.is_none(), s.group));
-    results.extend(ranking.results.iter().filter(|s| s.rank == Rank::Unranked));
-    let mut table = Table::of(columns, results, |s| {
-        let mut row = rank_row(ranking, s);
-        let name = TableCell::of_results(report, workload, &s.encoding);
-        row[0] = TableCell { strong: row[0].strong, ..name };
-        row
-    });
+    results.sort_by_key(|result| (result.group.is_none(), result.group));
+    results.extend(ranking.results.iter().filter(|result| result.rank == Rank::Unranked));
+    let metric = ranking.metric;
+    let behind = |result: &&EncodingResult| match result.rank {
+        Rank::Behind(comparison) => comparison,
+        Rank::Best | Rank::TooFewSeeds | Rank::Unranked => None,
+    };
+    let mut table = Table::of(results.iter().copied())
+        .column("encoding", |result| TableCell::of_encoding(report, &result.encoding))
+        .column("rank", |result| TableCell::optional(result.group, |rank| rank.to_string()))
+        .column(metric.name(), |result| {
+            let mean = TableCell::optional(result.estimate, |e| with_interval(metric, &e));
+            mean.with_cells(workload, &result.encoding)
+        })
+        .column("median", |result| TableCell::optional(result.estimate, |e| median(metric, &e)));
+    table = table.compared("behind the best", |_| metric, behind);
+    let mut table = table.column("against the best", |result| standing(ranking, result)).table();
+    for (row, result) in table.rows.iter_mut().zip(results) {
+        let is_best = result.rank == Rank::Best;
+        row.iter_mut().filter(|cell| cell.text != "–").for_each(|cell| cell.strong = is_best);
+    }
     table.legends = [MEAN, MEDIAN, RANKS[0], RANKS[1]].map(str::to_owned).to_vec();
     let notes = &mut table.notes;
-    notes.extend(inversions(ranking));
     notes.extend(ranking.chance.map(|chance| {
         format!("Chance: {}. Nothing at or below chance is better than anything.", percent(chance))
     }));
-    notes.extend(
-        ranking.seeds_needed.map(|needed| {
-            format!("No ranks: these seeds cannot carry them, {needed} seeds would.")
-        }),
-    );
+    notes.extend(ranking.seeds_needed.map(|needed| {
+        format!("No ranks: no difference can be significant with fewer than {needed} seeds.")
+    }));
     if ranking.results.iter().any(|s| s.rank == Rank::TooFewSeeds) {
         notes.push(TOO_FEW_SEEDS.to_owned());
     }
@@ -125,13 +65,9 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
     table.without_empty_columns()
 }
 
-fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
-    let metric = ranking.metric;
-    let comparison = match &result.rank {
-        Rank::Behind(comparison) => comparison.as_ref(),
-        Rank::Best | Rank::TooFewSeeds | Rank::Unranked => None,
-    };
-    let verdict = match &result.rank {
+/// Returns how an encoding compares with the best.
+fn standing(ranking: &Ranking, result: &EncodingResult) -> String {
+    match &result.rank {
         Rank::Best if result.above_chance == Some(false) => {
             "not significantly above chance".to_owned()
         }
@@ -150,19 +86,7 @@ fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
         Rank::Unranked => {
             format!("{UNRANKED} {} of {} evaluations", result.evaluated, ranking.points.len())
         }
-    };
-    let mut row = vec![
-        TableCell::from(&result.display),
-        TableCell::optional(result.group, |rank| rank.to_string()),
-        TableCell::optional(result.estimate, |e| with_interval(metric, &e)),
-        TableCell::optional(result.estimate, |e| median(metric, &e)),
-    ];
-    row.extend(compared(metric, comparison));
-    row.push(verdict.into());
-    for cell in row.iter_mut().filter(|cell| cell.text != "–") {
-        cell.strong = result.rank == Rank::Best;
     }
-    row
 }
 
 /// Returns the encoding that leads the rank of `result`, unless it is `result` itself, with the number of seeds of
@@ -174,27 +98,50 @@ fn level_with<'a>(ranking: &'a Ranking, result: &EncodingResult) -> Option<(&'a 
     Some((&leader.display, pair.comparison.paired.n))
 }
 
-/// Returns the cells of a comparison: difference with its interval, p-value with its test, effect size.
-pub(super) fn compared(metric: Metric, comparison: Option<&Comparison>) -> [TableCell; 3] {
-    let Some(c) = comparison else { return ["–", "–", "–"].map(TableCell::from) };
-    let show = |x: f64| {
-        if metric.higher_is_better() { points(x) } else { three_digits(x.exp()) }
-    };
-    let unit = if metric.higher_is_better() { "points" } else { "times" };
-    let difference = format!("{} {unit}", show(c.paired.mean_difference));
-    let p = TableCell::optional(c.p_holm, |p| {
-        TableCell::with_detail(p_value(p).trim_start_matches("= "), c.test.name())
-    });
-    let effect = match c.paired.effect {
-        Some(g) => TableCell::with_detail(
-            three_digits(g),
-            bracketed(hedges_g_interval(g, c.paired.n), three_digits),
-        ),
-        None if c.paired.is_the_same_in_every_seed() => "no spread".into(),
+impl<T> TableBuilder<T> {
+    /// Adds the columns of a comparison: difference with its interval, p-value with its test, effect size. `difference` is
+    /// the head of the first.
+    pub(super) fn compared(
+        self,
+        difference: &str,
+        metric: impl Fn(&T) -> Metric,
+        comparison: impl Fn(&T) -> Option<Comparison>,
+    ) -> Self {
+        let show = |item: &T, show: fn(Metric, &Comparison) -> TableCell| {
+            TableCell::optional(comparison(item), |comparison| show(metric(item), &comparison))
+        };
+        self.column(difference, |item| show(item, difference_cell))
+            .column("p (Holm)", |item| show(item, |_, comparison| p_cell(comparison)))
+            .column("Hedges' g", |item| show(item, |_, comparison| effect_cell(comparison)))
+    }
+}
+
+/// Returns the mean difference: in points, or for perplexity as the ratio of the other's to the best's.
+fn difference_cell(metric: Metric, comparison: &Comparison) -> TableCell {
+    let shares = metric.higher_is_better();
+    let show = |x: f64| if shares { points(x) } else { three_digits(x.exp()) };
+    let unit = if shares { "points" } else { "times" };
+    let difference = format!("{} {unit}", show(comparison.paired.mean_difference));
+    let interval = comparison.paired.ci95.map(|ends| metric.cut_difference(ends));
+    TableCell::with_detail(difference, bracketed(interval, show))
+}
+
+fn p_cell(comparison: &Comparison) -> TableCell {
+    TableCell::optional(comparison.p_holm, |p| {
+        TableCell::with_detail(p_value(p).trim_start_matches("= "), comparison.test.name())
+    })
+}
+
+fn effect_cell(comparison: &Comparison) -> TableCell {
+    let paired = &comparison.paired;
+    match paired.effect {
+        Some(g) => {
+            let interval = bracketed(hedges_g_interval(g, paired.n), three_digits);
+            TableCell::with_detail(three_digits(g), interval)
+        }
+        None if paired.is_the_same_in_every_seed() => "no spread".into(),
         None => "–".into(),
-    };
-    let interval = c.paired.ci95.map(|ends| metric.cut_difference(ends));
-    [TableCell::with_detail(difference, bracketed(interval, show)), p, effect]
+    }
 }
 
 /// Returns the criteria that determine the time to solve of a workload.
@@ -220,20 +167,37 @@ fn criteria(workload: &Workload, solved_loss: f64) -> String {
 }
 
 /// Returns the table of fit rate, time to solve and effective length; no rows for a task that cannot be solved.
-pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
-    let columns = [
-        "encoding",
-        "fit rate",
-        "steps to solve",
-        "seconds to solve",
-        "effective length",
-        "times training length",
-    ];
+pub(crate) fn run_metrics(report: &Report, workload: &Workload) -> Table {
     let Settings { solved_exact_match, solved_loss, effective_exact_match, .. } = report.settings;
-    let mut table = Table::of(columns, &workload.run_metrics, |metrics| {
-        metrics_row(TableCell::of_results(report, workload, &metrics.encoding), metrics)
-    })
-    .with_legend(format!(
+    let whole: fn(f64) -> String = |x| x.to_string();
+    let sign = |metrics: &RunMetrics| if metrics.effective_at_least { "≥ " } else { "" };
+    let mut table = Table::of(&workload.run_metrics)
+        .column("encoding", |metrics| TableCell::of_encoding(report, &metrics.encoding))
+        .column("fit rate", |metrics| {
+            let rate = metrics.fit_rate().map_or_else(|| "–".to_owned(), percent);
+            TableCell::with_detail(rate, format!("{} of {}", metrics.solved, metrics.run))
+        })
+        .column("steps to solve", |metrics| middle(metrics.solve_steps, whole))
+        .column("seconds to solve", |metrics| {
+            let mut cell = middle(metrics.solve_seconds, three_digits);
+            if metrics.solve_seconds.is_some() {
+                cell.text.push_str(&mark(metrics.disturbed));
+            }
+            cell
+        })
+        .column("effective length", |metrics| {
+            let mut cell = middle(metrics.effective, whole);
+            if metrics.effective.is_some() {
+                cell.text.insert_str(0, sign(metrics));
+            }
+            cell
+        })
+        .column("times training length", |metrics| {
+            let ratio = metrics.effective_ratio;
+            TableCell::optional(ratio, |ratio| format!("{}{ratio:.2}", sign(metrics)))
+        })
+        .table()
+        .with_legend(format!(
         "Fit rate: share of seeds that solved training, with an exact match in distribution \
          of at least {}; diverged seeds did not. To solve: {}; median [minimum to maximum] over those \
          of these seeds that have one.",
@@ -251,45 +215,31 @@ pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
     table
 }
 
-fn metrics_row(name: TableCell, metrics: &RunMetrics) -> Vec<TableCell> {
-    let middle = |m: Option<MedianRange>, show: fn(f64) -> String, sign: &str, mark: &str| {
-        TableCell::optional(m, |m| {
-            let wide = Some(m.range).filter(|(low, high)| show(*low) != show(*high));
-            let detail = format!("{} n={}", bracketed(wide, show), m.n);
-            TableCell::with_detail(format!("{sign}{}{mark}", show(m.median)), detail.trim_start())
-        })
-    };
-    let whole: fn(f64) -> String = |x| x.to_string();
-    let sign = if metrics.effective_at_least { "≥ " } else { "" };
-    let rate = metrics.fit_rate().map_or_else(|| "–".to_owned(), percent);
-    vec![
-        name,
-        TableCell::with_detail(rate, format!("{} of {}", metrics.solved, metrics.run)),
-        middle(metrics.solve_steps, whole, "", ""),
-        middle(metrics.solve_seconds, three_digits, "", &mark(metrics.disturbed)),
-        middle(metrics.effective, whole, sign, ""),
-        TableCell::optional(metrics.effective_ratio, |ratio| format!("{sign}{ratio:.2}")),
-    ]
+/// Returns a cell with a median, and its range and n in smaller print.
+fn middle(median: Option<MedianRange>, show: fn(f64) -> String) -> TableCell {
+    TableCell::optional(median, |m| {
+        let wide = Some(m.range).filter(|(low, high)| show(*low) != show(*high));
+        let detail = format!("{} n={}", bracketed(wide, show), m.n);
+        TableCell::with_detail(show(m.median), detail.trim_start())
+    })
 }
 
 /// Returns the table of an ablation: each change compared with the base.
-pub(super) fn ablation(ablation: &Ablation) -> Table {
+pub(crate) fn ablation(ablation: &Ablation) -> Table {
     let metric = ablation.metric;
     let value = |e: Option<Estimate>| TableCell::optional(e, |e| with_interval(metric, &e));
     let change = if metric.higher_is_better() { "change minus base" } else { "change over base" };
-    let columns = ["encoding", metric.name(), change, "p (Holm)", "Hedges' g", "against the base"];
-    let mut table = Table::of(columns, &ablation.changes, |change| {
-        let mut row = vec![TableCell::from(&change.display), value(change.estimate)];
-        row.extend(compared(metric, change.comparison.as_ref()));
-        let effect = match change.effect(metric) {
+    let mut table = Table::of(&ablation.changes)
+        .column("encoding", |change| change.display.clone())
+        .column(metric.name(), |change| value(change.estimate))
+        .compared(change, |_| metric, |change| change.comparison)
+        .column("against the base", |change| match change.effect(metric) {
             Effect::Better => "better".to_owned(),
             Effect::Worse => "worse".to_owned(),
             Effect::NotSeparable(n) => format!("not separable with n = {n}"),
             Effect::NotComparable => "evaluations or common seeds are missing".to_owned(),
-        };
-        row.push(effect.into());
-        row
-    });
+        })
+        .table();
     let mut base = texts([&ablation.base_display, "", "–", "–", "–", "base"]);
     base[1] = value(ablation.base_estimate);
     table.rows.insert(0, base);

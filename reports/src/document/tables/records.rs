@@ -1,50 +1,67 @@
 //! Tables of cells and evaluations, and of missing ones.
 
 use crate::analysis::{CellRow, Report};
-use crate::document::table::{Table, texts};
+use crate::document::table::{Table, TableCell};
 use crate::number::{count, joined};
 
 /// Returns the table of evaluations that were not possible.
 pub fn skipped_evaluations(report: &Report) -> Table {
-    let list = |values: &[u64]| joined(values, ", ");
-    let columns = ["workload", "encoding", "split", "lengths", "seeds", "reason"];
-    Table::of(columns, &report.skipped_evals, |s| {
-        let encoding = report.display(&s.encoding);
-        texts([&s.workload, encoding, &s.split, &list(&s.lens), &list(&s.seeds), &s.reason])
-    })
-    .in_words()
+    Table::of(&report.skipped_evals)
+        .column("workload", |skipped| skipped.workload.clone())
+        .column("encoding", |skipped| report.display(&skipped.encoding))
+        .column("split", |skipped| skipped.split.clone())
+        .column("lengths", |skipped| joined(&skipped.lens, ", "))
+        .column("seeds", |skipped| joined(&skipped.seeds, ", "))
+        .column("reason", |skipped| skipped.reason.clone())
+        .table()
+        .in_words()
 }
 
 /// Returns the table of cells that are excluded from all numbers.
 pub fn not_counted(report: &Report) -> Table {
-    let columns = ["workload", "encoding", "seed", "state", "reason", "cell"];
-    Table::of(columns, &report.not_counted, |n| {
-        let (encoding, seed) = (report.display(&n.encoding), n.seed.to_string());
-        texts([&n.workload, encoding, &seed, &n.state, &n.reason, &n.key])
-    })
-    .in_words()
+    Table::of(&report.not_counted)
+        .column("workload", |cell| cell.workload.clone())
+        .column("encoding", |cell| report.display(&cell.encoding))
+        .column("seed", |cell| cell.seed.to_string())
+        .column("state", |cell| cell.state.clone())
+        .column("reason", |cell| cell.reason.clone())
+        .column("cell", |cell| cell.key.clone())
+        .table()
+        .in_words()
 }
 
 /// Returns the table of the cells of one workload and encoding.
-pub fn cells(cells: &[CellRow]) -> Table {
-    let columns = ["seed", "state", "cell", "commit", "host", "started (UTC)", "training s"];
-    Table::of(columns, cells, |r| {
-        let dirty = if r.dirty == Some(true) { " (uncommitted changes)" } else { "" };
-        let commit = format!("{}{dirty}", r.commit.as_deref().unwrap_or("unknown"));
-        let (threads, jobs) = (count(r.threads, "thread"), count(r.jobs, "concurrent cell"));
-        let host = format!("{}, {threads}, {jobs}", r.host_cpu);
-        let (seed, seconds) = (r.seed.to_string(), format!("{:.1}", r.train_seconds));
-        texts([&seed, &r.status, &r.key, &commit, &host, &r.started_utc, &seconds])
-    })
-    .in_words()
+pub fn cells<'a>(cells: impl IntoIterator<Item = &'a CellRow>) -> Table {
+    Table::of(cells)
+        .column("seed", |cell| cell.seed.to_string())
+        .column("state", |cell| cell.status.clone())
+        .column("cell", |cell| cell.key.clone())
+        .column("commit", |cell| {
+            let dirty = if cell.dirty == Some(true) { " (uncommitted changes)" } else { "" };
+            format!("{}{dirty}", cell.commit.as_deref().unwrap_or("unknown"))
+        })
+        .column("host", |cell| {
+            let (threads, jobs) =
+                (count(cell.threads, "thread"), count(cell.jobs, "concurrent cell"));
+            format!("{}, {threads}, {jobs}", cell.host_cpu)
+        })
+        .column("started (UTC)", |cell| cell.started_utc.clone())
+        .column("training s", |cell| format!("{:.1}", cell.train_seconds))
+        .table()
+        .in_words()
 }
 
 /// Returns the table of the number of cells of each workload and encoding.
 pub fn groups(report: &Report) -> Table {
-    let columns = ["workload", "encoding", "cells", "done", "seeds"];
-    Table::of(columns, report.groups(), |group| {
-        let [count, done, seeds] = [group.count, group.done, group.seeds].map(|n| n.to_string());
-        texts([&group.workload.name, report.display(group.encoding), &count, &done, &seeds])
-    })
-    .in_words()
+    Table::of(report.groups())
+        .column("workload", |group| group.workload.name.clone())
+        .column("encoding", |group| {
+            TableCell::from(report.display(group.encoding))
+                .with_cells(group.workload, group.encoding)
+        })
+        .column("cells", |group| group.count.to_string())
+        .column("done", |group| group.done.to_string())
+        .column("seeds", |group| group.seeds.to_string())
+        .table()
+        .in_words()
 }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::overall::workloads_of;
 use crate::analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking, Region, separable};
-use crate::analysis::{AnswerLine, EncodingCost, Overall, Report, Workload, YARDSTICK};
+use crate::analysis::{Answer, AnswerLine, EncodingCost, Overall, Report, Workload, YARDSTICK};
 use crate::number::{count, p_value, points, value_and_interval};
 use crate::record::Metric;
 use crate::stats::{Comparison, Estimate, sorted_median};
@@ -173,6 +172,17 @@ fn contrast(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
         region.name(),
     );
     Some(AbstractSentence { text, numbers: vec![number] })
+}
+
+/// Returns the number of the workloads of an answer that are `chosen`, as `by` says: `2 workloads`; where some of the
+/// planned ones have no result, `the 2 workloads computed so far, of 3 planned`.
+fn workloads_of(answer: &Answer, chosen: usize, by: &str) -> String {
+    let chosen = count(chosen as u64, "workload");
+    if answer.lines.len() == answer.planned {
+        return format!("{chosen}{by}");
+    }
+    let and = if by.is_empty() { "" } else { " and" };
+    format!("the {chosen} computed so far{and}{by}, of {} planned", answer.planned)
 }
 
 fn improvement(report: &Report, overall: &Overall, a: &str, b: &str) -> Option<AbstractSentence> {

@@ -40,7 +40,7 @@ pub(super) fn dots(title: &str, chart: &Dots) -> String {
                         x(high)
                     );
                 }
-                put!(out, "{}", mark(series.slot, x(point.y), middle, &point.note));
+                put!(out, "{}", mark(series.look, x(point.y), middle, &point.note));
             }
             put!(out, "</g>");
         }

@@ -48,9 +48,9 @@ pub(super) fn open(title: &str, height: f64) -> String {
 
 /// Begins the group of a series, with its name as hover text.
 pub(super) fn group(series: &Series) -> String {
-    let Series { slot, label, .. } = series;
-    let (classes, name) = (MarkStyle::of(*slot).classes(), escape(label));
-    format!("<g class=\"s {classes}\" data-slot=\"{slot}\"><title>{name}</title>")
+    let Series { look, label, .. } = series;
+    let (classes, name) = (MarkStyle::of(*look).classes(), escape(label));
+    format!("<g class=\"s {classes}\" data-look=\"{look}\"><title>{name}</title>")
 }
 
 /// Drawing area of a plot with a vertical axis: from `LEFT` to `right`, less `margin` on both sides, and from `TOP` to `floor`.
@@ -103,16 +103,16 @@ impl PlotArea<'_> {
 }
 
 /// Draws the mark of a point, which shows its value, interval and n under the pointer.
-pub(super) fn point(slot: usize, x: f64, y: f64, note: &str) -> String {
-    let (shape, note) = (MarkStyle::of(slot).path(), escape(note));
+pub(super) fn point(look: usize, x: f64, y: f64, note: &str) -> String {
+    let (shape, note) = (MarkStyle::of(look).path(), escape(note));
     format!(
         "<path class=\"m\" transform=\"translate({x:.1} {y:.1})\" d=\"{shape}\"><title>{note}</title></path>"
     )
 }
 
-/// Draws a filled mark; the slot determines its shape and colour.
-pub(super) fn marker(slot: usize, x: f64, y: f64) -> String {
-    let shape = MarkStyle::of(slot).path();
+/// Draws a filled mark; the look determines its shape and colour.
+pub(super) fn marker(look: usize, x: f64, y: f64) -> String {
+    let shape = MarkStyle::of(look).path();
     format!("<path class=\"m\" transform=\"translate({x:.1} {y:.1})\" d=\"{shape}\"/>")
 }
 

@@ -53,12 +53,12 @@ fn line(
     let few = marks == Marks::Few;
     let every = if few { points().count().div_ceil(FEW_MARKS).max(1) } else { 1 };
     // Markers of several lines stand at different places.
-    for point in points().skip(series.slot % every).step_by(every) {
+    for point in points().skip(series.look % every).step_by(every) {
         let (x, y) = (area.x(point.x) + shift, area.y(point.y));
         if let Some((low, high)) = point.bar.filter(|_| !few) {
             put!(out, "{}", bar(x, area.y(low), area.y(high)));
         }
-        put!(out, "{}", mark(series.slot, x, y, &point.note));
+        put!(out, "{}", mark(series.look, x, y, &point.note));
     }
     let label_x = area.right + 18.0;
     if let Some(end) = points().last() {

@@ -34,10 +34,10 @@ pub(super) fn scatter(title: &str, chart: &Scatter) -> String {
             if let Some((from, to)) = point.bar {
                 put!(out, "{}", bar(x, area.y(from), area.y(to)));
             }
-            put!(out, "{}", mark(series.slot, x, high, &point.note));
+            put!(out, "{}", mark(series.look, x, high, &point.note));
         }
         let place = TOP + 8.0 + ROW * row as f64;
-        put!(out, "{}", marker(series.slot, right + 18.0, place));
+        put!(out, "{}", marker(series.look, right + 18.0, place));
         let shown = label(&series.label, WIDTH - right - 28.0);
         put!(out, "{}</g>", text(right + 28.0, place + 4.0, "start", &shown));
     }

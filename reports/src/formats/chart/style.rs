@@ -27,7 +27,7 @@ const MARKERS: [&str; 9] = [
 /// Number of dashes: solid, dashed, dotted.
 const DASHES: usize = 3;
 
-/// Indices of the colour and the dash of a slot, and its marker.
+/// Indices of the colour and the dash of a look, and its marker.
 pub(crate) struct MarkStyle {
     colour: usize,
     dash: usize,
@@ -35,11 +35,11 @@ pub(crate) struct MarkStyle {
 }
 
 impl MarkStyle {
-    pub(crate) fn of(slot: usize) -> Self {
+    pub(crate) fn of(look: usize) -> Self {
         Self {
-            colour: slot % COLOURS,
-            dash: slot / MARKERS.len() % DASHES,
-            marker: MARKERS[if slot == NEUTRAL { 0 } else { slot % MARKERS.len() }],
+            colour: look % COLOURS,
+            dash: look / MARKERS.len() % DASHES,
+            marker: MARKERS[if look == NEUTRAL { 0 } else { look % MARKERS.len() }],
         }
     }
 
@@ -87,11 +87,11 @@ fn rules<S: Display>(palette: &[S; NAMES.len()]) -> String {
          .chart .bg{{fill:{background}}}\n.chart .grid,.chart .frame{{stroke:{grid}}}\n\
          .chart .rule{{stroke:{soft}}}\n.chart .m{{stroke:{background}}}\n"
     );
-    for (slot, mark) in marks.iter().enumerate() {
+    for (look, mark) in marks.iter().enumerate() {
         let _ = writeln!(
             out,
-            ".chart .c{slot} .line,.chart .c{slot} .bar,.chart .c{slot} .lead{{stroke:{mark}}}\n\
-             .chart .c{slot} .m{{fill:{mark}}}"
+            ".chart .c{look} .line,.chart .c{look} .bar,.chart .c{look} .lead{{stroke:{mark}}}\n\
+             .chart .c{look} .m{{fill:{mark}}}"
         );
     }
     out
@@ -117,22 +117,22 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::analysis::{FIXED_SLOTS, LOOKS};
+    use crate::analysis::{FIXED_LOOKS, LOOK_COUNT};
 
-    fn looks(slots: impl Iterator<Item = usize>) -> Vec<(usize, usize, &'static str)> {
-        slots.map(MarkStyle::of).map(|look| (look.colour, look.dash, look.path())).collect()
+    fn looks(looks: impl Iterator<Item = usize>) -> Vec<(usize, usize, &'static str)> {
+        looks.map(MarkStyle::of).map(|look| (look.colour, look.dash, look.path())).collect()
     }
 
     #[test]
-    fn no_two_slots_look_alike() {
-        let all = looks((0..LOOKS).filter(|slot| *slot != NEUTRAL));
-        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), LOOKS - 1);
+    fn no_two_looks_are_alike() {
+        let all = looks((0..LOOK_COUNT).filter(|look| *look != NEUTRAL));
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), LOOK_COUNT - 1);
     }
 
     #[test]
     fn built_in_encodings_are_told_apart_without_colour() {
         let distinct = MARKERS.len() * DASHES;
-        let own = (0..FIXED_SLOTS.len().min(distinct)).filter(|slot| *slot != NEUTRAL);
+        let own = (0..FIXED_LOOKS.len().min(distinct)).filter(|look| *look != NEUTRAL);
         let grey: BTreeSet<_> = looks(own.clone()).into_iter().map(|(_, d, m)| (d, m)).collect();
         assert_eq!(grey.len(), own.count());
     }

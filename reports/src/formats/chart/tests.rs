@@ -5,27 +5,20 @@ use crate::document::figures::plot::{
     Axis, Dots, Heat, HeatMap, Lines, Marks, Point, Scatter, Series,
 };
 use crate::document::figures::scale::Scale;
-use crate::document::figures::{Subject, figures};
+use crate::document::{Section, report};
 use crate::testkit::suite;
 
 fn figure(title: &str, plot: Plot) -> Figure {
-    Figure {
-        workload: None,
-        subject: Subject::Headline,
-        title: title.into(),
-        caption: String::new(),
-        plot,
-        file: "f".into(),
-    }
+    Figure::new(title.into(), "", plot)
 }
 
-fn series(slot: usize, label: &str, values: &[f64]) -> Series {
+fn series(look: usize, label: &str, values: &[f64]) -> Series {
     let points = values
         .iter()
         .zip(1..)
         .map(|(y, x)| Point { x: f64::from(x), y: *y, bar: None, note: String::new() })
         .collect();
-    Series { slot, label: label.into(), points }
+    Series { look, label: label.into(), points }
 }
 
 #[test]
@@ -83,11 +76,12 @@ fn both_axes_have_a_label_and_that_of_a_rule_keeps_clear_of_it() {
 
 #[test]
 fn an_encoding_keeps_its_colour_in_every_figure() {
-    let report = Report::new(suite(), &ReportMeta::default()).unwrap();
-    let rope = report.encoding("rope").unwrap().slot;
-    for figure in figures(&report) {
-        let mark = format!("<g class=\"s c{rope} d0\" data-slot=\"{rope}\"><title>RoPE</title>");
-        assert!(svg(&figure).contains(&mark), "{}", figure.title);
+    let results = Report::new(suite(), &ReportMeta::default()).unwrap();
+    let rope = results.encoding("rope").unwrap().look;
+    let document = report(&results, Section::default()).unwrap();
+    for figure in document.figures() {
+        let mark = format!("<g class=\"s c{rope} d0\" data-look=\"{rope}\"><title>RoPE</title>");
+        assert!(svg(figure).contains(&mark), "{}", figure.title);
     }
 }
 
@@ -108,7 +102,7 @@ fn a_scatter_names_every_encoding_and_draws_the_front() {
 #[test]
 fn what_was_not_measured_is_a_hole_in_the_map() {
     let map = HeatMap {
-        slot: 0,
+        look: 0,
         label: "RoPE".into(),
         values: vec![vec![Some(0.0), Some(1.0)], vec![None, Some(0.5)]],
     };

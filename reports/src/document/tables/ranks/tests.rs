@@ -1,6 +1,5 @@
 use super::*;
 use crate::analysis::ReportMeta;
-use crate::analysis::ranking::Region;
 use crate::frame::Frames;
 use crate::record::{RunRecord, Status};
 use crate::testkit::TestCell;
@@ -102,54 +101,7 @@ fn disturbed_seconds_to_solve_are_marked() {
 fn changes_stand_against_their_base() {
     let settings = Settings { ablation_base: Some("rope".into()), ..Settings::default() };
     let report = report(&settings);
-    let headings: Vec<String> =
-        statistics(&report, &report.workloads[0]).into_iter().map(|(h, _)| h).collect();
-    assert_eq!(
-        headings,
-        [
-            "Ranks in distribution",
-            "Ranks at longer lengths",
-            "Ranks on other distributions at longer lengths",
-            "Solving and effective length",
-            "Changes of RoPE, in distribution",
-            "Changes of RoPE, at longer lengths",
-            "Changes of RoPE, on other distributions at longer lengths"
-        ]
-    );
     insta::assert_snapshot!("ablation", show(&ablation(&report.workloads[0].ablations[1])));
-}
-
-#[test]
-fn ranks_in_another_order_than_the_means_are_one_note_for_each_rank() {
-    let noise = [-1.0, 1.0, -0.8, 0.8, -0.9, 0.9, -0.7, 0.7];
-    let notes = |encodings: &[(&str, f64, f64)]| {
-        let cells = encodings.iter().flat_map(|(name, mean, spread)| {
-            (0..8_u64).map(move |seed| {
-                let right = mean + spread * noise[usize::try_from(seed).unwrap()];
-                TestCell::new("w", name, seed).inside(right).record()
-            })
-        });
-        let records: Vec<RunRecord> = cells.collect();
-        let report = Report::new(&records, &ReportMeta::default()).unwrap();
-        inversions(report.workloads[0].ranking(Region::Inside).unwrap())
-    };
-    // Alone at the top, then two that are steady, and two below them that are not.
-    let (best, steady) = (("alibi", 0.95, 0.001), [("cope", 0.90, 0.001), ("nope", 0.89, 0.001)]);
-    assert!(notes(&[best, steady[0], steady[1]]).is_empty());
-    assert_eq!(
-        notes(&[best, steady[0], steady[1], ("rope", 0.75, 0.25)]),
-        [
-            "RoPE has rank 1 although CoPE and NoPE have a better mean: its seeds vary too much to separate it from the \
-          first of that rank."
-        ]
-    );
-    assert_eq!(
-        notes(&[best, steady[0], steady[1], ("rope", 0.75, 0.25), ("kerple", 0.74, 0.25)]),
-        [
-            "RoPE and kerple have rank 1 although CoPE or NoPE has a better mean: their seeds vary too much to separate \
-          them from the first of that rank."
-        ]
-    );
 }
 
 #[test]

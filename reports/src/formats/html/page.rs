@@ -1,8 +1,8 @@
-//! HTML skeleton with the style sheet, and pages without scripts.
+//! Skeleton of a page, with its style sheet.
 
 use askama::Template;
 
-use super::parts::rendered;
+use super::inline::rendered;
 use crate::formats::chart::of_pages;
 use crate::text::html as escape;
 
@@ -12,17 +12,11 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 
 #[derive(Template)]
 #[template(path = "page.html")]
-struct Page<'a> {
+struct Skeleton<'a> {
     policy: &'a str,
     title: &'a str,
     style: String,
     body: &'a str,
-}
-
-/// Renders a page with a content security policy. `title` is text, `body` is HTML.
-pub(super) fn page_under(policy: &str, title: &str, body: &str) -> String {
-    let style = of_pages() + CSS;
-    rendered(&Page { policy, title, style, body })
 }
 
 /// Renders a standalone page. `title` is text, `body` is HTML in which everything from records is escaped.
@@ -31,5 +25,6 @@ pub(super) fn page_under(policy: &str, title: &str, body: &str) -> String {
 /// forbids every script.
 pub fn plain_page(title: &str, body: &str) -> String {
     let body = format!("<header>\n<h1>{}</h1>\n</header>\n{body}", escape(title));
-    page_under(POLICY, title, &body)
+    let style = of_pages() + CSS;
+    rendered(&Skeleton { policy: POLICY, title, style, body: &body })
 }

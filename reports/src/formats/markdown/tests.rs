@@ -1,7 +1,12 @@
 use super::*;
-use crate::analysis::Report;
-use crate::analysis::ReportMeta;
+use crate::analysis::{Report, ReportMeta};
+use crate::document::tables;
 use crate::testkit::{TestCell, suite};
+
+/// Table without its legends, which a report shows at its end.
+fn shown(table: &Table) -> String {
+    pieces(&Table { legends: Vec::new(), ..table.clone() }, COLUMNS)
+}
 
 #[test]
 fn the_tables_of_the_front_page_read_like_this() {
@@ -14,7 +19,7 @@ fn the_tables_of_the_front_page_read_like_this() {
         TestCell::new("flip-flop", "rope", 1).beyond(0.90).record(),
     ];
     let report = Report::new(&records, &ReportMeta::default()).unwrap();
-    let front = table(&tables::summary(&report), "") + &table(&tables::prices(&report), "");
+    let front = shown(&tables::summary(&report)) + &shown(&tables::prices(&report));
     insta::assert_snapshot!("front", front);
 }
 
@@ -23,24 +28,15 @@ fn the_tables_of_a_workload_read_like_this() {
     let report = Report::new(suite(), &ReportMeta::default()).unwrap();
     let workload = &report.workloads[0];
     let mut text = String::new();
-    for (heading, found) in tables::statistics(&report, workload) {
-        let _ = write!(text, "{heading}\n{}", table(&found, ""));
+    for ranking in &workload.rankings {
+        let ranks = tables::ranks(&report, workload, ranking);
+        let _ = write!(text, "Ranks {}\n{}", ranking.region.name(), shown(&ranks));
     }
-    text.push_str(&table(&tables::costs(&report, workload), ""));
-    text.push_str(&table(&tables::flops(&report, workload), ""));
+    let metrics = shown(&tables::run_metrics(&report, workload));
+    let _ = write!(text, "Solving and effective length\n{metrics}");
+    text.push_str(&shown(&tables::costs(&report, workload)));
+    text.push_str(&shown(&tables::flops(&report, workload)));
     insta::assert_snapshot!("workload", text);
-}
-
-#[test]
-fn a_table_without_rows_is_not_explained() {
-    let report = Report::new(suite(), &ReportMeta::default()).unwrap();
-    let claims = tables::claims(&report);
-    let legend = &claims.legends[0];
-    let mut tables = Tables::default();
-    assert!(claims.rows.is_empty() && tables.add(&claims, "").is_empty());
-    assert!(tables.legends.is_empty(), "{legend}");
-    let page = page(&Contents::of(&report).unwrap());
-    assert!(!page.contains(&legend[..40]), "{page}");
 }
 
 #[test]
@@ -52,8 +48,8 @@ fn the_page_names_everything_and_every_link_has_a_file() {
         ..ReportMeta::default()
     };
     let report = Report::new(suite(), &meta).unwrap();
-    let contents = Contents::of(&report).unwrap();
-    let page = page(&contents);
+    let contents = Contents::of(&report, &[]).unwrap();
+    let page = String::from_utf8(render(&contents).remove(0).bytes).unwrap();
     for text in [
         "# A \\| title",
         "pe-bench run quick",
@@ -62,8 +58,8 @@ fn the_page_names_everything_and_every_link_has_a_file() {
         "no corpus \\| &lt;gone>",
         "the table has 64 positions",
         "– ‡",
-        "### Ranks on other distributions at longer lengths",
-        "### Solving and effective length",
+        "##### Ranks on other distributions at longer lengths",
+        "##### Solving and effective length",
         "not separable with n = 3",
         "Test: paired t test with Holm's correction over 3 pairs",
     ] {
@@ -71,7 +67,8 @@ fn the_page_names_everything_and_every_link_has_a_file() {
     }
     let links: Vec<&str> =
         page.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()).collect();
-    let mut files: Vec<String> = contents.figures.iter().map(|f| f.path()).collect();
+    let figures = contents.document.figures();
+    let mut files: Vec<String> = figures.into_iter().filter_map(Figure::path).collect();
     let mut linked: Vec<String> = links.into_iter().map(str::to_owned).collect();
     files.sort();
     linked.sort();

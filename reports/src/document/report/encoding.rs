@@ -1,0 +1,205 @@
+//! The section of an encoding: where it wins and loses, its prices, its gates.
+
+use super::workloads;
+use crate::analysis::ranking::{EncodingResult, RankedPair, Ranking, separable};
+use crate::analysis::run_metrics::RunMetrics;
+use crate::analysis::{Encoding, Report, Workload, YARDSTICK};
+use crate::document::figures::Plot;
+use crate::document::figures::plot::Series;
+use crate::document::section::{Element, Figure, Section, Target};
+use crate::document::table::{Table, TableCell};
+use crate::document::tables;
+use crate::number::{percent, separator, thousands};
+
+/// Largest number of names in a cell; of more, all but the last places are names, and the others are counted.
+const NAMED: usize = 6;
+
+/// Builds the section of an encoding. `figures` are those of the headline metric by length, by workload.
+pub(super) fn section(report: &Report, encoding: &Encoding, figures: &[Vec<Figure>]) -> Section {
+    let name = &encoding.name;
+    let description = report.meta.description(name);
+    let summary = description.map(|description| Element::Prose(description.summary.clone()));
+    let mut sections = vec![
+        Section::of_table("Where it wins and loses", contests(report, name)),
+        Section::of_figures("By length and split", by_length(report, figures, encoding)),
+        Section::of_table("Prices", prices(report, name)),
+    ];
+    sections.extend(over_others(report, name));
+    sections.push(gates(report, encoding));
+    sections.extend(inspected(report, name));
+    sections.extend(description.map(super::description::section));
+    Section {
+        target: Some(Target::Encoding(name.clone())),
+        sections,
+        ..Section::of(&encoding.display, summary.into_iter().collect())
+    }
+}
+
+/// Workloads that rank the encoding, with the ranking of the deciding region and its result.
+fn results<'a>(
+    report: &'a Report,
+    name: &'a str,
+) -> impl Iterator<Item = (&'a Workload, &'a Ranking, &'a EncodingResult)> {
+    report.workloads.iter().filter_map(move |workload| {
+        let ranking = workload.deciding()?;
+        let result = ranking.results.iter().find(|result| result.encoding == name)?;
+        Some((workload, ranking, result))
+    })
+}
+
+/// Returns the table of all workloads: score, rank, and the encodings that are significantly worse and better.
+fn contests(report: &Report, name: &str) -> Table {
+    let significant = |ranking: &Ranking, is_better: bool| {
+        let pairs = ranking.pairs.iter().filter(|pair| separable(Some(&pair.comparison)));
+        let others = pairs.filter_map(|RankedPair { better, worse, .. }| match is_better {
+            true => (better == name).then(|| report.display(worse)),
+            false => (worse == name).then(|| report.display(better)),
+        });
+        listed_or_dash(&others.collect::<Vec<_>>())
+    };
+    Table::of(results(report, name))
+        .column("workload", |(workload, ranking, _)| {
+            let detail = format!("{}, {}", ranking.metric.name(), ranking.region.name());
+            TableCell { detail, ..workloads::name(workload) }
+        })
+        .column("score", |(_, ranking, result)| {
+            let strong = result.group == Some(1) && ranking.has_several_ranks();
+            let metric = ranking.metric;
+            TableCell::optional(result.estimate, |estimate| {
+                let interval = estimate.ci95.map(|ci| format!("[{}]", metric.show_interval(ci)));
+                let mean = metric.show(estimate.mean);
+                TableCell { strong, ..TableCell::with_detail(mean, interval.unwrap_or_default()) }
+            })
+        })
+        .column("chance", |(_, ranking, _)| TableCell::optional(ranking.chance, percent))
+        .column("rank", |(.., result)| TableCell::optional(result.group, |rank| rank.to_string()))
+        .column("best mean", |(_, ranking, _)| {
+            let best = ranking.ranked().first().map(|best| best.display.clone());
+            TableCell::optional(best, TableCell::from)
+        })
+        .column("significantly better than", |(_, ranking, _)| significant(ranking, true))
+        .column("significantly worse than", |(_, ranking, _)| significant(ranking, false))
+        .table()
+        .with_legend(
+            "Score: mean over the evaluations of the region and over seeds, with its 95 % interval. Bold: first rank. \
+             Significant: paired by seed, with Holm's correction over all pairs of the workload.",
+        )
+}
+
+/// Joins names, of many only the first; a dash for none.
+fn listed_or_dash(names: &[&str]) -> String {
+    match names {
+        [] => "–".to_owned(),
+        all if all.len() <= NAMED => all.join(separator(all)),
+        [first @ .., _] => {
+            let first = &first[..NAMED - 1];
+            format!("{} and {} more", first.join(separator(first)), names.len() - first.len())
+        }
+    }
+}
+
+/// Returns a figure of each workload with this encoding, RoPE, and the best of the workload.
+fn by_length(report: &Report, figures: &[Vec<Figure>], encoding: &Encoding) -> Vec<Figure> {
+    let look = |name: &str| report.encoding(name).map(|encoding| encoding.look);
+    let evaluated =
+        |workload: &Workload| workload.rows.iter().any(|row| row.encoding == encoding.name);
+    let of_workload = |(workload, figures): (&Workload, &Vec<Figure>)| {
+        let best = workload.deciding().and_then(|ranking| ranking.ranked().into_iter().next());
+        let best = best.and_then(|best| look(&best.encoding));
+        let looks = [Some(encoding.look), look(YARDSTICK), best];
+        let looks: Vec<usize> = looks.into_iter().flatten().collect();
+        // The first one is along the lengths, if there are several.
+        figures.first().filter(|_| evaluated(workload)).and_then(|first| of_looks(first, &looks))
+    };
+    report.workloads.iter().zip(figures).filter_map(of_workload).collect()
+}
+
+/// Keeps the series of these looks in a figure; `None` if none remains.
+fn of_looks(figure: &Figure, looks: &[usize]) -> Option<Figure> {
+    let mut figure = figure.clone();
+    let keep = |series: &mut Vec<Series>| {
+        series.retain(|series| looks.contains(&series.look));
+        series.len()
+    };
+    let series: usize = match &mut figure.plot {
+        Plot::Lines(lines) => keep(&mut lines.series),
+        Plot::Dots(dots) => dots.groups.iter_mut().map(|(_, series)| keep(series)).sum(),
+        Plot::Scatter(_) | Plot::Heat(_) => 0,
+    };
+    (series > 0).then_some(figure)
+}
+
+/// Returns the table of costs relative to RoPE, and of the chosen learning rates.
+fn prices(report: &Report, name: &str) -> Table {
+    let costs = report.workloads.iter().filter_map(|workload| {
+        Some((workload, workload.costs.iter().find(|cost| cost.encoding == name)?))
+    });
+    let ratio = |value: Option<f64>| TableCell::optional(value, |x| format!("{x:.2}"));
+    Table::of(costs)
+        .column("workload", |(workload, _)| workloads::name(workload))
+        .column("its parameters", |(_, cost)| thousands(cost.params_encoding))
+        .column("FLOPs\ntimes RoPE's", |(_, cost)| ratio(cost.flops_ratio))
+        .column("step time\ntimes RoPE's", |(_, cost)| ratio(cost.sound_step_ratio()))
+        .column("peak memory\ntimes RoPE's", |(_, cost)| ratio(cost.memory_ratio))
+        .column("chosen rate", |(workload, _)| {
+            let chosen = workload.grid.as_ref().and_then(|grid| grid.grid.choice(name));
+            TableCell::optional(chosen, |choice| choice.value.to_string())
+        })
+        .column("fit rate", |(workload, _)| {
+            let metrics = workload.run_metrics.iter().find(|metrics| metrics.encoding == name);
+            TableCell::optional(metrics.and_then(RunMetrics::fit_rate), percent)
+        })
+        .table()
+    .with_legend(
+        "Prices: of a training step, relative to RoPE on the same workload. Step times are left out where cells of \
+         either ran beside others, on a busy machine or for fewer than 100 steps. Chosen rate: by validation, from a grid. Fit rate: share of seeds that \
+         solved training.",
+    )
+    .without_empty_columns()
+}
+
+/// Returns the section with the probabilities of improvement over every other encoding.
+fn over_others(report: &Report, name: &str) -> Option<Section> {
+    let overall = report.overall.as_ref()?;
+    let others = overall.ranked.iter().filter(|other| overall.improvement(name, other).is_some());
+    let table = Table::of(others)
+        .column("over", |other| TableCell::of_encoding(report, other))
+        .column("probability of improvement", |other| tables::improvement(overall, name, other))
+        .table();
+    let table = table.with_legend(tables::improvement_legend(overall));
+    Some(Section::of_table("Over the other encodings", table))
+}
+
+/// Returns the section with the gate scores of the encoding.
+fn gates(report: &Report, encoding: &Encoding) -> Section {
+    let of_workload = |workload: &Workload| {
+        let mut table = tables::gates(report, workload);
+        let is_own = |cell: &TableCell| cell.encoding == Some(encoding.look);
+        table.rows.retain(|row| row.first().is_some_and(is_own));
+        Section::of_table(&workload.name, table)
+    };
+    Section::of("Gate scores", Vec::new()).with(report.workloads.iter().map(of_workload))
+}
+
+/// Returns the section with links to the pages about single cells of the encoding.
+fn inspected(report: &Report, name: &str) -> Option<Section> {
+    let groups = report.groups();
+    let own = groups.iter().filter(|group| group.encoding == name);
+    let mut pages = Vec::new();
+    for group in own.filter(|_| !report.meta.inspected.is_empty()) {
+        for cell in report.cells_of(group).ok()? {
+            let page = report.meta.inspected.iter().find(|(key, _)| *key == cell.key);
+            pages.extend(page.map(|(_, path)| (group, cell.seed, path)));
+        }
+    }
+    let table = Table::of(pages)
+        .column("workload", |(group, ..)| group.workload.name.clone())
+        .column("seed", |(_, seed, _)| seed.to_string())
+        .column("page", |(.., path)| {
+            let link = Some(Target::File((*path).clone()));
+            TableCell { link, ..TableCell::from("attention maps and gates") }
+        })
+        .table()
+        .in_words();
+    Some(Section::of_table("Attention of trained cells", table))
+}

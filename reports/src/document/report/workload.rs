@@ -1,0 +1,87 @@
+//! The section of a workload: its result in a sentence, figures, ranks, evaluations and costs.
+
+use crate::analysis::{Report, Workload};
+use crate::document::figures::{self, lengths};
+use crate::document::section::{Element, Figure, Section, Target};
+use crate::document::table::Table;
+use crate::document::{tables, text};
+use crate::number::listed;
+use crate::record::Metric;
+use crate::text::slug;
+
+/// Builds the section of a workload. `by_length` are the figures of its headline metric by length.
+pub(super) fn section(report: &Report, workload: &Workload, by_length: &[Figure]) -> Section {
+    let description = report.meta.description(&workload.task_id);
+    let summary = description.map(|description| Element::Prose(description.summary.clone()));
+    let lens: Vec<String> = workload.train_lens.iter().map(u64::to_string).collect();
+    let task = format!(
+        "Task {}, trained at {} {}; encodings are ranked by {}.",
+        workload.task,
+        listed(&lens, "and"),
+        workload.len_unit,
+        workload.headline.name()
+    );
+    let token_accuracy = if workload.headline == Metric::ExactMatch {
+        lengths::figures(report, workload, Metric::TokenAccuracy)
+    } else {
+        Vec::new()
+    };
+    let costs = [
+        tables::costs(report, workload).with_id(id("costs", workload)),
+        tables::flops(report, workload).with_id(id("flops", workload)),
+    ];
+    let costs = costs.map(Element::Table);
+    let costs =
+        figures::cost::figures(report, workload).into_iter().map(Element::Figure).chain(costs);
+    let evaluations = tables::evaluations(report, workload).with_id(id("evaluations", workload));
+    let sections = [
+        Section::of_figures("Results", by_length.to_vec()).with(statistics(report, workload)),
+        Section::of_figures("By sample property", figures::slices::figures(report, workload)),
+        Section::of_figures("Token accuracy", token_accuracy).folded(),
+        Section::of_figures("Training", figures::training::figures(report, workload)),
+        Section::of("Cost", costs.collect()),
+        Section::of_table("All evaluations", evaluations).folded(),
+    ];
+    let elements = summary
+        .into_iter()
+        .chain([text::verdict(report, workload), task].map(Element::Prose))
+        .collect();
+    Section {
+        target: Some(Target::Workload(workload.name.clone())),
+        sections: sections
+            .into_iter()
+            .chain(description.map(super::description::section))
+            .collect(),
+        ..Section::of(&workload.name, elements)
+    }
+}
+
+/// Returns the name of a table of a workload, with the workload's number where names could meet.
+fn id(table: &str, workload: &Workload) -> String {
+    format!("{table}-{}-{}", workload.index + 1, slug(&workload.name))
+}
+
+/// Returns the statistical tables: ranks in distribution and beyond training, run metrics, gate scores, ablations, the
+/// grid.
+fn statistics(report: &Report, workload: &Workload) -> Vec<Section> {
+    let section = |heading: String, name: String, table: Table| {
+        Section::of_table(heading, table.with_id(id(&name, workload)))
+    };
+    let ranks = workload.rankings.iter().map(|ranking| {
+        let (heading, name) = (ranking.region.name(), ranking.region.id());
+        let table = tables::ranks(report, workload, ranking);
+        section(format!("Ranks {heading}"), format!("ranks-{name}"), table)
+    });
+    let metrics = tables::run_metrics(report, workload);
+    let metrics = section("Solving and effective length".into(), "solving".into(), metrics);
+    let gates = section("Gate scores".into(), "gates".into(), tables::gates(report, workload));
+    let changes = workload.ablations.iter().map(|ablation| {
+        let heading = format!("Changes of {}, {}", ablation.base_display, ablation.region.name());
+        section(heading, format!("changes-{}", ablation.region.id()), tables::ablation(ablation))
+    });
+    let grid = workload.grid.iter().map(|grid| {
+        let table = tables::grid(report, workload, grid);
+        section(format!("Grid of {}", grid.grid.short_axis()), "grid".into(), table)
+    });
+    ranks.chain([metrics, gates]).chain(changes).chain(grid).collect()
+}

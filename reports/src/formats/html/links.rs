@@ -1,0 +1,87 @@
+//! Paths of the pages of a report, and links between them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::FRONT;
+use crate::document::{Page, Section, Target};
+use crate::text::unique_slug;
+
+/// A place on a page.
+#[derive(Debug)]
+struct Place {
+    /// Path of the page, relative to the report.
+    page: String,
+    /// Id of an element of the page; `None` for the page itself.
+    anchor: Option<String>,
+}
+
+/// Places of all subjects that links lead to.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    places: BTreeMap<Target, Place>,
+}
+
+/// Returns the way from a page to the folder of the report.
+pub(super) fn up(page: &str) -> String {
+    "../".repeat(page.matches('/').count())
+}
+
+impl Links {
+    /// Names the pages of a report, and the elements on them that links lead to.
+    pub(super) fn of(pages: &[Page]) -> Self {
+        let mut links = Self::default();
+        let mut files: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for Page { target, document } in pages {
+            let named = match target {
+                Some(Target::Encoding(name)) => Some(("encodings", name)),
+                Some(Target::Workload(name)) => Some(("tasks", name)),
+                Some(Target::Records(name)) => Some(("cells", name)),
+                Some(Target::Cells { .. } | Target::File(_)) | None => None,
+            };
+            let page = named.map_or_else(
+                || FRONT.to_owned(),
+                |(folder, name)| {
+                    let file = unique_slug(name, files.entry(folder).or_default());
+                    format!("pages/{folder}/{file}.html")
+                },
+            );
+            links.add_anchors(&page, &document.sections, &mut BTreeSet::new());
+            if let Some(target) = target {
+                links.places.insert(target.clone(), Place { page, anchor: None });
+            }
+        }
+        links
+    }
+
+    fn add_anchors(&mut self, page: &str, sections: &[Section], ids: &mut BTreeSet<String>) {
+        for section in sections {
+            if let Some(target) = &section.target {
+                let anchor = Some(unique_slug(&section.heading, ids));
+                self.places.insert(target.clone(), Place { page: page.to_owned(), anchor });
+            }
+            self.add_anchors(page, &section.sections, ids);
+        }
+    }
+
+    /// Returns the path of the page of a subject, relative to the report.
+    pub(super) fn path(&self, target: Option<&Target>) -> &str {
+        target.and_then(|target| self.places.get(target)).map_or(FRONT, |place| &place.page)
+    }
+
+    /// Returns the id of the element of a subject on its page.
+    pub(super) fn anchor(&self, target: &Target) -> Option<&str> {
+        self.places.get(target)?.anchor.as_deref()
+    }
+
+    /// Returns the address of a subject for a link on `page`; `None` if nothing shows it.
+    pub(super) fn href(&self, target: &Target, page: &str) -> Option<String> {
+        let up = up(page);
+        if let Target::File(path) = target {
+            return Some(up + path);
+        }
+        let place = self.places.get(target)?;
+        let anchor = place.anchor.as_ref().map_or_else(String::new, |id| format!("#{id}"));
+        let path = if place.page == page { String::new() } else { up + &place.page };
+        Some(path + &anchor).filter(|href| !href.is_empty())
+    }
+}
