@@ -51,9 +51,9 @@ fn results<'a>(
 fn contests(report: &Report, name: &str) -> Table {
     let significant = |ranking: &Ranking, is_better: bool| {
         let pairs = ranking.pairs.iter().filter(|pair| separable(Some(&pair.comparison)));
-        let others = pairs.filter_map(|RankedPair { better, worse, .. }| match is_better {
-            true => (better == name).then(|| report.display(worse)),
-            false => (worse == name).then(|| report.display(better)),
+        let others = pairs.filter_map(|RankedPair { better, worse, .. }| {
+            let (own, other) = if is_better { (better, worse) } else { (worse, better) };
+            (own == name).then(|| report.display(other))
         });
         listed_or_dash(&others.collect::<Vec<_>>())
     };
