@@ -97,10 +97,9 @@ impl Element {
     /// Whether the element shows nothing.
     fn is_empty(&self) -> bool {
         match self {
-            Self::Prose(text) | Self::Code(text) => text.is_empty(),
+            Self::Prose(text) | Self::Code(text) | Self::Source { text, .. } => text.is_empty(),
             Self::List(items) => items.is_empty(),
             Self::Table(table) => table.rows.is_empty(),
-            Self::Source { text, .. } => text.is_empty(),
             Self::Figure(_) => false,
         }
     }
@@ -224,7 +223,9 @@ impl Document {
     pub(crate) fn without_records(mut self) -> Self {
         fn keep(sections: &mut Vec<Section>) {
             sections.retain(|section| !matches!(section.target, Some(Target::Records(_))));
-            sections.iter_mut().for_each(|section| keep(&mut section.sections));
+            for section in sections {
+                keep(&mut section.sections);
+            }
         }
         keep(&mut self.sections);
         self

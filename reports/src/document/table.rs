@@ -84,11 +84,11 @@ impl Table {
     /// Removes the columns in which every row has a dash.
     pub(crate) fn without_empty_columns(mut self) -> Self {
         let empty = |column: usize| self.rows.iter().all(|row| row[column].text == "–");
-        let kept: Vec<usize> = (0..self.columns.len()).filter(|column| !empty(*column)).collect();
+        let shown: Vec<usize> = (0..self.columns.len()).filter(|column| !empty(*column)).collect();
         if !self.rows.is_empty() {
-            self.columns = kept.iter().map(|column| self.columns[*column].clone()).collect();
+            self.columns = shown.iter().map(|column| self.columns[*column].clone()).collect();
             for row in &mut self.rows {
-                *row = kept.iter().map(|column| row[*column].clone()).collect();
+                *row = shown.iter().map(|column| row[*column].clone()).collect();
             }
         }
         self

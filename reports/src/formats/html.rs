@@ -78,9 +78,9 @@ impl Format for Html<'_> {
     }
 
     fn list(&self, items: &[String]) -> String {
-        let items: String =
+        let items: Vec<String> =
             items.iter().map(|item| format!("<li>{}</li>\n", prose(item))).collect();
-        format!("<ul>\n{items}</ul>\n")
+        format!("<ul>\n{}</ul>\n", items.concat())
     }
 
     fn code(&self, text: &str) -> String {

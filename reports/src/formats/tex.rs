@@ -62,9 +62,10 @@ impl Format for Tex {
     }
 
     fn list(&self, items: &[String]) -> String {
-        let items: String =
-            items.iter().map(|item| format!("\\item {}\n", tex_prose(item))).collect();
-        format!("\\begin{{itemize}}\n{items}\\end{{itemize}}\n\n")
+        // A bracket right behind `\item` would be read as its argument.
+        let items: Vec<String> =
+            items.iter().map(|item| format!("\\item{{}} {}\n", tex_prose(item))).collect();
+        format!("\\begin{{itemize}}\n{}\\end{{itemize}}\n\n", items.concat())
     }
 
     fn code(&self, text: &str) -> String {

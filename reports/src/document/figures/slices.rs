@@ -110,8 +110,8 @@ fn maps(
     for set in sets {
         for curve in &set.curves {
             let points = curve.points.iter();
-            let own = cells.entry(&curve.encoding).or_default();
-            own.extend(points.map(|p| (place(set, u64::from(p.from)), p.accuracy.mean)));
+            let cells = cells.entry(&curve.encoding).or_default();
+            cells.extend(points.map(|p| (place(set, u64::from(p.from)), p.accuracy.mean)));
         }
     }
     let places = || cells.values().flat_map(BTreeMap::keys);

@@ -61,9 +61,9 @@ fn improvement(report: &Report, overall: &Overall) -> Option<Figure> {
         .ranked
         .iter()
         .filter_map(|encoding| {
-            let found = overall.improvement(encoding, other)?;
-            let note = value_and_interval(percent(found.value), found.ci95, points);
-            Some(dot(report, encoding, found.value, found.ci95, note))
+            let probability = overall.improvement(encoding, other)?;
+            let note = value_and_interval(percent(probability.value), probability.ci95, points);
+            Some(dot(report, encoding, probability.value, probability.ci95, note))
         })
         .collect();
     let plot = Plot::Dots(Dots {
@@ -156,14 +156,14 @@ fn mean_ranks(report: &Report, overall: &Overall) -> Option<Figure> {
         })
         .collect();
     let ends: Vec<f64> = ranks.ranks.iter().flat_map(|rank| [rank - half, rank + half]).collect();
-    let found = if ranks.differ() {
+    let meaning = if ranks.differ() {
         "Encodings whose bars do not overlap are significantly different."
     } else {
         "It finds no difference, so that no pair is significantly different, whatever the bars."
     };
     let caption = format!(
         "Mean rank over {} (1 is best); bars are as long as Nemenyi's critical difference, {:.2} ranks. Friedman's test: p \
-         {}. {found} Both take the workloads as a random sample of independent tasks; the critical difference assumes many.",
+         {}. {meaning} Both take the workloads as a random sample of independent tasks; the critical difference assumes many.",
         count(ranks.tasks, "workload"),
         ranks.critical_difference,
         p_value(ranks.p)

@@ -51,9 +51,9 @@ fn results<'a>(
 fn contests(report: &Report, name: &str) -> Table {
     let significant = |ranking: &Ranking, is_better: bool| {
         let pairs = ranking.pairs.iter().filter(|pair| separable(Some(&pair.comparison)));
-        let others = pairs.filter_map(|RankedPair { better, worse, .. }| match is_better {
-            true => (better == name).then(|| report.display(worse)),
-            false => (worse == name).then(|| report.display(better)),
+        let others = pairs.filter_map(|RankedPair { better, worse, .. }| {
+            let (own, other) = if is_better { (better, worse) } else { (worse, better) };
+            (own == name).then(|| report.display(other))
         });
         listed_or_dash(&others.collect::<Vec<_>>())
     };
@@ -184,9 +184,9 @@ fn gates(report: &Report, encoding: &Encoding) -> Section {
 /// Returns the section with links to the pages about single cells of the encoding.
 fn inspected(report: &Report, name: &str) -> Option<Section> {
     let groups = report.groups();
-    let own = groups.iter().filter(|group| group.encoding == name);
+    let cells = groups.iter().filter(|group| group.encoding == name);
     let mut pages = Vec::new();
-    for group in own.filter(|_| !report.meta.inspected.is_empty()) {
+    for group in cells.filter(|_| !report.meta.inspected.is_empty()) {
         for cell in report.cells_of(group).ok()? {
             let page = report.meta.inspected.iter().find(|(key, _)| *key == cell.key);
             pages.extend(page.map(|(_, path)| (group, cell.seed, path)));

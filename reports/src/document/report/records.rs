@@ -20,8 +20,8 @@ type SettingLines = BTreeSet<String>;
 pub(super) fn section(report: &Report) -> PolarsResult<Section> {
     let groups = report.groups();
     let of_workload = |workload: &Workload| {
-        let own = groups.iter().filter(|group| group.workload.index == workload.index);
-        records(report, workload, &own.collect::<Vec<_>>())
+        let groups = groups.iter().filter(|group| group.workload.index == workload.index);
+        records(report, workload, &groups.collect::<Vec<_>>())
     };
     let records: Vec<Section> =
         report.workloads.iter().map(of_workload).collect::<PolarsResult<_>>()?;

@@ -108,7 +108,7 @@ fn legends_are_said_once_at_the_end() {
 fn a_description_keeps_headings_and_code() {
     let text = "# A\n## What\nOne `x`\nline.\n\n```text\n<a  b>\n```\nAfter.".to_owned();
     let (source, url) = ("Me 2026".to_owned(), "https://example.org".to_owned());
-    let description = crate::analysis::Description { text, source, url, ..Default::default() };
+    let description = crate::analysis::Description { source, url, text, ..Default::default() };
     let section = super::description::section(&description);
     let document = Document { sections: vec![section], ..Document::default() }.pruned();
     let [Section { elements, sections, .. }] = &document.sections[..] else {

@@ -27,13 +27,13 @@ pub fn summary(report: &Report) -> Table {
         table.columns.insert(1, format!("all tasks\n{}", Overall::NAME));
     }
     let n = common_seeds(&rankings);
-    let place = |name: &str| scores.iter().position(|score| score.encoding == name);
+    let order = |name: &str| scores.iter().position(|score| score.encoding == name);
     let mut encodings: Vec<&Encoding> = report.encodings.iter().collect();
-    encodings.sort_by_key(|encoding| place(&encoding.name).unwrap_or(usize::MAX));
+    encodings.sort_by_key(|encoding| order(&encoding.name).unwrap_or(usize::MAX));
     for encoding in encodings {
         let mut row = vec![TableCell::of_encoding(report, &encoding.name)];
         if !scores.is_empty() {
-            let score = place(&encoding.name).map(|place| &scores[place]);
+            let score = order(&encoding.name).map(|index| &scores[index]);
             row.push(TableCell::optional(score, score_cell));
         }
         row.extend(rankings.iter().map(|(workload, ranking)| {

@@ -100,8 +100,8 @@ pub fn paper(
         if metric.higher_is_better() { estimate.mean } else { -estimate.mean }
     };
     let best = |place: &(bool, &str, u64)| {
-        let found = names.iter().filter_map(|name| at(name, place));
-        let above = found.filter(|row| {
+        let rows = names.iter().filter_map(|name| at(name, place));
+        let above = rows.filter(|row| {
             metric != Metric::ExactMatch || row.chance.is_none_or(|c| row.exact_match.mean > c)
         });
         above.map(|row| gain(&row.estimate(metric))).fold(f64::NEG_INFINITY, f64::max)

@@ -123,17 +123,17 @@ fn contrast(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
             line.ranking.pairs.first().filter(|_| line.ranking.metric == Metric::ExactMatch)?;
         Some((line.workload.clone(), line.ranking.region, pair.clone(), line.comparison))
     };
-    let own = report.workloads.iter().filter_map(|workload| {
+    let all_workloads = report.workloads.iter().filter_map(|workload| {
         let ranking = workload.deciding()?;
         let pair = pair_of(ranking, a, b)?;
         Some((workload.name.clone(), ranking.region, pair.clone(), pair.comparison))
     });
     let mut lines: Vec<(String, Region, RankedPair, Comparison)> =
         planned.clone().filter_map(of_line).collect();
-    let asked = !lines.is_empty();
+    let is_planned = !lines.is_empty();
     let mut compared: Vec<&Ranking> = planned.map(|line| &line.ranking).collect();
-    if !asked {
-        lines = own.collect();
+    if !is_planned {
+        lines = all_workloads.collect();
         compared = report.workloads.iter().filter_map(Workload::deciding).collect();
     }
     // The count leaves out workloads that were compared by another metric.
@@ -156,7 +156,7 @@ fn contrast(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
     let number = difference(&pair, &comparison, &workload);
     let names = [&pair.better, &pair.worse].map(|name| report.display(name));
     let p = comparison.p_holm.map_or_else(String::new, |p| format!(", p {}", p_value(p)));
-    let (head, of) = match report.answer.as_ref().filter(|_| asked) {
+    let (head, of) = match report.answer.as_ref().filter(|_| is_planned) {
         Some(answer) => ("The planned question separates", workloads_of(answer, all, by)),
         None => ("Seeds separate", format!("{}{by}", count(all as u64, "workload"))),
     };
@@ -186,8 +186,9 @@ fn workloads_of(answer: &Answer, chosen: usize, by: &str) -> String {
 }
 
 fn improvement(report: &Report, overall: &Overall, a: &str, b: &str) -> Option<AbstractSentence> {
-    let found = overall.improvement(a, b)?;
-    let number = StatedNumber::new(format!("probability {a} {b}"), found.value, found.ci95);
+    let probability = overall.improvement(a, b)?;
+    let number =
+        StatedNumber::new(format!("probability {a} {b}"), probability.value, probability.ci95);
     let text = format!(
         "A random training with {} is better than a random one with {} on the same workload with a probability of {}.",
         report.display(a),
@@ -204,8 +205,8 @@ fn changes(workload: &Workload, encoding: &str) -> Option<BTreeMap<u64, f64>> {
     let outside = workload.deciding().filter(exact).filter(|r| r.region != Region::Inside)?;
     let inside = workload.ranking(Region::Inside).filter(exact)?;
     let seeds = |ranking: &Ranking| -> Option<BTreeMap<u64, f64>> {
-        let own = |r: &&EncodingResult| r.encoding == encoding && r.rank != Rank::Unranked;
-        Some(ranking.results.iter().find(own)?.per_seed.iter().copied().collect())
+        let is_complete = |r: &&EncodingResult| r.encoding == encoding && r.rank != Rank::Unranked;
+        Some(ranking.results.iter().find(is_complete)?.per_seed.iter().copied().collect())
     };
     let (outside, inside) = (seeds(outside)?, seeds(inside)?);
     let both = outside.iter().filter_map(|(seed, out)| Some((*seed, out - inside.get(seed)?)));
@@ -219,9 +220,9 @@ fn change(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
     let workloads = of_a.len();
     let number = |name: &str, all: &[BTreeMap<u64, f64>]| {
         let mean = |seed: &u64| -> Option<f64> {
-            let own: Option<Vec<f64>> =
+            let changes: Option<Vec<f64>> =
                 all.iter().map(|by_seed| by_seed.get(seed).copied()).collect();
-            own.map(|own| own.iter().sum::<f64>() / own.len() as f64)
+            changes.map(|changes| changes.iter().sum::<f64>() / changes.len() as f64)
         };
         let values: Vec<f64> = all.first()?.keys().filter_map(mean).collect();
         let estimate = Estimate::of(&values)?;
@@ -301,9 +302,9 @@ mod tests {
     #[test]
     fn five_sentences_hold_the_numbers_that_they_state() {
         let report = Report::new(records(), &ReportMeta::default()).unwrap();
-        let found = abstract_of(&report);
-        let texts: Vec<&str> = found.iter().map(|sentence| &*sentence.text).collect();
-        assert_eq!(found.len(), 5, "{texts:?}");
+        let sentences = abstract_of(&report);
+        let texts: Vec<&str> = sentences.iter().map(|sentence| &*sentence.text).collect();
+        assert_eq!(sentences.len(), 5, "{texts:?}");
         assert!(texts[0].starts_with(
             "Of 2 encodings trained on 2 workloads under one budget (8 seeds), CoPE has"
         ));
@@ -318,7 +319,7 @@ mod tests {
             texts[3].contains("changes by -6.5 points") && texts[3].contains("by -28.5 points")
         );
         assert!(texts[4].contains("1.00 times") && texts[4].contains("2.00 times"), "{}", texts[4]);
-        let numbers = found.iter().flat_map(|sentence| &sentence.numbers);
+        let numbers = sentences.iter().flat_map(|sentence| &sentence.numbers);
         assert!(numbers.clone().all(|number| number.interval.is_some()));
         assert_eq!(numbers.count(), 8);
     }
@@ -330,11 +331,11 @@ mod tests {
         for record in &mut records {
             record.evals[1].exact_match = record.seed as f64;
         }
-        let found = abstract_of(&Report::new(records, &ReportMeta::default()).unwrap());
-        let numbers = found.iter().flat_map(|sentence| &sentence.numbers);
+        let sentences = abstract_of(&Report::new(records, &ReportMeta::default()).unwrap());
+        let numbers = sentences.iter().flat_map(|sentence| &sentence.numbers);
         let changes: Vec<_> = numbers.filter(|n| n.name.starts_with("change")).collect();
         // The t interval of 0 and -1 has a half width of 6.35.
-        assert_eq!(changes.len(), 2, "{found:?}");
+        assert_eq!(changes.len(), 2, "{sentences:?}");
         assert!(changes.iter().all(|change| change.interval == Some((-1.0, 1.0))), "{changes:?}");
     }
 
@@ -365,11 +366,11 @@ mod tests {
                 records.push(TestCell::new("text", encoding, seed).text(1.4, nll).record());
             }
         }
-        let found = abstract_of(&Report::new(records, &ReportMeta::default()).unwrap());
+        let sentences = abstract_of(&Report::new(records, &ReportMeta::default()).unwrap());
         assert!(
-            found[1].text.contains(" on 2 of 2 workloads compared by exact match;"),
+            sentences[1].text.contains(" on 2 of 2 workloads compared by exact match;"),
             "{}",
-            found[1].text
+            sentences[1].text
         );
     }
 

@@ -1,7 +1,8 @@
 //! Dots along a horizontal axis, in groups.
 
 use super::draw::{
-    BOTTOM, TOP, WIDTH, group, label, open, point as mark, put, rules, text, ticks, widest,
+    BOTTOM, RuleRoom, TOP, WIDTH, group, label, open, point as mark, put, rules, text, ticks,
+    widest,
 };
 use crate::document::figures::plot::Dots;
 
@@ -20,7 +21,7 @@ pub(super) fn dots(title: &str, chart: &Dots) -> String {
     ticks(&mut out, scale, x, floor, true);
     let middle = f64::midpoint(left, right);
     put!(out, "{}", text(middle, floor + 33.0, "middle", &chart.value.label));
-    rules(&mut out, &chart.rules, x, [left, right], 0.0, floor);
+    rules(&mut out, &chart.rules, x, &RuleRoom { left, right, labels_from: 0.0, floor });
     let mut y = TOP;
     for (heading, series) in groups {
         y += HEAD;

@@ -97,8 +97,8 @@ impl PlotArea<'_> {
         points: impl Iterator<Item = (f64, f64)>,
         shift: f64,
     ) -> String {
-        let place = |(x, y): (f64, f64)| format!("{:.1} {:.1}", self.x(x) + shift, self.y(y));
-        format!("<path class=\"{class}\" d=\"M{}\"/>", joined(points.map(place), "L"))
+        let point = |(x, y): (f64, f64)| format!("{:.1} {:.1}", self.x(x) + shift, self.y(y));
+        format!("<path class=\"{class}\" d=\"M{}\"/>", joined(points.map(point), "L"))
     }
 }
 
@@ -167,24 +167,33 @@ pub(super) fn ticks(
     }
 }
 
-/// Writes vertical rules down to `floor` with their labels above the plot, on the side that has room and right of
-/// `free`.
+/// Room of vertical rules and of their labels above the plot.
+pub(super) struct RuleRoom {
+    /// Ends of the plot.
+    pub(super) left: f64,
+    pub(super) right: f64,
+    /// Left end of the room for labels.
+    pub(super) labels_from: f64,
+    /// Lower end of the rules.
+    pub(super) floor: f64,
+}
+
+/// Writes vertical rules with their labels on the side that has room.
 pub(super) fn rules(
     out: &mut String,
     rules: &[(f64, String)],
     x: impl Fn(f64) -> f64,
-    [left, right]: [f64; 2],
-    free: f64,
-    floor: f64,
+    room: &RuleRoom,
 ) {
+    let RuleRoom { left, right, labels_from, floor } = *room;
     for (value, label) in rules {
         let x = x(*value);
         put!(out, "{}", upright("rule", x, floor));
         let width = widest(std::iter::once(label.as_str()));
-        let (anchor, at) = if x > f64::midpoint(left, right) && x - 4.0 - width > free {
+        let (anchor, at) = if x > f64::midpoint(left, right) && x - 4.0 - width > labels_from {
             ("end", x - 4.0)
         } else {
-            ("start", (x + 4.0).max(free))
+            ("start", (x + 4.0).max(labels_from))
         };
         put!(out, "{}", text(at, ABOVE, anchor, label));
     }

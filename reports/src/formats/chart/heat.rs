@@ -27,9 +27,9 @@ const COLOURS: [[f64; 3]; 9] = [
 
 /// Returns the colour of a share as `#rrggbb`.
 fn colour(share: f64) -> String {
-    let place = share.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f64;
-    let from = (place.floor() as usize).min(COLOURS.len() - 2);
-    let between = place - from as f64;
+    let step = share.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f64;
+    let from = (step.floor() as usize).min(COLOURS.len() - 2);
+    let between = step - from as f64;
     let [r, g, b] = [0, 1, 2].map(|i| {
         let (low, high) = (COLOURS[from][i], COLOURS[from + 1][i]);
         (low + between * (high - low)).round() as u8

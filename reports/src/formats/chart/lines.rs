@@ -1,8 +1,8 @@
 //! Line charts, with the names of the lines at their right ends.
 
 use super::draw::{
-    BOTTOM, HEIGHT, LEFT, PlotArea, TOP, WIDTH, bar, group, label, open, point as mark, put, rules,
-    text, widest,
+    BOTTOM, HEIGHT, LEFT, PlotArea, RuleRoom, TOP, WIDTH, bar, group, label, open, point as mark,
+    put, rules, text, widest,
 };
 use crate::document::figures::plot::{FEW_MARKS, Lines, Marks, Point, Series};
 
@@ -28,8 +28,13 @@ fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
 }
 
 fn rules_of(out: &mut String, area: &PlotArea<'_>, chart: &Lines) {
-    let (ends, free) = ([LEFT, area.right], area.right_of_label());
-    rules(out, &chart.rules, |value| area.x(value), ends, free, area.floor);
+    let room = RuleRoom {
+        left: LEFT,
+        right: area.right,
+        labels_from: area.right_of_label(),
+        floor: area.floor,
+    };
+    rules(out, &chart.rules, |value| area.x(value), &room);
     if let Some((points, label)) = &chart.level {
         put!(out, "{}", area.path("rule", points.iter().copied(), 0.0));
         if let Some((_, y)) = points.last() {

@@ -36,10 +36,10 @@ pub(super) fn scatter(title: &str, chart: &Scatter) -> String {
             }
             put!(out, "{}", mark(series.look, x, high, &point.note));
         }
-        let place = TOP + 8.0 + ROW * row as f64;
-        put!(out, "{}", marker(series.look, right + 18.0, place));
+        let middle = TOP + 8.0 + ROW * row as f64;
+        put!(out, "{}", marker(series.look, right + 18.0, middle));
         let shown = label(&series.label, WIDTH - right - 28.0);
-        put!(out, "{}</g>", text(right + 28.0, place + 4.0, "start", &shown));
+        put!(out, "{}</g>", text(right + 28.0, middle + 4.0, "start", &shown));
     }
     out.push_str("</svg>");
     out

@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn built_in_encodings_are_told_apart_without_colour() {
         let distinct = MARKERS.len() * DASHES;
-        let own = (0..FIXED_LOOKS.len().min(distinct)).filter(|look| *look != NEUTRAL);
-        let grey: BTreeSet<_> = looks(own.clone()).into_iter().map(|(_, d, m)| (d, m)).collect();
-        assert_eq!(grey.len(), own.count());
+        let fixed = (0..FIXED_LOOKS.len().min(distinct)).filter(|look| *look != NEUTRAL);
+        let grey: BTreeSet<_> = looks(fixed.clone()).into_iter().map(|(_, d, m)| (d, m)).collect();
+        assert_eq!(grey.len(), fixed.count());
     }
 }

@@ -6,19 +6,19 @@ use super::FRONT;
 use crate::document::{Page, Section, Target};
 use crate::text::unique_slug;
 
-/// A place on a page.
+/// A page, or an element of it.
 #[derive(Debug)]
-struct Place {
+struct Location {
     /// Path of the page, relative to the report.
     page: String,
     /// Id of an element of the page; `None` for the page itself.
     anchor: Option<String>,
 }
 
-/// Places of all subjects that links lead to.
+/// Pages and elements of all subjects that links lead to.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    places: BTreeMap<Target, Place>,
+    locations: BTreeMap<Target, Location>,
 }
 
 /// Returns the way from a page to the folder of the report.
@@ -47,7 +47,7 @@ impl Links {
             );
             links.add_anchors(&page, &document.sections, &mut BTreeSet::new());
             if let Some(target) = target {
-                links.places.insert(target.clone(), Place { page, anchor: None });
+                links.locations.insert(target.clone(), Location { page, anchor: None });
             }
         }
         links
@@ -57,7 +57,7 @@ impl Links {
         for section in sections {
             if let Some(target) = &section.target {
                 let anchor = Some(unique_slug(&section.heading, ids));
-                self.places.insert(target.clone(), Place { page: page.to_owned(), anchor });
+                self.locations.insert(target.clone(), Location { page: page.to_owned(), anchor });
             }
             self.add_anchors(page, &section.sections, ids);
         }
@@ -65,12 +65,14 @@ impl Links {
 
     /// Returns the path of the page of a subject, relative to the report.
     pub(super) fn path(&self, target: Option<&Target>) -> &str {
-        target.and_then(|target| self.places.get(target)).map_or(FRONT, |place| &place.page)
+        target
+            .and_then(|target| self.locations.get(target))
+            .map_or(FRONT, |location| &location.page)
     }
 
     /// Returns the id of the element of a subject on its page.
     pub(super) fn anchor(&self, target: &Target) -> Option<&str> {
-        self.places.get(target)?.anchor.as_deref()
+        self.locations.get(target)?.anchor.as_deref()
     }
 
     /// Returns the address of a subject for a link on `page`; `None` if nothing shows it.
@@ -79,9 +81,9 @@ impl Links {
         if let Target::File(path) = target {
             return Some(up + path);
         }
-        let place = self.places.get(target)?;
-        let anchor = place.anchor.as_ref().map_or_else(String::new, |id| format!("#{id}"));
-        let path = if place.page == page { String::new() } else { up + &place.page };
+        let location = self.locations.get(target)?;
+        let anchor = location.anchor.as_ref().map_or_else(String::new, |id| format!("#{id}"));
+        let path = if location.page == page { String::new() } else { up + &location.page };
         Some(path + &anchor).filter(|href| !href.is_empty())
     }
 }
