@@ -25,6 +25,6 @@ pub use cell::{Context, ExtendCell, ExtendError};
 pub use method::{EncodingVariant, Method, expression, variants};
 pub use pairs::InputOutput;
 pub use passkey::Passkey;
-pub use text::LongText;
+pub use text::{LongText, TextWindows};
 pub use tune::{TuneConfig, Tuning};
 pub use tuned::TunedError;

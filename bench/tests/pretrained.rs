@@ -108,9 +108,7 @@ fn models_are_named_by_the_whole_name_of_their_folder() {
 #[test]
 fn files_beside_the_settings_add_ends_of_a_text_and_special_tokens() {
     let folder = tiny::folder();
-    let tokens = |pretrained: &Pretrained| {
-        pretrained.tokenizer().prompt("w5 w9").unwrap()
-    };
+    let tokens = |pretrained: &Pretrained| pretrained.tokenizer().prompt("w5 w9").unwrap();
     let plain = open(folder.path()).unwrap();
     assert_eq!((&plain.end[..], &tokens(&plain)[..]), (&[2][..], &[5, 9][..]));
     let put = |file: &str, value: Value| {
@@ -135,10 +133,12 @@ fn byte_order_marks_change_nothing() {
     let folder = tiny::folder();
     let put = |file: &str, text: &str| fs::write(folder.path().join(file), text).unwrap();
     put("generation_config.json", "{\"eos_token_id\": [7, 2]}");
-    put("tokenizer_config.json", "{\"tokenizer_class\": \"LlamaTokenizer\", \"bos_token\": \"w1\"}");
+    put(
+        "tokenizer_config.json",
+        "{\"tokenizer_class\": \"LlamaTokenizer\", \"bos_token\": \"w1\"}",
+    );
     let plain = open(folder.path()).unwrap();
-    for file in
-        ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"]
+    for file in ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"]
     {
         let text = fs::read_to_string(folder.path().join(file)).unwrap();
         put(file, &format!("\u{feff}{text}"));

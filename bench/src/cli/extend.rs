@@ -85,6 +85,10 @@ pub(super) struct ExtendArgs {
     /// Text for evaluation and tuning: a corpus (`pe-bench data list`), or the path of a file or folder.
     #[arg(long, default_value = "tinyshakespeare")]
     data: String,
+    /// Leave out the special token, such as <s>, that the model's tokenizer puts before a text; otherwise each window of a
+    /// text begins with it.
+    #[arg(long)]
+    no_begin_token: bool,
     /// Maximum number of text windows per length.
     #[arg(long, default_value_t = 4)]
     samples: usize,
@@ -164,6 +168,17 @@ pub(super) struct ExtendArgs {
     only: Option<String>,
 }
 
+fn tunes(arguments: &ExtendArgs) -> bool {
+    arguments.tune.iter().any(|tuned| *tuned != TunedWeights::None)
+}
+
+/// Whether windows of a text are evaluated or tuned on.
+fn reads_text(arguments: &ExtendArgs) -> bool {
+    let is_text = |path: &String| !plan::has_items(path);
+    arguments.tasks.contains(&EvalTask::Text)
+        || (tunes(arguments) && arguments.tune_data.as_ref().is_none_or(is_text))
+}
+
 /// Fails if the model or its text would have to be fetched.
 fn on_this_machine(arguments: &ExtendArgs) -> anyhow::Result<()> {
     let ExtendArgs { model, data, .. } = arguments;
@@ -175,10 +190,8 @@ fn on_this_machine(arguments: &ExtendArgs) -> anyhow::Result<()> {
     if known(model).is_some_and(|meta| !place(meta).exists()) {
         return Err(absent(&format!("model `{model}`"), &format!("pretrained fetch {model}")));
     }
-    let tunes = arguments.tune.iter().any(|tuned| *tuned != TunedWeights::None);
-    let reads_text =
-        arguments.tasks.contains(&EvalTask::Text) || (tunes && arguments.tune_data.is_none());
-    if reads_text
+    if (arguments.tasks.contains(&EvalTask::Text)
+        || (tunes(arguments) && arguments.tune_data.is_none()))
         && corpus::find(data)
             .is_ok_and(|text| matches!(corpus::state(text), corpus::CorpusState::Absent))
     {

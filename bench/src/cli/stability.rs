@@ -12,7 +12,7 @@ use super::columns::say_table;
 use super::extend::read_parts;
 use super::out::say;
 use super::trained::{self, CellArgs, TrainedCell};
-use crate::extend::LongText;
+use crate::extend::{LongText, TextWindows};
 use crate::inspect::{LayerStability, Shift, stability};
 use crate::model::Decoder;
 
@@ -96,7 +96,8 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     };
     let parts = read_parts(&arguments.data)?;
     let (tokens, context) = (pretrained.tokenizer(), pretrained.context);
-    let text = LongText::new(&parts, tokens, pretrained.vocabulary, context)?;
+    let windows = TextWindows { context, before: Vec::new() };
+    let text = LongText::new(&parts, tokens, pretrained.vocabulary, windows)?;
     let sequences = sequences(arguments, &text, arguments.len.unwrap_or(256), 0)?;
     let first = tokens.around().before.first().copied();
     let tokens = sequences.iter().map(Vec::len).max().unwrap_or(0);

@@ -44,6 +44,8 @@ pub struct ExtendCell<'a> {
     pub variant: &'a EncodingVariant,
     /// The task, in the model's own tokens.
     pub task: &'a dyn Task,
+    /// Name of the task in tables and reports.
+    pub task_name: &'a str,
     /// Settings of the task, for the record.
     pub task_config: &'a Value,
     /// Settings of the evaluation.
@@ -226,7 +228,7 @@ impl ExtendCell<'_> {
             run: context.run,
             key: self.key(context),
             config: self.config(context),
-            workload: format!("{name} {}", self.task.meta().id),
+            workload: format!("{name} {}", self.task_name),
             name: label.clone(),
             label,
             task: self.task,

@@ -102,12 +102,7 @@ impl Passkey {
         self.numbers.iter().map(|number| number.shortest.len()).max().unwrap_or(0)
     }
 
-    fn sample(
-        &self,
-        len: usize,
-        depth: usize,
-        number: &HiddenNumber,
-    ) -> Result<Sample, TaskError> {
+    fn sample(&self, len: usize, depth: usize, number: &HiddenNumber) -> Result<Sample, TaskError> {
         let share = |of: usize| match self.depths {
             1 => of / 2,
             depths => (depth * of + (depths - 1) / 2) / (depths - 1),

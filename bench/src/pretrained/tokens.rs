@@ -159,8 +159,7 @@ impl HuggingFace {
         let template = serde_json::from_value::<PostProcessorWrapper>(template)
             .map_err(|e| PretrainedError::damaged(path, e))?;
         self.tokenizer.with_post_processor(Some(template));
-        self.around =
-            around(&self.tokenizer).map_err(|why| PretrainedError::damaged(path, why))?;
+        self.around = around(&self.tokenizer).map_err(|why| PretrainedError::damaged(path, why))?;
         Ok(self)
     }
 }

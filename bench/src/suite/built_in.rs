@@ -30,8 +30,6 @@ pub fn text(name_or_path: &str) -> Result<(String, String), SuiteError> {
     match tasks::read_text(path) {
         Ok(text) => Ok((name_or_path.to_owned(), text)),
         Err(_) if path.is_dir() => Err(SuiteError::Folder { path: path.to_owned() }),
-        Err(error) => {
-            Err(SuiteError::Unreadable { path: path.to_owned(), source: error.cause })
-        }
+        Err(error) => Err(SuiteError::Unreadable { path: path.to_owned(), source: error.cause }),
     }
 }

@@ -277,6 +277,63 @@ fn extend_tunes_before_it_evaluates() {
 }
 
 #[test]
+fn windows_begin_with_the_token_that_the_tokenizer_puts_before_a_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model");
+    fs::create_dir(&model).unwrap();
+    copy_to(&model);
+    let class = json!({ "tokenizer_class": "LlamaTokenizer", "bos_token": "k" });
+    fs::write(model.join("tokenizer_config.json"), class.to_string()).unwrap();
+    let text = folder.path().join("text.txt");
+    fs::write(&text, "aeiotnsrl.".repeat(40)).unwrap();
+    let loaded = tiny::open(&model).unwrap();
+    let validation = loaded.tokenizer().encode(&"aeiotnsrl.".repeat(4)).unwrap();
+    let before = loaded.tokenizer().around().before;
+    assert_eq!(before, [10]);
+    // Two windows fit, from the beginning and from the middle of the part; the same 32 tokens are scored in both.
+    let expected = |before: &[u32]| {
+        let mut losses = Vec::new();
+        for start in [0, validation.len() / 2] {
+            let window = [before, &validation[start..start + 17]].concat();
+            let rows = tiny::logits(&loaded, &loaded.own_encoding(), &window);
+            for (row, next) in rows.iter().zip(&window[1..]).skip(before.len()) {
+                let total = row.iter().map(|logit| logit.exp()).sum::<f64>();
+                losses.push(total.ln() - row[*next as usize]);
+            }
+        }
+        assert_eq!(losses.len(), 32);
+        (losses.iter().sum::<f64>() / losses.len() as f64).exp()
+    };
+    let arguments = ["--data", text.to_str().unwrap(), "--methods", "as-trained"];
+    for (more, name, expected) in [
+        (&[][..], "model text after k", expected(&before)),
+        (&["--no-begin-token"], "model text without k", expected(&[])),
+    ] {
+        let out = folder.path().join(name);
+        let output = Command::new(env!("CARGO_BIN_EXE_pe-bench"))
+            .arg("extend")
+            .arg(&model)
+            .args(["--lens", "16", "--tasks", "text", "--threads", "1", "--out"])
+            .arg(&out)
+            .args(arguments)
+            .args(more)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let [record] = records(&out).try_into().unwrap();
+        assert_eq!(record.workload, name);
+        let [point] = &record.evals[..] else { panic!("{:?}", record.evals) };
+        let off = (point.perplexity / expected - 1.0).abs();
+        assert!(off < 1e-5, "{name}: {} {expected}", point.perplexity);
+        let report = fs::read_to_string(out.join("report.md")).unwrap();
+        assert!(report.contains(name), "{report}");
+    }
+    let arguments = ["--no-begin-token", "--tasks", "passkey", "--methods", "as-trained"];
+    let (done, said) = extend(&model, folder.path(), &arguments);
+    assert!(!done && said.contains("--no-begin-token is about windows of a text"), "{said}");
+}
+
+#[test]
 fn pass_keys_are_asked_by_depth() {
     let folder = tempfile::tempdir().unwrap();
     let model = folder.path().join("model");

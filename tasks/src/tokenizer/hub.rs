@@ -284,7 +284,8 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_changes_nothing() {
-        let model = serde_json::json!({ "type": "WordLevel", "vocab": { "a": 0 }, "unk_token": "a" });
+        let model =
+            serde_json::json!({ "type": "WordLevel", "vocab": { "a": 0 }, "unk_token": "a" });
         let file = serde_json::json!({
             "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
             "pre_tokenizer": null, "post_processor": null, "decoder": null, "model": model,

@@ -25,7 +25,7 @@ impl ExtendSweep {
         let name = |(index, cell): (usize, &ExtendCell<'_>)| {
             let tuned = cell.tune.map(|(config, _)| format!(", tuned ({})", config.id()));
             let tuned = tuned.unwrap_or_default();
-            format!("{}/{of} {}{tuned}, {}", index + 1, cell.variant.name, cell.task.meta().id)
+            format!("{}/{of} {}{tuned}, {}", index + 1, cell.variant.name, cell.task_name)
         };
         Self {
             keys: cells.iter().map(|cell| cell.key(context)).collect(),

@@ -8,14 +8,14 @@ use pe_zoo::Combination;
 use serde_json::{Value, json};
 use tasks::Task;
 
-use super::{EvalTask, ExtendArgs, TunedWeights};
+use super::{EvalTask, ExtendArgs, TunedWeights, reads_text};
 use crate::benchmarks::PromptStyle;
 use crate::cli::eval::each_once;
 use crate::experiment::{Decay, OptimizerConfig};
 use crate::experiment::{EvalConfig, TrainConfig};
 use crate::extend::{
-    EncodingVariant, ExtendCell, InputOutput, LongText, Method, Passkey, TuneConfig, Tuning,
-    expression, variants,
+    EncodingVariant, ExtendCell, InputOutput, LongText, Method, Passkey, TextWindows, TuneConfig,
+    Tuning, expression, variants,
 };
 use crate::lora::LoraConfig;
 use crate::pretrained::Pretrained;
@@ -23,13 +23,21 @@ use crate::pretrained::Pretrained;
 /// Variants, tasks and fine-tuning shared by the cells.
 pub(super) struct Prepared {
     variants: Vec<EncodingVariant>,
-    /// Tasks, each with its settings and the settings of its evaluation.
-    asked: Vec<(Box<dyn Task>, Value, EvalConfig)>,
+    evaluated: Vec<EvaluatedTask>,
     tunings: Vec<Option<TuneConfig>>,
     /// Text or items of the tunings.
     tuned_on: Option<Box<dyn Task>>,
     /// Items of the tunings with shifted groups.
     tuned_in_groups: Option<Box<dyn Task>>,
+}
+
+/// Task with its settings and the settings of its evaluation.
+struct EvaluatedTask {
+    task: Box<dyn Task>,
+    /// Name of the task in tables and reports.
+    name: String,
+    config: Value,
+    eval: EvalConfig,
 }
 
 impl Prepared {
@@ -41,10 +49,27 @@ impl Prepared {
             lens => lens.to_vec(),
         };
         let variants = all_variants(arguments, pretrained, &lens)?;
+        let mut before = pretrained.tokenizer().around().before;
+        // The report says which windows its perplexities are of.
+        let windows = if before.is_empty() {
+            String::new()
+        } else {
+            let tokens = pretrained.tokenizer().decode(&before).map_err(anyhow::Error::msg)?;
+            let how = if arguments.no_begin_token { "without" } else { "after" };
+            format!(" {how} {tokens}")
+        };
+        if arguments.no_begin_token {
+            anyhow::ensure!(
+                reads_text(arguments),
+                "--no-begin-token is about windows of a text, and neither --tasks nor --tune-data reads one; leave it out"
+            );
+            before.clear();
+        }
         let text = |data: &str| {
             let parts = read_parts(data)?;
+            let windows = TextWindows { context, before: before.clone() };
             let (tokens, vocabulary) = (pretrained.tokenizer(), pretrained.vocabulary);
-            Ok::<_, anyhow::Error>(LongText::new(&parts, tokens, vocabulary, context)?)
+            Ok::<_, anyhow::Error>(LongText::new(&parts, tokens, vocabulary, windows)?)
         };
         let eval = |samples| EvalConfig {
             lens: lens.clone(),
@@ -54,35 +79,39 @@ impl Prepared {
             batch_size: 1,
             ..EvalConfig::default()
         };
-        let mut asked = Vec::<(Box<dyn Task>, Value, EvalConfig)>::new();
+        let mut evaluated = Vec::new();
         for kind in &arguments.tasks {
-            asked.push(match kind {
+            evaluated.push(match kind {
                 EvalTask::Text => {
-                    let settings = json!({ "data": arguments.data });
-                    (Box::new(text(&arguments.data)?), settings, eval(arguments.samples))
+                    let task = Box::new(text(&arguments.data)?);
+                    let mut config = json!({ "data": arguments.data });
+                    if !before.is_empty() {
+                        config["before_each_window"] = json!(before);
+                    }
+                    let name = format!("{}{windows}", task.meta().id);
+                    EvaluatedTask { task, name, config, eval: eval(arguments.samples) }
                 }
                 EvalTask::Outputs => {
                     let items =
                         arguments.items.as_deref().context("--tasks outputs needs --items")?;
-                    let task = InputOutput::new(&pairs(items)?, pretrained)?;
-                    let settings = json!({ "items": items });
+                    let task = Box::new(InputOutput::new(&pairs(items)?, pretrained)?);
                     let all = task.max_eval_samples(lens[0]).unwrap_or(arguments.samples);
-                    (Box::new(task), settings, eval(all))
+                    let (name, config) = (task.meta().id.to_owned(), json!({ "items": items }));
+                    EvaluatedTask { task, name, config, eval: eval(all) }
                 }
                 EvalTask::Passkey => {
                     let depths = arguments.depths;
-                    let vocabulary = pretrained.vocabulary;
-                    let task = Passkey::new(pretrained.shared_tokenizer(), vocabulary, depths)?;
-                    let settings = json!({ "depths": depths, "language": "english" });
-                    let seed = arguments.seed;
+                    let tokens = pretrained.shared_tokenizer();
+                    let task = Box::new(Passkey::new(tokens, pretrained.vocabulary, depths)?);
                     let samples = depths.checked_mul(arguments.repeats);
                     let samples = samples.context("--depths times --repeats is too large")?;
-                    let eval = EvalConfig { seed, ..eval(samples) };
-                    (Box::new(task), settings, eval)
+                    let eval = EvalConfig { seed: arguments.seed, ..eval(samples) };
+                    let config = json!({ "depths": depths, "language": "english" });
+                    EvaluatedTask { name: task.meta().id.to_owned(), task, config, eval }
                 }
             });
         }
-        for (task, _, eval) in &asked {
+        for EvaluatedTask { task, eval, .. } in &evaluated {
             for (field, value) in
                 [("--samples or --repeats", eval.samples), ("--tasks", lens.len())]
             {
@@ -102,7 +131,7 @@ impl Prepared {
         let tuned_on: Option<Box<dyn Task>> = match &arguments.tune_data {
             _ if !is_tuned => None,
             None => Some(Box::new(text(&arguments.data)?)),
-            Some(path) if Path::new(path).extension().is_some_and(|kind| kind == "jsonl") => {
+            Some(path) if has_items(path) => {
                 let items = InputOutput::new(&pairs(Path::new(path))?, pretrained)?;
                 // All tunings have the same number of groups.
                 if let Some(groups) = tunings.iter().flatten().find_map(|config| config.groups) {
@@ -113,7 +142,7 @@ impl Prepared {
             }
             Some(other) => Some(Box::new(text(other)?)),
         };
-        Ok(Self { variants, asked, tunings, tuned_on, tuned_in_groups })
+        Ok(Self { variants, evaluated, tunings, tuned_on, tuned_in_groups })
     }
 
     pub(super) fn cells(&self) -> Vec<ExtendCell<'_>> {
@@ -124,12 +153,13 @@ impl Prepared {
         });
         let tunings = tunings.collect::<Vec<_>>();
         let mut cells = Vec::new();
-        for (task, task_config, eval) in &self.asked {
+        for EvaluatedTask { task, name, config, eval } in &self.evaluated {
             for variant in &self.variants {
                 cells.extend(tunings.iter().map(|tune| ExtendCell {
                     variant,
                     task: &**task,
-                    task_config,
+                    task_name: name,
+                    task_config: config,
                     eval,
                     tune: *tune,
                 }));
@@ -213,6 +243,11 @@ fn tune_config(arguments: &ExtendArgs, learns: TunedWeights, context: usize) -> 
         ..TrainConfig::default()
     };
     Some(TuneConfig { what, groups, train })
+}
+
+/// Whether a file has items to tune on, and not a text.
+pub(super) fn has_items(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|kind| kind == "jsonl")
 }
 
 /// Reads the items of a benchmark file as inputs with their outputs, one pair for each output.

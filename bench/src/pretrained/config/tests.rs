@@ -157,8 +157,7 @@ fn null_is_the_default_and_a_negative_id_none() {
     {
         assert_eq!(parse(json!({ "eos_token_id": given })).unwrap().end, expected);
     }
-    let generation =
-        |text: &str| generation_end(Path::new("generation_config.json"), text);
+    let generation = |text: &str| generation_end(Path::new("generation_config.json"), text);
     assert_eq!(generation(r#"{ "eos_token_id": [1, 2] }"#).unwrap(), [1, 2]);
     assert!(generation(r#"{ "temperature": 0.5 }"#).unwrap().is_empty());
 }
