@@ -21,6 +21,7 @@ mod llama;
 mod rotation;
 mod settings;
 mod tokens;
+mod version;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use crate::weights::{NamedTensors, restore};
 use folder::ModelFolder;
 use gguf::Gguf;
 use settings::LlamaSettings;
+use version::WrittenBy;
 
 pub use config::TUNED_TYPE;
 pub use error::PretrainedError;
@@ -68,6 +70,10 @@ pub struct Pretrained {
     weights: ModelWeights,
     /// Hash of the weight files.
     pub weights_sha256: String,
+    /// Version of transformers by whose rules the files of a folder were read, with the reason; `None` for other files.
+    pub rules: Option<String>,
+    /// Messages to the user about the files.
+    pub notes: Vec<String>,
     tokenizer: Arc<dyn ModelTokenizer>,
 }
 
@@ -126,26 +132,36 @@ impl Pretrained {
         };
         let optional = |file: &str| path.join(file).exists().then(|| read(file)).transpose();
         let (config, text) = read("config.json")?;
-        let mut settings = config::read(&config, &text)?;
+        let fields = config::fields(&config, &text)?;
+        // Without the file, every field of it is absent.
+        let (tokenizer_config, text) = optional("tokenizer_config.json")?
+            .unwrap_or_else(|| (path.join("tokenizer_config.json"), "{}".to_owned()));
+        let tokenizer_fields = config::fields(&tokenizer_config, &text)?;
+        let written_by = WrittenBy::of(&config, &fields, &tokenizer_fields)?;
+        let mut settings = config::read(&config, fields, &written_by)?;
         if let Some((generation, text)) = optional("generation_config.json")? {
             let end = config::generation_end(&generation, &text)?;
             settings = settings.with_end(&generation, &end)?;
         }
         let (tokenizer, text) = read("tokenizer.json")?;
         let tokenizer = tokens::from_json(&tokenizer, &text, settings.vocabulary)?;
-        // Without the file, every field of it is absent.
-        let (config, text) = optional("tokenizer_config.json")?
-            .unwrap_or_else(|| (path.join("tokenizer_config.json"), "{}".to_owned()));
+        let class = settings.tokenizer_class.as_deref();
         let tokenizer =
-            tokenizer.configured(&config, &text, settings.tokenizer_class.as_deref())?;
-        let mut folder = ModelFolder::open(path, settings.model.tied_head)?;
+            tokenizer.configured(&tokenizer_config, &tokenizer_fields, class, &written_by)?;
+        let mut folder = ModelFolder::open(path)?;
+        let mut notes = Vec::new();
+        if settings.model.tied_head {
+            notes.extend(settings.tie(&config, &mut folder, &written_by)?);
+        }
         let tuned = match settings.tuned {
             Some(_) => Some((path.join("model.safetensors"), folder.take_encoding()?)),
             None => None,
         };
         let weights = llama::read(&settings, &mut folder, device)?;
         let weights = ModelWeights::Llama { weights, tuned };
-        let opened = Self::of(settings, weights, folder.sha256(), Arc::new(tokenizer))?;
+        let mut opened = Self::of(settings, weights, folder.sha256(), Arc::new(tokenizer))?;
+        opened.rules = Some(written_by.rules());
+        opened.notes = notes;
         // Weights of the encoding that do not fit are refused here and not in the middle of a command.
         if opened.rope.is_none() {
             opened.decoder(&opened.own, 0, &mut stream(0, Stream::Encoding))?;
@@ -187,8 +203,15 @@ impl Pretrained {
             end,
             weights,
             weights_sha256,
+            rules: None,
+            notes: Vec::new(),
             tokenizer,
         })
+    }
+
+    /// Version by whose rules its files were read, for the versions of a record.
+    pub fn versions(&self) -> Option<(String, String)> {
+        self.rules.clone().map(|rules| ("rules of transformers".to_owned(), rules))
     }
 
     /// Tokenizer of the model.

@@ -108,6 +108,7 @@ fn models_are_named_by_the_whole_name_of_their_folder() {
 #[test]
 fn files_beside_the_settings_add_ends_of_a_text_and_special_tokens() {
     let folder = tiny::folder();
+    tiny::set_version(folder.path(), Some("4.57.1"));
     let tokens = |pretrained: &Pretrained| pretrained.tokenizer().prompt("w5 w9").unwrap();
     let plain = open(folder.path()).unwrap();
     assert_eq!((&plain.end[..], &tokens(&plain)[..]), (&[2][..], &[5, 9][..]));
@@ -122,6 +123,12 @@ fn files_beside_the_settings_add_ends_of_a_text_and_special_tokens() {
     let read = open(folder.path()).unwrap();
     assert_eq!((&read.end[..], &tokens(&read)[..]), (&[2, 7][..], &[1, 5, 9][..]));
     assert_eq!(read.tokenizer().special_tokens()["eos_token"], "w2");
+    assert_eq!(read.rules.as_deref(), Some("4.57: config.json states 4.57.1"));
+    // Version 5 takes the template of tokenizer.json alone, which is none.
+    tiny::set_version(folder.path(), Some("5.24.0"));
+    let read = open(folder.path()).unwrap();
+    assert_eq!(tokens(&read), [5, 9]);
+    assert_eq!(read.rules.as_deref(), Some("5: config.json states 5.24.0"));
     put("generation_config.json", json!({ "eos_token_id": 23 }));
     let said = open(folder.path()).unwrap_err().to_string();
     assert!(said.contains("generation_config.json: `eos_token_id` is 23"), "{said}");
@@ -156,6 +163,7 @@ fn byte_order_marks_change_nothing() {
 #[test]
 fn a_llama_without_a_class_of_its_tokenizer_begins_texts_with_its_first_token() {
     let folder = tiny::folder();
+    tiny::set_version(folder.path(), None);
     let words = tiny::numbered(tiny::WORDS).replace("w3", "<s>");
     fs::write(folder.path().join("tokenizer.json"), words).unwrap();
     let tokens = || {
@@ -377,16 +385,35 @@ fn damaged_weights_are_refused_with_the_tensor_at_fault() {
     open(folder.path()).unwrap();
 }
 
+/// As transformers 4.57.1 and 5.24.0 read such a folder.
 #[test]
-fn a_tied_head_may_be_stored_twice_but_not_differ() {
+fn a_tied_head_may_be_stored_twice_and_a_differing_one_follows_the_version() {
     let folder = tiny::folder();
     let path = folder.path().join("model.safetensors");
-    let config = fs::read_to_string(folder.path().join("config.json")).unwrap();
-    let config = config.replace("\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true");
-    fs::write(folder.path().join("config.json"), config).unwrap();
-    let error = open(folder.path()).unwrap_err();
-    assert!(matches!(&error, PretrainedError::UnexpectedTensors { names, .. }
-        if names == &["lm_head.weight"]));
+    let config = folder.path().join("config.json");
+    let put = |from: &str, to: &str| {
+        let text = fs::read_to_string(&config).unwrap();
+        fs::write(&config, text.replace(from, to)).unwrap();
+    };
+    let (untied, tied) = ("\"tie_word_embeddings\":false", "\"tie_word_embeddings\":true");
+    tiny::set_version(folder.path(), None);
+    let own = open(folder.path()).unwrap();
+    put(untied, tied);
+    let said = open(folder.path()).unwrap_err().to_string();
+    let expected =
+        "`tie_word_embeddings` is true, expected false, because `lm_head.weight` differs";
+    assert!(said.contains(expected) && said.contains("set it to false to use the head"), "{said}");
+    let values = |model: &Pretrained| logits(model, &model.own_encoding(), &[1, 5, 9]).concat();
+    tiny::set_version(folder.path(), Some("5.24.0"));
+    let five = open(folder.path()).unwrap();
+    assert_eq!((five.model.tied_head, five.notes.len()), (false, 1));
+    assert_eq!(values(&five), values(&own));
+    assert!(five.notes[0].contains("the head is used, as in transformers 5"), "{:?}", five.notes);
+    tiny::set_version(folder.path(), Some("4.57.1"));
+    let four = open(folder.path()).unwrap();
+    assert_eq!((four.model.tied_head, four.notes.len()), (true, 1));
+    assert_ne!(values(&four), values(&own));
+    tiny::set_version(folder.path(), None);
     let mut tensors = read_tensors(&path);
     let embedding = tensors.iter().find(|t| t.name == "model.embed_tokens.weight").unwrap().clone();
     for tensor in &mut tensors {
@@ -395,7 +422,17 @@ fn a_tied_head_may_be_stored_twice_but_not_differ() {
         }
     }
     write_tensors(&path, &tensors);
+    let equal = open(folder.path()).unwrap();
+    assert!(equal.model.tied_head && equal.notes.is_empty());
+    assert_eq!(values(&equal), values(&four), "version 4 uses the embedding");
+    // Without a head, the message says what may be wrong.
+    tensors.retain(|tensor| tensor.name != "lm_head.weight");
+    write_tensors(&path, &tensors);
     assert!(open(folder.path()).unwrap().model.tied_head);
+    put(tied, untied);
+    let said = open(folder.path()).unwrap_err().to_string();
+    let expected = "set `tie_word_embeddings` to true in config.json if the embedding is the head";
+    assert!(said.contains("no tensor `lm_head.weight`") && said.contains(expected), "{said}");
 }
 
 #[test]

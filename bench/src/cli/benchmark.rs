@@ -179,7 +179,9 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     check_new("--out", out)?;
     let (commit, dirty) = host::commit();
     let host = host::host(rayon::current_num_threads(), 1);
-    let program = Program { commit, dirty, versions: host::versions(), host, started_utc };
+    let mut versions = host::versions();
+    versions.extend(pretrained.versions());
+    let program = Program { commit, dirty, versions, host, started_utc };
     let record = json!({
         "model": pretrained.name,
         "weights_sha256": pretrained.weights_sha256,
@@ -194,6 +196,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
             "shots": arguments.shots,
             "examples": arguments.examples.as_ref().map(|path| path.display().to_string()),
             "examples_sha256": examples_sha256,
+            "before_each_prompt": pretrained.tokenizer().around().before,
             "backend": compute.backend,
             "engine": compute.engine,
             "precision": compute.precision(),

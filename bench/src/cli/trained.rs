@@ -73,7 +73,11 @@ pub(super) fn pretrained(given: &str, device: &Device) -> anyhow::Result<Pretrai
     if let Some(meta) = known(given) {
         announce(meta);
     }
-    Ok(Pretrained::open(given, device)?)
+    let opened = Pretrained::open(given, device)?;
+    for note in &opened.notes {
+        complain(note);
+    }
+    Ok(opened)
 }
 
 /// Prints that a model which is not on this machine is fetched.

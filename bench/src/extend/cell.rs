@@ -248,7 +248,9 @@ impl ExtendCell<'_> {
             engine: context.engine,
             precision: context.precision,
         };
-        record.build()
+        let mut record = record.build();
+        record.versions.extend(context.pretrained.versions());
+        record
     }
 
     /// Plan of the run: optional fine-tuning of the pretrained weights, then the evaluations.

@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::PretrainedError;
-use super::rotation::RotationFields;
-use super::settings::{LlamaSettings, LlamaSizes};
+use super::rotation::{Rotation, RotationFields};
+use super::settings::{LlamaSettings, LlamaSizes, check_rotation};
+use super::version::WrittenBy;
 
 /// Fields of `config.json` that determine the computation. Other fields, about training and software, are ignored.
 #[derive(Deserialize)]
@@ -45,6 +46,9 @@ struct ConfigFile {
     sliding_window: SlidingWindow,
     #[serde(default)]
     use_sliding_window: bool,
+    #[serde(default = "max_window_layers")]
+    max_window_layers: usize,
+    layer_types: Option<Vec<String>>,
     quantization_config: Option<Value>,
     eos_token_id: Option<Value>,
     tokenizer_class: Option<String>,
@@ -73,13 +77,22 @@ const LARGEST_LEN: usize = 1 << 24;
 /// Window of a `mistral` or windowed `qwen2` model whose file does not state one: the default of transformers.
 const WINDOW: usize = 4096;
 
+/// Number of the first layers of a `qwen2` model without a window: the default of transformers.
+fn max_window_layers() -> usize {
+    28
+}
+
 fn silu() -> String {
     "silu".to_owned()
 }
 
-/// Reads the settings from the text of the file at `path`.
-pub(super) fn read(path: &Path, text: &str) -> Result<LlamaSettings, PretrainedError> {
-    let json = Value::Object(fields(path, text)?);
+/// Reads the settings from the fields of the file at `path`, by the rules of the version that wrote it.
+pub(super) fn read(
+    path: &Path,
+    fields: Map<String, Value>,
+    written_by: &WrittenBy,
+) -> Result<LlamaSettings, PretrainedError> {
+    let json = Value::Object(fields);
     let file: ConfigFile = serde_path_to_error::deserialize(json).map_err(|e| {
         match e.path().to_string().as_str() {
             // A missing field is one of the whole file.
@@ -121,9 +134,15 @@ pub(super) fn read(path: &Path, text: &str) -> Result<LlamaSettings, PretrainedE
         rotary_fraction: file.partial_rotary_factor,
         original_len: file.original_max_position_embeddings,
         context: file.max_position_embeddings,
+        layer_types: file.layer_types.as_deref(),
+        written_by,
     };
-    let rope = rope.read(path)?;
+    let Rotation { field, rope } = rope.read(path)?;
     let tuned = file.tuned(path)?;
+    // A tuned encoding is another one, which is checked when the model is built.
+    if tuned.is_none() {
+        check_rotation(path, &field, &rope, &model.dims(sizes.context, sizes.context))?;
+    }
     let end = end(path, file.eos_token_id.as_ref())?;
     let (vocabulary, context, window) = (sizes.vocabulary, sizes.context, file.window());
     let tokenizer_class = file.tokenizer_class();
@@ -137,7 +156,7 @@ pub(super) fn generation_end(path: &Path, text: &str) -> Result<Vec<u32>, Pretra
 }
 
 /// Fields of a JSON file that are not null; null as `sliding_window` has a meaning of its own and is kept.
-fn fields(path: &Path, text: &str) -> Result<Map<String, Value>, PretrainedError> {
+pub(super) fn fields(path: &Path, text: &str) -> Result<Map<String, Value>, PretrainedError> {
     let mut fields: Map<String, Value> =
         serde_json::from_str(text).map_err(|e| PretrainedError::damaged(path, e))?;
     fields.retain(|key, value| !value.is_null() || key == "sliding_window");
@@ -225,14 +244,26 @@ impl ConfigFile {
         self.tokenizer_class.clone().or(of_type.map(str::to_owned))
     }
 
-    /// Window of the attention.
+    /// Window of the attention, if any layer has one in transformers, which gives none to a `llama`.
     fn window(&self) -> Option<usize> {
+        let window = match self.sliding_window {
+            SlidingWindow::Tokens(window) => Some(window),
+            SlidingWindow::Unlimited => None,
+            SlidingWindow::Absent => Some(WINDOW),
+        };
         match (self.model_type.as_str(), self.sliding_window) {
-            ("qwen2", _) if !self.use_sliding_window => None,
-            ("mistral" | "qwen2", SlidingWindow::Absent) => Some(WINDOW),
-            (_, SlidingWindow::Tokens(window)) => Some(window),
-            (_, SlidingWindow::Unlimited | SlidingWindow::Absent) => None,
+            ("mistral", _) => window,
+            ("qwen2", _) => window.filter(|_| self.use_sliding_window && self.has_sliding_layers()),
+            (TUNED_TYPE, SlidingWindow::Tokens(_)) => window,
+            _ => None,
         }
+    }
+
+    /// Whether any layer of a `qwen2` model has the window.
+    fn has_sliding_layers(&self) -> bool {
+        self.layer_types.as_ref().map_or(self.max_window_layers < self.num_hidden_layers, |types| {
+            types.iter().any(|kind| kind == "sliding_attention")
+        })
     }
 }
 

@@ -44,7 +44,7 @@ pub enum PretrainedError {
         reason: String,
     },
     /// The decoder does not support a setting of the model.
-    #[error("{}: `{field}` is {value}, expected {expected}; use another model", path.display())]
+    #[error("{}: `{field}` is {value}, expected {expected}; {remedy}", path.display())]
     Unsupported {
         /// Path of the file.
         path: PathBuf,
@@ -54,6 +54,8 @@ pub enum PretrainedError {
         value: String,
         /// Description of the supported values.
         expected: String,
+        /// What helps.
+        remedy: String,
     },
     /// The model attends to fewer tokens than a sequence may have.
     #[error(
@@ -70,7 +72,7 @@ pub enum PretrainedError {
     },
     /// A weight is missing.
     #[error(
-        "{} has no tensor `{name}`, expected with shape {expected:?} by its settings; get the file again",
+        "{} has no tensor `{name}`, expected with shape {expected:?} by its settings; {remedy}",
         path.display()
     )]
     MissingTensor {
@@ -80,6 +82,8 @@ pub enum PretrainedError {
         name: String,
         /// Shape of the tensor.
         expected: Vec<usize>,
+        /// What helps.
+        remedy: String,
     },
     /// The file has tensors that the model does not use.
     #[error(
@@ -150,10 +154,12 @@ pub enum PretrainedError {
         source: ModelError,
     },
     /// The settings of the rotation are invalid.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: `{field}`: {source}", path.display())]
     Rotation {
         /// Path of the file with the settings.
         path: PathBuf,
+        /// Field that the rotation was read from.
+        field: String,
         /// Error in the settings of the rotation.
         source: PeError,
     },
@@ -185,7 +191,8 @@ impl PretrainedError {
     }
 
     pub(super) fn missing(path: &Path, name: String, expected: &[usize]) -> Self {
-        Self::MissingTensor { path: path.to_owned(), name, expected: expected.to_vec() }
+        let remedy = "get the file again".to_owned();
+        Self::MissingTensor { path: path.to_owned(), name, expected: expected.to_vec(), remedy }
     }
 
     pub(super) fn check_shape(
@@ -212,6 +219,15 @@ impl PretrainedError {
             field: field.to_owned(),
             value: value.to_string(),
             expected: expected.into(),
+            remedy: "use another model".to_owned(),
         }
+    }
+
+    /// The same error about an unsupported setting or a missing tensor, with what helps.
+    pub(super) fn remedied(mut self, what: &str) -> Self {
+        if let Self::Unsupported { remedy, .. } | Self::MissingTensor { remedy, .. } = &mut self {
+            what.clone_into(remedy);
+        }
+        self
     }
 }

@@ -19,7 +19,6 @@ pub(super) struct ModelFolder {
     shards: Vec<WeightShard>,
     /// Shard of each weight that has not been taken.
     places: BTreeMap<String, usize>,
-    tied_head: bool,
     hash: Sha256,
 }
 
@@ -39,16 +38,18 @@ struct Index {
 const WHOLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
+/// What helps if the head is missing.
+const NO_HEAD: &str = "get the file again, or set `tie_word_embeddings` to true in config.json if the embedding is the head";
+
 /// Suffix of buffers in old checkpoints that are computed from the settings.
 const RECOMPUTED: &str = ".rotary_emb.inv_freq";
 
 impl ModelFolder {
-    pub(super) fn open(path: &Path, tied_head: bool) -> Result<Self, PretrainedError> {
+    pub(super) fn open(path: &Path) -> Result<Self, PretrainedError> {
         let mut folder = Self {
             path: path.to_owned(),
             shards: Vec::new(),
             places: BTreeMap::new(),
-            tied_head,
             hash: Sha256::new(),
         };
         let index = path.join(INDEX);
@@ -81,6 +82,21 @@ impl ModelFolder {
     /// Hash of all weight files, in their order.
     pub(super) fn sha256(&self) -> String {
         reports::store::hex(&self.hash.clone().finalize())
+    }
+
+    /// Whether the model has a head of its own that differs from the embedding.
+    pub(super) fn has_differing_head(&self) -> bool {
+        let stored = |slot: WeightId| {
+            let name = slot.hugging_face();
+            self.shards[*self.places.get(&name)?].view(&name)
+        };
+        let [head, embedding] = [HEAD, EMBEDDING].map(stored);
+        head.is_some() && head != embedding
+    }
+
+    /// Removes the head.
+    pub(super) fn drop_head(&mut self) {
+        self.places.remove(&HEAD.hugging_face());
     }
 
     /// Removes the weights of the encoding, in f32.
@@ -158,7 +174,8 @@ impl WeightSource for ModelFolder {
     fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
         let name = slot.hugging_face();
         let Some(place) = self.places.remove(&name) else {
-            return Err(PretrainedError::missing(&self.path, name, shape));
+            let error = PretrainedError::missing(&self.path, name, shape);
+            return Err(if slot == HEAD { error.remedied(NO_HEAD) } else { error });
         };
         let shard = &self.shards[place];
         let (dtype, found, bytes) = shard.read(&name)?;
@@ -178,31 +195,10 @@ impl WeightSource for ModelFolder {
             .convert::<f32>()
             .try_into_vec::<f32>()
             .map_err(|e| PretrainedError::damaged(&shard.path, format!("{e:?}")))?;
-        if slot == EMBEDDING && self.tied_head {
-            self.drop_equal_head(&name);
-        }
         super::finite(&self.shards[place].path, &name, values)
     }
 
     fn left(&self) -> Vec<String> {
         self.places.keys().cloned().collect()
-    }
-}
-
-impl ModelFolder {
-    /// Removes a second copy of a tied head, which some writers store. A differing one is kept and later refused.
-    fn drop_equal_head(&mut self, embedding: &str) {
-        let head = HEAD.hugging_face();
-        let bytes = |name: &str, places: &BTreeMap<String, usize>| {
-            let place = *places.get(name)?;
-            self.shards[place].view(name).map(|(_, _, bytes)| bytes)
-        };
-        let embedded = self.shards.iter().find_map(|shard| shard.view(embedding));
-        let equal = bytes(&head, &self.places)
-            .zip(embedded)
-            .is_some_and(|(head, (_, _, embedded))| head == embedded);
-        if equal {
-            self.places.remove(&head);
-        }
     }
 }

@@ -16,7 +16,7 @@ use tasks::FileError;
 use super::PretrainedError;
 use super::llama::{HEAD, KEY, QUERY, WeightId, WeightSource};
 use super::rotation::THETA;
-use super::settings::{LlamaSettings, LlamaSizes};
+use super::settings::{LlamaSettings, LlamaSizes, check_rotation};
 
 /// Parsed GGUF file.
 pub(super) struct Gguf {
@@ -100,9 +100,11 @@ impl Gguf {
             scaling: self.scaling()?,
             ..rope::RopeConfig::default()
         };
+        let context = sizes.context;
+        check_rotation(&self.path, "llama.rope", &rope, &model.dims(context, context))?;
         let end = self.optional_number("tokenizer.ggml.eos_token_id")?;
         let end = end.into_iter().map(|id| u32::try_from(id).unwrap_or(u32::MAX)).collect();
-        let (vocabulary, context) = (sizes.vocabulary, sizes.context);
+        let vocabulary = sizes.vocabulary;
         let (window, tokenizer_class, tuned) = (None, None, None);
         LlamaSettings { model, rope, vocabulary, context, window, end, tokenizer_class, tuned }
             .checked(&self.path)

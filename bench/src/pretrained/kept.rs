@@ -44,6 +44,8 @@ impl Pretrained {
             end: Vec::new(),
             weights: ModelWeights::Kept(kept, device.clone()),
             weights_sha256: sha256.unwrap_or_default(),
+            rules: None,
+            notes: Vec::new(),
             tokenizer: Arc::new(TaskTokenizer::new(task)),
         };
         // Weights that do not fit are refused here and not in the middle of a command.

@@ -7,6 +7,7 @@ use pe_zoo::zoo::rope;
 use serde_json::{Map, Value};
 
 use super::PretrainedError;
+use super::version::WrittenBy;
 
 /// Base of the rotation if the file states none: the default of transformers and llama.cpp.
 pub(super) const THETA: f64 = 10_000.0;
@@ -25,21 +26,105 @@ pub(super) struct RotationFields<'a> {
     pub(super) original_len: Option<usize>,
     /// `max_position_embeddings`.
     pub(super) context: usize,
+    /// `layer_types`: the kind of each layer.
+    pub(super) layer_types: Option<&'a [String]>,
+    /// Version whose rules hold.
+    pub(super) written_by: &'a WrittenBy,
 }
+
+/// Object with the settings of a rotation.
+struct RotationObject<'a> {
+    /// Path of the object in the file.
+    field: String,
+    settings: &'a Map<String, Value>,
+}
+
+/// Rotation with the field that it was read from.
+pub(super) struct Rotation {
+    pub(super) field: String,
+    pub(super) rope: rope::RopeConfig,
+}
+
+const SCALING: &str = "rope_scaling";
+const PARAMETERS: &str = "rope_parameters";
 
 impl RotationFields<'_> {
     /// Reads the rotation; `path` is that of the file. Old files have `rope_theta` beside `rope_scaling`, new ones have both in
-    /// `rope_parameters`.
-    pub(super) fn read(&self, path: &Path) -> Result<rope::RopeConfig, PretrainedError> {
-        let given = match (self.scaling, self.parameters) {
-            (Some(_), Some(_)) => {
-                let expected = "one of `rope_scaling` and `rope_parameters`";
-                return Err(PretrainedError::unsupported(path, "rope_scaling", "given", expected));
+    /// `rope_parameters`, some of them in an object for each kind of layer. Several objects must describe the same rotation.
+    pub(super) fn read(&self, path: &Path) -> Result<Rotation, PretrainedError> {
+        let mut objects = Vec::new();
+        for (field, settings) in [(SCALING, self.scaling), (PARAMETERS, self.parameters)] {
+            if let Some(settings) = settings {
+                objects.extend(self.objects(path, field, settings)?);
             }
-            (Some(map), None) | (None, Some(map)) => map,
-            (None, None) => &Map::new(),
+        }
+        let none = Map::new();
+        if objects.is_empty() {
+            objects.push(RotationObject { field: SCALING.to_owned(), settings: &none });
+        }
+        let rotations = objects.iter().map(|object| self.read_object(path, object));
+        let mut rotations = rotations.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let Some(first) = rotations.next() else {
+            return Err(PretrainedError::damaged(path, "it has no rotation"));
         };
-        let mut scaling = given.clone();
+        match rotations.find(|other| other.rope != first.rope) {
+            None => Ok(first),
+            Some(other) if self.scaling.is_some() && self.parameters.is_some() => {
+                let value = format!("another rotation than `{}`", first.field);
+                let expected = format!("the same one, or one of `{SCALING}` and `{PARAMETERS}`");
+                let error = PretrainedError::unsupported(path, &other.field, value, expected);
+                Err(error.remedied("remove the wrong one"))
+            }
+            Some(other) => {
+                let value = format!("another rotation than `{}`", first.field);
+                let expected = "one rotation for all kinds of layers";
+                Err(PretrainedError::unsupported(path, &other.field, value, expected))
+            }
+        }
+    }
+
+    /// Returns the objects of a field: the field itself, or one for each kind of layer that the model has.
+    fn objects<'a>(
+        &self,
+        path: &Path,
+        field: &str,
+        settings: &'a Map<String, Value>,
+    ) -> Result<Vec<RotationObject<'a>>, PretrainedError> {
+        if !settings.values().any(Value::is_object) {
+            return Ok(vec![RotationObject { field: field.to_owned(), settings }]);
+        }
+        let has_layers = |kind: &str| {
+            self.layer_types.is_none_or(|types| types.iter().any(|other| other == kind))
+        };
+        let mut objects = Vec::new();
+        for (kind, value) in settings.iter().filter(|(kind, _)| has_layers(kind)) {
+            let field = format!("{field}.{kind}");
+            match value {
+                Value::Object(settings) => objects.push(RotationObject { field, settings }),
+                // Layers of this kind have no positions.
+                Value::Null => {
+                    let expected = "a rotation for all kinds of layers";
+                    return Err(PretrainedError::unsupported(path, &field, "null", expected));
+                }
+                // A setting that version 5 leaves beside the objects, which have their own.
+                _ => {}
+            }
+        }
+        if objects.is_empty() {
+            let kinds = settings.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let expected = "a rotation for the kinds in `layer_types`";
+            return Err(PretrainedError::unsupported(path, field, kinds, expected));
+        }
+        Ok(objects)
+    }
+
+    fn read_object(
+        &self,
+        path: &Path,
+        object: &RotationObject<'_>,
+    ) -> Result<Rotation, PretrainedError> {
+        let field = object.field.as_str();
+        let mut scaling = object.settings.clone();
         scaling.retain(|_, value| !value.is_null());
         // In proportional scaling the share of pairs is a setting of its own, and all channels count as rotated.
         let is_proportional = kind(&scaling) == Some("proportional");
@@ -51,12 +136,7 @@ impl RotationFields<'_> {
         {
             None => Ok(beside.unwrap_or(otherwise)),
             Some(value) => value.as_f64().ok_or_else(|| {
-                PretrainedError::unsupported(
-                    path,
-                    &format!("rope_parameters.{key}"),
-                    value,
-                    "a number",
-                )
+                PretrainedError::unsupported(path, &format!("{field}.{key}"), value, "a number")
             }),
         };
         let base = number("rope_theta", self.theta, THETA)?;
@@ -71,44 +151,56 @@ impl RotationFields<'_> {
         } else {
             serde_json::from_value(Value::Object(scaling)).map_err(|reason| {
                 let expected = "a supported type of rotary scaling, with its settings";
-                let value = format!("{} ({reason})", Value::Object(given.clone()));
-                PretrainedError::unsupported(path, "rope_scaling", value, expected)
+                let value = format!("{} ({reason})", Value::Object(object.settings.clone()));
+                PretrainedError::unsupported(path, field, value, expected)
             })?
         };
         if matches!(scaling, Scaling::Yarn(Yarn { factor: None, .. })) {
             let expected = format!("a number, or `{ORIGINAL_LENGTH}`, which determines it");
-            return Err(PretrainedError::unsupported(
-                path,
-                "rope_scaling.factor",
-                "absent",
-                expected,
-            ));
+            let field = format!("{field}.factor");
+            return Err(PretrainedError::unsupported(path, &field, "absent", expected));
         }
-        Ok(rope::RopeConfig { base, rotary_fraction, scaling, ..rope::RopeConfig::default() })
+        let rope =
+            rope::RopeConfig { base, rotary_fraction, scaling, ..rope::RopeConfig::default() };
+        Ok(Rotation { field: object.field.clone(), rope })
     }
 
     /// Brings original length and factor of a scaling to where transformers looks for them: linear scaling has none, dynamic
-    /// scaling starts from the trained length alone, LongRoPE's original length is the one beside the object, that of the others the one within it
-    /// if both are given, and a factor that is absent is the quotient of the lengths.
+    /// scaling starts from the trained length alone, and a factor that is absent is the quotient of the lengths.
+    ///
+    /// Of an original length beside the object and one within it, LongRoPE takes the one beside, YaRN and Llama 3 the one
+    /// within. Version 5 takes the one beside always; version 4 takes none beside for YaRN, none within for LongRoPE, and
+    /// LongRoPE's factor is the quotient if a length is beside. Without a known version, both places and factors count.
     fn complete(&self, scaling: &mut Map<String, Value>) {
-        let (is_longrope, has_factor) = match kind(scaling) {
+        let is_4 = self.written_by.is_known_4();
+        let (is_longrope, is_yarn) = match kind(scaling) {
             Some("dynamic" | "linear") => {
                 scaling.remove(ORIGINAL_LENGTH);
                 return;
             }
-            Some("longrope") => (true, true),
+            Some("longrope") => (true, false),
             Some("yarn") => (false, true),
             Some("llama3") => (false, false),
             _ => return,
         };
-        if let Some(beside) = self.original_len
-            && (is_longrope || !scaling.contains_key(ORIGINAL_LENGTH))
+        let beside = self.original_len.filter(|_| !(is_4 && is_yarn));
+        if is_4 && is_longrope {
+            match beside {
+                Some(_) => drop(scaling.remove("factor")),
+                None if scaling.contains_key("factor") => drop(scaling.remove(ORIGINAL_LENGTH)),
+                // Version 4 refuses the file.
+                None => {}
+            }
+        }
+        let is_first = is_longrope || self.written_by.is_5();
+        if let Some(beside) = beside
+            && (is_first || !scaling.contains_key(ORIGINAL_LENGTH))
         {
             scaling.insert(ORIGINAL_LENGTH.to_owned(), beside.into());
         }
         let original =
             scaling.get(ORIGINAL_LENGTH).and_then(Value::as_u64).filter(|original| *original > 0);
-        if let (true, Some(original)) = (has_factor, original) {
+        if let (true, Some(original)) = (is_longrope || is_yarn, original) {
             let factor = self.context as f64 / original as f64;
             scaling.entry("factor").or_insert_with(|| factor.max(1.0).into());
         }

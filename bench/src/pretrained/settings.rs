@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use pe_zoo::zoo::rope::{self, Rope};
-use pe_zoo::{Combination, PositionEncoding};
+use pe_zoo::{Combination, Dims, PositionEncoding};
 
 use super::PretrainedError;
+use super::folder::ModelFolder;
+use super::version::WrittenBy;
 use crate::model::{ActivationKind, ModelConfig, NormKind};
 
 /// Maximum size that a model may have; products of two larger sizes overflow.
@@ -93,19 +95,61 @@ impl LlamaSettings {
         self.checked(path)
     }
 
-    /// Refuses a rotation that the model's sizes do not allow, and ends of a text that are no tokens.
+    /// Ties the head to the embedding, as the file at `path` says, or leaves it untied as version 5 of transformers does if the
+    /// two differ; returns what the user must know.
+    pub(super) fn tie(
+        &mut self,
+        path: &Path,
+        folder: &mut ModelFolder,
+        written_by: &WrittenBy,
+    ) -> Result<Option<String>, PretrainedError> {
+        if !folder.has_differing_head() {
+            folder.drop_head();
+            return Ok(None);
+        }
+        let what = format!(
+            "{}: `tie_word_embeddings` is true, but `lm_head.weight` differs from the embedding",
+            path.display()
+        );
+        if written_by.is_5() {
+            self.model.tied_head = false;
+            return Ok(Some(format!(
+                "{what}; the head is used, as in transformers 5 (set it to false)"
+            )));
+        }
+        if written_by.is_known_4() {
+            folder.drop_head();
+            return Ok(Some(format!(
+                "{what}; the embedding is used in its place, as in transformers 4 (to use the head, set it to false)"
+            )));
+        }
+        let expected = "false, because `lm_head.weight` differs from the embedding";
+        let error = PretrainedError::unsupported(path, "tie_word_embeddings", true, expected);
+        Err(error.remedied(
+            "set it to false to use the head, or state `transformers_version`: version 4 uses the embedding, version 5 the head",
+        ))
+    }
+
+    /// Refuses ends of a text that are no tokens.
     pub(super) fn checked(self, path: &Path) -> Result<Self, PretrainedError> {
         if let Some(id) = self.end.iter().find(|id| **id as usize >= self.vocabulary) {
             let expected = format!("less than {}, the size of the vocabulary", self.vocabulary);
             return Err(PretrainedError::unsupported(path, "eos_token_id", id, expected));
         }
-        if self.tuned.is_some() {
-            // Its encoding is another one, which is checked when the model is built.
-            return Ok(self);
-        }
-        match Rope::check(&self.rope, &self.model.dims(self.context, self.context)) {
-            Ok(()) => Ok(self),
-            Err(source) => Err(PretrainedError::Rotation { path: path.to_owned(), source }),
-        }
+        Ok(self)
     }
+}
+
+/// Refuses a rotation, read from a field of the file at `path`, that the model's sizes do not allow.
+pub(super) fn check_rotation(
+    path: &Path,
+    field: &str,
+    rope: &rope::RopeConfig,
+    dims: &Dims,
+) -> Result<(), PretrainedError> {
+    Rope::check(rope, dims).map_err(|source| PretrainedError::Rotation {
+        path: path.to_owned(),
+        field: field.to_owned(),
+        source,
+    })
 }

@@ -12,6 +12,7 @@ use tokenizers::{PostProcessorWrapper, Tokenizer};
 
 use super::PretrainedError;
 use super::gguf::{Gguf, kind};
+use super::version::WrittenBy;
 
 /// Tokenizer of a pretrained model.
 pub trait ModelTokenizer: Send + Sync + Debug {
@@ -105,18 +106,17 @@ const DEFAULTS: [&str; 2] = ["<s>", "</s>"];
 const BY_SETTINGS: [&str; 3] = ["Llama", "CodeLlama", "Gemma"];
 
 impl HuggingFace {
-    /// Adds the special tokens around a text that transformers adds by the `tokenizer_config.json` at `path`, in place of
-    /// those of `tokenizer.json`. `class` is the class of the tokenizer if that file states none; without a class, the
-    /// settings count if they are given.
+    /// Adds the special tokens around a text that transformers adds by the fields of the `tokenizer_config.json` at `path`,
+    /// in place of those of `tokenizer.json`, which count alone in version 5. `class` is the class of the tokenizer if the
+    /// file states none; without a class, the settings count if they are given.
     pub(super) fn configured(
         mut self,
         path: &Path,
-        text: &str,
+        file: &Map<String, Value>,
         class: Option<&str>,
+        written_by: &WrittenBy,
     ) -> Result<Self, PretrainedError> {
-        let file: Map<String, Value> =
-            serde_json::from_str(text).map_err(|e| PretrainedError::damaged(path, e))?;
-        let given = |name: &str| file.get(name).filter(|value| !value.is_null());
+        let given = |name: &str| file.get(name);
         let content =
             |value: &Value| Some(value.get("content").unwrap_or(value).as_str()?.to_owned());
         let special = SPECIAL.iter().filter_map(|name| {
@@ -130,7 +130,10 @@ impl HuggingFace {
         // Where the file states none of these, transformers would add a token to the vocabulary, which the model does not have.
         let is_stated =
             ["tokenizer_class", ADDED[0], SPECIAL[0]].iter().any(|name| given(name).is_some());
-        if !is_set || (!is_stated && self.tokenizer.token_to_id(DEFAULTS[0]).is_none()) {
+        if written_by.is_5()
+            || !is_set
+            || (!is_stated && self.tokenizer.token_to_id(DEFAULTS[0]).is_none())
+        {
             return Ok(self);
         }
         // Token by its place, with the defaults of transformers.
@@ -318,12 +321,19 @@ fn post_processor(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::fields;
     use super::*;
 
     #[test]
     fn long_prompts_lose_their_middle() {
         assert_eq!(without_middle((0..10).collect(), 5), [0, 1, 7, 8, 9]);
         assert_eq!(without_middle((0..5).collect(), 5), [0, 1, 2, 3, 4]);
+    }
+
+    /// Version of a folder with this `config.json`.
+    fn written_by(config: &Value) -> WrittenBy {
+        let config = config.as_object().unwrap();
+        WrittenBy::of(Path::new("config.json"), config, &Map::new()).unwrap()
     }
 
     /// Tokens of a text with the special tokens around it.
@@ -372,19 +382,22 @@ mod tests {
         }
     }
 
-    /// As transformers 4.57.1 encodes `ab` with these files.
+    /// As transformers 4.57.1 and 5.24.0 encode `ab` with these files.
     #[test]
     fn special_tokens_are_those_that_transformers_adds_by_the_settings() {
         let bos = json!({ "/post_processor": template(Some(("b", 1)), None) });
-        let encoded = |changes: &Value, settings: &Value| {
+        let by_version = |changes: &Value, settings: &Value, version: &str| {
+            let written_by = written_by(&json!({ "transformers_version": version }));
             let tokens = from_json(Path::new("tokenizer.json"), &file(changes), 4).unwrap();
             let path = Path::new("tokenizer_config.json");
-            let tokens = tokens.configured(path, &settings.to_string(), None)?;
+            let settings = fields(path, &settings.to_string())?;
+            let tokens = tokens.configured(path, &settings, None, &written_by)?;
             // What is written reads as the same.
             let written = from_json(path, &tokens.json().unwrap(), 4).unwrap();
-            assert_eq!(written.around, tokens.around, "{settings}");
+            assert_eq!(written.around, tokens.around, "{settings:?}");
             Ok::<_, PretrainedError>(whole(&tokens, "ab"))
         };
+        let encoded = |changes: &Value, settings: &Value| by_version(changes, settings, "4.57.1");
         let of = |class: Option<&str>, flags: [Option<bool>; 2]| {
             json!({
                 "tokenizer_class": class, "add_bos_token": flags[0], "add_eos_token": flags[1],
@@ -406,6 +419,10 @@ mod tests {
             let settings = of(class, flags);
             assert_eq!(encoded(&json!({}), &settings).unwrap(), from_none, "{settings}");
             assert_eq!(encoded(&bos, &settings).unwrap(), from_bos, "{settings}");
+            // Version 5 takes the template of tokenizer.json, whatever the class and the settings.
+            for (changes, expected) in [(&json!({}), &[2][..]), (&bos, &[1, 2])] {
+                assert_eq!(by_version(changes, &settings, "5.24.0").unwrap(), expected);
+            }
         }
         let foreign = json!({ "tokenizer_class": "LlamaTokenizer", "bos_token": "<s>" });
         let said = encoded(&json!({}), &foreign).unwrap_err().to_string();
@@ -424,7 +441,9 @@ mod tests {
                 "/model/vocab": { "a": 0, "b": 1, "ab": 2, word: 3 }, "/model/merges": [["a", "b"]],
             });
             let tokens = from_json(Path::new("tokenizer.json"), &file(&changes), 4).unwrap();
-            let tokens = tokens.configured(path, &settings.to_string(), Some(class))?;
+            let settings = fields(path, &settings.to_string())?;
+            let tokens =
+                tokens.configured(path, &settings, Some(class), &written_by(&json!({})))?;
             Ok::<_, PretrainedError>(whole(&tokens, "ab"))
         };
         let (llama, qwen) = ("LlamaTokenizer", "Qwen2Tokenizer");

@@ -62,6 +62,20 @@ pub(crate) fn folder() -> tempfile::TempDir {
     folder
 }
 
+/// Makes a folder one of another version of transformers, or of none that is known; the rotation stays.
+pub(crate) fn set_version(folder: &Path, version: Option<&str>) {
+    let path = folder.join("config.json");
+    let mut config: Map<String, Value> =
+        serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    if let Some(Value::Object(mut scaling)) = config.remove("rope_parameters") {
+        config.insert("rope_theta".to_owned(), scaling.remove("rope_theta").unwrap());
+        config.insert("rope_scaling".to_owned(), Value::Object(scaling));
+    }
+    config.remove("transformers_version");
+    config.extend(version.map(|version| ("transformers_version".to_owned(), json!(version))));
+    fs::write(path, Value::Object(config).to_string()).unwrap();
+}
+
 pub(crate) fn open(path: &Path) -> Result<Pretrained, PretrainedError> {
     Pretrained::open(path.to_str().unwrap(), &Device::flex())
 }

@@ -18,7 +18,14 @@ fn config(change: Value) -> Value {
 }
 
 fn parse(change: Value) -> Result<LlamaSettings, PretrainedError> {
-    read(Path::new("config.json"), &config(change).to_string())
+    parse_text(&config(change).to_string())
+}
+
+fn parse_text(text: &str) -> Result<LlamaSettings, PretrainedError> {
+    let path = Path::new("config.json");
+    let fields = fields(path, text)?;
+    let written_by = WrittenBy::of(path, &fields, &Map::new())?;
+    read(path, fields, &written_by)
 }
 
 #[test]
@@ -140,6 +147,139 @@ fn original_lengths_and_factors_are_where_transformers_takes_them() {
     assert!(neither.contains("`rope_scaling.factor` is absent"), "{neither}");
 }
 
+/// As transformers 4.57.1 and 5.24.0 compute the frequencies of such files for `llama`.
+#[test]
+fn original_lengths_follow_the_version_that_wrote_the_file() {
+    let list = vec![1.0; 4];
+    let longrope = json!({ "type": "longrope", "short_factor": list, "long_factor": list });
+    let yarn = json!({ "type": "yarn", "factor": 4.0 });
+    let llama3 = json!({
+        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    });
+    let read = |version: &str, scaling: &Value, more: Value, beside: Option<usize>| {
+        let mut scaling = scaling.clone();
+        scaling.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let change = json!({
+            "transformers_version": version, "rope_scaling": scaling,
+            "original_max_position_embeddings": beside,
+        });
+        let read = serde_json::to_value(&parse(change).unwrap().rope.scaling).unwrap();
+        (read[ORIGINAL_LENGTH].as_u64(), read["factor"].as_f64())
+    };
+    let (four, five) = ("4.57.1", "5.24.0");
+    let within = json!({ ORIGINAL_LENGTH: 32 });
+    let with_factor = json!({ ORIGINAL_LENGTH: 32, "factor": 3.0 });
+    for (version, scaling, more, beside, expected) in [
+        (four, &longrope, &json!({}), Some(16), (Some(16), Some(4.0))),
+        (five, &longrope, &json!({}), Some(16), (Some(16), Some(4.0))),
+        (four, &longrope, &within, Some(16), (Some(16), Some(4.0))),
+        (five, &longrope, &within, Some(16), (Some(16), Some(4.0))),
+        (five, &longrope, &within, None, (Some(32), Some(2.0))),
+        (four, &longrope, &with_factor, None, (None, Some(3.0))),
+        (five, &longrope, &with_factor, None, (Some(32), Some(3.0))),
+        (four, &longrope, &with_factor, Some(16), (Some(16), Some(4.0))),
+        (five, &longrope, &with_factor, Some(16), (Some(16), Some(3.0))),
+        (four, &yarn, &json!({}), Some(16), (None, Some(4.0))),
+        (five, &yarn, &json!({}), Some(16), (Some(16), Some(4.0))),
+        (four, &yarn, &within, Some(16), (Some(32), Some(4.0))),
+        (five, &yarn, &within, Some(16), (Some(16), Some(4.0))),
+        (four, &llama3, &within, Some(16), (Some(32), Some(8.0))),
+        (five, &llama3, &within, Some(16), (Some(16), Some(8.0))),
+    ] {
+        let found = read(version, scaling, more.clone(), beside);
+        assert_eq!(found, expected, "{version} {scaling} {more} {beside:?}");
+    }
+}
+
+#[test]
+fn several_objects_describe_one_rotation_or_are_refused_by_their_names() {
+    let linear =
+        |factor: Value| json!({ "rope_type": "linear", "factor": factor, "rope_theta": 700.0 });
+    let base = |theta: f64| json!({ "rope_type": "default", "rope_theta": theta });
+    let both = parse(json!({
+        "rope_theta": 700.0, "rope_scaling": { "type": "linear", "factor": 2 },
+        "rope_parameters": linear(json!(2.0)),
+    }));
+    assert_eq!(
+        both.unwrap().rope,
+        parse(json!({ "rope_parameters": linear(json!(2.0)) })).unwrap().rope
+    );
+    let by_layer = |full: Value, sliding: Value, types: Value| {
+        parse(json!({
+            "layer_types": types,
+            "rope_parameters": { "full_attention": full, "sliding_attention": sliding, "rope_theta": 1e4 },
+        }))
+    };
+    let full = json!(["full_attention", "full_attention"]);
+    for (sliding, types) in
+        [(base(1e6), Value::Null), (base(1e4), full.clone()), (Value::Null, full)]
+    {
+        let read = by_layer(base(1e6), sliding, types).unwrap();
+        assert!((read.rope.base - 1e6).abs() < 1e-9);
+    }
+    for (change, expected) in [
+        (
+            json!({ "rope_scaling": linear(json!(2)), "rope_parameters": linear(json!(4)) }),
+            "`rope_parameters` is another rotation than `rope_scaling`, expected the same one, or one of `rope_scaling` and \
+             `rope_parameters`; remove the wrong one",
+        ),
+        (
+            json!({ "rope_parameters": { "full_attention": base(1e6), "sliding_attention": base(1e4) } }),
+            "`rope_parameters.sliding_attention` is another rotation than `rope_parameters.full_attention`, expected one \
+             rotation for all kinds of layers; use another model",
+        ),
+        (
+            json!({ "rope_parameters": { "full_attention": base(1e6), "linear_attention": null } }),
+            "`rope_parameters.linear_attention` is null, expected a rotation for all kinds of layers",
+        ),
+        (
+            json!({ "layer_types": ["other"], "rope_parameters": { "full_attention": base(1e6) } }),
+            "`rope_parameters` is full_attention, expected a rotation for the kinds in `layer_types`",
+        ),
+        (json!({ "rope_parameters": { "rope_type": "spiral" } }), "`rope_parameters` is {"),
+        (
+            json!({ "rope_parameters": { "rope_type": "yarn" } }),
+            "`rope_parameters.factor` is absent",
+        ),
+        (
+            json!({ "rope_parameters": { "rope_theta": "big" } }),
+            "`rope_parameters.rope_theta` is \"big\"",
+        ),
+        (json!({ "rope_scaling": { "type": "linear", "factor": 0.5 } }), "`rope_scaling`: "),
+        (json!({ "rope_parameters": { "type": "linear", "factor": 0.5 } }), "`rope_parameters`: "),
+    ] {
+        let said = parse(change.clone()).unwrap_err().to_string();
+        assert!(said.contains(expected), "{change}: {said}");
+    }
+}
+
+#[test]
+fn a_window_that_no_layer_has_is_ignored() {
+    for change in [
+        json!({ "sliding_window": 16 }),
+        json!({ "model_type": "qwen2", "sliding_window": 16 }),
+        // By default the first 28 layers have none.
+        json!({ "model_type": "qwen2", "sliding_window": 16, "use_sliding_window": true }),
+        json!({ "model_type": "qwen2", "sliding_window": 16, "use_sliding_window": true,
+            "max_window_layers": 2 }),
+        json!({ "model_type": "qwen2", "sliding_window": 16, "use_sliding_window": true,
+            "max_window_layers": 0, "layer_types": ["full_attention", "full_attention"] }),
+        json!({ "model_type": "mistral", "sliding_window": null }),
+    ] {
+        assert_eq!(parse(change.clone()).unwrap().window, None, "{change}");
+    }
+    for change in [
+        json!({ "model_type": "mistral", "sliding_window": 16 }),
+        json!({ "model_type": "qwen2", "sliding_window": 16, "use_sliding_window": true,
+            "max_window_layers": 1 }),
+        json!({ "model_type": "qwen2", "sliding_window": 16, "use_sliding_window": true,
+            "layer_types": ["full_attention", "sliding_attention"] }),
+    ] {
+        let said = parse(change.clone()).unwrap_err().to_string();
+        assert!(said.contains("`sliding_window` is 16, expected null"), "{change}: {said}");
+    }
+}
+
 #[test]
 fn null_is_the_default_and_a_negative_id_none() {
     let plain = parse(json!({})).unwrap();
@@ -173,7 +313,7 @@ fn values_of_a_wrong_type_are_unsupported_and_a_missing_field_is_damage() {
     }
     let mut without = config(json!({}));
     without.as_object_mut().unwrap().remove("hidden_size");
-    let error = read(Path::new("config.json"), &without.to_string()).unwrap_err();
+    let error = parse_text(&without.to_string()).unwrap_err();
     assert!(matches!(&error, PretrainedError::Damaged { .. }), "{error}");
     assert!(error.to_string().contains("hidden_size"), "{error}");
 }
@@ -219,11 +359,9 @@ fn mistral_and_qwen2_are_read_with_their_own_defaults() {
     let qwen2 = parse(qwen2).unwrap();
     assert!(qwen2.model.qkv_bias && !qwen2.model.bias);
     assert_eq!(qwen2.window, None);
-    let absent = parse(json!({ "model_type": "qwen2", "use_sliding_window": true })).unwrap();
-    assert_eq!(absent.window, Some(4096));
-    let windowed = json!({ "model_type": "qwen2", "sliding_window": 16,
-        "use_sliding_window": true });
-    assert!(parse(windowed).unwrap_err().to_string().contains("`sliding_window` is 16"));
+    let absent =
+        json!({ "model_type": "qwen2", "use_sliding_window": true, "max_window_layers": 0 });
+    assert_eq!(parse(absent).unwrap().window, Some(4096));
 }
 
 #[test]
@@ -233,7 +371,7 @@ fn other_kinds_of_models_are_refused_with_the_setting_named() {
         (json!({ "hidden_act": "gelu" }), "hidden_act"),
         (json!({ "attention_bias": true }), "attention_bias"),
         (json!({ "mlp_bias": true }), "mlp_bias"),
-        (json!({ "sliding_window": 63 }), "sliding_window"),
+        (json!({ "model_type": "mistral", "sliding_window": 63 }), "sliding_window"),
         (json!({ "quantization_config": { "bits": 4 } }), "quantization_config"),
         (json!({ "head_dim": 16 }), "`head_dim` is 16, expected 8"),
         (json!({ "num_attention_heads": 0 }), "heads"),
