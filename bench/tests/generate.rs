@@ -249,6 +249,34 @@ struct Row {
 /// Logits of 30 layers reach 20; sums in another order, in f32, move them by some 1e-5 of that.
 const SMOLLM2_TOLERANCE: f64 = 2e-3;
 
+#[test]
+fn a_text_beyond_the_trained_length_is_said() {
+    let folder = tiny::folder();
+    let path = folder.path().join("config.json");
+    let mut config: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    // A text has no end.
+    config["eos_token_id"] = Value::Null;
+    fs::write(&path, config.to_string()).unwrap();
+    let generate = |words: usize, tokens: &str| {
+        let prompt = vec!["w5"; words].join(" ");
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_pe-bench"))
+            .arg("generate")
+            .arg(folder.path())
+            .args(["--prompt", &prompt, "--tokens", tokens, "--threads", "1"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    assert!(!generate(60, "4").contains("trained on"));
+    let said = generate(60, "8");
+    assert!(said.contains("prompt and text have 68 tokens") && said.contains("of 64"), "{said}");
+    let said = generate(70, "2");
+    assert!(said.contains("the prompt has 70 tokens") && said.contains("of 64"), "{said}");
+    assert_eq!(said.matches("trained on").count(), 1, "{said}");
+}
+
 fn assert_rows(name: &str, found: &[Vec<f64>], rows: &[Row]) {
     for row in rows {
         let found = &found[row.place];

@@ -10,7 +10,7 @@ use rand_chacha::rand_core::SeedableRng;
 use serde_json::json;
 
 use super::compute::ComputeArgs;
-use super::out::say;
+use super::out::{complain, say, say_part};
 use super::trained;
 use crate::generate::{GenerateRequest, Generation, Sampling, generate};
 use crate::pretrained::ModelTokenizer;
@@ -132,6 +132,14 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
         }
         return Ok(());
     };
+    let trained = pretrained.context;
+    if ids.len() > trained {
+        complain(&format!(
+            "the prompt has {} tokens, and {} was trained on sequences of {trained}",
+            ids.len(),
+            pretrained.name
+        ));
+    }
     let request =
         GenerateRequest { prompt: &ids, tokens: arguments.tokens, choice, end: &pretrained.end };
     let mut shown = Shown::default();
@@ -149,8 +157,15 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
         return Err(anyhow::Error::msg(reason)).context("cannot decode the generated tokens");
     }
     say("");
+    let whole = ids.len() + made.tokens.len();
+    if ids.len() <= trained && whole > trained {
+        complain(&format!(
+            "prompt and text have {whole} tokens, and {} was trained on sequences of {trained}",
+            pretrained.name
+        ));
+    }
     let rate = |count: usize, seconds: f64| count as f64 / seconds;
-    super::out::complain(&format!(
+    complain(&format!(
         "{} prompt tokens at {:.1} tokens/s, {} generated tokens at {:.1} tokens/s",
         ids.len(),
         rate(ids.len(), made.prefill_seconds),
@@ -174,7 +189,7 @@ impl Shown {
     /// Prints the new part of the text. A character may span several tokens and is printed when it is complete, or at the
     /// end.
     fn show(&mut self, tokenizer: &dyn ModelTokenizer, at_end: bool) -> Result<(), String> {
-        super::out::say_part(self.new_part(tokenizer.decode(&self.tokens)?, at_end));
+        say_part(self.new_part(tokenizer.decode(&self.tokens)?, at_end));
         Ok(())
     }
 
