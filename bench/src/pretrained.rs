@@ -16,6 +16,7 @@ mod error;
 mod fetch;
 mod folder;
 mod gguf;
+mod gguf_tokens;
 mod kept;
 mod llama;
 mod rotation;
@@ -151,7 +152,7 @@ impl Pretrained {
         let mut folder = ModelFolder::open(path)?;
         let mut notes = Vec::new();
         if settings.model.tied_head {
-            notes.extend(settings.tie(&config, &mut folder, &written_by)?);
+            notes.extend(folder.tie(&config, &mut settings, &written_by)?);
         }
         let tuned = match settings.tuned {
             Some(_) => Some((path.join("model.safetensors"), folder.take_encoding()?)),
@@ -172,7 +173,7 @@ impl Pretrained {
     fn from_gguf(path: &Path, device: &Device) -> Result<Self, PretrainedError> {
         let mut gguf = Gguf::open(path)?;
         let settings = gguf.settings()?;
-        let tokenizer = tokens::from_gguf(&gguf, settings.vocabulary)?;
+        let tokenizer = gguf_tokens::read(&gguf, settings.vocabulary)?;
         let weights = llama::read(&settings, &mut gguf, device)?;
         let weights = ModelWeights::Llama { weights, tuned: None };
         Self::of(settings, weights, gguf.sha256(), Arc::new(tokenizer))

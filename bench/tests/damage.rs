@@ -183,6 +183,58 @@ fn the_scaling_of_a_gguf_file_is_that_of_llama_cpp() {
     assert!(said.contains("yarn_ext_factor` is 0.5, expected 1 or a negative"), "{said}");
 }
 
+/// As llama.cpp takes the divisors of Llama 3.1.
+#[test]
+fn divisors_of_frequencies_are_a_scaling_at_all_lengths() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("tiny.gguf");
+    let bytes = gguf::file(&|metadata, tensors| {
+        metadata.retain(|(name, _)| !name.starts_with("llama.rope.scal"));
+        tensors.push(("rope_freqs.weight".to_owned(), tensor_of_freqs()));
+    });
+    fs::write(&path, bytes).unwrap();
+    let model = open(&path).unwrap();
+    let scaling = &model.rope.as_ref().unwrap().scaling;
+    let spectrum = |scaling: &Scaling, len| scaling.spectrum(500.0, 4, 64, len);
+    let plain = spectrum(&Scaling::None, 1).frequencies;
+    for len in [1, 64, 256] {
+        let divided = spectrum(scaling, len);
+        assert_eq!(divided.frequencies, [plain[0], plain[1] / 2.0]);
+        assert!((divided.attention_factor - 1.0).abs() < 1e-12);
+    }
+}
+
+/// Tokens of the `tokenizer.json` of Llama 3, whose words are split by its regular expression.
+#[test]
+fn texts_of_a_gguf_file_of_llama_3_begin_with_a_token_and_are_split_as_its_own() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("tiny.gguf");
+    let of = |begin: Option<bool>| {
+        let bytes = gguf::file(&|metadata, _| {
+            let own = ["tokenizer.ggml.pre", "tokenizer.ggml.tokens", "tokenizer.ggml.merges"];
+            metadata.retain(|(name, _)| !own.contains(&name.as_str()));
+            let text = |text: &str| Gguf::String(text.to_owned());
+            let tokens = ["<s>", "a", "b", "1", "ab", "11", "111", "Ġ", "Ġab", "aba"];
+            let others = (tokens.len()..23).map(|id| text(&format!("<{id}>")));
+            let tokens = tokens.iter().map(|token| text(token)).chain(others).collect();
+            let merges = ["a b", "Ġ ab", "1 1", "11 1"].map(text).to_vec();
+            metadata.push(("tokenizer.ggml.pre".to_owned(), text("llama-bpe")));
+            metadata.push(("tokenizer.ggml.tokens".to_owned(), Gguf::Array(tokens)));
+            metadata.push(("tokenizer.ggml.merges".to_owned(), Gguf::Array(merges)));
+            metadata.push(("tokenizer.ggml.bos_token_id".to_owned(), Gguf::U32(0)));
+            if let Some(begin) = begin {
+                metadata.push(("tokenizer.ggml.add_bos_token".to_owned(), Gguf::Bool(begin)));
+            }
+        });
+        fs::write(&path, bytes).unwrap();
+        open(&path).unwrap()
+    };
+    let model = of(None);
+    // Numbers have up to three digits, and a word that is a token needs no merges.
+    assert_eq!(model.tokenizer().prompt("ab ab1111aba").unwrap(), [0, 4, 8, 6, 3, 9]);
+    assert_eq!(of(Some(false)).tokenizer().prompt("ab").unwrap(), [4]);
+}
+
 #[test]
 fn foreign_gguf_files_are_refused_with_the_setting_at_fault() {
     let place = tempfile::tempdir().unwrap();

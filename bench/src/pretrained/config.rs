@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::PretrainedError;
-use super::rotation::{Rotation, RotationFields};
+use super::rotation::{ReadRotation, RotationFields};
 use super::settings::{LlamaSettings, LlamaSizes, check_rotation};
 use super::version::WrittenBy;
 
@@ -137,7 +137,7 @@ pub(super) fn read(
         layer_types: file.layer_types.as_deref(),
         written_by,
     };
-    let Rotation { field, rope } = rope.read(path)?;
+    let ReadRotation { field, rope } = rope.read(path)?;
     let tuned = file.tuned(path)?;
     // A tuned encoding is another one, which is checked when the model is built.
     if tuned.is_none() {

@@ -54,7 +54,7 @@ pub enum PretrainedError {
         value: String,
         /// Description of the supported values.
         expected: String,
-        /// What helps.
+        /// Advice that ends the message.
         remedy: String,
     },
     /// The model attends to fewer tokens than a sequence may have.
@@ -82,7 +82,7 @@ pub enum PretrainedError {
         name: String,
         /// Shape of the tensor.
         expected: Vec<usize>,
-        /// What helps.
+        /// Advice that ends the message.
         remedy: String,
     },
     /// The file has tensors that the model does not use.
@@ -223,7 +223,7 @@ impl PretrainedError {
         }
     }
 
-    /// The same error about an unsupported setting or a missing tensor, with what helps.
+    /// The same error about an unsupported setting or a missing tensor, with other advice.
     pub(super) fn remedied(mut self, what: &str) -> Self {
         if let Self::Unsupported { remedy, .. } | Self::MissingTensor { remedy, .. } = &mut self {
             what.clone_into(remedy);

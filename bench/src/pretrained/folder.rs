@@ -11,6 +11,8 @@ use tasks::FileError;
 
 use super::PretrainedError;
 use super::llama::{EMBEDDING, HEAD, WeightId, WeightSource};
+use super::settings::LlamaSettings;
+use super::version::WrittenBy;
 use crate::weights::NamedTensors;
 
 /// Weights in a model's folder.
@@ -38,7 +40,7 @@ struct Index {
 const WHOLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
-/// What helps if the head is missing.
+/// Advice if the head is missing.
 const NO_HEAD: &str = "get the file again, or set `tie_word_embeddings` to true in config.json if the embedding is the head";
 
 /// Suffix of buffers in old checkpoints that are computed from the settings.
@@ -85,7 +87,7 @@ impl ModelFolder {
     }
 
     /// Whether the model has a head of its own that differs from the embedding.
-    pub(super) fn has_differing_head(&self) -> bool {
+    fn has_differing_head(&self) -> bool {
         let stored = |slot: WeightId| {
             let name = slot.hugging_face();
             self.shards[*self.places.get(&name)?].view(&name)
@@ -95,8 +97,43 @@ impl ModelFolder {
     }
 
     /// Removes the head.
-    pub(super) fn drop_head(&mut self) {
+    fn drop_head(&mut self) {
         self.places.remove(&HEAD.hugging_face());
+    }
+
+    /// Ties the head to the embedding, as the `config.json` at `path` says, or leaves it untied as version 5 of transformers does if the
+    /// two differ; returns what the user must know.
+    pub(super) fn tie(
+        &mut self,
+        path: &Path,
+        settings: &mut LlamaSettings,
+        written_by: &WrittenBy,
+    ) -> Result<Option<String>, PretrainedError> {
+        if !self.has_differing_head() {
+            self.drop_head();
+            return Ok(None);
+        }
+        let what = format!(
+            "{}: `tie_word_embeddings` is true, but `lm_head.weight` differs from the embedding",
+            path.display()
+        );
+        if written_by.is_5() {
+            settings.model.tied_head = false;
+            return Ok(Some(format!(
+                "{what}; the head is used, as in transformers 5 (set it to false)"
+            )));
+        }
+        if written_by.is_known_4() {
+            self.drop_head();
+            return Ok(Some(format!(
+                "{what}; the embedding is used in its place, as in transformers 4 (to use the head, set it to false)"
+            )));
+        }
+        let expected = "false, because `lm_head.weight` differs from the embedding";
+        let error = PretrainedError::unsupported(path, "tie_word_embeddings", true, expected);
+        Err(error.remedied(
+            "set it to false to use the head, or state `transformers_version`: version 4 uses the embedding, version 5 the head",
+        ))
     }
 
     /// Removes the weights of the encoding, in f32.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use candle_core::Device as CandleDevice;
 use candle_core::quantized::gguf_file::{Content, Value};
-use pe_zoo::rotary::{Scaling, Yarn};
+use pe_zoo::rotary::{LongRope, Scaling, Yarn};
 use pe_zoo::zoo::rope;
 use sha2::{Digest, Sha256};
 use tasks::FileError;
@@ -17,6 +17,9 @@ use super::PretrainedError;
 use super::llama::{HEAD, KEY, QUERY, WeightId, WeightSource};
 use super::rotation::THETA;
 use super::settings::{LlamaSettings, LlamaSizes, check_rotation};
+
+/// Tensor with the divisors of the frequencies.
+const DIVISORS: &str = "rope_freqs.weight";
 
 /// Parsed GGUF file.
 pub(super) struct Gguf {
@@ -95,9 +98,17 @@ impl Gguf {
                 ));
             }
         }
+        let scaling = match (self.divisors(head_dim / 2)?, self.scaling()?) {
+            (None, scaling) => scaling,
+            (Some(divisors), Scaling::None) => divided(divisors),
+            (Some(_), other) => {
+                let value = format!("given beside a scaling of the type {}", other.id());
+                return Err(self.unsupported(DIVISORS, value, "one of the two"));
+            }
+        };
         let rope = rope::RopeConfig {
             base: self.float("llama.rope.freq_base")?.unwrap_or(THETA),
-            scaling: self.scaling()?,
+            scaling,
             ..rope::RopeConfig::default()
         };
         let context = sizes.context;
@@ -113,10 +124,6 @@ impl Gguf {
     /// Scaling of the rotation by llama.cpp's rules: a factor without a type is linear, its old name is `scale_linear`, and
     /// 0 stands for none.
     fn scaling(&self) -> Result<Scaling, PretrainedError> {
-        if self.names.contains("rope_freqs.weight") {
-            let expected = "none: Llama 3's scaling cannot be read from this file; use the folder of the model";
-            return Err(self.unsupported("rope_freqs.weight", "given", expected));
-        }
         let [kind_key, attention_key] =
             ["llama.rope.scaling.type", "llama.rope.scaling.attn_factor"];
         let kind = match self.content.metadata.get(kind_key) {
@@ -167,6 +174,32 @@ impl Gguf {
         }
     }
 
+    /// Divisors of the frequencies, one per pair, as files of Llama 3.1 have them; `None` without the tensor.
+    fn divisors(&mut self, pairs: usize) -> Result<Option<Vec<f32>>, PretrainedError> {
+        let is_given = self.names.contains(DIVISORS);
+        is_given.then(|| self.values(DIVISORS.to_owned(), &[pairs])).transpose()
+    }
+
+    /// Removes a tensor and returns its values in row-major order.
+    fn values(&mut self, name: String, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
+        let (true, Some(info)) = (self.names.remove(&name), self.content.tensor_infos.get(&name))
+        else {
+            return Err(PretrainedError::missing(&self.path, name, shape));
+        };
+        PretrainedError::check_shape(&self.path, &name, shape, info.shape.dims())?;
+        let damaged = |e: candle_core::Error| {
+            PretrainedError::damaged(&self.path, format!("tensor `{name}`: {}", first_line(&e)))
+        };
+        let device = CandleDevice::Cpu;
+        let values = info
+            .read(&mut self.bytes, self.content.tensor_data_offset, &device)
+            .and_then(|quantised| quantised.dequantize(&device))
+            .and_then(|tensor| tensor.flatten_all())
+            .and_then(|tensor| tensor.to_vec1::<f32>())
+            .map_err(damaged)?;
+        super::finite(&self.path, &name, values)
+    }
+
     fn unsupported(
         &self,
         field: &str,
@@ -197,11 +230,11 @@ impl Gguf {
         self.content.metadata.contains_key(key).then(|| self.array(key)).transpose()
     }
 
-    /// Whether a boolean of the file's metadata is present and true.
-    pub(super) fn is_on(&self, key: &str) -> Result<bool, PretrainedError> {
+    /// Reads a boolean from the file's metadata; `None` if it is missing.
+    pub(super) fn optional_flag(&self, key: &str) -> Result<Option<bool>, PretrainedError> {
         match self.content.metadata.get(key) {
-            None => Ok(false),
-            Some(Value::Bool(on)) => Ok(*on),
+            None => Ok(None),
+            Some(Value::Bool(on)) => Ok(Some(*on)),
             other => Err(self.unsupported(key, kind(other), "true or false")),
         }
     }
@@ -267,33 +300,29 @@ impl WeightSource for Gguf {
     }
 
     fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
-        let name = slot.gguf();
-        let (true, Some(info)) = (self.names.remove(&name), self.content.tensor_infos.get(&name))
-        else {
-            return Err(PretrainedError::missing(&self.path, name, shape));
-        };
-        PretrainedError::check_shape(&self.path, &name, shape, info.shape.dims())?;
-        let damaged = |e: candle_core::Error| {
-            PretrainedError::damaged(&self.path, format!("tensor `{name}`: {}", first_line(&e)))
-        };
-        let device = CandleDevice::Cpu;
-        let values = info
-            .read(&mut self.bytes, self.content.tensor_data_offset, &device)
-            .and_then(|quantised| quantised.dequantize(&device))
-            .and_then(|tensor| tensor.flatten_all())
-            .and_then(|tensor| tensor.to_vec1::<f32>())
-            .map_err(damaged)?;
-        let values = match slot {
+        let values = self.values(slot.gguf(), shape)?;
+        Ok(match slot {
             query if query.is(QUERY) => half_split(&values, shape, self.heads),
             key if key.is(KEY) => half_split(&values, shape, self.kv_heads),
             _ => values,
-        };
-        super::finite(&self.path, &name, values)
+        })
     }
 
     fn left(&self) -> Vec<String> {
         self.names.iter().cloned().collect()
     }
+}
+
+/// Scaling that divides each frequency by its own number at all lengths.
+fn divided(divisors: Vec<f32>) -> Scaling {
+    let factors = divisors.into_iter().map(f64::from).collect::<Vec<_>>();
+    Scaling::LongRope(LongRope {
+        short_factor: factors.clone(),
+        long_factor: factors,
+        factor: None,
+        attention_factor: Some(1.0),
+        original_max_position_embeddings: None,
+    })
 }
 
 /// Reorders the rows of a projection. Llama.cpp rotates adjacent rows `(2 m, 2 m + 1)` of a head together; here, as

@@ -40,7 +40,7 @@ struct RotationObject<'a> {
 }
 
 /// Rotation with the field that it was read from.
-pub(super) struct Rotation {
+pub(super) struct ReadRotation {
     pub(super) field: String,
     pub(super) rope: rope::RopeConfig,
 }
@@ -51,7 +51,7 @@ const PARAMETERS: &str = "rope_parameters";
 impl RotationFields<'_> {
     /// Reads the rotation; `path` is that of the file. Old files have `rope_theta` beside `rope_scaling`, new ones have both in
     /// `rope_parameters`, some of them in an object for each kind of layer. Several objects must describe the same rotation.
-    pub(super) fn read(&self, path: &Path) -> Result<Rotation, PretrainedError> {
+    pub(super) fn read(&self, path: &Path) -> Result<ReadRotation, PretrainedError> {
         let mut objects = Vec::new();
         for (field, settings) in [(SCALING, self.scaling), (PARAMETERS, self.parameters)] {
             if let Some(settings) = settings {
@@ -122,7 +122,7 @@ impl RotationFields<'_> {
         &self,
         path: &Path,
         object: &RotationObject<'_>,
-    ) -> Result<Rotation, PretrainedError> {
+    ) -> Result<ReadRotation, PretrainedError> {
         let field = object.field.as_str();
         let mut scaling = object.settings.clone();
         scaling.retain(|_, value| !value.is_null());
@@ -162,7 +162,7 @@ impl RotationFields<'_> {
         }
         let rope =
             rope::RopeConfig { base, rotary_fraction, scaling, ..rope::RopeConfig::default() };
-        Ok(Rotation { field: object.field.clone(), rope })
+        Ok(ReadRotation { field: object.field.clone(), rope })
     }
 
     /// Brings original length and factor of a scaling to where transformers looks for them: linear scaling has none, dynamic

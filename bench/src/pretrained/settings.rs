@@ -6,8 +6,6 @@ use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, Dims, PositionEncoding};
 
 use super::PretrainedError;
-use super::folder::ModelFolder;
-use super::version::WrittenBy;
 use crate::model::{ActivationKind, ModelConfig, NormKind};
 
 /// Maximum size that a model may have; products of two larger sizes overflow.
@@ -93,41 +91,6 @@ impl LlamaSettings {
         let new = end.iter().filter(|id| !self.end.contains(id)).copied().collect::<Vec<_>>();
         self.end.extend(new);
         self.checked(path)
-    }
-
-    /// Ties the head to the embedding, as the file at `path` says, or leaves it untied as version 5 of transformers does if the
-    /// two differ; returns what the user must know.
-    pub(super) fn tie(
-        &mut self,
-        path: &Path,
-        folder: &mut ModelFolder,
-        written_by: &WrittenBy,
-    ) -> Result<Option<String>, PretrainedError> {
-        if !folder.has_differing_head() {
-            folder.drop_head();
-            return Ok(None);
-        }
-        let what = format!(
-            "{}: `tie_word_embeddings` is true, but `lm_head.weight` differs from the embedding",
-            path.display()
-        );
-        if written_by.is_5() {
-            self.model.tied_head = false;
-            return Ok(Some(format!(
-                "{what}; the head is used, as in transformers 5 (set it to false)"
-            )));
-        }
-        if written_by.is_known_4() {
-            folder.drop_head();
-            return Ok(Some(format!(
-                "{what}; the embedding is used in its place, as in transformers 4 (to use the head, set it to false)"
-            )));
-        }
-        let expected = "false, because `lm_head.weight` differs from the embedding";
-        let error = PretrainedError::unsupported(path, "tie_word_embeddings", true, expected);
-        Err(error.remedied(
-            "set it to false to use the head, or state `transformers_version`: version 4 uses the embedding, version 5 the head",
-        ))
     }
 
     /// Refuses ends of a text that are no tokens.

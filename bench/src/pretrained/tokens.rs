@@ -1,17 +1,15 @@
 //! Tokenizers of pretrained models: `tokenizer.json`, with the special tokens that `tokenizer_config.json` puts around a
-//! text, or the tokenizer in a GGUF file.
+//! text.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
 
-use candle_core::quantized::gguf_file::Value as GgufValue;
 use serde_json::{Map, Value, json};
 use tasks::tokenizer::{Around, around};
 use tokenizers::{PostProcessorWrapper, Tokenizer};
 
 use super::PretrainedError;
-use super::gguf::{Gguf, kind};
 use super::version::WrittenBy;
 
 /// Tokenizer of a pretrained model.
@@ -68,7 +66,8 @@ pub fn without_middle(mut tokens: Vec<u32>, longest: usize) -> Vec<u32> {
 pub(super) struct HuggingFace {
     tokenizer: Tokenizer,
     around: Around,
-    special: BTreeMap<String, String>,
+    /// Texts of special tokens, by their names in `tokenizer_config.json`.
+    pub(super) special: BTreeMap<String, String>,
 }
 
 impl ModelTokenizer for HuggingFace {
@@ -168,7 +167,7 @@ impl HuggingFace {
 }
 
 /// Post-processor that adds these tokens, with their ids, before and after a text.
-fn template(first: Option<(&str, u32)>, last: Option<(&str, u32)>) -> Value {
+pub(super) fn template(first: Option<(&str, u32)>, last: Option<(&str, u32)>) -> Value {
     let token = |(text, _): (&str, u32)| json!({ "SpecialToken": { "id": text, "type_id": 0 } });
     let text = json!({ "Sequence": { "id": "A", "type_id": 0 } });
     let single = first.map(token).into_iter().chain([text.clone()]).chain(last.map(token));
@@ -201,121 +200,6 @@ pub(super) fn from_json(
             "it has token {id}, expected fewer than {vocabulary}, the model's vocabulary"
         ))),
         None => Ok(HuggingFace { tokenizer, around, special: BTreeMap::new() }),
-    }
-}
-
-/// Kind of special tokens in a GGUF file.
-const CONTROL: i64 = 3;
-const USER_DEFINED: i64 = 4;
-
-/// Builds the tokenizer described in a GGUF file: byte-pair encoding with a supported pre-tokenizer.
-pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, PretrainedError> {
-    let refuse =
-        |reason: String| PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason };
-    let model = gguf.text("tokenizer.ggml.model")?;
-    if model != "gpt2" {
-        return Err(refuse(format!(
-            "its model is \"{model}\", expected \"gpt2\" (byte-pair encoding); use the folder of the model, with a \
-             tokenizer.json"
-        )));
-    }
-    let texts = |key: &str| {
-        gguf.array(key)?
-            .iter()
-            .map(|value| match value {
-                GgufValue::String(text) => Ok(text.as_str()),
-                other => {
-                    let found = kind(Some(other));
-                    Err(refuse(format!("`{key}` contains {found}, expected texts only")))
-                }
-            })
-            .collect::<Result<Vec<_>, _>>()
-    };
-    let tokens = texts("tokenizer.ggml.tokens")?;
-    let merges = texts("tokenizer.ggml.merges")?;
-    if tokens.len() > vocabulary {
-        let count = tokens.len();
-        return Err(refuse(format!("it has {count} tokens, expected at most {vocabulary}")));
-    }
-    let vocab = (0_u32..).zip(&tokens).map(|(id, text)| (*text, id)).collect::<BTreeMap<_, _>>();
-    let kinds = gguf.optional_array("tokenizer.ggml.token_type")?;
-    let added = kinds.map_or(Ok(Vec::new()), |kinds| added_tokens(&tokens, kinds));
-    let added = added.map_err(refuse)?;
-    let json = json!({
-        "version": "1.0",
-        "added_tokens": added,
-        "normalizer": null,
-        "pre_tokenizer": splits(gguf.text("tokenizer.ggml.pre")?).map_err(refuse)?,
-        "post_processor": post_processor(gguf, &tokens)?,
-        "decoder": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
-        "model": { "type": "BPE", "vocab": vocab, "merges": merges },
-    });
-    let read = from_json(gguf.path(), &json.to_string(), vocabulary)?;
-    let mut special = BTreeMap::new();
-    for name in ["bos", "eos"] {
-        let id = gguf.optional_number(&format!("tokenizer.ggml.{name}_token_id"))?;
-        if let Some(text) = id.and_then(|id| tokens.get(id)) {
-            special.insert(format!("{name}_token"), (*text).to_owned());
-        }
-    }
-    Ok(HuggingFace { special, ..read })
-}
-
-/// Describes the control and user-defined tokens as `tokenizer.json` does.
-fn added_tokens(tokens: &[&str], kinds: &[GgufValue]) -> Result<Vec<Value>, String> {
-    if kinds.len() != tokens.len() {
-        return Err(format!("it has {} tokens, but {} token types", tokens.len(), kinds.len()));
-    }
-    let kind = |value: &GgufValue| match value {
-        GgufValue::I32(kind) => Some(i64::from(*kind)),
-        GgufValue::U32(kind) => Some(i64::from(*kind)),
-        _ => None,
-    };
-    let added = tokens.iter().zip(kinds).enumerate().filter_map(|(id, (text, value))| {
-        let kind = kind(value).filter(|kind| [CONTROL, USER_DEFINED].contains(kind))?;
-        Some(json!({
-            "id": id, "content": text, "special": kind == CONTROL,
-            "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
-        }))
-    });
-    Ok(added.collect())
-}
-
-/// Returns the pre-tokenizer with this name in llama.cpp.
-fn splits(name: &str) -> Result<Value, String> {
-    let byte_level = json!({
-        "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true,
-    });
-    match name {
-        "gpt-2" => Ok(byte_level),
-        // Each digit is a token of its own.
-        "smollm" => Ok(json!({
-            "type": "Sequence",
-            "pretokenizers": [{ "type": "Digits", "individual_digits": true }, byte_level],
-        })),
-        other => Err(format!(
-            "its pre-tokenizer is \"{other}\", expected \"gpt-2\" or \"smollm\"; use the folder of the model, with a \
-             tokenizer.json"
-        )),
-    }
-}
-
-/// Returns the post-processor that adds special tokens around a text.
-fn post_processor(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError> {
-    let token = |kind: &str, place: &str| {
-        if !gguf.is_on(&format!("tokenizer.ggml.add_{kind}_token"))? {
-            return Ok(None);
-        }
-        let id = gguf.optional_number(&format!("tokenizer.ggml.{kind}_token_id"))?;
-        let Some((id, text)) = id.and_then(|id| Some((id, *tokens.get(id)?))) else {
-            let reason = format!("it adds a token {place} texts, but does not name it");
-            return Err(PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason });
-        };
-        Ok(Some((text, id as u32)))
-    };
-    match (token("bos", "before")?, token("eos", "after")?) {
-        (None, None) => Ok(Value::Null),
-        (first, last) => Ok(template(first, last)),
     }
 }
 

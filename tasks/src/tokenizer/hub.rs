@@ -21,6 +21,8 @@ pub struct HubTokenizer {
     /// Bytes of each token; `None` if the bytes of some token depend on its position.
     bytes: Option<Vec<Vec<u8>>>,
     vocabulary: usize,
+    /// Whether the tokens of a text are those of its lines.
+    joins_lines: bool,
     sha256: String,
 }
 
@@ -48,14 +50,27 @@ impl HubTokenizer {
     pub(super) fn from_json(json: &[u8]) -> Result<Self, String> {
         let Loaded { tokenizer, vocabulary, was_random } = loaded(json)?;
         let bytes = byte_level(&tokenizer, vocabulary);
-        let sha256 = if was_random {
-            // Tokens that were cached under the hash of the file alone may be random ones.
-            sha256_hex(&[json, b"\nwithout sampling"].concat())
-        } else {
-            sha256_hex(json)
-        };
-        Ok(Self { tokenizer, bytes, vocabulary, sha256 })
+        let joins_lines = joins_lines(&tokenizer);
+        let mut hashed = json.to_vec();
+        // Tokens that were cached under the hash of the file alone may be random ones.
+        if was_random {
+            hashed.extend(b"\nwithout sampling");
+        }
+        // Or those of the pieces of a text.
+        if !joins_lines {
+            hashed.extend(b"\nas a whole");
+        }
+        Ok(Self { tokenizer, bytes, vocabulary, joins_lines, sha256: sha256_hex(&hashed) })
     }
+}
+
+/// Whether a tokenizer gives two lines the tokens that it gives each of them. Tokenizers that put a blank before a text, drop
+/// white space at its ends or have tokens across lines do not.
+fn joins_lines(tokenizer: &tokenizers::Tokenizer) -> bool {
+    let tokens = |text: &str| Some(tokenizer.encode_fast(text, false).ok()?.get_ids().to_vec());
+    let (first, second) = ("a b.\n", "the c\n");
+    let joined = tokens(first).zip(tokens(second)).map(|(first, second)| [first, second].concat());
+    joined.is_some() && joined == tokens(&format!("{first}{second}"))
 }
 
 /// Maximum number of unused ids by which the vocabulary may exceed twice the number of used ids.
@@ -227,7 +242,9 @@ impl Tokenizer for HubTokenizer {
     }
 
     fn encode(&self, text: &str, tokens: &mut Vec<u32>) -> Result<(), TokenizerError> {
-        for piece in pieces(text) {
+        let whole = Some(text).filter(|text| !self.joins_lines && !text.is_empty());
+        let parts = pieces(text).filter(|_| self.joins_lines);
+        for piece in parts.chain(whole) {
             let encoded = self.tokenizer.encode_fast(piece, false);
             let encoded = encoded.map_err(|e| TokenizerError::Encode { why: e.to_string() })?;
             tokens.extend(encoded.get_ids());
@@ -280,6 +297,34 @@ mod tests {
         assert!(file(100).is_ok());
         let said = file(20_000).unwrap_err();
         assert_eq!(said, "it has a piece of 20000 bytes, expected at most 4096");
+    }
+
+    /// A tokenizer that puts a blank before a text puts none into its middle.
+    #[test]
+    fn long_texts_have_the_tokens_of_the_whole() {
+        let file = |prefix: serde_json::Value| {
+            let file = serde_json::json!({
+                "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": prefix,
+                "pre_tokenizer": { "type": "Split", "pattern": { "String": "\n" }, "behavior": "Isolated", "invert": false },
+                "post_processor": null, "decoder": null,
+                "model": { "type": "BPE", "vocab": { "?": 0, "_": 1, "a": 2, "\n": 3 }, "merges": [], "unk_token": "?" },
+            });
+            HubTokenizer::from_json(file.to_string().as_bytes()).unwrap()
+        };
+        let [plain, prefixed] = [
+            file(serde_json::Value::Null),
+            file(serde_json::json!({ "type": "Prepend", "prepend": "_" })),
+        ];
+        assert_eq!([plain.joins_lines, prefixed.joins_lines], [true, false]);
+        let text = "aaaaaaa\n".repeat(300_000);
+        assert!(pieces(&text).count() > 2);
+        let tokens = |tokenizer: &HubTokenizer| {
+            let mut tokens = Vec::new();
+            tokenizer.encode(&text, &mut tokens).unwrap();
+            tokens
+        };
+        let (plain, prefixed) = (tokens(&plain), tokens(&prefixed));
+        assert!(prefixed[0] == 1 && prefixed[1..] == plain);
     }
 
     #[test]
