@@ -94,7 +94,6 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["data", "verify", "sott"], "did you mean `sotu`?); known corpora: "),
         (vec!["data", "tokens", "sotu", "--tokenizer", "gpt3"], "bpe=SIZE"),
         (vec!["data", "tokens", "no/such/text"], "no such file or folder"),
-        (vec!["data", "tokens", "hf:a/b"], "fetch it with `pe-bench data fetch hf:a/b`, and give"),
         (vec!["eval", "no/such/results"], "there is no such folder"),
         (vec!["inspect", "quick"], "`quick` is a suite; name a workload"),
         (vec!["explain", "cope{max_positions=0}"], "max_positions is 0, expected at least 2"),

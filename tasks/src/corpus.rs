@@ -9,7 +9,6 @@ mod cache;
 mod carrier;
 mod error;
 mod fetch;
-pub mod hub;
 mod known;
 mod state;
 mod tools;

@@ -30,9 +30,8 @@ use std::path::Path;
 
 pub use error::DataError;
 pub(crate) use files::{files_below, read_text};
-pub(crate) use layout::part_of;
 pub use parts::{Borders, Part, Parts, SplitRule, TextDocument};
-pub(crate) use rows::{documents_text, endings, is_data, named_documents};
+pub(crate) use rows::{documents_text, named_documents};
 
 /// Reads a file or folder as described in the table of this module.
 ///

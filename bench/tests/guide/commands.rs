@@ -20,7 +20,6 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("cargo run -- docs", "run by ci/check.sh, with --check"),
     ("cargo run --features wgpu", "needs a GPU"),
     ("cargo run --features cuda", "needs a GPU"),
-    ("cargo run --features hub", "needs a network"),
     ("pe-bench pretrained fetch", "needs a network"),
     ("pe-bench data fetch", "needs a network"),
     ("pe-bench data tokens rust-code", "needs a network, for the corpus"),

@@ -58,7 +58,7 @@ fn read_undivided(folder: &Path, field: Option<&str>) -> Result<Parts, DataError
 }
 
 /// Part that a name specifies, as in `train`, `wiki.valid.raw`, `test-00000-of-00001.parquet`.
-pub(crate) fn part_of(name: &str) -> Option<Part> {
+fn part_of(name: &str) -> Option<Part> {
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
     words.find_map(|word| match word {
         "train" => Some(Part::Train),

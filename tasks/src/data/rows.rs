@@ -38,12 +38,12 @@ fn format_by_ending(path: &Path) -> Option<FileKind> {
 }
 
 /// Whether a file in a folder is a data file.
-pub(crate) fn is_data(path: &Path) -> bool {
+pub(super) fn is_data(path: &Path) -> bool {
     format_by_ending(path).is_some()
 }
 
 /// Lists the endings of data files for messages.
-pub(crate) fn endings() -> String {
+pub(super) fn endings() -> String {
     ENDINGS.iter().map(|(ending, _)| format!(".{ending}")).collect::<Vec<_>>().join(", ")
 }
 
