@@ -92,17 +92,11 @@ impl LongText {
         })
     }
 
-    /// Number of tokens of the text in a window.
-    fn text_tokens(&self, len: usize) -> usize {
-        self.max_tokens(len).saturating_sub(self.before.len())
-    }
-
-    fn window(&self, tokens: &[u32], start: usize, len: usize) -> Sample {
-        let text = &tokens[start..start + self.text_tokens(len)];
+    /// Window of these tokens of the text, all but the first `unscored` of them scored.
+    fn window(&self, text: &[u32], unscored: usize) -> Sample {
         let tokens = [&*self.before, text].concat();
         let mut scored = vec![true; tokens.len()];
-        // The first token has nothing to be predicted from.
-        scored[..self.before.len().max(1)].fill(false);
+        scored[..self.before.len() + unscored].fill(false);
         Sample { tokens, scored, slices: Vec::new() }
     }
 
@@ -113,7 +107,7 @@ impl LongText {
             return Err(TaskError::InvalidLen { task: META.id, len, expected });
         }
         let tokens = if part == "training" { self.train.len() } else { self.validation.len() };
-        let window = self.text_tokens(len);
+        let window = len.saturating_add(1);
         let fits = tokens / window;
         if fits >= count {
             return Ok(());
@@ -127,6 +121,10 @@ impl Task for LongText {
     stated!(META, SPLITS);
 
     fn max_tokens(&self, len: usize) -> usize {
+        len.saturating_add(1).saturating_add(self.before.len())
+    }
+
+    fn max_train_tokens(&self, len: usize) -> usize {
         len.saturating_add(1)
     }
 
@@ -136,8 +134,10 @@ impl Task for LongText {
     }
 
     fn train_sample(&self, len: usize, rng: &mut ChaCha8Rng) -> Sample {
-        let start = rng.random_range(0..self.train.len() + 1 - self.text_tokens(len));
-        self.window(&self.train, start, len)
+        // The model reads `len` tokens, those before the text included, which shifted groups divide.
+        let text = len + 1 - self.before.len();
+        let start = rng.random_range(0..self.train.len() + 1 - text);
+        self.window(&self.train[start..start + text], usize::from(self.before.is_empty()))
     }
 
     fn eval_set(
@@ -149,11 +149,13 @@ impl Task for LongText {
     ) -> Result<Vec<Sample>, TaskError> {
         self.check_fit("validation", len, count.max(1))?;
         let start = |k: usize| k * self.validation.len() / count;
-        Ok((0..count).map(|k| self.window(&self.validation, start(k), len)).collect())
+        // The first token of the text is not scored, so that the same tokens are with and without those before it.
+        let window = |k: usize| self.window(&self.validation[start(k)..=start(k) + len], 1);
+        Ok((0..count).map(window).collect())
     }
 
     fn max_eval_samples(&self, len: usize) -> Option<usize> {
-        Some(self.validation.len() / self.text_tokens(len).max(1))
+        Some(self.validation.len() / len.saturating_add(1))
     }
 
     fn bytes_per_token(&self) -> Option<f64> {
@@ -162,8 +164,9 @@ impl Task for LongText {
 
     fn token_slices(&self, sample: &Sample) -> Vec<TokenSlice> {
         let group = |position: usize| (position / self.group * self.group) as u32;
-        // A token is predicted at the position before its own.
-        let scored = sample.scored.iter().skip(1).enumerate().filter(|(_, scored)| **scored);
+        // A token is predicted at the position before its own; positions are those in the text.
+        let scored = sample.scored.iter().skip(self.before.len() + 1).enumerate();
+        let scored = scored.filter(|(_, scored)| **scored);
         vec![("position", scored.map(|(position, _)| group(position)).collect())]
     }
 }
@@ -211,18 +214,22 @@ mod tests {
         let said = task.eval_set("validation", 9, 5, 0).unwrap_err().to_string();
         assert!(said.contains("validation"), "{said}");
 
-        // With a token before each window, a letter less fits.
+        // The same tokens are scored after a token before each window.
         let after = LongText::new(&parts, &Letters, 27, windows(&[26])).unwrap();
-        assert_eq!((after.max_tokens(8), after.max_eval_samples(8)), (9, Some(5)));
-        let samples = after.eval_set("validation", 8, 5, 0).unwrap();
-        let starts = samples.iter().map(|sample| sample.tokens[..3].to_vec()).collect::<Vec<_>>();
-        assert_eq!(starts, [[26, 0, 1], [26, 8, 9], [26, 6, 7], [26, 4, 5], [26, 2, 3]]);
-        let sample = &samples[0];
-        assert_eq!(sample.scored, [false, true, true, true, true, true, true, true, true]);
-        let [(_, positions)] = after.token_slices(sample).try_into().unwrap();
-        assert_eq!(positions, [0, 0, 0, 0, 4, 4, 4, 4]);
+        assert_eq!((after.max_tokens(9), after.max_eval_samples(9)), (11, Some(4)));
+        let begun = after.eval_set("validation", 9, 4, 0).unwrap();
+        for (sample, plain) in begun.iter().zip(&samples) {
+            assert_eq!((sample.tokens[0], &sample.tokens[1..]), (26, &*plain.tokens));
+            assert_eq!((sample.scored[0], &sample.scored[1..]), (false, &*plain.scored));
+            assert_eq!(after.token_slices(sample), task.token_slices(plain));
+        }
         assert_ne!(after.data_sha256(), task.data_sha256());
         let mut rng = <ChaCha8Rng as rand_chacha::rand_core::SeedableRng>::seed_from_u64(0);
-        assert_eq!(after.train_sample(8, &mut rng).tokens[0], 26);
+        let trained = after.train_sample(8, &mut rng);
+        assert_eq!(
+            (trained.tokens[0], trained.tokens.len(), after.max_train_tokens(8)),
+            (26, 9, 9)
+        );
+        assert_eq!(trained.scored.iter().filter(|scored| **scored).count(), 8);
     }
 }

@@ -58,15 +58,14 @@ pub(super) fn read(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, Pretra
             "type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": splits == Splits::Llama3,
         },
     });
-    let read = from_json(gguf.path(), &json.to_string(), vocabulary)?;
-    let mut special = BTreeMap::new();
+    let mut read = from_json(gguf.path(), &json.to_string(), vocabulary)?;
     for name in ["bos", "eos"] {
         let id = gguf.optional_number(&format!("tokenizer.ggml.{name}_token_id"))?;
         if let Some(text) = id.and_then(|id| tokens.get(id)) {
-            special.insert(format!("{name}_token"), (*text).to_owned());
+            read.special.insert(format!("{name}_token"), (*text).to_owned());
         }
     }
-    Ok(HuggingFace { special, ..read })
+    Ok(read)
 }
 
 /// Describes the control and user-defined tokens as `tokenizer.json` does.

@@ -205,6 +205,7 @@ pub(super) fn from_json(
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::fields;
     use super::*;
 
     #[test]
@@ -273,8 +274,8 @@ mod tests {
             let written_by = written_by(&json!({ "transformers_version": version }));
             let tokens = from_json(Path::new("tokenizer.json"), &file(changes), 4).unwrap();
             let path = Path::new("tokenizer_config.json");
-            let settings = settings.as_object().unwrap();
-            let tokens = tokens.configured(path, settings, None, &written_by)?;
+            let settings = fields(path, &settings.to_string())?;
+            let tokens = tokens.configured(path, &settings, None, &written_by)?;
             // What is written reads as the same.
             let written = from_json(path, &tokens.json().unwrap(), 4).unwrap();
             assert_eq!(written.around, tokens.around, "{settings:?}");
@@ -324,8 +325,9 @@ mod tests {
                 "/model/vocab": { "a": 0, "b": 1, "ab": 2, word: 3 }, "/model/merges": [["a", "b"]],
             });
             let tokens = from_json(Path::new("tokenizer.json"), &file(&changes), 4).unwrap();
-            let settings = settings.as_object().unwrap();
-            let tokens = tokens.configured(path, settings, Some(class), &written_by(&json!({})))?;
+            let settings = fields(path, &settings.to_string())?;
+            let tokens =
+                tokens.configured(path, &settings, Some(class), &written_by(&json!({})))?;
             Ok::<_, PretrainedError>(whole(&tokens, "ab"))
         };
         let (llama, qwen) = ("LlamaTokenizer", "Qwen2Tokenizer");
