@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pe_bench::run::kept::KeptTraining;
 use reports::{RunRecord, Status};
 use serde_json::json;
 
