@@ -4,9 +4,9 @@ use super::comparison::{Better, HeadToHead, PairwiseComparison};
 use super::tables::{label, sections};
 use crate::analysis::ranking::Region;
 use crate::analysis::{NEUTRAL, looks};
-use crate::document::figures::Plot;
-use crate::document::figures::plot::{Axis, Dots, Point, Series};
-use crate::document::figures::scale::Scale;
+use crate::document::plot::Plot;
+use crate::document::plot::{Axis, Dots, Point, Series};
+use crate::document::scale::Scale;
 use crate::document::{Document, Element, Figure};
 use crate::number::{capital, count, listed, points};
 

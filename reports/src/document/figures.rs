@@ -3,15 +3,11 @@
 pub(crate) mod cost;
 pub(crate) mod lengths;
 pub(crate) mod overall;
-pub(crate) mod plot;
-pub(crate) mod scale;
 mod series;
 pub(crate) mod size;
 pub(crate) mod slices;
 pub(crate) mod tasks;
 pub(crate) mod training;
-
-pub(crate) use self::plot::Plot;
 
 /// Note on the marks of all figures.
 pub(crate) const LEGEND: &str = "Figures: means over seeds; bars are 95 % confidence intervals, clipped at the frame. An \

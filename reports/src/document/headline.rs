@@ -1,6 +1,7 @@
 //! The result of a report for a README: figures, abstract and table.
 
-use super::section::{Document, Element, Figure};
+use super::figure::Figure;
+use super::section::{Document, Element};
 use super::{tables, text};
 use crate::analysis::Report;
 

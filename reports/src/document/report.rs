@@ -10,8 +10,9 @@ mod workloads;
 use polars::prelude::PolarsResult;
 use rayon::prelude::*;
 
+use super::figure::Figure;
 use super::figures::{self, LEGEND};
-use super::section::{Document, Element, Figure, Section};
+use super::section::{Document, Element, Section};
 use super::{tables, text};
 use crate::analysis::Report;
 use crate::number::count;

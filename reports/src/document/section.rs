@@ -1,7 +1,8 @@
 //! Documents as trees of sections, independent of formats.
 
-use super::figures::Plot;
+use super::figure::Figure;
 use super::table::Table;
+use super::target::Target;
 use crate::text::{add_new, unique_slug};
 
 /// A document: what comes before the first section, and sections.
@@ -30,26 +31,6 @@ pub struct Section {
     pub sections: Vec<Section>,
 }
 
-/// Subject of a section that links lead to.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Target {
-    /// Encoding of this name; its section is a page of its own.
-    Encoding(String),
-    /// Workload of this name; its section is a page of its own.
-    Workload(String),
-    /// Cells of the workload of this name; its section is a page of its own, and formats of one file leave it out.
-    Records(String),
-    /// Cells of an encoding, within those of a workload.
-    Cells {
-        /// Name of the workload.
-        workload: String,
-        /// Name of the encoding.
-        encoding: String,
-    },
-    /// File at a path relative to the report.
-    File(String),
-}
-
 /// An element of a section.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Element {
@@ -70,27 +51,6 @@ pub enum Element {
     Figure(Figure),
     /// Table with its notes and legends.
     Table(Table),
-}
-
-/// A figure of a document.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Figure {
-    pub(crate) title: String,
-    pub(crate) caption: String,
-    pub(crate) plot: Plot,
-    /// Name of its file without extension, unique in the document; `None` for a figure of pages alone.
-    pub(crate) file: Option<String>,
-}
-
-impl Figure {
-    pub(crate) fn new(title: String, caption: impl Into<String>, plot: Plot) -> Self {
-        Self { title, caption: caption.into(), plot, file: None }
-    }
-
-    /// Returns the path of the SVG file, relative to the report; `None` for a figure of pages alone.
-    pub(crate) fn path(&self) -> Option<String> {
-        self.file.as_ref().map(|file| format!("figures/{file}.svg"))
-    }
 }
 
 impl Element {

@@ -1,6 +1,6 @@
 //! Tables as data, independent of formats.
 
-use super::section::Target;
+use super::target::Target;
 
 /// A table: columns with heads, and rows of cells.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

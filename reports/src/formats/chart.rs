@@ -15,7 +15,7 @@ use rayon::prelude::*;
 pub(crate) use self::style::{MarkStyle, of_pages};
 use super::contents::{Contents, OutFile};
 use crate::document::Figure;
-use crate::document::figures::Plot;
+use crate::document::plot::Plot;
 
 /// Renders every figure that has a file.
 pub(super) fn render(contents: &Contents<'_>) -> Vec<OutFile> {

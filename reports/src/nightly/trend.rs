@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::history::{Night, NightLine};
 use crate::analysis::looks;
-use crate::document::figures::Plot;
-use crate::document::figures::plot::{Axis, Lines, Marks, Point, Series};
-use crate::document::figures::scale::Scale;
+use crate::document::plot::Plot;
+use crate::document::plot::{Axis, Lines, Marks, Point, Series};
+use crate::document::scale::Scale;
 use crate::document::{Document, Element, Figure, Section, Table, TableCell};
 use crate::number::{bytes, percent, si, thousands, three_digits};
 

@@ -1,12 +1,12 @@
 //! The headline metric against costs, with the Pareto front.
 
 use super::lengths::{CHANCE, scale_of};
-use super::plot::{Axis, Plot, Point, Scatter, Series};
-use super::scale::Scale;
 use super::series::{drawn, note, series_of};
 use crate::analysis::ranking::{Rank, Ranking};
 use crate::analysis::{EncodingCost, Report, Workload};
-use crate::document::section::Figure;
+use crate::document::figure::Figure;
+use crate::document::plot::{Axis, Plot, Point, Scatter, Series};
+use crate::document::scale::Scale;
 use crate::number::{bytes, capital, si, three_digits};
 
 /// A kind of cost: name, axis label, accessor and formatter.

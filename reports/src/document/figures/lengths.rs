@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
-use super::scale::Scale;
 use super::series::{drawn, note, series_of};
 use crate::analysis::aggregate::Aggregate;
 use crate::analysis::{Report, Workload};
-use crate::document::section::Figure;
+use crate::document::figure::Figure;
+use crate::document::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
+use crate::document::scale::Scale;
 use crate::record::Metric;
 
 /// Label of the exact match of guessing.

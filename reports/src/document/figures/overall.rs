@@ -1,11 +1,11 @@
 //! All tasks together: the aggregate score of each encoding with its interval, chance marked.
 
 use super::lengths::CHANCE;
-use super::plot::{Axis, Dots, Plot};
-use super::scale::Scale;
 use super::series::dot;
 use crate::analysis::{Overall, Report};
-use crate::document::section::Figure;
+use crate::document::figure::Figure;
+use crate::document::plot::{Axis, Dots, Plot};
+use crate::document::scale::Scale;
 use crate::number::{listed, percent, points, value_and_interval};
 
 /// The figure of the aggregate; `None` where there is none of at least two encodings.

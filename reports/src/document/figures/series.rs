@@ -1,7 +1,7 @@
 //! Pieces of figures: series, points and their texts.
 
-use super::plot::{Point, Series};
 use crate::analysis::Report;
+use crate::document::plot::{Point, Series};
 use crate::record::Metric;
 use crate::stats::Estimate;
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::lengths::scale_of;
-use super::plot::{Axis, Lines, Marks, Plot, Point, Series};
-use super::scale::Scale;
 use super::series::{drawn, note, series_of};
 use crate::analysis::ranking::Region;
 use crate::analysis::{Report, Workload};
-use crate::document::section::Figure;
+use crate::document::figure::Figure;
+use crate::document::plot::{Axis, Lines, Marks, Plot, Point, Series};
+use crate::document::scale::Scale;
 use crate::number::capital;
 use crate::record::Metric;
 

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lengths::{intervals, scale_of};
-use super::plot::{Axis, Heat, HeatMap, Lines, Marks, Plot, Point, Series};
-use super::scale::Scale;
 use super::series::series_of;
 use crate::analysis::{Report, SlicePoint, SliceSet, Workload};
-use crate::document::section::Figure;
+use crate::document::figure::Figure;
+use crate::document::plot::{Axis, Heat, HeatMap, Lines, Marks, Plot, Point, Series};
+use crate::document::scale::Scale;
 use crate::record::{Metric, PAIR};
 
 /// Maximum number of values that each get a tick of their own.

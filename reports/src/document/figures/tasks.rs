@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use super::cost::against_cost;
 use super::lengths::CHANCE;
-use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
-use super::scale::Scale;
 use super::series::{dot, series_of};
 use crate::analysis::{EncodingCost, Overall, Report, YARDSTICK};
-use crate::document::section::Figure;
+use crate::document::figure::Figure;
+use crate::document::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
+use crate::document::scale::Scale;
 use crate::document::tables::improvement_explained;
 use crate::number::{capital, count, p_value, percent, points, value_and_interval};
 

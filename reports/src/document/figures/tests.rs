@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
-use super::*;
 use crate::analysis::{Report, ReportMeta};
+use crate::document::plot::Plot;
 use crate::document::{Figure, Section, report};
 use crate::testkit::{TestCell, suite};
 

@@ -1,12 +1,12 @@
 //! Figures of training: loss and validation by step, steps to solve.
 
 use super::lengths::{CHANCE, scale_of};
-use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
-use super::scale::Scale;
 use super::series::{dot, series_of};
 use crate::analysis::run_metrics::MedianRange;
 use crate::analysis::{Curve, Report, Workload};
-use crate::document::section::Figure;
+use crate::document::figure::Figure;
+use crate::document::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
+use crate::document::scale::Scale;
 use crate::number::three_digits;
 use crate::record::Metric;
 

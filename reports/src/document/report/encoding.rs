@@ -4,11 +4,13 @@ use super::workloads;
 use crate::analysis::ranking::{EncodingResult, RankedPair, Ranking, separable};
 use crate::analysis::run_metrics::RunMetrics;
 use crate::analysis::{Encoding, Report, Workload, YARDSTICK};
-use crate::document::figures::Plot;
-use crate::document::figures::plot::Series;
-use crate::document::section::{Element, Figure, Section, Target};
+use crate::document::figure::Figure;
+use crate::document::plot::Plot;
+use crate::document::plot::Series;
+use crate::document::section::{Element, Section};
 use crate::document::table::{Table, TableCell};
 use crate::document::tables;
+use crate::document::target::Target;
 use crate::number::{percent, separator, thousands};
 
 /// Largest number of names in a cell; of more, all but the last places are names, and the others are counted.

@@ -6,8 +6,9 @@ use polars::prelude::PolarsResult;
 use serde_json::Value;
 
 use crate::analysis::{CellRow, Group, Report, Workload};
-use crate::document::section::{Element, Section, Target};
+use crate::document::section::{Element, Section};
 use crate::document::tables;
+use crate::document::target::Target;
 use crate::number::joined;
 
 /// Settings of a cell without its seed, one `path = value` each.

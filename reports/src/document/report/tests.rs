@@ -1,8 +1,8 @@
 use super::*;
 use crate::analysis::ReportMeta;
-use crate::document::figures::Plot;
-use crate::document::section::Target;
+use crate::document::plot::Plot;
 use crate::document::table::Table;
+use crate::document::target::Target;
 use crate::record::RunRecord;
 use crate::testkit::{TestCell, table_of as table};
 

@@ -1,9 +1,11 @@
 //! The section of a workload: its result in a sentence, figures, ranks, evaluations and costs.
 
 use crate::analysis::{Report, Workload};
+use crate::document::figure::Figure;
 use crate::document::figures::{self, lengths};
-use crate::document::section::{Element, Figure, Section, Target};
+use crate::document::section::{Element, Section};
 use crate::document::table::Table;
+use crate::document::target::Target;
 use crate::document::{tables, text};
 use crate::number::listed;
 use crate::record::Metric;

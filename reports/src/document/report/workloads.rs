@@ -2,8 +2,8 @@
 
 use crate::analysis::ranking::Ranking;
 use crate::analysis::{Report, Workload};
-use crate::document::section::Target;
 use crate::document::table::{Table, TableCell};
+use crate::document::target::Target;
 use crate::number::{listed, percent, separator};
 
 /// Returns a cell with the name of a workload that leads to its section.

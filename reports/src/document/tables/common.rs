@@ -1,8 +1,8 @@
 //! Cells and notes shared by several tables.
 
 use crate::analysis::{Report, Workload};
-use crate::document::section::Target;
 use crate::document::table::TableCell;
+use crate::document::target::Target;
 use crate::record::Metric;
 use crate::stats::Estimate;
 

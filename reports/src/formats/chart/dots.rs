@@ -4,7 +4,7 @@ use super::draw::{
     BOTTOM, RuleRoom, TOP, WIDTH, group, label, open, point as mark, put, rules, text, ticks,
     widest,
 };
-use crate::document::figures::plot::Dots;
+use crate::document::plot::Dots;
 
 /// Draws groups of dots; each group has a heading and one row for each series.
 pub(super) fn dots(title: &str, chart: &Dots) -> String {

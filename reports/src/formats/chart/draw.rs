@@ -1,8 +1,8 @@
 //! Parts of an SVG drawing.
 
 use super::style::MarkStyle;
-use crate::document::figures::plot::{Axis, Series};
-use crate::document::figures::scale::Scale;
+use crate::document::plot::{Axis, Series};
+use crate::document::scale::Scale;
 use crate::number::joined;
 use crate::text::html as escape;
 

@@ -1,7 +1,7 @@
 //! Heat maps of shares, one for each encoding, on one colour scale.
 
 use super::draw::{TOP, WIDTH, label, open, put, text, widest};
-use crate::document::figures::plot::Heat;
+use crate::document::plot::Heat;
 use crate::text::html as escape;
 
 const ACROSS: usize = 3;

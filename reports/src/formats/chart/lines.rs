@@ -4,7 +4,7 @@ use super::draw::{
     BOTTOM, HEIGHT, LEFT, PlotArea, RuleRoom, TOP, WIDTH, bar, group, label, open, point as mark,
     put, rules, text, widest,
 };
-use crate::document::figures::plot::{FEW_MARKS, Lines, Marks, Point, Series};
+use crate::document::plot::{FEW_MARKS, Lines, Marks, Point, Series};
 
 /// Minimum distance between the baselines of two labels, in pixels.
 const LABEL_GAP: f64 = 14.0;

@@ -4,7 +4,7 @@ use super::draw::{
     BOTTOM, HEIGHT, PlotArea, TOP, WIDTH, bar, group, label, level, marker, open, point as mark,
     put, text, widest,
 };
-use crate::document::figures::plot::Scatter;
+use crate::document::plot::Scatter;
 
 const ROW: f64 = 16.0;
 

@@ -1,10 +1,8 @@
 use super::*;
 use crate::analysis::Report;
 use crate::analysis::ReportMeta;
-use crate::document::figures::plot::{
-    Axis, Dots, Heat, HeatMap, Lines, Marks, Point, Scatter, Series,
-};
-use crate::document::figures::scale::Scale;
+use crate::document::plot::{Axis, Dots, Heat, HeatMap, Lines, Marks, Point, Scatter, Series};
+use crate::document::scale::Scale;
 use crate::document::{Section, report};
 use crate::testkit::suite;
 
