@@ -15,6 +15,7 @@
 //! | Module | Contents |
 //! | --- | --- |
 //! | `op`, `product` | the operations that Burn differentiates |
+//! | `elementwise`, `operation` | operations of models besides attention, and how Burn differentiates them |
 //! | `config`, `inputs` | compile-time settings and arguments of the kernels |
 //! | `launch` | choice of a configuration and of the number of cubes |
 //! | `arguments`, `results`, `collect` | buffers in and out, and sums over slots |
@@ -40,12 +41,14 @@ mod collect;
 mod config;
 mod contextual;
 mod cores;
+pub(crate) mod elementwise;
 mod forward;
 mod gradients;
 mod inputs;
 mod launch;
 mod logits;
 mod op;
+mod operation;
 mod product;
 mod results;
 mod scatter;
