@@ -211,11 +211,33 @@ impl SpeedRow {
 /// Message, if a setting is invalid or the measurement fails.
 pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     request.size.check()?;
-    let SpeedSize { batch, len, dim, heads, layers, vocab, steps, .. } = request.size;
     let encoding = crate::encodings::parse(&request.encoding).map_err(|error| error.to_string())?;
     if request.size.attention {
         return attention::measure(request, &encoding);
     }
+    let task = RandomTokens { vocabulary: request.size.vocab };
+    with_trainer(request, |trainer, device| {
+        let step_seconds = timed(request.size.steps, device, || {
+            trainer.step().map(drop).map_err(|error| error.to_string())
+        })?;
+        let model = trainer.state().model.valid();
+        let forward_seconds = forward(&model, &task, request, &device.clone().inner())?;
+        let request = SpeedRequest { encoding: encoding.to_string(), ..request.clone() };
+        Ok(SpeedRow::of(&request, [step_seconds, forward_seconds], device))
+    })
+}
+
+/// Runs `work` with the trainer of the measured model at its first step, and with its autodiff device.
+///
+/// # Errors
+/// Message, if a setting is invalid or `work` fails.
+pub fn with_trainer<R>(
+    request: &SpeedRequest,
+    work: impl FnOnce(&mut Trainer<'_>, &Device) -> Result<R, String>,
+) -> Result<R, String> {
+    request.size.check()?;
+    let SpeedSize { batch, len, dim, heads, layers, vocab, steps, .. } = request.size;
+    let encoding = crate::encodings::parse(&request.encoding).map_err(|error| error.to_string())?;
     let model = ModelConfig {
         layers,
         width: dim,
@@ -258,14 +280,8 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         .map_err(|error| error.to_string())?;
     decoder.precision = request.precision;
     let task = RandomTokens { vocabulary: vocab };
-    let id = encoding.id();
-    let mut trainer = Trainer::new(decoder, id, &config, 0.0, &task, 0, &device);
-    let step_seconds =
-        timed(steps, &device, || trainer.step().map(drop).map_err(|error| error.to_string()))?;
-    let forward_seconds =
-        forward(&trainer.state().model.valid(), &task, request, &device.clone().inner())?;
-    let request = SpeedRequest { encoding: encoding.to_string(), ..request.clone() };
-    Ok(SpeedRow::of(&request, [step_seconds, forward_seconds], &device))
+    let mut trainer = Trainer::new(decoder, encoding.id(), &config, 0.0, &task, 0, &device);
+    work(&mut trainer, &device)
 }
 
 const WARM_UP: usize = 2;
