@@ -1,18 +1,15 @@
 #!/usr/bin/env bash
 # Tests the GPU kernels without a GPU: builds with the wgpu backend and runs on Mesa's lavapipe, a Vulkan on
 # the processor. Checks outputs and every gradient of the kernels against the reference engine in f64 at
-# small odd sizes (pe-zoo/tests/cube.rs); products on tensor cores in a simulation, with the C++ compiler
+# small odd sizes (pe-zoo/tests/cube.rs), the operations of models likewise (cube_operations.rs), and
+# a small plan of ci/gpu.sh lab; products on tensor cores in a simulation, with the C++ compiler
 # that CXX names (pe-zoo/src/kernels/gpu/testing/simulated); then the whole conformance kit with its tensors on that device.
 #
-#   ci/gpu-sim.sh [--install] [--kernels | --conform | --ptx] [ENCODING ...]
+#   ci/gpu-sim.sh [--install] [--kernels | --conform] [ENCODING ...]
 #
 #   --install   install lavapipe with apt-get if it is missing (package mesa-vulkan-drivers)
 #   --kernels   only the kernels' tests, tensor cores included
 #   --conform   only the conformance kit
-#   --ptx       only compile the kernels with Burn's CUDA compiler, without the tests above: PTX
-#               for sm_90a. Needs libdevice.10.bc, part of the CUDA toolkit and of PyTorch's triton, as
-#               $CUDA_PATH/nvvm/libdevice/libdevice.10.bc. If PTXAS names NVIDIA's assembler (it is in the
-#               same two), it must accept the PTX; registers and spills are printed
 #   ENCODING    encodings or combinations for the kit; default: all
 #
 # The first build takes long, because Burn is built with wgpu. The tests take minutes: every variant of a kernel is
@@ -20,30 +17,19 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-install=false kernels=true conform=true ptx=false
+install=false kernels=true conform=true
 encodings=()
 for argument in "$@"; do
   case "$argument" in
     --install) install=true ;;
     --kernels) conform=false ;;
     --conform) kernels=false ;;
-    --ptx) ptx=true ;;
-    -*) echo "gpu-sim: unknown option $argument; usage: ci/gpu-sim.sh [--install] [--kernels | --conform | --ptx] [ENCODING ...]" >&2
+    -*) echo "gpu-sim: unknown option $argument; usage: ci/gpu-sim.sh [--install] [--kernels | --conform] [ENCODING ...]" >&2
         exit 2 ;;
     *) encodings+=("$argument") ;;
   esac
 done
 $kernels || $conform || { echo "gpu-sim: --kernels and --conform exclude each other; leave both out for both" >&2; exit 2; }
-
-if $ptx; then
-  [ -f "${CUDA_PATH:-}/nvvm/libdevice/libdevice.10.bc" ] ||
-    { echo "gpu-sim: CUDA_PATH is '${CUDA_PATH:-}', without nvvm/libdevice/libdevice.10.bc; see the head of this script" >&2; exit 1; }
-  # Optimised like the build of gpu.sh, with which it shares artifacts.
-  cargo test --release --workspace --features pe-zoo-bench/ptx --lib kernels::gpu::testing::ptx -- --nocapture ||
-    { echo "gpu-sim: see above; if it was the build that could not fetch its LLVM, run ci/llvm-for-cuda.sh once" >&2; exit 1; }
-  echo "gpu-sim: all requested tests passed"
-  exit
-fi
 
 # Path of Mesa's description of lavapipe; LAVAPIPE_ICD overrides it.
 driver() {
@@ -76,8 +62,9 @@ echo "gpu-sim: $icd"
 # All commands use the same features, so that Burn is built once.
 select=(--workspace --features pe-zoo-bench/cores-sim)
 if $kernels; then
-  cargo test "${select[@]}" --test cube
+  cargo test "${select[@]}" --test cube --test cube_operations
   cargo test "${select[@]}" --lib kernels::gpu::
+  cargo test "${select[@]}" --example gpu-lab
 fi
 if $conform; then
   cargo build "${select[@]}" --bin pe-bench

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Runs pe-bench on another machine with an NVIDIA GPU. It has two commands:
+# Runs pe-bench on another machine with an NVIDIA GPU. It has three commands:
 #
-#   ci/gpu.sh pack DIR                      here: builds one stripped, compressed program and puts it into
+#   ci/gpu.sh pack DIR [--with-FEATURE]     here: builds one stripped, compressed program and puts it into
 #                                           DIR with this script and the peer; copy DIR to the other machine
 #   DIR/gpu.sh run DIR [--minutes N] [--only conform,attention,speed,paper] [--suites A,B] [--lens T,...]
 #              [--precisions bf16,f32,tf32] [--encodings A,B] [--modes eager,sdpa,flex,compile,sdpa-compile]
 #                                           there: runs as much as fits into N minutes (default 60)
+#   DIR/gpu.sh lab DIR [--seconds N] [--records FOLDER] [--only first,warm,peers,ncu,programs,rest]
+#                                           there: answers the open questions of speed in N seconds (default 400)
 #
 # The other machine is x86-64 Linux with glibc 2.36 or newer, libstdc++, zlib, the NVIDIA driver and
 # libdevice.10.bc, which has the kernels' exponentials: it is part of the CUDA toolkit and of PyTorch
@@ -25,16 +27,32 @@
 # (Ctrl-C, SIGTERM, the end of the minutes), which ends every process that was started. A record whose
 # status is not "done" is repeated.
 #
+# `lab` is for machines that are lent for minutes. Its parts run in this order, the most important first, and each
+# finished measurement is one line of FOLDER/lab.jsonl (DIR/records/lab) at once, so that a call that is killed keeps
+# what it has; logs and the PTX of all kernels follow in FOLDER/logs.tar.*, and compiled kernels in FOLDER/kernels.tar.*:
+#   first     the beginning of ci/gpu/lab.jsonl: kernels of a training step by name, attention, products
+#   warm      a training step in a second process, which finds compiled kernels and tuning on disk
+#   peers     PyTorch by ci/gpu/peers.jsonl, in one process
+#   ncu       Nsight Compute's counters of the forward and the backward kernel of attention, if it is installed
+#   programs  a training step by each other program of the pack, such as one with `cuda-cpp`
+#   rest      the rest of ci/gpu/lab.jsonl
+# An archive kernels.tar.* of an earlier call in DIR is unpacked first, so that its kernels need not be compiled.
+#
 # Exit status: 0 done or out of time; 1 something failed, with a message; 2 a command line that cannot be
 # read; 3 no GPU, or no program; 130 interrupted.
 set -euo pipefail
 
-usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 fail() { echo "gpu: $2" >&2; exit "$1"; }
 
+# The folder of the lab's files: this one in a pack, ci/gpu in the project's tree.
+lab_files=$(cd "$(dirname "$0")" && pwd)
+[ ! -d "$lab_files/gpu" ] || lab_files=$lab_files/gpu
+
 pack() {
-  [ $# -eq 1 ] || usage
-  local out=$1 root target
+  [ $# -ge 1 ] || usage
+  local out=$1 root target features name
+  shift
   root=$(cd "$(dirname "$0")/.." && pwd)
   [ -f "$root/Cargo.toml" ] || fail 2 "pack works in the project's own tree"
   command -v xz > /dev/null || fail 1 "xz is missing; install it with the system's package manager"
@@ -43,16 +61,47 @@ pack() {
   cd "$root"
   target="${CARGO_TARGET_DIR:-target}"
   # flex is included, because the scalar checks and the errors of other backends need it.
-  cargo build --release --workspace --features pe-zoo-bench/cuda --bin pe-bench ||
+  features=pe-zoo-bench/cuda,pe-zoo-bench/lab
+  name=pe-bench
+  for feature in "$@"; do
+    [[ "$feature" =~ ^--with-[a-z-]+$ ]] || fail 2 "unknown option $feature; known: --with-FEATURE"
+    features=$features,pe-zoo-bench/${feature#--with-}
+    name=$name+${feature#--with-}
+  done
+  cargo build --release --workspace --features "$features" --example gpu-lab ||
     fail 1 "the build failed; where Burn cannot fetch its LLVM, run ci/llvm-for-cuda.sh once"
-  cp "$target/release/pe-bench" "$out/pe-bench.new"
-  strip "$out/pe-bench.new"
-  xz -T0 -6 -f "$out/pe-bench.new"
-  mv "$out/pe-bench.new.xz" "$out/pe-bench.xz"
-  rm -f "$out/pe-bench"
-  cp ci/gpu.sh "$out/gpu.sh"
-  cp ci/peers/torch_step.py ci/peers/ceilings.py ci/peers/gpu_table.py "$out/"
-  echo "gpu: packed $(wc -c < "$out/pe-bench.xz") bytes of program; copy $out and run there: ./gpu.sh run ."
+  cp "$target/release/examples/gpu-lab" "$out/$name.new"
+  strip "$out/$name.new"
+  # Calls within the program compress better as absolute addresses.
+  xz -T0 --x86 --lzma2=preset=9e,dict=128MiB -f "$out/$name.new"
+  mv "$out/$name.new.xz" "$out/$name.xz"
+  rm -f "$out/$name"
+  cp ci/gpu.sh ci/gpu/*.sh ci/gpu/*.jsonl ci/peers/torch_step.py ci/peers/ceilings.py ci/peers/gpu_table.py "$out/"
+  echo "gpu: packed $(wc -c < "$out/$name.xz") bytes of program; copy $out and run there: ./gpu.sh run . or ./gpu.sh lab ."
+}
+
+# unpacked NAME: the program DIR/NAME of DIR/NAME.xz.
+unpacked() {
+  local program="$here/$1"
+  [ ! -x "$program" ] || return 0
+  [ -f "$program.xz" ] || fail 3 "there is no program $1 in $here; make one with ci/gpu.sh pack"
+  if command -v xz > /dev/null; then
+    xz -dc "$program.xz" > "$program.new"
+  else
+    python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], "wb"))' \
+      "$program.xz" "$program.new"
+  fi
+  chmod +x "$program.new"
+  mv "$program.new" "$program"
+}
+
+# Finds the GPU, libdevice and Python; sets device, python and CUDA_PATH.
+gpu_present() {
+  command -v nvidia-smi > /dev/null && nvidia-smi -L > /dev/null 2>&1 ||
+    fail 3 "no NVIDIA GPU here: nvidia-smi finds none"
+  device=$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader | head -n 1)
+  python=${PEER_PYTHON:-python3}
+  libdevice
 }
 
 # Remaining seconds, at least 0.
@@ -348,23 +397,9 @@ run() {
   deadline=$(($(date +%s) + 60 * minutes))
   trap stop INT TERM
 
+  unpacked pe-bench
   bench="$here/pe-bench"
-  if [ ! -x "$bench" ]; then
-    [ -f "$bench.xz" ] || fail 3 "there is no program in $here; make one with ci/gpu.sh pack"
-    if command -v xz > /dev/null; then
-      xz -dc "$bench.xz" > "$bench.new"
-    else
-      python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], "wb"))' \
-        "$bench.xz" "$bench.new"
-    fi
-    chmod +x "$bench.new"
-    mv "$bench.new" "$bench"
-  fi
-  command -v nvidia-smi > /dev/null && nvidia-smi -L > /dev/null 2>&1 ||
-    fail 3 "no NVIDIA GPU here: nvidia-smi finds none"
-  device=$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader | head -n 1)
-  python=${PEER_PYTHON:-python3}
-  libdevice
+  gpu_present
   "$bench" list backends | grep '^cuda' | grep -qvE 'not compiled in|unavailable: ' ||
     fail 3 "pe-bench cannot open the GPU: $("$bench" list backends | grep '^cuda')"
   records="$here/records"
@@ -402,5 +437,6 @@ run() {
 case "${1:-}" in
   pack) shift; pack "$@" ;;
   run) shift; run "$@" ;;
+  lab) shift; . "$lab_files/lab.sh"; lab "$@" ;;
   *) usage ;;
 esac

@@ -97,7 +97,7 @@ pub const ALL: &[BackendMeta] = &[
         feature: "cuda",
         about: "NVIDIA GPUs",
         hardware: Hardware::Cuda,
-        device: with_feature!("cuda", |index| Device::cuda(index)),
+        device: with_feature!("cuda", pe_zoo::device::cuda),
     },
     BackendMeta {
         id: "wgpu",

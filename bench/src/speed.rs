@@ -239,10 +239,28 @@ impl SpeedRequest {
 /// Message, if a setting is invalid or the measurement fails.
 pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     let encoding = request.check()?;
-    let SpeedSize { batch, len, vocab, steps, .. } = request.size;
     if request.size.attention {
         return attention::measure(request, &encoding);
     }
+    with_trainer(request, |trainer, device| {
+        let step_seconds = timed(request.size.steps, device, || {
+            trainer.step().map(drop).map_err(|error| error.to_string())
+        })?;
+        let request = SpeedRequest { encoding: encoding.to_string(), ..request.clone() };
+        Ok(SpeedRow::of(&request, step_seconds, device))
+    })
+}
+
+/// Runs `work` with the trainer of the measured model at its first step, and with its autodiff device.
+///
+/// # Errors
+/// Message, if a setting is invalid or `work` fails.
+pub fn with_trainer<R>(
+    request: &SpeedRequest,
+    work: impl FnOnce(&mut Trainer<'_>, &Device) -> Result<R, String>,
+) -> Result<R, String> {
+    let encoding = request.check()?;
+    let SpeedSize { batch, len, vocab, steps, .. } = request.size;
     let config = TrainConfig {
         steps: steps + WARM_UP,
         batch_size: batch,
@@ -270,12 +288,8 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         .map_err(|error| error.to_string())?;
     decoder.precision = request.precision;
     let task = RandomTokens { vocabulary: vocab };
-    let id = encoding.id();
-    let mut trainer = Trainer::new(decoder, id, &config, 0.0, &task, 0, &device);
-    let step_seconds =
-        timed(steps, &device, || trainer.step().map(drop).map_err(|error| error.to_string()))?;
-    let request = SpeedRequest { encoding: encoding.to_string(), ..request.clone() };
-    Ok(SpeedRow::of(&request, step_seconds, &device))
+    let mut trainer = Trainer::new(decoder, encoding.id(), &config, 0.0, &task, 0, &device);
+    work(&mut trainer, &device)
 }
 
 const WARM_UP: usize = 2;

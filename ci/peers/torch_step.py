@@ -2,7 +2,7 @@
 """Times one training step of the same decoder in PyTorch, for comparison with `pe-bench speed`.
 
 Same work as `pe-bench speed`: causal decoder, pre-norm, GELU MLP (4x), AdamW, cross entropy over every
-token, random tokens. Prints one JSON line: median seconds per step, peak resident bytes.
+token, random tokens. Prints one JSON line: median seconds per step and per forward pass, peak resident bytes.
 
   python torch_step.py --pe rope --mode eager --batch 16 --len 512 --dim 256 --heads 4 --layers 4
 
@@ -11,16 +11,24 @@ a mask, alibi, t5 and fox with their bias as the mask; shaw and cope cannot use 
 the attention of `eager`, `sdpa-compile` with that of `sdpa`. `flex` is PyTorch's FlexAttention, compiled; all but
 cope can be written as its score function (cope's gates depend on the logits of other columns).
 
---attention times one layer's attention alone instead of the model, forward and backward.
+--attention times one layer's attention alone instead of the model: forward and backward for a step, forward alone.
 --dtype bf16 runs under autocast: weights and their updates stay float32; --dtype tf32 lets the GPU
 round the factors of matrix products to TF32.
+
+--plan FILE measures many settings in one process, so that PyTorch starts once. Each line of FILE is a JSON object of
+options without their dashes, such as {"pe": "fox", "mode": "flex", "attention": true}; the command line has the rest.
+A line of output follows each measurement at once; a failed one has its message under "failed". No measurement starts
+after --seconds, and one that runs then is ended. Exit status: 0, 1 if a line failed, 2 for a plan that cannot be read.
 """
 import argparse
 import contextlib
+import gc
 import json
 import math
 import resource
+import signal
 import statistics
+import sys
 import time
 
 import torch
@@ -38,20 +46,47 @@ parser.add_argument("--mode", default="eager", choices=["eager", "sdpa", "flex",
 parser.add_argument("--device", default="cpu")
 parser.add_argument("--dtype", default="f32", choices=["f32", "tf32", "bf16"])
 parser.add_argument("--attention", action="store_true")
-o = parser.parse_args()
-is_sdpa, is_compiled = o.mode.startswith("sdpa"), o.mode.endswith("compile")
-if is_sdpa and o.pe in ("shaw", "cope"):
-    parser.error(f"{o.pe} cannot be expressed through scaled_dot_product_attention")
-if o.mode == "flex" and o.pe == "cope":
-    parser.error("cope cannot be expressed through flex_attention: its gates look at other columns")
-if o.mode == "flex":
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-    # The compiled function has no gradients on a CPU.
-    fused = flex_attention if o.device == "cpu" else torch.compile(flex_attention)
-torch.set_num_threads(o.threads)
-torch.set_float32_matmul_precision("high" if o.dtype == "tf32" else "highest")
-torch.manual_seed(0)
-dev, T, H, D = o.device, o.len, o.heads, o.dim // o.heads
+parser.add_argument("--step-only", action="store_true", help="do not time the forward pass alone")
+parser.add_argument("--plan", help="file of settings that are measured one after the other")
+parser.add_argument("--seconds", type=int, default=10**6, help="time after which a plan ends")
+
+
+def refusal(o):
+    """Returns why settings cannot be measured; None if they can."""
+    if o.mode.startswith("sdpa") and o.pe in ("shaw", "cope"):
+        return f"{o.pe} cannot be expressed through scaled_dot_product_attention"
+    if o.mode == "flex" and o.pe == "cope":
+        return "cope cannot be expressed through flex_attention: its gates look at other columns"
+    if o.dim % o.heads:
+        return f"heads is {o.heads}, expected a divisor of dim, which is {o.dim}"
+    return None
+
+
+def planned(path, defaults):
+    """Reads the settings of a plan; ends with status 2 at the first line that cannot be read."""
+    plan = []
+    options = {action.dest: action for action in parser._actions if action.dest not in ("help", "plan", "seconds")}
+    for number, line in enumerate(open(path), start=1):
+        if not line.strip():
+            continue
+        try:
+            settings = json.loads(line)
+            if not isinstance(settings, dict):
+                raise ValueError(f"{settings!r}, expected an object of options")
+            for name, value in settings.items():
+                if name not in options:
+                    raise ValueError(f"unknown option {name!r}; known: {', '.join(options)}")
+                kind = options[name].type or (bool if options[name].const is True else str)
+                if type(value) is not kind:
+                    raise ValueError(f"{name} is {value!r}, expected a value of type {kind.__name__}")
+                if options[name].choices and value not in options[name].choices:
+                    raise ValueError(f"{name} is {value!r}, expected one of {', '.join(options[name].choices)}")
+            plan.append(argparse.Namespace(**{**vars(defaults), **settings}))
+            if reason := refusal(plan[-1]):
+                raise ValueError(reason)
+        except ValueError as error:
+            parser.error(f"{path}:{number}: {error}")
+    return plan
 
 
 class Block(nn.Module):
@@ -141,30 +176,42 @@ class Decoder(nn.Module):
         return self.head(self.norm(x))
 
 
-i = torch.arange(T, device=dev)
-future = i[None, :] > i[:, None]
-mask = torch.zeros(T, T, device=dev).masked_fill(future, float("-inf"))
-angle = i[:, None] * (10000.0 ** (-torch.arange(0, D, 2, device=dev) / D))[None, :]
-slopes = torch.tensor([2.0 ** (-8 * (h + 1) / H) for h in range(H)], device=dev)
-dist = (i[:, None] - i[None, :]).clamp(min=0)
-far = 16 + (torch.log(dist.clamp(min=16) / 16) / math.log(8) * 16).long()
-consts = {
-    "future": future,
-    "mask": mask,
-    "cos": torch.cat([angle.cos()] * 2, -1),
-    "sin": torch.cat([angle.sin()] * 2, -1),
-    "alibi": (-slopes[:, None, None] * dist + mask)[None],
-    "dist": dist[None, None],
-    "bucket": torch.where(dist < 16, dist, far.clamp(max=31)),
-}
-consts["slopes"] = slopes
-if o.mode == "flex":
-    consts["blocks"] = create_block_mask(lambda b, h, i, j: j <= i, None, None, T, T, device=dev)
-narrow = torch.autocast(dev, torch.bfloat16) if o.dtype == "bf16" else contextlib.nullcontext()
+def choose(settings):
+    """Sets what the functions of this file read: settings, sizes and constants."""
+    global o, dev, T, H, D, is_sdpa, is_compiled, fused, consts, narrow
+    o = settings
+    dev, T, H, D = o.device, o.len, o.heads, o.dim // o.heads
+    is_sdpa, is_compiled = o.mode.startswith("sdpa"), o.mode.endswith("compile")
+    torch.set_num_threads(o.threads)
+    torch.set_float32_matmul_precision("high" if o.dtype == "tf32" else "highest")
+    torch.manual_seed(0)
+    i = torch.arange(T, device=dev)
+    future = i[None, :] > i[:, None]
+    mask = torch.zeros(T, T, device=dev).masked_fill(future, float("-inf"))
+    angle = i[:, None] * (10000.0 ** (-torch.arange(0, D, 2, device=dev) / D))[None, :]
+    slopes = torch.tensor([2.0 ** (-8 * (h + 1) / H) for h in range(H)], device=dev)
+    dist = (i[:, None] - i[None, :]).clamp(min=0)
+    far = 16 + (torch.log(dist.clamp(min=16) / 16) / math.log(8) * 16).long()
+    consts = {
+        "future": future,
+        "mask": mask,
+        "cos": torch.cat([angle.cos()] * 2, -1),
+        "sin": torch.cat([angle.sin()] * 2, -1),
+        "alibi": (-slopes[:, None, None] * dist + mask)[None],
+        "dist": dist[None, None],
+        "bucket": torch.where(dist < 16, dist, far.clamp(max=31)),
+        "slopes": slopes,
+    }
+    if o.mode == "flex":
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+        # The compiled function has no gradients on a CPU.
+        fused = flex_attention if o.device == "cpu" else torch.compile(flex_attention)
+        consts["blocks"] = create_block_mask(lambda b, h, i, j: j <= i, None, None, T, T, device=dev)
+    narrow = torch.autocast(dev, torch.bfloat16) if o.dtype == "bf16" else contextlib.nullcontext()
 
 
 def training_step():
-    """Returns a function that runs one training step, with its own data."""
+    """Returns functions that run one training step and one forward pass in inference mode, with their own data."""
     model = Decoder().to(dev)
     step_model = torch.compile(model) if is_compiled else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -178,11 +225,16 @@ def training_step():
         loss.backward()
         optimizer.step()
         return loss.item()
-    return run
+
+    @torch.inference_mode()
+    def forward():
+        with narrow:
+            F.log_softmax(step_model(torch.randint(0, o.vocab, (o.batch, T), device=dev), consts), -1)
+    return run, forward
 
 
 def attention_alone():
-    """Returns a function that runs one attention layer, forward and backward."""
+    """Returns functions that run one attention layer: forward and backward, and forward alone."""
     block = Block().to(dev)
     attend = torch.compile(block.attend) if is_compiled else block.attend
     dtype = torch.bfloat16 if o.dtype == "bf16" else torch.float32
@@ -194,7 +246,12 @@ def attention_alone():
         with narrow:
             output = attend(q, k, v, x, consts)
         output.float().sum().backward()
-    return run
+
+    @torch.inference_mode()
+    def forward():
+        with narrow:
+            attend(q, k, v, x, consts)
+    return run, forward
 
 
 def timed(call):
@@ -211,14 +268,70 @@ def timed(call):
     return statistics.median(times[2:]), results
 
 
-median, losses = timed(attention_alone() if o.attention else training_step())
-print(json.dumps({
-    "peer": f"torch-{torch.__version__}", "encoding": o.pe, "mode": o.mode, "device": dev,
-    "dtype": o.dtype, "what": "attention" if o.attention else "training step",
-    "batch": o.batch, "len": T, "dim": o.dim, "heads": H, "layers": 1 if o.attention else o.layers, "threads": o.threads,
-    "step_seconds": round(median, 6), "tokens_per_second": round(o.batch * T / median),
-    # All modes compute the same function: equal up to rounding.
-    **({} if o.attention else {"first_loss": losses[0]}),
-    "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-    **({} if dev == "cpu" else {"device_bytes": torch.cuda.max_memory_reserved()}),
-}))
+def measured(settings):
+    """Measures one setting; returns its line of output."""
+    start = time.perf_counter()
+    choose(settings)
+    step, forward = attention_alone() if o.attention else training_step()
+    median, losses = timed(step)
+    forward_times = {} if o.step_only else {"forward_seconds": round(timed(forward)[0], 6)}
+    return {
+        "peer": f"torch-{torch.__version__}", "encoding": o.pe, "mode": o.mode, "device": dev,
+        "dtype": o.dtype, "what": "attention" if o.attention else "training step",
+        "batch": o.batch, "len": T, "dim": o.dim, "heads": H, "layers": 1 if o.attention else o.layers, "threads": o.threads,
+        "step_seconds": round(median, 6), **forward_times, "tokens_per_second": round(o.batch * T / median),
+        # All modes compute the same function: equal up to rounding.
+        **({} if o.attention else {"first_loss": losses[0]}),
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        **({} if dev == "cpu" else {"device_bytes": torch.cuda.max_memory_reserved()}),
+        "whole_seconds": round(time.perf_counter() - start, 3),
+    }
+
+
+def released(device):
+    """Releases what a measurement left behind, so that the memory of the next one is its own."""
+    consts.clear()
+    torch._dynamo.reset()
+    gc.collect()
+    if device != "cpu":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+class OutOfTime(BaseException):
+    """The plan's time is over. Not an `Exception`, which libraries catch."""
+
+
+def out_of_time(*_):
+    raise OutOfTime
+
+
+def run_plan(plan, seconds):
+    """Measures one setting after the other, for at most these seconds; returns the exit status."""
+    signal.signal(signal.SIGALRM, out_of_time)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+    failed, finished = False, 0
+    try:
+        for settings in plan:
+            try:
+                line = measured(settings)
+            except Exception as error:
+                failed = True
+                line = {"encoding": settings.pe, "mode": settings.mode, "dtype": settings.dtype, "len": settings.len,
+                        "what": "attention" if settings.attention else "training step",
+                        "failed": f"{type(error).__name__}: {error}"[:600]}
+            print(json.dumps(line), flush=True)
+            finished += 1
+            released(settings.device)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except OutOfTime:
+        print(f"torch_step: out of time after {finished} of {len(plan)} measurements", file=sys.stderr)
+    return 1 if failed else 0
+
+
+command = parser.parse_args()
+if command.plan:
+    sys.exit(run_plan(planned(command.plan, command), command.seconds))
+if reason := refusal(command):
+    parser.error(reason)
+print(json.dumps(measured(command)))

@@ -1,5 +1,8 @@
 //! Description of a device, and a test of whether it works.
 
+#[cfg(feature = "cube")]
+mod launches;
+
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use burn::backend::DispatchDevice;
 use burn::tensor::{DType, Device, Tensor};
 
+#[cfg(feature = "lab")]
+pub use crate::kernels::gpu::lab::{Choices, choose};
 use crate::ops::MatmulPrecision;
+#[cfg(feature = "cube")]
+pub use launches::{TimedLaunch, device_time, launches, timed_launches};
 
 /// Name, memory and number types of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +25,21 @@ pub struct DeviceFacts {
     pub memory_bytes: Option<u64>,
     /// Floating-point types that the device computes with.
     pub floats: Vec<&'static str>,
+}
+
+/// NVIDIA GPU with an index, not opened yet. Unless a device was opened before, compiled kernels are kept on disk, as the
+/// results of tuning are, so that a second process starts in seconds.
+///
+/// The folder and other settings are those of Burn: a file `cubecl.toml` or `burn.toml` in the current folder or above it;
+/// by default `target/environment` of a cargo workspace, and the user's cache folder elsewhere.
+#[cfg(feature = "cuda")]
+pub fn cuda(index: usize) -> Device {
+    use burn_cubecl::cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
+
+    let mut config = CubeClRuntimeConfig::from_current_dir().override_from_env();
+    config.compilation.cache = true;
+    CubeClRuntimeConfig::try_set(config);
+    Device::cuda(index)
 }
 
 /// Opens a device and reads its name, memory and number types.

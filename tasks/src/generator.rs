@@ -92,6 +92,11 @@ pub trait Generator:
         None
     }
 
+    /// Whether a sample has a size that occurs in training; see [`Task::has_trained_size`].
+    fn has_trained_size(&self, _sample: &Sample, len: usize, train_len: usize) -> bool {
+        len <= train_len
+    }
+
     /// Chance level if it is the same for all lengths; see [`Task::chance`].
     fn chance(&self) -> Option<f64> {
         None
@@ -188,6 +193,10 @@ impl<G: Generator> Task for Generated<G> {
 
     fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
         self.0.counted(sample)
+    }
+
+    fn has_trained_size(&self, sample: &Sample, len: usize, train_len: usize) -> bool {
+        self.0.has_trained_size(sample, len, train_len)
     }
 
     fn chance(&self) -> Option<f64> {

@@ -7,6 +7,7 @@
 //! | [`StringRule`] | a task on strings, trained up to a length and evaluated beyond it |
 //! | [`suite`] | the built-in tasks, one file each |
 //! | [`TaskConfig`], [`TaskRegistry`] | settings of any task, read by the task's id; the list of ids is open |
+//! | [`EvaluatedSplit`] | which samples of an evaluation lie outside of the training distribution |
 //! | [`Sample`], [`Batch`] | token sequences with their masks |
 //! | [`corpus`] | published texts: fetched, verified, stored |
 //! | [`data`] | documents in training, validation and test parts, read from files |
@@ -51,6 +52,7 @@ mod task;
 pub(crate) mod testing;
 pub mod tokenizer;
 pub mod tokens;
+mod unseen;
 pub mod vocabulary;
 
 pub use corpus::{CorpusError, CorpusMeta};
@@ -69,3 +71,4 @@ pub use suite::{ALL, card};
 pub use task::{Headline, MAX_LEN, Split, Task, TaskMeta, TokenSlice};
 pub use tokenizer::TokenizerError;
 pub use tokens::CacheError;
+pub use unseen::EvaluatedSplit;

@@ -29,6 +29,12 @@ impl Sample {
         self.scored.iter().filter(|scored| **scored).count()
     }
 
+    /// The scored tokens in order.
+    pub(crate) fn answer(&self) -> impl Iterator<Item = u32> {
+        let tokens = self.tokens.iter().zip(&self.scored);
+        tokens.filter(|(_, scored)| **scored).map(|(token, _)| *token)
+    }
+
     /// The scored tokens.
     pub(crate) fn into_answer(self) -> Vec<u32> {
         let tokens = self.tokens.into_iter().zip(self.scored);

@@ -79,6 +79,8 @@ macro_rules! builtin {
                 #[test]
                 fn slices_of_tokens_are_one_for_each_scored() { checks::token_slices(&example()); }
                 #[test]
+                fn unseen_samples_are_outside_of_training() { checks::unseen(&example()); }
+                #[test]
                 fn chance_is_what_a_guesser_gets() { checks::chance(&example()); }
                 #[test]
                 fn output_is_what_it_was() { checks::golden(&example()); }

@@ -74,6 +74,8 @@ pub struct Split {
     pub name: &'static str,
     /// Whether training samples of the same length have the same distribution.
     pub in_distribution: bool,
+    /// Whether training draws every sample of trained size that this split has, with another frequency.
+    pub part_of_training: bool,
     /// One sentence, shown by `pe-bench explain`.
     pub about: &'static str,
 }
@@ -81,12 +83,17 @@ pub struct Split {
 impl Split {
     /// Returns a split with the distribution of the training samples.
     pub const fn as_trained(name: &'static str, about: &'static str) -> Self {
-        Self { name, in_distribution: true, about }
+        Self { name, in_distribution: true, part_of_training: true, about }
     }
 
     /// Returns a split with another distribution than that of the training samples.
     pub const fn shifted(name: &'static str, about: &'static str) -> Self {
-        Self { name, in_distribution: false, about }
+        Self { name, in_distribution: false, part_of_training: false, about }
+    }
+
+    /// Returns a split of samples that are among the training samples wherever they have a trained size.
+    pub const fn part(name: &'static str, about: &'static str) -> Self {
+        Self { name, in_distribution: false, part_of_training: true, about }
     }
 }
 
@@ -183,6 +190,14 @@ pub trait Task: Send + Sync + Debug {
     /// contextual positions should open. `None` for tasks without counting.
     fn counted(&self, _sample: &Sample) -> Option<Vec<bool>> {
         None
+    }
+
+    /// Reports whether a sample of an evaluation at `len` is no larger than the samples of training at `train_len`, in
+    /// everything that `len` bounds: tokens, digits, statements.
+    ///
+    /// By default the lengths decide. Tasks whose `len` is an upper bound of what a sample has decide by the sample.
+    fn has_trained_size(&self, _sample: &Sample, len: usize, train_len: usize) -> bool {
+        len <= train_len
     }
 
     /// Exact-match rate of the best constant or random guess on the first split; `None` if it depends on the length or

@@ -60,7 +60,7 @@ impl Through<'_> {
     fn only_rows(&self, x: Tensor<3>) -> Tensor<3> {
         let Some(rows) = self.rows else { return x };
         let [batch, tokens, width] = x.dims();
-        x.reshape([batch * tokens, width]).select(0, rows.clone()).unsqueeze()
+        ops::select_rows(x.reshape([batch * tokens, width]), rows.clone()).unsqueeze()
     }
 }
 

@@ -232,7 +232,7 @@ impl Decoder {
         if every || early {
             return hidden.reshape([chosen, width]);
         }
-        hidden.reshape([batch * new_tokens, width]).select(0, rows.clone())
+        ops::select_rows(hidden.reshape([batch * new_tokens, width]), rows.clone())
     }
 
     /// Runs [`Decoder::forward`]; with `rows`, the hidden states are those of these rows of `[B * T]`, `[1, N, C]`.
@@ -247,11 +247,8 @@ impl Decoder {
     ) -> DecoderOutput {
         let [batch, new_tokens] = tokens.dims();
         let [_vocabulary, width] = self.embedding.val().dims();
-        let x = self
-            .embedding
-            .val()
-            .select(0, tokens.clone().reshape([batch * new_tokens]))
-            .reshape([batch, new_tokens, width]);
+        let ids = tokens.clone().reshape([batch * new_tokens]);
+        let x = ops::select_rows(self.embedding.val(), ids).reshape([batch, new_tokens, width]);
         let seen = match cache.as_mut() {
             Some(cache) => {
                 let all = match cache.tokens.take() {

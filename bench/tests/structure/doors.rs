@@ -18,8 +18,8 @@ const WAYS: [(&str, &[&str]); 8] = [
     ),
     // Bars are drawn there; their texts are `Printable`.
     ("stderr()", &["bench/src/cli/out.rs", "bench/src/cli/run/table.rs"]),
-    // Both are for tests.
-    ("println!", &["reports/src/analysis/tests.rs", "pe-zoo/src/kernels/gpu/testing/ptx.rs"]),
+    // For tests.
+    ("println!", &["reports/src/analysis/tests.rs"]),
     ("print!", &[]),
     ("eprintln!", &[]),
     ("eprint!", &[]),

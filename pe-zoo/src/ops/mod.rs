@@ -49,6 +49,8 @@ use burn::tensor::DType;
 use burn::tensor::{Int, Tensor};
 
 use crate::count::count;
+#[cfg(feature = "cube")]
+use crate::kernels::gpu::elementwise::{self, AdamWFactors, AdamWTensors};
 #[cfg(feature = "flex")]
 use crate::kernels::{self, cpu::operation::apply};
 
@@ -57,6 +59,10 @@ pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {
         return apply(gelu::Gelu, [x.into_dispatch()]);
+    }
+    #[cfg(feature = "cube")]
+    if elementwise::supports(&x) {
+        return elementwise::gelu(x);
     }
     burn::tensor::activation::gelu(x)
 }
@@ -81,6 +87,10 @@ pub fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {
         return apply(swi_glu::SwiGlu, [x.into_dispatch()]);
+    }
+    #[cfg(feature = "cube")]
+    if elementwise::supports(&x) {
+        return elementwise::swi_glu(x);
     }
     plain::swi_glu(x)
 }
@@ -175,6 +185,10 @@ pub fn layer_norm<const D: usize>(
     if fused(&x) {
         return norm::norm(x, gamma, Some(beta), epsilon);
     }
+    #[cfg(feature = "cube")]
+    if elementwise::supports(&x) {
+        return elementwise::norm(x, gamma, Some(beta), epsilon);
+    }
     burn::tensor::module::layer_norm(x, gamma, Some(beta), epsilon)
 }
 
@@ -184,6 +198,10 @@ pub fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) ->
     #[cfg(feature = "flex")]
     if fused(&x) {
         return norm::norm(x, gamma, None, epsilon);
+    }
+    #[cfg(feature = "cube")]
+    if elementwise::supports(&x) {
+        return elementwise::norm(x, gamma, None, epsilon);
     }
     plain::rms_norm(x, gamma, epsilon)
 }
@@ -289,7 +307,7 @@ pub fn turn_by_waves(x: Tensor<4>, waves: Tensor<4>) -> Tensor<4> {
 ///
 /// # Panics
 ///
-/// If a label is negative or at least `V`, or if there is not one label a row.
+/// If there is not one label a row. If a label is negative or at least `V`, except on GPUs, where the loss of its row is NaN.
 pub fn cross_entropy(logits: Tensor<2>, labels: Tensor<1, Int>) -> Tensor<1> {
     assert_eq!(logits.dims()[..1], labels.dims(), "one label a row of logits");
     #[cfg(feature = "flex")]
@@ -299,7 +317,24 @@ pub fn cross_entropy(logits: Tensor<2>, labels: Tensor<1, Int>) -> Tensor<1> {
         let labels = labels.into_iter().map(|label| label as usize).collect();
         return apply(cross_entropy::CrossEntropy { labels }, [logits.into_dispatch()]);
     }
+    #[cfg(feature = "cube")]
+    if elementwise::supports(&logits) {
+        return elementwise::cross_entropy(logits, labels);
+    }
     plain::cross_entropy(logits, labels)
+}
+
+/// Selects rows, `[R, C], [N] -> [N, C]`, such as the embedding of tokens.
+///
+/// # Panics
+///
+/// If an index is negative or at least `R`; on GPUs where gradients are computed.
+pub fn select_rows(x: Tensor<2>, rows: Tensor<1, Int>) -> Tensor<2> {
+    #[cfg(feature = "cube")]
+    if elementwise::supports(&x) {
+        return elementwise::select_rows(x, rows);
+    }
+    x.select(0, rows)
 }
 
 /// Applies one step of AdamW and returns the new parameter. `moments` are updated; no gradient
@@ -313,6 +348,23 @@ pub fn adamw<const D: usize>(
     #[cfg(feature = "flex")]
     if fused(&param) {
         return adamw::adamw(param, grad, moments, step);
+    }
+    #[cfg(feature = "cube")]
+    if elementwise::supports(&param) && elementwise::supports(&grad) {
+        let [mean, square] = moments.take(&param);
+        let [bias1, bias2] = step.corrections();
+        let factors = AdamWFactors {
+            scale: step.grad_scale as f32,
+            betas: step.betas.map(|beta| beta as f32),
+            keep: (1.0 - step.learning_rate * step.weight_decay) as f32,
+            rate: (step.learning_rate / bias1) as f32,
+            root: (1.0 / bias2) as f32,
+            epsilon: step.epsilon as f32,
+        };
+        let tensors = AdamWTensors { param, grad, mean, square };
+        let [param, mean, square] = elementwise::adamw(tensors, factors);
+        moments.tensors = Some([mean, square]);
+        return param;
     }
     plain::adamw(param, grad, moments, step)
 }

@@ -137,7 +137,7 @@ impl Generator for AdditionConfig {
             "grid",
             "Every pair of sizes up to the given number of digits, equally often.",
         ),
-        Split::shifted("diagonal", "Both numbers have exactly the given number of digits."),
+        Split::part("diagonal", "Both numbers have exactly the given number of digits."),
     ];
 
     fn vocabulary(&self) -> Vec<TokenGroup> {
@@ -171,6 +171,10 @@ impl Generator for AdditionConfig {
         }
         places.push(digits);
         vec![("place", places)]
+    }
+
+    fn has_trained_size(&self, sample: &Sample, _len: usize, train_len: usize) -> bool {
+        sample.slices[..2].iter().all(|(_, digits)| *digits as usize <= train_len)
     }
 
     /// Chance level of the guess 10, the most frequent sum; larger sums are less frequent.

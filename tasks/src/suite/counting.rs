@@ -262,6 +262,13 @@ impl Generator for CountingConfig {
         Some(counted)
     }
 
+    /// Programs have any number of tokens and statements up to the limits for a length.
+    fn has_trained_size(&self, sample: &Sample, _len: usize, train_len: usize) -> bool {
+        let ends = [PASS, SEMICOLON, PLUS];
+        let statements = sample.tokens.iter().filter(|token| ends.contains(token)).count();
+        sample.tokens.len() <= train_len && statements <= self.max_ops(train_len) as usize
+    }
+
     fn chance_at(&self, len: usize) -> Option<f64> {
         Some(simulated_chance(self, len))
     }

@@ -137,6 +137,11 @@ impl Generator for ModularArithmeticConfig {
         Sample::scored_from(symbols + 1, tokens, vec![("length", symbols as u32)])
     }
 
+    /// An even length has the expressions of the odd one below it.
+    fn has_trained_size(&self, sample: &Sample, _len: usize, train_len: usize) -> bool {
+        sample.tokens.len() <= self.max_tokens(train_len)
+    }
+
     /// Computes the chance level by propagating the joint distribution of the finished sum and the open term from
     /// sign to sign.
     fn chance_at(&self, len: usize) -> Option<f64> {

@@ -234,6 +234,12 @@ impl Generator for SelectiveCopyConfig {
         Some(sample.tokens.iter().map(|token| *token < self.blank()).collect())
     }
 
+    /// The numbers of symbols and blanks are rounded, so that lengths may share them.
+    fn has_trained_size(&self, sample: &Sample, _len: usize, train_len: usize) -> bool {
+        let trained = self.counts(0, train_len);
+        sample.slices.iter().zip(trained).all(|((_, count), most)| *count as usize <= most)
+    }
+
     fn chance_at(&self, len: usize) -> Option<f64> {
         let [copied, _] = self.counts(0, len);
         Some(uniform_chance(self.symbols(), copied))

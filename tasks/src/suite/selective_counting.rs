@@ -300,6 +300,14 @@ impl Generator for SelectiveCountingConfig {
         Some(tokens.iter().enumerate().map(mark).collect())
     }
 
+    /// Room for one more digit of the answer can take the place of content.
+    fn has_trained_size(&self, sample: &Sample, _len: usize, train_len: usize) -> bool {
+        let place = |sign| sample.tokens.iter().position(|token| *token == self.sign(sign));
+        let [_, (_, targets)] = sample.slices[..] else { return false };
+        let most = train_len.saturating_sub(self.overhead(targets as usize, train_len));
+        place(2).zip(place(3)).is_some_and(|(from, to)| to - from - 1 <= most)
+    }
+
     fn chance_at(&self, len: usize) -> Option<f64> {
         Some(simulated_chance(self, len))
     }

@@ -354,6 +354,11 @@ impl Task for Text {
         vec![("position", scored.map(|(place, _)| power_below(place as u32)).collect())]
     }
 
+    /// The last window of a document may be shorter.
+    fn has_trained_size(&self, sample: &Sample, _len: usize, train_len: usize) -> bool {
+        sample.tokens.len() <= self.max_tokens(train_len)
+    }
+
     fn notes(&self) -> &[String] {
         &self.notes
     }

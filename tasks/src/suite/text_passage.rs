@@ -341,6 +341,11 @@ impl Task for TextPassage {
         self.config.numbers().counted(sample)
     }
 
+    /// Texts near the beginning of a part are shorter.
+    fn has_trained_size(&self, sample: &Sample, _len: usize, train_len: usize) -> bool {
+        sample.tokens.len() <= train_len
+    }
+
     fn chance_at(&self, len: usize) -> Option<f64> {
         self.check_len(len).ok()?;
         let sample = |_, rng: &mut ChaCha8Rng| self.sample(Part::Validation, len, rng);

@@ -1,5 +1,7 @@
 //! Checks of properties that every task must have.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -7,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use super::Example;
 use crate::generator::most_frequent;
 use crate::hash::sha256_hex;
-use crate::{Batch, Sample, Task, TaskConfig, TaskError};
+use crate::{Batch, EvaluatedSplit, Sample, Task, TaskConfig, TaskError};
 
 /// Number of samples per split, limited by the size of the example text.
 const COUNT: usize = 8;
@@ -222,6 +224,64 @@ pub(crate) fn token_slices(example: &Example) {
             assert!(sample.slices.iter().all(|(of_sample, _)| *of_sample != name), "{name}");
         }
     }
+}
+
+/// Checks that no sample that counts as longer, or as one of another split, is one that training draws, and that every
+/// other sample is no larger than those of training.
+pub(crate) fn unseen(example: &Example) {
+    const DRAWN: usize = 4000;
+    let (config, train_len) = &example.oracle_config;
+    let (task, train_len) = (config.build().unwrap(), *train_len);
+    let drawn = train(task.as_ref(), train_len, 17, DRAWN);
+    let trained: BTreeSet<&[u32]> = drawn.iter().map(|sample| &sample.tokens[..]).collect();
+    let most = task.max_train_tokens(train_len);
+    let lens = [train_len, train_len + 1, train_len + 2, train_len * 3 / 2, 2 * train_len];
+    for split in task.splits() {
+        for len in lens.into_iter().filter(|len| task.check_len(*len).is_ok()) {
+            let evaluation =
+                EvaluatedSplit::new(task.as_ref(), split.name, len, train_len).unwrap();
+            let count = if example.synthetic { 1000 } else { COUNT };
+            let samples = task.eval_set(split.name, len, count, 17).unwrap();
+            let place = format!("{} at {len} after {train_len}", split.name);
+            if evaluation.in_distribution() {
+                assert!(
+                    samples.iter().all(|s| task.has_trained_size(s, len, train_len)),
+                    "{place}"
+                );
+                continue;
+            }
+            let (unseen, others): (Vec<&Sample>, Vec<&Sample>) =
+                samples.iter().partition(|sample| evaluation.is_unseen(sample));
+            let longest = others.iter().map(|sample| sample.tokens.len()).max().unwrap_or(0);
+            assert!(longest <= most, "{place}: {longest} tokens as in training");
+            // Of a split that differs in frequencies alone, each sample could occur in training.
+            if len > train_len || split.part_of_training {
+                let repeated = unseen.iter().filter(|s| trained.contains(&s.tokens[..])).count();
+                assert_eq!(repeated, 0, "{place}: samples of the training set count as unseen");
+            } else {
+                assert_eq!(others.len(), 0, "{place}");
+                let found = distance(&unseen, &drawn);
+                assert!(found > 0.02, "{place}: frequencies as in training, {found}");
+            }
+        }
+    }
+}
+
+/// Greatest difference between the shares of a token in two sets of samples.
+fn distance(unseen: &[&Sample], drawn: &[Sample]) -> f64 {
+    let shares = |samples: &mut dyn Iterator<Item = &Sample>| {
+        let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
+        let mut tokens = 0.0;
+        for token in samples.flat_map(|sample| &sample.tokens) {
+            *shares.entry(*token).or_default() += 1.0;
+            tokens += 1.0;
+        }
+        shares.values_mut().for_each(|count| *count /= tokens);
+        shares
+    };
+    let (unseen, drawn) = (shares(&mut unseen.iter().copied()), shares(&mut drawn.iter()));
+    let other = |token| drawn.get(token).copied().unwrap_or(0.0);
+    unseen.iter().map(|(token, share)| (share - other(token)).abs()).fold(0.0, f64::max)
 }
 
 /// Compares the chance level with the rate of the most frequent answer, determined on one half of many samples and

@@ -186,7 +186,12 @@ impl KernelConfig {
 
     fn fitting(self, rows: usize, limits: DeviceLimits, bytes: fn(&Self) -> usize) -> Option<Self> {
         let smallest = TILES.len() - 1;
-        TILES.into_iter().enumerate().find_map(|(at, tile)| {
+        #[cfg(feature = "lab")]
+        let only = super::lab::choices().tile;
+        #[cfg(not(feature = "lab"))]
+        let only = None;
+        let tiles = TILES.into_iter().enumerate();
+        tiles.filter(|(at, _)| only.is_none_or(|only| *at == only)).find_map(|(at, tile)| {
             let config = Self { tile, ..self };
             let fits = bytes(&config) <= limits.shared_bytes && tile.units() <= limits.units;
             let useful = at == smallest || rows > tile.rows() / 2;

@@ -161,7 +161,11 @@ pub(super) fn backward(
     let multiprocessors = (client.properties().hardware.num_streaming_multiprocessors)
         .map_or(MULTIPROCESSORS, |number| number as usize);
     let blocks = rows.div_ceil(config.tile.rows());
-    let slots = (CUBES_EACH * multiprocessors).div_ceil(batch * heads).clamp(1, blocks);
+    #[cfg(feature = "lab")]
+    let each = super::lab::choices().cubes_each.unwrap_or(CUBES_EACH);
+    #[cfg(not(feature = "lab"))]
+    let each = CUBES_EACH;
+    let slots = (each * multiprocessors).div_ceil(batch * heads).clamp(1, blocks);
     let found = zeroed(operands, config, slots);
     // Rows that a device pads would get the gradients of others.
     assert!(

@@ -15,8 +15,9 @@
 //! | Module | Contents |
 //! | --- | --- |
 //! | `op`, `product` | the operations that Burn differentiates |
+//! | `elementwise`, `operation` | operations of models besides attention, and how Burn differentiates them |
 //! | `config`, `inputs` | compile-time settings and arguments of the kernels |
-//! | `launch` | choice of a configuration and of the number of cubes |
+//! | `launch`, `lab` | choice of a configuration and of the number of cubes, and choices of measurements |
 //! | `arguments`, `results`, `collect` | buffers in and out, and sums over slots |
 //! | `forward`, `backward` | the two kernels |
 //! | `block`, `gradients` | one block of logits, and of their gradients |
@@ -40,12 +41,16 @@ mod collect;
 mod config;
 mod contextual;
 mod cores;
+pub(crate) mod elementwise;
 mod forward;
 mod gradients;
 mod inputs;
+#[cfg(feature = "lab")]
+pub(crate) mod lab;
 mod launch;
 mod logits;
 mod op;
+mod operation;
 mod product;
 mod results;
 mod scatter;

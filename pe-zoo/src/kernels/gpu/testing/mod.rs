@@ -2,6 +2,8 @@
 
 mod fake_device;
 #[cfg(feature = "ptx")]
+mod fragments;
+#[cfg(feature = "ptx")]
 mod ptx;
 #[cfg(feature = "cores-sim")]
 mod simulated;

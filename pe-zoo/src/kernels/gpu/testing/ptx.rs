@@ -1,15 +1,13 @@
-//! Compiles the kernels with Burn's own CUDA compiler, without a GPU: PTX for sm_90a of every
-//! configuration. If `PTXAS` names NVIDIA's assembler, it must accept the PTX.
+//! Compiles the kernels with Burn's own CUDA compiler, without a GPU: PTX for sm_90a of every configuration. If the
+//! environment variable `PE_ZOO_PTX` names a folder, the PTX is written there; `ci/gpu-budgets.sh` assembles and counts it.
 
 #![expect(unsafe_code, reason = "arguments that nobody reads, and the compiler's text")]
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
-#![allow(clippy::print_stdout, reason = "what the assembler says is wanted")]
 
 use std::ffi::CStr;
 use std::fs;
-use std::process::Command;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use burn::tensor::bf16;
 use burn_cubecl::cubecl::ir::TargetProperties;
@@ -34,9 +32,6 @@ use crate::kernels::gpu::launch;
 
 /// Version of the CUDA driver, 12.8.
 const DRIVER: i32 = 12_080;
-
-/// Largest accepted number of bytes of register spills, per unit and kernel.
-const SPILLED_BYTES: usize = 160;
 
 /// Number of rows for which the largest tiles are chosen.
 const ROWS: usize = 4096;
@@ -77,7 +72,7 @@ const FORMS: [(&str, KernelConfig); 8] = [
 ];
 
 /// Creates an argument for a kernel that is compiled but never launched.
-fn argument() -> BufferArg {
+pub(super) fn argument() -> BufferArg {
     let service = ServiceId::of::<KernelConfig>(DeviceId::new(0, 0));
     let handle = Handle::new(service, StreamId::current(), 64);
     // SAFETY: no memory is accessed, because the kernel is compiled and not launched.
@@ -93,7 +88,7 @@ fn place() -> LaunchSizesLaunch {
     LaunchSizesLaunch::new(1, 1, 1, 0, 1, 1, 1.0, 1.0, 1.0)
 }
 
-fn ptx(kernel: &dyn CubeKernel) -> String {
+pub(super) fn ptx(kernel: &dyn CubeKernel) -> String {
     let options = PlironOptions {
         sm_arch: Some(SmArch::new(90, true)),
         ptx_version: PtxVersion::for_driver(DRIVER),
@@ -141,25 +136,12 @@ fn kernels<F: Float>(config: &KernelConfig) -> [String; 2] {
     [ptx(&forward), ptx(&backward)]
 }
 
-/// Returns the numbers of registers and of spilled bytes, as reported by the assembler.
-fn assembled(assembler: &str, name: &str, text: &str) -> (usize, usize) {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("kernel-{}-{number}.ptx", std::process::id()));
-    fs::write(&path, text).unwrap();
-    let output = Command::new(assembler)
-        .args(["-arch=sm_90a", "-v", "-o", "/dev/null"])
-        .arg(&path)
-        .output()
-        .unwrap_or_else(|error| panic!("{assembler} cannot be started: {error}; set PTXAS"));
-    fs::remove_file(&path).unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{name}: {said}");
-    let before = |words: &str| {
-        let (numbers, _) = said.split_once(words).unwrap_or_else(|| panic!("{name}: {said}"));
-        numbers.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap().parse::<usize>().unwrap()
-    };
-    (before(" registers"), before(" bytes spill stores"))
+/// Writes PTX to the folder that the environment names, if it names one.
+pub(super) fn written(name: &str, text: &str) {
+    if let Some(folder) = std::env::var_os("PE_ZOO_PTX").map(PathBuf::from) {
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(format!("{name}.ptx")), text).unwrap();
+    }
 }
 
 fn check(width: usize, rounded: Option<Rounded>, products: &str) {
@@ -173,11 +155,7 @@ fn check(width: usize, rounded: Option<Rounded>, products: &str) {
         for (pass, text) in ["forward", "backward"].into_iter().zip(texts) {
             let name = format!("{name}, heads of {width}, {factors}, {pass}");
             assert!(text.contains(products), "{name}: no {products} in it");
-            if let Ok(assembler) = std::env::var("PTXAS") {
-                let (registers, spilled) = assembled(&assembler, &name, &text);
-                println!("{name}: {registers} registers, {spilled} bytes spilled");
-                assert!(spilled <= SPILLED_BYTES, "{name}: {spilled} bytes spilled");
-            }
+            written(&name, &text);
         }
     }
 }
