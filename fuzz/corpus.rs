@@ -128,8 +128,9 @@ pub(crate) fn command_lines() -> Vec<Vec<u8>> {
 /// Committed records of both schemas, cut to one point of each list so that a mutation meets every field.
 pub(crate) fn records(root: &Path) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
-    let folders = std::fs::read_dir(root.join("results")).into_iter().flatten().flatten();
-    for folder in folders {
+    let suites = std::fs::read_dir(root.join("results")).into_iter().flatten().flatten();
+    let folders = suites.flat_map(|suite| std::fs::read_dir(suite.path()).into_iter().flatten());
+    for folder in folders.flatten() {
         let cells = std::fs::read_dir(folder.path().join("cells")).into_iter().flatten().flatten();
         let mut files = cells.map(|entry| entry.path()).collect::<Vec<_>>();
         files.sort();

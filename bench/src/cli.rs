@@ -11,6 +11,7 @@ mod conform;
 mod count;
 mod data;
 mod diff_records;
+mod differences;
 mod docs;
 mod eval;
 mod explain;

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use program::{BENCH, TINY, bench, bench_with, cells, refused, text, tiny};
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a list of mistakes")]
 fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
     let (_folder, suite, _) = tiny(TINY);
     let (_other, heads, _) = tiny(&TINY.replace("width = 16", "width = 15"));

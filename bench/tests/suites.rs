@@ -59,7 +59,6 @@ fn axes_grid_ablation_and_criteria_reach_the_page() {
         "## strings heads=2",
         "### Grid of learning_rate",
         "validation at 0.01",
-        "learning_rate was selected for each encoding on validation, from 2 values (0.001, 0.01)",
         "### Changes of CoPE, ",
         "exact match in distribution of at least 75.0 %",
     ] {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use reports::store::lean;
 use reports::{Frames, Program, RunRecord};
 
-use super::diff_records::differences_of;
+use super::differences::differences_of;
 use super::out::complain;
 
 /// Maximum number of conflicts that an error lists; the rest are counted.
@@ -47,6 +47,8 @@ impl Conflict {
         if !(one.is_finished() && other.is_finished()) {
             return Ok(None);
         }
+        // Suites may share cells.
+        let other = &RunRecord { suite: one.suite.clone(), ..other.clone() };
         let differences = differences_of(one, other)?;
         if differences.is_empty() {
             return Ok(None);
@@ -96,7 +98,9 @@ fn leaned(one: &RunRecord, other: &RunRecord) -> [RunRecord; 2] {
     }
     let mut both = [one.clone(), other.clone()];
     // One by one: what is left out of a record depends on those beside it.
-    both.iter_mut().for_each(|record| lean(std::slice::from_mut(record)));
+    for record in &mut both {
+        lean(std::slice::from_mut(record));
+    }
     let [one, other] = &mut both;
     as_short(&mut one.train.curve, &mut other.train.curve);
     as_short(&mut one.train.validations, &mut other.train.validations);

@@ -8,38 +8,12 @@ use clap::Args;
 use reports::RunRecord;
 use serde_json::Value;
 
+use super::differences::differences_of_json;
 use super::folders;
 use super::out::say;
 
-/// Names of timing fields, ignored at any depth.
-const TIMINGS: [&str; 5] =
-    ["seconds", "step_seconds_median", "tokens_per_second", "machine_load", "data_parallel"];
-
-/// Top-level fields of a record that describe the machine, time and program of a run.
-const PROVENANCE: [&str; 13] = [
-    "suite_sha256",
-    "device",
-    "host_peak_bytes",
-    "peak_bytes",
-    "step_allocations",
-    "step_instructions",
-    "host",
-    "started_utc",
-    "commit",
-    "dirty",
-    "versions",
-    "weights",
-    "evaluated_by",
-];
-
 /// Maximum number of differences printed; the rest are only counted.
 const PRINTED: usize = 50;
-
-/// Number of elements up to which an array is printed.
-const LONG: usize = 8;
-/// Number of characters up to which a text is printed, and of which an excerpt of a longer one is made.
-const LONG_TEXT: usize = 64;
-const EXCERPT: usize = 16;
 
 /// Arguments of `diff-records`.
 #[derive(Args)]
@@ -74,90 +48,12 @@ fn differences(one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) -
     let mut found = Vec::new();
     for key in one.keys().chain(other.keys()).collect::<BTreeSet<_>>() {
         match (one.get(key), other.get(key)) {
-            (Some(one), Some(other)) => compare(key, one, other, &PROVENANCE, &mut found),
+            (Some(one), Some(other)) => found.extend(differences_of_json(key, one, other)),
             (Some(_), None) => found.push(format!("{key}: only in the first folder")),
             (None, _) => found.push(format!("{key}: only in the second folder")),
         }
     }
     found
-}
-
-/// Differences of two records of one cell, apart from timings and provenance.
-///
-/// # Errors
-/// If a record has no JSON form.
-pub(super) fn differences_of(
-    one: &RunRecord,
-    other: &RunRecord,
-) -> serde_json::Result<Vec<String>> {
-    let (one_json, other) = (serde_json::to_value(one)?, serde_json::to_value(other)?);
-    let mut found = Vec::new();
-    compare(&one.key, &one_json, &other, &PROVENANCE, &mut found);
-    Ok(found)
-}
-
-/// Compares two values recursively; `passed_over` are fields ignored at this depth only. Of a long array only the first
-/// element that differs is told.
-fn compare(path: &str, one: &Value, other: &Value, passed_over: &[&str], found: &mut Vec<String>) {
-    match (one, other) {
-        (Value::Object(a), Value::Object(b)) => {
-            for name in a.keys().chain(b.keys()).collect::<BTreeSet<_>>() {
-                if passed_over.contains(&name.as_str()) || TIMINGS.contains(&name.as_str()) {
-                    continue;
-                }
-                let (a, b) = (a.get(name), b.get(name));
-                let missing = Value::Null;
-                let (a, b) = (a.unwrap_or(&missing), b.unwrap_or(&missing));
-                compare(&format!("{path}.{name}"), a, b, &[], found);
-            }
-        }
-        (Value::Array(a), Value::Array(b)) if a.len().max(b.len()) > LONG => {
-            let differing = a.iter().zip(b).enumerate().filter_map(|(index, (a, b))| {
-                let mut own = Vec::new();
-                compare(&format!("{path}[{index}]"), a, b, &[], &mut own);
-                own.into_iter().next()
-            });
-            let differing: Vec<String> = differing.collect();
-            let (len, other) = (a.len(), b.len());
-            let of = if len == other { len.to_string() } else { format!("{len} and {other}") };
-            if let Some(first) = differing.first() {
-                let count = differing.len();
-                found.push(format!(
-                    "{first} (the first of {count} different ones of {of} elements)"
-                ));
-            } else if len != other {
-                found.push(format!("{path}: {of} elements, equal as far as both have them"));
-            }
-        }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            for (index, (a, b)) in a.iter().zip(b).enumerate() {
-                compare(&format!("{path}[{index}]"), a, b, &[], found);
-            }
-        }
-        (a, b) if a == b => {}
-        (Value::String(a), Value::String(b)) if a.len().max(b.len()) > LONG_TEXT => {
-            let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
-            let from = |text: &str| text.chars().skip(same).take(EXCERPT).collect::<String>();
-            let (a, b) = (from(a), from(b));
-            found.push(format!("{path}: {a:?} and {b:?} from character {same} on"));
-        }
-        (a, b) => found.push(format!("{path}: {} and {}", brief(a), brief(b))),
-    }
-}
-
-/// Replaces long arrays and texts in a value by their lengths.
-fn brief(value: &Value) -> Value {
-    match value {
-        Value::Array(all) if all.len() > LONG => format!("{} elements", all.len()).into(),
-        Value::Array(all) => all.iter().map(brief).collect(),
-        Value::String(text) if text.len() > LONG_TEXT => {
-            format!("{} characters", text.chars().count()).into()
-        }
-        Value::Object(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), brief(value))).collect()
-        }
-        other => other.clone(),
-    }
 }
 
 #[cfg(test)]

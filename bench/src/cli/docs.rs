@@ -53,7 +53,10 @@ const FIGURES: &str = "doc/figures";
 /// Writes the main result of README.md and its figures, or checks that both are up to date.
 fn result(root: &Path, check: bool) -> anyhow::Result<()> {
     let folders = folders::or_all(&[root.join(RESULT_OF)])?;
-    let (frames, meta, settings) = report::gathered(&folders, RESULT_OF)?;
+    let (frames, mut meta, settings) = report::gathered(&folders, RESULT_OF)?;
+    for folder in &folders {
+        report::add_files(folder, &root.join(FIGURES), &mut meta)?;
+    }
     let cells = frames.cells.height();
     let rendered = reports::render_report(frames, &meta, &settings, &["svg".to_owned()])?;
     let headline = rendered.headline.replace("](figures/", &format!("]({FIGURES}/"));

@@ -62,6 +62,7 @@ enum TunedWeights {
 
 /// Arguments of `extend`.
 #[derive(Args, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(super) struct ExtendArgs {
     /// Folder of a model, a .gguf file, a name from `pe-bench pretrained list`, or kept weights of `pe-bench run`: the
     /// path of the .safetensors file or the key of a record.
@@ -200,6 +201,7 @@ fn on_this_machine(arguments: &ExtendArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+#[expect(clippy::too_many_lines, reason = "the checks before anything runs, in their order")]
 pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     if arguments.dry_run {

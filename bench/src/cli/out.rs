@@ -140,8 +140,9 @@ pub(super) fn refuse_other_than_utf8() {
         return;
     };
     complain(&format!(
-        "error: the argument {argument:?} is not UTF-8, expected a path or name that is; rename the file or folder, or give a \
-         link to it"
+        "error: the argument `{}` is not UTF-8, expected a path or name that is; rename the file or folder, or give a \
+         link to it",
+        argument.display()
     ));
     std::process::exit(USAGE);
 }

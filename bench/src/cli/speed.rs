@@ -27,7 +27,7 @@ pub(crate) struct SpeedArgs {
     #[arg(long, conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
     suite: Option<String>,
     /// Workload of the suite that is measured, with the values of its axes.
-    #[arg(long, requires = "suite", conflicts_with = "encodings")]
+    #[arg(long, requires = "suite", conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
     workload: Option<String>,
     #[command(flatten)]
     size: SpeedSize,

@@ -90,7 +90,7 @@ impl Passkey {
         let filled = tokens.prompt(&format!("{INTRODUCTION}{PARAGRAPH}")).map_err(refused)?;
         let paragraph = after(&introduction, &filled);
         if paragraph.is_empty() {
-            return Err(refused("a paragraph of filler has no tokens".to_owned()));
+            return Err(refused("a paragraph of filler has no tokens"));
         }
         let rests = numbers.iter().flat_map(|number| after(&introduction, &number.shortest));
         let facts = Facts::of_text(introduction.iter().chain(paragraph).chain(rests), vocabulary);
@@ -122,7 +122,7 @@ impl Passkey {
 }
 
 /// Error about a tokenizer that the task cannot use.
-fn refused(reason: String) -> TaskError {
+fn refused(reason: impl std::fmt::Display) -> TaskError {
     let (field, value) = ("tokenizer", "the model's".to_owned());
     let expected = format!("one that accepts the prompt: {reason}");
     TaskError::InvalidSetting { task: META.id, field, value, expected }

@@ -252,9 +252,8 @@ impl ConfigFile {
             SlidingWindow::Absent => Some(WINDOW),
         };
         match (self.model_type.as_str(), self.sliding_window) {
-            ("mistral", _) => window,
             ("qwen2", _) => window.filter(|_| self.use_sliding_window && self.has_sliding_layers()),
-            (TUNED_TYPE, SlidingWindow::Tokens(_)) => window,
+            ("mistral", _) | (TUNED_TYPE, SlidingWindow::Tokens(_)) => window,
             _ => None,
         }
     }

@@ -161,7 +161,7 @@ pub enum PretrainedError {
         /// Field that the rotation was read from.
         field: String,
         /// Error in the settings of the rotation.
-        source: PeError,
+        source: Box<PeError>,
     },
     /// The package manager failed to fetch the model.
     #[error(

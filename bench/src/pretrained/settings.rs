@@ -113,6 +113,6 @@ pub(super) fn check_rotation(
     Rope::check(rope, dims).map_err(|source| PretrainedError::Rotation {
         path: path.to_owned(),
         field: field.to_owned(),
-        source,
+        source: Box::new(source),
     })
 }

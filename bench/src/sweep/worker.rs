@@ -88,8 +88,7 @@ pub(super) fn run(
                 heard(RunEvent::Trouble(text.clone()));
                 unreadable = Some(text);
             }
-            Ok(Err(_)) => {}
-            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Err(_)) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break None,
         }
         watchdog.check(&mut child, &mut stdin);

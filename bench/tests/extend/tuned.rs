@@ -30,7 +30,10 @@ impl Tuned {
 
     fn extend(&self, model: &str, out: &str, arguments: &[&str]) -> String {
         let data = self.path("text.txt");
-        let arguments = [&["--data", &data], arguments].concat();
+        // The text has no effect on tasks and tunings of items.
+        let reads_text = !arguments.contains(&"outputs") || !arguments.contains(&"--tune-data");
+        let text: &[&str] = if reads_text { &["--data", &data] } else { &[] };
+        let arguments = [text, arguments].concat();
         let (done, said) =
             extend(Path::new(&self.path(model)), Path::new(&self.path(out)), &arguments);
         assert!(done, "{said}");

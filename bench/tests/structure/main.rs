@@ -166,6 +166,7 @@ fn features_that_scripts_and_documents_name_exist() {
         named.extend(names.flat_map(|list| list.split(',')).map(str::to_owned));
     }
     assert!(named.len() > 6, "{named:?}");
-    named.retain(|feature| !known.contains(feature));
+    // A shell puts names of variables in.
+    named.retain(|feature| !known.contains(feature) && !feature.is_empty());
     assert_eq!(named, [""; 0], "no package has these features");
 }

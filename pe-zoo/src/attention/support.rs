@@ -104,7 +104,7 @@ impl ScoreMod {
     /// Returns the parts of the modifier, each with whether the kernels of a device compute it.
     pub(super) fn planned(&self, kernels: Kernels) -> Vec<PlannedPart<'_>> {
         let mut parts = Vec::new();
-        self.plan_into(kernels, &mut parts);
+        self.flatten_into(&mut parts);
         let kinds = parts.iter().map(|planned| discriminant(planned.part)).collect::<Vec<_>>();
         let is_first = |index: usize, kind: &Discriminant<Self>| !kinds[..index].contains(kind);
         for (index, planned) in parts.iter_mut().enumerate() {
@@ -128,10 +128,12 @@ impl ScoreMod {
         parts
     }
 
-    fn plan_into<'a>(&'a self, kernels: Kernels, parts: &mut Vec<PlannedPart<'a>>) {
+    fn flatten_into<'a>(&'a self, parts: &mut Vec<PlannedPart<'a>>) {
         match self {
             Self::Sum(summands) => {
-                summands.iter().for_each(|summand| summand.plan_into(kernels, parts));
+                for summand in summands {
+                    summand.flatten_into(parts);
+                }
             }
             part => parts.push(PlannedPart { part, in_kernels: false }),
         }

@@ -407,18 +407,13 @@ impl ScalingCheck<'_> {
         train_len: usize,
         least: usize,
     ) -> Result<(), PeError> {
-        match length {
-            Some(length) => {
-                let expected = format!("at least {least}");
-                self.require(length >= least, ORIGINAL_LENGTH, length, &expected)
-            }
-            None => {
-                let expected = format!(
-                    "at least {least}, because `scaling.{ORIGINAL_LENGTH}` is the same by default"
-                );
-                PeError::require(train_len >= least, self.pe, "train.len", train_len, expected)
-            }
+        if let Some(length) = length {
+            let expected = format!("at least {least}");
+            return self.require(length >= least, ORIGINAL_LENGTH, length, &expected);
         }
+        let expected =
+            format!("at least {least}, because `scaling.{ORIGINAL_LENGTH}` is the same by default");
+        PeError::require(train_len >= least, self.pe, "train.len", train_len, expected)
     }
 
     /// Refuses two channels or fewer: the exponent of the base is divided by `dim - 2`.

@@ -146,14 +146,12 @@ impl PositionEncoding for DynamicPositionBias {
 
     fn check(settings: &DynamicPositionBiasConfig, dims: &Dims) -> Result<(), PeError> {
         check_size(Self::CARD.id, "depth", settings.depth)?;
-        match settings.width {
-            Some(width) => check_size(Self::CARD.id, "width", width),
-            None => {
-                let expected = "at least 4, because `width` is a quarter of it by default";
-                let holds = settings.width(dims) > 0;
-                PeError::require(holds, Self::CARD.id, "model.width", dims.width(), expected)
-            }
+        if let Some(width) = settings.width {
+            return check_size(Self::CARD.id, "width", width);
         }
+        let expected = "at least 4, because `width` is a quarter of it by default";
+        let holds = settings.width(dims) > 0;
+        PeError::require(holds, Self::CARD.id, "model.width", dims.width(), expected)
     }
 
     fn build(

@@ -85,14 +85,11 @@ impl PositionEncoding for Sandwich {
     fn check(settings: &SandwichConfig, dims: &Dims) -> Result<(), PeError> {
         let is_usable = |d_bar: usize| d_bar > 0 && d_bar.is_multiple_of(2);
         let (pe, expected) = (Self::CARD.id, "an even number of at least 2");
-        match settings.d_bar {
-            Some(d_bar) => PeError::require(is_usable(d_bar), pe, "d_bar", d_bar, expected),
-            None => {
-                let expected = format!("{expected}, because `d_bar` is the same by default");
-                let dim = dims.head_dim;
-                PeError::require(is_usable(dim), pe, "model.head_dim", dim, expected)
-            }
+        if let Some(d_bar) = settings.d_bar {
+            return PeError::require(is_usable(d_bar), pe, "d_bar", d_bar, expected);
         }
+        let expected = format!("{expected}, because `d_bar` is the same by default");
+        PeError::require(is_usable(dims.head_dim), pe, "model.head_dim", dims.head_dim, expected)
     }
 
     fn build(

@@ -276,7 +276,9 @@ fn distance(unseen: &[&Sample], drawn: &[Sample]) -> f64 {
             *shares.entry(*token).or_default() += 1.0;
             tokens += 1.0;
         }
-        shares.values_mut().for_each(|count| *count /= tokens);
+        for count in shares.values_mut() {
+            *count /= tokens;
+        }
         shares
     };
     let (unseen, drawn) = (shares(&mut unseen.iter().copied()), shares(&mut drawn.iter()));

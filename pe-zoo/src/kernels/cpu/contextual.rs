@@ -4,8 +4,8 @@
 //! Columns are processed from the newest to the oldest with the sum carried. Once every lane has
 //! passed the largest position, the bias of all older columns is one constant per lane.
 
-use super::contextual_mlp;
-use super::contextual_mlp_pieces::{self, Walk};
+use super::contextual_mlp as mlp;
+use super::contextual_mlp_pieces::{self as pieces, Walk};
 use super::problem::{Block, ContextualHead, ContextualOperand, Head};
 use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
@@ -135,7 +135,7 @@ pub(super) fn add<const R: usize>(
                 let positions = counts.map(|count| lanes::at_most(count, max));
                 let (bias, rise) = match &mut walk {
                     Some(walk) => s.contextual_mlp.at(walk, &positions),
-                    None => contextual_mlp::at(&perceptron, &s.products, &positions),
+                    None => mlp::at(&perceptron, &s.products, &positions),
                 };
                 for r in 0..R {
                     logits[r] += bias[r];
@@ -181,9 +181,7 @@ fn at_max<const R: usize>(
             let (low, rise) = look_up(products, &index);
             std::array::from_fn(|r| low[r] + rise[r] * fraction[r])
         }
-        ContextualOperand::Mlp(perceptron) => {
-            contextual_mlp::at(&perceptron, products, &[max; R]).0
-        }
+        ContextualOperand::Mlp(perceptron) => mlp::at(&perceptron, products, &[max; R]).0,
         ContextualOperand::Slope(slope) => [slope * contextual.spec.function_scale * max; R],
     }
 }
@@ -239,26 +237,10 @@ pub(super) fn backward<const R: usize>(
                 let of = &perceptron;
                 match perceptron.activation {
                     HiddenActivation::Relu => {
-                        contextual_mlp_pieces::backward(
-                            of,
-                            max,
-                            constant_below,
-                            &constant,
-                            block,
-                            s,
-                            hidden,
-                        );
+                        pieces::backward(of, max, constant_below, &constant, block, s, hidden);
                     }
                     HiddenActivation::Gelu => {
-                        contextual_mlp::backward(
-                            of,
-                            max,
-                            constant_below,
-                            &constant,
-                            block,
-                            s,
-                            hidden,
-                        );
+                        mlp::backward(of, max, constant_below, &constant, block, s, hidden);
                     }
                 }
             }
