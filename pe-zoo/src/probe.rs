@@ -89,7 +89,7 @@ pub fn refusal(config: &EncodingConfig) -> Option<PeError> {
 /// How the kernels of the CPU and of a GPU compute the logits of an encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelSupport {
-    /// Support on [`device`].
+    /// Support by the kernels of [`device`].
     pub cpu: Support,
     /// Support by the kernels of a GPU, whether or not there is one.
     pub gpu: Support,

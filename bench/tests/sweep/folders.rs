@@ -57,8 +57,7 @@ fn a_request_to_a_worker_without_a_json_form_ends_the_sweep() {
         let swept = sweep(&plan, &options, &found, &seconds, &stop, &mut |_| {});
         sender.send(swept.map(drop).map_err(|error| error.to_string())).unwrap();
     });
-    let error =
-        receiver.recv_timeout(Duration::from_mins(1)).expect("the sweep ends").unwrap_err();
+    let error = receiver.recv_timeout(Duration::from_mins(1)).expect("the sweep ends").unwrap_err();
     assert!(error.contains("cannot be written as JSON"), "{error}");
 }
 

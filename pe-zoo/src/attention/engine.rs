@@ -19,8 +19,8 @@ pub enum Engine {
     /// Kernels that process the logits in blocks, without a `T x S` tensor: f32 on Flex; on GPUs
     /// (CUDA, Vulkan, Metal, WebGPU) also narrower types, which are computed in f32. Falls back to
     /// the reference engine for other types, for hard attention, where weights are requested, and
-    /// on GPUs for heads and tables that do not fit into shared memory. [`ScoreMod::support`] says
-    /// which modifiers become a `T x S` tensor on a device.
+    /// on GPUs for heads and tables that do not fit into shared memory. [`ScoreMod::support`] tells
+    /// whether a modifier becomes a `T x S` tensor on a device.
     Fused,
 }
 

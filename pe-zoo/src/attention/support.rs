@@ -22,7 +22,7 @@ pub enum Support {
 }
 
 impl Support {
-    /// Name in records.
+    /// Returns the name in records.
     pub fn id(self) -> &'static str {
         match self {
             Self::Fused => "fused",

@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 
 /// Pair of channels whose frequency is computed.
 #[derive(Debug, Clone, Copy)]
-pub struct Pair {
+pub struct ScalarPair {
     /// Base of the frequencies.
     pub base: f64,
     /// Number of channels that are rotated.
@@ -16,7 +16,7 @@ pub struct Pair {
 
 /// Ramp over pairs, between two numbers of turns within the original length.
 #[derive(Debug, Clone, Copy)]
-pub struct Ramp {
+pub struct ScalarRamp {
     /// Turns from which on a pair is fast.
     pub fast: f64,
     /// Turns up to which a pair is slow.
@@ -28,25 +28,25 @@ pub struct Ramp {
 }
 
 /// Frequency of Su et al. 2021, `1 / base^(2m / dim)`.
-pub fn plain(Pair { base, dim, m }: Pair) -> f64 {
+pub fn plain(ScalarPair { base, dim, m }: ScalarPair) -> f64 {
     1.0 / base.powf((2 * m) as f64 / dim as f64)
 }
 
 /// Frequency of Chen et al. 2023 (position interpolation), by which position `n` counts as `n /
 /// factor`.
-pub fn linear(pair: Pair, factor: f64) -> f64 {
+pub fn linear(pair: ScalarPair, factor: f64) -> f64 {
     plain(pair) / factor
 }
 
 /// Frequency of NTK-aware scaling, as described by Peng et al. 2023 (YaRN): a larger base.
-pub fn ntk(Pair { base, dim, m }: Pair, factor: f64) -> f64 {
+pub fn ntk(ScalarPair { base, dim, m }: ScalarPair, factor: f64) -> f64 {
     let power = dim as f64 / (dim - 2) as f64;
     1.0 / (base * factor.powf(power)).powf((2 * m) as f64 / dim as f64)
 }
 
 /// Frequency of HuggingFace's `dynamic` scaling: [`ntk`] with a factor that grows with the length
 /// beyond the original.
-pub fn dynamic(pair: Pair, factor: f64, len: usize, original: usize) -> f64 {
+pub fn dynamic(pair: ScalarPair, factor: f64, len: usize, original: usize) -> f64 {
     if len <= original {
         return plain(pair);
     }
@@ -56,7 +56,7 @@ pub fn dynamic(pair: Pair, factor: f64, len: usize, original: usize) -> f64 {
 
 /// Frequency of YaRN (Peng et al. 2023), in the form of its code, where the ramp runs over pairs. A fast pair keeps the
 /// share `extrapolation` of its own frequency (1 in the paper), as in the authors' `LlamaYaRNScaledRotaryEmbedding.py`.
-pub fn yarn(pair: Pair, factor: f64, extrapolation: f64, ramp: Ramp) -> f64 {
+pub fn yarn(pair: ScalarPair, factor: f64, extrapolation: f64, ramp: ScalarRamp) -> f64 {
     let kept = extrapolation * (1.0 - slowness(pair, ramp));
     let own = plain(pair);
     (1.0 - kept) * own / factor + kept * own
@@ -64,8 +64,8 @@ pub fn yarn(pair: Pair, factor: f64, extrapolation: f64, ramp: Ramp) -> f64 {
 
 /// Frequency of the authors' `LlamaPartNTKScaledRotaryEmbedding.py`, with the shares of NTK-aware scaling and of the
 /// pair's own frequency.
-pub fn part_ntk(pair: Pair, factor: f64, by_ntk: f64, kept: f64, original: usize) -> f64 {
-    let ramp = |fast, slow| slowness(pair, Ramp { fast, slow, original, truncate: true });
+pub fn part_ntk(pair: ScalarPair, factor: f64, by_ntk: f64, kept: f64, original: usize) -> f64 {
+    let ramp = |fast, slow| slowness(pair, ScalarRamp { fast, slow, original, truncate: true });
     let ntk_share = by_ntk * (1.0 - ramp(1.25, 0.75));
     let own_share = kept * (1.0 - ramp(16.0, 2.0));
     let mixed = linear(pair, factor) * (1.0 - ntk_share) + ntk(pair, factor) * ntk_share;
@@ -73,7 +73,10 @@ pub fn part_ntk(pair: Pair, factor: f64, by_ntk: f64, kept: f64, original: usize
 }
 
 /// Position on the ramp: 0 for fast pairs, 1 for slow ones.
-fn slowness(Pair { base, dim, m }: Pair, Ramp { fast, slow, original, truncate }: Ramp) -> f64 {
+fn slowness(
+    ScalarPair { base, dim, m }: ScalarPair,
+    ScalarRamp { fast, slow, original, truncate }: ScalarRamp,
+) -> f64 {
     let (mut low, mut high) =
         (turning(fast, base, dim, original), turning(slow, base, dim, original));
     if truncate {
@@ -121,7 +124,7 @@ pub fn yarn_attention(factor: f64, mscales: Option<[f64; 2]>) -> f64 {
 }
 
 /// Frequency of LongRoPE (Ding et al. 2024), with one divisor per pair.
-pub fn longrope(Pair { base, dim, m }: Pair, divisors: &[f64]) -> f64 {
+pub fn longrope(ScalarPair { base, dim, m }: ScalarPair, divisors: &[f64]) -> f64 {
     1.0 / (divisors[m] * base.powf((2 * m) as f64 / dim as f64))
 }
 
@@ -134,7 +137,7 @@ pub fn longrope_attention(factor: f64, original: usize) -> f64 {
 }
 
 /// Frequency of Llama 3.1, whose rule depends on the wavelength.
-pub fn llama3(pair: Pair, factor: f64, low: f64, high: f64, original: usize) -> f64 {
+pub fn llama3(pair: ScalarPair, factor: f64, low: f64, high: f64, original: usize) -> f64 {
     let own = plain(pair);
     let wavelength = 2.0 * PI / own;
     let original = original as f64;
@@ -150,7 +153,7 @@ pub fn llama3(pair: Pair, factor: f64, low: f64, high: f64, original: usize) -> 
 
 /// Frequency of HuggingFace's `proportional` scaling: pairs from `floor(share dim / 2)` on are not
 /// rotated.
-pub fn proportional(pair: Pair, share: f64, factor: f64) -> f64 {
+pub fn proportional(pair: ScalarPair, share: f64, factor: f64) -> f64 {
     let turning = (share * pair.dim as f64 / 2.0).floor();
     if (pair.m as f64) < turning { plain(pair) / factor } else { 0.0 }
 }

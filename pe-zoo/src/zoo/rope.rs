@@ -118,8 +118,8 @@ impl Rope {
         use rope_scaling as eq;
         let (base, dim) = (self.config.base, self.turning);
         let original = |given: Option<usize>| given.unwrap_or(self.train_len);
-        let each = |frequency: &dyn Fn(eq::Pair) -> f64| {
-            (0..dim / 2).map(|m| frequency(eq::Pair { base, dim, m })).collect()
+        let each = |frequency: &dyn Fn(eq::ScalarPair) -> f64| {
+            (0..dim / 2).map(|m| frequency(eq::ScalarPair { base, dim, m })).collect()
         };
         let plain = 1.0;
         match &self.config.scaling {
@@ -131,7 +131,7 @@ impl Rope {
                 (each(&|pair| eq::dynamic(pair, *factor, len, original)), plain)
             }
             Scaling::Yarn(yarn) => {
-                let ramp = eq::Ramp {
+                let ramp = eq::ScalarRamp {
                     fast: yarn.beta_fast,
                     slow: yarn.beta_slow,
                     original: original(yarn.original_max_position_embeddings),

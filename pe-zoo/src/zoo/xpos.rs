@@ -231,7 +231,7 @@ impl ScalarReference for Xpos {
         let centre = centre.of(&input.positions);
         let dim = self.head_dim;
         let frequencies = (0..dim / 2)
-            .map(|m| rope_scaling::plain(rope_scaling::Pair { base, dim, m }))
+            .map(|m| rope_scaling::plain(rope_scaling::ScalarPair { base, dim, m }))
             .collect::<Vec<_>>();
         xpos::transformed(input, &frequencies, scale_base, centre, layout == Pairs::Interleaved)
     }

@@ -89,7 +89,7 @@ fn pope_with_two_of_four_channels() {
 #[test]
 fn xpos_around_a_centre() {
     let frequencies = (0..2)
-        .map(|m| rope_scaling::plain(rope_scaling::Pair { base: 1e4, dim: 4, m }))
+        .map(|m| rope_scaling::plain(rope_scaling::ScalarPair { base: 1e4, dim: 4, m }))
         .collect::<Vec<_>>();
     // torchscale's centre of five positions.
     let centre = crate::zoo::xpos::Centre::Torchscale.of(&[0, 1, 2, 3, 4]);
