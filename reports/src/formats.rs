@@ -1,4 +1,4 @@
-//! Formats of a report. A new format of documents is an implementation of [`format::Format`], a function [`Render`] and a line in
+//! Formats of a report. A new format of documents is an implementation of `format::Format`, a function [`Render`] and a line in
 //! [`FORMATS`].
 
 mod chart;
