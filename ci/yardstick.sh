@@ -5,7 +5,7 @@
 #                                  measures all or some of them, and writes what was hashed to DIR, one file each
 #   diff -r BEFORE AFTER           shows which numbers two measurements do not share
 #
-#   keys      keys of the cells of every built-in suite
+#   keys      keys of the cells of every built-in suite; of texts those that `pe-bench data` has fetched
 #   frames    the Parquet file that `report` writes for every packed results folder
 #   tables    the CSV tables that `report` writes for every packed results folder
 #   conform   what the conformance kit says of every encoding
@@ -73,8 +73,8 @@ weights() {
 smoke() {
   python3 - "$work"/fused/cells/*.json << 'PYTHON'
 import json, sys
-VARYING = {"seconds", "step_seconds_median", "tokens_per_second", "machine_load", "machine", "program", "started", "finished",
-           "peak_memory_bytes", "commit", "suite_sha256", "checksum", "step_allocations", "host", "hardware", "provenance"}
+VARYING = {"seconds", "step_seconds_median", "tokens_per_second", "machine_load",
+           "peak_bytes", "host_peak_bytes", "commit", "dirty", "versions", "suite_sha256", "sha256", "step_allocations", "host", "started_utc"}
 def stable(value):
     if isinstance(value, dict):
         return {key: stable(item) for key, item in value.items() if key not in VARYING}
