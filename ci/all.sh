@@ -17,7 +17,9 @@ declare -A others=(
   [count-lines]="counts"
   [disturbed]="part of faults and kill-test"
   [gpu]="needs an NVIDIA GPU"
+  [gpu-budgets]="builds with CUDA, after ci/llvm-for-cuda.sh"
   [gpu-sim]="builds with wgpu, which takes an hour"
+  [house]="counts"
   [llvm-for-cuda]="installs a compiler"
   [nightly]="runs a night; nightly-test tests it"
   [peers]="measures PyTorch, 7 GB"
@@ -39,6 +41,7 @@ declare -A scripts=(
   [language]="bash ci/language.sh"
   [no-machine-names]="bash ci/no-machine-names.sh"
   [type-names]="bash ci/type-names.sh"
+  [yardstick]="bash ci/yardstick.sh $work/yardstick keys conform flops"
   [site]="bash ci/site.sh $work/site"
   [nightly-test]="bash ci/nightly-test.sh"
   [k8s-schema]="bash ci/k8s-schema.sh"
@@ -50,7 +53,7 @@ declare -A scripts=(
   [instruction-sets]="bash ci/instruction-sets.sh math:: kernels:: ops::"
 )
 # The short ones first.
-order=(language no-machine-names type-names site nightly-test k8s-schema kill-test faults browser-test outside image instruction-sets)
+order=(language no-machine-names type-names yardstick site nightly-test k8s-schema kill-test faults browser-test outside image instruction-sets)
 
 for path in ci/*.sh; do
   name=$(basename "$path" .sh)
