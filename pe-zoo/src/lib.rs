@@ -212,7 +212,7 @@ pub mod init;
 mod kernels;
 mod math;
 pub mod ops;
-mod parts;
+pub mod parts;
 pub mod positions;
 pub mod probe;
 pub mod reference;
