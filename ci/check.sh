@@ -48,11 +48,15 @@ outside() {
   cargo build --manifest-path examples/outside/Cargo.toml
   local out="$work/outside" program="$CARGO_TARGET_DIR/debug/outside"
   mkdir "$out"
-  "$program" conform square-root cable kerple-temperature cope+square-root
+  "$program" conform square-root cable kerple-temperature cope+square-root llama4-temperature+rope \
+    'interleaved{every=2}(cope+rope)' 'interleaved(cable)' 'interleaved(tape)'
+  "$program" conform llama4-temperature interleaved | tee "$out/conform.txt"
+  [ "$(grep -c ": all 20 checks hold" "$out/conform.txt")" -eq 2 ]
   if "$program" conform 'kerple-temperature{temperature=0}' 2>"$out/refused.txt"; then return 1; fi
   grep -q "temperature is 0, expected a number above 0" "$out/refused.txt"
   # Exit status 137 of a killed sweep is expected.
-  local sweep=(run smoke --encodings "square-root,cope+square-root,cable,kerple-temperature,rope" --out "$out")
+  local encodings="square-root,cope+square-root,cable,kerple-temperature,llama4-temperature{floor=8}+rope,interleaved{every=2}(cable),rope"
+  local sweep=(run smoke --encodings "$encodings" --out "$out")
   "$program" "${sweep[@]}" &
   local pid=$!
   while kill -0 "$pid" 2>/dev/null && ! ls "$out"/cells/*.json >/dev/null 2>&1; do sleep 0.1; done

@@ -1,4 +1,4 @@
-//! Writes the list of the zoo's encodings: one entry and one conformance test for each `pub mod` line
+//! Writes the list of the zoo's encodings: one entry and two conformance tests for each `pub mod` line
 //! of `src/zoo.rs`, so that adding an encoding takes its file and that line.
 
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ fn main() {
     println!("cargo::rerun-if-changed=src/zoo.rs");
     let modules = modules(&text(&root.join("src/zoo.rs")));
     let mut entries = String::from("vec![\n");
-    let mut tests = String::new();
+    let (mut tests, mut planted) = (String::new(), String::new());
     for module in &modules {
         println!("cargo::rerun-if-changed=src/zoo/{module}.rs");
         let source = text(&root.join(format!("src/zoo/{module}.rs")));
@@ -29,10 +29,16 @@ fn main() {
             module.replace('_', "-")
         )
         .expect("written to a string");
+        writeln!(
+            planted,
+            "#[test]\nfn {module}() {{ super::rejected::<crate::zoo::{module}::{encoding}>(); }}"
+        )
+        .expect("written to a string");
     }
     entries.push(']');
     std::fs::write(out.join("entries.rs"), entries).expect("the output folder can be written");
     std::fs::write(out.join("conformance.rs"), tests).expect("the output folder can be written");
+    std::fs::write(out.join("planted.rs"), planted).expect("the output folder can be written");
 }
 
 fn text(path: &Path) -> String {

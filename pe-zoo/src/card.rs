@@ -1,5 +1,8 @@
 //! Facts about an encoding: its description, its properties, and how it is written in expressions.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 /// Description of a kind of encoding for tables, reports and help texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Card {
@@ -18,6 +21,20 @@ pub struct Card {
     pub url: &'static str,
 }
 
+/// A text for a [`Card`] that depends on settings, such as `format!("{} of each layer", ...)`. Equal texts are kept once, for as
+/// long as the program runs.
+pub fn text(text: impl Into<String>) -> &'static str {
+    static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let text = text.into();
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = texts.get(text.as_str()) {
+        return known;
+    }
+    let text: &'static str = text.leak();
+    texts.insert(text);
+    text
+}
+
 /// Meaning of an expression in brackets after an encoding's id, `id(inner)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Composition {
@@ -34,6 +51,12 @@ pub enum Composition {
         field: &'static str,
         /// Field of that setting that holds the word.
         tag: &'static str,
+    },
+    /// The expression in the brackets is the value of a setting of type [`Inner`](crate::compose::Inner), through which the
+    /// encoding acts.
+    Inner {
+        /// Name of the setting.
+        field: &'static str,
     },
 }
 

@@ -26,18 +26,21 @@
 //! A word is a letter followed by letters, digits, `-`, `_` and `.`; other text is written in double
 //! quotes. White space is ignored. Options are settings of the encoding; settings that are left out
 //! keep their defaults. Brackets are for encodings that have no effect by themselves, as
-//! `randomized(rope)`, and for those with a setting that names another encoding, as `dape(fire)`.
+//! `randomized(rope)`, for those with a setting that names another encoding, as `dape(fire)`, and for those that act
+//! through others, which have a setting of type [`Inner`].
 //!
 //! The **canonical text** sorts parts by id and leaves out settings at their defaults. It is the id
 //! of the combination in records, reports and suites. Parsing it gives the same combination.
 
 mod grammar;
+mod inner;
 mod limits;
 mod module;
 mod print;
 mod rules;
 mod scalar;
 
+pub use inner::Inner;
 pub use module::Combined;
 
 use std::collections::BTreeSet;
@@ -142,6 +145,35 @@ impl Combination {
     /// Description for tables, reports and help texts.
     pub fn card(&self) -> &CombinationCard {
         &self.card
+    }
+
+    /// Returns the combination if it acts inside of attention only, so that [`attention::layer`](crate::attention::layer)
+    /// alone applies it: it adds nothing to embeddings, chooses no positions and carries no state from layer to layer.
+    ///
+    /// # Errors
+    /// [`PeError::Combination`] otherwise, with the hooks that must be called as well, and [`PeError::Probe`] if a part cannot
+    /// be probed.
+    pub fn inside_attention(self) -> Result<Self, PeError> {
+        let mut outside = Vec::new();
+        for part in &self.parts {
+            let properties = probe::properties(part)?;
+            let hooks = [
+                (properties.acts_on(ActsOn::Positions), "positions"),
+                (properties.acts_on(ActsOn::Embedding), "embed"),
+                (probe::carries_state(part)?, "update"),
+            ];
+            let hooks = hooks.into_iter().filter(|(needed, _)| *needed);
+            outside.extend(hooks.map(|(_, hook)| format!("`{hook}` of `{}`", part.card().id)));
+        }
+        if outside.is_empty() {
+            return Ok(self);
+        }
+        let reason = format!(
+            "it acts outside of attention as well; call {} in the model, as the second example of the \
+             documentation of pe-zoo does, or choose another encoding",
+            outside.join(" and ")
+        );
+        Err(PeError::Combination { text: self.card.id.clone(), reason })
     }
 
     /// Properties of the parts together, found by probing each part.
@@ -255,7 +287,7 @@ impl Combination {
     }
 
     /// Iterates over the parts with the dimensions for building each.
-    fn sized(&self, dims: &Dims) -> impl Iterator<Item = (&EncodingConfig, Dims)> {
+    pub(crate) fn sized(&self, dims: &Dims) -> impl Iterator<Item = (&EncodingConfig, Dims)> {
         let dims = *dims;
         self.parts.iter().enumerate().map(move |(at, part)| (part, self.dims_of(at, &dims)))
     }

@@ -16,13 +16,15 @@
 //! # let (q, k, v) = (random(), random(), random());
 //! # let x = Tensor::<3>::random([1, 10, 64], Distribution::Default, &device);
 //! # let carried = TokenState::default();
-//! let encoding = Combination::parse("cope{max_positions=16}+rope")?.init(&dims, &mut rng, &device)?;
+//! let encoding = Combination::parse("cope{max_positions=16}+rope")?.inside_attention()?;
+//! let encoding = encoding.init(&dims, &mut rng, &device)?;
 //! let at = Positions::contiguous(0, 10);
 //! let attended = layer(&encoding, LayerInput::new(0, &at, &x, [q, k, v], &carried), None, Weights::Drop);
 //! assert_eq!(attended.output.dims(), [1, 4, 10, 16]);
 //! # Ok::<(), pe_zoo::PeError>(())
 //! ```
 //!
+//! `inside_attention` refuses an encoding that also acts elsewhere: on embeddings, on positions, or on a state of the tokens.
 //! `x` is the input of the layer, `[B, T, C]`; `q`, `k` and `v` are its projections, `[B, H, T, D]`. Text such as
 //! `cope{max_positions=16}+rope` names any encoding with settings; [`compose`] has the grammar, [`zoo`] the encodings.
 //!
@@ -212,7 +214,7 @@ pub mod init;
 mod kernels;
 mod math;
 pub mod ops;
-mod parts;
+pub mod parts;
 pub mod positions;
 pub mod probe;
 pub mod reference;

@@ -10,6 +10,7 @@ mod observe;
 pub(crate) mod passes;
 pub mod problem;
 mod randomise;
+pub(crate) mod sizes;
 
 pub use randomise::{randomise, randomise_by};
 
@@ -20,9 +21,9 @@ use std::sync::Arc;
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::attention::Support;
+use crate::attention::{Engine, Support};
 use crate::card::Properties;
 use crate::count::macs_of;
 use crate::erased::AnyEncoding;
@@ -86,6 +87,50 @@ pub fn refusal(config: &EncodingConfig) -> Option<PeError> {
     refusals.all(|refused| refused.is_some()).then_some(first)
 }
 
+/// Whether a layer's attention depends on the state that the layers before it left.
+///
+/// # Errors
+/// [`PeError::Probe`] if no small size suits the settings.
+pub fn carries_state(config: &EncodingConfig) -> Result<bool, PeError> {
+    let carries = || {
+        let (config, dims) = sized(config)?;
+        let encoding = built(&config, &dims, 0.5)?;
+        let (hooks, device) = (encoding.hooks(), device());
+        let problem = problem::Problem::random(1, passes::TOKENS, &dims, 25);
+        let at = Positions::contiguous(0, passes::TOKENS);
+        let (outputs, _) = passes::stack(hooks, &problem, &at, dims.layers, &device);
+        let alone = |layer| {
+            let place = passes::LayerEngine { layer, engine: Engine::Reference };
+            let all = 0..passes::TOKENS;
+            close::numbers(passes::chunk_by(hooks, &problem, &at, all, place, None, &device))
+        };
+        let mut outputs = outputs.into_iter().enumerate();
+        Ok(outputs.any(|(layer, output)| close::numbers(output) != alone(layer)))
+    };
+    carries().map_err(|reason| refused(config, reason))
+}
+
+/// Whether the transforms of queries and keys of two encodings give the same in either order.
+///
+/// # Errors
+/// [`PeError::Probe`] if no small size suits the settings of both.
+pub(crate) fn transforms_commute(a: &EncodingConfig, b: &EncodingConfig) -> Result<bool, PeError> {
+    let commute = || {
+        let ((a, _), (b, _)) = (sized(a)?, sized(b)?);
+        let dims = candidates().find(|dims| a.check(dims).is_ok() && b.check(dims).is_ok());
+        let dims = dims.ok_or("no size used for probing suits both encodings")?;
+        let encodings = [built(&a, &dims, 0.5)?, built(&b, &dims, 0.5)?];
+        // Transforms that take no queries of the other's width are not applied one after the other.
+        let outcome = catch_unwind(AssertUnwindSafe(|| observe::commute(&encodings, &dims)));
+        Ok(outcome.unwrap_or(false))
+    };
+    // State that layers update changes their transforms, which are compared without it.
+    if carries_state(a)? || carries_state(b)? {
+        return Ok(false);
+    }
+    commute().map_err(|reason| refused(a, reason))
+}
+
 /// How the kernels of the CPU and of a GPU compute the logits of an encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelSupport {
@@ -117,42 +162,10 @@ pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     format!("panicked: {}", text.unwrap_or_else(|| "no message".to_owned()))
 }
 
-/// Largest whole number among the settings of an encoding that is probed. Properties do not depend on
-/// the sizes of tables, and probing must stay cheap for settings meant for large models. Windows and
-/// lengths from which on an encoding changes must be shorter than the sequences of the probe.
-const LARGEST_SIZE: u64 = 24;
-
-/// Returns the encoding with large sizes reduced, and dimensions that its settings accept.
-///
-/// Settings that no candidate accepts are for sequences shorter than those that probing needs; the
-/// properties are then those of the default settings.
+/// Returns the encoding with sizes that are small and act, and dimensions that its settings accept.
 fn sized(config: &EncodingConfig) -> Result<(EncodingConfig, Dims), String> {
-    let mut fields = config.fields().clone();
-    fields.iter_mut().filter(|(key, _)| *key != "seed").for_each(|(_, value)| cut(value));
-    let (cut, default) = (config.reread(fields).ok(), config.reread(Map::new()).ok());
-    let mut refused = String::new();
-    for config in cut.iter().chain([config]).chain(&default) {
-        for dims in candidates() {
-            match config.check(&dims) {
-                Ok(()) => return Ok((config.clone(), dims)),
-                Err(error) => refused = error.to_string(),
-            }
-        }
-    }
-    Err(format!("its settings accept none of the sizes used for probing: {refused}"))
-}
-
-fn cut(value: &mut Value) {
-    match value {
-        Value::Number(number) if number.as_u64().is_some_and(|size| size > LARGEST_SIZE) => {
-            *value = LARGEST_SIZE.into();
-        }
-        Value::Array(items) => items.iter_mut().for_each(cut),
-        Value::Object(fields) => {
-            fields.iter_mut().filter(|(key, _)| *key != "seed").for_each(|(_, value)| cut(value));
-        }
-        _ => {}
-    }
+    let (cut, dims) = sizes::cut(config, candidates())?;
+    Ok((sizes::acting(&cut, &dims, passes::TOKENS).config, dims))
 }
 
 /// Largest number of channels of a head that is probed.
@@ -160,7 +173,7 @@ const LARGEST_HEAD_DIM: usize = 512;
 
 /// Candidate dimensions, the smallest first. Some settings need a certain number of layers, heads
 /// or channels; last are all even numbers of channels, one of which fits a list with a number per pair of channels.
-fn candidates() -> impl Iterator<Item = Dims> {
+fn candidates() -> impl Iterator<Item = Dims> + Clone {
     let layers = [2, 3, 4, 6, 8, 12, 16, 24, 32];
     let heads = [3, 2, 4, 6, 8, 12, 16, 1, 5, 7, 9, 10, 11, 13, 14, 15, 20, 24, 25, 32];
     let head_dims = [6, 8, 16, 32, 64, 128];

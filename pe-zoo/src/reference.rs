@@ -191,6 +191,12 @@ pub trait ScalarReference {
     }
 }
 
+/// Scalar reference of attention without a position encoding.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NoEffect;
+
+impl ScalarReference for NoEffect {}
+
 /// Dot product of two vectors.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()

@@ -1,8 +1,10 @@
 //! Registry of the encodings that a program knows by id, and an encoding with its settings.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::tensor::Device;
@@ -24,16 +26,41 @@ use crate::{Cost, Dims, PeError, settings};
 /// assert_eq!(cope.card().label, "CoPE");
 /// # Ok::<(), pe_zoo::PeError>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Registry {
-    entries: BTreeMap<&'static str, Arc<Entry>>,
+    entries: Arc<BTreeMap<&'static str, Arc<Entry>>>,
+}
+
+/// Lists the ids.
+impl Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.entries.keys()).finish()
+    }
+}
+
+thread_local! {
+    /// Registry whose settings this thread reads at the moment.
+    static READING: RefCell<Option<Registry>> = const { RefCell::new(None) };
 }
 
 impl Registry {
     /// Creates a registry of these entries, whose ids must differ.
     pub(crate) fn of(entries: Vec<Entry>) -> Self {
         let entries = entries.into_iter().map(|entry| (entry.card.id, Arc::new(entry)));
-        Self { entries: entries.collect() }
+        Self { entries: Arc::new(entries.collect()) }
+    }
+
+    /// Reads settings; [`Inner`](crate::compose::Inner) among them knows the encodings of this registry.
+    pub(crate) fn reading<T>(&self, read: impl FnOnce() -> T) -> T {
+        let outer = READING.replace(Some(self.clone()));
+        let result = catch_unwind(AssertUnwindSafe(read));
+        READING.set(outer);
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Registry whose settings are read at the moment, or the one of this crate.
+    pub(crate) fn being_read() -> Self {
+        READING.with_borrow(Clone::clone).unwrap_or_else(Self::builtin)
     }
 
     /// Adds an encoding.
@@ -55,7 +82,7 @@ impl Registry {
             let reason = format!("{} has this id already; choose another", taken.card.label);
             return Err(PeError::Registration { id: id.to_owned(), reason });
         }
-        self.entries.insert(id, Arc::new(entry));
+        Arc::make_mut(&mut self.entries).insert(id, Arc::new(entry));
         Ok(self)
     }
 
@@ -98,7 +125,7 @@ impl Registry {
         id: &str,
         fields: Map<String, Value>,
     ) -> Result<EncodingConfig, PeError> {
-        self.entry(id)?.configured(fields)
+        self.entry(id)?.configured(self, fields)
     }
 }
 
@@ -170,15 +197,13 @@ impl Entry {
         }
     }
 
-    /// The encoding with these settings. Settings that are not given keep their defaults.
-    ///
-    /// # Errors
-    /// [`PeError::Settings`] with the field.
-    pub fn configured(
+    fn configured(
         self: &Arc<Self>,
+        registry: &Registry,
         fields: Map<String, Value>,
     ) -> Result<EncodingConfig, PeError> {
-        EncodingConfig::with(self.clone(), (self.read)(fields)?)
+        let settings = registry.reading(|| (self.read)(fields))?;
+        EncodingConfig::with(registry.clone(), self.clone(), settings)
     }
 }
 
@@ -204,12 +229,22 @@ fn read<E: PositionEncoding>(
 }
 
 /// An encoding of a registry with its settings.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct EncodingConfig {
+    registry: Registry,
     entry: Arc<Entry>,
     card: Card,
     settings: Arc<dyn ErasedSettings>,
     fields: Map<String, Value>,
+}
+
+impl Debug for EncodingConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EncodingConfig")
+            .field("id", &self.card.id)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
 }
 
 impl PartialEq for EncodingConfig {
@@ -231,12 +266,22 @@ impl EncodingConfig {
     /// # Errors
     /// [`PeError::Settings`] if the settings cannot be written as a map of fields.
     pub fn of<E: PositionEncoding>(settings: E::Settings) -> Result<Self, PeError> {
-        Self::with(Arc::new(Entry::new::<E>(None)), Arc::new(Typed::<E>(settings)))
+        let entry = Arc::new(Entry::new::<E>(None));
+        Self::with(Registry::builtin(), entry, Arc::new(Typed::<E>(settings)))
     }
 
-    fn with(entry: Arc<Entry>, settings: Arc<dyn ErasedSettings>) -> Result<Self, PeError> {
+    fn with(
+        registry: Registry,
+        entry: Arc<Entry>,
+        settings: Arc<dyn ErasedSettings>,
+    ) -> Result<Self, PeError> {
         let fields = settings.fields()?;
-        Ok(Self { card: settings.card(), entry, settings, fields })
+        Ok(Self { card: settings.card(), registry, entry, settings, fields })
+    }
+
+    /// Registry in which the encodings that the settings name are looked up.
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// Registry entry of the encoding.
@@ -307,7 +352,7 @@ impl EncodingConfig {
     ///
     /// [`PeError::Settings`] with the field.
     pub fn reread(&self, fields: Map<String, Value>) -> Result<Self, PeError> {
-        self.entry.configured(fields)
+        self.entry.configured(&self.registry, fields)
     }
 
     /// Whether both hold equal settings of the same type.

@@ -66,21 +66,26 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// Refuses a size of 0.
-pub(crate) fn check_size(pe: &str, field: &str, size: usize) -> Result<(), PeError> {
+///
+/// # Errors
+/// [`PeError::InvalidSetting`] of the encoding `pe`, with the field.
+pub fn check_size(pe: &str, field: &str, size: usize) -> Result<(), PeError> {
     PeError::require(size > 0, pe, field, size, "at least 1")
 }
 
 /// Refuses a number that is not above 0.
-pub(crate) fn check_above_zero(pe: &str, field: &str, value: f64) -> Result<(), PeError> {
+///
+/// # Errors
+/// [`PeError::InvalidSetting`] of the encoding `pe`, with the field.
+pub fn check_above_zero(pe: &str, field: &str, value: f64) -> Result<(), PeError> {
     PeError::require(value.is_finite() && value > 0.0, pe, field, value, "a number above 0")
 }
 
 /// Refuses a number below 0, such as a standard deviation; `None` stands for a default.
-pub(crate) fn check_not_below_zero(
-    pe: &str,
-    field: &str,
-    value: Option<f64>,
-) -> Result<(), PeError> {
+///
+/// # Errors
+/// [`PeError::InvalidSetting`] of the encoding `pe`, with the field.
+pub fn check_not_below_zero(pe: &str, field: &str, value: Option<f64>) -> Result<(), PeError> {
     let value = value.unwrap_or(0.0);
     let holds = value.is_finite() && value >= 0.0;
     PeError::require(holds, pe, field, value, "a number of at least 0")

@@ -10,9 +10,12 @@
 //! It panics with a list of everything that failed. [`examine`] gives the findings one by one, and
 //! `pe-bench conform ID` prints them; [`Check`] says what is checked.
 
+mod acts;
 mod checks;
 mod decode;
 mod passes;
+#[cfg(feature = "flex")]
+mod planted;
 mod stack;
 mod vectors;
 
@@ -20,6 +23,8 @@ pub use crate::probe::{close, problem, randomise, randomise_by};
 pub use checks::{Check, CheckResult, Failure, Finding, examine_on, failures};
 #[cfg(feature = "flex")]
 pub use checks::{conforms, examine};
+#[cfg(feature = "flex")]
+pub use planted::rejects_wrong_reference;
 
 pub use vectors::{
     LayerVectors, MOST_VECTOR_TOKENS, TestVectors, VectorDims, VectorGradients, VectorParameter,

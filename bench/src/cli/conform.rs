@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::Args;
 use pe_zoo::card::Properties;
 use pe_zoo::testkit::{CheckResult, Finding, examine_on};
@@ -33,8 +32,7 @@ pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
     std::panic::set_hook(Box::new(|_| {}));
     let mut failed = 0;
     for encoding in &encodings {
-        let findings = examine_on(encoding, &device)
-            .context("the conformance kit builds 2 layers with 3 heads of 6 channels")?;
+        let findings = examine_on(encoding, &device).map_err(with_sizes)?;
         failed += usize::from(print(encoding, &findings) > 0);
     }
     if failed > 0 {
@@ -42,6 +40,16 @@ pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Error of the kit, with its sizes if they may be the reason.
+fn with_sizes(error: PeError) -> anyhow::Error {
+    let refused = matches!(error, PeError::InvalidSetting { .. });
+    let error = anyhow::Error::from(error);
+    if !refused {
+        return error;
+    }
+    error.context("the conformance kit builds 2 layers with 3 heads of 6 channels")
 }
 
 /// Prints the result of every check and returns the number of failed checks.

@@ -8,6 +8,7 @@ use burn::tensor::activation::softplus;
 use burn::tensor::{Device, Tensor};
 use pe_zoo::card::Card;
 use pe_zoo::encoding::{ScoreContext, StateContext};
+use pe_zoo::parts::running_sum;
 use pe_zoo::reference::{Heads, ScalarInput, ScalarReference, dot, table_f64};
 use pe_zoo::score::{Number, Pair, PairTerm, Term};
 use pe_zoo::settings::NoSettings;
@@ -68,18 +69,22 @@ impl PositionEncoding for Cable {
     }
 
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
-        let sums = ctx.layer.cols.tensors[0].clone().cumsum(TokenState::TOKEN_AXIS);
-        ScoreMod::Term(Term::new(Difference).token_state(sums))
+        let slopes = ctx.layer.cols.tensors[0].clone().squeeze_dim::<3>(3);
+        // Differences of plain f32 sums would lose small slopes in long sequences.
+        let sums = running_sum(slopes);
+        let lost = sums.lost.unwrap_or_else(|| sums.rounded.zeros_like());
+        let state = Tensor::stack::<4>(vec![sums.rounded, lost], 3);
+        ScoreMod::Term(Term::new(Difference).token_state(state))
     }
 }
 
 #[derive(Debug, Clone)]
 struct Difference;
 
-impl PairTerm<0, 1> for Difference {
+impl PairTerm<0, 2> for Difference {
     #[inline(always)]
-    fn value<N: Number>(&self, pair: Pair<N, 0, 1>) -> N {
-        pair.content + pair.row[0] - pair.column[0]
+    fn value<N: Number>(&self, pair: Pair<N, 0, 2>) -> N {
+        pair.content + (pair.row[0] - pair.column[0]) + (pair.row[1] - pair.column[1])
     }
 }
 

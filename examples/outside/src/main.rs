@@ -1,7 +1,9 @@
-//! `pe-bench` with three encodings of its own. This file has the simplest, a bias by distance.
+//! `pe-bench` with five encodings of its own. This file has the simplest, a bias by distance.
 
 mod cable;
+mod interleaved;
 mod kerple_temperature;
+mod llama4_temperature;
 
 use std::process::ExitCode;
 
@@ -63,8 +65,15 @@ impl PairTerm<1> for Penalty {
     }
 }
 
+fn registry() -> Result<Registry, PeError> {
+    Registry::builtin()
+        .with::<SquareRoot>()?
+        .with::<cable::Cable>()?
+        .with::<kerple_temperature::Kerple>()?
+        .with::<llama4_temperature::Llama4Temperature>()?
+        .with::<interleaved::Interleaved>()
+}
+
 fn main() -> ExitCode {
-    let registry = Registry::builtin().with::<SquareRoot>();
-    let registry = registry.and_then(|known| known.with::<cable::Cable>());
-    pe_bench::cli::main_with(registry.and_then(|known| known.with::<kerple_temperature::Kerple>()))
+    pe_bench::cli::main_with(registry())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::{Combination, is_over};
+use super::{Combination, Inner, is_over};
 use crate::PeError;
 use crate::card::Composition;
 use crate::registry::{EncodingConfig, Registry};
@@ -126,6 +126,22 @@ fn collect(
             let node = SyntaxNode { id, at: open, options, keys, brackets: None };
             let part = settings(registry, &node).map_err(|found| Trouble { at: open, ..found })?;
             parts.push(part);
+        }
+        (Some((open, inner)), Composition::Inner { field }) => {
+            if options.contains_key(field) {
+                let reason = format!("`{field}` is set both in braces and in brackets; keep one");
+                return trouble(open, reason);
+            }
+            let mut within = Vec::new();
+            for node in inner {
+                collect(registry, node, &mut within)?;
+            }
+            let refused = |reason: String| Trouble { at: open, reason };
+            let within = build(registry, within).map_err(|error| refused(error.to_string()))?;
+            let value = serde_json::to_value(Inner::from(within));
+            options.insert(field.to_owned(), value.map_err(|error| refused(error.to_string()))?);
+            let node = SyntaxNode { id, at: open, options, keys, brackets: None };
+            parts.push(settings(registry, &node)?);
         }
     }
     Ok(())

@@ -31,12 +31,13 @@ pub struct Combined {
     pub max_tokens: Option<usize>,
 }
 
-/// Indices of the parts that implement hooks which at most one part may implement.
-#[derive(Debug, Clone, Copy)]
+/// Indices of the parts that implement certain hooks. At most one part chooses positions, mixes values or replaces the
+/// softmax; the transforms of queries and keys of several parts give the same in any order.
+#[derive(Debug, Clone)]
 pub(super) struct Places {
     chooses_positions: Option<usize>,
     mixes_values: Option<usize>,
-    pub(super) transforms: Option<usize>,
+    pub(super) transforms: Vec<usize>,
     pub(super) replaces_softmax: Option<usize>,
 }
 
@@ -55,14 +56,16 @@ impl Combined {
             Places {
                 chooses_positions: None,
                 mixes_values: Some(0),
-                transforms: Some(0),
+                transforms: vec![0],
                 replaces_softmax: None,
             }
         } else {
             Places {
                 chooses_positions: part_that(|part| part.acts_on(ActsOn::Positions)),
                 mixes_values: part_that(|part| part.mixes_values),
-                transforms: part_that(|part| part.acts_on(ActsOn::QueryKey)),
+                transforms: (0..properties.len())
+                    .filter(|part| properties[*part].acts_on(ActsOn::QueryKey))
+                    .collect(),
                 replaces_softmax: part_that(|part| part.replaces_softmax),
             }
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{CombinationCard, grammar, is_over};
+use super::{CombinationCard, Inner, grammar, is_over};
 use crate::card::{Card, Composition};
 use crate::registry::EncodingConfig;
 
@@ -61,7 +61,14 @@ fn options(part: &EncodingConfig) -> String {
 /// Removes the setting that is written in brackets from the options and returns it as brackets,
 /// without the options at the defaults of its kind.
 fn bracketed(part: &EncodingConfig, own: &mut Map<String, Value>) -> Option<String> {
-    let Composition::Setting { field, tag } = part.composition() else { return None };
+    let (field, tag) = match part.composition() {
+        Composition::Setting { field, tag } => (field, tag),
+        Composition::Inner { field } => {
+            let inner = Inner::read(part.registry(), own.remove(field)?).ok()?;
+            return Some(format!("({})", inner.combination()));
+        }
+        Composition::Plain | Composition::Over { .. } => return None,
+    };
     let Some(Value::Object(value)) = own.get(field) else { return None };
     let kind = value.get(tag)?.as_str()?.to_owned();
     let mut inner = value.clone();

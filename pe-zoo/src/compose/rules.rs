@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{ActsOn, is_over, probed};
-use crate::PeError;
 use crate::card::Properties;
 use crate::registry::EncodingConfig;
+use crate::{PeError, probe};
 
 /// Returns the reason why these encodings cannot be combined; `None` if they can.
 ///
@@ -23,7 +23,7 @@ pub(super) fn reason_against(parts: &[EncodingConfig]) -> Result<Option<String>,
         return Ok(parts.first().filter(|part| is_over(part)).map(needs_another));
     };
     let properties = probed(parts)?;
-    let parts = parts
+    let members = parts
         .iter()
         .zip(&properties)
         .map(|(config, properties)| Member {
@@ -32,7 +32,34 @@ pub(super) fn reason_against(parts: &[EncodingConfig]) -> Result<Option<String>,
             properties,
         })
         .collect::<Vec<_>>();
-    Ok(without_effect(&parts).or_else(|| same_place(&parts)).or_else(|| at_odds(&parts)))
+    let reason = without_effect(&members).or_else(|| same_place(&members));
+    match reason.or_else(|| at_odds(&members)) {
+        Some(reason) => Ok(Some(reason)),
+        None => order_matters(parts, &members),
+    }
+}
+
+/// Finds two parts whose transforms of queries and keys give something else in another order, which no expression states.
+fn order_matters(
+    parts: &[EncodingConfig],
+    members: &[Member<'_>],
+) -> Result<Option<String>, PeError> {
+    let transforming = parts.iter().zip(members);
+    let transforming = transforming.filter(|(_, member)| member.acts_on(ActsOn::QueryKey));
+    let transforming = transforming.map(|(part, _)| part).collect::<Vec<_>>();
+    for (at, first) in transforming.iter().enumerate() {
+        for second in &transforming[at + 1..] {
+            if !probe::transforms_commute(first, second)? {
+                return Ok(Some(format!(
+                    "`{}` and `{}` both transform queries and keys, and the order of their transforms \
+                     matters; keep one of them",
+                    first.card().id,
+                    second.card().id
+                )));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// An encoding and its properties.
@@ -85,11 +112,9 @@ fn same_place(parts: &[Member<'_>]) -> Option<String> {
         let (first, second) = (having.next()?, having.next()?);
         Some(format!("`{}` and `{}` both {what}; keep one of them", first.id, second.id))
     };
-    two(&|part| part.acts_on(ActsOn::QueryKey), "transform queries and keys")
-        .or_else(|| two(&|part| part.acts_on(ActsOn::Positions), "choose the positions"))
-        .or_else(|| {
-            two(&|part| part.properties.mixes_values, "have the attention weights mix columns")
-        })
+    two(&|part| part.acts_on(ActsOn::Positions), "choose the positions").or_else(|| {
+        two(&|part| part.properties.mixes_values, "have the attention weights mix columns")
+    })
 }
 
 /// Finds two parts of which one removes something that the other needs.

@@ -4,12 +4,9 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
 use super::Combined;
-use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, Tokens, attention};
-
-/// Scalar reference of an encoding without effect.
-struct Plain;
-
-impl ScalarReference for Plain {}
+use crate::reference::{
+    Heads, NoEffect, ScalarInput, ScalarLayer, ScalarReference, Tokens, attention,
+};
 
 impl Combined {
     /// Scalar reference of one part.
@@ -24,43 +21,60 @@ impl Combined {
         (0..self.parts.len()).map(|part| self.part(part))
     }
 
-    /// Reference of the part that transforms queries and keys, if there is one.
+    /// Reference of the first part that transforms queries and keys, if there is one.
     fn transforming(&self) -> Option<&dyn ScalarReference> {
-        self.places.transforms.map(|part| self.part(part))
+        self.places.transforms.first().map(|part| self.part(*part))
     }
 
-    /// Returns the input of the parts other than the one that transforms queries and keys.
+    /// References of the other parts that do so.
+    fn also_transforming(&self) -> impl Iterator<Item = &dyn ScalarReference> {
+        self.places.transforms.iter().skip(1).map(|part| self.part(*part))
+    }
+
+    /// Returns the input of the parts that transform nothing.
     fn seen(&self, input: &ScalarInput) -> ScalarInput {
-        self.transforming().map_or_else(|| input.clone(), |part| part.scalar_transformed(input))
+        let transforms = self.transforming().into_iter().chain(self.also_transforming());
+        transforms.fold(input.clone(), |input, part| part.scalar_transformed(&input))
+    }
+}
+
+/// Adds to logits the change that a part makes to the plain logits of its input.
+fn add_change(part: &dyn ScalarReference, input: &ScalarInput, logits: &mut Heads) {
+    let (own, plain) = (part.scalar_logits(input), NoEffect.scalar_logits(input));
+    for (head, (own, plain)) in logits.iter_mut().zip(own.iter().zip(&plain)) {
+        for (row, (own, plain)) in head.iter_mut().zip(own.iter().zip(plain)) {
+            for (logit, (own, plain)) in row.iter_mut().zip(own.iter().zip(plain)) {
+                *logit += own - plain;
+            }
+        }
     }
 }
 
 impl Combined {
-    /// Adds to the logits of the transforming part the change that each other part makes to the
-    /// plain logits of its input.
+    /// Adds to the logits of the first transforming part the changes of the other parts. `seen` is the input as it transforms
+    /// it.
     fn with_others(&self, seen: &ScalarInput, mut logits: Heads) -> Heads {
-        let plain = Plain.scalar_logits(seen);
+        let mut seen = seen.clone();
+        for part in self.also_transforming() {
+            add_change(part, &seen, &mut logits);
+            seen = part.scalar_transformed(&seen);
+        }
         for (at, part) in self.references().enumerate() {
-            if self.places.transforms == Some(at) {
-                continue;
-            }
-            let own = part.scalar_logits(seen);
-            for (head, (own, plain)) in logits.iter_mut().zip(own.iter().zip(&plain)) {
-                for (row, (own, plain)) in head.iter_mut().zip(own.iter().zip(plain)) {
-                    for (logit, (own, plain)) in row.iter_mut().zip(own.iter().zip(plain)) {
-                        *logit += own - plain;
-                    }
-                }
+            if !self.places.transforms.contains(&at) {
+                add_change(part, &seen, &mut logits);
             }
         }
         logits
     }
 
-    /// Computes attention weights from the logits of the transforming part and the input of the
-    /// other parts.
+    /// Computes attention weights from the logits of the first transforming part and the input as it transforms it.
     fn weights(&self, seen: &ScalarInput, own: Heads) -> Heads {
         match self.places.replaces_softmax {
-            Some(part) => self.part(part).scalar_weights(seen),
+            Some(part) => {
+                let others = self.also_transforming();
+                let seen = others.fold(seen.clone(), |seen, part| part.scalar_transformed(&seen));
+                self.part(part).scalar_weights(&seen)
+            }
             None => attention::softmax(&self.with_others(seen, own)),
         }
     }
@@ -79,10 +93,12 @@ impl ScalarReference for Combined {
         if self.parts.len() == 1 {
             return self.part(0).scalar_logits(input);
         }
-        let own = self
-            .transforming()
-            .map_or_else(|| Plain.scalar_logits(input), |part| part.scalar_logits(input));
-        self.with_others(&self.seen(input), own)
+        match self.transforming() {
+            Some(part) => {
+                self.with_others(&part.scalar_transformed(input), part.scalar_logits(input))
+            }
+            None => self.with_others(input, NoEffect.scalar_logits(input)),
+        }
     }
 
     fn scalar_weights(&self, input: &ScalarInput) -> Heads {

@@ -8,19 +8,19 @@ const PLAIN: usize = 256;
 
 /// Running sums with their rounding errors.
 #[derive(Debug)]
-pub(crate) struct RunningSum {
+pub struct RunningSum {
     /// Running sums rounded to f32, `[B, H, S]`; gradients flow through these.
-    pub(crate) rounded: Tensor<3>,
+    pub rounded: Tensor<3>,
     /// Rounding errors of the sums, for long sequences; without gradient.
-    pub(crate) lost: Option<Tensor<3>>,
+    pub lost: Option<Tensor<3>>,
 }
 
-/// Computes `sum of x[.., ..=t]` for each `t`.
+/// Computes the sum of `x[.., ..=t]` for each `t`, `[B, H, S] -> [B, H, S]`.
 ///
 /// Rounding changes a plain sum of 32768 terms by up to a five-hundredth of one term per term,
 /// always in the same direction if the terms are equal, which would make a decay steeper or flatter
 /// than specified.
-pub(crate) fn running_sum(x: Tensor<3>) -> RunningSum {
+pub fn running_sum(x: Tensor<3>) -> RunningSum {
     let [_batch, _heads, len] = x.dims();
     let rounded = x.clone().cumsum(2);
     let lost = (len > PLAIN).then(|| {

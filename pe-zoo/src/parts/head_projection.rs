@@ -11,7 +11,7 @@ use crate::{Dims, init};
 /// Projection `x . weight + bias`, initialised as the linear layers of FoX and PaTH: weights with
 /// standard deviation 0.02.
 #[derive(Module, Debug)]
-pub(crate) struct HeadProjection {
+pub struct HeadProjection {
     /// Weight of the projection, `[C, H]`.
     weight: Param<Tensor<2>>,
     /// Bias of the projection, `[H]`.
@@ -20,7 +20,7 @@ pub(crate) struct HeadProjection {
 
 impl HeadProjection {
     /// Initialises the weights from `rng` and every bias at `bias`.
-    pub(crate) fn init(dims: &Dims, bias: f64, rng: &mut ChaCha8Rng, device: &Device) -> Self {
+    pub fn init(dims: &Dims, bias: f64, rng: &mut ChaCha8Rng, device: &Device) -> Self {
         Self {
             weight: init::normal(0.02, [dims.width(), dims.heads], rng, device),
             bias: init::constant(bias as f32, [dims.heads], device),
@@ -28,18 +28,18 @@ impl HeadProjection {
     }
 
     /// Number of learned parameters of one projection.
-    pub(crate) fn param_count(dims: &Dims) -> usize {
+    pub fn param_count(dims: &Dims) -> usize {
         dims.width() * dims.heads + dims.heads
     }
 
     /// Applies the projection, `[B, T, C] -> [B, H, T, 1]`.
-    pub(crate) fn forward(&self, x: &Tensor<3>) -> Tensor<4> {
+    pub fn forward(&self, x: &Tensor<3>) -> Tensor<4> {
         let values = linear(x.clone(), self.weight.val(), Some(self.bias.val()));
         values.swap_dims(1, 2).unsqueeze_dim(3)
     }
 
     /// Returns the weight, `[channel][head]`, and the bias for scalar references.
-    pub(crate) fn scalars(&self) -> (Tokens, Vec<f64>) {
+    pub fn scalars(&self) -> (Tokens, Vec<f64>) {
         (table_f64(&self.weight), values_f64(&self.bias))
     }
 }

@@ -11,7 +11,7 @@ use super::{built, device};
 use crate::attention::{Engine, in_layer, logits};
 use crate::card::{ActsOn, Properties};
 use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext};
-use crate::erased::Hooks;
+use crate::erased::{AnyEncoding, Hooks};
 use crate::reference::{Heads, dot};
 use crate::registry::EncodingConfig;
 use crate::score::{LogitScaling, Term};
@@ -384,6 +384,24 @@ impl ProbedEncoding<'_> {
             close::compare(&found, &weights(&q, &k), WEIGHTS).is_err()
         })
     }
+}
+
+/// Whether the transforms of queries and keys of two encodings give the same in either order, in every layer.
+pub(super) fn commute(encodings: &[AnyEncoding; 2], dims: &Dims) -> bool {
+    let device = device();
+    let problem = Problem::random(1, TOKENS, dims, 26);
+    let x = tensor3(&problem.x, &device);
+    (0..dims.layers).all(|layer| {
+        let [forth, back] = [[0, 1], [1, 0]].map(|order| {
+            let heads = [&problem.q, &problem.k].map(|heads| tensor4(heads, &device));
+            let [q, k] = order.into_iter().fold(heads, |[q, k], at| {
+                let hooks = encodings[at].hooks();
+                in_layer(hooks, layer, &x, |ctx| hooks.transform_qk(q, k, ctx)).into()
+            });
+            [numbers(q), numbers(k)].concat()
+        });
+        close::compare(&forth, &back, SHIFTED).is_ok()
+    })
 }
 
 /// Whether a shift of all positions changes the outputs of a stack of layers.

@@ -3,9 +3,10 @@
 mod agree;
 mod cost;
 pub(in crate::testkit) mod derivatives;
-mod engine;
+pub(in crate::testkit) mod engine;
 mod limits;
 mod settings;
+mod trained;
 mod transform;
 
 use std::fmt;
@@ -13,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::tensor::Device;
 
-use super::{Outcome, build, decode, random, stack};
+use super::{Outcome, acts, build, decode, random, stack};
 use crate::probe::panic_text;
 use crate::probe::passes::DIMS;
 use crate::{Combination, Hooks, PeError};
@@ -25,6 +26,9 @@ pub enum Check {
     Shapes,
     /// Outputs and embeddings are finite at all supported positions, with the initial parameters too.
     Finite,
+    /// Outputs and gradients are finite after every parameter was moved from its initial value by as much as training moves
+    /// it.
+    FiniteAfterTraining,
     /// Both engines and the embedding equal the scalar f64 reference, at odd sizes and with offsets,
     /// and through a stack of layers.
     EqualsReference,
@@ -55,6 +59,9 @@ pub enum Check {
     Gradients,
     /// Gradients equal central differences of the scalar f64 reference.
     GradientValues,
+    /// The encoding, and each whole number of its settings, has an effect at the sizes of the kit: 2 layers, up to 128
+    /// tokens. Where a number has none, all checks are run with a smaller one as well.
+    Acts,
     /// A seed always gives the same bits.
     Reproducible,
     /// Settings written and read again are the same.
@@ -69,6 +76,9 @@ impl Check {
         match self {
             Self::Shapes => "can be built, and keeps tensor shapes at odd sizes",
             Self::Finite => "outputs are finite, also at offsets and for a single token",
+            Self::FiniteAfterTraining => {
+                "outputs and gradients are finite with parameters as large as training makes them"
+            }
             Self::EqualsReference => "equals its scalar f64 reference, at odd sizes and offsets",
             Self::Transform => "queries and keys are transformed as in the scalar reference",
             Self::EnginesAgree => "both engines give the same outputs and gradients",
@@ -86,6 +96,7 @@ impl Check {
             Self::MacFormula => "the formula of multiply-accumulates equals those counted",
             Self::Gradients => "every parameter gets a finite gradient that is not zero",
             Self::GradientValues => "gradients equal central differences of the f64 reference",
+            Self::Acts => "the encoding and each size of its settings act where they are checked",
             Self::Reproducible => "the same seed gives the same bits",
             Self::SettingsRoundTrip => "settings written and read again are the same",
             Self::UnknownSettingRefused => "an unknown setting is refused by name",
@@ -109,8 +120,9 @@ pub enum CheckResult {
     Holds,
     /// The check's statement does not hold, for this reason.
     Fails(String),
-    /// The encoding lacks the named optional part that the check compares with.
-    NotChecked(&'static str),
+    /// The check could not be run, or could not have failed, for this reason: the encoding lacks an optional part that the
+    /// check compares with, or it has no effect at the sizes of the kit.
+    NotChecked(String),
 }
 
 /// A check and its result.
@@ -125,7 +137,7 @@ pub struct Finding {
 impl Finding {
     fn new(check: Check, outcome: Option<Outcome>) -> Self {
         let verdict = match outcome {
-            None => CheckResult::NotChecked(check.needs()),
+            None => CheckResult::NotChecked(check.needs().to_owned()),
             Some(Ok(())) => CheckResult::Holds,
             Some(Err(found)) => CheckResult::Fails(found),
         };
@@ -167,7 +179,7 @@ pub fn examine_on(config: &Combination, device: &Device) -> Result<Vec<Finding>,
     if let Ok(checked) = catch_unwind(AssertUnwindSafe(|| config.check(&DIMS))) {
         checked?;
     }
-    Ok(findings(config, device))
+    Ok(acts::examined(config, device, findings))
 }
 
 fn findings(config: &Combination, device: &Device) -> Vec<Finding> {
@@ -186,6 +198,7 @@ fn findings(config: &Combination, device: &Device) -> Vec<Finding> {
             engine::finite(&build(config, 7, device)?, device)
                 .map_err(|found| format!("{found} with its initial parameters"))
         }),
+        run(Check::FiniteAfterTraining, &|| trained::finite(config, device)),
         optional(Check::EqualsReference, &|| {
             let equal = engine::equals_reference(&encoding, reference?, device);
             Some(equal.and_then(|()| stack::equals_reference(config, device)))
@@ -223,7 +236,7 @@ fn findings(config: &Combination, device: &Device) -> Vec<Finding> {
 /// Runs every check on the CPU and returns those that failed; refused settings fail [`Check::Shapes`].
 #[cfg(feature = "flex")]
 pub fn conforms(config: &Combination) -> Vec<Failure> {
-    failures(findings(config, &Device::flex()))
+    failures(acts::examined(config, &Device::flex(), findings))
 }
 
 /// Selects the findings that are failures.
@@ -237,6 +250,8 @@ pub fn failures(findings: Vec<Finding>) -> Vec<Failure> {
         .collect()
 }
 
-fn caught<T>(body: impl FnOnce() -> Option<Result<T, String>>) -> Option<Result<T, String>> {
+pub(super) fn caught<T>(
+    body: impl FnOnce() -> Option<Result<T, String>>,
+) -> Option<Result<T, String>> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Some(Err(panic_text(&*panic))))
 }

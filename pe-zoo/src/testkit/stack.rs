@@ -12,7 +12,7 @@ use crate::encoding::Update;
 use crate::probe::close::{self, F32, F32_REORDERED, numbers};
 use crate::probe::problem::{Problem, tensor3, tensor4};
 use crate::probe::randomise_by;
-use crate::reference::{Heads, ScalarLayer, ScalarReference, Tokens, attention};
+use crate::reference::{Heads, NoEffect, ScalarLayer, ScalarReference, Tokens, attention};
 use crate::{Combination, Combined, Dims, Hooks, Positions, TokenState};
 
 /// Dimensions with three layers, so that a layer lies between the first and the last.
@@ -154,6 +154,15 @@ fn within(outcome: Outcome) -> Outcome {
 pub(super) fn equals_reference(config: &Combination, device: &Device) -> Outcome {
     let encoding = &built(config, &DIMS, device)?;
     let reference = encoding.reference().ok_or("no scalar reference")?;
+    equals(encoding, reference, device)
+}
+
+/// Checks that the outputs of a stack equal those without a position encoding.
+pub(super) fn equals_no_effect(config: &Combination, device: &Device) -> Outcome {
+    equals(&built(config, &DIMS, device)?, &NoEffect, device)
+}
+
+fn equals(encoding: &Combined, reference: &dyn ScalarReference, device: &Device) -> Outcome {
     for (batch, tokens, shift) in [(1, 1, 0), (2, TOKENS, 0), (1, TOKENS, 5)] {
         let stack = Stack::random(batch, tokens, &DIMS, 200 + tokens as u64);
         let at = Positions::contiguous(0, tokens).shifted(shift);

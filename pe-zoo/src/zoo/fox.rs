@@ -56,8 +56,8 @@ pub use settings::{DecayTimes, ForgetGate, FoxConfig};
 
 use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
+use crate::parts::HeadProjection;
 use crate::parts::forget;
-use crate::parts::head_projection::HeadProjection;
 use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, fox, score, values_f64};
 use crate::score::Beyond;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};

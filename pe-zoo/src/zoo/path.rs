@@ -42,7 +42,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
 use crate::ops::{causal_convolution, linear, unit_norm};
-use crate::parts::head_projection::HeadProjection;
+use crate::parts::HeadProjection;
 use crate::parts::{by_head, forget, householder};
 use crate::reference::{Heads, ScalarInput, ScalarReference, fox, path, table_f64};
 use crate::score::Reflected;

@@ -78,7 +78,7 @@ pub(super) fn finite(encoding: &dyn Hooks, device: &Device) -> Outcome {
     })
 }
 
-pub(super) fn equals_reference(
+pub(in crate::testkit) fn equals_reference(
     encoding: &dyn Hooks,
     reference: &dyn ScalarReference,
     device: &Device,
@@ -91,7 +91,7 @@ pub(super) fn equals_reference(
 }
 
 /// Checks [`equals_reference`] for one sequence at these positions.
-pub(super) fn equals_reference_at(
+pub(in crate::testkit) fn equals_reference_at(
     encoding: &dyn Hooks,
     reference: &dyn ScalarReference,
     at: &Positions,

@@ -3,6 +3,8 @@
 //! Each family has one correct member, which must pass, so that the others are rejected for their
 //! fault alone. Most of the faults have occurred in public code.
 
+mod decays;
+mod far;
 mod learned;
 mod rotations;
 mod slopes;
@@ -11,8 +13,8 @@ mod token_state;
 use std::fmt::Debug;
 
 use super::{Choice, broken_state, combination, properties};
-use crate::PositionEncoding;
-use crate::testkit::{Check, conforms, examine};
+use crate::testkit::{Check, CheckResult, conforms, examine};
+use crate::{Combination, EncodingConfig, PositionEncoding};
 
 /// Asserts that every faulty member of a family is rejected by the check that targets its fault.
 #[track_caller]
@@ -52,6 +54,78 @@ fn rotations_that_are_wrong_are_rejected() {
     assert_rejected::<rotations::Rotated, _>(rotations::Fault::None, rotations::FAULTS);
 }
 
+/// No other check sees factors that overflow once gates forget more than at the start.
+#[test]
+fn decays_that_overflow_in_training_are_rejected_by_one_check() {
+    assert_rejected::<decays::Decays, _>(decays::Fault::None, decays::FAULTS);
+    for (fault, check) in decays::FAULTS {
+        let failures = conforms(&combination::<decays::Decays, _>(*fault));
+        assert!(failures.iter().all(|failure| failure.check == *check), "{failures:?}");
+    }
+}
+
+fn far(floor: usize, every: usize, fault: far::Fault) -> Combination {
+    let settings = far::FarConfig { floor, every, fault };
+    Combination::try_from(EncodingConfig::of::<far::Far>(settings).unwrap()).unwrap()
+}
+
+/// A reference that ignores a factor from position 8,192 on, or in every fourth layer, is compared at settings at which the
+/// factor acts.
+#[test]
+fn wrong_references_beyond_the_sizes_of_the_kit_are_rejected() {
+    for (floor, every) in [(8192, 1), (3, 1), (3, 4), (8192, 4)] {
+        let correct = far(floor, every, far::Fault::None);
+        let findings = examine(&correct).unwrap();
+        let wrong = findings.iter().filter(|finding| {
+            !matches!(finding.check, Check::ParameterFormula | Check::MacFormula)
+                && finding.verdict != CheckResult::Holds
+        });
+        assert_eq!(wrong.count(), 0, "{correct}: {findings:#?}");
+        let failures = conforms(&far(floor, every, far::Fault::ReferenceIgnoresFactor));
+        assert!(
+            failures.iter().any(|failure| failure.check == Check::EqualsReference),
+            "floor {floor}, every {every}: {failures:?}"
+        );
+    }
+}
+
+/// The encodings that a factor excludes do not depend on the position from which on it acts.
+#[test]
+fn a_factor_of_late_rows_is_refused_beside_another_one() {
+    for floor in [3, 8192, 1 << 24] {
+        let settings = far::FarConfig { floor, ..far::FarConfig::default() };
+        let factor = EncodingConfig::of::<far::Far>(settings).unwrap();
+        assert!(crate::probe::properties(&factor).unwrap().scales_content, "{floor}");
+        let mut parts = Combination::parse("cope{convention=equation}").unwrap().parts().to_vec();
+        parts.push(factor);
+        let refused = Combination::new(parts).unwrap_err().to_string();
+        assert!(refused.contains("scales the products"), "{refused}");
+    }
+}
+
+/// Where no setting helps, comparisons are not said to hold.
+#[test]
+fn comparisons_that_cannot_fail_are_not_run() {
+    let findings = examine(&far(8192, 1, far::Fault::FloorIsNoSetting)).unwrap();
+    for finding in findings {
+        let compares = [
+            Check::EqualsReference,
+            Check::Transform,
+            Check::EnginesAgree,
+            Check::DecodesAsFullPass,
+            Check::GradientValues,
+            UNSEEN,
+        ]
+        .contains(&finding.check);
+        if compares {
+            assert!(matches!(finding.verdict, CheckResult::NotChecked(_)), "{finding:?}");
+        }
+    }
+}
+
+/// The check that a factor which acts nowhere in the kit does not pass.
+const UNSEEN: Check = Check::Acts;
+
 #[test]
 fn every_check_rejects_a_broken_encoding() {
     fn checks<C: Debug>(faults: &[(C, Check)]) -> impl Iterator<Item = Check> {
@@ -61,9 +135,11 @@ fn every_check_rejects_a_broken_encoding() {
         .chain(checks(learned::FAULTS))
         .chain(checks(token_state::FAULTS))
         .chain(checks(rotations::FAULTS))
+        .chain(checks(decays::FAULTS))
         .chain(checks(properties::FAULTS))
         .chain(checks(broken_state::FAULTS))
         .chain(properties::OF_SETTINGS)
+        .chain([UNSEEN])
         .collect::<Vec<_>>();
     for finding in examine(&combination::<slopes::Slopes, _>(slopes::Fault::None)).unwrap() {
         assert!(made_for.contains(&finding.check), "{:?}", finding.check);

@@ -1,0 +1,143 @@
+//! Settings at which the kit can observe what an encoding does.
+//!
+//! A check that compares an encoding with its reference holds for any reference that is right up to the sizes of the kit. A
+//! factor from position 8,192 on, or a layer that the kit does not build, would be compared with nothing. The kit therefore
+//! runs all checks again at smaller settings where a size has no effect, and says so where it finds none.
+
+use burn::tensor::Device;
+
+use super::checks::{Check, CheckResult, Finding, caught, engine};
+use super::{random, stack};
+use crate::probe::passes::DIMS;
+use crate::probe::sizes;
+use crate::reference::NoEffect;
+use crate::{Combination, Combined, Hooks, Positions};
+
+/// Number of tokens over which sizes must act: the longest sequence that is compared with the reference from its start.
+const TOKENS: usize = 40;
+
+/// Checks that hold for any implementation if the encoding has no effect at the sizes of the kit.
+const COMPARISONS: [Check; 5] = [
+    Check::EqualsReference,
+    Check::Transform,
+    Check::EnginesAgree,
+    Check::DecodesAsFullPass,
+    Check::GradientValues,
+];
+
+/// Runs `findings` on the encoding, and at smaller settings if some of its sizes have no effect at the sizes of the kit.
+pub(super) fn examined(
+    config: &Combination,
+    device: &Device,
+    findings: impl Fn(&Combination, &Device) -> Vec<Finding>,
+) -> Vec<Finding> {
+    let acting = Acting::of(config);
+    let mut found = seen(config, device, &findings);
+    if let Some(smaller) = &acting.smaller {
+        for (found, other) in found.iter_mut().zip(seen(smaller, device, &findings)) {
+            found.verdict = both(
+                std::mem::replace(&mut found.verdict, CheckResult::Holds),
+                other.verdict,
+                smaller,
+            );
+        }
+    }
+    let blind = found.iter().find_map(|finding| match &finding.verdict {
+        CheckResult::NotChecked(reason) if reason == BLIND => Some(reason.clone()),
+        _ => None,
+    });
+    let verdict = match blind.or_else(|| acting.without_effect()) {
+        Some(reason) => CheckResult::NotChecked(reason),
+        None => CheckResult::Holds,
+    };
+    found.push(Finding { check: Check::Acts, verdict });
+    found
+}
+
+/// Result of a check at the settings of the encoding and at smaller ones.
+fn both(at_settings: CheckResult, at_smaller: CheckResult, smaller: &Combination) -> CheckResult {
+    match (at_settings, at_smaller) {
+        (CheckResult::Fails(reason), _) => CheckResult::Fails(reason),
+        (_, CheckResult::Fails(reason)) => CheckResult::Fails(format!("{smaller}: {reason}")),
+        (CheckResult::NotChecked(_), other) => other,
+        (CheckResult::Holds, _) => CheckResult::Holds,
+    }
+}
+
+/// An encoding with sizes that act.
+struct Acting {
+    /// The encoding with smaller sizes; `None` if those of its settings act, or if none that do were found.
+    smaller: Option<Combination>,
+    /// Names of the sizes that have no effect at any number that was tried, with their encodings.
+    without_effect: Vec<String>,
+}
+
+impl Acting {
+    fn of(config: &Combination) -> Self {
+        let mut without_effect = Vec::new();
+        let parts = config.sized(&DIMS).map(|(part, dims)| {
+            let acting = sizes::acting(part, &dims, TOKENS);
+            let names = acting.without_effect.iter().map(|size| {
+                format!("`{}` of {}, which is {}", size.name(), part.card().id, size.value)
+            });
+            without_effect.extend(names);
+            acting.config
+        });
+        let smaller = Combination::new(parts.collect()).ok().filter(|smaller| smaller != config);
+        Self { smaller, without_effect }
+    }
+
+    fn without_effect(&self) -> Option<String> {
+        (!self.without_effect.is_empty()).then(|| {
+            format!("no effect in 2 layers and {TOKENS} tokens: {}", self.without_effect.join(", "))
+        })
+    }
+}
+
+/// Reason for which comparisons are not run.
+const BLIND: &str = "the encoding has no effect in 2 layers and 128 tokens, but it has one at later positions; give settings \
+                     at which it acts";
+
+/// Findings of an encoding, comparisons left out if it has no effect at the sizes of the kit but elsewhere.
+fn seen(
+    config: &Combination,
+    device: &Device,
+    findings: impl Fn(&Combination, &Device) -> Vec<Finding>,
+) -> Vec<Finding> {
+    let mut found = findings(config, device);
+    if is_blind(config, device) {
+        let compares = |finding: &&mut Finding| COMPARISONS.contains(&finding.check);
+        for finding in found.iter_mut().filter(compares) {
+            if finding.verdict == CheckResult::Holds {
+                finding.verdict = CheckResult::NotChecked(BLIND.to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// Whether the outputs of an encoding are those without a position encoding at the sizes of the kit, but not at far positions.
+/// An encoding without any effect is right as it is.
+fn is_blind(config: &Combination, device: &Device) -> bool {
+    let equals_no_effect = || {
+        let encoding = random(config, device)?;
+        engine::equals_reference(&encoding, &NoEffect, device)?;
+        stack::equals_no_effect(config, device)?;
+        Ok(encoding)
+    };
+    match caught(|| Some(equals_no_effect())) {
+        Some(Ok(encoding)) => acts_far(&encoding, device),
+        _ => false,
+    }
+}
+
+/// Whether an encoding has an effect at positions beyond those of the kit.
+fn acts_far(encoding: &Combined, device: &Device) -> bool {
+    if encoding.max_len().is_some() {
+        return false;
+    }
+    let powers = (0..=24).map(|power| 1_usize << power).collect();
+    let Ok(at) = Positions::new(powers, 0) else { return false };
+    let equal = || Some(engine::equals_reference_at(encoding, &NoEffect, &at, device));
+    matches!(caught(equal), Some(Err(_)))
+}

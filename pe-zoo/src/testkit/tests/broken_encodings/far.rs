@@ -1,0 +1,112 @@
+//! Broken factors of the logits that act from a position on, later than those of the kit.
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
+
+use super::super::BROKEN;
+use crate::card::Card;
+use crate::encoding::ScoreContext;
+use crate::reference::{Heads, ScalarInput, ScalarReference};
+use crate::score::{Number, Pair, PairTerm, Term};
+use crate::settings::check_size;
+use crate::{Dims, PeError, PositionEncoding, ScoreMod};
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(super) enum Fault {
+    #[default]
+    None,
+    /// The reference does without the factor.
+    ReferenceIgnoresFactor,
+    /// The reference does without the factor, which acts from a position on that is not a setting.
+    FloorIsNoSetting,
+}
+
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct FarConfig {
+    /// Number of positions with the same factor.
+    pub(super) floor: usize,
+    /// Distance between layers with the factor.
+    pub(super) every: usize,
+    pub(super) fault: Fault,
+}
+
+impl Default for FarConfig {
+    fn default() -> Self {
+        Self { floor: 8192, every: 1, fault: Fault::None }
+    }
+}
+
+#[derive(Module, Debug)]
+pub(super) struct Far {
+    #[module(skip)]
+    floor: usize,
+    #[module(skip)]
+    every: usize,
+    #[module(skip)]
+    fault: Fault,
+}
+
+fn factor(position: usize, floor: usize) -> f64 {
+    1.0 + 0.5 * (((position + 1) / floor) as f64).ln_1p()
+}
+
+impl PositionEncoding for Far {
+    type Settings = FarConfig;
+
+    const CARD: Card = BROKEN;
+
+    fn check(settings: &FarConfig, _: &Dims) -> Result<(), PeError> {
+        check_size(BROKEN.id, "floor", settings.floor)?;
+        check_size(BROKEN.id, "every", settings.every)
+    }
+
+    fn build(
+        settings: &FarConfig,
+        _: &Dims,
+        _: &mut ChaCha8Rng,
+        _: &Device,
+    ) -> Result<Self, PeError> {
+        let FarConfig { floor, every, fault } = *settings;
+        let floor = if fault == Fault::FloorIsNoSetting { 8192 } else { floor };
+        Ok(Far { floor, every, fault })
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        if !(ctx.layer.layer + 1).is_multiple_of(self.every) {
+            return ScoreMod::None;
+        }
+        let [batch, heads, _rows, _width] = ctx.q.dims();
+        let factors = ctx.layer.at.cols().iter().map(|at| factor(*at, self.floor) as f32);
+        let factors = factors.collect::<Vec<_>>();
+        let columns = factors.len();
+        let factors = Tensor::<1>::from_data(factors.as_slice(), &ctx.q.device());
+        let factors = factors.reshape([1, 1, columns, 1]).expand([batch, heads, columns, 1]);
+        ScoreMod::Term(Term::new(RowFactor).token_state(factors))
+    }
+}
+
+#[derive(Debug, Clone)]
+struct RowFactor;
+
+impl PairTerm<0, 1> for RowFactor {
+    fn value<N: Number>(&self, pair: Pair<N, 0, 1>) -> N {
+        pair.row[0] * pair.content
+    }
+}
+
+impl ScalarReference for Far {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        let scale = 1.0 / (input.head_dim() as f64).sqrt();
+        let acts = self.fault == Fault::None && (input.layer + 1).is_multiple_of(self.every);
+        input.map(|h, row, i, j| {
+            let factor = if acts { factor(input.positions[i], self.floor) } else { 1.0 };
+            factor * input.content(h, row, j) * scale
+        })
+    }
+}
