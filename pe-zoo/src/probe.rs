@@ -164,7 +164,7 @@ pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// Returns the encoding with sizes that are small and act, and dimensions that its settings accept.
 fn sized(config: &EncodingConfig) -> Result<(EncodingConfig, Dims), String> {
-    let (cut, dims) = sizes::cut(config, candidates())?;
+    let (cut, dims) = sizes::cut(config, &candidates())?;
     Ok((sizes::acting(&cut, &dims, passes::TOKENS).config, dims))
 }
 

@@ -166,7 +166,7 @@ impl PositionEncoding for Interleaved {
     }
 
     fn mixed_values(&self, ctx: &LayerContext<'_>) -> Option<Tensor<4>> {
-        self.in_layer(ctx, |inner, ctx| inner.mixed_values(ctx))?
+        self.in_layer(ctx, pe_zoo::Hooks::mixed_values)?
     }
 
     fn update(&self, rows: TokenState, layer: usize, update: Update<'_>) -> TokenState {

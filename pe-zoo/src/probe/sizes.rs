@@ -87,7 +87,7 @@ const CUTS: [u64; 3] = [24, passes::DIMS.max_len as u64, super::LARGEST_HEAD_DIM
 /// take their place, cut in the same way.
 pub(super) fn cut(
     config: &EncodingConfig,
-    candidates: impl Iterator<Item = Dims> + Clone,
+    candidates: &(impl Iterator<Item = Dims> + Clone),
 ) -> Result<(EncodingConfig, Dims), String> {
     let mut refused = String::new();
     let default = config.reread(Map::new()).ok();
