@@ -134,15 +134,15 @@ pub(super) fn refuse(error: &clap::Error) -> ! {
 
 /// Ends the program with a message if an argument is not UTF-8: requests to workers, records and JSON output hold paths, and
 /// JSON has no other text.
+#[expect(clippy::unnecessary_debug_formatting, reason = "it shows the bytes that are no text")]
 pub(super) fn refuse_other_than_utf8() {
     let Some(argument) = std::env::args_os().skip(1).find(|argument| argument.to_str().is_none())
     else {
         return;
     };
     complain(&format!(
-        "error: the argument `{}` is not UTF-8, expected a path or name that is; rename the file or folder, or give a \
-         link to it",
-        argument.display()
+        "error: the argument {argument:?} is not UTF-8, expected a path or name that is; rename the file or folder, or give a \
+         link to it"
     ));
     std::process::exit(USAGE);
 }
