@@ -20,9 +20,10 @@ mod stack;
 mod vectors;
 
 pub use crate::probe::{close, problem, randomise, randomise_by};
-pub use checks::{Check, CheckResult, Failure, Finding, examine_on, failures};
+pub use acts::examine_on;
 #[cfg(feature = "flex")]
-pub use checks::{conforms, examine};
+pub use acts::{conforms, examine};
+pub use checks::{Check, CheckResult, Failure, Finding, failures};
 #[cfg(feature = "flex")]
 pub use planted::rejects_wrong_reference;
 

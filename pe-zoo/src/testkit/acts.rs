@@ -4,14 +4,18 @@
 //! factor from position 8,192 on, or a layer that the kit does not build, would be compared with nothing. The kit therefore
 //! runs all checks again at smaller settings where a size has no effect, and says so where it finds none.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use burn::tensor::Device;
 
-use super::checks::{Check, CheckResult, Finding, caught, engine};
+use super::checks::{Check, CheckResult, Finding, caught, engine, findings};
+#[cfg(feature = "flex")]
+use super::checks::{Failure, failures};
 use super::{random, stack};
 use crate::probe::passes::DIMS;
 use crate::probe::sizes;
 use crate::reference::NoEffect;
-use crate::{Combination, Combined, Hooks, Positions};
+use crate::{Combination, Combined, Hooks, PeError, Positions};
 
 /// Number of tokens over which sizes must act: the longest sequence that is compared with the reference from its start.
 const TOKENS: usize = 40;
@@ -25,16 +29,40 @@ const COMPARISONS: [Check; 5] = [
     Check::GradientValues,
 ];
 
-/// Runs `findings` on the encoding, and at smaller settings if some of its sizes have no effect at the sizes of the kit.
-pub(super) fn examined(
-    config: &Combination,
-    device: &Device,
-    findings: impl Fn(&Combination, &Device) -> Vec<Finding>,
-) -> Vec<Finding> {
+/// Runs every check of an encoding or a combination on the CPU. A check that panics has failed.
+///
+/// # Errors
+/// As [`Combination::check`], if settings are refused at the sizes of the kit: 2 layers, 3 heads of 6 channels.
+#[cfg(feature = "flex")]
+pub fn examine(config: &Combination) -> Result<Vec<Finding>, PeError> {
+    examine_on(config, &Device::flex())
+}
+
+/// Runs every check as [`examine`] does, with tensors on another device; references stay scalar
+/// loops in f64.
+///
+/// # Errors
+/// As [`examine`].
+pub fn examine_on(config: &Combination, device: &Device) -> Result<Vec<Finding>, PeError> {
+    // A check of settings that panics is found by the checks below.
+    if let Ok(checked) = catch_unwind(AssertUnwindSafe(|| config.check(&DIMS))) {
+        checked?;
+    }
+    Ok(examined(config, device))
+}
+
+/// Runs every check on the CPU and returns those that failed; refused settings fail [`Check::Shapes`].
+#[cfg(feature = "flex")]
+pub fn conforms(config: &Combination) -> Vec<Failure> {
+    failures(examined(config, &Device::flex()))
+}
+
+/// Runs all checks on the encoding, and at smaller settings if some of its sizes have no effect at the sizes of the kit.
+fn examined(config: &Combination, device: &Device) -> Vec<Finding> {
     let acting = Acting::of(config);
-    let mut found = seen(config, device, &findings);
+    let mut found = seen(config, device);
     if let Some(smaller) = &acting.smaller {
-        for (found, other) in found.iter_mut().zip(seen(smaller, device, &findings)) {
+        for (found, other) in found.iter_mut().zip(seen(smaller, device)) {
             found.verdict = both(
                 std::mem::replace(&mut found.verdict, CheckResult::Holds),
                 other.verdict,
@@ -99,11 +127,7 @@ const BLIND: &str = "the encoding has no effect in 2 layers and 128 tokens, but 
                      at which it acts";
 
 /// Findings of an encoding, comparisons left out if it has no effect at the sizes of the kit but elsewhere.
-fn seen(
-    config: &Combination,
-    device: &Device,
-    findings: impl Fn(&Combination, &Device) -> Vec<Finding>,
-) -> Vec<Finding> {
+fn seen(config: &Combination, device: &Device) -> Vec<Finding> {
     let mut found = findings(config, device);
     if is_blind(config, device) {
         let compares = |finding: &&mut Finding| COMPARISONS.contains(&finding.check);

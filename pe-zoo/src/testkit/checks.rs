@@ -14,10 +14,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::tensor::Device;
 
-use super::{Outcome, acts, build, decode, random, stack};
+use super::{Outcome, build, decode, random, stack};
 use crate::probe::panic_text;
-use crate::probe::passes::DIMS;
-use crate::{Combination, Hooks, PeError};
+use crate::{Combination, Hooks};
 
 /// A check of the conformance kit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -160,29 +159,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs every check of an encoding or a combination on the CPU. A check that panics has failed.
-///
-/// # Errors
-/// As [`Combination::check`], if settings are refused at the sizes of the kit: 2 layers, 3 heads of 6 channels.
-#[cfg(feature = "flex")]
-pub fn examine(config: &Combination) -> Result<Vec<Finding>, PeError> {
-    examine_on(config, &Device::flex())
-}
-
-/// Runs every check as [`examine`] does, with tensors on another device; references stay scalar
-/// loops in f64.
-///
-/// # Errors
-/// As [`examine`].
-pub fn examine_on(config: &Combination, device: &Device) -> Result<Vec<Finding>, PeError> {
-    // A check of settings that panics is found by the checks below.
-    if let Ok(checked) = catch_unwind(AssertUnwindSafe(|| config.check(&DIMS))) {
-        checked?;
-    }
-    Ok(acts::examined(config, device, findings))
-}
-
-fn findings(config: &Combination, device: &Device) -> Vec<Finding> {
+/// Runs every check at the settings of the encoding.
+pub(super) fn findings(config: &Combination, device: &Device) -> Vec<Finding> {
     let encoding = match caught(|| Some(random(config, device))) {
         Some(Ok(encoding)) => encoding,
         Some(Err(found)) => return vec![Finding::new(Check::Shapes, Some(Err(found)))],
@@ -231,12 +209,6 @@ fn findings(config: &Combination, device: &Device) -> Vec<Finding> {
         findings.push(run(Check::UnknownSettingRefused, &|| settings::unknown_refused(part)));
     }
     findings
-}
-
-/// Runs every check on the CPU and returns those that failed; refused settings fail [`Check::Shapes`].
-#[cfg(feature = "flex")]
-pub fn conforms(config: &Combination) -> Vec<Failure> {
-    failures(acts::examined(config, &Device::flex(), findings))
 }
 
 /// Selects the findings that are failures.
