@@ -265,11 +265,11 @@ fn smaller(size: &Size) -> impl Iterator<Item = u64> {
 /// Fills every float parameter with normal draws of standard deviation 0.5. Each parameter has a seed of its own, so that
 /// the size of one does not change the others.
 fn randomised(encoding: AnyEncoding) -> AnyEncoding {
-    struct Randomiser {
+    struct EachRandomiser {
         parameters: u64,
     }
 
-    impl ModuleMapper for Randomiser {
+    impl ModuleMapper for EachRandomiser {
         fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
             let mut rng = ChaCha8Rng::seed_from_u64(self.parameters);
             self.parameters += 1;
@@ -282,7 +282,7 @@ fn randomised(encoding: AnyEncoding) -> AnyEncoding {
         }
     }
 
-    encoding.map(&mut Randomiser { parameters: 0 })
+    encoding.map(&mut EachRandomiser { parameters: 0 })
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub fn conforms(config: &Combination) -> Vec<Failure> {
 
 /// Runs all checks on the encoding, and at smaller settings if some of its sizes have no effect at the sizes of the kit.
 fn examined(config: &Combination, device: &Device) -> Vec<Finding> {
-    let acting = Acting::of(config);
+    let acting = ActingCombination::of(config);
     let mut found = seen(config, device);
     if let Some(smaller) = &acting.smaller {
         for (found, other) in found.iter_mut().zip(seen(smaller, device)) {
@@ -93,14 +93,14 @@ fn both(at_settings: CheckResult, at_smaller: CheckResult, smaller: &Combination
 }
 
 /// An encoding with sizes that act.
-struct Acting {
+struct ActingCombination {
     /// The encoding with smaller sizes; `None` if those of its settings act, or if none that do were found.
     smaller: Option<Combination>,
     /// Names of the sizes that have no effect at any number that was tried, with their encodings.
     without_effect: Vec<String>,
 }
 
-impl Acting {
+impl ActingCombination {
     fn of(config: &Combination) -> Self {
         let mut without_effect = Vec::new();
         let parts = config.sized(&DIMS).map(|(part, dims)| {

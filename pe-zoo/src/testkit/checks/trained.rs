@@ -36,7 +36,7 @@ pub(super) fn finite(config: &Combination, device: &Device) -> Outcome {
     let at = Positions::contiguous(0, DIMS.max_len);
     let problem = Problem::random(1, DIMS.max_len, &DIMS, 42);
     for direction in [Direction::Up, Direction::Down, Direction::Random] {
-        let mut mover = Mover { direction, rng: ChaCha8Rng::seed_from_u64(41) };
+        let mut mover = TrainedMover { direction, rng: ChaCha8Rng::seed_from_u64(41) };
         let moved = encoding.clone().map(&mut mover);
         let place = |what: &str| {
             format!("{what} with parameters moved by up to {REACH}, direction {direction:?}")
@@ -56,12 +56,12 @@ pub(super) fn finite(config: &Combination, device: &Device) -> Outcome {
     Ok(())
 }
 
-struct Mover {
+struct TrainedMover {
     direction: Direction,
     rng: ChaCha8Rng,
 }
 
-impl ModuleMapper for Mover {
+impl ModuleMapper for TrainedMover {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         param.map(|tensor| {
             let (shape, device) = (tensor.dims(), tensor.device());
