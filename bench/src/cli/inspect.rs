@@ -67,16 +67,19 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
         sample.tokens.len(),
         MAX_TOKENS + 1
     );
-    let id = cell.encoding.id();
-    let mut seen = observed(&model, id, &sample, &device)?;
     let other = arguments.against.as_ref().map(|other| against(arguments, other)).transpose()?;
-    if let Some(TrainedCell { experiment, task: others, model, device, .. }) = &other {
+    if let Some(TrainedCell { task: others, .. }) = &other {
         let theirs = others.eval_set(&split, len, count, cell.eval.seed)?.pop();
         anyhow::ensure!(
             theirs.is_some_and(|theirs| theirs.tokens == sample.tokens),
             "--against {} has other samples of `{split}` at {len}, expected a cell of the same task and settings",
             arguments.against.as_deref().unwrap_or_default()
         );
+    }
+    // Everything is checked by now.
+    let id = cell.encoding.id();
+    let mut seen = observed(&model, id, &sample, &device)?;
+    if let Some(TrainedCell { experiment, model, device, .. }) = &other {
         let theirs = observed(model, experiment.encoding.id(), &sample, device)?;
         seen = difference(&seen, &theirs).map_err(anyhow::Error::msg)?;
     }

@@ -94,12 +94,11 @@ fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
 fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measured> {
     let compute = arguments.which.compute.open()?;
     let device = &compute.device;
-    let pretrained = trained::pretrained(model, device)?;
-    let encoding: Combination = match &arguments.encoding {
-        Some(text) => crate::encodings::parse(text)?,
-        None => pretrained.own_encoding(),
-    };
+    // Before the model, which takes long to read.
+    let encoding = arguments.encoding.as_deref().map(crate::encodings::parse).transpose()?;
     let parts = read_parts(&arguments.data)?;
+    let pretrained = trained::pretrained(model, device)?;
+    let encoding: Combination = encoding.unwrap_or_else(|| pretrained.own_encoding());
     let (tokens, context) = (pretrained.tokenizer(), pretrained.context);
     let windows = TextWindows { context, before: Vec::new() };
     let text = LongText::new(&parts, tokens, pretrained.vocabulary, windows)?;
