@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the manifests of `pe-bench k8s` against the published schemas of Kubernetes, with the package kubernetes-validate
+# Checks the manifests of `pe-bench cluster kubernetes` against the published schemas of Kubernetes, with the package kubernetes-validate
 # of Python's registry, which contains them. Nothing runs on a cluster. First tests that the validator refuses a fault.
 #
 #   ci/k8s-schema.sh        PE_BENCH=path of the program; default: the debug build
@@ -36,9 +36,9 @@ name = "flip-flop"
 task = "flip-flop"
 TOML
 common=(--image registry.example/pe-bench:1 --volume results)
-"$bench" k8s smoke "${common[@]}" > "$folder/smoke.yaml"
-"$bench" k8s smoke "${common[@]}" --gpus 2 --namespace lab --name gpus --divide shards -- --threads 2 --seed 7 > "$folder/shards.yaml"
-"$bench" k8s "$folder/mine.toml" "${common[@]}" --mount /results > "$folder/file.yaml"
+"$bench" cluster kubernetes smoke "${common[@]}" > "$folder/smoke.yaml"
+"$bench" cluster kubernetes smoke "${common[@]}" --gpus 2 --namespace lab --name gpus --divide shards -- --threads 2 --seed 7 > "$folder/shards.yaml"
+"$bench" cluster kubernetes "$folder/mine.toml" "${common[@]}" --mount /results > "$folder/file.yaml"
 
 sed 's/completionMode: Indexed/completionsMode: Indexed/' "$folder/smoke.yaml" > "$folder/fault.yaml"
 for version in 1.29 1.31 1.34; do

@@ -1,6 +1,7 @@
 //! Command-line interface of `pe-bench`.
 
 mod benchmark;
+mod cluster;
 mod columns;
 mod compare;
 mod completions;
@@ -22,7 +23,6 @@ mod flops;
 mod folders;
 mod generate;
 mod inspect;
-mod k8s;
 mod list;
 mod merge;
 mod nightly;
@@ -33,7 +33,6 @@ mod references;
 mod report;
 mod reproduce;
 mod run;
-mod slurm;
 mod speed;
 mod stability;
 mod status;
@@ -108,18 +107,9 @@ enum Command {
         after_help = "Examples:\n  pe-bench status results/contextual\n  pe-bench status results/contextual --watch\n\nExit status 4: cells are open or running."
     )]
     Status(status::StatusArgs),
-    /// Writes a Slurm batch script that runs a suite as an array of workers, and submits it with --submit.
-    ///
-    /// Workers continue from their checkpoints after a time limit, a preemption or the loss of a node; the report follows them.
-    #[command(
-        after_help = "Examples:\n  pe-bench slurm contextual --time 4:00:00 --max 8 --submit\n  pe-bench slurm gpt2-124m --gres gpu:1 --partition long --setup 'module load cuda' -- --backend cuda --keep-weights last"
-    )]
-    Slurm(slurm::SlurmArgs),
-    /// Prints Kubernetes manifests that run a suite as an Indexed Job of workers, and a Job that writes the report.
-    #[command(
-        after_help = "Example: pe-bench k8s contextual --image registry.example/pe-bench --volume results > contextual.yaml"
-    )]
-    K8s(k8s::K8sArgs),
+    /// Writes what runs a suite on a cluster: a Slurm batch script, or Kubernetes manifests.
+    #[command(subcommand)]
+    Cluster(cluster::System),
     /// Joins the records of several results folders, with their weights and checkpoints.
     ///
     /// Records with the same key must have equal results; differences are reported.
@@ -413,8 +403,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Eval(arguments) => return eval::eval(&arguments),
         Command::Status(arguments) => return status::status(&arguments),
-        Command::Slurm(arguments) => slurm::slurm(&arguments)?,
-        Command::K8s(arguments) => k8s::k8s(&arguments)?,
+        Command::Cluster(system) => cluster::cluster(&system)?,
         Command::Merge(arguments) => return merge::merge(&arguments),
         Command::Report(arguments) => report::report(&arguments)?,
         Command::Pack(arguments) => pack::run(&arguments)?,

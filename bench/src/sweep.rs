@@ -32,7 +32,7 @@ use reports::{CurvePoint, RecordError, RunRecord, Validation};
 
 pub use cells::{SweepCells, look_up_all};
 use claim::{ClaimError, Claims};
-pub use estimate::{EVAL_SHARE, FLOPS_PER_SECOND, GPU_FLOPS_PER_SECOND, training_seconds};
+pub use estimate::{EVAL_SHARE, FLOPS_PER_SECOND, training_seconds};
 pub use manifest::{ManifestCell, ManifestError, SweepManifest};
 pub use overview::{
     CellName, EndedCell, OpenCell, OverviewError, OverviewReader, RunningCell, SweepOverview,

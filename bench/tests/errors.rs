@@ -60,7 +60,10 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         ),
         (vec!["run", &suite, "--cell-seconds", "-1"], "expected a number above 0"),
         (vec!["run", &suite, "--worker", "-1"], "-1 is not in 0..=4294967295"),
-        (vec!["k8s", "quick", "--gpus", "-1"], "expected a whole number of at least 0"),
+        (
+            vec!["cluster", "kubernetes", "quick", "--gpus", "-1"],
+            "expected a whole number of at least 0",
+        ),
         (vec!["extend", "m", "--factors", "x"], "expected a number"),
         (vec!["generate", "m", "--prompt", "p", "--temperature", "-1"], "temperature is -1"),
         (vec!["eval", "r", "--samples", "0"], "--samples is 0, expected 1 to"),

@@ -1,37 +1,17 @@
-//! Workers of a sweep on other machines: their command, and the time and memory to ask for.
+//! Workers of a sweep on other machines: how many, and their command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use reports::Status;
 
-use super::out::complain;
-use super::run::{self, rate};
+use super::run;
 use super::{Cli, Command, RunArgs};
+use crate::backend::BackendError;
 use crate::backend::pool::{DeviceList, PoolError};
-use crate::backend::{self, BackendError, Hardware};
-use crate::cluster::memory_bytes;
 use crate::suite::{self, Suite};
-use crate::sweep::{
-    CellFile, CellStatus, FLOPS_PER_SECOND, GPU_FLOPS_PER_SECOND, SweepPlan, look_up_all,
-    training_seconds,
-};
-
-/// Factor from estimated seconds of training to seconds to ask for: evaluation, start and slower machines.
-const TIME_RESERVE: f64 = 1.5;
-
-/// Bytes of the process that starts the cells.
-const SWEEP_BYTES: u64 = 256 << 20;
-
-/// Step to which the memory of a worker is rounded up, in bytes.
-const MEMORY_STEP: u64 = 256 << 20;
-
-/// Bytes of memory of the machine, besides the weights, for a cell that computes on a GPU.
-const GPU_HOST_BYTES: u64 = 4 << 30;
-
-/// Factor from the peak memory of a record to the memory to ask for.
-const MEMORY_RESERVE: f64 = 1.25;
+use crate::sweep::{CellFile, CellStatus, Shard, SweepPlan, look_up_all};
 
 /// Options about the workers of a sweep.
 #[derive(Args, Clone)]
@@ -62,32 +42,16 @@ pub(super) enum Division {
 pub(super) struct Workers {
     /// Name of the suite.
     pub(super) suite: String,
-    /// Number of all cells.
-    pub(super) cells: usize,
+    /// Sentence with the numbers of workers and cells.
+    pub(super) about: String,
     /// Number of workers: at most one for each open cell.
     pub(super) count: usize,
     /// CPUs of a worker.
     pub(super) cpus: usize,
-    /// Expected seconds of all open cells, one at a time.
-    pub(super) seconds: f64,
-    /// Expected seconds of the longest cell.
-    longest_seconds: f64,
-    /// Number of cells that a worker runs at the same time.
-    jobs: usize,
-    /// Memory of a worker in bytes.
-    pub(super) memory_bytes: u64,
     /// Results folder.
     pub(super) out: PathBuf,
     /// Arguments of a worker without its number or shard.
     pub(super) run: Vec<String>,
-}
-
-impl Workers {
-    /// Expected seconds of a worker among `count`, with a reserve; no less than the longest cell takes.
-    pub(super) fn seconds_each(&self, count: usize) -> f64 {
-        let at_a_time = (count * self.jobs).max(1) as f64;
-        TIME_RESERVE * (self.seconds / at_a_time).max(self.longest_seconds)
-    }
 }
 
 /// Plans the workers of a sweep; finished cells do not count. `fetch` says whether texts are fetched: workers that share the
@@ -103,88 +67,70 @@ pub(super) fn plan(
 ) -> anyhow::Result<Workers> {
     anyhow::ensure!(arguments.most > 0, "--max is 0, expected at least 1");
     let run = parsed(arguments)?;
-    let opened = match run.compute.open() {
-        Ok(compute) => Some(compute),
-        Err(BackendError::NoDevice { .. } | BackendError::NotCompiled { .. }) => None,
+    let engine = match run.compute.open() {
+        Ok(compute) => compute.engine,
+        // The workers' machines may have what this one lacks.
+        Err(BackendError::NoDevice { .. } | BackendError::NotCompiled { .. }) => {
+            run.compute.engine_elsewhere()?
+        }
         Err(error) => return Err(error.into()),
     };
-    let name = run.compute.place.backend();
-    let engine = match &opened {
-        Some(compute) => compute.engine,
-        None => run.compute.engine_elsewhere()?,
-    };
-    let (source, text, overrides) = run::asked(&run, name, engine)?;
+    let (source, text, overrides) = run::asked(&run, run.compute.place.backend(), engine)?;
     let suite = suite::parse(&source, &text, &overrides)?;
     let out = match (&run.out, out) {
         (None, Some(out)) => PathBuf::from(out).join(&suite.name),
         _ => run::out_of(&run, &suite),
     };
     run::criteria(&run, &suite, &source, &text, &overrides)?;
-    let suite_name = suite.name.clone();
-    let mut following = suite.following().count();
-    let planned =
-        |suite: Suite| if fetch { SweepPlan::new(suite) } else { SweepPlan::offline(suite) };
-    let mut plan = planned(suite.clone())?;
     let each = run.data_parallel;
     let devices = run.devices.as_ref().map(DeviceList::count);
     if let Some(count) = devices.filter(|count| count % each > 0) {
         return Err(PoolError::Uneven { count, each }.into());
     }
     let jobs = devices.map_or(run.jobs.unwrap_or(1), |count| count / each);
+    let planned =
+        |suite: Suite| if fetch { SweepPlan::new(suite) } else { SweepPlan::offline(suite) };
+    let plan = planned(suite.clone())?;
     let mut options = run.sweep.options(out.clone(), jobs, run.threads, Vec::new());
     options.budget.check().context("budget of a cell")?;
     run::check(&run, &suite, &plan, &mut options)?;
     run::complain_about(&plan);
-    let mut found = look_up_all(&plan, &out, &options.retry);
-    if following > 0 && found.iter().all(|one| one.kept().is_some()) {
-        let records = found.iter().filter_map(CellFile::kept).cloned().collect::<Vec<_>>();
-        let cells = suite.fresh_cells(&records)?;
-        let fresh = planned(Suite { cells, ..suite })?;
-        found.extend(look_up_all(&fresh, &out, &options.retry));
-        plan.append(fresh);
-        following = 0;
-    }
-    let open = found.iter().filter(|one| !one.is_settled()).count();
+    let name = suite.name.clone();
     anyhow::ensure!(
         !plan.cells.is_empty(),
-        "no cell of `{suite_name}` can be run: the data of its workloads are missing, see above"
+        "no cell of `{name}` can be run: the data of its workloads are missing, see above"
     );
+    let mut cells = look_up_all(&plan, &out, &options.retry);
+    let mut following = suite.following().count();
+    if following > 0 && cells.iter().all(|cell| cell.kept().is_some()) {
+        let records = cells.iter().filter_map(CellFile::kept).cloned().collect::<Vec<_>>();
+        let fresh = planned(Suite { cells: suite.fresh_cells(&records)?, ..suite })?;
+        cells.extend(look_up_all(&fresh, &out, &options.retry));
+        following = 0;
+    }
+    let open = cells.iter().filter(|cell| !cell.is_settled()).count();
     if open == 0 {
-        let is_done = |found: &CellFile| match &found.status {
+        let is_done = |cell: &CellFile| match &cell.status {
             CellStatus::Kept(record) => record.status == Status::Done,
             CellStatus::Open | CellStatus::Unreadable(_) => false,
         };
-        let again = if found.iter().all(is_done) {
+        let again = if cells.iter().all(is_done) {
             "choose another folder with --out after `--`"
         } else {
             "run those that failed again with --retry after `--`"
         };
         anyhow::bail!(
-            "{}: every cell of `{suite_name}` has a record; write the report with `pe-bench report`, or {again}",
+            "{}: every cell of `{name}` has a record; write the report with `pe-bench report`, or {again}",
             out.display()
         );
     }
-    let hardware = backend::meta(name)?.hardware;
-    let seconds = training_seconds(&plan, &found, &options, || {
-        each as f64
-            * match &opened {
-                Some(compute) => rate::operations_per_second(&run.compute, compute, run.threads),
-                None => assumed(name, hardware, run.threads),
-            }
-    });
-    let memory = memory(&plan, &found, hardware);
-    let of_cell = run.sweep.cell_memory.unwrap_or(memory);
-    let needed = SWEEP_BYTES.saturating_add(of_cell.saturating_mul(jobs as u64));
+    let count = arguments.most.min(open);
     Ok(Workers {
-        cells: plan.cells.len() + following,
-        count: arguments.most.min(open),
+        about: format!("{name}: {count} workers for {} cells", cells.len() + following),
+        count,
         cpus: jobs * each * run.threads,
-        seconds: seconds.iter().sum::<f64>() * (open + following) as f64 / open as f64,
-        longest_seconds: seconds.iter().copied().fold(0.0, f64::max),
-        jobs,
-        memory_bytes: needed.checked_next_multiple_of(MEMORY_STEP).unwrap_or(needed),
         run: words(arguments, &run, &out)?,
-        suite: suite_name,
+        suite: name,
         out,
     })
 }
@@ -203,37 +149,31 @@ fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
         }
     };
     let sweep = &run.sweep;
-    for (name, is_given) in [
+    for (name, is_present) in [
         ("--dry-run", run.dry_run),
         ("--force", sweep.force),
         ("--json", sweep.json),
         ("--no-report", sweep.no_report),
         ("--no-wait", sweep.no_wait),
         ("--retry-before", sweep.retry_before.is_some()),
-        ("--shard", sweep.shard != crate::sweep::Shard::WHOLE),
+        ("--shard", sweep.shard != Shard::WHOLE),
         ("--worker", sweep.worker.is_some()),
     ] {
         let why = match name {
             "--force" => "a worker that is queued again would start its cells again",
             _ => "workers set it themselves",
         };
-        anyhow::ensure!(!is_given, "{name} after `--`: {why}; leave it out");
+        anyhow::ensure!(!is_present, "{name} after `--`: {why}; leave it out");
     }
     Ok(run)
 }
 
 /// Arguments of a worker.
-fn words(
-    arguments: &WorkersArgs,
-    run: &RunArgs,
-    out: &std::path::Path,
-) -> anyhow::Result<Vec<String>> {
+fn words(arguments: &WorkersArgs, run: &RunArgs, out: &Path) -> anyhow::Result<Vec<String>> {
     let mut words = vec!["run".to_owned(), arguments.suite.clone()];
     words.extend(arguments.run.iter().cloned());
     if run.out.is_none() {
-        let out =
-            out.to_str().with_context(|| format!("{}: not UTF-8; use --out", out.display()))?;
-        words.extend(["--out".to_owned(), out.to_owned()]);
+        words.extend(["--out".to_owned(), utf8(out)?.to_owned()]);
     }
     if run.jobs.is_none() && run.devices.is_none() {
         words.extend(["--jobs".to_owned(), "1".to_owned()]);
@@ -246,45 +186,9 @@ fn words(
     Ok(words)
 }
 
-/// Assumed operations per second of a backend that cannot be opened on this machine.
-fn assumed(name: &str, hardware: Hardware, threads: usize) -> f64 {
-    let rate = match hardware {
-        Hardware::Processor => FLOPS_PER_SECOND * threads as f64,
-        Hardware::Cuda | Hardware::Metal | Hardware::Wgpu => GPU_FLOPS_PER_SECOND,
-    };
-    complain(&format!(
-        "note: backend `{name}` cannot be opened on this machine; times assume {rate:.0e} operations per second, and follow \
-         the records as soon as there are some"
-    ));
-    rate
-}
-
-/// Memory of the machine that a cell of a plan needs in bytes: the most of its records, or an estimate.
-fn memory(plan: &SweepPlan, found: &[CellFile], hardware: Hardware) -> u64 {
-    let mut known = std::collections::BTreeMap::<_, u64>::new();
-    for record in found.iter().filter_map(CellFile::kept) {
-        if let Some(bytes) = record.host_peak_bytes.or(record.peak_bytes) {
-            let most = known.entry((&record.workload, &record.encoding.name)).or_default();
-            *most = (*most).max((bytes as f64 * MEMORY_RESERVE) as u64);
-        }
-    }
-    let open = plan.cells.iter().zip(found).filter(|(_, found)| !found.is_settled());
-    let of_cell = |planned: &crate::sweep::PlannedCell| {
-        let kind = (&planned.cell.workload, &planned.cell.name);
-        known.get(&kind).copied().unwrap_or_else(|| match hardware {
-            Hardware::Processor => memory_bytes(planned),
-            Hardware::Cuda | Hardware::Metal | Hardware::Wgpu => {
-                let weights = planned.cell.model.param_count(planned.task.vocab_size());
-                GPU_HOST_BYTES + (weights as u64) * 20
-            }
-        })
-    };
-    open.map(|(planned, _)| of_cell(planned)).max().unwrap_or(0)
-}
-
-/// Command line of this process for the comments of a script, without its program.
-pub(super) fn command_line() -> String {
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    let words = words.collect::<Vec<_>>();
-    format!("pe-bench {}", crate::cluster::shell::line(&words))
+/// Path as a text.
+pub(super) fn utf8(path: &Path) -> anyhow::Result<&str> {
+    path.to_str().with_context(|| {
+        format!("{}: not UTF-8, expected a path that a script can contain", path.display())
+    })
 }

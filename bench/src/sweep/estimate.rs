@@ -11,10 +11,6 @@ use super::status::CellFile;
 /// Assumed operations per second of a CPU core without records, that of a slow core.
 pub const FLOPS_PER_SECOND: f64 = 2e10;
 
-/// Assumed operations per second of a GPU that cannot be opened on this machine: far below what data sheets state,
-/// because the cells of most suites are small.
-pub const GPU_FLOPS_PER_SECOND: f64 = 1e12;
-
 /// Assumed share of the evaluation in the time of a cell without a record like it.
 pub const EVAL_SHARE: f64 = 0.1;
 

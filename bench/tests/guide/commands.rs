@@ -26,7 +26,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("pe-bench count", "needs valgrind; run by bench/tests/nightly.rs"),
     ("pe-bench nightly ", "judges times; run by bench/tests/nightly.rs"),
     ("python3 doc/data.py", "needs Python's duckdb"),
-    ("pe-bench slurm ", "needs Slurm"),
+    ("pe-bench cluster slurm ", "needs Slurm"),
     ("parallel ", "needs GNU parallel"),
     ("hq ", "needs HyperQueue"),
     ("pe-bench status results/contextual --watch", "runs until all cells are settled"),

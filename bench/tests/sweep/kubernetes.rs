@@ -1,4 +1,4 @@
-//! `pe-bench k8s`: the manifests. `ci/k8s-schema.sh` checks them against the published schema.
+//! `pe-bench cluster kubernetes`: the manifests. `ci/k8s-schema.sh` checks them against the published schema.
 
 use std::process::{Command, Output};
 
@@ -6,13 +6,15 @@ use crate::place::Place;
 use crate::program::{BENCH, text};
 
 fn k8s(suite: &str, more: &[&str]) -> Output {
-    let own = ["k8s", suite, "--image", "registry.example/pe-bench:1", "--volume", "results"];
-    Command::new(BENCH).args(own).args(more).output().unwrap()
+    let required = ["--image", "registry.example/pe-bench:1", "--volume", "results"];
+    let command = ["cluster", "kubernetes", suite];
+    Command::new(BENCH).args(command).args(required).args(more).output().unwrap()
 }
 
 #[test]
 fn a_built_in_suite_needs_an_indexed_job_and_a_report() {
-    let output = k8s("smoke", &["--max", "3", "--gpus", "1", "--", "--threads", "2"]);
+    let output =
+        k8s("smoke", &["--max", "3", "--gpus", "1", "--memory", "4Gi", "--", "--threads", "2"]);
     assert!(output.status.success(), "{}", text(&output));
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(said.matches("\n---\n").count(), 2, "{said}");
@@ -21,8 +23,7 @@ fn a_built_in_suite_needs_an_indexed_job_and_a_report() {
         "  name: \"smoke-report\"\n",
         "  completionMode: Indexed\n  completions: 3\n  parallelism: 3\n",
         "          values: [4, 143]\n",
-        "              cpu: 2\n",
-        "              nvidia.com/gpu: 1\n",
+        "          resources: {\"limits\":{\"memory\":\"4Gi\",\"nvidia.com/gpu\":1},\"requests\":{\"cpu\":2,\"memory\":\"4Gi\"}}\n",
         "            claimName: \"results\"\n",
         "              mountPath: \"/data/results\"\n",
         " --out /data/results/smoke ",
@@ -44,7 +45,7 @@ fn a_file_is_mounted_and_shards_follow_the_index() {
     let output = k8s(place.suite().to_str().unwrap(), &more);
     assert!(output.status.success(), "{}", text(&output));
     let said = String::from_utf8(output.stdout).unwrap();
-    let line = format!("  \"small.toml\": {}\n", serde_json::json!(hostile));
+    let line = format!("\"data\":{{\"small.toml\":{}}}", serde_json::json!(hostile));
     assert!(said.contains(&line), "{said}");
     assert!(!said.lines().any(|line| line.starts_with("kind: Secret")), "{said}");
     assert!(said.contains("--shard \\\"$$((JOB_COMPLETION_INDEX + 1))/2\\\""), "{said}");
@@ -52,8 +53,12 @@ fn a_file_is_mounted_and_shards_follow_the_index() {
         said.contains("run /etc/pe-bench/small.toml") && said.contains("--out /r/small"),
         "{said}"
     );
-    assert_eq!(said.matches("  namespace: \"lab\"\n").count(), 3);
-    assert!(said.contains("  name: \"mine-suite\"\n"));
+    assert_eq!(said.matches("  namespace: \"lab\"\n").count(), 2);
+    assert!(said.contains("{\"name\":\"mine-suite\",\"namespace\":\"lab\"}"), "{said}");
+    assert!(
+        said.contains("- {\"configMap\":{\"name\":\"mine-suite\"},\"name\":\"suite\"}\n"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -70,7 +75,7 @@ fn wrong_names_and_folders_are_refused() {
         assert!(!output.status.success(), "{more:?}");
         assert!(text(&output).contains(expected), "{more:?}: {}", text(&output));
     }
-    let command = ["k8s", "smoke", "--image", "a b", "--volume", "v"];
+    let command = ["cluster", "kubernetes", "smoke", "--image", "a b", "--volume", "v"];
     let output = Command::new(BENCH).args(command).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
 }

@@ -1,4 +1,4 @@
-//! `pe-bench slurm`: the script, run by bash with stand-ins for Slurm's commands. `ci/slurm-test.sh` uses a real Slurm.
+//! `pe-bench cluster slurm`: the script, run by bash with stand-ins for Slurm's commands. `ci/slurm-test.sh` uses a real Slurm.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -20,11 +20,10 @@ impl Cluster {
         let bin = place.out("bin");
         fs::create_dir_all(&bin).unwrap();
         let log = place.out("calls");
-        let config = "if [ \"$2\" = config ]; then echo 'MaxArraySize            = 3'; exit; fi\n";
         for (name, answer) in [("sbatch", "echo '17;cluster'"), ("scontrol", "")] {
             let file = bin.join(name);
             let script = format!(
-                "#!/bin/bash\n{config}printf '%s' {name} >> {0}\nprintf ' %q' \"$@\" >> {0}\necho >> {0}\n{answer}\n",
+                "#!/bin/bash\nprintf '%s' {name} >> {0}\nprintf ' %q' \"$@\" >> {0}\necho >> {0}\n{answer}\n",
                 log.display()
             );
             fs::write(&file, script).unwrap();
@@ -36,7 +35,11 @@ impl Cluster {
 
     fn slurm(&self, more: &[&str]) -> Output {
         let mut command = Command::new(BENCH);
-        command.arg("slurm").arg(self.place.suite()).args(more).env("PATH", &self.path);
+        command
+            .args(["cluster", "slurm"])
+            .arg(self.place.suite())
+            .args(more)
+            .env("PATH", &self.path);
         command.current_dir(self.place.out("")).output().unwrap()
     }
 
@@ -75,7 +78,7 @@ fn the_script_asks_for_what_the_cells_need_and_submits_the_report_behind_the_wor
     let suite = fs::read_to_string(cluster.place.suite()).unwrap();
     fs::write(cluster.place.suite(), suite.replace("[0]", "[0, 1, 2]")).unwrap();
     let options =
-        ["--time", "1-2:30", "--gres", "gpu:1", "--partition", "long", "--sbatch", "--account=lab"];
+        ["--max", "2", "--gres", "gpu:1", "--sbatch", "--time=1-2:30", "--sbatch", "--account=lab"];
     let more = ["--setup", "module load x", "--submit", "--", "--threads", "2", "--jobs", "3"];
     let (path, script) = cluster.script(&[&options[..], &more].concat());
     let logs = path.parent().unwrap().display();
@@ -84,7 +87,6 @@ fn the_script_asks_for_what_the_cells_need_and_submits_the_report_behind_the_wor
         "--time=1-2:30",
         "--cpus-per-task=6",
         "--gres=gpu:1",
-        "--partition=long",
         "--account=lab",
         &format!("--output={logs}/%A_%a.log"),
         "--open-mode=append",
@@ -98,14 +100,17 @@ fn the_script_asks_for_what_the_cells_need_and_submits_the_report_behind_the_wor
     assert!(!body.iter().any(|line| line.starts_with("#SBATCH")), "{script}");
     assert!(body.contains(&"module load x") && !script.contains("--shard"), "{script}");
     assert!(script.contains(" --no-report --worker \"${SLURM_ARRAY_TASK_ID:-0}\")\n"), "{script}");
-    let megabytes = script.split("--mem=").nth(1).unwrap().split('M').next().unwrap();
-    assert!((512..4096).contains(&megabytes.parse::<u64>().unwrap()), "{megabytes}");
     let calls = cluster.calls();
     let calls = calls.lines().collect::<Vec<_>>();
     assert_eq!(calls.len(), 2, "{calls:?}");
     assert_eq!(calls[0], format!("sbatch --parsable {}", path.display()));
-    assert!(calls[1].contains("--dependency=afterany:17 --job-name=small-report"), "{calls:?}");
-    assert!(calls[1].contains("--account=lab --wrap bash\\ ") && calls[1].ends_with("\\ report"));
+    assert!(
+        calls[1].contains(
+            "--dependency=afterany:17 --time=1-2:30 --account=lab --job-name=small-report"
+        ),
+        "{calls:?}"
+    );
+    assert!(calls[1].contains("report_%j.log --wrap bash\\ ") && calls[1].ends_with("\\ report"));
     assert!(!calls[1].contains("gpu"), "{calls:?}");
 }
 
@@ -200,24 +205,27 @@ fn a_task_without_a_cell_looks_again_later() {
 #[test]
 fn hostile_texts_stay_words_and_wrong_options_are_refused() {
     let cluster = Cluster::new(3);
-    let image = "im'age\n#SBATCH --uid=0\n$(touch touched).sif";
-    let (path, script) = cluster.script(&["--container", image, "--", "--out", "results/small"]);
+    let suite = "su'ite\n#SBATCH --uid=0\n$(touch touched).toml";
+    fs::copy(cluster.place.suite(), cluster.place.out(suite)).unwrap();
+    let command = ["cluster", "slurm", suite, "--", "--out", "results/small"];
+    let folder = cluster.place.out("");
+    let output = Command::new(BENCH).args(command).current_dir(&folder).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let path = cluster.results().join("slurm/small.sh");
+    let script = fs::read_to_string(&path).unwrap();
     let options = script.lines().filter(|line| line.starts_with("#SBATCH"));
     assert!(options.clone().count() > 6 && !options.clone().any(|line| line.contains("uid")));
     let output = cluster.task(&path, "0").output().unwrap();
-    // Whether or not the machine has Apptainer, there is no such image.
-    assert!(!output.status.success(), "{}", text(&output));
+    assert!(output.status.success(), "{}", text(&output));
     assert!(!cluster.place.out("touched").exists());
     let elsewhere = tempfile::tempdir().unwrap();
     let out = elsewhere.path().to_str().unwrap();
-    let output = cluster.slurm(&["--container", "x.sif", "--", "--out", out]);
+    let output = cluster.slurm(&["--program", "apptainer exec x.sif pe-bench", "--", "--out", out]);
     assert!(output.status.success(), "{}", text(&output));
     let script = fs::read_to_string(elsewhere.path().join("slurm/small.sh")).unwrap();
-    assert!(script.contains(&format!(" --bind {out} ")) && script.contains(" x.sif pe-bench)"));
+    assert!(script.contains("\nbench=(apptainer exec x.sif pe-bench)\n"), "{script}");
     for (arguments, expected) in [
-        (&["--time", "2"][..], "expected at least 180 s"),
-        (&["--time", "soon"], "is not a time limit"),
-        (&["--gres", "gpu:1\n#SBATCH --x"], "cannot be the value of an option"),
+        (&["--gres", "gpu:1\n#SBATCH --x"][..], "cannot be the value of an option"),
         (&["--sbatch", "-A lab"], "is not a long option"),
         (&["--max", "0"], "--max is 0"),
         (&["--", "--shard", "1/2"], "--shard after `--`: workers set it themselves"),
@@ -239,7 +247,7 @@ fn hostile_texts_stay_words_and_wrong_options_are_refused() {
     fs::create_dir(&without).unwrap();
     std::os::unix::fs::symlink("/bin/bash", without.join("bash")).unwrap();
     let failed = Command::new(BENCH)
-        .arg("slurm")
+        .args(["cluster", "slurm"])
         .arg(cluster.place.suite())
         .args(["--submit", "--", "--out"])
         .arg(cluster.place.out("elsewhere"))
@@ -251,14 +259,10 @@ fn hostile_texts_stay_words_and_wrong_options_are_refused() {
 }
 
 #[test]
-fn a_backend_of_other_machines_is_planned_with_a_note() {
+fn a_backend_of_other_machines_is_planned() {
     let cluster = Cluster::new(3);
     let output = cluster.slurm(&["--gres", "gpu:1", "--", "--backend", "tch-cuda"]);
     assert!(output.status.success(), "{}", text(&output));
-    assert!(text(&output).contains("backend `tch-cuda` cannot be opened"), "{}", text(&output));
     let script = fs::read_to_string(cluster.results().join("slurm/small.sh")).unwrap();
-    assert!(
-        script.contains("#SBATCH --mem=4") && script.contains("--backend tch-cuda"),
-        "{script}"
-    );
+    assert!(script.contains("--backend tch-cuda"), "{script}");
 }
