@@ -7,7 +7,6 @@ mod gpt2;
 mod hub;
 mod interface;
 mod learned;
-mod pairs;
 mod pieces;
 
 use std::path::{Path, PathBuf};
