@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares the loss curves of the backends flex and tch (LibTorch on the CPU) for every encoding: installs PyTorch 2.9.0 into
-# a virtual environment, builds with LibTorch and runs bench/tests/backends.rs. Needs Python 3, pip and about 12 GB.
+# a virtual environment, builds with LibTorch and runs bench/train/tests/backends.rs. Needs Python 3, pip and about 12 GB.
 #
 #   ci/tch.sh        TCH_FOLDER=folder of the environment and the build; default: the cache folder
 #                        TCH_INDEX_URL=package index with wheels of PyTorch for the CPU

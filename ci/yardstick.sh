@@ -32,7 +32,7 @@ trap 'rm -rf "$work"' EXIT
 
 keys() {
   local suite
-  for suite in bench/suites/*.toml; do
+  for suite in bench/train/suites/*.toml; do
     suite=$(basename "$suite" .toml)
     "$PE_BENCH" run "$suite" --dry-run --json --out "$work/none" 2> "$work/error" > "$work/cells" ||
       echo "$suite cannot be planned here: $(tail -n 1 "$work/error")"

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use pe_bench::run::checkpoint::{CheckpointFolder, pack};
-use pe_bench::suite::BUILT_IN;
-use pe_bench::weights::NamedTensors;
 use pe_zoo::Registry;
 use polars::prelude::{Column, DataFrame, NamedFrom as _, ParquetWriter, Series};
 use serde_json::json;
 use tasks::TaskConfig;
+use train::run::checkpoint::{CheckpointFolder, pack};
+use train::suite::BUILT_IN;
+use train::weights::NamedTensors;
 
-use crate::properties::files::{KEY, TINY_LLAMA, WORDS, trainer};
+use crate::properties::files::{KEY, WORDS, tiny_llama, trainer};
 
 /// Suites up to this size: larger ones take time and hold nothing that smaller ones do not.
 const SMALL_SUITE: usize = 1600;
@@ -114,7 +114,7 @@ pub(crate) fn tasks() -> Vec<Vec<u8>> {
 
 /// Models whose cost is asked for.
 pub(crate) fn cost_configs() -> Vec<Vec<u8>> {
-    let built_in = pe_bench::flops::config::BUILT_IN.iter().map(|(_, text)| *text);
+    let built_in = train::flops::config::BUILT_IN.iter().map(|(_, text)| *text);
     built_in.map(|text| text.as_bytes().to_vec()).collect()
 }
 
@@ -238,7 +238,7 @@ pub(crate) fn tokenizers() -> Vec<Vec<u8>> {
 
 /// Settings of models in the old and the new way of writing rotations.
 pub(crate) fn model_configs() -> Vec<Vec<u8>> {
-    let text = std::fs::read(Path::new(TINY_LLAMA).join("config.json")).unwrap_or_default();
+    let text = std::fs::read(tiny_llama().join("config.json")).unwrap_or_default();
     let whole = serde_json::from_slice::<serde_json::Value>(&text).unwrap_or_default();
     let changed = |key: &str, value: serde_json::Value| {
         let mut changed = whole.clone();

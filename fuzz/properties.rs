@@ -1,5 +1,5 @@
 //! Properties of the parsers of text: no panic, and a value that was read survives being written and read again.
-//! `bench/tests/fuzz.rs` tries mutated inputs, the target of this folder those of libFuzzer. Properties of files that
+//! `bench/cli/tests/fuzz.rs` tries mutated inputs, the target of this folder those of libFuzzer. Properties of files that
 //! are downloaded are in `properties/files.rs`.
 //!
 //! Each function returns whether its input was valid, so that a test can tell whether it reaches more than the first
@@ -10,16 +10,16 @@ pub(crate) mod files;
 
 use std::path::Path;
 
-use pe_bench::experiment::Experiment;
-use pe_bench::experiment::budget;
-use pe_bench::flops::config::CostConfig;
-use pe_bench::suite::{self, Overrides};
 use pe_zoo::Combination;
 use reports::{RunRecord, Settings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tasks::TaskConfig;
+use train::experiment::Experiment;
+use train::experiment::budget;
+use train::flops::config::CostConfig;
+use train::suite::{self, Overrides};
 
 /// Lengths up to which a task of a suite is tried, not only read: drawing takes time.
 const LONGEST: usize = 4096;
@@ -98,7 +98,7 @@ fn planned(cell: &Experiment) {
     if cell.check(&*task).is_err() {
         return;
     }
-    let step = pe_bench::run::counted_step(cell, &*task);
+    let step = train::run::counted_step(cell, &*task);
     assert!(step.params(cell.encoding.param_count(&step.dims).unwrap_or(0)).total > 0);
     let flops = step.count();
     assert!(flops.train_step > 0 && flops.forward_per_token > 0);

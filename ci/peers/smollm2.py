@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the same pretrained weights in transformers, in float32, as the reference of pe-bench's models.
 
-  python smollm2.py fixture FOLDER > bench/fixtures/smollm2.json     expected numbers of the tests
-  python smollm2.py tiny bench/fixtures/tiny-llama                   a random model of 3 k weights and its numbers
+  python smollm2.py fixture FOLDER > bench/llm/fixtures/smollm2.json     expected numbers of the tests
+  python smollm2.py tiny bench/llm/fixtures/tiny-llama                   a random model of 3 k weights and its numbers
   python smollm2.py speed FOLDER [--prefill 2048] [--decode 64] [--threads 2] [--rounds 3]
 
 FOLDER holds SmolLM2-135M-Instruct.Q4_1.gguf (`pe-bench pretrained fetch smollm2` prints its path). Needs torch,

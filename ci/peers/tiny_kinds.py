@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes random models of 3 k weights of the kinds `mistral` and `qwen2`, and their logits in transformers, as fixtures.
 
-  python tiny_kinds.py mistral bench/fixtures/tiny-mistral
-  python tiny_kinds.py qwen2 bench/fixtures/tiny-qwen2
+  python tiny_kinds.py mistral bench/llm/fixtures/tiny-mistral
+  python tiny_kinds.py qwen2 bench/llm/fixtures/tiny-qwen2
 
 Needs torch, safetensors and transformers 4.36 or newer. Before 4.37, which has no Qwen2, the numbers of `qwen2` are those of
 its equation: a Llama with biases of queries, keys and values, the bias of the attention's output being zero.

@@ -2,28 +2,32 @@
 //! checkpoints, tables, lines of JSON.
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
-use pe_bench::experiment::{Budget, EvalConfig, Experiment, TrainConfig};
-use pe_bench::model::ModelConfig;
-use pe_bench::pretrained::Pretrained;
-use pe_bench::run::checkpoint::{CheckpointFolder, pack, unpack};
-use pe_bench::run::train::Trainer;
-use pe_bench::weights::NamedTensors;
+use llm::pretrained::Pretrained;
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use tasks::TaskConfig;
 use tasks::tokenizer::{HubTokenizer, Tokenizer as _};
+use train::experiment::{Budget, EvalConfig, Experiment, TrainConfig};
+use train::model::ModelConfig;
+use train::run::checkpoint::{CheckpointFolder, pack, unpack};
+use train::run::train::Trainer;
+use train::weights::NamedTensors;
 
 /// Key of the cell whose checkpoints are read.
 pub(crate) const KEY: &str = "0123456789abcdef";
 
 /// Model with 5,000 weights.
-pub(crate) const TINY_LLAMA: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/fixtures/tiny-llama");
+pub(crate) fn tiny_llama() -> PathBuf {
+    // Tests of the workspace include this file too.
+    let roots = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let mut folders = roots.map(|root| root.join("bench/llm/fixtures/tiny-llama"));
+    folders.find(|folder| folder.is_dir()).expect("a fixture of the repository")
+}
 
 /// A `tokenizer.json` for the tiny model: words and the first of them for all others.
 pub(crate) const WORDS: &str = r#"{
@@ -41,7 +45,7 @@ thread_local! {
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         let folder = folder.expect("a temporary folder");
         for file in ["config.json", "model.safetensors"] {
-            std::fs::copy(Path::new(TINY_LLAMA).join(file), folder.path().join(file)).expect(file);
+            std::fs::copy(tiny_llama().join(file), folder.path().join(file)).expect(file);
         }
         std::fs::write(folder.path().join("tokenizer.json"), WORDS).expect("tokenizer.json");
         folder
@@ -118,7 +122,7 @@ pub(crate) fn json_lines(bytes: &[u8]) -> bool {
 
 /// Questions of a published benchmark, as lines of JSON.
 pub(crate) fn questions(bytes: &[u8]) -> bool {
-    in_file("items.jsonl", bytes, |path| pe_bench::benchmarks::read(path).is_ok())
+    in_file("items.jsonl", bytes, |path| llm::benchmarks::read(path).is_ok())
 }
 
 /// A checkpoint, as a file and as a content whose checksum is right: a state that was read is written as the same bytes.
@@ -166,6 +170,6 @@ pub(crate) fn trainer(encoding: &str) -> Trainer<'static> {
         engine: Engine::Reference,
     }));
     let task = Box::leak(task.build().expect("a task without data"));
-    let (model, device) = pe_bench::run::build(experiment, task).expect("a small model");
+    let (model, device) = train::run::build(experiment, task).expect("a small model");
     Trainer::new(model, encoding, &experiment.train, 0.0, task, 1, &device)
 }

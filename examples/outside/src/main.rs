@@ -75,5 +75,5 @@ fn registry() -> Result<Registry, PeError> {
 }
 
 fn main() -> ExitCode {
-    pe_bench::cli::main_with(registry())
+    pe_bench::main_with(registry())
 }

@@ -1,0 +1,313 @@
+//! `pe-bench benchmark`: evaluation of a pretrained model on local benchmark files.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use reports::Program;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::compute::ComputeArgs;
+use super::out::say;
+use super::trained;
+use llm::benchmarks::{
+    AskSettings, BenchmarkItem, ItemResult, MeanScore, PromptStyle, Scores, Shots, Summary, ask,
+    check, read,
+};
+use train::host;
+
+/// Maximum length of a prompt with its answer: larger positions are not exact in f32.
+const LONGEST: usize = 1 << 24;
+
+/// Arguments of `benchmark`.
+#[derive(Args, Clone)]
+pub(super) struct BenchmarkArgs {
+    /// Folder of a model, a .gguf file, a name from `pe-bench pretrained list`, or kept weights of `pe-bench run`: the
+    /// path of the .safetensors file or the key of a record.
+    model: String,
+    /// JSON Lines files with the fields of SCROLLS (`input`, `output`), QuALITY (`article`,
+    /// `questions`), MMLU (`question`, `choices`, `answer`) or ARC (`question`, `choices`, `answerKey`).
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Encoding to use instead of the rotation that the model was trained with.
+    #[arg(long)]
+    encoding: Option<String>,
+    /// Maximum number of prompt tokens; the middle of a longer prompt is dropped. Default: the trained context, with room for
+    /// --tokens where the model writes.
+    #[arg(long)]
+    longest: Option<usize>,
+    /// Maximum number of tokens of an answer.
+    #[arg(long, default_value_t = 64)]
+    tokens: usize,
+    /// Maximum number of items per file; default: all.
+    #[arg(long)]
+    limit: Option<usize>,
+    /// Form of multiple-choice prompts: `texts` compares the likelihoods of the options' texts, `letters` those of their
+    /// letters after a list of the options, as in MMLU.
+    #[arg(long, value_enum, default_value_t)]
+    options: PromptStyle,
+    /// Number of examples before each item, the first ones of its subject in --examples.
+    #[arg(long, default_value_t = 0, requires = "examples")]
+    shots: usize,
+    /// JSON Lines file with examples, in the format of the items.
+    #[arg(long, requires = "shots")]
+    examples: Option<PathBuf>,
+    /// New file for the answers: a JSON object for each item, with the text that the model wrote or the option that it chose.
+    #[arg(long)]
+    answers: Option<PathBuf>,
+    /// New file for a record as JSON: model, encoding, settings, program, machine, all numbers and every answer.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    compute: ComputeArgs,
+}
+
+/// Longest prompt of a free answer, prompt with an option, and sequence, in tokens.
+/// Of files without free answers the first is the second.
+fn lengths(
+    arguments: &BenchmarkArgs,
+    context: usize,
+    has_free: bool,
+) -> anyhow::Result<[usize; 3]> {
+    let longest = arguments.longest.unwrap_or(context);
+    anyhow::ensure!(longest > 1, "--longest is {longest}, expected at least 2");
+    anyhow::ensure!(arguments.limit != Some(0), "--limit is 0, expected at least 1");
+    if !has_free {
+        anyhow::ensure!(longest <= LONGEST, "--longest is {longest}, expected at most {LONGEST}");
+        return Ok([longest; 3]);
+    }
+    let with_answer = context.saturating_sub(arguments.tokens);
+    anyhow::ensure!(
+        with_answer > 1 || arguments.longest.is_some(),
+        "--tokens is {}, which leaves no room for a prompt in the model's {context} tokens; expected at most {}, or --longest \
+         with the length of a prompt",
+        arguments.tokens,
+        context.saturating_sub(2)
+    );
+    let longest_prompt = arguments.longest.unwrap_or(with_answer);
+    let most = longest.max(longest_prompt.saturating_add(arguments.tokens));
+    anyhow::ensure!(
+        most <= LONGEST,
+        "--longest and --tokens are {most} together, expected at most {LONGEST}"
+    );
+    Ok([longest_prompt, longest, most])
+}
+
+/// An item, for messages.
+fn place(path: &Path, index: usize) -> String {
+    format!("{} item {}", path.display(), index + 1)
+}
+
+/// Evaluates the model on each file, prints one JSON object per file, and keeps a record if one is asked for.
+pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
+    check_outputs(arguments)?;
+    let started_utc = host::now_utc();
+    let compute = arguments.compute.open()?;
+    let device = &compute.device;
+    let files = arguments.files.iter().map(|path| {
+        let mut items = read(path)?;
+        items.truncate(arguments.limit.unwrap_or(items.len()));
+        Ok((path, items, sha256(path)?))
+    });
+    let files = files.collect::<anyhow::Result<Vec<_>>>()?;
+    let pretrained = trained::pretrained(&arguments.model, device)?;
+    let encoding = match &arguments.encoding {
+        Some(text) => train::encodings::parse(text)?,
+        None => pretrained.own_encoding(),
+    };
+    let id = encoding.id();
+    let mut items = files.iter().flat_map(|(_, items, _)| items);
+    let has_free = items.any(|item| matches!(item, BenchmarkItem::Write { .. }));
+    let [longest_prompt, longest, most] = lengths(arguments, pretrained.context, has_free)?;
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    let mut model = pretrained.decoder(&encoding, most, &mut rng)?;
+    (model.engine, model.precision) = (compute.engine, compute.precision());
+    let examples = arguments.examples.as_deref().map(read).transpose()?.unwrap_or_default();
+    let examples_sha256 = arguments.examples.as_deref().map(sha256).transpose()?;
+    let settings = AskSettings {
+        tokens: arguments.tokens,
+        longest_prompt,
+        longest,
+        end: &pretrained.end,
+        style: arguments.options,
+        shots: Shots { items: &examples, count: arguments.shots },
+    };
+    // Before anything is computed.
+    for (path, items, _) in &files {
+        for (index, item) in items.iter().enumerate() {
+            check(pretrained.tokenizer(), item, settings).with_context(|| place(path, index))?;
+        }
+    }
+    let mut answers = arguments.answers.as_deref().map(create).transpose()?;
+    let mut results = Vec::new();
+    for (path, items, sha256) in files {
+        let mut summary = Summary::default();
+        let mut kept = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let result = ask(&model, id, pretrained.tokenizer(), item, settings, device)
+                .with_context(|| place(path, index))?;
+            summary.add(item.subject(), &result);
+            let line = answer(item, &result, arguments.options);
+            if let Some(file) = &mut answers {
+                let line = json!({ "file": path.display().to_string(), "item": index + 1, "answer": line });
+                writeln!(file, "{line}").context("cannot write the answers")?;
+            }
+            kept.push(line);
+        }
+        let mut line = json!({
+            "file": path.display().to_string(), "model": pretrained.name,
+            "encoding": encoding.to_string(),
+        });
+        if arguments.shots > 0 {
+            line["shots"] = json!(arguments.shots);
+        }
+        add_scores(&mut line, &summary);
+        say(&line.to_string());
+        let mut result =
+            json!({ "file": path.display().to_string(), "sha256": sha256, "answers": kept });
+        add_scores(&mut result, &summary);
+        results.push(result);
+    }
+    let Some(out) = arguments.out.as_deref() else { return Ok(()) };
+    // Another process may have made it in the meantime.
+    check_new("--out", out)?;
+    let (commit, dirty) = host::commit();
+    let host = host::host(rayon::current_num_threads(), 1);
+    let mut versions = host::versions();
+    versions.extend(pretrained.versions());
+    let program = Program { commit, dirty, versions, host, started_utc };
+    let record = json!({
+        "model": pretrained.name,
+        "weights_sha256": pretrained.weights_sha256,
+        "encoding": encoding.to_string(),
+        "settings": {
+            "encoding": encoding.identity(),
+            "longest": longest,
+            "longest_prompt": longest_prompt,
+            "tokens": arguments.tokens,
+            "limit": arguments.limit,
+            "options": arguments.options,
+            "shots": arguments.shots,
+            "examples": arguments.examples.as_ref().map(|path| path.display().to_string()),
+            "examples_sha256": examples_sha256,
+            "before_each_prompt": pretrained.tokenizer().around().before,
+            "backend": compute.backend,
+            "engine": compute.engine,
+            "precision": compute.precision(),
+        },
+        "program": program,
+        "files": results,
+    });
+    reports::store::write_atomically(out, format!("{record:#}\n").as_bytes())
+        .with_context(|| format!("cannot write --out {}", out.display()))
+}
+
+/// Checks before anything is computed that the files of the results can be written, and creates the folder of the record.
+fn check_outputs(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
+    if let Some(answers) = arguments.answers.as_deref() {
+        check_new("--answers", answers)?;
+    }
+    let Some(out) = arguments.out.as_deref() else { return Ok(()) };
+    check_new("--out", out)?;
+    let folder = out.parent().unwrap_or(Path::new(""));
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create the folder of --out {}", out.display()))?;
+    let place = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        Some((folder.unwrap_or(Path::new(".")).canonicalize().ok()?, path.file_name()?.to_owned()))
+    };
+    anyhow::ensure!(
+        arguments.answers.as_deref().is_none_or(|answers| place(answers) != place(out)),
+        "--out and --answers are both {}, expected two files",
+        out.display()
+    );
+    Ok(())
+}
+
+fn create(answers: &Path) -> anyhow::Result<File> {
+    File::create_new(answers)
+        .with_context(|| format!("cannot create --answers {}", answers.display()))
+}
+
+/// Refuses a file that exists.
+fn check_new(option: &str, out: &Path) -> anyhow::Result<()> {
+    let is_folder = out.file_name().is_none() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
+    anyhow::ensure!(!is_folder, "{option} {}: expected the name of a new file", out.display());
+    anyhow::ensure!(
+        std::fs::symlink_metadata(out).is_err(),
+        "{option} {} exists, expected the name of a new file; choose another name, or move the file away",
+        out.display()
+    );
+    Ok(())
+}
+
+/// SHA-256 of a file, as hexadecimal digits.
+fn sha256(path: &Path) -> anyhow::Result<String> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(reports::store::hex(&Sha256::digest(bytes)))
+}
+
+/// Adds the scores of a file to its line.
+fn add_scores(line: &mut Value, summary: &Summary) {
+    if let Some(scores) = summary.written() {
+        line["written"] = scored("items", scores);
+    }
+    if let Some(scores) = summary.chosen() {
+        line["chosen"] = scored("items", scores);
+        for (name, groups) in [("subjects", summary.by_subject()), ("groups", summary.by_group())] {
+            if !groups.is_empty() {
+                let scores =
+                    groups.into_iter().map(|(name, scores)| (name, scored("items", scores)));
+                line["chosen"][name] = json!(scores.collect::<BTreeMap<_, _>>());
+            }
+        }
+        if let Some(scores) = summary.over_subjects() {
+            line["chosen"]["macro_average"] = scored("subjects", scores);
+            line["chosen"]["subjects_in_no_group"] = json!(summary.outside_groups());
+        }
+    }
+}
+
+/// Scores as JSON: how many `counted` there are, the mean under the name of each score, its standard error beside it.
+fn scored(counted: &str, (count, scores): (usize, Scores)) -> Value {
+    let mut line = json!({ counted: count });
+    for (name, MeanScore { mean, standard_error }) in scores {
+        line[name] = json!(mean);
+        line[format!("{name}_standard_error")] = json!(standard_error);
+    }
+    line
+}
+
+/// Answer to an item as JSON, with the expected one.
+fn answer(item: &BenchmarkItem, result: &ItemResult, style: PromptStyle) -> Value {
+    match (item, result) {
+        (
+            BenchmarkItem::Write { outputs, .. },
+            ItemResult::Wrote { text, exact_match, f1, rouge },
+        ) => {
+            json!({
+                "text": text, "references": outputs, "exact_match": exact_match, "f1": f1,
+                "rouge": [rouge.one, rouge.two, rouge.longest],
+            })
+        }
+        (
+            BenchmarkItem::Choose { subject, question, options, .. },
+            ItemResult::Chose { right, choice, choice_per_byte, scores },
+        ) => {
+            let answers = style.answers(options);
+            json!({
+                "subject": subject, "question": question, "options": answers, "log_likelihoods": scores,
+                "chosen": answers[*choice], "chosen_per_byte": answers[*choice_per_byte],
+                "right": answers[*right],
+            })
+        }
+        // An item and its result are of the same kind.
+        _ => Value::Null,
+    }
+}

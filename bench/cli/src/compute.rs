@@ -1,0 +1,169 @@
+//! Options of commands that compute: backend, device, attention engine and precision.
+
+use burn::tensor::Device;
+use clap::{Args, ValueEnum};
+use pe_zoo::attention::Engine;
+use pe_zoo::ops::MatmulPrecision;
+
+use train::backend::{self, BackendError};
+use train::experiment::Experiment;
+
+/// Backend of commands without a record that names one.
+const DEFAULT: &str = "flex";
+
+/// Backend and device.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DeviceArgs {
+    /// Backend: flex, tch, tch-cuda, tch-mps, cuda or wgpu; default: that of the record if the command reads one, otherwise flex.
+    #[arg(long)]
+    backend: Option<String>,
+    /// Index of the device among those of the backend.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) device: usize,
+}
+
+/// Choice of the attention engine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum EngineChoice {
+    /// Fastest engine of the backend.
+    #[default]
+    Auto,
+    /// Plain tensor operations, on any backend.
+    Reference,
+    /// Blocked attention without a full attention matrix; on flex, cuda and wgpu.
+    Fused,
+}
+
+impl EngineChoice {
+    /// The engine that is named; `None`: the fastest.
+    fn engine(self) -> Option<Engine> {
+        match self {
+            Self::Auto => None,
+            Self::Reference => Some(Engine::Reference),
+            Self::Fused => Some(Engine::Fused),
+        }
+    }
+}
+
+impl DeviceArgs {
+    /// Device of a backend.
+    pub(crate) fn new(backend: &str, device: usize) -> Self {
+        Self { backend: Some(backend.to_owned()), device }
+    }
+
+    /// Name of the backend.
+    pub(crate) fn backend(&self) -> &str {
+        self.backend.as_deref().unwrap_or(DEFAULT)
+    }
+
+    /// Makes this process compute on the device and opens it.
+    ///
+    /// # Errors
+    /// [`BackendError`] if the backend or the device is unavailable.
+    pub(crate) fn open(&self) -> Result<Device, BackendError> {
+        backend::select(&[self.device]);
+        backend::device(self.backend())
+    }
+}
+
+/// Backend, device, engine and precision.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ComputeArgs {
+    #[command(flatten)]
+    pub(crate) place: DeviceArgs,
+    /// Attention engine to use.
+    #[arg(long, value_enum, default_value_t)]
+    engine: EngineChoice,
+    /// Precision of matrix products: f32, tf32 or bf16; default: that of the suite or record if the command reads one, otherwise f32.
+    #[arg(long, value_parser = backend::named_precision)]
+    pub(crate) precision: Option<MatmulPrecision>,
+}
+
+/// Opened device with the engine and the precision of the command.
+#[derive(Debug, Clone)]
+pub(crate) struct Compute {
+    /// Name of the backend.
+    pub(crate) backend: String,
+    /// The device, without autodiff.
+    pub(crate) device: Device,
+    /// Attention engine that is used.
+    pub(crate) engine: Engine,
+    /// Precision that the command line names.
+    pub(crate) precision: Option<MatmulPrecision>,
+}
+
+impl Compute {
+    /// Precision of a command without a suite or a record.
+    pub(crate) fn precision(&self) -> MatmulPrecision {
+        self.precision.unwrap_or_default()
+    }
+}
+
+impl ComputeArgs {
+    /// Makes this process compute on the device, opens it and checks engine and precision.
+    ///
+    /// # Errors
+    /// [`BackendError`] for what is unavailable.
+    pub(crate) fn open(&self) -> Result<Compute, BackendError> {
+        let device = self.place.open()?;
+        let backend = self.place.backend().to_owned();
+        let engine = backend::engine(self.engine.engine(), &backend)?;
+        if let Some(precision) = self.precision {
+            backend::precision(precision, &backend, &device)?;
+        }
+        Ok(Compute { backend, device, engine, precision: self.precision })
+    }
+
+    /// Engine that the backend will use on another machine, whose device cannot be opened here.
+    ///
+    /// # Errors
+    /// [`BackendError::Unknown`] for the name of the backend.
+    pub(crate) fn engine_elsewhere(&self) -> Result<Engine, BackendError> {
+        let has_fused = backend::meta(self.place.backend())?.feature != "tch";
+        let fastest = if has_fused { Engine::Fused } else { Engine::Reference };
+        Ok(self.engine.engine().unwrap_or(fastest))
+    }
+
+    /// Moves the experiment of a record to the backend, engine and precision that the command line names; the others
+    /// stay those of the record.
+    ///
+    /// # Errors
+    /// [`BackendError`] for what is unavailable.
+    pub(crate) fn apply(&self, experiment: &mut Experiment) -> Result<(), BackendError> {
+        backend::select(&[self.place.device]);
+        if let Some(backend) = &self.place.backend {
+            experiment.backend.clone_from(backend);
+        }
+        let device = backend::device(&experiment.backend)?;
+        if self.place.backend.is_some() || self.engine != EngineChoice::Auto {
+            experiment.engine = backend::engine(self.engine.engine(), &experiment.backend)?;
+        }
+        if let Some(precision) = self.precision {
+            experiment.train.precision = precision;
+        }
+        backend::precision(experiment.train.precision, &experiment.backend, &device)
+    }
+
+    /// Whether nothing differs from what a record says.
+    pub(crate) fn is_default(&self) -> bool {
+        self.place.backend.is_none()
+            && self.place.device == 0
+            && self.engine == EngineChoice::Auto
+            && self.precision.is_none()
+    }
+
+    /// The same options for a process that this command starts.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["--device".to_owned(), self.place.device.to_string()];
+        let engine = self.engine.to_possible_value();
+        let named = [
+            ("--backend", self.place.backend.clone()),
+            ("--engine", engine.map(|engine| engine.get_name().to_owned())),
+            ("--precision", self.precision.map(|precision| precision.id().to_owned())),
+        ];
+        for (name, value) in named {
+            arguments.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+        }
+        arguments
+    }
+}

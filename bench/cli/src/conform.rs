@@ -1,0 +1,103 @@
+//! `pe-bench conform`: the conformance kit on the command line.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use pe_zoo::card::Properties;
+use pe_zoo::testkit::{CheckResult, Finding, examine_on};
+use pe_zoo::{Combination, PeError};
+
+use super::columns::say_rows;
+use super::compute::DeviceArgs;
+use super::out::{complain, say};
+
+/// Arguments of `conform`.
+#[derive(Args, Clone)]
+pub(crate) struct ConformArgs {
+    /// Encodings or combinations to check; default: all encodings.
+    encodings: Vec<String>,
+    #[command(flatten)]
+    place: DeviceArgs,
+}
+
+pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
+    let ids = train::encodings::ids();
+    let encodings = if arguments.encodings.is_empty() { &ids } else { &arguments.encodings };
+    let encodings = encodings
+        .iter()
+        .map(|text| train::encodings::parse(text))
+        .collect::<Result<Vec<_>, PeError>>()?;
+    let device = arguments.place.open()?;
+    // A panic inside a check becomes a finding, so the default message on standard error would repeat it.
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut failed = 0;
+    for encoding in &encodings {
+        let findings = examine_on(encoding, &device).map_err(with_sizes)?;
+        failed += usize::from(print(encoding, &findings) > 0);
+    }
+    if failed > 0 {
+        complain(&format!("{failed} of {} encodings fail", encodings.len()));
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Error of the kit, with its sizes if they may be the reason.
+fn with_sizes(error: PeError) -> anyhow::Error {
+    let refused = matches!(error, PeError::InvalidSetting { .. });
+    let error = anyhow::Error::from(error);
+    if !refused {
+        return error;
+    }
+    error.context("the conformance kit builds 2 layers with 3 heads of 6 channels")
+}
+
+/// Prints the result of every check and returns the number of failed checks.
+fn print(encoding: &Combination, findings: &[Finding]) -> usize {
+    let count = |has: fn(&CheckResult) -> bool| {
+        findings.iter().filter(|finding| has(&finding.verdict)).count()
+    };
+    let failures = count(|verdict| matches!(verdict, CheckResult::Fails(_)));
+    let missing = count(|verdict| matches!(verdict, CheckResult::NotChecked(_)));
+    let verdict = match (failures, missing) {
+        (0, 0) => format!("all {} checks hold", findings.len()),
+        (0, _) => format!("{} checks hold, {missing} could not be run", findings.len() - missing),
+        _ => format!("{failures} of {} checks fail", findings.len()),
+    };
+    say(&format!("{encoding}: {verdict}"));
+    let rows = findings.iter().map(|finding| {
+        let (state, more) = match &finding.verdict {
+            CheckResult::Holds => ("ok", String::new()),
+            CheckResult::Fails(found) => ("FAILS", format!(": {found}")),
+            CheckResult::NotChecked(missing) => ("-", format!(": not checked, {missing}")),
+        };
+        vec![
+            format!("  {state}"),
+            format!("{:?}", finding.check),
+            format!("{}{more}", finding.check.statement()),
+        ]
+    });
+    say_rows(&rows.collect::<Vec<_>>());
+    if let Ok(properties) = encoding.properties() {
+        found(&properties);
+    }
+    failures
+}
+
+/// Prints the probed properties of an encoding.
+fn found(properties: &Properties) {
+    let acts_on = properties.acts_on.iter().map(|part| part.label().to_owned()).collect();
+    let flags = match serde_json::to_value(properties) {
+        Ok(serde_json::Value::Object(fields)) => fields
+            .iter()
+            .filter(|(_, value)| **value == true)
+            .map(|(name, _)| name.replace('_', " "))
+            .collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    let or = |all: Vec<String>, none: &str| {
+        if all.is_empty() { none.to_owned() } else { all.join(", ") }
+    };
+    say(&format!("  acts on: {}", or(acts_on, "nothing")));
+    say(&format!("  properties: {}", or(flags, "none")));
+}

@@ -1,0 +1,189 @@
+//! `pe-bench eval`: other evaluations of trained cells, from their kept weights.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use reports::WeightsAt;
+
+use super::compute::DeviceArgs;
+use super::out::complain;
+use super::report::{BASE, StoredReport};
+use super::run::{MOST, SweepArgs, Watched, devices, jobs};
+use super::stop::StopFlag;
+use super::{folders, report};
+use sweep::{FLOPS_PER_SECOND, SweepPlan};
+use train::backend::pool::DeviceList;
+use train::experiment::check::{MOST_EVAL_TOKENS, MOST_SEQUENCES, repeated};
+use train::experiment::{Experiment, of_record};
+use train::run::kept::{Reuse, WeightsPolicy, weights_path};
+use train::suite::Suite;
+
+/// Arguments of `eval`. Options of a training are refused.
+#[derive(Args, Clone)]
+#[command(mut_arg("keep_weights", |option| option.hide(true)))]
+pub(super) struct EvalArgs {
+    /// Results folder with kept weights.
+    results: PathBuf,
+    /// Lengths to evaluate, separated by commas, in the task's unit; default: those of each record.
+    #[arg(long, value_delimiter = ',')]
+    lens: Vec<usize>,
+    /// Maximum number of sequences per split and length; default: that of each record.
+    #[arg(long)]
+    samples: Option<usize>,
+    /// Maximum number of tokens per split and length; default: that of each record.
+    #[arg(long)]
+    tokens: Option<usize>,
+    /// Splits to evaluate, separated by commas; default: those of each record.
+    #[arg(long, value_delimiter = ',')]
+    splits: Vec<String>,
+    /// Evaluate the weights of the best validation (`run --keep-weights best`) instead of the last.
+    #[arg(long)]
+    best: bool,
+    /// Encodings to evaluate, separated by commas, by their names in the suite; default: all.
+    #[arg(long)]
+    encodings: Option<String>,
+    /// Workload to evaluate; default: all.
+    #[arg(long, value_name = "NAME")]
+    workload: Option<String>,
+    /// CPU threads per cell.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Number of cells to evaluate in parallel; default: number of CPUs divided by --threads (1 on a GPU).
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Index of the device among those of the records' backend.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    device: usize,
+    /// Devices to evaluate on, as for `run`.
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
+    devices: Option<DeviceList>,
+    /// Folder of the new records and their report; default: RESULTS-eval.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    criteria: report::Criteria,
+    #[command(flatten)]
+    sweep: SweepArgs,
+}
+
+/// Refuses an option that lists a value twice.
+pub(super) fn each_once<T: PartialEq + Display>(option: &str, values: &[T]) -> anyhow::Result<()> {
+    match repeated(values) {
+        None => Ok(()),
+        Some(value) => anyhow::bail!("{option} lists {value} twice, expected each once"),
+    }
+}
+
+pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
+    for (option, count, most) in [
+        ("--threads", Some(arguments.threads), MOST),
+        ("--jobs", arguments.jobs, MOST),
+        ("--samples", arguments.samples, MOST_SEQUENCES),
+        ("--tokens", arguments.tokens, MOST_EVAL_TOKENS),
+    ] {
+        let count = count.unwrap_or(1);
+        anyhow::ensure!((1..=most).contains(&count), "{option} is {count}, expected 1 to {most}");
+    }
+    each_once("--lens", &arguments.lens)?;
+    each_once("--splits", &arguments.splits)?;
+    anyhow::ensure!(
+        arguments.sweep.keep_weights.is_none(),
+        "--keep-weights applies only to `run`: `eval` trains nothing"
+    );
+    let cells = cells(arguments)?;
+    let suite = reports::read_dir(&arguments.results)?.remove(0).suite;
+    let title = format!("{suite}: other evaluations");
+    let backend = cells[0].backend.clone();
+    let suite = Suite { name: suite, title: title.clone(), cells, ..Suite::default() };
+    if let Some(base) = arguments.criteria.ablation_base() {
+        suite.check_encoding(BASE, base)?;
+    }
+    let stored = StoredReport::read(&arguments.results)?;
+    let criteria = stored.map(|stored| stored.settings).unwrap_or_default();
+    let settings = arguments.criteria.over(criteria)?;
+    let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
+    let place = DeviceArgs::new(&backend, arguments.device);
+    let devices = devices::reserve(
+        &place,
+        arguments.devices.as_ref(),
+        arguments.jobs,
+        Some(arguments.threads),
+        1,
+        true,
+    )?;
+    let jobs = arguments.jobs.unwrap_or_else(|| jobs(&backend, arguments.threads));
+    let mut options = arguments.sweep.options(out, jobs, arguments.threads, devices);
+    let results = arguments.results.clone();
+    options.weights = WeightsPolicy { results, keep: None, reuse: Reuse::Only };
+    options.budget.check().context("budget of a cell")?;
+    let plan = SweepPlan::new(suite)?;
+    let watched = Watched {
+        stop: StopFlag::install()?,
+        options,
+        arguments: &arguments.sweep,
+        stored: StoredReport { title, settings },
+        command: format!("pe-bench eval {}", arguments.results.display()),
+        beside: Vec::new(),
+        rate: &|| FLOPS_PER_SECOND,
+    };
+    watched.run(plan, None)
+}
+
+/// Returns the default output folder, `RESULTS-eval`.
+fn beside(results: &Path) -> PathBuf {
+    let name = results.file_name().unwrap_or_default().to_string_lossy();
+    results.with_file_name(format!("{name}-eval"))
+}
+
+/// Returns the experiments of the trained cells, with the evaluation of the command line.
+fn cells(arguments: &EvalArgs) -> anyhow::Result<Vec<Experiment>> {
+    let folder = arguments.results.display();
+    anyhow::ensure!(
+        arguments.results.is_dir(),
+        "{folder}: there is no such folder, expected a results folder of `pe-bench run`"
+    );
+    let records = reports::read_dir(&arguments.results)?;
+    let EvalArgs { results, workload, encodings, .. } = arguments;
+    let chosen = folders::finished(results, &records, workload.as_deref(), encodings.as_deref())?;
+    let (mut cells, mut keys, mut without) = (Vec::new(), BTreeSet::new(), Vec::new());
+    for record in chosen {
+        let (mut cell, task) = of_record(record)?;
+        let at = if arguments.best { WeightsAt::Best } else { WeightsAt::Last };
+        let training = cell.training(&*task);
+        if !weights_path(&arguments.results, &training, at).with_extension("json").exists() {
+            without.push(format!("{} {} seed {}", cell.workload, cell.name, cell.seed));
+            continue;
+        }
+        let eval = &mut cell.eval;
+        if !arguments.lens.is_empty() {
+            eval.lens.clone_from(&arguments.lens);
+        }
+        if !arguments.splits.is_empty() {
+            eval.splits = Some(arguments.splits.clone());
+        }
+        eval.samples = arguments.samples.unwrap_or(eval.samples);
+        eval.tokens = arguments.tokens.or(eval.tokens);
+        (eval.weights, eval.trained_for) = (at, None);
+        // The encoding stays the one that was trained, however long the inputs are.
+        let [_, tokens] = cell.built_lens(&*task);
+        cell.eval.trained_for = (tokens != training.tokens).then_some(training.tokens);
+        if keys.insert(cell.key(&*task)) {
+            cells.push(cell);
+        }
+    }
+    let which = if arguments.best { "best" } else { "last" };
+    let advice = format!(
+        "no weights are kept in {folder}/weights of: {}; `pe-bench run SUITE --force --keep-weights {which}` trains them \
+         again and keeps the weights",
+        without.join(", ")
+    );
+    anyhow::ensure!(!cells.is_empty(), "{advice}");
+    if !without.is_empty() {
+        complain(&advice);
+    }
+    Ok(cells)
+}

@@ -1,0 +1,193 @@
+//! `pe-bench inspect`: page about a trained cell.
+
+mod page;
+mod svg;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use burn::tensor::Device;
+use clap::{Args, ValueEnum};
+use reports::GateScore;
+use tasks::Sample;
+
+use super::columns::say_table;
+use super::out::{complain, say};
+use super::trained::{CellArgs, TrainedCell};
+use page::{InspectedCell, MAX_TOKENS};
+use train::inspect::TextMarks;
+use train::inspect::maps::{add_positions_alone, difference};
+use train::model::Decoder;
+use train::run::{GATE_SAMPLES, Observed, gate_scores, observe};
+
+/// Arguments of `inspect`.
+#[derive(Args, Clone)]
+pub(crate) struct InspectArgs {
+    #[command(flatten)]
+    which: CellArgs,
+    /// Index of the sample in its evaluation set, from 0.
+    #[arg(long, default_value_t = 0)]
+    sample: usize,
+    /// Split of the sample; default: the training split.
+    #[arg(long)]
+    split: Option<String>,
+    /// Length of the sample, in the task's unit; default: the training length.
+    #[arg(long)]
+    len: Option<usize>,
+    /// Units of text whose ends gates are scored against, by the texts of tokens; default: the tokens that the task counts.
+    #[arg(long, value_enum)]
+    marks: Option<Marks>,
+    /// Second cell, as a key or the path of kept weights: maps are those of the first less those of this one.
+    #[arg(long, value_name = "CELL")]
+    against: Option<String>,
+    /// Output folder; default: results/inspect/KEY.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Print all data of the page as JSON instead of the gate scores.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Unit of a text whose ends are marked.
+#[derive(Clone, Copy, ValueEnum)]
+enum Marks {
+    /// Tokens with white space.
+    Word,
+    /// Tokens with `.`, `!` or `?`.
+    Sentence,
+    /// Tokens with `¶`, and line breaks that follow a line break.
+    Paragraph,
+}
+
+impl From<Marks> for TextMarks {
+    fn from(marks: Marks) -> Self {
+        match marks {
+            Marks::Word => Self::Word,
+            Marks::Sentence => Self::Sentence,
+            Marks::Paragraph => Self::Paragraph,
+        }
+    }
+}
+
+pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
+    let TrainedCell { experiment: cell, task, record, model, device } =
+        TrainedCell::open(&arguments.which)?;
+    let split = match &arguments.split {
+        Some(split) => split.clone(),
+        None => task.splits().first().map_or_else(String::new, |split| split.name.to_owned()),
+    };
+    let len = arguments.len.unwrap_or(cell.train.len);
+    let count = arguments.sample.checked_add(1).context("--sample is too large")?;
+    let most = task.max_eval_samples(len).unwrap_or(usize::MAX);
+    anyhow::ensure!(
+        count <= most,
+        "--sample is {}, expected less than {most}, the number of samples",
+        arguments.sample
+    );
+    let sample = task.eval_set(&split, len, count, cell.eval.seed)?.pop().context("no sample")?;
+    anyhow::ensure!(
+        sample.tokens.len() <= MAX_TOKENS + 1,
+        "the sample has {} tokens, expected at most {}; choose a smaller --len",
+        sample.tokens.len(),
+        MAX_TOKENS + 1
+    );
+    let other = arguments.against.as_ref().map(|other| against(arguments, other)).transpose()?;
+    if let Some(TrainedCell { task: others, .. }) = &other {
+        let theirs = others.eval_set(&split, len, count, cell.eval.seed)?.pop();
+        anyhow::ensure!(
+            theirs.is_some_and(|theirs| theirs.tokens == sample.tokens),
+            "--against {} has other samples of `{split}` at {len}, expected a cell of the same task and settings",
+            arguments.against.as_deref().unwrap_or_default()
+        );
+    }
+    // Everything is checked by now.
+    let id = cell.encoding.id();
+    let text_marks = arguments.marks.map(TextMarks::from);
+    let mut seen = observed(&model, id, &sample, &device)?;
+    if let Some(TrainedCell { experiment, model, device, .. }) = &other {
+        let theirs = observed(model, experiment.encoding.id(), &sample, device)?;
+        seen = difference(&seen, &theirs).map_err(anyhow::Error::msg)?;
+    }
+    let sizes = [cell.train.len, GATE_SAMPLES];
+    let marked = |sample: &Sample| match text_marks {
+        Some(marks) => Some(marks.of(&*task, sample)),
+        None => task.counted(sample),
+    };
+    let gates = gate_scores(&model, id, &*task, &marked, sizes, cell.eval.seed, &device)?;
+    let marks = match text_marks {
+        Some(marks) => format!("ends of a {}", marks.id()),
+        None => "tokens that the task counts".to_owned(),
+    };
+    let subject = InspectedCell {
+        key: &record.key,
+        workload: &cell.workload,
+        encoding: &cell.name,
+        seed: cell.seed,
+        split: &split,
+        index: arguments.sample,
+        sample: &sample,
+        task: &*task,
+        seen: &seen,
+        gates: &gates,
+        marked: marked(&sample),
+        marks: &marks,
+        against: other.as_ref().map(|other| other.experiment.name.as_str()),
+    };
+    let folder =
+        arguments.out.clone().unwrap_or_else(|| PathBuf::from("results/inspect").join(&record.key));
+    let page = subject.write(&folder)?;
+    if arguments.json {
+        say(&subject.json().to_string());
+    } else {
+        print(&gates, subject.marked.is_some(), &marks, task.meta().id);
+    }
+    complain(&format!("Page: {}", page.display()));
+    Ok(())
+}
+
+/// Observes a sample, with the attention of positions alone.
+fn observed(
+    model: &Decoder,
+    id: &str,
+    sample: &Sample,
+    device: &Device,
+) -> anyhow::Result<Observed> {
+    let seen = observe(model, id, std::slice::from_ref(sample), device)?;
+    let mut seen = seen.into_iter().next().context("the model returned no attention maps")?;
+    add_positions_alone(&mut seen);
+    Ok(seen)
+}
+
+/// Opens the second cell, in the same results folders and on the same device as the first.
+fn against(arguments: &InspectArgs, cell: &str) -> anyhow::Result<TrainedCell> {
+    TrainedCell::open(&CellArgs {
+        cell: vec![cell.to_owned()],
+        seed: None,
+        ..arguments.which.clone()
+    })
+}
+
+fn print(gates: &[GateScore], is_marked: bool, marks: &str, task: &str) {
+    if gates.is_empty() {
+        let reason = if is_marked {
+            "the encoding has no gates".to_owned()
+        } else {
+            format!("{task} counts no tokens, and --marks is not given")
+        };
+        say(&format!("No gate scores: {reason}."));
+        return;
+    }
+    say(&format!(
+        "Gate scores: area under the ROC curve of gates against {marks} (0.5: no relation)"
+    ));
+    let rows = gates.iter().map(|score| {
+        vec![
+            score.gate.clone(),
+            (score.layer + 1).to_string(),
+            (score.head + 1).to_string(),
+            format!("{:.3}", score.auc),
+            score.rows.to_string(),
+        ]
+    });
+    say_table(["gate", "layer", "head", "score", "rows"], rows);
+}

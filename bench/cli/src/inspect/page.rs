@@ -1,0 +1,184 @@
+//! Inspection of a cell written to files: a figure for each layer and quantity, the numbers as JSON, and a page with
+//! all of them.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use reports::GateScore;
+use reports::document::Table;
+use serde_json::{Value, json};
+use tasks::{FileError, Sample, Task, write_in};
+
+use super::svg::{TokenAxis, escape, svg};
+use train::inspect::maps::averaged;
+use train::run::{AttentionMap, Observed};
+
+/// Maximum number of tokens of a sample; the maps of all heads and layers are held in memory.
+pub(super) const MAX_TOKENS: usize = 1024;
+/// Maximum number of tokens with a cell each; more do not fit a screen.
+const OWN_CELLS: usize = 256;
+/// Maximum number of cells in each direction of a map of more tokens, whose cells are averages.
+const AVERAGED_CELLS: usize = 128;
+
+/// Cell and sample shown on an inspection page.
+#[derive(Debug)]
+pub(super) struct InspectedCell<'a> {
+    /// Key of the cell.
+    pub(super) key: &'a str,
+    /// Workload of the cell.
+    pub(super) workload: &'a str,
+    /// Name of its encoding.
+    pub(super) encoding: &'a str,
+    /// Seed of the cell.
+    pub(super) seed: u64,
+    /// Split of the sample.
+    pub(super) split: &'a str,
+    /// Number of the sample in its evaluation set, from 0.
+    pub(super) index: usize,
+    /// Sample that the maps belong to.
+    pub(super) sample: &'a Sample,
+    /// Task of the sample.
+    pub(super) task: &'a dyn Task,
+    /// Observed maps of the sample.
+    pub(super) seen: &'a Observed,
+    /// Gate scores of the model.
+    pub(super) gates: &'a [GateScore],
+    /// Marked tokens of the sample, against which gates are scored.
+    pub(super) marked: Option<Vec<bool>>,
+    /// Description of the marked tokens: `tokens that the task counts`.
+    pub(super) marks: &'a str,
+    /// Name of the encoding whose maps are subtracted.
+    pub(super) against: Option<&'a str>,
+}
+
+impl InspectedCell<'_> {
+    fn texts(&self) -> Vec<String> {
+        self.sample.tokens.iter().map(|token| self.task.token_text(*token)).collect()
+    }
+
+    /// Number of tokens that a cell of a map stands for in each direction.
+    fn tokens_per_cell(&self) -> usize {
+        // The last token is never read.
+        let read = self.sample.tokens.len() - 1;
+        if read <= OWN_CELLS { 1 } else { read.div_ceil(AVERAGED_CELLS) }
+    }
+
+    /// Data of all figures as JSON; each row has the columns that it sees.
+    pub(super) fn json(&self) -> Value {
+        let seen = averaged(self.seen, self.tokens_per_cell());
+        let map = |map: &AttentionMap| json!({ "name": map.look.id(), "heads": map.heads });
+        let layer = |(index, maps): (usize, &Vec<AttentionMap>)| json!({ "layer": index, "maps": maps.iter().map(map).collect::<Vec<_>>() });
+        json!({
+            "cell": self.key,
+            "workload": self.workload,
+            "encoding": self.encoding,
+            "seed": self.seed,
+            "split": self.split,
+            "sample": self.index,
+            "tokens": self.texts(),
+            "scored": self.sample.scored,
+            "counted": self.marked,
+            "against": self.against,
+            "tokens_per_cell": self.tokens_per_cell(),
+            "layers": seen.layers.iter().enumerate().map(layer).collect::<Vec<_>>(),
+            "gate_scores": self.gates,
+        })
+    }
+
+    /// Writes `inspect.json`, `layer-N-NAME.svg` and `index.html` into a folder, which is created, and returns the path of
+    /// the page.
+    ///
+    /// # Errors
+    /// [`FileError`] of the first file that cannot be written.
+    pub(super) fn write(&self, folder: &Path) -> Result<PathBuf, FileError> {
+        std::fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
+        let texts = self.texts();
+        // The last token is never read.
+        let read = texts.len() - 1;
+        let tokens = self.tokens_per_cell();
+        let seen = averaged(self.seen, tokens);
+        let firsts: Vec<String> = texts[..read].iter().step_by(tokens).cloned().collect();
+        let any = |marks: &[bool]| -> Vec<bool> {
+            marks.chunks(tokens).map(|block| block.contains(&true)).collect()
+        };
+        let counted = self.marked.as_deref().unwrap_or_default();
+        let axis = TokenAxis {
+            texts: &firsts,
+            asked: &any(&self.sample.scored[1..]),
+            counted: &any(&counted[..counted.len().min(read)]),
+            tokens,
+        };
+        let mut figures = String::new();
+        for (layer, maps) in seen.layers.iter().enumerate() {
+            for (number, map) in maps.iter().enumerate() {
+                let before = maps[..number].iter().filter(|other| other.look == map.look).count();
+                // Two parts of a combination may have gates.
+                let part = if before > 0 { format!("-{}", before + 1) } else { String::new() };
+                let figure = svg(layer, map, &axis);
+                let name = format!("layer-{}-{}{part}.svg", layer + 1, map.look.id());
+                write_in(folder, &name, &figure)?;
+                let _ = writeln!(figures, "<figure class=\"wide\">{figure}</figure>");
+            }
+        }
+        write_in(folder, "inspect.json", self.json().to_string())?;
+        write_in(folder, "index.html", self.html(&texts, &figures))?;
+        Ok(folder.join("index.html"))
+    }
+
+    fn scores(&self) -> Table {
+        let row = |score: &GateScore| {
+            let (layer, head) = (score.layer + 1, score.head + 1);
+            let texts = [format!("{}, layer {layer}, head {head}", score.gate)];
+            let numbers = [format!("{:.3}", score.auc), score.rows.to_string()];
+            texts.into_iter().chain(numbers).map(Into::into).collect()
+        };
+        let columns = ["gate", "score", "rows"].map(str::to_owned).to_vec();
+        Table { columns, rows: self.gates.iter().map(row).collect(), ..Table::default() }
+    }
+
+    fn html(&self, texts: &[String], figures: &str) -> String {
+        let against = self.against.map_or_else(String::new, |other| format!(" − {other}"));
+        let title = format!(
+            "{}{against} on {}, seed {}: sample {} of {}",
+            self.encoding, self.workload, self.seed, self.index, self.split
+        );
+        let mut out = format!(
+            "<p>Cell <code>{}</code>. Each row attends to the columns up to its own; rows with orange names predict a scored token.",
+            escape(self.key)
+        );
+        if self.marked.is_some() {
+            let _ = write!(out, " Columns with blue names are {}.", self.marks);
+        }
+        if let Some(other) = self.against {
+            let _ = write!(
+                out,
+                " Values are those of {} less those of {}.",
+                escape(self.encoding),
+                escape(other)
+            );
+        }
+        if self.tokens_per_cell() > 1 {
+            let tokens = self.tokens_per_cell();
+            let _ = write!(out, " Each cell is the mean over {tokens} by {tokens} tokens.");
+        }
+        out.push_str("</p>\n<p class=\"text\">");
+        let counted = self.marked.as_deref().unwrap_or_default();
+        for (t, text) in texts.iter().enumerate() {
+            let text = escape(text);
+            let text = if self.sample.scored[t] { format!("<u>{text}</u>") } else { text };
+            let text = if counted.get(t) == Some(&true) { format!("<b>{text}</b>") } else { text };
+            let _ = write!(out, "{text} ");
+        }
+        out.push_str("</p>\n");
+        if !self.gates.is_empty() {
+            out.push_str(
+                "<h2>Gate scores</h2>\n<p>How well gates agree with the marked tokens: area under the ROC curve within a \
+                 row, mean over rows. 1: above all others; 0.5: no relation; 0: below all others.</p>\n",
+            );
+            out.push_str(&reports::html_table(&self.scores()));
+        }
+        out.push_str("<h2>Maps</h2>\n");
+        out.push_str(figures);
+        reports::plain_page(&title, &out)
+    }
+}

@@ -1,0 +1,293 @@
+//! Attention maps as SVG: one map per head, tokens on the axes.
+
+use std::fmt::Write as _;
+
+use pe_zoo::attention::TraceKind;
+
+use train::run::{AttentionMap, Look};
+
+/// Labels of the token axes.
+pub(super) struct TokenAxis<'a> {
+    /// Texts of the input tokens.
+    pub(super) texts: &'a [String],
+    /// Whether the token after each input token is scored.
+    pub(super) asked: &'a [bool],
+    /// Whether each token is marked; empty without marks.
+    pub(super) counted: &'a [bool],
+    /// Number of tokens that a cell is the mean of, in each direction.
+    pub(super) tokens: usize,
+}
+
+/// Number of shades of a colour scale. More could not be distinguished; equal adjacent cells are merged into one
+/// rectangle.
+const SHADES: usize = 48;
+const GAP: f64 = 18.0;
+const TOP: f64 = 40.0;
+/// Maximum total width of the heads in one row of the figure, that of a page.
+const ACROSS: f64 = 1180.0;
+
+/// Colour scale of a map: one hue from white up, or two hues around 0.
+struct Shade {
+    low: f64,
+    high: f64,
+}
+
+impl Shade {
+    /// Chooses the scale of a map: 0 to 1 for shares, 0 to the maximum for other non-negative values and for means over
+    /// blocks, and symmetric around 0 otherwise.
+    fn of(map: &AttentionMap, tokens: usize) -> Self {
+        let values = || {
+            map.heads.iter().flatten().flatten().map(|x| f64::from(*x)).filter(|x| x.is_finite())
+        };
+        let (low, high) = (values().fold(0.0, f64::min), values().fold(0.0, f64::max));
+        let is_signed = low < 0.0
+            || matches!(
+                map.look,
+                Look::Trace(TraceKind::AddedLogits | TraceKind::PositionProducts)
+            );
+        if is_signed {
+            let most = high.max(-low);
+            return Self { low: -most, high: most };
+        }
+        // Shares of many columns, averaged, are too small for a scale to 1.
+        let to_most = tokens > 1 || map.look == Look::Trace(TraceKind::ContextualPositions);
+        Self { low: 0.0, high: if to_most { high } else { 1.0 } }
+    }
+
+    fn level(&self, value: f64) -> usize {
+        let share = (value - self.low) / (self.high - self.low);
+        if share.is_finite() {
+            (share.clamp(0.0, 1.0) * (SHADES - 1) as f64).round() as usize
+        } else {
+            0
+        }
+    }
+
+    fn colour(&self, level: usize) -> String {
+        let share = level as f64 / (SHADES - 1) as f64;
+        let mix =
+            |share: f64, end: [f64; 3]| end.map(|c| (255.0 + share * (c - 255.0)).round() as u8);
+        let [r, g, b] = if self.low < 0.0 {
+            let from_middle = 2.0 * share - 1.0;
+            if from_middle < 0.0 {
+                mix(-from_middle, [178.0, 80.0, 0.0])
+            } else {
+                mix(from_middle, [8.0, 69.0, 148.0])
+            }
+        } else {
+            mix(share, [8.0, 48.0, 107.0])
+        };
+        format!("#{r:02x}{g:02x}{b:02x}")
+    }
+}
+
+/// Renders a map of one layer as a figure.
+pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> String {
+    let tokens = axis.texts.len();
+    let cell = (540.0 / tokens as f64).clamp(3.0, 16.0);
+    let font = cell.clamp(8.5, 11.0);
+    let longest = axis.texts.iter().map(|text| text.chars().count()).max().unwrap_or(1).min(12);
+    let margin = 8.0 + 0.65 * font * longest as f64;
+    let side = cell * tokens as f64;
+    let (rows, panels) =
+        if map.is_of_columns() { (map.heads.len(), 1) } else { (tokens, map.heads.len()) };
+    let row_height = if map.is_of_columns() { cell.max(12.0) } else { cell };
+    let left = if map.is_of_columns() { 56.0 } else { margin };
+    let across = ((ACROSS / (left + side + GAP)) as usize).clamp(1, panels);
+    let block = TOP + row_height * rows as f64 + margin;
+    let height = block * panels.div_ceil(across) as f64 + 34.0;
+    let width = (left + side + GAP) * across as f64 + 10.0;
+    let shade = Shade::of(map, axis.tokens);
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
+         font-family=\"ui-monospace,monospace\" font-size=\"{font:.1}\" fill=\"#1a1a1a\">\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\
+         <text x=\"6\" y=\"15\" font-size=\"13\" font-family=\"system-ui,sans-serif\">Layer {}: {}</text>",
+        layer + 1,
+        escape(map.look.label())
+    );
+    let every = (font / cell).ceil() as usize;
+    for panel in 0..panels {
+        let x = left + (left + side + GAP) * (panel % across) as f64;
+        let top = TOP + block * (panel / across) as f64;
+        let values: Vec<&[f32]> = if map.is_of_columns() {
+            map.heads.iter().map(|head| &*head[0]).collect()
+        } else {
+            map.heads[panel].iter().map(|row| &**row).collect()
+        };
+        cells(&mut out, &values, [x, top, cell, row_height], &shade);
+        if map.is_of_columns() {
+            for head in 0..rows {
+                let at = top + row_height * (head as f64 + 0.5) + font / 3.0;
+                text(&mut out, [x - 4.0, at], &format!(" text-anchor=\"end\">head {}", head + 1));
+            }
+        } else {
+            let style = " font-size=\"11\" font-family=\"system-ui,sans-serif\"";
+            text(&mut out, [x, top - 7.0], &format!("{style}>head {}", panel + 1));
+            let place = format!("translate({:.1},{:.1})", x - 3.0, top + font / 3.0);
+            labels(&mut out, axis, Side::Row, &place, cell, every);
+        }
+        let below = top + row_height * rows as f64;
+        let _ = write!(
+            out,
+            "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{side:.1}\" height=\"{:.1}\" fill=\"none\" stroke=\"#999\"/>",
+            below - top
+        );
+        let place = format!("translate({:.1},{:.1}) rotate(-90)", x + font / 3.0, below + 4.0);
+        labels(&mut out, axis, Side::Column, &place, cell, every);
+    }
+    legend(&mut out, &shade, height - 20.0);
+    out.push_str("</svg>\n");
+    out
+}
+
+/// Writes a text at a place; `rest` is the rest of its attributes, `>` and its content.
+fn text(out: &mut String, [x, y]: [f64; 2], rest: &str) {
+    let _ = write!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\"{rest}</text>");
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Row,
+    Column,
+}
+
+/// Appends the texts of one token in `every`, tokens being `cell` apart: rows with a scored next token and counted columns
+/// are bold.
+fn labels(
+    out: &mut String,
+    axis: &TokenAxis<'_>,
+    side: Side,
+    place: &str,
+    cell: f64,
+    every: usize,
+) {
+    let _ = write!(out, "<g transform=\"{place}\" text-anchor=\"end\">");
+    for token in (0..axis.texts.len()).step_by(every) {
+        let style = match side {
+            Side::Row if axis.asked[token] => " font-weight=\"bold\" fill=\"#b25000\"",
+            Side::Column if axis.counted.get(token) == Some(&true) => {
+                " font-weight=\"bold\" fill=\"#084594\""
+            }
+            _ => "",
+        };
+        let text: String = axis.texts[token].chars().take(12).collect();
+        let y = cell * (token as f64 + 0.5);
+        let _ = write!(out, "<text y=\"{y:.1}\"{style}>{}</text>", escape(&text));
+    }
+    out.push_str("</g>");
+}
+
+/// Appends rows of cells as one path for each shade, a thick line for each run of equal cells: a tenth of the size of
+/// rectangles. White cells are omitted.
+fn cells(out: &mut String, rows: &[&[f32]], [x, y, width, height]: [f64; 4], shade: &Shade) {
+    let mut paths = vec![String::new(); SHADES];
+    for (row, values) in rows.iter().enumerate() {
+        let levels: Vec<usize> =
+            values.iter().map(|value| shade.level(f64::from(*value))).collect();
+        let mut start = 0;
+        for run in levels.chunk_by(|a, b| a == b) {
+            let _ = write!(paths[run[0]], "M{start} {row}h{}", run.len());
+            start += run.len();
+        }
+    }
+    let middle = y + height / 2.0;
+    let _ = write!(
+        out,
+        "<g transform=\"translate({x:.1},{middle:.1}) scale({width:.3},{height:.3})\" fill=\"none\" shape-rendering=\"crispEdges\">"
+    );
+    for (level, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
+        let colour = shade.colour(level);
+        if colour != "#ffffff" {
+            let _ = write!(out, "<path stroke=\"{colour}\" d=\"{path}\"/>");
+        }
+    }
+    out.push_str("</g>");
+}
+
+/// Appends the colour scale as a row of cells with both ends of its range.
+fn legend(out: &mut String, shade: &Shade, y: f64) {
+    let of = |level: usize| {
+        (shade.low + (shade.high - shade.low) * level as f64 / (SHADES - 1) as f64) as f32
+    };
+    let values: Vec<f32> = (0..SHADES).map(of).collect();
+    cells(out, &[&values], [60.0, y, 3.0, 8.0], shade);
+    let at = y + 8.0;
+    let _ = write!(
+        out,
+        "<text x=\"55\" y=\"{at:.1}\" text-anchor=\"end\">{}</text><text x=\"{}\" y=\"{at:.1}\">{}</text>",
+        short(shade.low),
+        65 + 3 * SHADES,
+        short(shade.high)
+    );
+}
+
+fn short(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+/// Escapes text for SVG and HTML; control characters become spaces.
+pub(super) fn escape(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { '␣' } else { c }).collect();
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis() -> (Vec<String>, Vec<bool>, Vec<bool>) {
+        let texts = ["<script>", "\"", "ab\ncd"].map(str::to_owned).to_vec();
+        (texts, vec![false, true, true], vec![true, false, false])
+    }
+
+    fn drawn(look: Look, heads: Vec<Vec<Vec<f32>>>) -> String {
+        let (texts, asked, counted) = axis();
+        svg(
+            0,
+            &AttentionMap { look, heads },
+            &TokenAxis { texts: &texts, asked: &asked, counted: &counted, tokens: 1 },
+        )
+    }
+
+    #[test]
+    fn tokens_stand_on_the_axes_and_open_no_tag() {
+        let rows = vec![vec![1.0], vec![0.5, 0.5], vec![0.0, 0.25, 0.75]];
+        let text = drawn(Look::Attention, vec![rows.clone(), rows]);
+        assert_eq!(text.matches("&lt;script&gt;").count(), 4, "two heads, two axes");
+        assert!(!text.contains("<script"));
+        assert!(text.contains("head 2") && text.contains("Layer 1: attention weights"));
+        // 1; 0.5 twice in one line; 0 not drawn, 0.25, 0.75, in the order of their shades.
+        let (maps, legend) = text.split_once("scale(3.000,8.000)").unwrap();
+        assert_eq!(legend.matches("<path").count(), SHADES - 1, "white is not drawn");
+        let lines: Vec<&str> = maps
+            .split("<path stroke=")
+            .skip(1)
+            .map(|path| path.split('"').nth(3).unwrap())
+            .collect();
+        assert_eq!(lines, ["M1 2h1", "M0 1h2", "M2 2h1", "M0 0h1"].repeat(2), "{text}");
+        assert!(text.contains("scale(16.000,16.000)"), "{text}");
+    }
+
+    #[test]
+    fn negative_values_have_a_hue_of_their_own_and_nonsense_does_not_panic() {
+        let look = Look::Trace(TraceKind::AddedLogits);
+        let text =
+            drawn(look, vec![vec![vec![-2.0], vec![2.0, 0.0], vec![f32::NAN, 1.0, f32::INFINITY]]]);
+        assert!(text.contains("#b25000") && text.contains("#084594"), "{text}");
+        assert!(text.contains(">-2<") && text.contains(">2<"), "{text}");
+        drawn(look, vec![vec![vec![0.0], vec![0.0, 0.0], vec![0.0; 3]]]);
+    }
+
+    #[test]
+    fn what_belongs_to_columns_is_a_strip_for_each_head() {
+        let look = Look::Trace(TraceKind::Forgetting);
+        let text = drawn(look, vec![vec![vec![0.1, 0.5, 0.9]], vec![vec![0.2, 0.4, 0.6]]]);
+        assert!(text.contains("head 1") && text.contains("head 2"));
+        assert_eq!(text.matches("ab␣cd").count(), 1, "one axis");
+    }
+}

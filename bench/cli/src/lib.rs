@@ -1,0 +1,462 @@
+//! The program `pe-bench`, one module a command. [`main_with`] is the main function of a program with encodings of its own.
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
+
+mod benchmark;
+mod cluster;
+mod columns;
+mod compare;
+mod completions;
+mod compute;
+mod conditions;
+mod conflict;
+mod conform;
+mod count;
+mod data;
+mod diff_records;
+mod differences;
+mod docs;
+mod eval;
+mod explain;
+mod export;
+mod extend;
+mod fit;
+mod flops;
+mod folders;
+mod generate;
+mod inspect;
+mod list;
+mod merge;
+mod nightly;
+mod out;
+mod pack;
+mod pretrained;
+mod references;
+mod report;
+mod reproduce;
+mod run;
+mod size;
+mod speed;
+mod stability;
+mod status;
+mod stop;
+mod table;
+mod trained;
+mod vectors;
+mod workers;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use pe_zoo::{PeError, Registry};
+use sweep::{process, signals};
+use train::host::Build;
+
+use out::say;
+
+#[derive(Parser)]
+#[command(
+    name = "pe-bench",
+    version = env!("PE_BENCH_VERSION"),
+    about = "Compares position encodings for Transformers on the same tasks with the same training budget",
+    after_help = "Start with `pe-bench run quick`: it trains, evaluates and writes a report.\n\n\
+                  Exit status:\n  \
+                  0    success\n  \
+                  1    an error, or cells or checks that failed; standard error names them\n  \
+                  2    invalid command line\n  \
+                  3    the nightly gate failed (`nightly`)\n  \
+                  4    cells are open: without a record, or run by other processes; run the same command again later\n  \
+                  129  stopped by SIGHUP; finished cells are kept, run the same command to resume\n  \
+                  130  stopped by Ctrl-C (SIGINT), likewise\n  \
+                  138  stopped by SIGUSR1 (Linux), likewise\n  \
+                  143  stopped by SIGTERM, likewise",
+    mut_subcommands(with_negative_numbers)
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Lets every option of a command take a negative number, so that its parser refuses it with the range.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let option = |arg: clap::Arg| {
+        let is_option = arg.get_long().is_some() && arg.get_action().takes_values();
+        if is_option { arg.allow_negative_numbers(true) } else { arg }
+    };
+    command.mut_args(option).mut_subcommands(with_negative_numbers)
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Trains and evaluates every cell of a suite, then writes its report.
+    ///
+    /// Finished cells are kept: run the same command again to resume an interrupted sweep.
+    #[command(
+        after_help = "Examples:\n  pe-bench run quick --dry-run\n  pe-bench run quick --encodings 'rope,cope+rope' --seed 7\n  pe-bench run mine.toml --jobs 1 --threads 2"
+    )]
+    Run(RunArgs),
+    /// Evaluates the trained cells of a results folder at other lengths, splits or numbers of samples, without training.
+    ///
+    /// Reads the weights that `run` kept. Finished cells are kept: run the same command again to resume.
+    #[command(
+        after_help = "Examples:\n  pe-bench eval results/quick --lens 256,512,1024\n  pe-bench eval results/quick --samples 5000 --splits in-distribution"
+    )]
+    Eval(eval::EvalArgs),
+    /// Prints what of a sweep is done, running, open and failed, and when it will be done.
+    ///
+    /// Reads the records, claims and checkpoints of a results folder on any machine that sees it, and changes nothing.
+    #[command(
+        after_help = "Examples:\n  pe-bench status results/contextual\n  pe-bench status results/contextual --watch\n\nExit status 4: cells are open or running."
+    )]
+    Status(status::StatusArgs),
+    /// Writes what runs a suite on a cluster: a Slurm batch script, or Kubernetes manifests.
+    #[command(subcommand)]
+    Cluster(cluster::System),
+    /// Joins the records of several results folders, with their weights and checkpoints.
+    ///
+    /// Records with the same key must have equal results; differences are reported.
+    #[command(
+        after_help = "Example: pe-bench merge results/part-1 results/part-2 --out results/all"
+    )]
+    Merge(merge::MergeArgs),
+    /// Writes the report of one or more results folders, without training anything.
+    #[command(
+        after_help = "Examples:\n  pe-bench report results/quick\n  pe-bench report results/* --out page\n  pe-bench report results/quick --out paper --formats tex,svg"
+    )]
+    Report(report::ReportArgs),
+    /// Packs the records of a results folder into one Parquet file, which every command reads like the records; `run` writes them to `cells` again.
+    #[command(
+        after_help = "Example: pe-bench pack results/zoo --lean --out results/zoo/laptop_2026-11"
+    )]
+    Pack(pack::PackArgs),
+    /// Prints results as a table of a paper, encodings by splits and lengths, or its references.
+    #[command(
+        after_help = "Examples:\n  pe-bench table results/quick --workload counting --spread interval\n  pe-bench table results/quick --lens 128 --encodings rope,cope --format tex-column\n  pe-bench table results/quick --format bibtex > references.bib"
+    )]
+    Table(table::TableArgs),
+    /// Compares the records of two results folders, ignoring timings and provenance.
+    #[command(after_help = "Example: pe-bench diff-records results/quick results/quick-again")]
+    DiffRecords(diff_records::DiffArgs),
+    /// Compares published numbers with the records: agrees, differs, other recipe or not run.
+    #[command(
+        after_help = "Example: pe-bench reproduce results/contextual --paper cope --verdict other-recipe"
+    )]
+    Reproduce(reproduce::ReproduceArgs),
+    /// Compares two encodings seed by seed, from their records.
+    #[command(
+        after_help = "Examples:\n  pe-bench compare cope rope\n  pe-bench compare cope rope results/quick --task counting --slices\n  pe-bench compare cope rope --page results/cope-rope.html"
+    )]
+    Compare(compare::CompareArgs),
+    /// Writes a page with the attention maps, gates and positions of a trained model on one sample of its task.
+    ///
+    /// Reads the weights that `run` kept.
+    #[command(
+        after_help = "Examples:\n  pe-bench inspect quick flip-flop cope\n  pe-bench inspect dd59a472 --sample 3 --out page"
+    )]
+    Inspect(inspect::InspectArgs),
+    /// Measures how much attention changes when all positions shift: by prepended tokens and by an offset.
+    #[command(
+        after_help = "Examples:\n  pe-bench stability language shakespeare tape\n  pe-bench stability --pretrained smollm2 --json"
+    )]
+    Stability(stability::StabilityArgs),
+    /// Compares a night's results with the accepted baseline; a significant loss of quality or a higher cost fails.
+    #[command(
+        after_help = "Example: pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate failed."
+    )]
+    Nightly(nightly::NightlyArgs),
+    /// Counts the CPU instructions of one training step for each encoding of a results folder and adds them to its records.
+    ///
+    /// Needs valgrind. Counts the first workload and seed of each encoding unless --workload names another.
+    #[command(after_help = "Example: pe-bench count results/nightly")]
+    Count(count::CountArgs),
+    /// Prints a shell completion script.
+    #[command(
+        after_help = "Example: pe-bench completions bash > ~/.local/share/bash-completion/completions/pe-bench"
+    )]
+    Completions {
+        /// Shell to generate the script for.
+        shell: clap_complete::Shell,
+    },
+    /// Lists encodings, tasks, suites or backends.
+    #[command(after_help = "Example: pe-bench list encodings")]
+    List {
+        /// Kind of item to list.
+        kind: Listed,
+        /// Print a JSON array with an object for each item.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fetches, verifies and tokenizes texts for language modelling.
+    Data {
+        #[command(subcommand)]
+        command: data::DataCommand,
+    },
+    /// Prints an annotated example suite to start your own from.
+    #[command(
+        after_help = "Example: pe-bench new-suite mine > mine.toml && pe-bench run mine.toml"
+    )]
+    NewSuite {
+        /// Name of the suite.
+        name: String,
+    },
+    /// Measures the time and memory of one training step for each encoding at a fixed size.
+    #[command(after_help = "Example: pe-bench speed --encodings rope,cope")]
+    Speed(speed::SpeedArgs),
+    /// Checks encodings with the conformance kit and prints the result of each check.
+    #[command(after_help = "Example: pe-bench conform rope 'cope{max_positions=16}+rope'")]
+    Conform(conform::ConformArgs),
+    /// Prints inputs, logits, outputs and gradients of an encoding's scalar f64 reference, for other implementations.
+    #[command(after_help = "Example: pe-bench vectors 'cope{max_positions=8}+rope' --json")]
+    Vectors(vectors::VectorsArgs),
+    /// Writes kept weights with a PyTorch module, or as a folder for transformers if the model is of Llama's type.
+    #[command(after_help = "Example: pe-bench export dd59a472 exported")]
+    Export(export::ExportArgs),
+    /// Prints the documentation, properties and defaults of an encoding, a combination or a task.
+    #[command(after_help = "Example: pe-bench explain rope")]
+    Explain {
+        /// Id of an encoding or task, or a combination such as 'cope+rope'.
+        name: String,
+        /// Print a JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints the analytic cost of a forward pass with each encoding.
+    #[command(after_help = "Example: pe-bench flops --config tape-155m")]
+    Flops(flops::FlopsArgs),
+    /// Evaluates a pretrained model beyond its trained length, with modified rotations or other encodings.
+    ///
+    /// Finished cells are kept: run the same command again to resume.
+    #[command(
+        after_help = "Example: pe-bench extend smollm2 --lens 8192,16384 --methods as-trained,yarn"
+    )]
+    Extend(extend::ExtendArgs),
+    /// Generates text from a prompt with a pretrained model.
+    #[command(
+        after_help = "Example: pe-bench generate smollm2 --prompt 'The capital of France is'"
+    )]
+    Generate(generate::GenerateArgs),
+    /// Evaluates a pretrained model on local files of published benchmarks.
+    #[command(after_help = "Example: pe-bench benchmark smollm2 questions.jsonl --limit 100")]
+    Benchmark(benchmark::BenchmarkArgs),
+    /// Lists and fetches pretrained models.
+    Pretrained {
+        #[command(subcommand)]
+        command: pretrained::PretrainedCommand,
+    },
+    /// Writes the generated tables of the guide and README's main result, or checks that they are up to date.
+    #[command(after_help = "Example: pe-bench docs --check")]
+    Docs {
+        /// Check only: change nothing, and fail if a file is out of date.
+        #[arg(long)]
+        check: bool,
+        /// Root folder of the repository.
+        #[arg(long, default_value = ".")]
+        root: PathBuf,
+    },
+    /// Runs the cell described on standard input; started by `run`.
+    #[command(hide = true)]
+    Worker,
+    /// Runs training steps of a record's cell on one thread; started by `count`.
+    #[command(hide = true)]
+    Steps {
+        /// Path of the record.
+        record: PathBuf,
+        /// Number of training steps.
+        count: usize,
+        #[command(flatten)]
+        compute: compute::ComputeArgs,
+    },
+}
+
+/// Exit status of a sweep that leaves cells open, and of the status of one with open cells.
+const CELLS_OPEN: u8 = 4;
+
+/// Kind of item that `list` prints.
+#[derive(Clone, Copy, ValueEnum)]
+enum Listed {
+    /// Position encodings.
+    Encodings,
+    /// Tasks.
+    Tasks,
+    /// Built-in suites.
+    Suites,
+    /// Backends and whether this build includes them.
+    Backends,
+}
+
+/// Arguments of `run`.
+#[derive(Args, Clone)]
+pub(crate) struct RunArgs {
+    /// A built-in suite (`pe-bench list suites`) or the path of a TOML file.
+    suite: String,
+    #[command(flatten)]
+    compute: compute::ComputeArgs,
+    /// Devices to run cells on, one at a time on each, such as 0-7 or 0,2; --jobs is then their number.
+    ///
+    /// On a GPU backend the numbers are those of GPUs, with CUDA among those that CUDA_VISIBLE_DEVICES names. On a CPU
+    /// backend device I is the I-th group of --threads processors, to which its worker is bound (Linux). Another sweep
+    /// with --devices cannot use the same devices.
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
+    devices: Option<train::backend::pool::DeviceList>,
+    /// Number of devices that train a cell together, each on its share of the micro-batches of a step.
+    ///
+    /// Every cell needs train.micro_batch_size, with a number of micro-batches that is a multiple of N. No bit of a
+    /// result changes: records have the same keys, and checkpoints of one device resume on several. With --devices, every
+    /// N devices of the list train one cell at a time. On a CPU backend a device has --threads threads.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    data_parallel: usize,
+    /// CPU threads per cell, or per device of a cell with --data-parallel.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Number of cells to run in parallel; default: number of CPUs divided by --threads (1 on a GPU).
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Seed to run instead of the suite's; may be repeated or separated by commas.
+    #[arg(long = "seed", value_name = "SEED", value_delimiter = ',')]
+    seeds: Vec<u64>,
+    /// Encodings to run instead of the suite's, separated by commas: names from the suite, ids, or
+    /// combinations such as 'cope{max_positions=16}+rope'.
+    #[arg(long)]
+    encodings: Vec<String>,
+    /// Workloads to run instead of all, separated by commas: names from the suite, such as counting or
+    /// 'counting variables=3'.
+    #[arg(long)]
+    workloads: Vec<String>,
+    /// Text file or folder of texts that replaces the corpus of every text workload.
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// Results folder; default: results/<suite>.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    criteria: report::Criteria,
+    #[command(flatten)]
+    sweep: run::SweepArgs,
+    /// Print the cells and their estimated training times without running them; with --json as JSON lines.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs the command line of this process with the encodings of a registry.
+///
+/// This is the main function of a program with encodings of its own:
+///
+/// ```no_run
+/// # use pe_zoo::Registry;
+/// fn main() -> std::process::ExitCode {
+///     // Registry::builtin().with::<MyEncoding>() adds one.
+///     pe_bench::main_with(Ok(Registry::builtin()))
+/// }
+/// ```
+pub fn main_with(registry: Result<Registry, PeError>) -> ExitCode {
+    let parsed = || {
+        out::refuse_other_than_utf8();
+        parse(std::env::args_os()).unwrap_or_else(|error| out::refuse(&error))
+    };
+    match set_up(registry).and_then(|()| dispatch(parsed().command)) {
+        Ok(code) if code == ExitCode::SUCCESS && out::has_failed() => ExitCode::FAILURE,
+        Ok(code) => code,
+        Err(error) => {
+            out::complain(&format!("error: {}", out::chain(&error)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Parses a command line that starts with the program's name, without running it.
+///
+/// # Errors
+///
+/// The error of clap for an unknown command or option, a missing argument or an invalid value. A request for help or
+/// for the version is an error too.
+pub fn parses<I>(arguments: I) -> Result<(), clap::Error>
+where
+    I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>,
+{
+    parse(arguments).map(drop)
+}
+
+/// Parses a command line and refuses options without effect.
+fn parse<I>(arguments: I) -> Result<Cli, clap::Error>
+where
+    I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>,
+{
+    let mut parser = Cli::command();
+    let matches = parser.try_get_matches_from_mut(arguments)?;
+    conditions::check(&mut parser, &matches)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut parser))
+}
+
+/// What this program was built from.
+pub const BUILD: Build = Build {
+    commit: env!("PE_BENCH_COMMIT"),
+    dirty: matches!(env!("PE_BENCH_DIRTY").as_bytes(), b"true"),
+    rustc: env!("PE_BENCH_RUSTC"),
+    burn: env!("PE_BENCH_BURN"),
+};
+
+/// Prepares this process for any command.
+fn set_up(registry: Result<Registry, PeError>) -> anyhow::Result<()> {
+    train::host::set_build(BUILD);
+    train::encodings::register(registry?).map_err(|_| {
+        anyhow::anyhow!("the registry of encodings is already in use and cannot be replaced")
+    })?;
+    out::print_panics();
+    process::check_address_space().map_err(anyhow::Error::msg)?;
+    if let Err(error) = signals::survive_file_size_limit() {
+        out::complain(&format!("cannot install a handler for SIGXFSZ: {error}"));
+    }
+    process::end_with_parent().context("cannot start a thread that reads standard input")
+}
+
+fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(arguments) => return run::run(&arguments),
+        Command::Eval(arguments) => return eval::eval(&arguments),
+        Command::Status(arguments) => return status::status(&arguments),
+        Command::Cluster(system) => cluster::cluster(&system)?,
+        Command::Merge(arguments) => return merge::merge(&arguments),
+        Command::Report(arguments) => report::report(&arguments)?,
+        Command::Pack(arguments) => pack::run(&arguments)?,
+        Command::Table(arguments) => table::run(&arguments)?,
+        Command::DiffRecords(arguments) => return diff_records::diff(&arguments),
+        Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
+        Command::Compare(arguments) => compare::run(&arguments)?,
+        Command::Stability(arguments) => stability::run(&arguments)?,
+        Command::Inspect(arguments) => inspect::run(&arguments)?,
+        Command::Nightly(arguments) => return nightly::run(&arguments),
+        Command::Count(arguments) => count::run(&arguments)?,
+        Command::Completions { shell } => completions::completions(shell),
+        Command::List { kind, json } => list::list(kind, json),
+        Command::Data { command } => data::data(command)?,
+        Command::NewSuite { name } => say(&new_suite(&name)?),
+        Command::Speed(arguments) => speed::speed(&arguments)?,
+        Command::Conform(arguments) => return conform::conform(&arguments),
+        Command::Explain { name, json } => explain::explain(&name, json)?,
+        Command::Vectors(arguments) => vectors::run(&arguments)?,
+        Command::Export(arguments) => export::run(&arguments)?,
+        Command::Flops(arguments) => flops::flops(&arguments)?,
+        Command::Extend(arguments) => return extend::extend(&arguments),
+        Command::Generate(arguments) => return generate::run(&arguments),
+        Command::Benchmark(arguments) => benchmark::benchmark(&arguments)?,
+        Command::Pretrained { command } => pretrained::pretrained(&command)?,
+        Command::Docs { check, root } => docs::docs(&root, check)?,
+        Command::Steps { record, count, compute } => count::steps(&record, count, &compute)?,
+        Command::Worker => {
+            sweep::worker_main(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
+                .map_err(anyhow::Error::msg)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn new_suite(name: &str) -> anyhow::Result<String> {
+    train::suite::check_name(name).map_err(|reason| anyhow::anyhow!("suite name {reason}"))?;
+    anyhow::ensure!(
+        train::suite::BUILT_IN.iter().all(|(built_in, _)| *built_in != name),
+        "suite name `{name}` is that of a built-in suite, whose results are in the same folder; choose another, and \
+         write `extends = \"{name}\"` in the file to start from that suite"
+    );
+    Ok(train::suite::example(name))
+}

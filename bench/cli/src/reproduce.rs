@@ -1,0 +1,216 @@
+//! `pe-bench reproduce`: comparison with published numbers.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use reports::reproduction::published::{PublishedRow, PublishedTable};
+use reports::reproduction::{
+    NumberResult, PaperResult, Reproduction, TableResult, VERDICTS, Verdict, reproduction,
+};
+use reports::stats::Mean;
+use serde_json::Value;
+
+use super::columns::say_rows;
+use super::folders::{self, messages};
+use super::out::say;
+
+/// Arguments of `reproduce`.
+#[derive(Args, Clone)]
+pub(crate) struct ReproduceArgs {
+    /// Results folders; default: none, which lists only the published numbers.
+    results: Vec<PathBuf>,
+    /// Published sources, separated by commas (cope, cope-vs-rope, grape, tape); default: all.
+    #[arg(long, value_delimiter = ',')]
+    paper: Vec<String>,
+    /// Outputs of `pe-bench stability --json`, separated by commas, to set beside published measurements of it.
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    stability: Vec<PathBuf>,
+    /// Verdicts to print, separated by commas; default: all numbers with a run.
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
+    verdict: Vec<String>,
+    /// Print every recipe that was run, not only the one nearest to the published recipe.
+    #[arg(long)]
+    all: bool,
+}
+
+pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
+    let folders = if arguments.results.is_empty() {
+        Vec::new()
+    } else {
+        folders::or_all(&arguments.results)?
+    };
+    let (mut frames, mut errors) = (reports::Frames::of(&[])?, Vec::new());
+    for (own, unreadable) in folders::frames(&folders)? {
+        frames.append(own)?;
+        errors.extend(unreadable);
+    }
+    let mut found = reproduction(&frames)?;
+    choose_papers(&mut found, &arguments.paper)?;
+    let measured = arguments.stability.iter().map(|path| measured(path));
+    let measured = measured.collect::<anyhow::Result<Vec<_>>>()?;
+    for paper in &found.papers {
+        for table in &paper.tables {
+            print(paper, table, arguments);
+            print_stability(paper, &table.table, &measured);
+        }
+    }
+    for (path, output) in arguments.stability.iter().zip(&measured) {
+        let mut tables = found.papers.iter().flat_map(|paper| &paper.tables);
+        if !tables
+            .any(|TableResult { table, .. }| table.rows.iter().any(|row| fits(table, row, output)))
+        {
+            say(&format!("{}: no published number has its encoding and shifts", path.display()));
+        }
+    }
+    summary(&found.summary());
+    if arguments.verdict.is_empty() {
+        say("\nAdd --verdict not-run to list numbers without a run, --all to list every recipe.");
+    }
+    folders::refuse_left_out("comparison", &messages(&errors))
+}
+
+/// Removes papers that were not requested on the command line.
+fn choose_papers(found: &mut Reproduction, asked: &[String]) -> anyhow::Result<()> {
+    let known: Vec<String> = found.papers.iter().map(|paper| paper.source.id.clone()).collect();
+    for name in asked {
+        let near = pe_zoo::settings::nearest(name, known.iter().map(String::as_str))
+            .map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
+        anyhow::ensure!(
+            known.contains(name),
+            "unknown source `{name}`{near}; known: {}",
+            known.join(", ")
+        );
+    }
+    if !asked.is_empty() {
+        found.papers.retain(|paper| asked.contains(&paper.source.id));
+    }
+    Ok(())
+}
+
+/// Prints one line per requested number, or per recipe of it with --all.
+fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
+    let wanted = |number: &NumberResult| {
+        if arguments.verdict.is_empty() {
+            !number.runs.is_empty() || !number.other_sizes.is_empty()
+        } else {
+            arguments.verdict.iter().any(|id| id == number.verdict.id())
+        }
+    };
+    let mut rows = Vec::new();
+    for ((title, column), number) in result.numbers().filter(|(_, number)| wanted(number)) {
+        let metric = result.table.metric_of(column);
+        let published = format!("{} {}", number.published.text, metric.unit());
+        let ahead = |ours: String, verdict: &str| {
+            vec![
+                format!("  {title}"),
+                column.name.clone(),
+                published.clone(),
+                ours,
+                verdict.to_owned(),
+            ]
+        };
+        let shown = if arguments.all { number.runs.len() } else { 1 };
+        for (index, run) in number.runs.iter().take(shown).enumerate() {
+            let verdict = if index == 0 { number.verdict.label() } else { "" };
+            let mut row = ahead(format!("ours {}", run.text(metric)), verdict);
+            let differences = run.differences.iter().map(ToString::to_string);
+            row.push(
+                differences.chain(number.unlike.iter().cloned()).collect::<Vec<_>>().join("; "),
+            );
+            rows.push(row);
+        }
+        if number.runs.is_empty() {
+            let others = number.other_sizes.iter().map(|other| format!("ours {}", other.text()));
+            let ours = others.reduce(|all, own| format!("{all}; {own}"));
+            rows.push(ahead(ours.unwrap_or_else(|| "–".to_owned()), number.verdict.label()));
+        }
+    }
+    let mut orders = result.orders.iter().filter(|order| order.correlation().is_some()).peekable();
+    if rows.is_empty() && orders.peek().is_none() {
+        return;
+    }
+    let table = &result.table;
+    say(&format!("{}: {} ({})", paper.source.label, table.what, table.id));
+    say_rows(&rows);
+    for order in orders {
+        say(&format!("  {}", order.text()));
+    }
+    say_notes(table);
+}
+
+/// Prints how reliable the numbers of a table are, and what a verdict needs.
+fn say_notes(table: &PublishedTable) {
+    say(&format!("  Trust: {}", table.trust));
+    let needs = table.needs.iter().map(|needs| format!("  A verdict needs {needs}.\n"));
+    say(&needs.collect::<String>());
+}
+
+/// Reads an output of `pe-bench stability --json`.
+fn measured(path: &Path) -> anyhow::Result<Value> {
+    let text = tasks::read_text(path)?;
+    let output = serde_json::from_str::<Value>(&text).ok();
+    let is_whole = |output: &Value| {
+        output["encoding"]["id"].is_string() && output["after_prepending"].is_array()
+    };
+    output.filter(is_whole).with_context(|| {
+        format!(
+            "{} has no `encoding` or no `after_prepending`, expected an output of `pe-bench stability --json`; those of \
+             older programs lack the encoding, measure again",
+            path.display()
+        )
+    })
+}
+
+/// Whether a measured output is of the encoding of a row and of the shifts of its table.
+fn fits(table: &PublishedTable, row: &PublishedRow, output: &Value) -> bool {
+    let encoding = row.encoding.as_deref().and_then(|text| train::encodings::parse(text).ok());
+    !table.stability.is_empty()
+        && encoding.is_some_and(|encoding| output["encoding"] == encoding.identity())
+        && table.stability.iter().all(|(setting, value)| output[setting] == *value)
+}
+
+/// Formats a number with two decimals, and zero without a sign.
+fn two_decimals(value: f64) -> String {
+    // The sum of -0 and 0 is 0.
+    format!("{:.2}", (100.0 * value).round() / 100.0 + 0.0)
+}
+
+/// Prints the measured numbers of a table, means with intervals over models, beside the published ones.
+fn print_stability(paper: &PaperResult, table: &PublishedTable, measured: &[Value]) {
+    let mut rows = Vec::new();
+    for row in &table.rows {
+        let outputs = measured.iter().filter(|output| fits(table, row, output)).collect::<Vec<_>>();
+        for (column, published) in table.columns.iter().zip(&row.values) {
+            let share = |output: &&Value| output.pointer(column.stability.as_deref()?)?.as_f64();
+            let values = outputs.iter().filter_map(share).map(|share| 100.0 * share);
+            let Some(Mean { mean, ci95, n }) = Mean::of(&values.collect::<Vec<_>>()) else {
+                continue;
+            };
+            let interval = ci95
+                .map(|(low, high)| format!(" ({} to {})", two_decimals(low), two_decimals(high)))
+                .unwrap_or_default();
+            rows.push(vec![
+                format!("  {}", row.title()),
+                column.name.clone(),
+                format!("{} {}", published.text, table.metric_of(column).unit()),
+                format!("ours {}{interval}, n={n}", two_decimals(mean)),
+            ]);
+        }
+    }
+    if !rows.is_empty() {
+        say(&format!("{}: {} ({})", paper.source.label, table.what, table.id));
+        say_rows(&rows);
+        say_notes(table);
+    }
+}
+
+fn summary(table: &reports::document::Table) {
+    let mut rows = vec![table.columns.clone()];
+    let texts = |row: &Vec<reports::document::TableCell>| {
+        row.iter().map(|cell| cell.text.clone()).collect()
+    };
+    rows.extend(table.rows.iter().map(texts));
+    say_rows(&rows);
+}

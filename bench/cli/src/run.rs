@@ -1,0 +1,445 @@
+//! `pe-bench run`: sweep over a suite, followed by its report.
+
+mod beside;
+pub(super) mod devices;
+mod estimate;
+mod forecast;
+mod json_lines;
+mod options;
+mod output;
+pub(super) mod rate;
+mod table;
+mod weights;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use pe_zoo::attention::Engine;
+use reports::{ReportMeta, RunRecord};
+
+use super::folders;
+use super::out::{complain, counted, say};
+use super::references::known_of;
+use super::report::{BASE, StoredReport, add_files};
+use super::stop::StopFlag;
+use super::{CELLS_OPEN, RunArgs};
+use sweep::{
+    SkippedWorkload, SweepManifest, SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep,
+    training_seconds,
+};
+use train::backend::{self, Hardware};
+use train::experiment::Experiment;
+use train::host;
+use train::run::kept::Reuse;
+use train::suite::{self, Overrides, Suite};
+
+pub(crate) use options::{SweepArgs, seconds};
+use output::SweepOutput;
+pub(super) use table::clock;
+
+/// Maximum number of threads, jobs or devices.
+pub(super) const MOST: usize = 1 << 16;
+
+pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
+    let compute = arguments.compute.open()?;
+    let each = arguments.data_parallel;
+    let (name, text, overrides) = asked(arguments, &compute.backend, compute.engine)?;
+    let suite = suite::parse(&name, &text, &overrides)?;
+    let title = suite.title.clone();
+    let settings = criteria(arguments, &suite, &name, &text, &overrides)?;
+    let out = out_of(arguments, &suite);
+    let is_namesake = |(built_in, own): &(&str, &str)| *built_in == suite.name && *own != text;
+    if arguments.out.is_none() && suite::BUILT_IN.iter().any(is_namesake) {
+        complain(&format!(
+            "warning: suite {} has the name of the built-in suite `{}` and writes to the same folder, {}; rename it or \
+             pass --out",
+            arguments.suite,
+            suite.name,
+            out.display()
+        ));
+    }
+    let devices = devices::reserve(
+        &arguments.compute.place,
+        arguments.devices.as_ref(),
+        arguments.jobs,
+        Some(arguments.threads),
+        each,
+        !arguments.dry_run,
+    )?;
+    let jobs = arguments.jobs.unwrap_or_else(|| jobs(&compute.backend, arguments.threads * each));
+    let mut options = arguments.sweep.options(out, jobs, arguments.threads, devices);
+    options.data_parallel = each;
+    options.budget.check().context("budget of a cell")?;
+    let plan = if arguments.dry_run {
+        SweepPlan::offline(suite.clone())?
+    } else {
+        SweepPlan::new(suite.clone())?
+    };
+    let kept = check(arguments, &suite, &plan, &mut options)?;
+    complain_about(&plan);
+    let rate = || {
+        each as f64 * rate::operations_per_second(&arguments.compute, &compute, arguments.threads)
+    };
+    if !arguments.sweep.quiet && !arguments.sweep.json {
+        say(&kept);
+    }
+    if arguments.dry_run {
+        estimate::print(&plan, &options, arguments.sweep.json, rate);
+        let fresh = suite.following().count();
+        if fresh > 0 {
+            complain(&format!(
+                "note: {} of fresh seeds to follow, at the rates that are chosen",
+                counted(fresh, "cell")
+            ));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let beside = if arguments.encodings.is_empty() {
+        Vec::new()
+    } else {
+        beside::records(&name, &text, &overrides, &plan, &options.out)?
+    };
+    let watched = Watched {
+        stop: StopFlag::install()?,
+        options,
+        arguments: &arguments.sweep,
+        stored: StoredReport { title, settings },
+        command: format!("pe-bench run {}", arguments.suite),
+        beside,
+        rate: &rate,
+    };
+    watched.run(plan, Some(suite))
+}
+
+/// Criteria of the report: the suite's, overridden by the command line.
+///
+/// # Errors
+///
+/// If an option names an encoding that the suite does not have.
+pub(super) fn criteria(
+    arguments: &RunArgs,
+    suite: &Suite,
+    name: &str,
+    text: &str,
+    overrides: &Overrides,
+) -> anyhow::Result<reports::Settings> {
+    if let Some(base) = arguments.criteria.ablation_base() {
+        // With --encodings, kept records of the suite's other encodings are in the report too.
+        let whole =
+            suite::parse(name, text, &Overrides { encodings: Vec::new(), ..overrides.clone() })?;
+        suite.check_encoding(BASE, base).or_else(|_| whole.check_encoding(BASE, base))?;
+    }
+    arguments.criteria.over(suite.report.clone())
+}
+
+/// Checks the command line against the cells, and returns the line about weights; `options` states which are kept.
+///
+/// # Errors
+///
+/// If the data cannot be read or nothing reads them, a cell cannot be divided among devices, or weights are asked for that no
+/// cell has.
+pub(super) fn check(
+    arguments: &RunArgs,
+    suite: &Suite,
+    plan: &SweepPlan,
+    options: &mut SweepOptions,
+) -> anyhow::Result<String> {
+    if let Some(path) = &arguments.data {
+        let readers = suite.cells.iter().filter(|cell| cell.task.meta().takes_path);
+        let readers = readers.map(|cell| cell.workload.as_str()).collect::<BTreeSet<_>>();
+        anyhow::ensure!(
+            !readers.is_empty(),
+            "--data {}: none of the workloads reads a text; leave it out, or choose others with --workloads",
+            path.display()
+        );
+        let takes_data = |skipped: &&SkippedWorkload| readers.contains(skipped.workload.as_str());
+        if let Some(unrunnable) = plan.unrunnable.iter().find(takes_data) {
+            anyhow::bail!("--data {}: {}", path.display(), unrunnable.reason);
+        }
+    }
+    for planned in &plan.cells {
+        let checked = planned.cell.train.check_data_parallel(arguments.data_parallel);
+        checked.map_err(|e| anyhow::anyhow!("workload `{}`: {e}", planned.cell.workload))?;
+    }
+    weights::decide(&arguments.sweep, plan, options)
+}
+
+/// Name and text of the suite of the command line, and the settings that the command line overrides.
+///
+/// # Errors
+///
+/// If an option has no meaning, or the suite cannot be read.
+pub(super) fn asked(
+    arguments: &RunArgs,
+    backend: &str,
+    engine: Engine,
+) -> anyhow::Result<(String, String, Overrides)> {
+    anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
+    anyhow::ensure!(arguments.jobs != Some(0), "--jobs is 0, expected at least 1");
+    anyhow::ensure!(arguments.data_parallel > 0, "--data-parallel is 0, expected at least 1");
+    for (option, count) in [
+        ("--threads", arguments.threads),
+        ("--jobs", arguments.jobs.unwrap_or(1)),
+        ("--data-parallel", arguments.data_parallel),
+    ] {
+        anyhow::ensure!(count <= MOST, "{option} is {count}, expected at most {MOST}");
+    }
+    if let Some(path) = &arguments.data {
+        anyhow::ensure!(path.exists(), "--data {}: no such file or folder", path.display());
+    }
+    let (name, text) = suite::text(&arguments.suite)?;
+    let overrides = Overrides {
+        seeds: arguments.seeds.clone(),
+        backend: Some(backend.to_owned()),
+        engine: Some(engine),
+        precision: arguments.compute.precision,
+        data: arguments.data.clone(),
+        encodings: arguments.encodings.clone(),
+        workloads: arguments.workloads.clone(),
+    };
+    Ok((name, text, overrides))
+}
+
+/// Results folder of the command line.
+pub(super) fn out_of(arguments: &RunArgs, suite: &Suite) -> PathBuf {
+    arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite.name))
+}
+
+/// Prints the notes of a plan's tasks and the workloads that are skipped.
+pub(super) fn complain_about(plan: &SweepPlan) {
+    let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
+    for note in notes.collect::<std::collections::BTreeSet<_>>() {
+        complain(&format!("note: {note}"));
+    }
+    for unrunnable in &plan.unrunnable {
+        complain(&format!(
+            "workload `{}`: {} skipped: {}",
+            unrunnable.workload,
+            counted(unrunnable.cells, "cell"),
+            unrunnable.reason
+        ));
+    }
+}
+
+/// Number of cells run in parallel; by default the CPUs divided by the threads of a cell, and 1 on other devices.
+pub(super) fn jobs(backend: &str, threads: usize) -> usize {
+    match backend::meta(backend).map(|meta| meta.hardware) {
+        Ok(Hardware::Processor) => (host::logical_cpus() / threads).max(1),
+        _ => 1,
+    }
+}
+
+/// Sweep that is watched and followed by its report.
+pub(super) struct Watched<'a> {
+    pub(super) stop: StopFlag,
+    pub(super) options: SweepOptions,
+    pub(super) arguments: &'a SweepArgs,
+    /// Title and criteria of the report, which are stored even if it is not written.
+    pub(super) stored: StoredReport,
+    /// Command that the report shows as its source.
+    pub(super) command: String,
+    /// Kept records of cells that are not run, which the report has as well.
+    pub(super) beside: Vec<RunRecord>,
+    /// Measures the operations per second of the device.
+    pub(super) rate: &'a dyn Fn() -> f64,
+}
+
+impl Watched<'_> {
+    /// Runs a sweep, shows its progress and writes its report. A suite's fresh seeds follow at the rates that its grid
+    /// chose.
+    pub(super) fn run(
+        &self,
+        mut plan: SweepPlan,
+        suite: Option<Suite>,
+    ) -> anyhow::Result<ExitCode> {
+        let out = &self.options.out;
+        folders::create(&out.join("cells"))?;
+        reports::store::unpack(out)?;
+        let following = suite.as_ref().map_or(0, |suite| suite.following().count());
+        let of_plan = |seconds: &[f64]| SweepManifest::of(&plan, seconds, following);
+        let mut outcome = self.train(&plan, &of_plan)?;
+        if outcome.interrupted {
+            return Ok(self.interrupted(&plan, &outcome));
+        }
+        if let Some(mut suite) = suite.filter(|suite| !suite.fresh.is_empty()) {
+            if outcome.records.len() + outcome.unreadable.len() < plan.cells.len() {
+                complain(
+                    "note: fresh seeds run when every cell of the grid has a record; run the same command again, or, if each \
+                     machine has a folder of its own, join the folders with `pe-bench merge` and run the suite on the result",
+                );
+                return self.conclude(&plan, &outcome, true);
+            }
+            for note in left_out(&suite, &plan, &outcome.records) {
+                complain(&note);
+            }
+            // A plan of their own, so that `--force` and `--retry` do not run the grid twice.
+            suite.cells = fresh_cells(&suite, &outcome.records)?;
+            let fresh = SweepPlan::new(suite)?;
+            let grid = SweepManifest::of(&plan, &[], 0);
+            let of_fresh = self.train(&fresh, &|seconds| {
+                grid.clone().followed_by(SweepManifest::of(&fresh, seconds, 0))
+            })?;
+            outcome = outcome.followed_by(of_fresh, plan.cells.len());
+            plan.append(fresh);
+            if outcome.interrupted {
+                return Ok(self.interrupted(&plan, &outcome));
+            }
+        }
+        self.conclude(&plan, &outcome, false)
+    }
+
+    /// Runs the open cells of a plan; `manifest` describes the whole sweep, given the expected seconds of these cells.
+    fn train(
+        &self,
+        plan: &SweepPlan,
+        manifest: &dyn Fn(&[f64]) -> SweepManifest,
+    ) -> anyhow::Result<SweepOutcome> {
+        let options = &self.options;
+        let statuses = look_up_all(plan, &options.out, &options.retry);
+        let seconds = match options.weights.reuse {
+            Reuse::Only => vec![0.0; plan.cells.len()],
+            Reuse::IfKept | Reuse::Never => training_seconds(plan, &statuses, options, self.rate),
+        };
+        if let Err(error) = manifest(&seconds).write(&options.out) {
+            complain(&format!("{error}; `pe-bench status` will not know the open cells"));
+        }
+        let mut show = SweepOutput::new(self.arguments, plan, &statuses, &seconds, options);
+        let stop = self.stop.flag();
+        let outcome = sweep(plan, options, &statuses, &seconds, stop, &mut |event| {
+            show.event(&event);
+        });
+        show.finish();
+        Ok(outcome?)
+    }
+
+    fn interrupted(&self, plan: &SweepPlan, outcome: &SweepOutcome) -> ExitCode {
+        output::end(self.arguments, plan, outcome, None);
+        let (finished, cells) = (outcome.records.len(), plan.cells.len());
+        self.stop.interrupted(finished, cells, &self.options.out, self.options.retry.force)
+    }
+
+    /// Writes the report, and prints messages about cells without a result; `fresh_wait`: whether cells of fresh seeds
+    /// wait for other processes.
+    fn conclude(
+        &self,
+        plan: &SweepPlan,
+        outcome: &SweepOutcome,
+        fresh_wait: bool,
+    ) -> anyhow::Result<ExitCode> {
+        let Self { options, stored, beside, .. } = self;
+        let mut skipped = plan
+            .unrunnable
+            .iter()
+            .map(|left| {
+                let cells = counted(left.cells, "cell");
+                format!("{}: {cells} not run: {}", left.workload, left.reason)
+            })
+            .collect::<Vec<_>>();
+        skipped.extend(outcome.unreadable.iter().map(|error| format!("one cell: {error}")));
+        skipped.extend(
+            outcome
+                .open
+                .iter()
+                .map(|index| format!("{}: not finished yet", plan.cells[*index].cell_name())),
+        );
+        let records = [&outcome.records[..], beside].concat();
+        if !beside.is_empty() {
+            for note in beside::notes(&outcome.records, beside) {
+                complain(&format!("note: {note}"));
+            }
+        }
+        let mut meta = ReportMeta {
+            title: stored.title.clone(),
+            command: self.command.clone(),
+            skipped,
+            ..known_of(&records)
+        };
+        add_files(&options.out, &options.out, &mut meta)?;
+        stored.write(&options.out)?;
+        let has_report = !outcome.records.is_empty() && !self.arguments.no_report;
+        let write = || reports::write_report_with(&records, &options.out, &meta, &stored.settings);
+        let summary = has_report.then(write).transpose()?;
+        output::end(self.arguments, plan, outcome, summary.as_ref());
+        let troubles = troubles(plan, outcome, options);
+        for trouble in &troubles {
+            complain(trouble);
+        }
+        Ok(if fresh_wait || !outcome.open.is_empty() {
+            ExitCode::from(CELLS_OPEN)
+        } else if troubles.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}
+
+/// Cells of the fresh seeds of a suite at the rates that the validations of its records choose.
+pub(super) fn fresh_cells(suite: &Suite, records: &[RunRecord]) -> anyhow::Result<Vec<Experiment>> {
+    let rates = reports::chosen_grid_values(records)?
+        .into_iter()
+        .map(|choice| ((choice.workload, choice.encoding), choice.value))
+        .collect();
+    Ok(suite.fresh_cells(records, &rates))
+}
+
+/// Notes about fresh seeds that do not run, because no rate is chosen; workloads that are skipped have none.
+fn left_out(suite: &Suite, plan: &SweepPlan, records: &[RunRecord]) -> Vec<String> {
+    let runs = |workload: &str| plan.cells.iter().any(|planned| planned.cell.workload == workload);
+    let unchosen = suite.unchosen(records).into_iter().filter(|(workload, _)| runs(workload));
+    let note = |(workload, encoding)| {
+        format!(
+            "note: {workload}, {encoding}: fresh seeds do not run, because a cell of the grid has no result; `--retry` runs \
+             it again"
+        )
+    };
+    unchosen.map(note).collect()
+}
+
+/// Messages about cells without a result, each with a remedy.
+fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) -> Vec<String> {
+    let mut troubles = Vec::new();
+    for (kind, advice) in [
+        ("failed", "--retry failed runs them again"),
+        ("timed-out", "--retry timed-out with a larger --cell-seconds resumes them"),
+        (
+            "out-of-memory",
+            "--retry out-of-memory with a larger --cell-memory or fewer --jobs resumes them",
+        ),
+    ] {
+        let count = outcome.records.iter().filter(|record| record.status.name() == kind).count();
+        if count > 0 {
+            troubles.push(format!(
+                "{} ended with status {kind}; the report gives the reasons, and {advice}",
+                counted(count, "cell")
+            ));
+        }
+    }
+    if !outcome.unreadable.is_empty() {
+        // The messages were printed at the start.
+        troubles.push(format!(
+            "{} not run, because of records that cannot be read, see above; the report gives the reasons",
+            counted(outcome.unreadable.len(), "cell")
+        ));
+    }
+    let open = outcome.open.iter().map(|index| plan.cells[*index].cell_name()).collect::<Vec<_>>();
+    if !open.is_empty() {
+        let text = open.join(", ");
+        let cells = counted(open.len(), "cell");
+        troubles.push(if options.wait {
+            format!("{cells} not finished: {text}; run the same command to resume")
+        } else {
+            format!("{cells} not finished or run in other processes: {text}")
+        });
+    }
+    let left_out = plan.unrunnable.iter().map(|left| left.cells).sum::<usize>();
+    if left_out > 0 {
+        troubles.push(format!(
+            "{} skipped; the report gives the reasons, and the same command runs them when their data are available",
+            counted(left_out, "cell")
+        ));
+    }
+    troubles
+}

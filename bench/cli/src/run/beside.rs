@@ -1,0 +1,101 @@
+//! Kept records of a suite's other cells, which a run with `--encodings` is reported together with.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use reports::RunRecord;
+
+use crate::conflict;
+use crate::folders;
+use crate::out::complain;
+use sweep::{SweepCells, SweepPlan};
+use train::suite::{self, Overrides};
+
+/// Finds the finished records of all cells of a suite that `plan` does not run, in `out` and below `results/<suite>`, by
+/// their keys. Nothing is run for them.
+///
+/// # Errors
+/// If the suite cannot be planned, or two folders have different results of a cell.
+pub(super) fn records(
+    name: &str,
+    text: &str,
+    overrides: &Overrides,
+    plan: &SweepPlan,
+    out: &Path,
+) -> anyhow::Result<Vec<RunRecord>> {
+    let whole = Overrides { encodings: Vec::new(), ..overrides.clone() };
+    let mut suite = suite::parse(name, text, &whole)?;
+    suite.cells.append(&mut suite.fresh);
+    // Texts that are not on this machine have no records to compare with either.
+    let whole = SweepPlan::offline(suite)?;
+    let run: BTreeSet<&str> = plan.keys.iter().map(String::as_str).collect();
+    let mut wanted: BTreeMap<&str, usize> =
+        whole.keys.iter().enumerate().map(|(index, key)| (key.as_str(), index)).collect();
+    wanted.retain(|key, _| !run.contains(key));
+    let mut places = folders::kept_below(out);
+    places.extend(folders::kept_below(&PathBuf::from("results").join(&plan.suite)));
+    let mut all: Vec<(PathBuf, usize, RunRecord)> = Vec::new();
+    let mut read = BTreeSet::new();
+    for place in places {
+        if !read.insert(place.canonicalize().unwrap_or_else(|_| place.clone())) {
+            continue;
+        }
+        for record in reports::read_each(&place)? {
+            let mut record = match record {
+                Ok(record) => record,
+                Err(error) => {
+                    complain(&format!("{error}; it is not compared"));
+                    continue;
+                }
+            };
+            if let Some(index) = wanted.get(record.key.as_str()).filter(|_| record.is_finished()) {
+                whole.rename(*index, &mut record);
+                all.push((place.clone(), *index, record));
+            }
+        }
+    }
+    conflict::refuse(all.iter().map(|(place, _, record)| (place.as_path(), record)))?;
+    let mut found: BTreeMap<usize, RunRecord> = BTreeMap::new();
+    for (_, index, record) in all {
+        found.entry(index).or_insert(record);
+    }
+    Ok(found.into_values().collect())
+}
+
+/// Messages about kept records in a report: their number, and what differs from those that were run.
+pub(super) fn notes(run: &[RunRecord], kept: &[RunRecord]) -> Vec<String> {
+    let distinct = |records: &[RunRecord],
+                    get: &dyn Fn(&RunRecord) -> String|
+     -> BTreeSet<String> { records.iter().map(get).collect() };
+    let encodings = distinct(kept, &|r| r.encoding.name.clone());
+    let mut notes = vec![format!(
+        "{} kept records of {} other encodings are in the report; they were not run again",
+        kept.len(),
+        encodings.len()
+    )];
+    let mut differ = |what: &str, so: &str, get: &dyn Fn(&RunRecord) -> String| {
+        let (here, there) = (distinct(run, get), distinct(kept, get));
+        if !run.is_empty() && here != there {
+            let list = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join("; ");
+            notes.push(format!(
+                "{what} of kept records: {}; here: {}; {so}",
+                list(there),
+                list(here)
+            ));
+        }
+    };
+    let numbers = "numbers may differ in their last digits for that reason alone";
+    differ("machine", "times and memory are not comparable, and neither are last digits", &|r| {
+        let device =
+            r.device.as_ref().map_or_else(String::new, |device| format!(", {}", device.name));
+        format!("{}{device}", r.host.cpu)
+    });
+    differ("program version", numbers, &|r| {
+        let version =
+            |name: &str| r.versions.get(name).map_or("unknown", String::as_str).to_owned();
+        let commit = r.commit.clone().unwrap_or_else(|| "unknown".to_owned());
+        format!("commit {commit}, burn {}", version("burn"))
+    });
+    differ("concurrent cells", "times are not comparable", &|r| r.host.jobs.to_string());
+    notes
+}

@@ -1,0 +1,226 @@
+//! `pe-bench speed`: time and memory of a training step, per encoding.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::process::Stdio;
+
+use anyhow::Context;
+use clap::Args;
+use pe_zoo::Combination;
+
+use super::columns::padded;
+use super::compute::{Compute, ComputeArgs};
+use super::out::{chain, complain, counted, say};
+use super::run::MOST;
+use super::size::SizeArgs;
+use sweep::process;
+use train::speed::{SpeedRequest, SpeedRow, SpeedSize, measure};
+use train::suite::{self, Overrides};
+
+/// Arguments of `speed`.
+#[derive(Args, Clone)]
+pub(crate) struct SpeedArgs {
+    /// Encodings or combinations, separated by commas; default: all. `rope` is measured first.
+    #[arg(long)]
+    encodings: Option<String>,
+    /// Measure the encodings of a suite, a built-in one or a TOML file, with the batch, length, model and vocabulary of
+    /// its first workload.
+    #[arg(long, conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
+    suite: Option<String>,
+    /// Workload of the suite that is measured, with the values of its axes.
+    #[arg(long, requires = "suite", conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
+    workload: Option<String>,
+    #[command(flatten)]
+    size: SizeArgs,
+    /// Number of times that each encoding is measured, in turns; printed are the medians.
+    #[arg(long, default_value_t = NonZeroUsize::MIN)]
+    rounds: NonZeroUsize,
+    #[command(flatten)]
+    compute: ComputeArgs,
+    /// Print one JSON object per encoding instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Measure in this process; used for the processes that `speed` starts.
+    #[arg(long, hide = true)]
+    in_process: bool,
+}
+
+/// Encoding that the ratios of the table are relative to.
+const BASELINE: &str = "rope";
+
+pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
+    let (threads, rounds) = (arguments.size.threads, arguments.rounds.get());
+    anyhow::ensure!((1..=MOST).contains(&threads), "--threads is {threads}, expected 1 to {MOST}");
+    anyhow::ensure!(rounds <= MOST, "--rounds is {rounds}, expected at most {MOST}");
+    if arguments.suite.is_none() {
+        arguments.size.size().check().map_err(anyhow::Error::msg)?;
+    }
+    let compute = arguments.compute.open()?;
+    let (mut encodings, size) = asked(arguments, &compute)?;
+    anyhow::ensure!(!encodings.is_empty(), "--encodings is empty, expected at least one encoding");
+    // The others are shown relative to it.
+    encodings.sort_by_key(|(name, _)| name != BASELINE);
+    let request = |encoding: &str| SpeedRequest {
+        encoding: encoding.to_owned(),
+        backend: compute.backend.clone(),
+        engine: compute.engine,
+        precision: compute.precision(),
+        size,
+    };
+    for (_, encoding) in &encodings {
+        request(encoding).check().map_err(anyhow::Error::msg)?;
+    }
+    if arguments.in_process {
+        process::compute_on_this_thread(size.threads);
+        for (_, encoding) in &encodings {
+            let row = measure(&request(encoding)).map_err(anyhow::Error::msg)?;
+            say(&serde_json::to_string(&row)?);
+        }
+        return Ok(());
+    }
+    let mut output = SpeedOutput::new(arguments.json, &encodings, &request(BASELINE));
+    let mut measured = vec![Vec::with_capacity(rounds); encodings.len()];
+    let mut failed = BTreeSet::new();
+    for round in 1..=rounds {
+        for ((name, encoding), own) in encodings.iter().zip(&mut measured) {
+            if failed.contains(name) {
+                continue;
+            }
+            match elsewhere(&arguments.compute, size, encoding) {
+                Ok(row) => own.push(SpeedRow { encoding: name.clone(), ..row }),
+                // The others are measured nevertheless.
+                Err(error) => {
+                    complain(&format!("error: {}", chain(&error)));
+                    failed.insert(name);
+                }
+            }
+            if round == rounds || failed.contains(name) {
+                SpeedRow::median(own).map_or(Ok(()), |row| output.row(row))?;
+            } else if let Some(row) = own.last() {
+                let ms = row.step_seconds * 1e3;
+                complain(&format!("round {round} of {rounds}: {name}: {ms:.1} ms"));
+            }
+        }
+    }
+    anyhow::ensure!(
+        failed.is_empty(),
+        "{} of {} cannot be measured, see above",
+        failed.len(),
+        counted(encodings.len(), "encoding")
+    );
+    Ok(())
+}
+
+/// Name and expression of an encoding.
+type NamedExpression = (String, String);
+
+/// Encodings of the command line or of its suite, and the size at which they are measured.
+fn asked(
+    arguments: &SpeedArgs,
+    compute: &Compute,
+) -> anyhow::Result<(Vec<NamedExpression>, SpeedSize)> {
+    let Some(suite) = &arguments.suite else {
+        let texts = match &arguments.encodings {
+            Some(list) => Combination::split_list(list).into_iter().map(str::to_owned).collect(),
+            None => train::encodings::ids(),
+        };
+        return Ok((
+            texts.into_iter().map(|text| (text.clone(), text)).collect(),
+            arguments.size.size(),
+        ));
+    };
+    let (name, text) = suite::text(suite)?;
+    let overrides = Overrides {
+        backend: Some(compute.backend.clone()),
+        engine: Some(compute.engine),
+        workloads: arguments.workload.iter().cloned().collect(),
+        ..Overrides::default()
+    };
+    let parsed = suite::parse(&name, &text, &overrides);
+    let cells = parsed.map_err(|error| error.moved(suite::WORKLOADS, "--workload"))?.cells;
+    let first = cells.first().with_context(|| format!("suite `{name}` has no cells"))?;
+    let task = first.task.build()?;
+    first.check(&*task)?;
+    let size = SpeedSize {
+        batch: first.train.batch_size,
+        len: first.token_lens(&*task)[0],
+        dim: first.model.width,
+        heads: first.model.heads,
+        layers: first.model.layers,
+        vocab: task.vocab_size(),
+        ..arguments.size.size()
+    };
+    let mut seen = BTreeSet::new();
+    let own = cells.iter().filter(|cell| cell.workload == first.workload);
+    let own = own.filter(|cell| seen.insert(&cell.name));
+    Ok((own.map(|cell| (cell.name.clone(), cell.encoding.to_string())).collect(), size))
+}
+
+/// Measures in a separate process, so that the peak memory is that of this encoding alone.
+fn elsewhere(compute: &ComputeArgs, size: SpeedSize, encoding: &str) -> anyhow::Result<SpeedRow> {
+    let mut command = process::dependent(size.threads)?;
+    command
+        .args(["speed", "--in-process", "--encodings", encoding])
+        .args(compute.arguments())
+        .args(SizeArgs::arguments(&size))
+        .stderr(Stdio::piped());
+    let output = process::output(command).context("cannot start the process that measures")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(
+        output.status.success(),
+        "{encoding}: {}",
+        said.trim().trim_start_matches("error: ")
+    );
+    serde_json::from_slice(&output.stdout)
+        .context("cannot read the output of the process that measures")
+}
+
+/// Output of measurements as they end: rows of a table, or JSON lines.
+struct SpeedOutput {
+    json: bool,
+    widths: Vec<usize>,
+    /// Seconds of a step with the baseline, which is measured first; `None` without it.
+    baseline: Option<f64>,
+}
+
+impl SpeedOutput {
+    /// Prints the head of the table.
+    fn new(json: bool, encodings: &[NamedExpression], request: &SpeedRequest) -> Self {
+        let header = ["encoding", "backend", "engine", "step ms", "x rope", "tokens/s", "peak MiB"];
+        let longest = encodings.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        let widest = [longest, request.backend.len(), request.engine.id().len(), 8, 6, 9, 8];
+        let widths = header.iter().zip(widest).map(|(title, width)| width.max(title.len()));
+        let output = Self { json, widths: widths.collect(), baseline: None };
+        if !json {
+            output.line(&header.map(str::to_owned));
+        }
+        output
+    }
+
+    /// Prints the row of an encoding.
+    fn row(&mut self, row: SpeedRow) -> anyhow::Result<()> {
+        if row.encoding == BASELINE {
+            self.baseline = Some(row.step_seconds);
+        }
+        if self.json {
+            say(&serde_json::to_string(&row)?);
+            return Ok(());
+        }
+        let ratio = self.baseline.map(|seconds| row.step_seconds / seconds);
+        let mib = row.peak_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
+        self.line(&[
+            row.encoding,
+            row.backend,
+            row.engine,
+            format!("{:.1}", row.step_seconds * 1e3),
+            ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}")),
+            format!("{:.0}", row.tokens_per_second),
+            mib.map_or("–".to_owned(), |mib| format!("{mib:.0}")),
+        ]);
+        Ok(())
+    }
+
+    fn line(&self, cells: &[String]) {
+        say(&padded(cells, &self.widths));
+    }
+}

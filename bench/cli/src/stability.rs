@@ -1,0 +1,199 @@
+//! `pe-bench stability`: change of attention under shifted positions.
+
+use burn::tensor::Device;
+use clap::Args;
+use pe_zoo::Combination;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use serde_json::json;
+use tasks::Task;
+
+use super::columns::say_table;
+use super::extend::read_parts;
+use super::out::say;
+use super::trained::{self, CellArgs, TrainedCell};
+use llm::extend::{LongText, TextWindows};
+use train::inspect::{LayerStability, Shift, stability};
+use train::model::Decoder;
+
+/// Maximum number of tokens of a sample; the attention weights of all heads and layers are held in memory.
+const MOST_TOKENS: usize = 4096;
+
+/// Arguments of `stability`.
+#[derive(Args, Clone)]
+pub(super) struct StabilityArgs {
+    #[command(flatten)]
+    which: CellArgs,
+    /// Pretrained model to measure instead of a cell: a folder, a .gguf file, or a name from `pe-bench pretrained list`.
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["cell", "seed", "results", "best"], required_unless_present = "cell")]
+    pretrained: Option<String>,
+    /// Encoding to use instead of the rotation that the pretrained model was trained with.
+    #[arg(long, requires = "pretrained", conflicts_with = "cell")]
+    encoding: Option<String>,
+    /// Text for --pretrained: a corpus, or the path of a file or folder; its validation part is read.
+    #[arg(
+        long,
+        default_value = "tinyshakespeare",
+        requires = "pretrained",
+        conflicts_with = "cell"
+    )]
+    data: String,
+    /// Number of tokens prepended to each sample.
+    #[arg(long, default_value_t = 3)]
+    tokens: usize,
+    /// Id of the prepended token; default: the tokenizer's begin token, or else the first token of the first sample.
+    #[arg(long)]
+    token: Option<u32>,
+    /// First position, for the measurement with an offset.
+    #[arg(long, default_value_t = 3)]
+    offset: usize,
+    /// Number of samples to measure.
+    #[arg(long, default_value_t = 8)]
+    samples: usize,
+    /// Length of the samples, in the task's unit; default: the training length, or 256 for pretrained models.
+    #[arg(long)]
+    len: Option<usize>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Stability measurements of one model.
+struct Measured {
+    name: String,
+    /// Id and settings of the encoding.
+    encoding: serde_json::Value,
+    sequences: Vec<Vec<u32>>,
+    prepended: Vec<LayerStability>,
+    offset: Result<Vec<LayerStability>, String>,
+}
+
+pub(super) fn run(arguments: &StabilityArgs) -> anyhow::Result<()> {
+    let measured = match &arguments.pretrained {
+        Some(model) => of_pretrained(arguments, model)?,
+        None => of_cell(arguments)?,
+    };
+    if arguments.json {
+        say(&json_of(arguments, &measured).to_string());
+    } else {
+        print(arguments, &measured);
+    }
+    Ok(())
+}
+
+fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
+    let TrainedCell { experiment: cell, task, model, device, .. } =
+        TrainedCell::open(&arguments.which)?;
+    let len = arguments.len.unwrap_or(cell.train.len);
+    let sequences = sequences(arguments, &*task, len, cell.eval.seed)?;
+    let name = format!("{} on {}, seed {}", cell.name, cell.workload, cell.seed);
+    let encoding = (name, &cell.encoding, task.vocab_size());
+    measure(arguments, encoding, sequences, None, (&model, &device))
+}
+
+fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measured> {
+    let compute = arguments.which.compute.open()?;
+    let device = &compute.device;
+    // Before the model, which takes long to read.
+    let encoding = arguments.encoding.as_deref().map(train::encodings::parse).transpose()?;
+    let parts = read_parts(&arguments.data)?;
+    let pretrained = trained::pretrained(model, device)?;
+    let encoding: Combination = encoding.unwrap_or_else(|| pretrained.own_encoding());
+    let (tokens, context) = (pretrained.tokenizer(), pretrained.context);
+    let windows = TextWindows { context, before: Vec::new() };
+    let text = LongText::new(&parts, tokens, pretrained.vocabulary, windows)?;
+    let sequences = sequences(arguments, &text, arguments.len.unwrap_or(256), 0)?;
+    let first = tokens.around().before.first().copied();
+    let tokens = sequences.iter().map(Vec::len).max().unwrap_or(0);
+    let longest = tokens.saturating_add(arguments.tokens).saturating_add(1);
+    let mut decoder = pretrained.decoder(&encoding, longest, &mut ChaCha8Rng::seed_from_u64(0))?;
+    (decoder.engine, decoder.precision) = (compute.engine, compute.precision());
+    let name = format!("{} under {encoding}", pretrained.name);
+    let encoding = (name, &encoding, pretrained.vocabulary);
+    measure(arguments, encoding, sequences, first, (&decoder, device))
+}
+
+fn sequences(
+    arguments: &StabilityArgs,
+    task: &dyn Task,
+    len: usize,
+    seed: u64,
+) -> anyhow::Result<Vec<Vec<u32>>> {
+    let most = task.max_tokens(len);
+    anyhow::ensure!(
+        most <= MOST_TOKENS,
+        "samples have up to {most} tokens, expected at most {MOST_TOKENS}; choose a smaller --len"
+    );
+    anyhow::ensure!(arguments.samples > 0, "--samples is 0, expected at least 1");
+    let split = task.splits().first().map_or("", |split| split.name);
+    let count = task.max_eval_samples(len).map_or(arguments.samples, |n| n.min(arguments.samples));
+    let samples = task.eval_set(split, len, count, seed)?;
+    // The last token is only a label.
+    Ok(samples.into_iter().map(|s| s.tokens[..s.tokens.len() - 1].to_vec()).collect())
+}
+
+fn measure(
+    arguments: &StabilityArgs,
+    (name, encoding, vocabulary): (String, &Combination, usize),
+    sequences: Vec<Vec<u32>>,
+    first: Option<u32>,
+    (model, device): (&Decoder, &Device),
+) -> anyhow::Result<Measured> {
+    let own = sequences.first().and_then(|tokens| tokens.first().copied());
+    let token = arguments.token.or(first).or(own).unwrap_or(0);
+    anyhow::ensure!(
+        (token as usize) < vocabulary,
+        "--token is {token}, expected less than {vocabulary}, the size of the vocabulary"
+    );
+    let measured = |shift| stability(model, encoding.id(), &sequences, shift, device);
+    let prepended = measured(Shift::Prepend { token, count: arguments.tokens })?;
+    // An encoding with a finite table may have no positions there; the output gives the reason.
+    let offset = measured(Shift::Offset(arguments.offset)).map_err(|e| e.to_string());
+    Ok(Measured { name, encoding: encoding.identity(), sequences, prepended, offset })
+}
+
+fn json_of(arguments: &StabilityArgs, measured: &Measured) -> serde_json::Value {
+    let offset = match &measured.offset {
+        Ok(layers) => json!(layers),
+        Err(reason) => json!({ "refused": reason }),
+    };
+    json!({
+        "model": measured.name,
+        "encoding": measured.encoding,
+        "samples": measured.sequences.len(),
+        "tokens": measured.sequences.iter().map(Vec::len).max(),
+        "prepended_tokens": arguments.tokens,
+        "first_position": arguments.offset,
+        "after_prepending": measured.prepended,
+        "after_offset": offset,
+        "commit": train::host::commit().0,
+    })
+}
+
+fn print(arguments: &StabilityArgs, measured: &Measured) {
+    say(&format!("{}, {} samples", measured.name, measured.sequences.len()));
+    say(&format!(
+        "change in percent with {} prepended tokens, and with positions starting at {}: total variation of the \
+         attention weights, and products of positions alone",
+        arguments.tokens, arguments.offset
+    ));
+    let head =
+        ["layer", "attention, tokens", "attention, offset", "products, tokens", "products, offset"];
+    let percent =
+        |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{:.2}", 100.0 * v));
+    let offset = measured.offset.as_deref().unwrap_or_default();
+    let rows = measured.prepended.iter().map(|layer| {
+        let moved = offset.get(layer.layer);
+        vec![
+            (layer.layer + 1).to_string(),
+            percent(Some(layer.attention)),
+            percent(moved.map(|moved| moved.attention)),
+            percent(layer.products),
+            percent(moved.and_then(|moved| moved.products)),
+        ]
+    });
+    say_table(head, rows);
+    if let Err(reason) = &measured.offset {
+        say(&format!("with positions starting at {}: {reason}", arguments.offset));
+    }
+}

@@ -1,0 +1,183 @@
+//! `pe-bench status`: what of a sweep is done, running, open and failed, and when it will be done.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::CELLS_OPEN;
+use super::columns::aligned;
+use super::out::{complain, say};
+use super::run::{clock, seconds};
+use sweep::{CellName, OverviewReader, SweepOverview};
+use train::host;
+
+/// Number of open cells that are listed; the rest are only counted.
+const LISTED: usize = 20;
+
+/// Arguments of `status`.
+#[derive(Args, Clone)]
+pub(super) struct StatusArgs {
+    /// Results folder of a sweep.
+    results: PathBuf,
+    /// Print a line every few seconds until every cell has a record; waits for the sweep to begin.
+    #[arg(long)]
+    watch: bool,
+    /// Seconds between two lines of --watch.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds, requires = "watch")]
+    every: f64,
+    /// Print a JSON object; with --watch one per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the state of a sweep. The exit status is 4 while cells are open or running, and 1 if some failed.
+pub(super) fn status(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
+    let results = &arguments.results;
+    anyhow::ensure!(
+        arguments.watch || results.is_dir(),
+        "{}: there is no such folder, expected a results folder of `pe-bench run`",
+        results.display()
+    );
+    let mut reader = OverviewReader::new(results.clone());
+    let every = Duration::try_from_secs_f64(arguments.every).unwrap_or(Duration::MAX);
+    // A folder that cannot be read for a moment does not end --watch.
+    let mut read = || loop {
+        match reader.read() {
+            Err(error) if arguments.watch => complain(&error.to_string()),
+            read => return read,
+        }
+        std::thread::sleep(every);
+    };
+    let mut overview = read()?;
+    while arguments.watch && !(overview.suite.is_some() && overview.is_settled()) {
+        if arguments.json {
+            say(&json_form(&overview, arguments).to_string());
+        } else {
+            say(&format!("{}  {}", host::now_utc(), summary(&overview)));
+        }
+        std::thread::sleep(every);
+        overview = read()?;
+    }
+    let known = overview.suite.is_some() || overview.cells > 0;
+    anyhow::ensure!(
+        known,
+        "{}: neither records nor a plan of a sweep, expected a results folder of `pe-bench run`",
+        results.display()
+    );
+    let form = json_form(&overview, arguments);
+    match (arguments.json, arguments.watch) {
+        (true, true) => say(&form.to_string()),
+        (true, false) => say(&format!("{form:#}")),
+        (false, _) => lines(&overview).iter().for_each(|line| say(line)),
+    }
+    Ok(if !overview.is_settled() {
+        ExitCode::from(CELLS_OPEN)
+    } else if overview.has_failures() {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// The overview as JSON, with the time when the sweep will be done.
+fn json_form(overview: &SweepOverview, arguments: &StatusArgs) -> Value {
+    let mut form = json!(overview);
+    form["results"] = json!(arguments.results);
+    form["time_utc"] = json!(host::now_utc());
+    form["done_utc"] = json!(overview.seconds_left.and_then(end_utc));
+    form
+}
+
+/// Time in UTC after some seconds from now, RFC 3339; `None` if it is out of range.
+fn end_utc(seconds: f64) -> Option<String> {
+    let after = SignedDuration::try_from_secs_f64(seconds.ceil()).ok()?;
+    let end = Timestamp::from_second(Timestamp::now().as_second()).ok()?.checked_add(after).ok()?;
+    Some(end.to_string())
+}
+
+/// State as a line: numbers of cells, and the time left.
+fn summary(overview: &SweepOverview) -> String {
+    let others = overview.ended.iter().filter(|(status, _)| **status != "done");
+    let mut parts = vec![format!("{} of {} cells done", overview.done(), overview.cells)];
+    parts.extend(others.map(|(status, count)| format!("{count} {status}")));
+    for (count, what) in [
+        (overview.unreadable.len(), "unreadable"),
+        (overview.running.len(), "running"),
+        (overview.open.len(), "open"),
+        (overview.following, "to follow"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{count} {what}"));
+        }
+    }
+    let text = parts.join(", ");
+    if overview.suite.is_none() {
+        return format!("{text}; no sweep has left its plan here");
+    }
+    if overview.is_settled() {
+        return text;
+    }
+    match (overview.seconds_left, overview.running.is_empty()) {
+        (Some(seconds), false) => {
+            let left = clock(seconds);
+            let end = end_utc(seconds).map_or(String::new(), |end| format!(", done at {end}"));
+            format!("{text}; about {left} left{end}")
+        }
+        (None, false) => format!("{text}; the time left is not known yet"),
+        (_, true) => format!("{text}; no process works on it"),
+    }
+}
+
+/// State as text: the summary, then tables of running, unfinished and open cells.
+fn lines(overview: &SweepOverview) -> Vec<String> {
+    let suite = overview.suite.as_deref().map_or(String::new(), |suite| format!("{suite}: "));
+    let mut lines = vec![format!("{suite}{}", summary(overview))];
+    let running = overview.running.iter().map(|cell| {
+        let steps = cell.steps.map_or("?".to_owned(), |steps| steps.to_string());
+        let process = format!("process {} on {}", cell.pid, cell.host);
+        let step = format!("step {} of {steps}", cell.step.unwrap_or(0));
+        (&cell.cell, [step, process, format!("since {}", cell.since_utc)])
+    });
+    lines.extend(section("running", running));
+    let unfinished = overview.unfinished.iter();
+    let unfinished =
+        unfinished.map(|cell| (&cell.cell, [cell.status.to_owned(), cell.reason.clone()]));
+    lines.extend(section("without a result", unfinished));
+    if !overview.unreadable.is_empty() {
+        lines.extend([String::new(), "unreadable:".to_owned()]);
+        lines.extend(overview.unreadable.iter().map(|message| format!("  {message}")));
+    }
+    let open = overview.open.iter().take(LISTED).map(|cell| {
+        let from =
+            cell.step.map_or("from the start".to_owned(), |step| format!("from step {step}"));
+        let last = cell.last_process.as_ref();
+        (&cell.cell, [from, last.map_or(String::new(), |process| format!("left by {process}"))])
+    });
+    lines.extend(section("open", open));
+    if overview.open.len() > LISTED {
+        lines.push(format!("  and {} more; --json lists all", overview.open.len() - LISTED));
+    }
+    lines
+}
+
+/// A titled table of cells and more about each; empty without cells.
+fn section<'a, const N: usize>(
+    title: &str,
+    cells: impl Iterator<Item = (&'a CellName, [String; N])>,
+) -> Vec<String> {
+    let rows = cells.map(|(cell, more)| {
+        let CellName { key, workload, encoding, seed } = cell;
+        let seed = format!("seed {seed}");
+        let own = [format!("  {key}"), workload.clone(), encoding.clone(), seed];
+        own.into_iter().chain(more).collect()
+    });
+    let rows = rows.collect::<Vec<Vec<_>>>();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    [String::new(), format!("{title}:")].into_iter().chain(aligned(&rows)).collect()
+}

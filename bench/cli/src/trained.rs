@@ -1,0 +1,272 @@
+//! Trained cells, found by key, name or path, with their kept weights.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use burn::module::Module;
+use burn::tensor::Device;
+use clap::Args;
+use reports::{RunRecord, WeightsAt};
+use tasks::Task;
+
+use super::compute::ComputeArgs;
+use super::conflict;
+use super::folders;
+use super::out::complain;
+use llm::pretrained::{ModelMeta, Pretrained, known, place};
+use train::backend;
+use train::experiment::{Experiment, of_record};
+use train::model::Decoder;
+use train::run;
+use train::run::kept::{KeptTraining, weights_path};
+use train::suite::{self, Overrides};
+
+/// Arguments that name a trained cell.
+#[derive(Args, Clone)]
+pub(super) struct CellArgs {
+    /// Key of a record or a prefix of it, the path of kept weights (.safetensors), or SUITE WORKLOAD ENCODING.
+    #[arg(num_args = 1..=3, value_names = ["CELL"])]
+    pub(super) cell: Vec<String>,
+    /// Results folder to search for records and weights; may be repeated. Default: every folder below `results` with
+    /// records.
+    #[arg(long, value_name = "DIR")]
+    pub(super) results: Vec<PathBuf>,
+    /// Seed of the cell, with SUITE WORKLOAD ENCODING; default: the suite's first.
+    #[arg(long)]
+    pub(super) seed: Option<u64>,
+    /// Use the weights of the best validation (`run --keep-weights best`) instead of the last.
+    #[arg(long)]
+    pub(super) best: bool,
+    #[command(flatten)]
+    pub(super) compute: ComputeArgs,
+}
+
+/// Cell with its trained model.
+pub(super) struct TrainedCell {
+    pub(super) experiment: Experiment,
+    pub(super) task: Box<dyn Task>,
+    /// Record of the training, without evaluations.
+    pub(super) record: RunRecord,
+    /// The model, without autodiff.
+    pub(super) model: Decoder,
+    /// Device of the model.
+    pub(super) device: Device,
+}
+
+impl TrainedCell {
+    /// Finds a cell and builds its model from kept weights.
+    pub(super) fn open(arguments: &CellArgs) -> anyhow::Result<Self> {
+        let kept = find(arguments)?;
+        let (mut experiment, task) = of_record(&kept.record)?;
+        arguments.compute.apply(&mut experiment)?;
+        let (model, device) = run::build(&experiment, &*task).map_err(anyhow::Error::msg)?;
+        let model = kept.restore(model.valid())?;
+        Ok(Self { experiment, task, record: kept.record, model, device: device.inner() })
+    }
+}
+
+/// Opens a model by the key of a record with kept weights, or as [`Pretrained::open`] does.
+pub(super) fn pretrained(given: &str, device: &Device) -> anyhow::Result<Pretrained> {
+    let is_key = (4..=16).contains(&given.len()) && given.bytes().all(|b| b.is_ascii_hexdigit());
+    if is_key && known(given).is_none() && !Path::new(given).exists() {
+        return Ok(Pretrained::of_kept(by_key(given, &[], WeightsAt::Last)?, device)?);
+    }
+    if let Some(meta) = known(given) {
+        announce(meta);
+    }
+    let opened = Pretrained::open(given, device)?;
+    for note in &opened.notes {
+        complain(note);
+    }
+    Ok(opened)
+}
+
+/// Prints that a model which is not on this machine is fetched.
+pub(super) fn announce(meta: &ModelMeta) {
+    if !place(meta).exists() {
+        let size = meta.bytes.div_ceil(1 << 20);
+        complain(&format!("fetching {} ({size} MiB) through pip", meta.id));
+    }
+}
+
+/// Finds the kept weights of a cell.
+pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
+    let at = if arguments.best { WeightsAt::Best } else { WeightsAt::Last };
+    match arguments.cell.as_slice() {
+        [suite] if suite::BUILT_IN.iter().any(|(name, _)| name == suite) => anyhow::bail!(
+            "`{suite}` is a suite; name a workload and an encoding of it too, such as `quick flip-flop cope`"
+        ),
+        [key] => {
+            anyhow::ensure!(
+                arguments.seed.is_none(),
+                "--seed applies only to SUITE WORKLOAD ENCODING; a record has its own seed"
+            );
+            by_key_or_path(key, &arguments.results, at)
+        }
+        [suite, workload, encoding] => {
+            let cells = by_name(suite, workload, encoding, arguments.seed)?;
+            let folders = folders::or_all(&arguments.results)?;
+            let cells = cells.into_iter().map(|cell| cell.task.build().map(|task| (cell, task)));
+            kept_of(suite, &cells.collect::<Result<Vec<_>, _>>()?, &folders, at)
+        }
+        _ => anyhow::bail!(
+            "expected the key of a record, or three names SUITE WORKLOAD ENCODING such as `quick flip-flop cope`"
+        ),
+    }
+}
+
+/// Finds kept weights by the key of their record, or a prefix of it, or by their path.
+pub(super) fn by_key_or_path(
+    given: &str,
+    results: &[PathBuf],
+    at: WeightsAt,
+) -> anyhow::Result<KeptTraining> {
+    if !given.ends_with(".safetensors") {
+        return by_key(given, results, at);
+    }
+    let path = Path::new(given);
+    let none = || {
+        format!(
+            "{}: no settings of a finished training are beside it ({}), expected a file that `pe-bench run` kept",
+            path.display(),
+            path.with_extension("json").display()
+        )
+    };
+    KeptTraining::read(path)?.with_context(none)
+}
+
+/// Finds the weights of the record whose key begins with `key`.
+fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptTraining> {
+    let mut folders = folders::or_all(results)?;
+    let mut found: Vec<(usize, RunRecord)> = Vec::new();
+    let mut unreadable = Vec::new();
+    for (index, folder) in folders.iter().enumerate() {
+        for record in reports::read_each(folder)? {
+            match record {
+                Ok(record) if record.key.starts_with(key) => found.push((index, record)),
+                Ok(_) => {}
+                Err(error) => unreadable.push(error),
+            }
+        }
+    }
+    conflict::refuse(found.iter().map(|(index, record)| (folders[*index].as_path(), record)))?;
+    // Several folders may contain the same cell.
+    found.sort_by(|(_, a), (_, b)| b.started_utc.cmp(&a.started_utc));
+    let mut seen = BTreeSet::new();
+    found.retain(|(_, record)| seen.insert(record.key.clone()));
+    let places = folders::names(&folders);
+    match found.as_slice() {
+        [(index, record)] => {
+            // The folder of the record comes first.
+            folders.swap(0, *index);
+            kept_of(&record.suite, &[of_record(record)?], &folders, at)
+        }
+        [] => {
+            folders::refuse_left_out("records", &folders::messages(&unreadable))?;
+            anyhow::bail!(
+                "no record has a key that begins with `{key}` in {places}; keys are the file names in `cells`, and \
+                 `tables/cells.csv` of a report lists them"
+            )
+        }
+        several => {
+            let keys = several.iter().map(|(_, r)| r.key.as_str()).collect::<Vec<_>>().join(", ");
+            anyhow::bail!(
+                "`{key}` is ambiguous, {} keys begin with it: {keys}; give more of the key",
+                several.len()
+            )
+        }
+    }
+}
+
+/// Reads the weights of the first of the cells that has some, from the first folder that has them.
+///
+/// # Errors
+/// If there are none, with the command that trains the first cell.
+fn kept_of(
+    suite: &str,
+    cells: &[(Experiment, Box<dyn Task>)],
+    folders: &[PathBuf],
+    at: WeightsAt,
+) -> anyhow::Result<KeptTraining> {
+    for (experiment, task) in cells {
+        let training = experiment.training(&**task);
+        let mut kept: Option<(&Path, KeptTraining)> = None;
+        for folder in folders {
+            let Some(own) = KeptTraining::read(&weights_path(folder, &training, at))? else {
+                continue;
+            };
+            let Some((first, before)) = &kept else {
+                kept = Some((folder, own));
+                continue;
+            };
+            conflict::refuse_weights((first, &before.record), (folder, &own.record))?;
+        }
+        if let Some((_, kept)) = kept {
+            return Ok(kept);
+        }
+    }
+    let (experiment, task) = cells.first().context("no cell")?;
+    let training = experiment.training(&**task);
+    let places = folders::names(folders);
+    let which = if at == WeightsAt::Best { "best" } else { "last" };
+    let file = weights_path(Path::new(""), &training, at);
+    let key = experiment.key(&**task);
+    let has_record = |folder: &PathBuf| {
+        let each = reports::read_each(folder).into_iter().flatten().flatten();
+        each.into_iter().any(|record| record.key == key)
+    };
+    // A cell with a record is finished, and would not be trained again.
+    let force = if folders.iter().any(has_record) { " --force" } else { "" };
+    let Experiment { name, workload, seed, .. } = experiment;
+    // Fresh seeds follow those that choose the rates; they cannot be asked for alone.
+    let is_fresh = experiment.grid.as_ref().is_some_and(|point| point.fresh);
+    let asked = if is_fresh { String::new() } else { format!(" --seed {seed}") };
+    anyhow::bail!(
+        "no weights of {name} on {workload}, seed {seed} are kept: {} is in none of {places}; this command trains the \
+         cell and keeps them: `pe-bench run {suite} --workloads '{workload}' --encodings '{name}'{asked} \
+         --keep-weights {which}{force}`",
+        file.display(),
+    )
+}
+
+/// Finds the cells of a workload and an encoding at one seed: one, or one for each rate that the suite compares.
+fn by_name(
+    suite: &str,
+    workload: &str,
+    encoding: &str,
+    seed: Option<u64>,
+) -> anyhow::Result<Vec<Experiment>> {
+    let (name, text) = suite::text(suite)?;
+    let mut overrides = Overrides {
+        backend: Some("flex".to_owned()),
+        engine: Some(backend::engine(None, "flex")?),
+        encodings: vec![encoding.to_owned()],
+        ..Overrides::default()
+    };
+    let parse = |overrides: &Overrides| {
+        suite::parse(&name, &text, overrides)
+            .map_err(|error| error.moved(suite::ENCODINGS, "ENCODING"))
+    };
+    let mut suite = parse(&overrides)?;
+    suite.cells.append(&mut suite.fresh);
+    let names: BTreeSet<String> = suite.cells.iter().map(|cell| cell.workload.clone()).collect();
+    suite.cells.retain(|cell| cell.workload == workload);
+    let Some(first) = suite.cells.first() else {
+        let near = pe_zoo::settings::nearest(workload, names.iter().map(String::as_str));
+        let near = near.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
+        let all = names.iter().cloned().collect::<Vec<_>>().join(", ");
+        anyhow::bail!(
+            "suite {name} has no workload `{workload}` with {encoding}{near}; it has: {all}"
+        )
+    };
+    let seed = seed.unwrap_or(first.seed);
+    if suite.cells.iter().all(|cell| cell.seed != seed) {
+        // Not a seed of the suite: `run --seed` may have trained it.
+        overrides.seeds = vec![seed];
+        overrides.workloads = vec![workload.to_owned()];
+        suite = parse(&overrides)?;
+    }
+    suite.cells.retain(|cell| cell.seed == seed);
+    Ok(suite.cells)
+}

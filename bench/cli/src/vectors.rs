@@ -1,0 +1,49 @@
+//! `pe-bench vectors`: test vectors of the scalar reference.
+
+use clap::Args;
+use pe_zoo::testkit::{MOST_VECTOR_TOKENS, vectors};
+
+use super::out::say;
+
+/// Arguments of `vectors`.
+#[derive(Args, Clone)]
+pub(super) struct VectorsArgs {
+    /// Encoding or combination, such as 'cope{max_positions=16}+rope'.
+    encoding: String,
+    /// Number of tokens, from 1 to 64.
+    #[arg(long, default_value_t = 5)]
+    tokens: usize,
+    /// Seed of the inputs.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Print one JSON object with all numbers instead of the shapes.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &VectorsArgs) -> anyhow::Result<()> {
+    let config = train::encodings::parse(&arguments.encoding)?;
+    let tokens = arguments.tokens;
+    anyhow::ensure!(
+        (1..=MOST_VECTOR_TOKENS).contains(&tokens),
+        "--tokens is {tokens}, expected 1 to {MOST_VECTOR_TOKENS}"
+    );
+    let found = vectors(&config, tokens, arguments.seed).map_err(anyhow::Error::msg)?;
+    if arguments.json {
+        say(&serde_json::to_string(&found)?);
+        return Ok(());
+    }
+    let heads = found.q.len();
+    say(&format!(
+        "{}: {tokens} tokens, {heads} heads of {} channels, {} layers, loss {}",
+        found.encoding,
+        found.q[0][0].len(),
+        found.layers.len(),
+        found.loss
+    ));
+    for parameter in &found.parameters {
+        say(&format!("parameter {} {:?}", parameter.name, parameter.shape));
+    }
+    say("--json prints inputs, logits, outputs and gradients");
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! Workers of a sweep on other machines: how many, and their command.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use reports::Status;
+
+use sweep::{CellFile, CellStatus, Shard, SweepPlan, look_up_all};
+use train::backend::BackendError;
+use train::backend::pool::{DeviceList, PoolError};
+use train::suite::{self, Suite};
+
+use super::run;
+use super::{Cli, Command, RunArgs};
+
+/// Options about the workers of a sweep.
+#[derive(Args, Clone)]
+pub(super) struct WorkersArgs {
+    /// A built-in suite (`pe-bench list suites`) or the path of a TOML file.
+    pub(super) suite: String,
+    /// Maximum number of workers.
+    #[arg(long = "max", value_name = "N", default_value_t = 16)]
+    most: usize,
+    /// How workers divide the cells among themselves; default: claims, and with Slurm shards where locks do not hold.
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(super) divide: Option<Division>,
+    /// Options of `run` for every worker, after `--`.
+    #[arg(last = true, value_name = "RUN OPTIONS")]
+    run: Vec<String>,
+}
+
+/// Division of the cells among workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Division {
+    /// Each worker takes the next open cell; needs a shared folder whose locks hold.
+    Claims,
+    /// Each worker has its own share of the cells (`run --shard`).
+    Shards,
+}
+
+/// Workers of a sweep.
+pub(super) struct Workers {
+    /// Name of the suite.
+    pub(super) suite: String,
+    /// Sentence with the numbers of workers and cells.
+    pub(super) about: String,
+    /// Number of workers: at most one for each open cell.
+    pub(super) count: usize,
+    /// CPUs of a worker.
+    pub(super) cpus: usize,
+    /// Results folder.
+    pub(super) out: PathBuf,
+    /// Arguments of a worker without its number or shard.
+    pub(super) run: Vec<String>,
+}
+
+/// Plans the workers of a sweep; finished cells do not count. `fetch` says whether texts are fetched: workers that share the
+/// cache folder with this machine may have no network. `out` is the results folder unless the options of `run` name one.
+///
+/// # Errors
+///
+/// If an option or the suite is wrong, or no cell is open.
+pub(super) fn plan(
+    arguments: &WorkersArgs,
+    fetch: bool,
+    out: Option<&str>,
+) -> anyhow::Result<Workers> {
+    anyhow::ensure!(arguments.most > 0, "--max is 0, expected at least 1");
+    let run = parsed(arguments)?;
+    let engine = match run.compute.open() {
+        Ok(compute) => compute.engine,
+        // The workers' machines may have what this one lacks.
+        Err(BackendError::NoDevice { .. } | BackendError::NotCompiled { .. }) => {
+            run.compute.engine_elsewhere()?
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let (source, text, overrides) = run::asked(&run, run.compute.place.backend(), engine)?;
+    let suite = suite::parse(&source, &text, &overrides)?;
+    let out = match (&run.out, out) {
+        (None, Some(out)) => PathBuf::from(out).join(&suite.name),
+        _ => run::out_of(&run, &suite),
+    };
+    run::criteria(&run, &suite, &source, &text, &overrides)?;
+    let each = run.data_parallel;
+    let devices = run.devices.as_ref().map(DeviceList::count);
+    if let Some(count) = devices.filter(|count| count % each > 0) {
+        return Err(PoolError::Uneven { count, each }.into());
+    }
+    let jobs = devices.map_or(run.jobs.unwrap_or(1), |count| count / each);
+    let planned =
+        |suite: Suite| if fetch { SweepPlan::new(suite) } else { SweepPlan::offline(suite) };
+    let plan = planned(suite.clone())?;
+    let mut options = run.sweep.options(out.clone(), jobs, run.threads, Vec::new());
+    options.budget.check().context("budget of a cell")?;
+    run::check(&run, &suite, &plan, &mut options)?;
+    run::complain_about(&plan);
+    let name = suite.name.clone();
+    anyhow::ensure!(
+        !plan.cells.is_empty(),
+        "no cell of `{name}` can be run: the data of its workloads are missing, see above"
+    );
+    let mut cells = look_up_all(&plan, &out, &options.retry);
+    let mut following = suite.following().count();
+    if following > 0 && cells.iter().all(|cell| cell.kept().is_some()) {
+        let records = cells.iter().filter_map(CellFile::kept).cloned().collect::<Vec<_>>();
+        let fresh = planned(Suite { cells: run::fresh_cells(&suite, &records)?, ..suite })?;
+        cells.extend(look_up_all(&fresh, &out, &options.retry));
+        following = 0;
+    }
+    let open = cells.iter().filter(|cell| !cell.is_settled()).count();
+    if open == 0 {
+        let is_done = |cell: &CellFile| match &cell.status {
+            CellStatus::Kept(record) => record.status == Status::Done,
+            CellStatus::Open | CellStatus::Unreadable(_) => false,
+        };
+        let again = if cells.iter().all(is_done) {
+            "choose another folder with --out after `--`"
+        } else {
+            "run those that failed again with --retry after `--`"
+        };
+        anyhow::bail!(
+            "{}: every cell of `{name}` has a record; write the report with `pe-bench report`, or {again}",
+            out.display()
+        );
+    }
+    let count = arguments.most.min(open);
+    Ok(Workers {
+        about: format!("{name}: {count} workers for {} cells", cells.len() + following),
+        count,
+        cpus: jobs * each * run.threads,
+        run: words(arguments, &run, &out)?,
+        suite: name,
+        out,
+    })
+}
+
+/// Parses the options of `run`, and refuses those that the workers set themselves.
+fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
+    let words = ["pe-bench", "run", &arguments.suite].map(str::to_owned);
+    let parsed = super::parse(words.into_iter().chain(arguments.run.iter().cloned()));
+    let run = match parsed {
+        Ok(Cli { command: Command::Run(run) }) => run,
+        Ok(_) => anyhow::bail!("the options after `--` are not options of `run`"),
+        Err(error) => {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            anyhow::bail!("options of `run` after `--`: {first}; see `pe-bench run --help`")
+        }
+    };
+    let sweep = &run.sweep;
+    for (name, is_present) in [
+        ("--dry-run", run.dry_run),
+        ("--force", sweep.force),
+        ("--json", sweep.json),
+        ("--no-report", sweep.no_report),
+        ("--no-wait", sweep.no_wait),
+        ("--retry-before", sweep.retry_before.is_some()),
+        ("--shard", sweep.shard != Shard::WHOLE),
+        ("--worker", sweep.worker.is_some()),
+    ] {
+        let why = match name {
+            "--force" => "a worker that is queued again would start its cells again",
+            _ => "workers set it themselves",
+        };
+        anyhow::ensure!(!is_present, "{name} after `--`: {why}; leave it out");
+    }
+    Ok(run)
+}
+
+/// Arguments of a worker.
+fn words(arguments: &WorkersArgs, run: &RunArgs, out: &Path) -> anyhow::Result<Vec<String>> {
+    let mut words = vec!["run".to_owned(), arguments.suite.clone()];
+    words.extend(arguments.run.iter().cloned());
+    if run.out.is_none() {
+        words.extend(["--out".to_owned(), utf8(out)?.to_owned()]);
+    }
+    if run.jobs.is_none() && run.devices.is_none() {
+        words.extend(["--jobs".to_owned(), "1".to_owned()]);
+    }
+    if !run.sweep.retry.is_empty() {
+        words.extend(["--retry-before".to_owned(), train::host::now_utc()]);
+    }
+    let quiet = (!run.sweep.quiet).then(|| "--quiet".to_owned());
+    words.extend(quiet.into_iter().chain(["--no-wait".to_owned(), "--no-report".to_owned()]));
+    Ok(words)
+}
+
+/// Path as a text.
+pub(super) fn utf8(path: &Path) -> anyhow::Result<&str> {
+    path.to_str().with_context(|| {
+        format!("{}: not UTF-8, expected a path that a script can contain", path.display())
+    })
+}

@@ -1,0 +1,175 @@
+//! Data parallel training: several devices give the bits of one. On the CPU a device is a group of threads.
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+
+mod program;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::Tensor;
+use pe_zoo::Combination;
+use pe_zoo::attention::Engine;
+use program::{BENCH, text};
+use tasks::{Task, TaskConfig};
+use train::experiment::{Budget, EvalConfig, Experiment, TrainConfig};
+use train::model::ModelConfig;
+use train::run;
+use train::run::train::{Replicas, Trainer};
+
+const STEPS: usize = 5;
+
+fn cell(encoding: &str, engine: Engine) -> (Experiment, Box<dyn Task>) {
+    let task = TaskConfig::from_id("flip-flop").unwrap();
+    let built = task.build().unwrap();
+    let cell = Experiment {
+        workload: "test".into(),
+        name: encoding.into(),
+        encoding: Combination::parse(encoding).unwrap(),
+        task,
+        model: ModelConfig { width: 32, dropout: 0.1, ..ModelConfig::default() },
+        // The last of six micro-batches is smaller than the others.
+        train: TrainConfig {
+            steps: STEPS,
+            batch_size: 17,
+            micro_batch_size: Some(3),
+            len: 16,
+            ..TrainConfig::default()
+        },
+        eval: EvalConfig::default(),
+        grid: None,
+        budget: Budget::default(),
+        seed: 3,
+        backend: "flex".into(),
+        engine,
+    };
+    (cell, built)
+}
+
+struct Bits(Vec<u32>);
+
+impl ModuleVisitor for Bits {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let values = param.val().into_data().try_to_vec::<f32>().unwrap();
+        self.0.extend(values.into_iter().map(f32::to_bits));
+    }
+}
+
+/// Bits of the losses and of the weights after some steps.
+fn trained(cell: &Experiment, task: &dyn Task, devices: usize) -> (Vec<u64>, Vec<u32>) {
+    let (model, device) = run::build(cell, task).unwrap();
+    let (id, dropout) = (cell.encoding.id(), cell.model.dropout);
+    let mut trainer = Trainer::new(model, id, &cell.train, dropout, task, cell.seed, &device);
+    if devices > 1 {
+        trainer = trainer.across(Replicas::new("flex", devices, 1, &cell.train).unwrap());
+    }
+    let losses = (0..STEPS).map(|_| trainer.step().unwrap().0.to_bits()).collect();
+    let mut bits = Bits(Vec::new());
+    trainer.state().model.visit(&mut bits);
+    assert!(bits.0.len() > 1000);
+    (losses, bits.0)
+}
+
+#[test]
+fn several_devices_give_the_bits_of_one() {
+    // Learned tables, contextual positions, random positions, state through the layers, gates and dropout.
+    for encoding in ["learned-absolute", "cope", "randomized", "tape", "fox+rope", "path", "fire"] {
+        for engine in [Engine::Fused, Engine::Reference] {
+            let (cell, task) = cell(encoding, engine);
+            let one = trained(&cell, &*task, 1);
+            for devices in [2, 3, 6] {
+                let several = trained(&cell, &*task, devices);
+                assert_eq!(several.0, one.0, "{encoding}, {engine:?}: losses on {devices} devices");
+                assert!(several.1 == one.1, "{encoding}, {engine:?}: weights on {devices} devices");
+            }
+        }
+    }
+}
+
+#[test]
+fn micro_batches_that_cannot_be_divided_are_refused() {
+    let (mut cell, _) = cell("rope", Engine::Fused);
+    let refused = |train: &TrainConfig, devices, expected: &str| {
+        let said = Replicas::new("flex", devices, 1, train).unwrap_err();
+        assert!(said.contains(expected), "{said}");
+    };
+    refused(&cell.train, 4, "6 micro-batches (batch_size 17, micro_batch_size 3)");
+    refused(&cell.train, 12, "6 micro-batches");
+    cell.train.micro_batch_size = None;
+    refused(&cell.train, 2, "1 micro-batches (batch_size 17, micro_batch_size 17)");
+    refused(&cell.train, 2, "set train.micro_batch_size, for instance to 9");
+}
+
+const SUITE: &str = r#"
+name = "parallel"
+title = "Parallel"
+about = "For tests."
+seeds = [0]
+encodings = ["rope", "cope"]
+[model]
+layers = 1
+width = 16
+dropout = 0.1
+[train]
+steps = 1500
+batch_size = 8
+micro_batch_size = 2
+len = 12
+[train.validation]
+every_steps = 500
+samples = 8
+[eval]
+lens = [12, 20]
+samples = 6
+[[workload]]
+name = "flip-flop"
+task = "flip-flop"
+"#;
+
+fn bench(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(BENCH);
+    // Devices of this test are not those of other tests.
+    command.current_dir(folder).env("TMPDIR", folder).args(arguments);
+    command.output().unwrap()
+}
+
+#[test]
+fn a_sweep_on_several_devices_has_the_records_of_one_and_resumes_from_its_checkpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("suite.toml"), SUITE).unwrap();
+    let run = |out: &str, more: &[&str]| {
+        bench(folder, &[&["run", "suite.toml", "--out", out], more].concat())
+    };
+    let done = |output: Output| assert!(output.status.success(), "{}", text(&output));
+    done(run("one", &[]));
+    done(run("two", &["--data-parallel", "2"]));
+    // Interrupted on four devices, one cell at a time, and finished on one.
+    let stopped = run("four", &["--data-parallel", "4", "--jobs", "1", "--cell-seconds", "0.3"]);
+    assert!(text(&stopped).contains("--retry timed-out"), "{}", text(&stopped));
+    let resumed = run("four", &["--retry", "timed-out", "--json"]);
+    assert!(text(&resumed).contains(r#""event":"resumed""#), "{}", text(&resumed));
+    for other in ["two", "four"] {
+        done(bench(folder, &["diff-records", "one", other]));
+    }
+    let shares = |out: &str| {
+        let records = reports::read_dir(&folder.join(out)).unwrap();
+        records.iter().map(|record| record.train.data_parallel).collect::<Vec<_>>()
+    };
+    assert_eq!((shares("one"), shares("two")), (vec![None; 2], vec![Some(2); 2]));
+
+    if std::thread::available_parallelism().unwrap().get() > 1 {
+        let bound = run("bound", &["--data-parallel", "2", "--devices", "0-1", "--json"]);
+        assert!(text(&bound).contains(r#""devices":[0,1]"#), "{}", text(&bound));
+        done(bench(folder, &["diff-records", "one", "bound"]));
+    }
+    for (options, expected) in [
+        (&["--data-parallel", "3"][..], "workload `flip-flop`: a step has 4 micro-batches"),
+        (&["--data-parallel", "0"], "--data-parallel is 0, expected at least 1"),
+        (&["--data-parallel", "2", "--devices", "0"], "expected a multiple of --data-parallel 2"),
+    ] {
+        let output = run("none", options);
+        assert_eq!(output.status.code(), Some(1), "{options:?}: {}", text(&output));
+        assert!(text(&output).contains(expected), "{options:?}: {}", text(&output));
+    }
+}

@@ -1,0 +1,473 @@
+//! Tests of kept weights: they are written after a training and replace it in later runs.
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+
+mod program;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use program::{BENCH, bench, done, files, refused};
+use reports::{EvalPoint, RunRecord, WeightsAt, read_dir};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use train::run::kept::KeptTraining;
+
+const SUITE: &str = r#"
+name = "kept"
+title = "Kept"
+about = "For tests."
+seeds = [0]
+encodings = ["cope", "learned-absolute"]
+[model]
+layers = 1
+width = 16
+[train]
+steps = STEPS
+batch_size = 4
+len = 12
+[train.validation]
+every_steps = 4
+samples = 8
+[eval]
+lens = [12, 20]
+samples = 6
+[[workload]]
+name = "flip-flop"
+task = "flip-flop"
+"#;
+
+/// A suite of two cells in a folder of its own.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { folder: tempfile::tempdir().unwrap() };
+        place.write("kept.toml", &SUITE.replace("STEPS", "10"));
+        place
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        fs::write(self.folder.path().join(name), content).unwrap();
+    }
+
+    fn run(&self, out: &str, more: &[&str]) -> String {
+        let (suite, out) = (self.path("kept.toml"), self.path(out));
+        done(&[&["run", &suite, "--out", &out], more].concat())
+    }
+
+    fn records(&self, out: &str) -> Vec<RunRecord> {
+        read_dir(Path::new(&self.path(out))).unwrap()
+    }
+
+    /// The files of weights, without their settings.
+    fn weights(&self, out: &str) -> Vec<PathBuf> {
+        let mut found = files(&Path::new(&self.path(out)).join("weights"));
+        found.retain(|path| path.extension().is_some_and(|e| e == "safetensors"));
+        found
+    }
+
+    fn assert_equal(&self, one: &str, other: &str) {
+        program::assert_equal(Path::new(&self.path(one)), Path::new(&self.path(other)));
+    }
+}
+
+fn hash(path: &Path) -> String {
+    reports::store::hex(&Sha256::digest(fs::read(path).unwrap()))
+}
+
+/// Losses and times of a training: equal only if it is the same training.
+fn course(record: &RunRecord) -> Vec<Value> {
+    record.train.curve.iter().map(|point| serde_json::to_value(point).unwrap()).collect()
+}
+
+#[test]
+fn a_cell_without_record_is_evaluated_from_its_weights() {
+    let place = Place::new();
+    let said = place.run("a", &[]);
+    let line = said.lines().find(|line| line.starts_with("weights: kept in")).unwrap();
+    assert!(line.contains("KiB") && line.contains("--keep-weights none"), "{line}");
+    let (records, files) = (place.records("a"), place.weights("a"));
+    assert_eq!((records.len(), files.len()), (2, 2));
+    for record in &records {
+        let weights = record.weights.as_ref().unwrap();
+        let file = Path::new(&place.path("a")).join("weights").join(&weights.file);
+        assert_eq!(
+            (hash(&file), weights.at, weights.step),
+            (weights.sha256.clone(), WeightsAt::Last, 10)
+        );
+        assert_eq!(record.evaluated_by, None);
+        let kept = KeptTraining::read(&file).unwrap().unwrap();
+        assert_eq!((&kept.record.key, course(&kept.record)), (&record.key, course(record)));
+        assert!(kept.record.evals.is_empty() && !record.evals.is_empty());
+    }
+    // As after a kill between the weights and the record.
+    fs::create_dir_all(place.path("b")).unwrap();
+    copy(&place.path("a"), &place.path("b"), "weights");
+    place.run("b", &[]);
+    place.assert_equal("a", "b");
+    for (before, after) in records.iter().zip(place.records("b")) {
+        assert_eq!(course(before), course(&after), "the cell was trained again");
+        let program = after.evaluated_by.unwrap();
+        assert_eq!(
+            (program.versions, program.commit),
+            (before.versions.clone(), before.commit.clone())
+        );
+        assert_eq!(
+            (after.started_utc, after.weights),
+            (before.started_utc.clone(), before.weights.clone())
+        );
+    }
+    // A forced run trains again, and none keeps nothing.
+    place.run("b", &["--force"]);
+    place.assert_equal("a", "b");
+    assert!(place.records("b").iter().zip(&records).all(|(b, a)| course(b) != course(a)));
+    assert!(place.records("b").iter().all(|record| record.evaluated_by.is_none()));
+    let said = place.run("c", &["--keep-weights", "none"]);
+    assert!(said.contains("weights: not kept"), "{said}");
+    assert!(place.weights("c").is_empty() && place.records("c")[0].weights.is_none());
+    place.assert_equal("a", "c");
+}
+
+/// Copies the files of one folder of a results folder to another.
+fn copy(from: &str, to: &str, folder: &str) {
+    let (from, to) = (Path::new(from).join(folder), Path::new(to).join(folder));
+    fs::create_dir_all(&to).unwrap();
+    for path in files(&from).into_iter().filter(|path| path.is_file()) {
+        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+#[test]
+fn other_lengths_train_again() {
+    let place = Place::new();
+    place.run("a", &[]);
+    for lens in ["[12, 20, 30]", "[12]"] {
+        let suite = SUITE.replace("STEPS", "10").replace("[12, 20]", lens);
+        place.write("kept.toml", &suite);
+        place.run("a", &[]);
+        place.run("b", &[]);
+        let records = place.records("b");
+        assert_eq!(records.len(), 2);
+        for fresh in records {
+            let all = place.records("a");
+            let kept = all.into_iter().find(|record| record.key == fresh.key).unwrap();
+            assert!(kept.evaluated_by.is_none(), "{}: {lens}", fresh.encoding.id);
+            let untimed = |record: &RunRecord| {
+                let evals = record.evals.iter().cloned();
+                evals.map(|eval| EvalPoint { seconds: 0.0, ..eval }).collect::<Vec<_>>()
+            };
+            assert_eq!(untimed(&kept), untimed(&fresh));
+            let losses = |record: &RunRecord| {
+                record.train.curve.iter().map(|point| point.loss).collect::<Vec<_>>()
+            };
+            assert_eq!((losses(&kept), kept.params), (losses(&fresh), fresh.params));
+            // The weights have the name that the record gives.
+            let (file, sha256) =
+                kept.weights.map(|weights| (weights.file, weights.sha256)).unwrap();
+            let path = Path::new(&place.path("a")).join("weights").join(&file);
+            assert_eq!((hash(&path), file), (sha256, fresh.weights.unwrap().file));
+        }
+        fs::remove_dir_all(place.path("b")).unwrap();
+    }
+}
+
+#[test]
+fn another_evaluation_takes_the_weights_and_gives_what_a_training_gives() {
+    let place = Place::new();
+    place.run("a", &[]);
+    let more =
+        SUITE.replace("STEPS", "10").replace("samples = 6", "samples = 9\nsplits = [\"sparse\"]");
+    place.write("kept.toml", &more);
+    place.run("a", &[]);
+    place.run("b", &["--keep-weights", "none"]);
+    let records = place.records("a");
+    assert_eq!((records.len(), place.weights("a").len()), (4, 2));
+    let reused = records.iter().filter(|record| record.evaluated_by.is_some()).collect::<Vec<_>>();
+    assert_eq!(reused.len(), 2);
+    for record in &reused {
+        let same = |other: &&RunRecord| other.key != record.key && course(other) == course(record);
+        assert_eq!(records.iter().filter(same).count(), 1);
+        assert!(record.evals.iter().all(|point| point.split == "sparse" && point.samples == 9));
+        let mut alone = (*record).clone();
+        alone.evaluated_by = None;
+        alone.write(Path::new(&place.path("c"))).unwrap();
+    }
+    place.assert_equal("b", "c");
+}
+
+#[test]
+fn damaged_weights_are_not_believed() {
+    let place = Place::new();
+    place.run("a", &[]);
+    let files = place.weights("a");
+    let before = files.iter().map(|file| hash(file)).collect::<Vec<_>>();
+    let mut bytes = fs::read(&files[0]).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&files[0], bytes).unwrap();
+    fs::write(files[1].with_extension("json"), "{}").unwrap();
+    refused(&["inspect", files[0].to_str().unwrap()], "is damaged: its checksum is not the one in");
+    fs::remove_dir_all(Path::new(&place.path("a")).join("cells")).unwrap();
+    let said = place.run("a", &[]);
+    assert_eq!(said.matches("the cell is trained again").count(), 2, "{said}");
+    assert_eq!(files.iter().map(|file| hash(file)).collect::<Vec<_>>(), before);
+    assert!(place.records("a").iter().all(|record| record.evaluated_by.is_none()));
+    // Without settings there are no weights.
+    fs::remove_file(files[0].with_extension("json")).unwrap();
+    refused(&["inspect", files[0].to_str().unwrap()], "no settings of a finished training");
+}
+
+#[test]
+fn the_weights_of_the_best_validation_are_kept_beside_the_last() {
+    let place = Place::new();
+    place.run("a", &["--keep-weights", "best"]);
+    assert_eq!(place.weights("a").len(), 4);
+    for record in place.records("a") {
+        let last = record.weights.clone().unwrap();
+        let best = last.file.replace(".safetensors", "-best.safetensors");
+        let best = Path::new(&place.path("a")).join("weights").join(best);
+        let kept = KeptTraining::read(&best).unwrap().unwrap();
+        let least = record.train.validations.iter().min_by(|a, b| a.nll.total_cmp(&b.nll)).unwrap();
+        let weights = kept.record.weights.clone().unwrap();
+        assert_eq!((weights.at, weights.step), (WeightsAt::Best, least.step));
+        assert_eq!(course(&kept.record), course(&record), "its settings have the whole training");
+        assert_eq!(weights.sha256 == last.sha256, least.step == 10);
+    }
+    let suite = SUITE.replace("STEPS", "10");
+    place.write("kept.toml", &suite.replace("samples = 6", "samples = 6\nweights = \"best\""));
+    let said = place.run("a", &[]);
+    assert!(said.contains("with the best ones, which are evaluated"), "{said}");
+    place.run("b", &[]);
+    let at = |record: &RunRecord| record.weights.as_ref().map(|weights| weights.at);
+    let best = place.records("a").into_iter().filter(|record| at(record) == Some(WeightsAt::Best));
+    let best = best.collect::<Vec<_>>();
+    assert_eq!((best.len(), place.records("b").len()), (2, 2));
+    for record in best {
+        record.write(Path::new(&place.path("c"))).unwrap();
+    }
+    place.assert_equal("b", "c");
+    let (file, out) = (place.path("kept.toml"), place.path("d"));
+    refused(
+        &["run", &file, "--out", &out, "--keep-weights", "last"],
+        "evaluates the weights of the best",
+    );
+    place.write("kept.toml", &suite.replace("every_steps = 4\n", ""));
+    refused(
+        &["run", &file, "--out", &out, "--keep-weights", "best"],
+        "train.validation.every_steps",
+    );
+}
+
+#[test]
+fn a_kill_between_weights_and_record_costs_no_training() {
+    let place = Place::new();
+    let slow = SUITE.replace("STEPS", "10").replace("samples = 6", "samples = 40000");
+    place.write("kept.toml", &slow.replace(", \"learned-absolute\"", ""));
+    let (suite, out) = (place.path("kept.toml"), place.path("a"));
+    let mut sweep = Command::new(BENCH)
+        .args(["run", &suite, "--out", &out, "--quiet"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let settings = loop {
+        assert!(begun.elapsed() < Duration::from_mins(2), "no weights were written");
+        if let [file] = &place.weights("a")[..]
+            && file.with_extension("json").exists()
+        {
+            break file.with_extension("json");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    sweep.kill().unwrap();
+    sweep.wait().unwrap();
+    assert!(place.records("a").is_empty(), "the evaluation was too fast to be disturbed");
+    let trained = RunRecord::read(&settings).unwrap();
+    let said = place.run("a", &["--json"]);
+    let trained_steps = said.lines().filter(|line| line.contains("\"phase\":\"train\"")).count();
+    let record = place.records("a").remove(0);
+    assert_eq!((course(&record), trained_steps), (course(&trained), 0), "{said}");
+    assert!(!Path::new(&out).join("checkpoints").exists());
+}
+
+#[test]
+fn eval_evaluates_elsewhere_what_was_trained_once() {
+    let place = Place::new();
+    let criteria = "[report]\nsolved_exact_match = 0.75\n";
+    place.write("kept.toml", &(SUITE.replace("STEPS", "10") + criteria));
+    place.run("a", &[]);
+    let (a, before) = (place.path("a"), place.records("a"));
+    let said = done(&["eval", &a, "--lens", "12,40", "--samples", "9", "--splits", "sparse"]);
+    assert!(said.contains("Report:"), "{said}");
+    let stored = fs::read(place.path("a-eval/report.json")).unwrap();
+    let stored: Value = serde_json::from_slice(&stored).unwrap();
+    assert_eq!(stored["settings"]["solved_exact_match"], 0.75, "the criteria of the suite");
+    let records = place.records("a-eval");
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        let trained = before.iter().find(|other| other.encoding.id == record.encoding.id).unwrap();
+        assert_eq!(course(record), course(trained));
+        assert_eq!(record.evaluated_by.as_ref().unwrap().versions, trained.versions);
+        assert_eq!(record.weights, trained.weights);
+        assert_eq!(record.config["eval"]["trained_for"], 19);
+        assert!(record.evals.iter().all(|e| e.split == "sparse" && e.samples == 9));
+        let lens = record.evals.iter().map(|e| e.len).collect::<Vec<_>>();
+        // A table has no rows beyond those that were trained.
+        let refused = record.skipped_evals.iter().map(|e| e.len).collect::<Vec<_>>();
+        match record.encoding.id.as_str() {
+            "cope" => assert_eq!((lens, refused), (vec![12, 40], vec![])),
+            _ => assert_eq!((lens, refused), (vec![12], vec![40])),
+        }
+    }
+    let again = done(&["eval", &a, "--lens", "12,40", "--samples", "9", "--splits", "sparse"]);
+    assert!(again.contains("2 cells, 2 of them kept"), "{again}");
+    // Without changes the records are those of the training.
+    let out = place.path("same");
+    done(&["eval", &a, "--out", &out]);
+    place.assert_equal("a", "same");
+    refused(&["eval", &a, "--best"], "no weights are kept in");
+    refused(&["eval", &a, "--lens", "5000000000"], "flip-flop");
+    refused(&["eval", &a, "--keep-weights", "last"], "`eval` trains nothing");
+    refused(&["eval", &place.path("none")], "there is no such folder");
+    fs::remove_dir_all(Path::new(&a).join("weights")).unwrap();
+    refused(&["eval", &a, "--encodings", "cope"], "keep-weights last` trains them again");
+}
+
+const TEXT: &str = r#"
+name = "letters"
+title = "Letters"
+about = "For tests."
+seeds = [0]
+encodings = ["rope", "alibi"]
+[model]
+layers = 1
+width = 16
+[train]
+steps = 30
+batch_size = 4
+len = 16
+[eval]
+samples = 4
+[[workload]]
+name = "text"
+task = { kind = "text", path = "PATH" }
+"#;
+
+#[test]
+fn kept_weights_are_a_model_for_every_command_that_takes_one() {
+    let place = Place::new();
+    let words = "Question: the ferry left at nine with 1234567890 passengers, two dogs and a piano?\nAnswer: z.\n";
+    place.write("text.txt", &words.repeat(60));
+    place.write("letters.toml", &TEXT.replace("PATH", &place.path("text.txt")));
+    let (suite, out) = (place.path("letters.toml"), place.path("a"));
+    done(&["run", &suite, "--out", &out]);
+    let file = |encoding: &str| {
+        let records = place.records("a");
+        let record = records.iter().find(|r| r.encoding.id == encoding).unwrap();
+        let file = &record.weights.as_ref().unwrap().file;
+        Path::new(&out).join("weights").join(file).display().to_string()
+    };
+    let (rope, alibi) = (file("rope"), file("alibi"));
+    let made = done(&["generate", &rope, "--prompt", "the ferry", "--tokens", "12"]);
+    assert!(made.contains("9 prompt tokens") && made.contains("12 generated tokens"), "{made}");
+    let again = bench(&["generate", &rope, "--prompt", "the ferry", "--tokens", "12"]);
+    assert_eq!(
+        again.stdout,
+        bench(&["generate", &rope, "--prompt", "the ferry", "--tokens", "12"]).stdout
+    );
+    refused(&["generate", &rope, "--prompt", "ÿ"], "ÿ");
+    place.write(
+        "items.jsonl",
+        r#"{"question": "the ferry", "choices": ["left", "zzzz"], "answer": 0}"#,
+    );
+    let items = place.path("items.jsonl");
+    let scored = done(&["benchmark", &alibi, &items]);
+    assert!(scored.contains("\"encoding\":\"alibi\"") && scored.contains("accuracy"), "{scored}");
+    let text = place.path("text.txt");
+    let extended = place.path("extended");
+    let common = [
+        "--data",
+        &text,
+        "--lens",
+        "16,48",
+        "--tasks",
+        "text",
+        "--samples",
+        "2",
+        "--out",
+        &extended,
+    ];
+    done(&[&["extend", &rope, "--methods", "as-trained,linear"], &common[..]].concat());
+    let names =
+        place.records("extended").iter().map(|r| r.encoding.name.clone()).collect::<Vec<_>>();
+    assert!(names.contains(&"linear x3".to_owned()) && names.len() == 2, "{names:?}");
+    let tuned = ["extend", &alibi, "--tune", "lora", "--steps", "2"];
+    done(&[&tuned[..], &common[..]].concat());
+    assert_eq!(place.records("extended").len(), 3);
+    refused(
+        &[&["extend", &alibi, "--methods", "linear"], &common[..]].concat(),
+        "trained under `alibi`",
+    );
+    refused(&["generate", "0123456789abcdef", "--prompt", "a"], "no record");
+    let shifted = done(&["stability", &rope, "--samples", "2"]);
+    assert!(shifted.contains("rope on text"), "{shifted}");
+    place.write("stability.json", &done(&["stability", &rope, "--samples", "2", "--json"]));
+    let beside = done(&["reproduce", "--stability", &place.path("stability.json")]);
+    let lines = beside.lines().filter(|line| line.contains("ours")).collect::<Vec<_>>();
+    // The model has one layer: attention and products of two shifts.
+    assert_eq!(lines.len(), 4, "{beside}");
+    assert!(lines[0].contains("rope  (a) 1  8.93 1e-2  ours "), "{beside}");
+    assert!(lines[3].contains("rope  (b) 1  0.03 %  ours 0.00, n=1"), "{beside}");
+    // A task without text has symbols between blanks.
+    place.run("b", &[]);
+    let symbols = place.weights("b").remove(0).display().to_string();
+    let made = done(&["generate", &symbols, "--prompt", "w 0 i 1 r", "--tokens", "1"]);
+    assert!(made.contains("5 prompt tokens"), "{made}");
+    refused(&["generate", &symbols, "--prompt", "w 7"], "`7` is no symbol of flip-flop, expected:");
+}
+
+/// Cells that differ only in their evaluation, which needs the weights of the best validation.
+fn evaluated_in_four_ways() -> Place {
+    let place = Place::new();
+    let suite = SUITE.replace("STEPS", "60").replace(", \"learned-absolute\"", "");
+    let (settings, _) = suite.split_once("[[workload]]").unwrap();
+    let workloads = [6, 7, 8, 9].map(|samples| {
+        format!(
+            "[[workload]]\nname = \"w{samples}\"\ntask = \"flip-flop\"\n\
+             [workload.eval]\nsamples = {samples}\nweights = \"best\"\n"
+        )
+    });
+    place.write("kept.toml", &format!("{settings}{}", workloads.concat()));
+    place
+}
+
+#[test]
+fn cells_with_one_training_train_it_once_also_in_parallel_processes() {
+    let place = evaluated_in_four_ways();
+    let (suite, out) = (place.path("kept.toml"), place.path("a"));
+    let arguments = ["run", &suite, "--out", &out, "--jobs", "2", "--json"];
+    let sweeps = [(); 2].map(|()| {
+        let mut sweep = Command::new(BENCH);
+        sweep.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    for sweep in sweeps {
+        let output = sweep.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", program::text(&output));
+        assert!(!program::text(&output).contains("not kept"), "{}", program::text(&output));
+    }
+    let records = place.records("a");
+    let trained = records.iter().filter(|record| record.evaluated_by.is_none()).count();
+    assert_eq!((records.len(), trained), (4, 1));
+    for record in &records {
+        assert_eq!(record.weights.as_ref().unwrap().at, WeightsAt::Best);
+        assert_eq!(course(record), course(&records[0]));
+    }
+}

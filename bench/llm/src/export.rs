@@ -1,0 +1,214 @@
+//! Export of kept weights: safetensors, settings and tokenizer, with a module in plain PyTorch or as a folder that
+//! HuggingFace's transformers loads.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `model.safetensors` | the parameters in f32 |
+//! | `config.json` | sizes, and the settings of the encodings as the module needs them |
+//! | `pe_zoo_model.py` | the module; absent in a folder for transformers |
+//! | `tokenizer.json` or `vocabulary.json` | the tokenizer in the format of HuggingFace's `tokenizers`, or, without that form, the text of each token |
+//! | `tokenizer_config.json` | beside `tokenizer.json`: special tokens, and the class with which transformers adds none of its own |
+//! | `record.json` | the record of the training |
+
+mod encodings;
+mod llama;
+mod staged;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tasks::tokenizer::Tokenizer;
+use tasks::{FileError, Task, write_in};
+
+use train::experiment::{Experiment, OfRecordError, of_record};
+use train::model::{ModelConfig, NormKind};
+use train::run::kept::KeptTraining;
+use train::weights::{NamedTensors, WeightsError};
+
+pub use llama::ModelFacts;
+pub use staged::check_target;
+
+/// Text of the module in plain PyTorch.
+pub const PYTORCH_MODULE: &str = include_str!("export/pe_zoo_model.py");
+
+/// Error while a model is exported.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// A file cannot be written or read.
+    #[error(transparent)]
+    Io(#[from] FileError),
+    /// The experiment of the record cannot be restored.
+    #[error(transparent)]
+    Record(#[from] OfRecordError),
+    /// The weights cannot be stored.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// A folder has files that are not those of an earlier export.
+    #[error(
+        "{} has files that pe-bench did not export, expected a new or empty folder, or one with an earlier export and \
+         nothing else; choose another folder, or move the files away",
+        path.display()
+    )]
+    Foreign {
+        /// Path of the folder.
+        path: PathBuf,
+    },
+    /// A folder for transformers cannot have the architecture of the model.
+    #[error(
+        "a model of this architecture cannot be written as a folder for transformers, expected RMSNorm before each part, SwiGLU, no \
+         bias and soft attention, as in Llama"
+    )]
+    NotLlama,
+    /// The PyTorch module does not implement a part of the model.
+    #[error("{what} cannot be exported to PyTorch, expected {expected}")]
+    Unsupported {
+        /// Description of the part.
+        what: String,
+        /// Parts that can be exported.
+        expected: String,
+    },
+}
+
+/// Kind of the folder that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exported {
+    /// A folder that transformers loads as `LlamaForCausalLM`.
+    Llama,
+    /// A folder with the module in plain PyTorch.
+    Module,
+}
+
+/// Writes the files of a model to a folder. A Llama-type model becomes a folder for transformers, any other one with the
+/// module. It is written in one step, and replaces an earlier export.
+///
+/// # Errors
+///
+/// [`ExportError`], also if the folder has other files; the folder is then as before.
+pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported, ExportError> {
+    let (experiment, task) = of_record(&kept.record)?;
+    let lens = experiment.built_lens(&*task);
+    let facts = ModelFacts {
+        model: &experiment.model,
+        encoding: &experiment.encoding,
+        vocabulary: task.vocab_size(),
+        lens,
+        context: lens[0],
+        window: None,
+        end: &[],
+    };
+    let llama = llama::Llama::of(facts).filter(llama::Llama::is_known);
+    let (config, tensors, kind) = match llama {
+        Some(llama) => (llama.config(""), llama.tensors(&kept.tensors), Exported::Llama),
+        None => {
+            (config(&experiment, task.vocab_size(), lens)?, kept.tensors.clone(), Exported::Module)
+        }
+    };
+    let settings = kept.path.with_extension("json");
+    let record = fs::read(&settings).map_err(FileError::of("read", &settings))?;
+    staged::replace(folder, |folder| {
+        write_in(folder, "model.safetensors", tensors.bytes()?)?;
+        write_in(folder, "config.json", format!("{config:#}\n"))?;
+        if kind == Exported::Module {
+            write_in(folder, "pe_zoo_model.py", PYTORCH_MODULE)?;
+        }
+        write_in(folder, staged::RECORD, record)?;
+        match task.tokenizer().and_then(Tokenizer::json) {
+            Some(text) => write_tokenizer(folder, &text, &BTreeMap::new())?,
+            None => write_in(folder, "vocabulary.json", vocabulary(&*task))?,
+        }
+        Ok(())
+    })?;
+    Ok(kind)
+}
+
+/// Writes a model of Llama's type with its tokenizer, whose special tokens are `special`, to a folder: as transformers stores
+/// models if it knows the rotation, otherwise in the same form with the `model_type` `other_type` and the weights of the
+/// encoding. It is written in one step, and replaces an earlier export.
+///
+/// # Errors
+///
+/// [`ExportError`], also if the architecture is not Llama's or the folder has other files; the folder is then as before.
+pub fn write_llama(
+    facts: ModelFacts<'_>,
+    other_type: &str,
+    tensors: &NamedTensors,
+    (tokenizer, special): (&str, &BTreeMap<String, String>),
+    folder: &Path,
+) -> Result<(), ExportError> {
+    let llama = llama::Llama::of(facts).ok_or(ExportError::NotLlama)?;
+    staged::replace(folder, |folder| {
+        write_in(folder, "model.safetensors", llama.tensors(tensors).bytes()?)?;
+        write_in(folder, "config.json", format!("{:#}\n", llama.config(other_type)))?;
+        Ok(write_tokenizer(folder, tokenizer, special)?)
+    })
+}
+
+/// Writes a `tokenizer.json` with the settings under which transformers adds special tokens as it says; by the type of the
+/// model alone it would add those of Llama.
+fn write_tokenizer(
+    folder: &Path,
+    text: &str,
+    special: &BTreeMap<String, String>,
+) -> Result<(), FileError> {
+    let mut config = json!(special);
+    config["tokenizer_class"] = json!("PreTrainedTokenizerFast");
+    write_in(folder, "tokenizer.json", text)?;
+    write_in(folder, "tokenizer_config.json", format!("{config:#}\n"))
+}
+
+/// Checks that [`write_llama`] can write a model.
+///
+/// # Errors
+///
+/// [`ExportError::NotLlama`].
+pub fn check_llama(facts: ModelFacts<'_>) -> Result<(), ExportError> {
+    llama::Llama::of(facts).map(drop).ok_or(ExportError::NotLlama)
+}
+
+/// Settings of the module in plain PyTorch.
+fn config(
+    experiment: &Experiment,
+    vocabulary: usize,
+    lens: [usize; 2],
+) -> Result<Value, ExportError> {
+    let model = &experiment.model;
+    if model.attention != pe_zoo::attention::AttentionKind::Soft {
+        let what = "hard attention".to_owned();
+        return Err(ExportError::Unsupported { what, expected: "soft attention".to_owned() });
+    }
+    let dims = experiment.encoding.dims_beside(&model.dims(lens[0], lens[1]));
+    let parts = experiment.encoding.parts().iter();
+    let encodings = parts.map(|part| encodings::settings(part, &dims));
+    Ok(json!({
+        "architecture": "pe-zoo-decoder",
+        "vocab_size": vocabulary,
+        "layers": model.layers,
+        "width": model.width,
+        "heads": model.heads,
+        "kv_heads": model.kv_heads(),
+        "hidden": model.hidden(),
+        "norm": model.norm,
+        "norm_epsilon": norm_epsilon(model),
+        "norm_place": model.norm_place,
+        "activation": model.activation,
+        "bias": model.bias,
+        "tied_head": model.tied_head,
+        "encoding": experiment.encoding.to_string(),
+        "encodings": encodings.collect::<Result<Vec<_>, _>>()?,
+        "trained_tokens": lens[0],
+    }))
+}
+
+/// Added to variances or mean squares by the normalisations.
+fn norm_epsilon(model: &ModelConfig) -> f64 {
+    // Both kinds have the same default.
+    model.norm_epsilon.filter(|_| model.norm == NormKind::RmsNorm).unwrap_or(1e-5)
+}
+
+/// Texts of all tokens, as a JSON list in the order of the ids.
+fn vocabulary(task: &dyn Task) -> String {
+    let texts = (0..task.vocab_size() as u32).map(|token| task.token_text(token));
+    format!("{:#}\n", json!(texts.collect::<Vec<_>>()))
+}

@@ -1,0 +1,270 @@
+//! Parser of `config.json` of a Llama-type model (`llama`, `mistral` or `qwen2`) in the format of HuggingFace's
+//! transformers, and of `generation_config.json` beside it. Null stands for an absent field.
+
+use std::path::Path;
+
+use pe_zoo::Combination;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::PretrainedError;
+use super::rotation::{ReadRotation, RotationFields};
+use super::settings::{LlamaSettings, LlamaSizes, check_rotation};
+use super::version::WrittenBy;
+
+/// Fields of `config.json` that determine the computation. Other fields, about training and software, are ignored.
+#[derive(Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields are those of the file")]
+struct ConfigFile {
+    model_type: String,
+    hidden_size: usize,
+    intermediate_size: usize,
+    num_hidden_layers: usize,
+    num_attention_heads: usize,
+    num_key_value_heads: Option<usize>,
+    head_dim: Option<usize>,
+    vocab_size: usize,
+    max_position_embeddings: usize,
+    rms_norm_eps: f64,
+    #[serde(default = "silu")]
+    hidden_act: String,
+    #[serde(default)]
+    attention_bias: bool,
+    #[serde(default)]
+    mlp_bias: bool,
+    /// Of a model that `extend` wrote: whether queries, keys and values have a bias.
+    #[serde(default)]
+    qkv_bias: bool,
+    #[serde(default)]
+    tie_word_embeddings: bool,
+    rope_theta: Option<f64>,
+    rope_scaling: Option<Map<String, Value>>,
+    rope_parameters: Option<Map<String, Value>>,
+    partial_rotary_factor: Option<f64>,
+    original_max_position_embeddings: Option<usize>,
+    #[serde(default)]
+    sliding_window: SlidingWindow,
+    #[serde(default)]
+    use_sliding_window: bool,
+    #[serde(default = "max_window_layers")]
+    max_window_layers: usize,
+    layer_types: Option<Vec<String>>,
+    quantization_config: Option<Value>,
+    eos_token_id: Option<Value>,
+    tokenizer_class: Option<String>,
+    pe_zoo_encoding: Option<String>,
+    pe_zoo_lens: Option<[usize; 2]>,
+}
+
+/// Field `sliding_window`.
+#[derive(Default, Clone, Copy, Deserialize)]
+#[serde(untagged, expecting = "expected a number of tokens or null")]
+enum SlidingWindow {
+    Tokens(usize),
+    /// Null: attention is not limited.
+    Unlimited,
+    /// The file does not state one.
+    #[default]
+    Absent,
+}
+
+/// `model_type` of a model that `extend` wrote under another encoding than a rotation of transformers.
+pub const TUNED_TYPE: &str = "pe-zoo-llama";
+
+/// Longest length that a tuned encoding is built for.
+const LARGEST_LEN: usize = 1 << 24;
+
+/// Window of a `mistral` or windowed `qwen2` model whose file does not state one: the default of transformers.
+const WINDOW: usize = 4096;
+
+/// Number of the first layers of a `qwen2` model without a window: the default of transformers.
+fn max_window_layers() -> usize {
+    28
+}
+
+fn silu() -> String {
+    "silu".to_owned()
+}
+
+/// Reads the settings from the fields of the file at `path`, by the rules of the version that wrote it.
+pub(super) fn read(
+    path: &Path,
+    fields: Map<String, Value>,
+    written_by: &WrittenBy,
+) -> Result<LlamaSettings, PretrainedError> {
+    let json = Value::Object(fields);
+    let file: ConfigFile = serde_path_to_error::deserialize(json).map_err(|e| {
+        match e.path().to_string().as_str() {
+            // A missing field is one of the whole file.
+            "." => PretrainedError::damaged(path, e.inner()),
+            field => {
+                let value = format!("of a wrong type ({})", e.inner());
+                PretrainedError::unsupported(
+                    path,
+                    field,
+                    value,
+                    "a value as transformers writes it",
+                )
+            }
+        }
+    })?;
+    file.refuse_other_kinds(path)?;
+    let heads = file.num_attention_heads;
+    let sizes = LlamaSizes {
+        layers: file.num_hidden_layers,
+        width: file.hidden_size,
+        heads,
+        kv_heads: file.num_key_value_heads.unwrap_or(heads),
+        hidden: file.intermediate_size,
+        vocabulary: file.vocab_size,
+        context: file.max_position_embeddings,
+        qkv_bias: file.model_type == "qwen2" || file.qkv_bias,
+    };
+    let model = sizes.model(path, file.rms_norm_eps, file.tie_word_embeddings)?;
+    let fits = |head_dim: &usize| head_dim.checked_mul(heads) == Some(file.hidden_size);
+    if let Some(head_dim) = file.head_dim.filter(|given| !fits(given)) {
+        let expected =
+            format!("{}, the hidden size divided by the number of heads", file.hidden_size / heads);
+        return Err(PretrainedError::unsupported(path, "head_dim", head_dim, expected));
+    }
+    let rope = RotationFields {
+        theta: file.rope_theta,
+        scaling: file.rope_scaling.as_ref(),
+        parameters: file.rope_parameters.as_ref(),
+        rotary_fraction: file.partial_rotary_factor,
+        original_len: file.original_max_position_embeddings,
+        context: file.max_position_embeddings,
+        layer_types: file.layer_types.as_deref(),
+        written_by,
+    };
+    let ReadRotation { field, rope } = rope.read(path)?;
+    let tuned = file.tuned(path)?;
+    // A tuned encoding is another one, which is checked when the model is built.
+    if tuned.is_none() {
+        check_rotation(path, &field, &rope, &model.dims(sizes.context, sizes.context))?;
+    }
+    let end = end(path, file.eos_token_id.as_ref())?;
+    let (vocabulary, context, window) = (sizes.vocabulary, sizes.context, file.window());
+    let tokenizer_class = file.tokenizer_class();
+    LlamaSettings { model, rope, vocabulary, context, window, end, tokenizer_class, tuned }
+        .checked(path)
+}
+
+/// Reads the tokens that end a text from the text of the `generation_config.json` at `path`.
+pub(super) fn generation_end(path: &Path, text: &str) -> Result<Vec<u32>, PretrainedError> {
+    end(path, fields(path, text)?.get("eos_token_id"))
+}
+
+/// Fields of a JSON file that are not null; null as `sliding_window` has a meaning of its own and is kept.
+pub(super) fn fields(path: &Path, text: &str) -> Result<Map<String, Value>, PretrainedError> {
+    let mut fields: Map<String, Value> =
+        serde_json::from_str(text).map_err(|e| PretrainedError::damaged(path, e))?;
+    fields.retain(|key, value| !value.is_null() || key == "sliding_window");
+    Ok(fields)
+}
+
+/// Ids in the field `eos_token_id`: one or a list. A negative one stands for none.
+fn end(path: &Path, given: Option<&Value>) -> Result<Vec<u32>, PretrainedError> {
+    let ids = match given {
+        Some(Value::Array(ids)) => ids.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    };
+    let ids = ids.iter().filter(|id| id.as_i64().is_none_or(|id| id >= 0));
+    ids.map(|id| {
+        id.as_u64().and_then(|id| u32::try_from(id).ok()).ok_or_else(|| {
+            PretrainedError::unsupported(path, "eos_token_id", id, "a token id or a list of them")
+        })
+    })
+    .collect()
+}
+
+impl ConfigFile {
+    fn refuse_other_kinds(&self, path: &Path) -> Result<(), PretrainedError> {
+        let refuse = |field, value: String, expected: &str| {
+            Err(PretrainedError::unsupported(path, field, value, expected))
+        };
+        if !["llama", "mistral", "qwen2", TUNED_TYPE].contains(&self.model_type.as_str()) {
+            let expected = "\"llama\", \"mistral\" or \"qwen2\"";
+            return refuse("model_type", format!("\"{}\"", self.model_type), expected);
+        }
+        if self.hidden_act != "silu" {
+            return refuse("hidden_act", format!("\"{}\"", self.hidden_act), "\"silu\"");
+        }
+        if self.attention_bias || self.mlp_bias {
+            let field = if self.attention_bias { "attention_bias" } else { "mlp_bias" };
+            return refuse(field, "true".to_owned(), "false");
+        }
+        if let Some(window) = self.window().filter(|n| *n < self.max_position_embeddings) {
+            let expected = "null, or a window that covers `max_position_embeddings`";
+            return refuse("sliding_window", window.to_string(), expected);
+        }
+        match &self.quantization_config {
+            Some(how) => refuse("quantization_config", how.to_string(), "none: plain weights"),
+            None => Ok(()),
+        }
+    }
+
+    /// Encoding and lengths of a model that `extend` wrote under another encoding than a rotation.
+    fn tuned(&self, path: &Path) -> Result<Option<(Combination, [usize; 2])>, PretrainedError> {
+        if self.model_type != TUNED_TYPE {
+            return Ok(None);
+        }
+        let refuse = |field, value: String, expected: &str| {
+            Err(PretrainedError::unsupported(path, field, value, expected))
+        };
+        let (Some(text), Some(lens)) = (&self.pe_zoo_encoding, self.pe_zoo_lens) else {
+            let expected = "an encoding and two lengths, as `extend --export` writes them";
+            return refuse(
+                "pe_zoo_encoding",
+                "absent, or without `pe_zoo_lens`".to_owned(),
+                expected,
+            );
+        };
+        if !(0 < lens[0] && lens[0] <= lens[1] && lens[1] <= LARGEST_LEN) {
+            let expected = format!("two lengths in order, from 1 to {LARGEST_LEN}");
+            return refuse("pe_zoo_lens", format!("{lens:?}"), &expected);
+        }
+        match train::encodings::parse(text) {
+            Ok(encoding) => Ok(Some((encoding, lens))),
+            Err(error) => {
+                refuse("pe_zoo_encoding", format!("\"{text}\""), &format!("an encoding: {error}"))
+            }
+        }
+    }
+
+    /// Class of the tokenizer: the stated one, or that of the type of the model.
+    fn tokenizer_class(&self) -> Option<String> {
+        let of_type = match self.model_type.as_str() {
+            "llama" | "mistral" => Some("LlamaTokenizer"),
+            "qwen2" => Some("Qwen2Tokenizer"),
+            // A tuned model of this program states its own.
+            _ => None,
+        };
+        self.tokenizer_class.clone().or(of_type.map(str::to_owned))
+    }
+
+    /// Window of the attention, if any layer has one in transformers, which gives none to a `llama`.
+    fn window(&self) -> Option<usize> {
+        let window = match self.sliding_window {
+            SlidingWindow::Tokens(window) => Some(window),
+            SlidingWindow::Unlimited => None,
+            SlidingWindow::Absent => Some(WINDOW),
+        };
+        match (self.model_type.as_str(), self.sliding_window) {
+            ("qwen2", _) => window.filter(|_| self.use_sliding_window && self.has_sliding_layers()),
+            ("mistral", _) | (TUNED_TYPE, SlidingWindow::Tokens(_)) => window,
+            _ => None,
+        }
+    }
+
+    /// Whether any layer of a `qwen2` model has the window.
+    fn has_sliding_layers(&self) -> bool {
+        self.layer_types.as_ref().map_or(self.max_window_layers < self.num_hidden_layers, |types| {
+            types.iter().any(|kind| kind == "sliding_attention")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

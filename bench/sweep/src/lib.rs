@@ -1,0 +1,302 @@
+//! Sweeps: many cells in worker processes. Finished records are kept, interrupted cells resume.
+//!
+//! Each cell runs in a separate process, so that its peak memory is measured separately and a crash affects only its
+//! record, not the sweep. Several sweeps may work on one folder of results
+//! ([`claim`]); a cell whose process died resumes from its last checkpoint ([`train::run::checkpoint`]).
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
+
+mod cells;
+pub mod claim;
+pub mod cluster;
+mod estimate;
+mod manifest;
+mod memory;
+pub mod order;
+mod overview;
+mod plan;
+pub mod process;
+mod protocol;
+mod queue;
+mod retry;
+mod shard;
+pub mod signals;
+mod status;
+mod sweeper;
+mod watchdog;
+mod worker;
+mod worker_main;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reports::{CurvePoint, RecordError, RunRecord, Validation};
+
+pub use cells::{SweepCells, look_up_all};
+use claim::{ClaimError, Claims};
+pub use estimate::{EVAL_SHARE, FLOPS_PER_SECOND, training_seconds};
+pub use manifest::{ManifestCell, ManifestError, SweepManifest};
+pub use overview::{
+    CellName, EndedCell, OpenCell, OverviewError, OverviewReader, RunningCell, SweepOverview,
+};
+pub use plan::{PlanError, PlannedCell, SkippedWorkload, SweepPlan};
+pub use protocol::WorkerRequest;
+use queue::WorkQueue;
+pub use retry::{Retry, RetryPolicy};
+pub use shard::Shard;
+pub use status::{CellFile, CellStatus};
+use sweeper::{Sweeper, Trainings};
+pub use worker_main::{serve, worker_main};
+
+use train::backend::pool::PooledDevices;
+use train::experiment::Budget;
+use train::host;
+use train::run::kept::WeightsPolicy;
+use train::run::{Progress, RunContext};
+
+/// Options of a sweep.
+#[derive(Debug, Clone)]
+pub struct SweepOptions {
+    /// Folder of the results.
+    pub out: PathBuf,
+    /// Number of cells run in parallel.
+    pub jobs: usize,
+    /// CPU threads per cell.
+    pub threads: usize,
+    /// Which cells that have a record are run again.
+    pub retry: RetryPolicy,
+    /// Shard of the cells that this sweep runs.
+    pub shard: Shard,
+    /// Number of this process among those that share the results folder; determines with which cells it begins.
+    pub worker: Option<u32>,
+    /// Limits of each cell; where it is `None`, the suite's apply.
+    pub budget: Budget,
+    /// Policy for keeping and using weights.
+    pub weights: WeightsPolicy,
+    /// Seconds between checkpoints of a cell.
+    pub checkpoint_seconds: f64,
+    /// Seconds after which a claim that is not renewed expires.
+    pub claim_seconds: f64,
+    /// Whether to wait at the end for cells that other sweeps hold.
+    pub wait: bool,
+    /// Number of devices that share the micro-batches of a cell's training.
+    pub data_parallel: usize,
+    /// Devices of each of the `jobs`; empty: all use the default devices of the backend.
+    pub devices: Arc<[PooledDevices]>,
+}
+
+/// Event of a cell, with the cell's index.
+#[derive(Debug)]
+pub struct SweepEvent {
+    /// The cell's index in the plan.
+    pub index: usize,
+    /// Event of that cell.
+    pub what: CellEvent,
+}
+
+/// Event of one cell.
+#[derive(Debug)]
+pub enum CellEvent {
+    /// The worker of the cell is started.
+    Began {
+        /// Numbers of its devices in `--devices`; empty if that is not given.
+        devices: Vec<usize>,
+    },
+    /// The cell resumes from a checkpoint.
+    Resumed {
+        /// Steps done in earlier attempts.
+        step: usize,
+    },
+    /// Progress of the training or the evaluation.
+    Progress(Progress),
+    /// A point of the training curve.
+    Point(CurvePoint),
+    /// A validation during the training.
+    Validated(Validation),
+    /// A problem that does not end the cell, as a message.
+    Trouble(String),
+    /// Another sweep holds the cell, or another cell is training the weights that this one needs.
+    Held {
+        /// Name of the process that holds the claim, and what it does if it does not run this cell.
+        by: String,
+    },
+    /// The cell ended and its record is on disk.
+    Ended(Box<RunRecord>),
+    /// Another sweep ended the cell in the meantime.
+    PickedUp(Box<RunRecord>),
+    /// The cell was stopped before its end; the next sweep resumes it.
+    Interrupted,
+    /// Another sweep took over the cell, because this one did not renew its claim in time.
+    Lost,
+}
+
+/// Result of a sweep.
+#[derive(Debug)]
+pub struct SweepOutcome {
+    /// Records of the cells that have one, in the order of the plan. The record of a cell that is to run again counts
+    /// only once it has been replaced.
+    pub records: Vec<RunRecord>,
+    /// This sweep's cells without such a record, by index.
+    pub open: Vec<usize>,
+    /// Records that cannot be read.
+    pub unreadable: Vec<RecordError>,
+    /// Whether the sweep was stopped by a signal or another thread.
+    pub interrupted: bool,
+}
+
+impl SweepOutcome {
+    /// Adds the outcome of cells that follow `cells` others in the plan.
+    #[must_use]
+    pub fn followed_by(mut self, other: Self, cells: usize) -> Self {
+        self.records.extend(other.records);
+        self.open.extend(other.open.into_iter().map(|index| cells + index));
+        self.unreadable.extend(other.unreadable);
+        self.interrupted |= other.interrupted;
+        self
+    }
+}
+
+/// Error that ends a sweep.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// A record cannot be written. The next sweep resumes the cell from its last checkpoint.
+    #[error(
+        "{0}; free some space or make the folder writable, and run the same command again: finished cells are kept"
+    )]
+    Record(#[from] RecordError),
+    /// Cells cannot be claimed.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    /// A worker process cannot be started.
+    #[error(
+        "cannot start a worker process: {0}; check that the program file still exists, and the limits of processes, open files \
+         and memory"
+    )]
+    Spawn(std::io::Error),
+    /// The request to a worker has no JSON form, for instance because the path of the results folder is not UTF-8.
+    #[error(
+        "the request to a worker cannot be written as JSON: {0}; use a results folder whose path is UTF-8"
+    )]
+    Request(serde_json::Error),
+    /// A thread cannot be started.
+    #[error(
+        "cannot start a thread of the sweep: {0}; use fewer --jobs or raise the limits of memory and processes"
+    )]
+    Thread(std::io::Error),
+    /// There is a memory budget, but the system does not report the memory of other processes.
+    #[error(
+        "memory budgets need a system that reports the memory of other processes; leave out --cell-memory and the suite's memory_bytes"
+    )]
+    MemoryUntold,
+}
+
+/// Runs the open cells of a sweep and calls `on_event` with every event.
+///
+/// `found` is what [`look_up_all`] found with the sweep's policy, and `seconds` are the expected times of the cells, which
+/// determine the [`order`] of their start.
+///
+/// # Errors
+/// [`SweepError`]; cells that ended before keep their records.
+pub fn sweep(
+    cells: &dyn SweepCells,
+    options: &SweepOptions,
+    found: &[CellFile],
+    seconds: &[f64],
+    stop: &AtomicBool,
+    on_event: &mut dyn FnMut(SweepEvent),
+) -> Result<SweepOutcome, SweepError> {
+    let keys = cells.keys();
+    let mut budgets = (0..keys.len()).map(|index| options.budget.or(cells.budget(index)));
+    if budgets.any(|budget| budget.memory_bytes.is_some())
+        && host::resident_bytes(std::process::id()).is_none()
+    {
+        return Err(SweepError::MemoryUntold);
+    }
+    let patience = Duration::try_from_secs_f64(options.claim_seconds).unwrap_or(Duration::MAX);
+    let claims = Claims::new(&options.out, patience)?;
+    // Cells that differ in their evaluation alone write the same files of weights.
+    let trainings = match options.weights.keep {
+        None => None,
+        Some(_) => Some(Trainings {
+            claims: Claims::new(&options.weights.results.join("weights"), patience)?,
+            of_cells: (0..keys.len()).map(|index| cells.training(index)).collect(),
+        }),
+    };
+    let context = RunContext {
+        suite: cells.suite().to_owned(),
+        suite_sha256: cells.suite_sha256().map(str::to_owned),
+        threads: options.threads,
+        jobs: options.jobs,
+    };
+    let mut waiting = (0..keys.len())
+        .filter(|index| options.shard.has(&keys[*index]) && !found[*index].is_settled())
+        .collect::<Vec<_>>();
+    order::sort(&mut waiting, seconds, options.worker);
+    let queue = WorkQueue::new(waiting);
+    let (sender, receiver) = channel();
+    let sweeper = Sweeper {
+        cells,
+        options,
+        context,
+        found,
+        claims: &claims,
+        trainings: trainings.as_ref(),
+        queue: &queue,
+        stop,
+        started: &Mutex::default(),
+        devices: None,
+        events: sender,
+    };
+    sweeper.clear_settled()?;
+    std::thread::scope(|scope| {
+        let threads = (0..options.jobs)
+            .map(|job| {
+                let sweeper = Sweeper { devices: options.devices.get(job), ..sweeper.clone() };
+                std::thread::Builder::new().spawn_scoped(scope, move || {
+                    let worked = sweeper.work();
+                    // The other threads finish their steps; a sweep that cannot store results must stop.
+                    stop.fetch_or(worked.is_err(), Ordering::SeqCst);
+                    worked
+                })
+            })
+            .collect::<std::io::Result<Vec<_>>>()
+            .map_err(|error| {
+                stop.store(true, Ordering::SeqCst);
+                SweepError::Thread(error)
+            });
+        drop(sweeper);
+        for event in receiver {
+            on_event(event);
+        }
+        threads?.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(worked) => worked,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })?;
+    let interrupted = stop.load(Ordering::SeqCst);
+    Ok(outcome_of(cells, options, found, interrupted))
+}
+
+/// Collects the records of all cells, including those that other sweeps wrote. A cell that was to run and whose file is still
+/// the one of `found` has no record yet: another process may be running it.
+fn outcome_of(
+    cells: &dyn SweepCells,
+    options: &SweepOptions,
+    found: &[CellFile],
+    interrupted: bool,
+) -> SweepOutcome {
+    let (mut records, mut open, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
+    let now = look_up_all(cells, &options.out, &RetryPolicy::default());
+    for (index, (now, before)) in now.into_iter().zip(found).enumerate() {
+        let is_to_run = !before.is_settled() && now.bytes == before.bytes;
+        match if is_to_run { CellStatus::Open } else { now.status } {
+            CellStatus::Kept(record) => records.push(*record),
+            CellStatus::Open if options.shard.has(&cells.keys()[index]) => open.push(index),
+            CellStatus::Open => {}
+            CellStatus::Unreadable(error) => unreadable.push(error),
+        }
+    }
+    SweepOutcome { records, open, unreadable, interrupted }
+}

@@ -1,0 +1,365 @@
+//! Runner: trains and evaluates a model with random or pretrained weights. Every run returns a record, also if it fails.
+//!
+//! A [`RunPlan`] describes a run. [`plan`] builds it from an [`Experiment`]; `extend` builds plans that start from
+//! pretrained weights. [`RunHooks`] adds checkpoints, events and time limits to any of them.
+
+pub mod checkpoint;
+pub mod counts;
+pub mod evaluate;
+mod finite;
+mod gates;
+mod hooks;
+pub mod kept;
+mod observe;
+mod obtain;
+pub mod optimizer;
+mod record;
+pub mod scored;
+pub mod train;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use burn::module::Module as _;
+use burn::tensor::Device;
+use reports::{Allocations, RunRecord, SkippedEval, Status, WeightsAt};
+use serde::{Deserialize, Serialize};
+use tasks::Task;
+
+pub use gates::{GATE_SAMPLES, GateError, gate_scores};
+pub use hooks::{RunEvent, RunHooks};
+pub use observe::{AttentionMap, Look, Observed, observe, observe_at};
+pub use record::RecordBuilder;
+
+use crate::experiment::{Experiment, TrainConfig, TrainingId};
+use crate::flops::CountedStep;
+use crate::model::Decoder;
+use crate::streams::{Stream, stream};
+use crate::{backend, host};
+use counts::step_allocations;
+use evaluate::{EvalRequest, evaluate};
+use obtain::TrainingRun;
+
+/// Suite and resources of a run, for its record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunContext {
+    /// Name of the suite.
+    pub suite: String,
+    /// SHA-256 of the suite's text; `None` for cells without a suite.
+    pub suite_sha256: Option<String>,
+    /// CPU threads of the run.
+    pub threads: usize,
+    /// Number of runs in parallel on the machine.
+    pub jobs: usize,
+}
+
+/// Progress of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Progress {
+    /// The model is being trained.
+    Train {
+        /// Optimizer steps done so far.
+        done: usize,
+        /// Total steps, without those that an early stop skips.
+        of: usize,
+        /// Latest mean loss; `None` if it is not finite.
+        loss: Option<f64>,
+    },
+    /// The model is being evaluated.
+    Eval {
+        /// Number of evaluations done.
+        done: usize,
+        /// Number of evaluations in all.
+        of: usize,
+    },
+}
+
+/// Description of a run for [`execute`].
+pub struct RunPlan<'a> {
+    /// Record before the run; its key names the checkpoints.
+    pub record: RunRecord,
+    /// Id of the encoding, for errors.
+    pub encoding_id: &'a str,
+    /// Costs to count on the built model, because the encoding has no formulas for them.
+    pub unstated: Option<CountedStep<'a>>,
+    /// Seed of data, dropout and random positions in training.
+    pub seed: u64,
+    /// Training before the evaluation; `None`: no training.
+    pub training: Option<Training<'a>>,
+    /// Identity of the training for kept weights, and the weights that are evaluated; `None`: weights are not kept.
+    pub kept: Option<(TrainingId, WeightsAt)>,
+    /// Task of the evaluations.
+    pub task: &'a dyn Task,
+    /// Evaluations after the training.
+    pub requests: Vec<EvalRequest<'a>>,
+    /// Length and seed of the gate scores' samples; `None`: gates are not scored.
+    pub gates: Option<(usize, u64)>,
+    /// Builds the model on its device, with autodiff if there is a training.
+    pub start: Box<dyn FnOnce() -> Result<(Decoder, Device), String> + 'a>,
+    /// Counts the allocations of a training step, after the evaluation.
+    pub count: Box<dyn FnOnce() -> Option<Allocations> + 'a>,
+}
+
+impl std::fmt::Debug for RunPlan<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunPlan")
+            .field("key", &self.record.key)
+            .field("training", &self.training)
+            .field("requests", &self.requests)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The training of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Training<'a> {
+    /// Settings of the training.
+    pub config: &'a TrainConfig,
+    /// Dropout rate in training.
+    pub dropout: f64,
+    /// Task of the training.
+    pub task: &'a dyn Task,
+}
+
+/// Trains and evaluates an experiment without checkpoints and limits.
+///
+/// If the model cannot be built or an evaluation fails, the record contains the reason.
+pub fn run(
+    experiment: &Experiment,
+    task: &dyn Task,
+    context: &RunContext,
+    progress: &mut dyn FnMut(Progress),
+) -> RunRecord {
+    let mut on_event = |event| {
+        if let RunEvent::Progress(how_far) = event {
+            progress(how_far);
+        }
+    };
+    execute(plan(experiment, task, context), RunHooks::new(&mut on_event))
+}
+
+/// Runs a plan. The status of the record is [`Status::Interrupted`] if the run was stopped before its end.
+pub fn execute(plan: RunPlan<'_>, mut hooks: RunHooks<'_>) -> RunRecord {
+    let mut record = plan.record.clone();
+    if let Err(reason) = fill(&mut record, plan, &mut hooks) {
+        record.status = Status::Failed { reason };
+    }
+    match record.device {
+        Some(_) => record.host_peak_bytes = record.host_peak_bytes.or_else(host::peak_bytes),
+        None => record.peak_bytes = record.peak_bytes.or_else(host::peak_bytes),
+    }
+    record
+}
+
+/// Plan of an experiment: training from random weights, then the evaluations.
+pub fn plan<'a>(
+    experiment: &'a Experiment,
+    task: &'a dyn Task,
+    context: &RunContext,
+) -> RunPlan<'a> {
+    RunPlan {
+        record: unfinished_record(experiment, task, context),
+        encoding_id: experiment.encoding.id(),
+        unstated: Some(counted_step(experiment, task)).filter(|step| !step.is_stated()),
+        seed: experiment.seed,
+        training: Some(Training {
+            config: &experiment.train,
+            dropout: experiment.model.dropout,
+            task,
+        }),
+        kept: Some((experiment.training(task), experiment.eval.weights)),
+        task,
+        requests: requests(experiment, task),
+        gates: Some((experiment.train.len, experiment.eval.seed)),
+        start: Box::new(move || build(experiment, task)),
+        // A failed count does not invalidate the run; `nightly` reports missing counts.
+        count: Box::new(move || step_allocations(experiment, task).ok().flatten()),
+    }
+}
+
+/// Training step of an experiment, for its costs.
+pub fn counted_step<'a>(experiment: &'a Experiment, task: &dyn Task) -> CountedStep<'a> {
+    CountedStep {
+        encoding: &experiment.encoding,
+        model: &experiment.model,
+        dims: experiment.dims(task),
+        vocabulary: task.vocab_size(),
+        sequences: experiment.train.batch_size,
+        tokens: experiment.token_lens(task)[0],
+    }
+}
+
+/// Record of an experiment that has not begun.
+pub fn unfinished_record(
+    experiment: &Experiment,
+    task: &dyn Task,
+    context: &RunContext,
+) -> RunRecord {
+    let record = RecordBuilder {
+        run: context,
+        key: experiment.key(task),
+        config: experiment.config(task),
+        workload: experiment.workload.clone(),
+        name: experiment.name.clone(),
+        label: experiment.encoding.card().label.clone(),
+        task,
+        task_config: serde_json::to_value(&experiment.task).unwrap_or_default(),
+        seed: experiment.seed,
+        train_len: experiment.train.len,
+        batch_size: experiment.train.batch_size,
+        step: counted_step(experiment, task),
+        backend: &experiment.backend,
+        engine: experiment.attending(),
+        precision: experiment.train.precision,
+    };
+    RunRecord { grid: experiment.grid.clone(), ..record.build() }
+}
+
+/// Builds the model of an experiment with random weights on its backend's device, with autodiff.
+///
+/// # Errors
+/// Message, if the experiment is invalid or the backend is unavailable.
+pub fn build(experiment: &Experiment, task: &dyn Task) -> Result<(Decoder, Device), String> {
+    experiment.check(task).map_err(|error| error.to_string())?;
+    let device = backend::device(&experiment.backend).map_err(|error| error.to_string())?;
+    let device = experiment.train.autodiff(device);
+    backend::precision(experiment.train.precision, &experiment.backend, &device)
+        .map_err(|error| error.to_string())?;
+    let mut model_rng = stream(experiment.seed, Stream::Model);
+    let mut encoding_rng = stream(experiment.seed, Stream::Encoding);
+    let model = Decoder::new(
+        &experiment.model,
+        task.vocab_size(),
+        &experiment.encoding,
+        experiment.built_lens(task),
+        [&mut model_rng, &mut encoding_rng],
+        &device,
+    );
+    let mut model = model.map_err(|error| error.to_string())?;
+    model.engine = experiment.attending();
+    model.precision = experiment.train.precision;
+    Ok((model, device))
+}
+
+fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> Result<(), String> {
+    let RunPlan { encoding_id: id, seed, training, task, requests, gates, start, count, .. } = plan;
+    let (mut model, mut device) = start()?;
+    record.device = backend::accelerator(&record.backend, &device);
+    record.score_form = Some(model.support(&device).id().to_owned());
+    if let Some(unstated) = plan.unstated {
+        record.params = unstated.params(model.encoding.num_params());
+        record.flops = unstated.measured().map_err(|error| error.to_string())?;
+    }
+    let mut last_step = None;
+    if let Some(training) = training {
+        let training = TrainingRun { id, seed, training, kept: plan.kept };
+        match training.model(record, model, &device, hooks)? {
+            ControlFlow::Continue(trained) => model = trained,
+            ControlFlow::Break(status) => {
+                record.status = status;
+                return Ok(());
+            }
+        }
+        device = device.inner();
+        last_step = Some(record.train.steps.saturating_sub(1));
+        note_device_memory(record, &device);
+    }
+    let trained_on = task.splits().first().map(|split| split.name);
+    let mut chances = BTreeMap::new();
+    for (done, request) in requests.iter().enumerate() {
+        let of = requests.len();
+        hooks.tell(RunEvent::Progress(Progress::Eval { done, of }));
+        if let Some(stop) = hooks.reason_to_stop(|| format!("{done} of {of} evaluations")) {
+            discard_evaluations(record);
+            record.status = stop;
+            return Ok(());
+        }
+        match (evaluate(&model, id, task, *request, &device), last_step) {
+            // A trained model with non-finite predictions has diverged.
+            (Ok(point), Some(step)) if point.in_distribution && !point.nll.is_finite() => {
+                discard_evaluations(record);
+                let reason = format!(
+                    "after the last update the log-likelihood of split `{}` at length {} is {}",
+                    request.split, request.len, point.nll
+                );
+                record.status = Status::Diverged { step, reason };
+                return Ok(());
+            }
+            (Ok(mut point), _) => {
+                // Where the task knows the chance, it is not estimated from the questions.
+                if Some(request.split) == trained_on {
+                    let len = request.len;
+                    let known = *chances.entry(len).or_insert_with(|| task.chance_at(len));
+                    point.chance = known.or(point.chance);
+                }
+                record.evals.push(point);
+            }
+            (Err(error), _) => record.skipped_evals.push(SkippedEval {
+                split: request.split.to_owned(),
+                len: request.len as u64,
+                reason: error.to_string(),
+            }),
+        }
+        note_device_memory(record, &device);
+    }
+    if let Some((len, seed)) = gates {
+        record.gates = gate_scores(
+            &model,
+            id,
+            task,
+            &|sample| task.counted(sample),
+            [len, GATE_SAMPLES],
+            seed,
+            &device,
+        )
+        .map_err(|error| format!("gate scores: {error}"))?;
+    }
+    // Counting builds another model, whose memory is not part of the run.
+    match record.device {
+        Some(_) => record.host_peak_bytes = host::peak_bytes(),
+        None => record.peak_bytes = host::peak_bytes(),
+    }
+    drop(model);
+    if !hooks.only_evaluates() {
+        record.step_allocations = count();
+    }
+    record.status = Status::Done;
+    Ok(())
+}
+
+/// Removes the evaluations of a run that does not finish: a part of them is not a result.
+fn discard_evaluations(record: &mut RunRecord) {
+    record.evals.clear();
+    record.skipped_evals.clear();
+}
+
+/// Raises the peak memory of a GPU to what the backend holds there now: it keeps freed memory for later use.
+fn note_device_memory(record: &mut RunRecord, device: &Device) {
+    if record.device.is_some() {
+        let held = device.memory_pool_usage().map(|usage| usage.bytes_reserved);
+        record.peak_bytes = record.peak_bytes.max(held);
+    }
+}
+
+fn requests<'a>(experiment: &'a Experiment, task: &dyn Task) -> Vec<EvalRequest<'a>> {
+    let all = task.splits().iter().map(|split| split.name).collect::<Vec<_>>();
+    let splits = match &experiment.eval.splits {
+        Some(splits) => splits.iter().map(String::as_str).collect(),
+        None => all,
+    };
+    let lens = experiment.eval.lens_or(&experiment.train.len);
+    splits
+        .into_iter()
+        .flat_map(|split| lens.iter().map(move |len| (split, *len)))
+        .map(|(split, len)| EvalRequest {
+            split,
+            len,
+            samples: experiment.eval.samples_at(task, len),
+            batch_size: experiment.eval.batch_size,
+            seed: experiment.eval.seed,
+            train_len: experiment.train.len,
+            slices: true,
+        })
+        .collect()
+}
