@@ -29,6 +29,10 @@ pub struct Question {
     /// Evaluations that are compared; by default those of the deciding region, as on the front page.
     #[serde(default)]
     pub region: Option<Region>,
+    /// Whether the change of the perplexity from the evaluations in distribution is compared, as a factor, in place of the
+    /// perplexity itself. Workloads that are ranked by another metric have no answer then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub change: bool,
 }
 
 impl Question {
@@ -75,6 +79,14 @@ impl AnswerLine {
         self.ranking.results.iter().find(|result| result.encoding == encoding)
     }
 
+    /// Replaces the comparison by one of another family. An encoding at or below chance is not better.
+    pub(super) fn decide(&mut self, comparison: Comparison) {
+        let best = self.ranking.results.iter().find(|r| r.encoding == self.ranking.pairs[0].better);
+        let above_chance = best.is_none_or(|best| best.above_chance != Some(false));
+        let separable = comparison.separable && above_chance;
+        self.comparison = Comparison { separable, ..comparison };
+    }
+
     /// Returns the name of the encoding that is significantly better; `None` if neither is.
     pub fn better(&self) -> Option<&str> {
         let pair = self.ranking.pairs.first()?;
@@ -112,11 +124,9 @@ impl Answer {
             found.iter().map(|(_, ranking)| ranking.pairs[0].comparison.paired).collect();
         let decided = decide_among(&family, planned);
         let lines = found.into_iter().zip(decided).map(|((name, ranking), comparison)| {
-            let best = ranking.results.iter().find(|r| r.encoding == ranking.pairs[0].better);
-            let above_chance = best.is_none_or(|best| best.above_chance != Some(false));
-            let separable = comparison.separable && above_chance;
-            let comparison = Comparison { separable, ..comparison };
-            AnswerLine { workload: name, ranking, comparison }
+            let mut line = AnswerLine { workload: name, ranking, comparison };
+            line.decide(comparison);
+            line
         });
         Self { question: question.clone(), lines: lines.collect(), unanswered, planned }
     }
@@ -132,8 +142,12 @@ impl Question {
         headline: Metric,
     ) -> Option<Ranking> {
         let own = runs.iter().filter(|run| self.encodings.contains(&run.encoding));
-        let runs: Vec<SeedRun> = own.cloned().collect();
         let metric = self.metric.unwrap_or(headline);
+        let runs: Vec<SeedRun> = if self.change {
+            own.filter(|_| metric == Metric::Perplexity).filter_map(SeedRun::changes).collect()
+        } else {
+            own.cloned().collect()
+        };
         let regions = self.region.map_or_else(|| STANDING.to_vec(), |region| vec![region]);
         let mut rankings =
             regions.into_iter().map(|region| Ranking::new(&runs, display, region, metric));
@@ -202,6 +216,38 @@ mod tests {
         );
         let ranking = &found.lines[0].ranking;
         assert_eq!((ranking.metric, ranking.region), (Metric::TokenAccuracy, Region::Inside));
+    }
+
+    #[test]
+    fn a_change_is_compared_in_place_of_the_level() {
+        let mut records = Vec::new();
+        for seed in 0..8_u64 {
+            let noise = 0.001 * seed as f64;
+            // CoPE is better at both lengths and loses more; ALiBi is worse and loses nothing.
+            for (encoding, inside, beyond) in
+                [("cope", 1.0, 1.3), ("alibi", 1.5, 1.5), ("rope", 1.2, 1.4)]
+            {
+                let cell = TestCell::new("text", encoding, seed).text(inside, beyond + noise);
+                records.push(cell.record());
+            }
+        }
+        let better = |encodings: &str, change: bool| {
+            let found =
+                answer(ask(&format!("encodings = {encodings}\nchange = {change}")), &records);
+            let line = &found.lines[0];
+            (line.better().unwrap().to_owned(), line.comparison.paired.mean_difference)
+        };
+        let named = |(name, difference): (String, f64), expected: &str, by: f64| {
+            assert_eq!(name, expected);
+            assert!((difference - by).abs() < 1e-12, "{difference}");
+        };
+        named(better("['cope', 'rope']", false), "cope", 0.1);
+        named(better("['cope', 'rope']", true), "rope", 0.1);
+        named(better("['alibi', 'rope']", false), "rope", 0.1);
+        named(better("['alibi', 'rope']", true), "alibi", 0.2);
+        // Exact match has no factor.
+        let found = answer(ask("encodings = ['rope', 'cope']\nchange = true"), &cells("w"));
+        assert_eq!((found.lines.len(), found.unanswered.len()), (0, 1));
     }
 
     #[test]

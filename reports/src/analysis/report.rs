@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::ablation::Ablation;
 use super::aggregate::{Aggregate, aggregate};
 use super::answers::widen;
-use super::claim::JudgedClaim;
+use super::claim::{self, JudgedClaim};
 use super::conditions::Conditions;
 use super::costs::{EncodingCost, YARDSTICK, costs, machines};
 use super::curves::{Curve, SplitCurves, split_validation, training, validation};
@@ -229,6 +229,7 @@ impl Report {
             let answers = answers.by_ref().take(claim.comparisons.len()).collect();
             report.claims.push(JudgedClaim { claim: claim.clone(), answers });
         }
+        claim::correct(&mut report.claims);
         Ok(report)
     }
 

@@ -118,7 +118,7 @@ fn a_newer_schema_is_refused_by_name_and_left_alone() {
     let record = TestCell::new("flip-flop", "rope", 0).record();
     let path = record.write(dir.path()).unwrap();
     let mut value: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    value["schema"] = json!(5);
+    value["schema"] = json!(6);
     value["of_the_future"] = json!(true);
     fs::write(&path, value.to_string()).unwrap();
     let before = fs::read(&path).unwrap();
@@ -126,7 +126,7 @@ fn a_newer_schema_is_refused_by_name_and_left_alone() {
     assert!(matches!(error, RecordError::NewerSchema { found: 5, supported: 4, .. }));
     let text = error.to_string();
     assert!(text.contains(&*path.to_string_lossy()), "{text}");
-    assert!(text.contains("schema 5") && text.contains("up to 4"), "{text}");
+    assert!(text.contains("schema 6") && text.contains("up to 5"), "{text}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
@@ -141,7 +141,7 @@ fn damaged_files_are_named_with_the_field() {
         (whole[..whole.len() / 2].to_owned(), "EOF"),
         (whole.replace("\"train_len\": 64", "\"train_len\": \"64\""), "field `train_len`"),
         (whole.replace("\"samples\"", "\"sampels\""), "field `evals[0].sampels`"),
-        (whole.replace("\"schema\": 4", "\"schema\": 0"), "no record schema 0"),
+        (whole.replace("\"schema\": 5", "\"schema\": 0"), "no record schema 0"),
         (whole.replace("\"schema\": 4,", ""), "no number `schema`"),
         (whole.replace("\"train_len\": 64", "\"train_len\": 65"), "checksum"),
         (whole.replace("\"sha256\": \"", "\"sha256\": \"0"), "checksum"),

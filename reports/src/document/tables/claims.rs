@@ -61,7 +61,7 @@ pub fn claims(report: &Report) -> Table {
     table.with_legend(
         "The suite names the claims and their comparisons before its cells run. A claim holds on a workload, or is \
          contradicted, where the two encodings are significantly different; elsewhere it is undecided, also a claim that \
-         there is no advantage. Holm's correction is over the planned workloads of one pair of encodings. Difference: the better \
+         there is no advantage. Holm's correction is over the planned comparisons of all claims. Difference: the better \
          mean minus the other, for perplexity the other over the better, paired by seed, with its 95 % interval, not \
          corrected.",
     )
@@ -90,6 +90,7 @@ mod tests {
             tasks: ["v", "w", "x", "y"].map(str::to_owned).to_vec(),
             metric: None,
             region: None,
+            change: false,
         };
         let claim = PaperClaim {
             text: "CoPE counts better".to_owned(),

@@ -43,9 +43,10 @@ impl<T> TableBuilder<T> {
             TableCell { strong: line.better() == Some(name), ..cell }
         };
         self.column("workload", |item| {
-            let (_, line) = line(item);
+            let (answer, line) = line(item);
             let (metric, region) = (line.ranking.metric.name(), line.ranking.region.name());
-            TableCell::with_detail(&line.workload, format!("{metric}, {region}"))
+            let change = if answer.question.change { "change of " } else { "" };
+            TableCell::with_detail(&line.workload, format!("{change}{metric}, {region}"))
         })
         .column(encodings[0], |item| value(item, 0))
         .column(encodings[1], |item| value(item, 1))
@@ -70,7 +71,7 @@ mod tests {
         let records = testkit::two_workloads();
         let encodings = ["cope".to_owned(), "rope".to_owned()];
         let tasks = ["v", "w", "x"].map(str::to_owned).to_vec();
-        let asked = Question { encodings, tasks, metric: None, region: None };
+        let asked = Question { encodings, tasks, metric: None, region: None, change: false };
         let settings = Settings { question: Some(asked), ..Settings::default() };
         let frames = Frames::of(&records).unwrap();
         let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();

@@ -11,7 +11,9 @@ use crate::analysis::run_metrics::{MedianRange, RunMetrics};
 use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableBuilder, TableCell, texts};
 use crate::document::text::method;
-use crate::number::{bracketed, p_value, percent, points, three_digits};
+use crate::number::{
+    bracketed, count, least_p_value, p_value, percent, points, three_digits,
+};
 use crate::record::Metric;
 use crate::stats::{Comparison, Estimate, hedges_g_interval};
 
@@ -127,8 +129,12 @@ fn difference_cell(metric: Metric, comparison: &Comparison) -> TableCell {
 }
 
 fn p_cell(comparison: &Comparison) -> TableCell {
-    TableCell::optional(comparison.p_holm, |p| {
-        TableCell::with_detail(p_value(p).trim_start_matches("= "), comparison.test.name())
+    TableCell::optional(comparison.p_holm, |p| match comparison.is_bound() {
+        true if p < 1.0 => {
+            let bound = format!("bound of {}", count(comparison.paired.n, "seed"));
+            TableCell::with_detail(least_p_value(p), bound)
+        }
+        _ => TableCell::with_detail(p_value(p).trim_start_matches("= "), comparison.test.name()),
     })
 }
 
