@@ -22,5 +22,5 @@ pub use self::run::{
     RunRecord, SCHEMA, Status, TaskInfo,
 };
 pub use self::train::{CurvePoint, Solved, SplitValidation, TrainSummary, Validation};
-pub use self::unseen::{Marks, Unseen};
+pub use self::unseen::{QuestionMarks, Unseen};
 pub use self::weights::{KeptWeights, WeightsAt};

@@ -10,9 +10,9 @@ use super::outcomes::{Answers, Outcomes};
 /// evaluation does, by its length or by its split.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "PackedMarks", into = "PackedMarks")]
-pub struct Marks(pub Vec<bool>);
+pub struct QuestionMarks(pub Vec<bool>);
 
-impl Marks {
+impl QuestionMarks {
     /// Number of questions that lie outside.
     pub fn count(&self) -> u64 {
         self.0.iter().filter(|mark| **mark).count() as u64
@@ -25,7 +25,7 @@ impl Marks {
     }
 }
 
-/// Marks in a file.
+/// Marks as a file has them.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PackedMarks {
@@ -34,13 +34,13 @@ struct PackedMarks {
     marked: String,
 }
 
-impl From<Marks> for PackedMarks {
-    fn from(Marks(marks): Marks) -> Self {
+impl From<QuestionMarks> for PackedMarks {
+    fn from(QuestionMarks(marks): QuestionMarks) -> Self {
         Self { count: marks.len(), marked: bits::encode(&marks) }
     }
 }
 
-impl TryFrom<PackedMarks> for Marks {
+impl TryFrom<PackedMarks> for QuestionMarks {
     type Error = String;
 
     fn try_from(PackedMarks { count, marked }: PackedMarks) -> Result<Self, String> {
@@ -53,7 +53,7 @@ impl TryFrom<PackedMarks> for Marks {
 #[serde(deny_unknown_fields)]
 pub struct Unseen {
     /// Marks of these questions.
-    pub questions: Marks,
+    pub questions: QuestionMarks,
     /// Exact match, 0 to 1.
     #[serde(with = "json_float")]
     pub exact_match: f64,
@@ -75,7 +75,7 @@ impl Unseen {
     /// Returns the results as far as exact matches of single questions tell them; `None` for losses, or if there is not one
     /// mark for each answer. `tokens` is the number of scored tokens of a question, if it is the same for all.
     pub(crate) fn from_answers(
-        questions: Marks,
+        questions: QuestionMarks,
         chance: Option<f64>,
         outcomes: &Outcomes,
         tokens: Option<u64>,
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn results_of_marked_questions_are_those_of_their_answers() {
-        let marks = Marks(vec![true, false, true, true, false]);
+        let marks = QuestionMarks(vec![true, false, true, true, false]);
         let answers = Answers::ExactMatch(vec![true, true, false, false, true]);
         let outcomes = Outcomes { questions: "0f".into(), answers };
         let unseen = Unseen::from_answers(marks.clone(), None, &outcomes, Some(1)).unwrap();
@@ -114,6 +114,6 @@ mod tests {
         let text = serde_json::to_string(&unseen).unwrap();
         assert!(text.contains(r#""questions":{"count":5,"marked":"DQ"}"#), "{text}");
         assert_eq!(serde_json::from_str::<Unseen>(&text).unwrap(), unseen);
-        assert_eq!(Unseen::from_answers(Marks(vec![true]), None, &outcomes, None), None);
+        assert_eq!(Unseen::from_answers(QuestionMarks(vec![true]), None, &outcomes, None), None);
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::RecordError;
 use super::folder::read_dir;
-use crate::record::{Marks, RunRecord, Unseen};
+use crate::record::{QuestionMarks, RunRecord, Unseen};
 
 /// Labels of the evaluations of a results folder whose questions are not all alike or cannot all be answered.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -30,13 +30,13 @@ pub struct LabelledEvaluation {
     pub split: String,
     /// Length of the samples, for readers.
     pub len: u64,
-    /// Length in training.
+    /// Length of the samples in training.
     pub train_len: u64,
     /// Hash of the questions, as [`crate::Outcomes`] has it.
     pub questions: String,
     /// Marks of the unseen questions; `None` if all are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unseen: Option<Marks>,
+    pub unseen: Option<QuestionMarks>,
     /// Exact match of guessing the unseen questions; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chance: Option<f64>,
@@ -117,7 +117,7 @@ mod tests {
             len: 128,
             train_len: record.train_len,
             questions: "0f".into(),
-            unseen: Some(Marks(vec![false, true, true, true])),
+            unseen: Some(QuestionMarks(vec![false, true, true, true])),
             chance: Some(0.25),
             ceiling: Some(0.9),
         };

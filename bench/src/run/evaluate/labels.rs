@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use reports::store::LabelledEvaluation;
-use reports::{EvalPoint, LabelledQuestions, Marks, RunRecord};
+use reports::{EvalPoint, LabelledQuestions, QuestionMarks, RunRecord};
 use tasks::{EvaluatedSplit, Headline, Sample, Task, TaskConfig, TaskError};
 
 use super::outcomes::{chance, digest};
@@ -12,7 +12,7 @@ use super::outcomes::{chance, digest};
 #[derive(Default)]
 pub(super) struct Labels {
     /// Marks of the unseen questions; `None` if all questions are alike.
-    pub(super) marks: Option<Marks>,
+    pub(super) marks: Option<QuestionMarks>,
     /// Exact match of guessing the unseen questions; `None` if unknown, or if all questions are alike.
     pub(super) chance: Option<f64>,
     /// Share of the unseen questions whose answers occur in training; `None` if all do.
@@ -29,7 +29,8 @@ impl Labels {
         if evaluation.in_distribution() {
             return Self::default();
         }
-        let marks = Marks(samples.iter().map(|sample| evaluation.is_unseen(sample)).collect());
+        let marks =
+            QuestionMarks(samples.iter().map(|sample| evaluation.is_unseen(sample)).collect());
         let unseen: Vec<Sample> = samples
             .iter()
             .zip(&marks.0)

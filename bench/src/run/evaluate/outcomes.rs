@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reports::{Answers, Losses, Marks, Outcomes, Unseen};
+use reports::{Answers, Losses, Outcomes, QuestionMarks, Unseen};
 use sha2::{Digest, Sha256};
 use tasks::{Headline, Sample, Task};
 
@@ -32,7 +32,7 @@ impl Questions {
     /// Returns the results on the marked questions, with the exact match of guessing them.
     pub(super) fn unseen(
         &self,
-        questions: Marks,
+        questions: QuestionMarks,
         chance: Option<f64>,
         task: &dyn Task,
         samples: &[Sample],

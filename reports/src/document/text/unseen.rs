@@ -54,13 +54,13 @@ pub(crate) fn unseen(workload: &Workload) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::analysis::{Report, ReportMeta};
-    use crate::record::{Marks, Unseen};
+    use crate::record::{QuestionMarks, Unseen};
     use crate::testkit::TestCell;
 
     #[test]
     fn evaluations_with_trained_sizes_are_named_and_all_others_are_not() {
         let unseen_of = |marks: Vec<bool>| Unseen {
-            questions: Marks(marks),
+            questions: QuestionMarks(marks),
             exact_match: 0.1,
             token_accuracy: None,
             nll: None,
