@@ -86,7 +86,7 @@ impl JudgedClaim {
     /// A missing difference does not show that two encodings are equal, so the verdict on
     /// [`ExpectedResult::NotBetter`] is [`ClaimVerdict::Undecided`] then, too.
     pub fn verdict(&self, answer: &Answer, line: &AnswerLine) -> ClaimVerdict {
-        let first = &*answer.question.encodings[0];
+        let [first, _] = answer.question.compared();
         match (line.better(), self.claim.expected) {
             (None, _) => ClaimVerdict::Undecided,
             (Some(better), expected)

@@ -132,16 +132,16 @@ impl SeedRun {
         run.placed(record.train_len, record.task.chance)
     }
 
-    /// Returns the evaluations outside of the training distribution with the difference of their log-likelihood from the
-    /// mean of those in distribution; `None` without such evaluations.
-    pub(crate) fn changes(&self) -> Option<Self> {
+    /// Returns the evaluations outside of the training distribution with another log-likelihood, computed from their own and
+    /// the mean of those in distribution; `None` without evaluations in distribution.
+    pub(crate) fn outside(&self, nll: impl Fn(f64, f64) -> f64) -> Option<Self> {
         let inside = || self.evals.iter().filter(|eval| eval.region == Region::Inside);
         let count = inside().count();
         let mean = inside().map(|eval| eval.nll).sum::<f64>() / count as f64;
         let outside = self.evals.iter().filter(|eval| eval.region != Region::Inside);
         // Answers to other questions are no answers to this one.
         let change = |eval: &Evaluated| Evaluated {
-            nll: eval.nll - mean,
+            nll: nll(eval.nll, mean),
             outcomes: None,
             chance: None,
             ..eval.clone()

@@ -33,6 +33,11 @@ pub struct Question {
     /// perplexity itself. Workloads that are ranked by another metric have no answer then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub change: bool,
+    /// Rise of the perplexity from the evaluations in distribution up to which it counts as kept, in percent. `encodings` are
+    /// then one encoding twice, whose perplexity is compared with its own in distribution, raised by this margin.
+    /// Workloads that are ranked by another metric have no answer then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin_percent: Option<u32>,
 }
 
 impl Question {
@@ -42,10 +47,27 @@ impl Question {
     /// Message that says what was found and expected.
     pub fn check(&self) -> Result<(), String> {
         let [a, b] = &self.encodings;
-        if a == b {
-            return Err(format!("`encodings` are `{a}` twice, expected two different ones"));
+        match (a == b, self.margin_percent) {
+            (true, None) => Err(format!(
+                "`encodings` are `{a}` twice, expected two different ones, or `margin_percent` to ask whether it keeps its perplexity"
+            )),
+            (false, Some(_)) => Err(format!(
+                "`margin_percent` compares an encoding with itself, expected `encodings = [\"{a}\", \"{a}\"]`, found `{b}`"
+            )),
+            (true, Some(_)) if self.change => {
+                Err("`change` and `margin_percent` are both given, expected one".to_owned())
+            }
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Returns the names of the two that are compared, as [`AnswerLine::result`] knows them.
+    pub fn compared(&self) -> [String; 2] {
+        let [a, b] = self.encodings.clone();
+        match self.margin_percent {
+            Some(margin) => [a, format!("in distribution + {margin} %")],
+            None => [a, b],
+        }
     }
 }
 
@@ -143,8 +165,20 @@ impl Question {
     ) -> Option<Ranking> {
         let own = runs.iter().filter(|run| self.encodings.contains(&run.encoding));
         let metric = self.metric.unwrap_or(headline);
+        let own = own.filter(|_| {
+            metric == Metric::Perplexity || !(self.change || self.margin_percent.is_some())
+        });
         let runs: Vec<SeedRun> = if self.change {
-            own.filter(|_| metric == Metric::Perplexity).filter_map(SeedRun::changes).collect()
+            own.filter_map(|run| run.outside(|nll, inside| nll - inside)).collect()
+        } else if let Some(margin) = self.margin_percent {
+            let bound = (f64::from(margin) / 100.0).ln_1p();
+            let [_, kept] = self.compared();
+            let own: Vec<&SeedRun> = own.collect();
+            let kept = own
+                .iter()
+                .filter_map(|run| run.outside(|_, inside| inside + bound))
+                .map(|run| SeedRun { encoding: kept.clone(), ..run });
+            own.iter().copied().cloned().chain(kept).collect()
         } else {
             own.cloned().collect()
         };
@@ -245,6 +279,17 @@ mod tests {
         named(better("['cope', 'rope']", true), "rope", 0.1);
         named(better("['alibi', 'rope']", false), "rope", 0.1);
         named(better("['alibi', 'rope']", true), "alibi", 0.2);
+        // ALiBi keeps its perplexity within 5 %, CoPE does not.
+        let kept = |encoding: &str| {
+            let found = answer(
+                ask(&format!("encodings = ['{encoding}', '{encoding}']\nmargin_percent = 5")),
+                &records,
+            );
+            let line = &found.lines[0];
+            (line.better().unwrap().to_owned(), line.comparison.paired.mean_difference)
+        };
+        named(kept("alibi"), "alibi", 1.05_f64.ln() - 0.0035);
+        named(kept("cope"), "in distribution + 5 %", 0.3035 - 1.05_f64.ln());
         // Exact match has no factor.
         let found = answer(ask("encodings = ['rope', 'cope']\nchange = true"), &cells("w"));
         assert_eq!((found.lines.len(), found.unanswered.len()), (0, 1));
@@ -261,6 +306,11 @@ mod tests {
         let same =
             Question { encodings: ["a".into(), "a".into()], ..ask("encodings = ['a', 'b']") };
         assert!(same.check().unwrap_err().contains("twice"));
+        let of = |toml: &str| ask(toml).check();
+        assert_eq!(of("encodings = ['a', 'a']\nmargin_percent = 5"), Ok(()));
+        assert!(of("encodings = ['a', 'b']\nmargin_percent = 5").unwrap_err().contains("itself"));
+        let both = of("encodings = ['a', 'a']\nmargin_percent = 5\nchange = true");
+        assert!(both.unwrap_err().contains("expected one"));
         let unknown = toml::from_str::<Question>("encodings = ['a', 'b']\nmetrics = 'x'");
         assert!(unknown.unwrap_err().to_string().contains("unknown field `metrics`"));
     }

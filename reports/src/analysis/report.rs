@@ -285,14 +285,28 @@ rows! {
 }
 
 impl EncodingNames {
-    /// Returns the name that a suite gives, with the label of the encoding in place of its id: `RoPE, YaRN` for `rope, YaRN`.
+    /// Returns the name that a suite gives, with the label of the encoding in place of its id: `RoPE, YaRN` for `rope, YaRN`,
+    /// `Abacus + RoPE` for `abacus+rope` with settings.
     fn given_name(&self) -> String {
-        let without_settings = |text: &str| text.split('{').next().unwrap_or_default().to_owned();
         match self.encoding.strip_prefix(&without_settings(&self.encoding_id)) {
-            Some(rest) if rest.starts_with(',') => without_settings(&self.encoding_label) + rest,
+            Some(rest) if rest.is_empty() || rest.starts_with(',') => {
+                without_settings(&self.encoding_label) + rest
+            }
             _ => self.encoding.clone(),
         }
     }
+}
+
+/// Returns an expression or label without the settings in braces.
+fn without_settings(text: &str) -> String {
+    let mut depth = 0_u32;
+    let is_outside = |letter: &char| {
+        depth += u32::from(*letter == '{');
+        let is_outside = depth == 0;
+        depth -= u32::from(*letter == '}' && depth > 0);
+        is_outside
+    };
+    text.chars().filter(is_outside).collect()
 }
 
 fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {

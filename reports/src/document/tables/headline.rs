@@ -62,7 +62,7 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
         .column("all tasks", |score| {
             TableCell::with_detail(percent(score.value), bracketed(score.ci95, points))
         })
-        .column(format!("first rank, of the {} with several", telling.len()), |score| {
+        .column(format!("first rank, of the {} with several ranks", telling.len()), |score| {
             in_first(&score.encoding).to_string()
         })
         .column("better / worse than RoPE", |score| match &*score.encoding {
