@@ -11,9 +11,7 @@ use super::evaluated::SeedRun;
 use super::ranking::{Ranking, Region};
 use crate::record::Metric;
 use crate::stats::over_tasks::{TaskScores, aggregate, normal};
-use crate::stats::{
-    Estimate, LEVEL, Paired, QuestionError, decide, decide_among, holm, paired,
-};
+use crate::stats::{Estimate, LEVEL, Paired, QuestionError, decide, decide_among, holm, paired};
 use crate::testkit::TestCell;
 
 /// Measures coverage: the shares of t intervals of the mean, bootstrap intervals of the mean and bootstrap intervals
@@ -148,9 +146,8 @@ fn differences(shift: f64) -> Shares {
             pair.comparison.separable && (shift == 0.0 || pair.better == NAMES[0])
         };
         contrasts += u32::from(ranking.contrasts("rope").iter().any(|pair| found(&pair)));
-        let behind = |name: &str| {
-            ranking.results.iter().any(|r| r.encoding == name && r.group != Some(1))
-        };
+        let behind =
+            |name: &str| ranking.results.iter().any(|r| r.encoding == name && r.group != Some(1));
         let is_behind =
             if shift == 0.0 { NAMES.iter().any(|name| behind(name)) } else { behind("rope") };
         ranks += u32::from(is_behind);
@@ -185,7 +182,9 @@ fn contrasts_ranks_and_claims_are_wrong_in_less_than_one_report_in_twenty() {
 #[test]
 fn a_difference_of_two_deviations_is_found_in_four_reports_of_five() {
     let Shares { contrasts, ranks, claims } = differences(2.0);
-    println!("n = 8, two deviations: contrasts {contrasts:.3}, ranks {ranks:.3}, claims {claims:.3}");
+    println!(
+        "n = 8, two deviations: contrasts {contrasts:.3}, ranks {ranks:.3}, claims {claims:.3}"
+    );
     for power in [contrasts, ranks, claims] {
         assert!((0.75..0.9).contains(&power), "{power}");
     }

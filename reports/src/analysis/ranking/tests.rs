@@ -229,10 +229,7 @@ fn an_encoding_far_behind_has_no_rank_though_the_seeds_do_not_separate_it() {
     }
     let found = ranking(&records, Region::Both, Metric::ExactMatch);
     let groups: Vec<_> = found.results.iter().map(|s| (&*s.encoding, s.group)).collect();
-    assert_eq!(
-        groups,
-        [("alibi", None), ("cope", Some(1)), ("nope", Some(2)), ("rope", Some(1))]
-    );
+    assert_eq!(groups, [("alibi", None), ("cope", Some(1)), ("nope", Some(2)), ("rope", Some(1))]);
     let alibi = found.pair("rope", "alibi").unwrap();
     assert!(!alibi.comparison.separable && alibi.comparison.paired.mean_difference > FAR);
 }
@@ -254,7 +251,9 @@ fn contrasts_with_a_control_are_a_family_of_their_own() {
     let contrasts = found.contrasts("rope");
     let told: Vec<_> = contrasts
         .iter()
-        .map(|pair| (&*pair.better, &*pair.worse, pair.comparison.family, pair.comparison.separable))
+        .map(|pair| {
+            (&*pair.better, &*pair.worse, pair.comparison.family, pair.comparison.separable)
+        })
         .collect();
     assert_eq!(
         told,

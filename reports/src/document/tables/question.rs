@@ -71,7 +71,14 @@ mod tests {
         let records = testkit::two_workloads();
         let encodings = ["cope".to_owned(), "rope".to_owned()];
         let tasks = ["v", "w", "x"].map(str::to_owned).to_vec();
-        let asked = Question { encodings, tasks, metric: None, region: None, change: false, margin_percent: None };
+        let asked = Question {
+            encodings,
+            tasks,
+            metric: None,
+            region: None,
+            change: false,
+            margin_percent: None,
+        };
         let settings = Settings { question: Some(asked), ..Settings::default() };
         let frames = Frames::of(&records).unwrap();
         let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();

@@ -11,9 +11,7 @@ use crate::analysis::run_metrics::{MedianRange, RunMetrics};
 use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableBuilder, TableCell, texts};
 use crate::document::text::method;
-use crate::number::{
-    bracketed, count, least_p_value, p_value, percent, points, three_digits,
-};
+use crate::number::{bracketed, count, least_p_value, p_value, percent, points, three_digits};
 use crate::record::Metric;
 use crate::stats::{Comparison, Estimate, hedges_g_interval};
 

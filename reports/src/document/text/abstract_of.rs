@@ -305,9 +305,7 @@ mod tests {
         let sentences = abstract_of(&report);
         let texts: Vec<&str> = sentences.iter().map(|sentence| &*sentence.text).collect();
         assert_eq!(sentences.len(), 5, "{texts:?}");
-        assert!(texts[0].starts_with(
-            "Of 2 encodings trained on 2 workloads (8 seeds), CoPE has"
-        ));
+        assert!(texts[0].starts_with("Of 2 encodings trained on 2 workloads (8 seeds), CoPE has"));
         assert!(
             texts[1].starts_with("Seeds separate CoPE and RoPE on 2 of 2 workloads"),
             "{}",
