@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 # One folder outside the clone saves a cold build; a fresh machine passes without it.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pe-zoo/ci-target}"
 
-steps_declared=9
+steps_declared=10
 steps_run=0
 current=
 work=$(mktemp -d)
@@ -26,6 +26,15 @@ step() {
 format() {
   cargo fmt --all --check
   cargo fmt --manifest-path examples/outside/Cargo.toml --check
+}
+
+# Recomputes README's table by a program that shares nothing with the Rust code.
+front_page() {
+  if python3 -c 'import numpy, pyarrow' 2>/dev/null; then
+    python3 doc/front_page.py
+  else
+    echo "skipped: doc/front_page.py needs Python with numpy and pyarrow"
+  fi
 }
 
 # First commands of a user: a sweep, the same sweep again (which must keep all records), a report.
@@ -76,6 +85,7 @@ step "format" format
 step "clippy" cargo clippy --workspace --all-targets -- -D warnings
 step "tests" cargo test --workspace
 step "generated docs" "$CARGO_TARGET_DIR/debug/pe-bench" docs --check
+step "front page" front_page
 step "smoke run" smoke
 step "encodings from outside" outside
 step "docs" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps

@@ -16,9 +16,11 @@ REPORTED = """
 """
 
 RESULTS = """
-    select suite, workload, split, len, encoding, count(*) as seeds, round(avg(exact_match), 4) as exact_match,
-        round(avg(token_accuracy), 4) as token_accuracy, round(exp(avg(nll)), 3) as perplexity
-    from reported where not in_distribution
+    select suite, workload, split, len, encoding, count(*) as seeds,
+        round(avg(coalesce(unseen_exact_match, exact_match)), 4) as exact_match,
+        round(avg(coalesce(unseen_token_accuracy, token_accuracy)), 4) as token_accuracy,
+        round(exp(avg(coalesce(unseen_nll, nll))), 3) as perplexity
+    from reported where not in_distribution and coalesce(unseen_samples, 1) > 0
     group by all order by suite, workload, split, len, exact_match desc
 """
 
@@ -38,8 +40,9 @@ RATIO = """
 """
 
 PIVOT = """
-    pivot (select suite, workload || ' x' || round(len / train_len, 2) as length, encoding, exact_match from reported
-        where not in_distribution)
+    pivot (select suite, workload || ' x' || round(len / train_len, 2) as length, encoding,
+        coalesce(unseen_exact_match, exact_match) as exact_match
+        from reported where not in_distribution and coalesce(unseen_samples, 1) > 0)
     on encoding using round(avg(exact_match), 3) group by suite, length order by suite, length
 """
 

@@ -84,6 +84,8 @@ fn eval(len: u64, skill: f64, rng: &mut ChaCha8Rng) -> EvalPoint {
         seconds: 0.1,
         chance: Some(0.1),
         outcomes: None,
+        unseen: None,
+        ceiling: None,
         slices: vec![slices],
     }
 }

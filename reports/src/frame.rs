@@ -12,7 +12,7 @@ use polars::prelude::*;
 
 pub use self::cached::read_frames;
 pub(crate) use self::rows::{FromColumn, rows};
-use crate::record::RunRecord;
+use crate::record::{EvalPoint, RunRecord, Unseen};
 use crate::store::RecordError;
 
 /// Error of converting records to frames.
@@ -119,7 +119,14 @@ impl Frames {
                 "perplexity": |(_, e)| e.perplexity,
                 "bits_per_byte": |(_, e)| e.bits_per_byte,
                 "chance": |(_, e)| e.chance,
-                "outcomes": |(_, e)| e.outcomes.as_ref().and_then(|o| serde_json::to_string(o).ok()),
+                "unseen_samples": |(_, e)| e.unseen.as_ref().map(|unseen| unseen.questions.count()),
+                "unseen_exact_match": |(_, e)| unseen(e, |unseen| Some(unseen.exact_match)),
+                "unseen_token_accuracy": |(_, e)| unseen(e, |unseen| unseen.token_accuracy),
+                "unseen_nll": |(_, e)| unseen(e, |unseen| unseen.nll),
+                "unseen_chance": |(_, e)| e.partly_unseen().and_then(|unseen| unseen.chance),
+                "unseen_bits_per_byte": |(_, e)| e.partly_unseen().and_then(|u| u.bits_per_byte),
+                "ceiling": |(_, e)| e.ceiling,
+                "outcomes": |(_, e)| e.counted_outcomes().and_then(|o| serde_json::to_string(&o).ok()),
                 "seconds": |(_, e)| e.seconds,
             )?,
             curves: frame!(elements(records, |r| &r.train.curve);
@@ -271,6 +278,12 @@ impl Frames {
         let (left, right) = (self.cells.clone().lazy(), self.evaluations.clone().lazy());
         Ok(join_cells(left, right, JoinType::Left).collect()?.drop_many(INTERNAL))
     }
+}
+
+/// A value of the unseen questions of an evaluation, if it has some and others; NaN if it is not known.
+fn unseen(eval: &EvalPoint, value: impl Fn(&Unseen) -> Option<f64>) -> Option<f64> {
+    let unseen = eval.partly_unseen()?;
+    Some(value(unseen).unwrap_or(f64::NAN))
 }
 
 fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {

@@ -29,12 +29,12 @@ pub use formats::{html_document, html_table, markdown_document, plain_page};
 pub use frame::{FrameError, Frames, read_frames};
 pub use record::{
     Allocations, Answers, CurvePoint, DeviceInfo, EncodingInfo, EvalPoint, FlopCount, GateScore,
-    GridPoint, Host, KeptWeights, Losses, Outcomes, PAIR, PAIRED, ParamCount, Program, RunRecord,
-    SCHEMA, SkippedEval, SliceUnit, Slices, Solved, SplitValidation, Status, TaskInfo,
-    TrainSummary, Validation, WeightsAt,
+    GridPoint, Host, KeptWeights, Losses, Outcomes, PAIR, PAIRED, ParamCount, Program,
+    QuestionMarks, RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, SplitValidation,
+    Status, TaskInfo, TrainSummary, Unseen, Validation, WeightsAt,
 };
 pub use report::{
     Rendered, ReportError, ReportSummary, render_report, write_files, write_report,
     write_report_with,
 };
-pub use store::{RecordError, cell_key, read_dir, read_each};
+pub use store::{LabelledQuestions, RecordError, cell_key, read_dir, read_each, read_labelled};

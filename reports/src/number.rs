@@ -44,6 +44,11 @@ pub(crate) fn p_value(p: f64) -> String {
     if p < 1e-4 { "< 0.0001".to_owned() } else { format!("= {}", two_digits(p)) }
 }
 
+/// Formats the smallest p-value that a test can give, with a relation: `≤ 0.0001`.
+pub(crate) fn least_p_value(p: f64) -> String {
+    format!("≤ {}", two_digits(p).trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// Formats a number between 0.0001 and 1 with two significant digits.
 pub(crate) fn two_digits(value: f64) -> String {
     let scientific = format!("{value:.1e}");

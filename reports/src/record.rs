@@ -1,5 +1,6 @@
 //! Run records: the complete result of one cell (encoding x task x sizes x seed).
 
+mod bits;
 mod eval;
 mod gates;
 pub(crate) mod json_float;
@@ -8,6 +9,7 @@ mod newest;
 mod outcomes;
 mod run;
 mod train;
+mod unseen;
 mod weights;
 
 pub use self::eval::{EvalPoint, PAIR, PAIRED, SkippedEval, SliceUnit, Slices};
@@ -20,4 +22,5 @@ pub use self::run::{
     RunRecord, SCHEMA, Status, TaskInfo,
 };
 pub use self::train::{CurvePoint, Solved, SplitValidation, TrainSummary, Validation};
+pub use self::unseen::{QuestionMarks, Unseen};
 pub use self::weights::{KeptWeights, WeightsAt};

@@ -6,6 +6,7 @@ mod caught;
 mod error;
 mod file;
 mod folder;
+mod labels;
 mod layout;
 mod packed;
 mod scan;
@@ -20,6 +21,7 @@ pub use self::file::set_aside;
 pub use self::folder::{
     files_in, packed_only, read_dir, read_each, read_named, record_files, unpack,
 };
+pub use self::labels::{LabelledEvaluation, LabelledQuestions, read_labelled};
 pub use self::packed::{PACKED, lean, pack};
 
 #[cfg(test)]

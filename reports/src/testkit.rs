@@ -132,6 +132,8 @@ impl TestCell {
             seconds: 0.25,
             chance: None,
             outcomes: None,
+            unseen: None,
+            ceiling: None,
             slices: Vec::new(),
         });
         self

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use reports::analysis::Report;
 use reports::document::text::{AbstractSentence, abstract_of};
 use reports::stats::over_tasks::interquartile_mean;
-use reports::{EvalPoint, ReportMeta, RunRecord, Settings, Status, read_dir};
+use reports::{Answers, EvalPoint, ReportMeta, RunRecord, Settings, Status, read_labelled};
 
 /// Values by workload, encoding and seed.
 type Values = BTreeMap<String, BTreeMap<String, BTreeMap<u64, f64>>>;
@@ -48,6 +48,20 @@ fn counted(mut records: Vec<RunRecord>) -> Vec<RunRecord> {
         r.status == Status::Done && (fresh || !with_fresh.contains(&r.workload))
     });
     records
+}
+
+/// Leaves the results on the questions that training cannot draw, from the single answers.
+fn only_unseen(record: &mut RunRecord) {
+    for eval in &mut record.evals {
+        let (Some(unseen), Some(outcomes)) = (&eval.unseen, &eval.outcomes) else { continue };
+        let Answers::ExactMatch(right) = &outcomes.answers else { panic!("losses have no labels") };
+        let marked = right.iter().zip(&unseen.questions.0).filter(|(_, mark)| **mark);
+        let right: Vec<f64> = marked.map(|(right, _)| f64::from(u8::from(*right))).collect();
+        eval.samples = right.len() as u64;
+        eval.exact_match = mean(&right);
+        eval.chance = unseen.chance.or(eval.chance);
+    }
+    record.evals.retain(|eval| eval.samples > 0);
 }
 
 /// Values of the workloads that are ranked by a metric, better ones larger.
@@ -193,7 +207,8 @@ fn check_interval(
 
 #[expect(clippy::too_many_lines, reason = "one check for each kind of number")]
 fn check(folder: &Path) {
-    let records = read_dir(folder).unwrap();
+    let mut records = read_labelled(folder).unwrap();
+    records.iter_mut().for_each(only_unseen);
     let (frames, errors) = reports::read_frames(folder).unwrap();
     assert!(errors.is_empty(), "{errors:?}");
     let report = Report::with(frames, &ReportMeta::default(), &Settings::default()).unwrap();

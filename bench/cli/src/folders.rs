@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use pe_zoo::Combination;
 use reports::store::PACKED;
-use reports::{Frames, RecordError, RunRecord, Status};
+use reports::{Frames, LabelledQuestions, RecordError, RunRecord, Status};
 
 use super::conflict;
 use super::out::complain;
@@ -147,11 +147,14 @@ pub(super) fn frames(folders: &[PathBuf]) -> anyhow::Result<Vec<(Frames, Vec<Rec
     Ok(read)
 }
 
-/// Reads all records of the folders, with the errors of files that are no readable records.
+/// Records with their folders, and the errors of files that are no readable records.
+type Readable<'a> = (Vec<(&'a Path, RunRecord)>, Vec<RecordError>);
+
+/// Reads all records of the folders.
 ///
 /// # Errors
 /// If a folder cannot be listed, there is no record, or two folders have different results of a cell.
-pub(super) fn readable(folders: &[PathBuf]) -> anyhow::Result<(Vec<RunRecord>, Vec<RecordError>)> {
+fn readable(folders: &[PathBuf]) -> anyhow::Result<Readable<'_>> {
     let (mut records, mut errors) = (Vec::new(), Vec::new());
     for folder in folders {
         for record in reports::read_each(folder)? {
@@ -173,10 +176,24 @@ pub(super) fn readable(folders: &[PathBuf]) -> anyhow::Result<(Vec<RunRecord>, V
         ));
     }
     conflict::refuse(records.iter().map(|(folder, record)| (*folder, record)))?;
+    Ok((records, errors))
+}
+
+/// Reads all records of the folders, older ones with the labels of their questions, and the errors of files that are no
+/// readable records.
+///
+/// # Errors
+/// Those of [`records`], and if the labels of a folder cannot be read.
+pub(super) fn labelled(folders: &[PathBuf]) -> anyhow::Result<(Vec<RunRecord>, Vec<RecordError>)> {
+    let (mut records, errors) = readable(folders)?;
+    for own in records.chunk_by_mut(|(a, _), (b, _)| a == b) {
+        let labels = LabelledQuestions::read(own[0].0)?;
+        own.iter_mut().for_each(|(_, record)| labels.label(record));
+    }
     Ok((records.into_iter().map(|(_, record)| record).collect(), errors))
 }
 
-/// Reads all records of the folders.
+/// Reads all records of the folders, as they are.
 ///
 /// # Errors
 /// If a record cannot be read, there is none, or two folders have different results of a cell.
@@ -184,7 +201,7 @@ pub(super) fn records(folders: &[PathBuf]) -> anyhow::Result<Vec<RunRecord>> {
     let (records, errors) = readable(folders)?;
     match errors.into_iter().next() {
         Some(error) => Err(error.into()),
-        None => Ok(records),
+        None => Ok(records.into_iter().map(|(_, record)| record).collect()),
     }
 }
 

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use reports::RunRecord;
 use reports::store::{PACKED, lean, pack, packed_only, write_atomically};
+use reports::{LabelledQuestions, RunRecord};
 
 use super::folders;
-use super::out::say;
+use super::out::{complain, say};
+use crate::run::evaluate::Relabelled;
 
 /// Arguments of `pack`.
 #[derive(Args, Clone)]
@@ -40,6 +41,7 @@ pub(super) fn run(arguments: &PackArgs) -> anyhow::Result<()> {
     check_loses_nothing(folder, whole, &records)?;
     let path = folder.join(PACKED);
     write_atomically(&path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    label(folder, &records)?;
     // A report of the packed records has the suite's title, criteria and question.
     let stored = Path::new(super::report::STORED);
     let is_other = folder.canonicalize().ok() != results.canonicalize().ok();
@@ -52,6 +54,25 @@ pub(super) fn run(arguments: &PackArgs) -> anyhow::Result<()> {
         })?;
     }
     say(&format!("{}: {} records, {} bytes", path.display(), records.len(), bytes.len()));
+    Ok(())
+}
+
+/// Writes the labels of records that have none of their own to the folder.
+fn label(folder: &Path, records: &[RunRecord]) -> anyhow::Result<()> {
+    let Relabelled { labels, changed } = Relabelled::of(records)?;
+    for evaluation in &changed {
+        complain(&format!(
+            "{evaluation}: the task draws other questions today, so that its trained sizes stay among the longer ones"
+        ));
+    }
+    if labels.evaluations.is_empty() {
+        return Ok(());
+    }
+    let path = LabelledQuestions::path(folder);
+    let text = serde_json::to_string_pretty(&labels)? + "\n";
+    write_atomically(&path, text.as_bytes())
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    say(&format!("{}: labels of {} evaluations", path.display(), labels.evaluations.len()));
     Ok(())
 }
 

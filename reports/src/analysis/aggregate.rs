@@ -25,6 +25,13 @@ rows! {
         pub train_len: u64,
         /// Metric that ranks encodings: `exact-match` or `perplexity`.
         pub headline: String,
+        /// Number of questions of the evaluation.
+        pub samples: u64,
+        /// Number of unseen questions where training draws the others, of which the results below are; 0 if it draws all, and
+        /// the results are those of all. `None` if all questions are alike.
+        pub unseen_samples: Option<u64>,
+        /// Share of the questions whose answers occur in training; `None` if all do.
+        pub ceiling: Option<f64>,
         /// Exact match of the best constant answer at this length; `None` if unknown.
         pub chance: Option<f64>,
         /// Exact match, 0 to 1.
@@ -51,12 +58,20 @@ impl Aggregate {
 /// If the query fails.
 pub(super) fn aggregate(counted: &Selection<'_>) -> PolarsResult<Vec<Aggregate>> {
     let by = ["encoding", "split", "len"];
-    let first =
-        ["workload", "in_distribution", "train_len", "headline"].map(|name| col(name).first());
+    let first = [
+        "workload",
+        "in_distribution",
+        "train_len",
+        "headline",
+        "samples",
+        "unseen_samples",
+        "ceiling",
+    ]
+    .map(|name| col(name).first());
     let values = ["exact_match", "token_accuracy", "nll"].map(col);
     let others = [col("chance").fill_null(col("task_chance")).first(), mean("bits_per_byte")];
     let seeds = counted
-        .rows(|frames| &frames.evaluations)
+        .evaluations()
         .group_by_stable(by.map(col))
         .agg([&first[..], &values, &others].concat())
         .sort(by, stable());

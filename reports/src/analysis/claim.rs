@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::question::{Answer, AnswerLine, Question};
+use crate::stats::{Paired, decide_among};
 
 /// Claim of a paper, with the comparisons that decide it; section `[[claim]]` of a suite.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +18,7 @@ pub struct PaperClaim {
     /// Result that the claim expects of each comparison.
     #[serde(default)]
     pub expected: ExpectedResult,
-    /// Comparisons; Holm's correction is over the planned workloads of one comparison.
+    /// Comparisons; Holm's correction is over the planned workloads of all comparisons of all claims.
     pub comparisons: Vec<Question>,
 }
 
@@ -66,13 +67,26 @@ pub struct JudgedClaim {
     pub answers: Vec<Answer>,
 }
 
+/// Corrects the comparisons of all claims as one family: a report with many claims has many chances of a false one.
+pub(super) fn correct(claims: &mut [JudgedClaim]) {
+    let planned = claims.iter().flat_map(|claim| &claim.answers).map(|answer| answer.planned).sum();
+    let family: Vec<Paired> = claims
+        .iter()
+        .flat_map(JudgedClaim::lines)
+        .map(|(_, line, _)| line.comparison.paired)
+        .collect();
+    let answers = claims.iter_mut().flat_map(|claim| &mut claim.answers);
+    let lines = answers.flat_map(|answer| &mut answer.lines);
+    lines.zip(decide_among(&family, planned)).for_each(|(line, decided)| line.decide(decided));
+}
+
 impl JudgedClaim {
     /// Returns the verdict of one line of `answer`.
     ///
     /// A missing difference does not show that two encodings are equal, so the verdict on
     /// [`ExpectedResult::NotBetter`] is [`ClaimVerdict::Undecided`] then, too.
     pub fn verdict(&self, answer: &Answer, line: &AnswerLine) -> ClaimVerdict {
-        let first = &*answer.question.encodings[0];
+        let [first, _] = answer.question.compared();
         match (line.better(), self.claim.expected) {
             (None, _) => ClaimVerdict::Undecided,
             (Some(better), expected)
@@ -140,6 +154,12 @@ mod tests {
         assert_eq!(better.answers[0].lines[0].comparison.family, 3);
         let null = judged("expected = 'not-better'");
         assert_eq!(verdicts(&null), [Contradicted, Holds, Undecided]);
+        // All claims of a report are one family.
+        let mut both = [better, null];
+        correct(&mut both);
+        assert_eq!(both[0].answers[0].lines[0].comparison.family, 6);
+        assert_eq!(both[1].answers[0].lines[2].comparison.family, 6);
+        assert_eq!(verdicts(&both[1]), [Contradicted, Holds, Undecided]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use polars::prelude::*;
 use super::region::Region;
 use super::selection::Selection;
 use crate::frame::rows;
-use crate::record::{Metric, Outcomes, RunRecord};
+use crate::record::{EvalPoint, Metric, Outcomes, RunRecord};
 
 /// All evaluations of one seed of an encoding.
 #[derive(Debug, Clone)]
@@ -62,6 +62,7 @@ rows! {
         token_accuracy: f64,
         nll: f64,
         outcomes: Option<String>,
+        unseen_samples: Option<u64>,
     }
 }
 
@@ -71,8 +72,8 @@ impl SeedRun {
     /// # Errors
     /// If the query fails.
     pub(crate) fn all(counted: &Selection<'_>) -> PolarsResult<Vec<Self>> {
-        let evaluations = counted.rows(|frames| &frames.evaluations);
-        let evaluations = CellEvaluation::of(evaluations)?.into_iter();
+        let belongs = |eval: &CellEvaluation| eval.unseen_samples != Some(0);
+        let evaluations = CellEvaluation::of(counted.evaluations())?.into_iter().filter(belongs);
         let evaluated = |own: CellEvaluation| {
             let outcomes = own.outcomes.as_deref().map(serde_json::from_str).transpose();
             let bad =
@@ -104,24 +105,48 @@ impl SeedRun {
 
     /// Returns the evaluations of a record.
     pub(crate) fn of(record: &RunRecord) -> Self {
-        let evals = record.evals.iter().map(|e| Evaluated {
-            split: e.split.clone(),
-            len: e.len,
-            in_distribution: e.in_distribution,
-            trained_split: e.trained_split,
-            region: Region::Inside,
-            chance: e.chance,
-            exact_match: e.exact_match,
-            token_accuracy: e.token_accuracy,
-            nll: e.nll,
-            outcomes: e.outcomes.clone(),
-        });
+        let evaluated = |e: &EvalPoint| {
+            let unseen = e.partly_unseen();
+            let value = |whole, unseen: Option<Option<f64>>| {
+                unseen.map_or(whole, |value| value.unwrap_or(f64::NAN))
+            };
+            Evaluated {
+                split: e.split.clone(),
+                len: e.len,
+                in_distribution: e.in_distribution,
+                trained_split: e.trained_split,
+                region: Region::Inside,
+                chance: unseen.and_then(|unseen| unseen.chance).or(e.chance),
+                exact_match: unseen.map_or(e.exact_match, |unseen| unseen.exact_match),
+                token_accuracy: value(e.token_accuracy, unseen.map(|u| u.token_accuracy)),
+                nll: value(e.nll, unseen.map(|u| u.nll)),
+                outcomes: e.counted_outcomes(),
+            }
+        };
+        let evals = record.evals.iter().filter(|e| !e.is_all_trained()).map(evaluated);
         let run = Self {
             encoding: record.encoding.name.clone(),
             seed: record.seed,
             evals: evals.collect(),
         };
         run.placed(record.train_len, record.task.chance)
+    }
+
+    /// Returns the evaluations outside of the training distribution with another log-likelihood, computed from their own and
+    /// the mean of those in distribution; `None` without evaluations in distribution.
+    pub(crate) fn outside(&self, nll: impl Fn(f64, f64) -> f64) -> Option<Self> {
+        let inside = || self.evals.iter().filter(|eval| eval.region == Region::Inside);
+        let count = inside().count();
+        let mean = inside().map(|eval| eval.nll).sum::<f64>() / count as f64;
+        let outside = self.evals.iter().filter(|eval| eval.region != Region::Inside);
+        // Answers to other questions are no answers to this one.
+        let change = |eval: &Evaluated| Evaluated {
+            nll: nll(eval.nll, mean),
+            outcomes: None,
+            chance: None,
+            ..eval.clone()
+        };
+        (count > 0).then(|| Self { evals: outside.map(change).collect(), ..self.clone() })
     }
 
     /// Sets the region and the chance of each evaluation. Records of schema 2 do not name the training splits: these are

@@ -29,6 +29,15 @@ pub struct Question {
     /// Evaluations that are compared; by default those of the deciding region, as on the front page.
     #[serde(default)]
     pub region: Option<Region>,
+    /// Whether the change of the perplexity from the evaluations in distribution is compared, as a factor, in place of the
+    /// perplexity itself. Workloads that are ranked by another metric have no answer then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub change: bool,
+    /// Rise of the perplexity from the evaluations in distribution up to which it counts as kept, in percent. `encodings` are
+    /// then one encoding twice, whose perplexity is compared with its own in distribution, raised by this margin.
+    /// Workloads that are ranked by another metric have no answer then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin_percent: Option<u32>,
 }
 
 impl Question {
@@ -38,10 +47,27 @@ impl Question {
     /// Message that says what was found and expected.
     pub fn check(&self) -> Result<(), String> {
         let [a, b] = &self.encodings;
-        if a == b {
-            return Err(format!("`encodings` are `{a}` twice, expected two different ones"));
+        match (a == b, self.margin_percent) {
+            (true, None) => Err(format!(
+                "`encodings` are `{a}` twice, expected two different ones, or `margin_percent` to ask whether it keeps its perplexity"
+            )),
+            (false, Some(_)) => Err(format!(
+                "`margin_percent` compares an encoding with itself, expected `encodings = [\"{a}\", \"{a}\"]`, found `{b}`"
+            )),
+            (true, Some(_)) if self.change => {
+                Err("`change` and `margin_percent` are both given, expected one".to_owned())
+            }
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Returns the names of the two that are compared, as [`AnswerLine::result`] knows them.
+    pub fn compared(&self) -> [String; 2] {
+        let [a, b] = self.encodings.clone();
+        match self.margin_percent {
+            Some(margin) => [a, format!("in distribution + {margin} %")],
+            None => [a, b],
+        }
     }
 }
 
@@ -73,6 +99,14 @@ impl AnswerLine {
     /// Returns the result of one of the two encodings by its name; `None` for any other.
     pub fn result(&self, encoding: &str) -> Option<&EncodingResult> {
         self.ranking.results.iter().find(|result| result.encoding == encoding)
+    }
+
+    /// Replaces the comparison by one of another family. An encoding at or below chance is not better.
+    pub(super) fn decide(&mut self, comparison: Comparison) {
+        let best = self.ranking.results.iter().find(|r| r.encoding == self.ranking.pairs[0].better);
+        let above_chance = best.is_none_or(|best| best.above_chance != Some(false));
+        let separable = comparison.separable && above_chance;
+        self.comparison = Comparison { separable, ..comparison };
     }
 
     /// Returns the name of the encoding that is significantly better; `None` if neither is.
@@ -112,11 +146,9 @@ impl Answer {
             found.iter().map(|(_, ranking)| ranking.pairs[0].comparison.paired).collect();
         let decided = decide_among(&family, planned);
         let lines = found.into_iter().zip(decided).map(|((name, ranking), comparison)| {
-            let best = ranking.results.iter().find(|r| r.encoding == ranking.pairs[0].better);
-            let above_chance = best.is_none_or(|best| best.above_chance != Some(false));
-            let separable = comparison.separable && above_chance;
-            let comparison = Comparison { separable, ..comparison };
-            AnswerLine { workload: name, ranking, comparison }
+            let mut line = AnswerLine { workload: name, ranking, comparison };
+            line.decide(comparison);
+            line
         });
         Self { question: question.clone(), lines: lines.collect(), unanswered, planned }
     }
@@ -132,8 +164,24 @@ impl Question {
         headline: Metric,
     ) -> Option<Ranking> {
         let own = runs.iter().filter(|run| self.encodings.contains(&run.encoding));
-        let runs: Vec<SeedRun> = own.cloned().collect();
         let metric = self.metric.unwrap_or(headline);
+        let own = own.filter(|_| {
+            metric == Metric::Perplexity || !(self.change || self.margin_percent.is_some())
+        });
+        let runs: Vec<SeedRun> = if self.change {
+            own.filter_map(|run| run.outside(|nll, inside| nll - inside)).collect()
+        } else if let Some(margin) = self.margin_percent {
+            let bound = (f64::from(margin) / 100.0).ln_1p();
+            let [_, kept] = self.compared();
+            let own: Vec<&SeedRun> = own.collect();
+            let kept = own
+                .iter()
+                .filter_map(|run| run.outside(|_, inside| inside + bound))
+                .map(|run| SeedRun { encoding: kept.clone(), ..run });
+            own.iter().copied().cloned().chain(kept).collect()
+        } else {
+            own.cloned().collect()
+        };
         let regions = self.region.map_or_else(|| STANDING.to_vec(), |region| vec![region]);
         let mut rankings =
             regions.into_iter().map(|region| Ranking::new(&runs, display, region, metric));
@@ -205,6 +253,49 @@ mod tests {
     }
 
     #[test]
+    fn a_change_is_compared_in_place_of_the_level() {
+        let mut records = Vec::new();
+        for seed in 0..8_u64 {
+            let noise = 0.001 * seed as f64;
+            // CoPE is better at both lengths and loses more; ALiBi is worse and loses nothing.
+            for (encoding, inside, beyond) in
+                [("cope", 1.0, 1.3), ("alibi", 1.5, 1.5), ("rope", 1.2, 1.4)]
+            {
+                let cell = TestCell::new("text", encoding, seed).text(inside, beyond + noise);
+                records.push(cell.record());
+            }
+        }
+        let better = |encodings: &str, change: bool| {
+            let found =
+                answer(ask(&format!("encodings = {encodings}\nchange = {change}")), &records);
+            let line = &found.lines[0];
+            (line.better().unwrap().to_owned(), line.comparison.paired.mean_difference)
+        };
+        let named = |(name, difference): (String, f64), expected: &str, by: f64| {
+            assert_eq!(name, expected);
+            assert!((difference - by).abs() < 1e-12, "{difference}");
+        };
+        named(better("['cope', 'rope']", false), "cope", 0.1);
+        named(better("['cope', 'rope']", true), "rope", 0.1);
+        named(better("['alibi', 'rope']", false), "rope", 0.1);
+        named(better("['alibi', 'rope']", true), "alibi", 0.2);
+        // ALiBi keeps its perplexity within 5 %, CoPE does not.
+        let kept = |encoding: &str| {
+            let found = answer(
+                ask(&format!("encodings = ['{encoding}', '{encoding}']\nmargin_percent = 5")),
+                &records,
+            );
+            let line = &found.lines[0];
+            (line.better().unwrap().to_owned(), line.comparison.paired.mean_difference)
+        };
+        named(kept("alibi"), "alibi", 1.05_f64.ln() - 0.0035);
+        named(kept("cope"), "in distribution + 5 %", 0.3035 - 1.05_f64.ln());
+        // Exact match has no factor.
+        let found = answer(ask("encodings = ['rope', 'cope']\nchange = true"), &cells("w"));
+        assert_eq!((found.lines.len(), found.unanswered.len()), (0, 1));
+    }
+
+    #[test]
     fn what_cannot_be_answered_is_said() {
         let found = answer(ask("encodings = ['rope', 'alibi']\ntasks = ['w', 'x']"), &cells("w"));
         assert_eq!(found.lines, []);
@@ -215,6 +306,11 @@ mod tests {
         let same =
             Question { encodings: ["a".into(), "a".into()], ..ask("encodings = ['a', 'b']") };
         assert!(same.check().unwrap_err().contains("twice"));
+        let of = |toml: &str| ask(toml).check();
+        assert_eq!(of("encodings = ['a', 'a']\nmargin_percent = 5"), Ok(()));
+        assert!(of("encodings = ['a', 'b']\nmargin_percent = 5").unwrap_err().contains("itself"));
+        let both = of("encodings = ['a', 'a']\nmargin_percent = 5\nchange = true");
+        assert!(both.unwrap_err().contains("expected one"));
         let unknown = toml::from_str::<Question>("encodings = ['a', 'b']\nmetrics = 'x'");
         assert!(unknown.unwrap_err().to_string().contains("unknown field `metrics`"));
     }

@@ -21,6 +21,10 @@ use crate::stats::{
     Comparison, Estimate, LEAST_SEEDS, Paired, decide, paired, rank_groups, seeds_needed,
 };
 
+/// Difference from the leader of a group beyond which an encoding that cannot be separated from it does not share its rank:
+/// 20 points of a share, or 0.2 nats.
+pub const FAR: f64 = 0.2;
+
 /// Place of an encoding relative to the best.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rank {
@@ -50,8 +54,9 @@ pub struct EncodingResult {
     pub evaluated: usize,
     /// Rank relative to the best encoding.
     pub rank: Rank,
-    /// Rank number, shared by encodings without a significant difference ([`rank_groups`]); `None` if not ranked, or
-    /// if there are too few seeds for its rank ([`Rank::TooFewSeeds`]) or for any ([`Ranking::seeds_needed`]).
+    /// Rank number, shared by encodings without a significant difference ([`rank_groups`]); `None` if not ranked, if
+    /// there are too few seeds for its rank ([`Rank::TooFewSeeds`]) or for any ([`Ranking::seeds_needed`]), or if it is
+    /// [`FAR`] behind the leader of its group, from which only the scatter of seeds keeps it.
     pub group: Option<u32>,
     /// Whether the interval of the mean, or the mean if there is no interval, is above chance; `None` if the chance
     /// is unknown.
@@ -251,6 +256,10 @@ impl Ranking {
         let groups = rank_groups(placed.len(), |a, b| {
             !(a == 0 && is_best(placed[b])) && separable(verdicts.get(&(placed[a], placed[b])))
         });
+        let is_far = |at: usize| {
+            let leader = groups.iter().position(|group| *group == groups[at]).unwrap_or(at);
+            (order[placed[leader]].mean() - order[placed[at]].mean()).abs() > FAR
+        };
         for (place, result) in order.iter().enumerate() {
             let at = placed.iter().position(|other| *other == place);
             let rank = match at {
@@ -260,7 +269,8 @@ impl Ranking {
             };
             if let Some(s) = self.results.iter_mut().find(|s| s.encoding == result.encoding) {
                 s.rank = rank;
-                s.group = at.filter(|_| self.seeds_needed.is_none()).map(|at| groups[at]);
+                let has_group = |at: &usize| self.seeds_needed.is_none() && !is_far(*at);
+                s.group = at.filter(has_group).map(|at| groups[at]);
             }
         }
         self.pairs = verdicts
@@ -271,6 +281,24 @@ impl Ranking {
                 comparison,
             })
             .collect();
+    }
+
+    /// Returns the comparisons of all other encodings with a control, corrected as a family of their own: they are fewer than
+    /// all pairs.
+    pub(crate) fn contrasts(&self, control: &str) -> Vec<RankedPair> {
+        let has_control = |pair: &&RankedPair| pair.better == control || pair.worse == control;
+        let pairs: Vec<&RankedPair> = self.pairs.iter().filter(has_control).collect();
+        let family: Vec<Paired> = pairs.iter().map(|pair| pair.comparison.paired).collect();
+        let above_chance = |name: &str| {
+            let better = self.results.iter().find(|result| result.encoding == name);
+            better.is_none_or(|better| better.above_chance != Some(false))
+        };
+        let decided = pairs.into_iter().zip(decide(&family));
+        let contrast = |(pair, comparison): (&RankedPair, Comparison)| {
+            let separable = comparison.separable && above_chance(&pair.better);
+            RankedPair { comparison: Comparison { separable, ..comparison }, ..pair.clone() }
+        };
+        decided.map(contrast).collect()
     }
 
     /// Returns the comparison of two encodings, the one with the better mean first; `None` in the other order.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::ablation::Ablation;
 use super::aggregate::{Aggregate, aggregate};
 use super::answers::widen;
-use super::claim::JudgedClaim;
+use super::claim::{self, JudgedClaim};
 use super::conditions::Conditions;
 use super::costs::{EncodingCost, YARDSTICK, costs, machines};
 use super::curves::{Curve, SplitCurves, split_validation, training, validation};
@@ -229,6 +229,7 @@ impl Report {
             let answers = answers.by_ref().take(claim.comparisons.len()).collect();
             report.claims.push(JudgedClaim { claim: claim.clone(), answers });
         }
+        claim::correct(&mut report.claims);
         Ok(report)
     }
 
@@ -284,14 +285,28 @@ rows! {
 }
 
 impl EncodingNames {
-    /// Returns the name that a suite gives, with the label of the encoding in place of its id: `RoPE, YaRN` for `rope, YaRN`.
+    /// Returns the name that a suite gives, with the label of the encoding in place of its id: `RoPE, YaRN` for `rope, YaRN`,
+    /// `Abacus + RoPE` for `abacus+rope` with settings.
     fn given_name(&self) -> String {
-        let without_settings = |text: &str| text.split('{').next().unwrap_or_default().to_owned();
         match self.encoding.strip_prefix(&without_settings(&self.encoding_id)) {
-            Some(rest) if rest.starts_with(',') => without_settings(&self.encoding_label) + rest,
+            Some(rest) if rest.is_empty() || rest.starts_with(',') => {
+                without_settings(&self.encoding_label) + rest
+            }
             _ => self.encoding.clone(),
         }
     }
+}
+
+/// Returns an expression or label without the settings in braces.
+fn without_settings(text: &str) -> String {
+    let mut depth = 0_u32;
+    let is_outside = |letter: &char| {
+        depth += u32::from(*letter == '{');
+        let is_outside = depth == 0;
+        depth -= u32::from(*letter == '}' && depth > 0);
+        is_outside
+    };
+    text.chars().filter(is_outside).collect()
 }
 
 fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {

@@ -141,7 +141,7 @@ pub(super) fn run_metrics(
 /// shortest length, and the longest evaluated length.
 fn effective_lengths(ended: &Selection<'_>, settings: &Settings) -> PolarsResult<LazyFrame> {
     let done = || ended.cells().filter(has_status("done")).select([col("cell")]);
-    let evaluations = ended.rows(|frames| &frames.evaluations);
+    let evaluations = ended.evaluations();
     let split = [col("cell"), col("split")];
     let training = evaluations
         .clone()

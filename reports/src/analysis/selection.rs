@@ -60,7 +60,16 @@ impl<'a> Selection<'a> {
         let of_cell = self.cells().select(names.map(col));
         join_cells(of_cell, frame(self.frames).clone().lazy(), JoinType::Inner)
     }
+
+    /// Returns the evaluations of these cells, where only some questions are unseen with the results on these.
+    pub(super) fn evaluations(&self) -> LazyFrame {
+        let unseen = |name: &str| col(format!("unseen_{name}")).fill_null(col(name)).alias(name);
+        self.rows(|frames| &frames.evaluations).with_columns(COUNTED.map(unseen))
+    }
 }
+
+/// Columns of evaluations that have another value on the unseen questions, in the column `unseen_<name>`.
+const COUNTED: [&str; 5] = ["exact_match", "token_accuracy", "nll", "chance", "bits_per_byte"];
 
 pub(super) fn stable() -> SortMultipleOptions {
     SortMultipleOptions::default().with_maintain_order(true)

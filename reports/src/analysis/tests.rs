@@ -2,11 +2,17 @@
 //! METHODOLOGY.md quotes (`--nocapture` prints them).
 #![expect(clippy::print_stdout, reason = "the measured numbers are what METHODOLOGY.md quotes")]
 
+use std::collections::BTreeMap;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::evaluated::SeedRun;
+use super::ranking::{Ranking, Region};
+use crate::record::Metric;
 use crate::stats::over_tasks::{TaskScores, aggregate, normal};
-use crate::stats::{Estimate, LEVEL, Paired, QuestionError, decide, holm, paired};
+use crate::stats::{Estimate, LEVEL, Paired, QuestionError, decide, decide_among, holm, paired};
+use crate::testkit::TestCell;
 
 /// Measures coverage: the shares of t intervals of the mean, bootstrap intervals of the mean and bootstrap intervals
 /// of the median that contain the true value.
@@ -100,6 +106,88 @@ fn correcting_for_the_comparisons_with_the_best_alone_would_not_do() {
     let [_, rate] = false_families(3, against_the_best);
     println!("against the best, n = 3: {rate:.4}");
     assert!(rate > 0.06, "{rate}");
+}
+
+/// Names of six encodings; the last one is the control.
+const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "rope"];
+/// Planned comparisons of the claims of a report.
+const CLAIMED: usize = 12;
+
+/// Shares of simulated reports with a difference.
+#[derive(Debug)]
+struct Shares {
+    /// An encoding differs from the control.
+    contrasts: f64,
+    /// An encoding does not share the first rank.
+    ranks: f64,
+    /// A claim holds or is contradicted.
+    claims: f64,
+}
+
+/// Measures in how many of 2,000 reports a difference is found at eight seeds, where the first encoding is better than five
+/// equal ones by `shift` standard deviations of a difference, and so is that of the first claim. With a shift, only that
+/// difference counts, otherwise any.
+fn differences(shift: f64) -> Shares {
+    const REPEATS: u32 = 2000;
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    let by = shift * 0.05 * 2.0_f64.sqrt();
+    let (mut contrasts, mut ranks, mut claims) = (0, 0, 0);
+    for _ in 0..REPEATS {
+        let mut values = equals(&mut rng, NAMES.len(), 8);
+        values[0].iter_mut().for_each(|(_, value)| *value += by);
+        let cell = |name: &str, (seed, value): (u64, f64)| {
+            SeedRun::of(&TestCell::new("w", name, seed).beyond(0.3 + value).record())
+        };
+        let each = NAMES.iter().zip(&values);
+        let runs: Vec<SeedRun> =
+            each.flat_map(|(name, own)| own.iter().map(|own| cell(name, *own))).collect();
+        let ranking = Ranking::new(&runs, &BTreeMap::new(), Region::Both, Metric::ExactMatch);
+        let found = |pair: &&super::ranking::RankedPair| {
+            pair.comparison.separable && (shift == 0.0 || pair.better == NAMES[0])
+        };
+        contrasts += u32::from(ranking.contrasts("rope").iter().any(|pair| found(&pair)));
+        let behind =
+            |name: &str| ranking.results.iter().any(|r| r.encoding == name && r.group != Some(1));
+        let is_behind =
+            if shift == 0.0 { NAMES.iter().any(|name| behind(name)) } else { behind("rope") };
+        ranks += u32::from(is_behind);
+        let mut family: Vec<Paired> = Vec::new();
+        for claim in 0..CLAIMED {
+            let mut two = equals(&mut rng, 2, 8);
+            let by = if claim == 0 { by } else { 0.0 };
+            two[0].iter_mut().for_each(|(_, value)| *value += by);
+            family.extend(paired(&two[0], &two[1]));
+        }
+        let decided = decide_among(&family, CLAIMED);
+        claims += u32::from(if shift == 0.0 {
+            decided.iter().any(|claim| claim.separable)
+        } else {
+            decided[0].separable
+        });
+    }
+    let [contrasts, ranks, claims] =
+        [contrasts, ranks, claims].map(|found| f64::from(found) / f64::from(REPEATS));
+    Shares { contrasts, ranks, claims }
+}
+
+#[test]
+fn contrasts_ranks_and_claims_are_wrong_in_less_than_one_report_in_twenty() {
+    let Shares { contrasts, ranks, claims } = differences(0.0);
+    println!("n = 8, equal: contrasts {contrasts:.4}, ranks {ranks:.4}, claims {claims:.4}");
+    for wrong in [contrasts, ranks, claims] {
+        assert!(wrong > 0.0 && wrong <= LEVEL, "{wrong}");
+    }
+}
+
+#[test]
+fn a_difference_of_two_deviations_is_found_in_four_reports_of_five() {
+    let Shares { contrasts, ranks, claims } = differences(2.0);
+    println!(
+        "n = 8, two deviations: contrasts {contrasts:.3}, ranks {ranks:.3}, claims {claims:.3}"
+    );
+    for power in [contrasts, ranks, claims] {
+        assert!((0.75..0.9).contains(&power), "{power}");
+    }
 }
 
 #[test]

@@ -3,12 +3,14 @@
 mod abstract_of;
 mod limits;
 mod method;
+mod unseen;
 mod verdict;
 mod warnings;
 
 pub use self::abstract_of::{AbstractSentence, StatedNumber, abstract_of};
 pub(crate) use self::limits::{about, limits};
 pub(crate) use self::method::method;
+pub(crate) use self::unseen::unseen;
 pub use self::verdict::NOTHING;
 pub(crate) use self::verdict::{lead, verdict};
 pub(crate) use self::warnings::warnings;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::json_float;
 use super::outcomes::Outcomes;
+use super::unseen::Unseen;
 
 /// One evaluation: a split at a length.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,9 +47,38 @@ pub struct EvalPoint {
     /// Answers to the single questions; `None` in records of schema 2 and before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcomes: Option<Outcomes>,
+    /// The questions that training cannot draw, where it can draw others of the evaluation; `None` if all questions are
+    /// alike, and in records of schema 4 and before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<Unseen>,
+    /// Share of the unseen questions whose answers occur in training, which is the best exact match that can be expected;
+    /// `None` if all do, and in records of schema 4 and before.
+    #[serde(default, with = "json_float::option", skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<f64>,
     /// The evaluation by properties of samples and tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Slices>,
+}
+
+impl EvalPoint {
+    /// Returns the results on the unseen questions, if the evaluation has some and others.
+    pub(crate) fn partly_unseen(&self) -> Option<&Unseen> {
+        self.unseen.as_ref().filter(|unseen| unseen.questions.count() > 0)
+    }
+
+    /// Returns the outcomes of the questions that count: the unseen ones if the evaluation has some and others, otherwise all.
+    pub(crate) fn counted_outcomes(&self) -> Option<Outcomes> {
+        let outcomes = self.outcomes.as_ref()?;
+        match self.partly_unseen() {
+            Some(unseen) => unseen.questions.of(outcomes),
+            None => Some(outcomes.clone()),
+        }
+    }
+
+    /// Reports whether training draws all of the questions, though not as often: the evaluation belongs to no region.
+    pub(crate) fn is_all_trained(&self) -> bool {
+        self.unseen.as_ref().is_some_and(|unseen| unseen.questions.count() == 0)
+    }
 }
 
 /// Separator of the names of a pair of properties.

@@ -1,10 +1,8 @@
 //! Answers to the questions of an evaluation, in a compact form.
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
 use serde::{Deserialize, Serialize};
 
-use super::json_float;
+use super::{bits, json_float};
 
 /// Answers to the questions (sequences) of an evaluation, in their order. They are exact matches for tasks ranked by
 /// exact match, and losses for tasks ranked by perplexity.
@@ -92,6 +90,27 @@ fn step_of(letter: u8) -> Option<u16> {
 }
 
 impl Answers {
+    /// Number of answers.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::ExactMatch(right) => right.len(),
+            Self::Nll(losses) => losses.steps.len(),
+        }
+    }
+
+    /// Returns the marked answers alone.
+    pub(super) fn only(&self, marks: &[bool]) -> Self {
+        fn marked<T: Copy>(all: &[T], marks: &[bool]) -> Vec<T> {
+            all.iter().zip(marks).filter(|(_, mark)| **mark).map(|(answer, _)| *answer).collect()
+        }
+        match self {
+            Self::ExactMatch(right) => Self::ExactMatch(marked(right, marks)),
+            Self::Nll(losses) => {
+                Self::Nll(Losses { steps: marked(&losses.steps, marks), ..losses.clone() })
+            }
+        }
+    }
+
     /// Returns the answers as numbers: 0 or 1, or nats.
     pub fn values(&self) -> Vec<f64> {
         match self {
@@ -129,11 +148,7 @@ impl From<Outcomes> for Packed {
         let none = Self { questions, ..Self::default() };
         match answers {
             Answers::ExactMatch(right) => {
-                let byte = |bits: &[bool]| {
-                    bits.iter().rev().fold(0_u8, |byte, bit| byte << 1 | u8::from(*bit))
-                };
-                let bytes: Vec<u8> = right.chunks(8).map(byte).collect();
-                Self { count: right.len(), exact_match: Some(BASE64.encode(bytes)), ..none }
+                Self { count: right.len(), exact_match: Some(bits::encode(&right)), ..none }
             }
             Answers::Nll(Losses { low, high, steps }) => {
                 let coarse_nll = steps.iter().map(|step| letter(*step)).collect::<Option<String>>();
@@ -141,7 +156,7 @@ impl From<Outcomes> for Packed {
                     || steps.iter().flat_map(|step| step.to_le_bytes()).collect::<Vec<u8>>();
                 Self {
                     count: steps.len(),
-                    nll: coarse_nll.is_none().then(|| BASE64.encode(bytes())),
+                    nll: coarse_nll.is_none().then(|| bits::text(&bytes())),
                     coarse_nll,
                     low: Some(low),
                     high: Some(high),
@@ -157,16 +172,9 @@ impl TryFrom<Packed> for Outcomes {
 
     fn try_from(packed: Packed) -> Result<Self, String> {
         let Packed { questions, count, exact_match, nll, coarse_nll, low, high } = packed;
-        let bytes = |text: &str, size: usize| match BASE64.decode(text) {
-            Ok(bytes) if bytes.len() == size => Ok(bytes),
-            Ok(bytes) => Err(format!("outcomes have {} bytes, expected {size}", bytes.len())),
-            Err(error) => Err(format!("outcomes are not base64: {error}")),
-        };
         let answers = match (exact_match, nll, coarse_nll, low, high) {
             (Some(text), None, None, None, None) => {
-                let bytes = bytes(&text, count.div_ceil(8))?;
-                let bit = |index: usize| bytes[index / 8] >> (index % 8) & 1 == 1;
-                Answers::ExactMatch((0..count).map(bit).collect())
+                Answers::ExactMatch(bits::decode(&text, count)?)
             }
             (None, None, Some(text), Some(low), Some(high)) => {
                 let steps: Option<Vec<u16>> = text.bytes().map(step_of).collect();
@@ -176,7 +184,7 @@ impl TryFrom<Packed> for Outcomes {
                 Answers::Nll(Losses { low, high, steps })
             }
             (None, Some(text), None, Some(low), Some(high)) => {
-                let bytes = bytes(&text, 2 * count)?;
+                let bytes = bits::bytes(&text, 2 * count)?;
                 let steps = bytes.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
                 Answers::Nll(Losses { low, high, steps: steps.collect() })
             }

@@ -15,7 +15,7 @@ use super::train::TrainSummary;
 use super::weights::KeptWeights;
 
 /// Schema that this crate writes, and the newest one that it reads.
-pub const SCHEMA: u32 = 4;
+pub const SCHEMA: u32 = 5;
 
 /// Complete result of one cell, stored as one JSON file `cells/<key>.json`.
 ///

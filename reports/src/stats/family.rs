@@ -53,6 +53,13 @@ pub struct Comparison {
     pub separable: bool,
 }
 
+impl Comparison {
+    /// Reports whether the p-value before the correction is the bound of [`super::lottery()`] and not that of the t test.
+    pub fn is_bound(&self) -> bool {
+        self.test == Test::PairedT && self.p.is_some_and(|p| p <= self.paired.p_lottery)
+    }
+}
+
 /// Tests a family of comparisons.
 ///
 /// Which test decides depends on the numbers of seeds and comparisons, never on the differences: the

@@ -58,6 +58,11 @@ impl MeanRanks {
         Some(Self { ranks, p, critical_difference, tasks: scores.len() as u32 })
     }
 
+    /// Reports whether no permutation scattered as much as the data, so that the p-value is the least possible one.
+    pub fn is_least(&self) -> bool {
+        self.p <= 1.5 / f64::from(DRAWS + 1)
+    }
+
     /// Reports whether Friedman's test finds a difference between any two encodings at 5 %. Otherwise no pair is
     /// significant.
     pub fn differ(&self) -> bool {

@@ -118,15 +118,15 @@ fn a_newer_schema_is_refused_by_name_and_left_alone() {
     let record = TestCell::new("flip-flop", "rope", 0).record();
     let path = record.write(dir.path()).unwrap();
     let mut value: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    value["schema"] = json!(5);
+    value["schema"] = json!(6);
     value["of_the_future"] = json!(true);
     fs::write(&path, value.to_string()).unwrap();
     let before = fs::read(&path).unwrap();
     let error = read_dir(dir.path()).unwrap_err();
-    assert!(matches!(error, RecordError::NewerSchema { found: 5, supported: 4, .. }));
+    assert!(matches!(error, RecordError::NewerSchema { found: 6, supported: 5, .. }));
     let text = error.to_string();
     assert!(text.contains(&*path.to_string_lossy()), "{text}");
-    assert!(text.contains("schema 5") && text.contains("up to 4"), "{text}");
+    assert!(text.contains("schema 6") && text.contains("up to 5"), "{text}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
@@ -141,8 +141,8 @@ fn damaged_files_are_named_with_the_field() {
         (whole[..whole.len() / 2].to_owned(), "EOF"),
         (whole.replace("\"train_len\": 64", "\"train_len\": \"64\""), "field `train_len`"),
         (whole.replace("\"samples\"", "\"sampels\""), "field `evals[0].sampels`"),
-        (whole.replace("\"schema\": 4", "\"schema\": 0"), "no record schema 0"),
-        (whole.replace("\"schema\": 4,", ""), "no number `schema`"),
+        (whole.replace("\"schema\": 5", "\"schema\": 0"), "no record schema 0"),
+        (whole.replace("\"schema\": 5,", ""), "no number `schema`"),
         (whole.replace("\"train_len\": 64", "\"train_len\": 65"), "checksum"),
         (whole.replace("\"sha256\": \"", "\"sha256\": \"0"), "checksum"),
     ] {
@@ -328,8 +328,8 @@ fn whole_files_are_read_without_a_tree_and_the_same_as_carefully() {
     for (from, to) in [
         ("\"seed\": 7", "\"seed\": 8"),
         ("\"seed\": 7", "\"seed\": 7, \"seed\": 7"),
-        ("\"schema\": 4", "\"schema\": 5"),
-        ("\"schema\": 4", "\"schema\": \"4\""),
+        ("\"schema\": 5", "\"schema\": 6"),
+        ("\"schema\": 5", "\"schema\": \"5\""),
         ("\"sha256\": \"", "\"sha256\": \"0"),
     ] {
         assert!(text.contains(from), "{from}");

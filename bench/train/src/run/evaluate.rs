@@ -1,5 +1,6 @@
 //! Evaluation by split and length: exact match, token accuracy and likelihood, in total and by slice.
 
+mod labels;
 mod outcomes;
 mod slices;
 
@@ -9,11 +10,13 @@ use burn::tensor::Device;
 use pe_zoo::ops::cross_entropy;
 use pe_zoo::{PeError, Positions};
 use reports::EvalPoint;
-use tasks::{Batch, Sample, Task, TaskError};
+use tasks::{Batch, EvaluatedSplit, Sample, Task, TaskError};
 
 use crate::model::Decoder;
 use crate::run::scored::{Scored, read, reused};
-use outcomes::{Questions, chance};
+use labels::Labels;
+pub use labels::Relabelled;
+use outcomes::{QuestionAnswer, Questions, chance};
 use slices::BySlice;
 
 /// Request for an evaluation at one split and length.
@@ -31,7 +34,7 @@ pub struct EvalRequest<'a> {
     pub seed: u64,
     /// Length of the training sequences.
     pub train_len: usize,
-    /// Whether results are grouped by slices too.
+    /// Whether results are also given by slice and for the questions that training cannot draw.
     pub slices: bool,
 }
 
@@ -92,15 +95,20 @@ pub fn evaluate(
     {
         totals.add(task, samples, answers);
     }
-    let in_split =
-        task.splits().iter().any(|split| split.name == request.split && split.in_distribution);
+    let evaluation = EvaluatedSplit::new(task, request.split, request.len, request.train_len)?;
+    let headline = task.meta().headline;
+    let labels = if request.slices {
+        Labels::of(&evaluation, headline, &samples)
+    } else {
+        Labels::default()
+    };
     let tokens = totals.tokens.max(1) as f64;
     let nll = totals.nll / tokens;
     let bytes_per_token = bytes.map(|bytes| bytes as f64 / tokens).or(task.bytes_per_token());
     Ok(EvalPoint {
         split: request.split.to_owned(),
-        in_distribution: in_split && request.len <= request.train_len,
-        trained_split: Some(in_split),
+        in_distribution: evaluation.in_distribution(),
+        trained_split: Some(evaluation.split.in_distribution),
         len: request.len as u64,
         samples: totals.samples,
         scored_tokens: totals.tokens,
@@ -110,8 +118,12 @@ pub fn evaluate(
         perplexity: nll.exp(),
         bits_per_byte: bytes_per_token.map(|bytes| nll / std::f64::consts::LN_2 / bytes),
         seconds: start.elapsed().as_secs_f64(),
-        chance: chance(task.meta().headline, &samples),
-        outcomes: totals.questions.outcomes(task.meta().headline, &samples),
+        chance: chance(headline, &samples),
+        unseen: labels
+            .marks
+            .map(|marks| totals.questions.unseen(marks, labels.chance, task, &samples)),
+        ceiling: labels.ceiling,
+        outcomes: totals.questions.outcomes(headline, &samples),
         slices: totals.slices.map(BySlice::columns).unwrap_or_default(),
     })
 }
@@ -169,7 +181,12 @@ impl Totals {
             self.right += hits as u64;
             self.exact += u64::from(hits == asked);
             let loss = losses.iter().map(|loss| f64::from(*loss)).sum();
-            self.questions.add(hits == asked, asked as u64, loss);
+            self.questions.add(QuestionAnswer {
+                exact: hits == asked,
+                right: hits as u64,
+                tokens: asked as u64,
+                loss,
+            });
             if let Some(slices) = &mut self.slices {
                 slices.add(sample, &task.token_slices(sample), right, losses);
             }

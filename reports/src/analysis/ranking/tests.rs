@@ -214,3 +214,54 @@ fn encodings_of_one_rank_may_be_separable() {
     assert!(found.results.iter().all(|s| s.group == Some(1)), "{:?}", found.results);
     assert!(found.separates() && !found.has_several_ranks());
 }
+
+#[test]
+fn an_encoding_far_behind_has_no_rank_though_the_seeds_do_not_separate_it() {
+    let mut records = Vec::new();
+    for seed in 0..8_u64 {
+        let noise = 0.001 * seed as f64;
+        // ALiBi solves three seeds of eight, CoPE six.
+        let alibi = if seed < 3 { 1.0 } else { 0.6 };
+        let cope = if seed < 6 { 1.0 } else { 0.6 };
+        for (encoding, value) in [("alibi", alibi), ("cope", cope), ("rope", 0.99), ("nope", 0.7)] {
+            records.push(TestCell::new("w", encoding, seed).beyond(value - noise).record());
+        }
+    }
+    let found = ranking(&records, Region::Both, Metric::ExactMatch);
+    let groups: Vec<_> = found.results.iter().map(|s| (&*s.encoding, s.group)).collect();
+    assert_eq!(groups, [("alibi", None), ("cope", Some(1)), ("nope", Some(2)), ("rope", Some(1))]);
+    let alibi = found.pair("rope", "alibi").unwrap();
+    assert!(!alibi.comparison.separable && alibi.comparison.paired.mean_difference > FAR);
+}
+
+#[test]
+fn contrasts_with_a_control_are_a_family_of_their_own() {
+    let mut records = Vec::new();
+    for seed in 0..4_u64 {
+        let noise = 0.001 * seed as f64;
+        for (encoding, value) in
+            [("alibi", 0.9), ("cope", 0.8), ("fox", 0.75), ("nope", 0.6), ("rope", 0.7)]
+        {
+            records.push(TestCell::new("w", encoding, seed).beyond(value + noise).record());
+        }
+    }
+    let found = ranking(&records, Region::Both, Metric::ExactMatch);
+    // Four seeds carry four comparisons, not ten.
+    assert!(!found.separates() && found.pairs[0].comparison.family == 10);
+    let contrasts = found.contrasts("rope");
+    let told: Vec<_> = contrasts
+        .iter()
+        .map(|pair| {
+            (&*pair.better, &*pair.worse, pair.comparison.family, pair.comparison.separable)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("alibi", "rope", 4, true),
+            ("cope", "rope", 4, true),
+            ("fox", "rope", 4, true),
+            ("rope", "nope", 4, true)
+        ]
+    );
+}

@@ -11,7 +11,7 @@ use crate::document::figure::Figure;
 use crate::document::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use crate::document::scale::Scale;
 use crate::document::tables::improvement_explained;
-use crate::number::{capital, count, p_value, percent, points, value_and_interval};
+use crate::number::{capital, count, least_p_value, p_value, percent, points, value_and_interval};
 
 pub(crate) fn figures(report: &Report) -> Vec<Figure> {
     let Some(overall) = &report.overall else { return Vec::new() };
@@ -166,7 +166,7 @@ fn mean_ranks(report: &Report, overall: &Overall) -> Option<Figure> {
          {}. {meaning} Both take the workloads as a random sample of independent tasks; the critical difference assumes many.",
         count(ranks.tasks, "workload"),
         ranks.critical_difference,
-        p_value(ranks.p)
+        if ranks.is_least() { least_p_value(ranks.p) } else { p_value(ranks.p) }
     );
     let plot = Plot::Dots(Dots {
         value: Axis::new("mean rank", Scale::linear(&ends)),

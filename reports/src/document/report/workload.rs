@@ -47,6 +47,7 @@ pub(super) fn section(report: &Report, workload: &Workload, by_length: &[Figure]
     let elements = summary
         .into_iter()
         .chain([text::verdict(report, workload), task].map(Element::Prose))
+        .chain(text::unseen(workload).into_iter().map(Element::Prose))
         .collect();
     Section {
         target: Some(Target::Workload(workload.name.clone())),

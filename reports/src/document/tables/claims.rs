@@ -18,7 +18,7 @@ struct ClaimLine<'a> {
 /// Returns the table of claims, one row for each comparison on a workload; without rows if the report has no claims.
 pub fn claims(report: &Report) -> Table {
     let pair = |answer: &Answer, between: &str| {
-        let [a, b] = answer.question.encodings.each_ref().map(|name| report.display(name));
+        let [a, b] = answer.question.compared().map(|name| report.display(&name).to_owned());
         format!("{a}{between}{b}")
     };
     let mut lines = Vec::new();
@@ -49,9 +49,13 @@ pub fn claims(report: &Report) -> Table {
             .column("encodings", |own| pair(own.answer, ", "))
             .answered(["first", "second"], |own| (own.answer, own.line))
             .column("verdict", |own| {
-                let detail = match own.line.better() {
-                    Some(better) => format!("{} is better", report.display(better)),
-                    None => format!("n = {}", own.line.comparison.paired.n),
+                let detail = match (own.line.better(), own.answer.question.margin_percent) {
+                    (Some(better), None) => format!("{} is better", report.display(better)),
+                    (Some(_), Some(margin)) if own.verdict == ClaimVerdict::Holds => {
+                        format!("rises by less than {margin} %")
+                    }
+                    (Some(_), Some(margin)) => format!("rises by more than {margin} %"),
+                    (None, _) => format!("n = {}", own.line.comparison.paired.n),
                 };
                 let strong = own.verdict != ClaimVerdict::Undecided;
                 TableCell { strong, ..TableCell::with_detail(own.verdict.name(), detail) }
@@ -61,7 +65,8 @@ pub fn claims(report: &Report) -> Table {
     table.with_legend(
         "The suite names the claims and their comparisons before its cells run. A claim holds on a workload, or is \
          contradicted, where the two encodings are significantly different; elsewhere it is undecided, also a claim that \
-         there is no advantage. Holm's correction is over the planned workloads of one pair of encodings. Difference: the better \
+         there is no advantage. An encoding keeps its perplexity where it is significantly below its own in distribution, \
+         raised by the margin. Holm's correction is over the planned comparisons of all claims. Difference: the better \
          mean minus the other, for perplexity the other over the better, paired by seed, with its 95 % interval, not \
          corrected.",
     )
@@ -90,6 +95,8 @@ mod tests {
             tasks: ["v", "w", "x", "y"].map(str::to_owned).to_vec(),
             metric: None,
             region: None,
+            change: false,
+            margin_percent: None,
         };
         let claim = PaperClaim {
             text: "CoPE counts better".to_owned(),

@@ -12,7 +12,13 @@ pub fn evaluations(report: &Report, workload: &Workload) -> Table {
     let table = Table::of(&workload.rows)
         .column("encoding", |row| TableCell::of_encoding(report, &row.encoding))
         .column("split", |row| {
-            format!("{}{}", row.split, if row.in_distribution { "" } else { " (beyond)" })
+            let beyond = match (row.in_distribution, row.unseen_samples) {
+                (true, _) => "",
+                (false, Some(0)) => " (trained sizes)",
+                (false, None) => " (beyond)",
+                (false, Some(_)) => " (beyond, questions larger than in training)",
+            };
+            format!("{}{beyond}", row.split)
         })
         .column("length", |row| row.len.to_string());
     let tokens = |row: &&Aggregate| with_interval(Metric::TokenAccuracy, &row.token_accuracy);

@@ -2,7 +2,7 @@
 
 use super::common::ratio;
 use super::overview::summary;
-use crate::analysis::ranking::{EncodingResult, Ranking, separable};
+use crate::analysis::ranking::{EncodingResult, FAR, RankedPair, Ranking, separable};
 use crate::analysis::{Overall, Report, YARDSTICK};
 use crate::document::table::{Table, TableCell};
 use crate::number::{bracketed, percent, points};
@@ -38,8 +38,9 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
     let telling: Vec<&&Ranking> = rankings.iter().filter(|r| r.has_several_ranks()).collect();
     let note = format!(
         "First rank: number of workloads, of those with several ranks, on which an encoding is the best or cannot be \
-         separated from it. Better / worse: number of workloads with a significant difference from {}. In brackets: 95 % \
-         intervals.{}",
+         separated from it and is at most {:.0} points (for text {FAR} nats) behind. Better / worse: number of workloads \
+         with a significant difference from {}, corrected over the comparisons with it. In brackets: 95 % intervals.{}",
+        100.0 * FAR,
         report.display(YARDSTICK),
         step_time(report, overall)
     );
@@ -47,16 +48,21 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
         let first = |r: &EncodingResult| r.encoding == name && r.group == Some(1);
         telling.iter().filter(|ranking| ranking.results.iter().any(first)).count()
     };
+    let contrasts: Vec<RankedPair> = rankings
+        .iter()
+        .flat_map(|ranking| ranking.contrasts(YARDSTICK))
+        .filter(|pair| separable(Some(&pair.comparison)))
+        .collect();
     let significant = |better: &str, worse: &str| {
-        let pairs = rankings.iter().filter_map(|ranking| ranking.pair(better, worse));
-        pairs.filter(|pair| separable(Some(&pair.comparison))).count()
+        let same = |pair: &&RankedPair| pair.better == better && pair.worse == worse;
+        contrasts.iter().filter(same).count()
     };
     let table = Table::of(&overall.scores)
         .column("encoding", |score| TableCell::of_encoding(report, &score.encoding))
         .column("all tasks", |score| {
             TableCell::with_detail(percent(score.value), bracketed(score.ci95, points))
         })
-        .column(format!("first rank, of {}", telling.len()), |score| {
+        .column(format!("first rank, of the {} with several ranks", telling.len()), |score| {
             in_first(&score.encoding).to_string()
         })
         .column("better / worse than RoPE", |score| match &*score.encoding {

@@ -9,10 +9,10 @@ use crate::number::percent;
 /// question.
 pub fn question(report: &Report) -> Option<(String, Table)> {
     let answer = report.answer.as_ref()?;
-    let [a, b] = answer.question.encodings.each_ref().map(|name| report.display(name));
+    let [a, b] = answer.question.compared().map(|name| report.display(&name).to_owned());
     let table = Table::of(answer.lines.iter().map(|line| (answer, line)));
     let mut table = table
-        .answered([a, b], |item| *item)
+        .answered([&a, &b], |item| *item)
         .column("better", |(_, line)| match line.better() {
             Some(name) => report.display(name).to_owned(),
             None => format!("not separable with n = {}", line.comparison.paired.n),
@@ -37,15 +37,16 @@ impl<T> TableBuilder<T> {
     ) -> Self {
         let value = |item: &T, index: usize| {
             let (answer, line) = line(item);
-            let (name, metric) = (&answer.question.encodings[index], line.ranking.metric);
-            let estimate = line.result(name).and_then(|result| result.estimate);
+            let (names, metric) = (answer.question.compared(), line.ranking.metric);
+            let estimate = line.result(&names[index]).and_then(|result| result.estimate);
             let cell = TableCell::optional(estimate, |e| with_interval(metric, &e));
-            TableCell { strong: line.better() == Some(name), ..cell }
+            TableCell { strong: line.better() == Some(&names[index]), ..cell }
         };
         self.column("workload", |item| {
-            let (_, line) = line(item);
+            let (answer, line) = line(item);
             let (metric, region) = (line.ranking.metric.name(), line.ranking.region.name());
-            TableCell::with_detail(&line.workload, format!("{metric}, {region}"))
+            let change = if answer.question.change { "change of " } else { "" };
+            TableCell::with_detail(&line.workload, format!("{change}{metric}, {region}"))
         })
         .column(encodings[0], |item| value(item, 0))
         .column(encodings[1], |item| value(item, 1))
@@ -70,7 +71,14 @@ mod tests {
         let records = testkit::two_workloads();
         let encodings = ["cope".to_owned(), "rope".to_owned()];
         let tasks = ["v", "w", "x"].map(str::to_owned).to_vec();
-        let asked = Question { encodings, tasks, metric: None, region: None };
+        let asked = Question {
+            encodings,
+            tasks,
+            metric: None,
+            region: None,
+            change: false,
+            margin_percent: None,
+        };
         let settings = Settings { question: Some(asked), ..Settings::default() };
         let frames = Frames::of(&records).unwrap();
         let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();

@@ -89,7 +89,7 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
     let outside =
         if report.workloads.iter().any(inside) { "" } else { " outside the training distribution" };
     let text = format!(
-        "Of {} trained on {} under one budget ({seeds}), {} has the best {}{by}{outside}, {}, before {} with \
+        "Of {} trained on {} ({seeds}), {} has the best {}{by}{outside}, {}, before {} with \
          {}{overlap}.",
         count(overall.scores.len() as u64, "encoding"),
         count(all as u64, "workload"),
@@ -232,7 +232,7 @@ fn change(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
     let (own, other) = (number(a, &of_a)?, number(b, &of_b)?);
     let signed = |x: f64| if x > 0.0 { format!("+{}", points(x)) } else { points(x) };
     let text = format!(
-        "From the training distribution to evaluations outside of it, exact match changes by {} with {} and by {} with {} \
+        "From the training distribution to the evaluations that rank, exact match changes by {} with {} and by {} with {} \
          (mean over {}; intervals over seeds).",
         own.shown(signed, " points"),
         report.display(a),
@@ -305,9 +305,7 @@ mod tests {
         let sentences = abstract_of(&report);
         let texts: Vec<&str> = sentences.iter().map(|sentence| &*sentence.text).collect();
         assert_eq!(sentences.len(), 5, "{texts:?}");
-        assert!(texts[0].starts_with(
-            "Of 2 encodings trained on 2 workloads under one budget (8 seeds), CoPE has"
-        ));
+        assert!(texts[0].starts_with("Of 2 encodings trained on 2 workloads (8 seeds), CoPE has"));
         assert!(
             texts[1].starts_with("Seeds separate CoPE and RoPE on 2 of 2 workloads"),
             "{}",

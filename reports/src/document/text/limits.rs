@@ -1,5 +1,6 @@
 //! Limitations of a report, its date and its hosts.
 
+use super::unseen::unseen;
 use crate::analysis::{Ends, Report, Workload};
 use crate::number::{count, listed, si};
 
@@ -84,6 +85,9 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
                 listed(&overall.without_chance, "and")
             ));
         }
+    }
+    for workload in &report.workloads {
+        limits.extend(unseen(workload).iter().map(|said| format!("{}: {said}", workload.name)));
     }
     let chosen = report.workloads.iter().any(|workload| workload.grid.is_some());
     let but = if chosen { ", apart from the setting that was chosen for each" } else { "" };

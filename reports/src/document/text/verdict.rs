@@ -94,7 +94,7 @@ fn standing(
         return "The interval includes chance.".to_owned();
     }
     let of = count(ranked.len() as u64, "encoding");
-    if !ranking.has_several_ranks() {
+    if ranked.iter().all(|result| result.group == Some(1)) {
         return format!("All {of} share the first rank.");
     }
     let first: Vec<&&EncodingResult> = ranked.iter().filter(|r| r.group == Some(1)).collect();

@@ -2,38 +2,79 @@
 
 use std::collections::BTreeMap;
 
-use reports::{Answers, Losses, Outcomes};
+use reports::{Answers, Losses, Outcomes, QuestionMarks, Unseen};
 use sha2::{Digest, Sha256};
-use tasks::{Headline, Sample};
+use tasks::{Headline, Sample, Task};
+
+/// Answer to one question.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct QuestionAnswer {
+    /// Whether all of its scored tokens are right.
+    pub(super) exact: bool,
+    /// Number of scored tokens that are right.
+    pub(super) right: u64,
+    /// Number of scored tokens.
+    pub(super) tokens: u64,
+    /// Sum of their losses in nats.
+    pub(super) loss: f64,
+}
 
 /// Answers to the questions so far, one per sample.
 #[derive(Default)]
-pub(super) struct Questions {
-    right: Vec<bool>,
-    tokens: Vec<u64>,
-    losses: Vec<f64>,
-}
+pub(super) struct Questions(Vec<QuestionAnswer>);
 
 impl Questions {
-    /// Adds a sample: whether all of its scored tokens are right, their number, and the sum of their losses.
-    pub(super) fn add(&mut self, right: bool, tokens: u64, loss: f64) {
-        self.right.push(right);
-        self.tokens.push(tokens);
-        self.losses.push(loss);
+    /// Adds the answer to the next question.
+    pub(super) fn add(&mut self, question: QuestionAnswer) {
+        self.0.push(question);
+    }
+
+    /// Returns the results on the marked questions, with the exact match of guessing them.
+    pub(super) fn unseen(
+        &self,
+        questions: QuestionMarks,
+        chance: Option<f64>,
+        task: &dyn Task,
+        samples: &[Sample],
+    ) -> Unseen {
+        let marked = |index: &usize| questions.0[*index];
+        let places: Vec<usize> = (0..questions.0.len()).filter(marked).collect();
+        let answers = || places.iter().map(|place| &self.0[*place]);
+        let tokens = answers().map(|answer| answer.tokens).sum::<u64>() as f64;
+        let nll = answers().map(|answer| answer.loss).sum::<f64>() / tokens;
+        let bytes: Option<u64> =
+            places.iter().map(|place| task.scored_bytes(&samples[*place])).sum();
+        let bytes_per_token = bytes.map(|bytes| bytes as f64 / tokens).or(task.bytes_per_token());
+        let right = answers().map(|answer| answer.right).sum::<u64>() as f64;
+        let exact = answers().filter(|answer| answer.exact).count() as f64;
+        Unseen {
+            exact_match: exact / places.len() as f64,
+            token_accuracy: Some(right / tokens),
+            nll: Some(nll),
+            bits_per_byte: bytes_per_token.map(|bytes| nll / std::f64::consts::LN_2 / bytes),
+            chance,
+            questions,
+        }
     }
 
     /// Returns the answers for the record, of the metric that ranks encodings; `None` if a loss is not finite.
     pub(super) fn outcomes(self, headline: Headline, samples: &[Sample]) -> Option<Outcomes> {
         let answers = match headline {
-            Headline::ExactMatch => Answers::ExactMatch(self.right),
-            Headline::Perplexity => Answers::Nll(Losses::of(&self.losses, &self.tokens)?),
+            Headline::ExactMatch => {
+                Answers::ExactMatch(self.0.iter().map(|answer| answer.exact).collect())
+            }
+            Headline::Perplexity => {
+                let losses: Vec<f64> = self.0.iter().map(|answer| answer.loss).collect();
+                let tokens: Vec<u64> = self.0.iter().map(|answer| answer.tokens).collect();
+                Answers::Nll(Losses::of(&losses, &tokens)?)
+            }
         };
         Some(Outcomes { questions: digest(samples), answers })
     }
 }
 
 /// Returns 16 hex digits of the SHA-256 of the samples: tokens, and which of them are scored.
-fn digest(samples: &[Sample]) -> String {
+pub(super) fn digest(samples: &[Sample]) -> String {
     let mut hash = Sha256::new();
     for sample in samples {
         hash.update((sample.tokens.len() as u64).to_le_bytes());

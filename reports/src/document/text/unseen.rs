@@ -1,0 +1,98 @@
+//! Sentences on evaluations of which training draws some questions, and on answers that it lacks.
+
+use std::collections::BTreeSet;
+
+use crate::analysis::Workload;
+use crate::number::{listed, percent};
+
+/// Returns the sentences on a workload; none if all questions of each evaluation are alike and can be answered.
+pub(crate) fn unseen(workload: &Workload) -> Vec<String> {
+    let rows: BTreeSet<_> = workload
+        .rows
+        .iter()
+        .map(|row| {
+            let ceiling = row.ceiling.map(f64::to_bits);
+            (row.split.as_str(), row.len, row.samples, row.unseen_samples, ceiling)
+        })
+        .collect();
+    let unit = &workload.len_unit;
+    let (mut counted, mut trained, mut ceilings) = (Vec::new(), Vec::new(), Vec::new());
+    for (split, len, samples, unseen, ceiling) in rows {
+        match unseen {
+            Some(0) => trained.push(format!("`{split}` at {len} {unit}")),
+            Some(unseen) => counted.push(format!("{unseen} of {samples} of `{split}` at {len}")),
+            None => {}
+        }
+        if let Some(ceiling) = ceiling.map(f64::from_bits) {
+            ceilings.push(format!("{} of `{split}` at {len}", percent(ceiling)));
+        }
+    }
+    let mut sentences = Vec::new();
+    if !counted.is_empty() {
+        sentences.push(format!(
+            "Only questions larger than all of training count as longer: {}.",
+            listed(&counted, "and")
+        ));
+    }
+    if !trained.is_empty() {
+        let all = listed(&trained, "and");
+        sentences.push(format!(
+            "Training draws every question of {all}, though not as often, so that it counts neither as in distribution \
+             nor as another distribution."
+        ));
+    }
+    if !ceilings.is_empty() {
+        sentences.push(format!(
+            "No model can be expected to give answers that practically never occur in training; the others are {}.",
+            listed(&ceilings, "and")
+        ));
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::{Report, ReportMeta};
+    use crate::record::{QuestionMarks, Unseen};
+    use crate::testkit::TestCell;
+
+    #[test]
+    fn evaluations_with_trained_sizes_are_named_and_all_others_are_not() {
+        let unseen_of = |marks: Vec<bool>| Unseen {
+            questions: QuestionMarks(marks),
+            exact_match: 0.1,
+            token_accuracy: None,
+            nll: None,
+            bits_per_byte: None,
+            chance: None,
+        };
+        let cell = |change: &dyn Fn(&mut crate::record::RunRecord)| {
+            let mut record = TestCell::new("w", "rope", 0).record();
+            change(&mut record);
+            Report::new([record], &ReportMeta::default()).unwrap()
+        };
+        let none = cell(&|_| ());
+        assert!(unseen(&none.workloads[0]).is_empty());
+        let some = cell(&|r| {
+            r.evals[1].unseen = Some(unseen_of(vec![true; 100]));
+            r.evals[1].ceiling = Some(0.72);
+        });
+        let workload = &some.workloads[0];
+        assert_eq!(
+            unseen(workload),
+            [
+                "Only questions larger than all of training count as longer: 100 of 256 of `sparse` at 128.",
+                "No model can be expected to give answers that practically never occur in training; the others are 72.0 % of \
+                 `sparse` at 128."
+            ]
+        );
+        // The value of the region is that of these questions.
+        assert!((workload.deciding().unwrap().results[0].mean() - 0.1).abs() < 1e-12);
+        let all = cell(&|r| r.evals[1].unseen = Some(unseen_of(vec![false; 256])));
+        assert!(
+            unseen(&all.workloads[0])[0].starts_with("Training draws every question of `sparse`")
+        );
+        assert!(all.workloads[0].rankings.iter().all(|r| r.points.iter().all(|p| p.0 != "sparse")));
+    }
+}
