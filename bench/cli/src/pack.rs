@@ -10,7 +10,7 @@ use reports::{LabelledQuestions, RunRecord};
 
 use super::folders;
 use super::out::{complain, say};
-use crate::run::evaluate::Relabelled;
+use train::run::evaluate::Relabelled;
 
 /// Arguments of `pack`.
 #[derive(Args, Clone)]

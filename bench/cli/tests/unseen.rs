@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use pe_bench::run::evaluate::Relabelled;
 use reports::{LabelledQuestions, read_dir};
+use train::run::evaluate::Relabelled;
 
 /// Folders of the repository with records.
 fn committed(folder: &Path) -> Vec<PathBuf> {
@@ -17,7 +17,7 @@ fn committed(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn labels_of_committed_records_are_those_of_their_questions() {
-    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../results");
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
     let mut labelled = 0;
     for folder in committed(&results) {
         let records = read_dir(&folder).unwrap();

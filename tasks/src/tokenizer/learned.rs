@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
+use tokenizers::TokenizerBuilder;
 use tokenizers::models::bpe::{BPE, BpeTrainer};
 use tokenizers::normalizers::NFC;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::TokenizerBuilder;
 
 use super::error::TokenizerError;
 use super::hub::HubTokenizer;
