@@ -51,6 +51,8 @@ use burn::tensor::{Int, Tensor};
 use crate::count::count;
 #[cfg(feature = "cube")]
 use crate::kernels::gpu::elementwise::{self, AdamWFactors, AdamWTensors};
+#[cfg(feature = "cube")]
+use crate::kernels::gpu::linears;
 #[cfg(feature = "flex")]
 use crate::kernels::{self, cpu::operation::apply};
 
@@ -138,9 +140,39 @@ pub fn linear_of<const D: usize>(
         }
         MatmulPrecision::Bf16 => {
             count_linear(&x, &weight);
+            #[cfg(feature = "cube")]
+            if elementwise::supports(&x) {
+                let [output] = linears(DType::BF16, &x, [LinearMap { weight, bias }]);
+                return output;
+            }
             precision::linear(x, weight, bias)
         }
     }
+}
+
+/// Weight `[I, O]` and bias `[O]` of a linear map.
+#[derive(Debug, Clone)]
+pub struct LinearMap {
+    /// Weight, `[I, O]`.
+    pub weight: Tensor<2>,
+    /// Bias, `[O]`.
+    pub bias: Option<Tensor<1>>,
+}
+
+/// Computes [`linear_of`] of one input with several maps; on GPUs the input is rounded once.
+pub fn linears_of<const D: usize, const N: usize>(
+    precision: MatmulPrecision,
+    x: &Tensor<D>,
+    maps: [LinearMap; N],
+) -> [Tensor<D>; N] {
+    #[cfg(feature = "cube")]
+    if precision == MatmulPrecision::Bf16 && elementwise::supports(x) {
+        for LinearMap { weight, .. } in &maps {
+            count_linear(x, weight);
+        }
+        return linears(DType::BF16, x, maps);
+    }
+    maps.map(|LinearMap { weight, bias }| linear_of(precision, x.clone(), weight, bias))
 }
 
 /// Computes [`linear_of`] of [`gelu`]; on the CPU, without storing the output of GELU for the backward pass.

@@ -15,7 +15,7 @@ mod cross_entropy;
 mod gelu;
 mod norm;
 mod rows;
-mod sums;
+pub(super) mod sums;
 mod swi_glu;
 
 use burn::backend::{DispatchDevice, DispatchTensor, DispatchTensorKind, TensorMetadata};
