@@ -36,7 +36,7 @@
 #   ncu       Nsight Compute's counters of the forward and the backward kernel of attention, if it is installed
 #   programs  a training step by each other program of the pack, such as one with `cuda-cpp`
 #   rest      the rest of ci/gpu/lab.jsonl
-# An archive kernels.tar.* of an earlier call in DIR is unpacked first, so that its kernels need not be compiled.
+# Copy what an earlier call left (lab.jsonl, kernels.tar.*) to DIR/before, and the next call compiles and measures only the rest.
 #
 # Exit status: 0 done or out of time; 1 something failed, with a message; 2 a command line that cannot be
 # read; 3 no GPU, or no program; 130 interrupted.

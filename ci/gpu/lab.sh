@@ -30,11 +30,29 @@ archive() {
   fi
 }
 
+# Prints a short line for each measurement, in case that only the output of a call comes back.
+summary() {
+  "$python" - "$records/lab.jsonl" <<'PYTHON' || true
+import json, sys
+for line in open(sys.argv[1]):
+    result = json.loads(line)
+    numbers = result.get("measured") or result
+    names = ("exit_status", "step_seconds", "forward_seconds", "seconds", "launches", "busy_seconds", "idle_seconds", "same_bits", "message", "failed")
+    parts = [f"{name} {numbers[name]:.3g}" if isinstance(numbers[name], float) else f"{name} {numbers[name]}"
+             for name in names if name in numbers]
+    name = result.get("name") or result.get("part") or " ".join(str(result.get(key)) for key in ("peer", "what", "encoding", "mode", "dtype", "len"))
+    print(f"lab: {name}: {', '.join(parts)}"[:200])
+    for kernel in numbers.get("kernels", [])[:8]:
+        print(f"lab:   {kernel['launches']} x {kernel['kernel'][:60]} {kernel['seconds']:.3g} s")
+PYTHON
+}
+
 # Packs logs, PTX and compiled kernels; also when the call is interrupted.
 lab_end() {
   trap - EXIT
   archive logs "$logs" || true
   archive kernels "$work/kernels" || true
+  summary
   echo "lab: $(grep -c '"status":"done"\|"peer"' "$records/lab.jsonl" || true) measurements in $records/lab.jsonl"
 }
 
@@ -47,7 +65,13 @@ lab_plan() {
 
 lab_first() { CUBECL_CUDA_DUMP_PTX="$logs/ptx" lab_plan pe-bench "$lab_files/lab.jsonl" "$1"; }
 
-lab_peers() { "$python" "$here/torch_step.py" --device "$peer_device" --plan "$lab_files/peers.jsonl" --seconds "$1" | tee -a "$records/lab.jsonl"; }
+# The rest of the plan after the peers of an earlier call, which are in its order.
+lab_peers() {
+  local measured
+  measured=$(grep -c '"mode": ' "$records/lab.jsonl" || true)
+  tail -n "+$((measured + 1))" "$lab_files/peers.jsonl" > "$work/peers.jsonl"
+  "$python" "$here/torch_step.py" --device "$peer_device" --plan "$work/peers.jsonl" --seconds "$1" | tee -a "$records/lab.jsonl"
+}
 
 lab_ncu() {
   echo '{"name": "attention rope bf16 under ncu", "what": "attention", "encoding": "rope", "precision": "bf16", "repeats": 1}' > "$work/ncu.jsonl"
@@ -68,7 +92,7 @@ lab() {
   [ $# -ge 1 ] || usage
   here=$1
   shift
-  local seconds=400 only=first,warm,peers,ncu,programs,rest name program
+  local seconds=400 only=first,warm,peers,ncu,programs,rest name program before
   records=
   backend=${LAB_BACKEND:-cuda} peer_device=${LAB_PEER_DEVICE:-cuda}
   while [ $# -gt 0 ]; do
@@ -102,9 +126,11 @@ lab() {
   trap lab_end EXIT
   trap stop INT TERM
   unpacked pe-bench
-  for name in "$here"/kernels.tar.*; do
+  before=$here/before
+  for name in "$before"/kernels.tar.*; do
     [ ! -f "$name" ] || tar -C "$work/kernels" -xf "$name" || echo "lab: $name cannot be unpacked and is left out" >&2
   done
+  [ ! -f "$before/lab.jsonl" ] || [ -f "$records/lab.jsonl" ] || cp "$before/lab.jsonl" "$records/"
   printf '[environment]\npath = { directory = "%s" }\n[compilation]\ncache = true\n' "$work/kernels" > "$work/cubecl.toml"
   line "{\"part\":\"machine\",\"device\":$(quoted "$device"),\"processors\":$(nproc),\"seconds\":$seconds}"
   for name in ${only//,/ }; do

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use pe_zoo::init::standard_normal;
-use pe_zoo::ops::{self, AdamW, Moments};
+use pe_zoo::ops::{self, AdamW, AdamWSteps, Moments};
 use pe_zoo::testkit::close::{self, Tolerance, numbers};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -169,32 +169,46 @@ fn select_rows() {
     }
 }
 
+/// Shapes of a few parameters, more than a launch on a device with few bindings takes, of one and of several cubes.
+const PARAMETERS: [[usize; 2]; 7] =
+    [[1, 1], [3, 5], [64, 32], [1, 1024], [1025, 1], [50, 50], [2, 2]];
+
 #[test]
 fn adamw() {
-    for shape in [[1, 1], [3, 5], [64, 32]] {
-        let run = |side: &Side| {
-            let mut param = random(shape, 1, side).inner();
-            let mut moments = Moments::default();
-            for step in 1..=3 {
-                let step = AdamW {
-                    learning_rate: 0.01,
-                    betas: [0.9, 0.95],
-                    epsilon: 1e-8,
-                    weight_decay: 0.1,
-                    grad_scale: 0.5,
-                    step,
-                };
-                let grad = random(shape, 10 + u64::from(step.step), side).inner();
-                // A second handle: the kernel must not write into memory that is shared.
-                let shared = param.clone();
-                param = ops::adamw(param, grad, &mut moments, &step);
-                assert_ne!(numbers(shared), numbers(param.clone()));
+    let run = |side: &Side| {
+        let mut params = PARAMETERS.map(|shape| random(shape, 1, side).inner());
+        let mut moments = PARAMETERS.map(|_| Moments::default());
+        for number in 1..=3 {
+            // Second handles: the kernel must not write into memory that is shared.
+            let shared = params.clone();
+            let mut steps = AdamWSteps::default();
+            let stepped =
+                params.into_iter().zip(&mut moments).zip(0..).map(|((param, moments), at)| {
+                    let step = AdamW {
+                        learning_rate: 0.01 + 0.001 * f64::from(at),
+                        betas: [0.9, 0.95],
+                        epsilon: 1e-8,
+                        weight_decay: if at % 2 == 0 { 0.1 } else { 0.0 },
+                        grad_scale: 0.5,
+                        step: number,
+                    };
+                    let grad = random(param.dims(), 10 + u64::from(number), side).inner();
+                    steps.add(param, grad, moments, &step)
+                });
+            params = stepped.collect::<Vec<_>>().try_into().unwrap();
+            steps.finish();
+            for (before, after) in shared.into_iter().zip(&params) {
+                assert_ne!(numbers(before), numbers(after.clone()));
             }
-            let moments = moments.tensors.unwrap();
-            [vec![param], Vec::from(moments)].concat().into_iter().map(numbers).collect::<Vec<_>>()
-        };
-        for (found, expected) in run(&gpu()).iter().zip(&run(&reference())) {
-            close::compare(found, expected, F32_SUMS).unwrap();
         }
+        let moments = moments.into_iter().flat_map(|moments| moments.tensors.unwrap());
+        params.into_iter().chain(moments).map(numbers).collect::<Vec<_>>()
+    };
+    let on_gpu = run(&gpu());
+    assert_eq!(on_gpu, run(&gpu()), "two runs differ");
+    for (at, (on_gpu, expected)) in on_gpu.iter().zip(&run(&reference())).enumerate() {
+        close::compare(on_gpu, expected, F32_SUMS)
+            .map_err(|error| format!("{at}: {error}"))
+            .unwrap();
     }
 }

@@ -51,6 +51,8 @@ use burn::tensor::{Int, Tensor};
 use crate::count::count;
 #[cfg(feature = "cube")]
 use crate::kernels::gpu::elementwise::{self, AdamWFactors, AdamWTensors};
+#[cfg(feature = "cube")]
+use crate::kernels::gpu::linears;
 #[cfg(feature = "flex")]
 use crate::kernels::{self, cpu::operation::apply};
 
@@ -138,9 +140,39 @@ pub fn linear_of<const D: usize>(
         }
         MatmulPrecision::Bf16 => {
             count_linear(&x, &weight);
+            #[cfg(feature = "cube")]
+            if elementwise::supports(&x) {
+                let [output] = linears(DType::BF16, &x, [LinearMap { weight, bias }]);
+                return output;
+            }
             precision::linear(x, weight, bias)
         }
     }
+}
+
+/// Weight `[I, O]` and bias `[O]` of a linear map.
+#[derive(Debug, Clone)]
+pub struct LinearMap {
+    /// Weight, `[I, O]`.
+    pub weight: Tensor<2>,
+    /// Bias, `[O]`.
+    pub bias: Option<Tensor<1>>,
+}
+
+/// Computes [`linear_of`] of one input with several maps; on GPUs the input is rounded once.
+pub fn linears_of<const D: usize, const N: usize>(
+    precision: MatmulPrecision,
+    x: &Tensor<D>,
+    maps: [LinearMap; N],
+) -> [Tensor<D>; N] {
+    #[cfg(feature = "cube")]
+    if precision == MatmulPrecision::Bf16 && elementwise::supports(x) {
+        for LinearMap { weight, .. } in &maps {
+            count_linear(x, weight);
+        }
+        return linears(DType::BF16, x, maps);
+    }
+    maps.map(|LinearMap { weight, bias }| linear_of(precision, x.clone(), weight, bias))
 }
 
 /// Computes [`linear_of`] of [`gelu`]; on the CPU, without storing the output of GELU for the backward pass.
@@ -345,28 +377,61 @@ pub fn adamw<const D: usize>(
     moments: &mut Moments<D>,
     step: &AdamW,
 ) -> Tensor<D> {
-    #[cfg(feature = "flex")]
-    if fused(&param) {
-        return adamw::adamw(param, grad, moments, step);
-    }
+    let mut steps = AdamWSteps::default();
+    let param = steps.add(param, grad, moments, step);
+    steps.finish();
+    param
+}
+
+/// Steps of AdamW of many parameters; on GPUs they are one launch.
+#[derive(Debug, Default)]
+#[must_use = "parameters on GPUs are unchanged until `finish`"]
+pub struct AdamWSteps {
     #[cfg(feature = "cube")]
-    if elementwise::supports(&param) && elementwise::supports(&grad) {
-        let [mean, square] = moments.take(&param);
-        let [bias1, bias2] = step.corrections();
-        let factors = AdamWFactors {
-            scale: step.grad_scale as f32,
-            betas: step.betas.map(|beta| beta as f32),
-            keep: (1.0 - step.learning_rate * step.weight_decay) as f32,
-            rate: (step.learning_rate / bias1) as f32,
-            root: (1.0 / bias2) as f32,
-            epsilon: step.epsilon as f32,
-        };
-        let tensors = AdamWTensors { param, grad, mean, square };
-        let [param, mean, square] = elementwise::adamw(tensors, factors);
-        moments.tensors = Some([mean, square]);
-        return param;
+    queue: elementwise::AdamWQueue,
+}
+
+impl AdamWSteps {
+    /// Returns the parameter after one step and updates `moments`, like [`adamw`]; on GPUs their numbers are those before
+    /// the step until [`Self::finish`].
+    pub fn add<const D: usize>(
+        &mut self,
+        param: Tensor<D>,
+        grad: Tensor<D>,
+        moments: &mut Moments<D>,
+        step: &AdamW,
+    ) -> Tensor<D> {
+        #[cfg(feature = "flex")]
+        if fused(&param) {
+            return adamw::adamw(param, grad, moments, step);
+        }
+        #[cfg(feature = "cube")]
+        if elementwise::supports(&param) && elementwise::supports(&grad) {
+            let [mean, square] = moments.take(&param);
+            let [bias1, bias2] = step.corrections();
+            let [mean_decay, square_decay] = step.betas.map(|beta| beta as f32);
+            let factors = AdamWFactors {
+                scale: step.grad_scale as f32,
+                mean_decay,
+                square_decay,
+                keep: (1.0 - step.learning_rate * step.weight_decay) as f32,
+                rate: (step.learning_rate / bias1) as f32,
+                root: (1.0 / bias2) as f32,
+                epsilon: step.epsilon as f32,
+            };
+            let tensors = AdamWTensors { param, grad, mean, square };
+            let [param, mean, square] = self.queue.push(tensors, factors);
+            moments.tensors = Some([mean, square]);
+            return param;
+        }
+        plain::adamw(param, grad, moments, step)
     }
-    plain::adamw(param, grad, moments, step)
+
+    /// Computes all added steps.
+    pub fn finish(self) {
+        #[cfg(feature = "cube")]
+        self.queue.launch();
+    }
 }
 
 #[cfg(feature = "flex")]

@@ -6,7 +6,7 @@ use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::attention::{AttentionKind, Engine, LayerCache, LayerInput, Trace, Weights, layer};
 use pe_zoo::compose::Combined;
 use pe_zoo::encoding::Update;
-use pe_zoo::ops::{self, MatmulPrecision};
+use pe_zoo::ops::{self, LinearMap, MatmulPrecision};
 use pe_zoo::{Hooks, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
@@ -219,11 +219,16 @@ impl DecoderBlock {
             (self.heads + self.kv_heads, self.kv_heads, adapter(|all| &all.v)),
         ];
         // The weight is sliced, not the product, because the gradient of a slice has the size of the whole.
-        parts.map(|(before, heads, adapter)| {
+        let maps = parts.map(|(before, heads, _)| {
             let columns = before * head_dim..(before + heads) * head_dim;
             let weight = weight.clone().slice_dim(1, columns.clone());
             let bias = bias.clone().map(|bias| bias.slice_dim(0, columns));
-            LowRank::beside(adapter, x, ops::linear_of(precision, x.clone(), weight, bias))
+            LinearMap { weight, bias }
+        });
+        let mut products = ops::linears_of(precision, x, maps).into_iter();
+        parts.map(|(_, heads, adapter)| {
+            let product = products.next().expect("a product of each part");
+            LowRank::beside(adapter, x, product)
                 .reshape([batch, tokens, heads, head_dim])
                 .swap_dims(1, 2)
         })

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
-use pe_zoo::ops::{self, AdamW, Moments};
+use pe_zoo::ops::{AdamW, AdamWSteps, Moments};
 
 use crate::experiment::OptimizerConfig;
 use crate::weights::{AutodiffRole, Extras};
@@ -54,7 +54,11 @@ impl Optimizer {
         };
         let on_biases =
             AdamW { learning_rate: config.bias_rate * learning_rate, weight_decay: 0.0, ..step };
-        model.map(&mut Step { optimizer: self, grads, by: step, biases, on_biases })
+        let steps = AdamWSteps::default();
+        let mut step = Step { optimizer: self, grads, by: step, biases, on_biases, steps };
+        let model = model.map(&mut step);
+        step.steps.finish();
+        model
     }
 }
 
@@ -79,6 +83,7 @@ struct Step<'a> {
     by: AdamW,
     biases: &'a BTreeSet<ParamId>,
     on_biases: AdamW,
+    steps: AdamWSteps,
 }
 
 impl ModuleMapper for Step<'_> {
@@ -93,7 +98,7 @@ impl ModuleMapper for Step<'_> {
         let by = if self.biases.contains(&id) { &self.on_biases } else { &self.by };
         let place = AutodiffRole::of(&tensor);
         let tensor = match moments.downcast_mut::<Moments<D>>() {
-            Some(moments) => place.take(ops::adamw(tensor.inner(), grad, moments, by)),
+            Some(moments) => place.take(self.steps.add(tensor.inner(), grad, moments, by)),
             None => tensor,
         };
         Param::from_mapped_value(id, tensor, mapper)

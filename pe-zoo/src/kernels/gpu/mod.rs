@@ -14,7 +14,7 @@
 //!
 //! | Module | Contents |
 //! | --- | --- |
-//! | `op`, `product` | the operations that Burn differentiates |
+//! | `op`, `product`, `linear` | the operations that Burn differentiates |
 //! | `elementwise`, `operation` | operations of models besides attention, and how Burn differentiates them |
 //! | `config`, `inputs` | compile-time settings and arguments of the kernels |
 //! | `launch`, `lab` | choice of a configuration and of the number of cubes, and choices of measurements |
@@ -48,6 +48,7 @@ mod inputs;
 #[cfg(feature = "lab")]
 pub(crate) mod lab;
 mod launch;
+mod linear;
 mod logits;
 mod op;
 mod operation;
@@ -64,6 +65,7 @@ use crate::kernels::input_tensors::InputTensors;
 use crate::kernels::operands::Operands;
 use crate::kernels::spec::Spec;
 use op::CubeAttention;
+pub(crate) use linear::linears;
 pub(crate) use product::{has_tf32, product, rounds};
 
 /// Whether tensors of this type can be converted for the kernels, which compute in f32.

@@ -120,7 +120,7 @@ impl<C: CheckpointStrategy> CubeProduct for Autodiff<Cube, C> {
 }
 
 /// Returns the tensor with its last two axes exchanged.
-fn transposed(tensor: CubeTensor) -> CubeTensor {
+pub(super) fn transposed(tensor: CubeTensor) -> CubeTensor {
     let axes = tensor.meta.shape().num_dims();
     Cube::float_swap_dims(tensor, axes - 2, axes - 1)
 }

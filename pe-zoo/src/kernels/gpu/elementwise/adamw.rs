@@ -1,4 +1,4 @@
-//! AdamW in one launch for each tensor, in place where their memory is not shared.
+//! AdamW in one launch for many tensors, in place where their memory is not shared.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Cube, Dispatch, backend_extension};
@@ -8,16 +8,18 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::{cubes_of_units, together};
+use super::{UNITS, cubes};
 use crate::kernels::input_tensors::InputTensors;
 
 /// Factors of one step.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, CubeType, CubeLaunch)]
 pub(crate) struct AdamWFactors {
     /// Factor of the gradient.
     pub(crate) scale: f32,
-    /// Decay rates of the two moments.
-    pub(crate) betas: [f32; 2],
+    /// Decay rate of the mean of the gradient.
+    pub(crate) mean_decay: f32,
+    /// Decay rate of the mean of its square.
+    pub(crate) square_decay: f32,
     /// Factor of the parameter.
     pub(crate) keep: f32,
     /// Learning rate, divided by the first correction of the bias.
@@ -36,56 +38,67 @@ pub(crate) struct AdamWTensors<const D: usize> {
     pub(crate) square: Tensor<D>,
 }
 
-/// Steps a parameter; returns the new parameter and moments.
-pub(crate) fn adamw<const D: usize>(
-    AdamWTensors { param, grad, mean, square }: AdamWTensors<D>,
+/// Steps that wait for their launch, with the memory of their tensors.
+#[derive(Debug, Default)]
+pub(crate) struct AdamWQueue(Vec<Queued>);
+
+/// Step of one parameter; all tensors are contiguous.
+#[derive(Debug)]
+struct Queued {
+    param: CubeTensor,
+    grad: CubeTensor,
+    mean: CubeTensor,
+    square: CubeTensor,
     factors: AdamWFactors,
-) -> [Tensor<D>; 3] {
-    let tensors = Vec::from([param, grad, mean, square].map(Tensor::into_dispatch));
-    let (param, mean, square) = <Dispatch as CubeAdamW>::cube_adamw(InputTensors(tensors), factors);
-    [param, mean, square].map(Tensor::from_dispatch)
+}
+
+impl AdamWQueue {
+    /// Queues the step of a parameter; returns the tensors of the new parameter and moments, which the launch computes.
+    pub(crate) fn push<const D: usize>(
+        &mut self,
+        AdamWTensors { param, grad, mean, square }: AdamWTensors<D>,
+        factors: AdamWFactors,
+    ) -> [Tensor<D>; 3] {
+        let tensors = Vec::from([param, grad, mean, square].map(Tensor::into_dispatch));
+        let (param, mean, square) =
+            <Dispatch as CubeAdamW>::queue_adamw(InputTensors(tensors), factors, self);
+        [param, mean, square].map(Tensor::from_dispatch)
+    }
+
+    /// Computes all steps, in one launch for the tensors of a device unless it limits their number.
+    pub(crate) fn launch(self) {
+        let mut left = self.0;
+        while let Some(first) = left.first() {
+            let device = first.param.device.clone();
+            let (steps, others) = left.into_iter().partition(|step| step.param.device == device);
+            left = others;
+            launch_steps(steps);
+        }
+    }
 }
 
 #[backend_extension(Cube)]
 trait CubeAdamW: Backend {
-    /// Steps a parameter, given with its gradient and both moments; returns the new parameter and moments.
-    fn cube_adamw(
+    /// Queues the step of a parameter, given with its gradient and both moments; returns the new parameter and moments.
+    fn queue_adamw(
         #[extension_type] tensors: InputTensors<Self>,
         factors: AdamWFactors,
+        queue: &mut AdamWQueue,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 }
 
 impl CubeAdamW for Cube {
-    fn cube_adamw(
+    fn queue_adamw(
         tensors: InputTensors<Self>,
         factors: AdamWFactors,
+        queue: &mut AdamWQueue,
     ) -> (CubeTensor, CubeTensor, CubeTensor) {
         let [param, grad, mean, square] = tensors.array();
         let grad = into_contiguous(grad);
         let [param, mean, square] = [param, mean, square].map(writable);
-        let elements = grad.meta.shape().num_elements();
-        let size = together(elements);
-        let (count, dim) = cubes_of_units(&grad.client, elements / size);
-        let AdamWFactors { scale, betas: [beta1, beta2], keep, rate, root, epsilon } = factors;
-        adamw_step::launch(
-            &grad.client.clone(),
-            count,
-            dim,
-            size,
-            param.clone().into_buffer_arg(),
-            grad.into_buffer_arg(),
-            mean.clone().into_buffer_arg(),
-            square.clone().into_buffer_arg(),
-            elements / size,
-            scale,
-            beta1,
-            beta2,
-            keep,
-            rate,
-            root,
-            epsilon,
-        );
-        (param, mean, square)
+        let stepped = (param.clone(), mean.clone(), square.clone());
+        queue.0.push(Queued { param, grad, mean, square, factors });
+        stepped
     }
 }
 
@@ -95,30 +108,88 @@ fn writable(tensor: CubeTensor) -> CubeTensor {
     if tensor.can_mut() { tensor } else { tensor.copy() }
 }
 
-#[cube(launch)]
-#[expect(clippy::too_many_arguments, reason = "tensors and factors of a launch")]
-fn adamw_step<N: Size>(
-    param: &mut [Vector<f32, N>],
-    grad: &[Vector<f32, N>],
-    mean: &mut [Vector<f32, N>],
-    square: &mut [Vector<f32, N>],
+/// Buffers of a parameter.
+const BUFFERS: usize = 4;
+/// Most parameters of a launch; the kernel has code for each of them.
+const PARTS: usize = 128;
+/// Numbers that a unit computes.
+const EACH: usize = 4;
+/// Numbers that a cube computes.
+const BLOCK: usize = EACH * UNITS as usize;
+
+/// Launches the steps of one device.
+fn launch_steps(mut steps: Vec<Queued>) {
+    while let Some(first) = steps.first() {
+        let client = first.param.client.clone();
+        // A binding is left for the sizes and factors.
+        let bindings = client.properties().hardware.max_bindings as usize - 1;
+        let parts = (bindings / BUFFERS).clamp(1, PARTS).min(steps.len());
+        let mut blocks = 0;
+        let arguments = steps.drain(..parts).map(|step| {
+            let Queued { param, grad, mean, square, factors } = step;
+            let AdamWFactors { scale, mean_decay, square_decay, keep, rate, root, epsilon } =
+                factors;
+            let count = param.meta.shape().num_elements();
+            let first = blocks;
+            blocks += count.div_ceil(BLOCK);
+            PartLaunch::new(
+                param.into_buffer_arg(),
+                grad.into_buffer_arg(),
+                mean.into_buffer_arg(),
+                square.into_buffer_arg(),
+                first,
+                count,
+                AdamWFactorsLaunch::new(scale, mean_decay, square_decay, keep, rate, root, epsilon),
+            )
+        });
+        let arguments = arguments.collect::<SequenceArg<Part>>();
+        let (count, dim) = cubes(&client, blocks, UNITS as usize);
+        adamw_steps::launch(&client, count, dim, arguments);
+    }
+}
+
+/// One parameter of a launch.
+#[derive(CubeType, CubeLaunch)]
+struct Part {
+    param: Box<[f32]>,
+    grad: Box<[f32]>,
+    mean: Box<[f32]>,
+    square: Box<[f32]>,
+    /// Cubes of the parameters before it.
+    first: usize,
+    /// Its numbers.
     count: usize,
-    scale: f32,
-    beta1: f32,
-    beta2: f32,
-    keep: f32,
-    rate: f32,
-    root: f32,
-    epsilon: f32,
-) {
-    let at = ABSOLUTE_POS;
-    if at < count {
-        let grad = grad[at] * Vector::new(scale);
-        let first = mean[at] * Vector::new(beta1) + grad * Vector::new(1.0 - beta1);
-        let second = square[at] * Vector::new(beta2) + grad * grad * Vector::new(1.0 - beta2);
-        let length = Vector::sqrt(second * Vector::new(root)) + Vector::new(epsilon);
-        mean[at] = first;
-        square[at] = second;
-        param[at] = param[at] * Vector::new(keep) - Vector::new(rate) * first / length;
+    factors: AdamWFactors,
+}
+
+/// Each cube computes [`BLOCK`] numbers of one parameter.
+#[cube(launch)]
+fn adamw_steps(parts: &mut Sequence<Part>) {
+    #[unroll]
+    for n in 0..parts.len() {
+        adamw_step(parts.index_mut(n));
+    }
+}
+
+#[cube]
+fn adamw_step(part: &mut Part) {
+    if CUBE_POS >= part.first {
+        let start = (CUBE_POS - part.first) * BLOCK + UNIT_POS as usize;
+        #[unroll]
+        for n in 0..EACH {
+            let at = start + n * comptime![UNITS as usize];
+            if at < part.count {
+                let grad = part.grad[at] * part.factors.scale;
+                let first = part.mean[at] * part.factors.mean_decay
+                    + grad * (1.0 - part.factors.mean_decay);
+                let second = part.square[at] * part.factors.square_decay
+                    + grad * grad * (1.0 - part.factors.square_decay);
+                let length = f32::sqrt(second * part.factors.root) + part.factors.epsilon;
+                part.mean[at] = first;
+                part.square[at] = second;
+                part.param[at] =
+                    part.param[at] * part.factors.keep - part.factors.rate * first / length;
+            }
+        }
     }
 }

@@ -15,7 +15,7 @@ mod cross_entropy;
 mod gelu;
 mod norm;
 mod rows;
-mod sums;
+pub(super) mod sums;
 mod swi_glu;
 
 use burn::backend::{DispatchDevice, DispatchTensor, DispatchTensorKind, TensorMetadata};
@@ -26,7 +26,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 
-pub(crate) use adamw::{AdamWFactors, AdamWTensors, adamw};
+pub(crate) use adamw::{AdamWFactors, AdamWQueue, AdamWTensors};
 pub(crate) use cross_entropy::cross_entropy;
 pub(crate) use gelu::gelu;
 pub(crate) use norm::norm;

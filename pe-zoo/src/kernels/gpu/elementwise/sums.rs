@@ -56,10 +56,36 @@ const COLUMNS: usize = 32;
 /// Parts into which it divides the rows.
 const PARTS: usize = 8;
 
+/// Most rows that one cube sums for its columns.
+const MOST_ROWS: usize = 1024;
+/// Rows of a cube where there are more.
+const ROWS_EACH: usize = 512;
+
 /// Sums the rows of a contiguous matrix, `[R, C] -> [C]`.
-pub(super) fn sum_of_rows(matrix: CubeTensor, rows: usize, columns: usize) -> CubeTensor {
+pub(in crate::kernels::gpu) fn sum_of_rows(
+    matrix: CubeTensor,
+    rows: usize,
+    columns: usize,
+) -> CubeTensor {
+    if rows > MOST_ROWS {
+        let chunks = rows.div_ceil(ROWS_EACH);
+        let sums = empty(&matrix, [chunks, columns]);
+        return sum_of_rows(launch(matrix, sums, rows, columns, ROWS_EACH), chunks, columns);
+    }
     let sums = empty(&matrix, [columns]);
-    let (count, dim) = cubes(&matrix.client, columns.div_ceil(COLUMNS), COLUMNS * PARTS);
+    launch(matrix, sums, rows, columns, rows)
+}
+
+/// Sums of each `each` rows.
+fn launch(
+    matrix: CubeTensor,
+    sums: CubeTensor,
+    rows: usize,
+    columns: usize,
+    each: usize,
+) -> CubeTensor {
+    let blocks = columns.div_ceil(COLUMNS);
+    let (count, dim) = cubes(&matrix.client, blocks * rows.div_ceil(each), COLUMNS * PARTS);
     row_sums::launch(
         &matrix.client.clone(),
         count,
@@ -68,32 +94,43 @@ pub(super) fn sum_of_rows(matrix: CubeTensor, rows: usize, columns: usize) -> Cu
         sums.clone().into_buffer_arg(),
         rows,
         columns,
+        each,
+        blocks,
     );
     sums
 }
 
-/// Each part adds every [`PARTS`]-th row; their sums are added in order.
+/// A cube sums `each` rows of a block of columns. Each part adds every [`PARTS`]-th row; their sums are added in order.
 #[cube(launch)]
-fn row_sums(matrix: &[f32], sums: &mut [f32], rows: usize, columns: usize) {
+fn row_sums(
+    matrix: &[f32],
+    sums: &mut [f32],
+    rows: usize,
+    columns: usize,
+    each: usize,
+    blocks: usize,
+) {
     let unit = UNIT_POS as usize;
-    let column = CUBE_POS * COLUMNS + unit % COLUMNS;
+    let column = CUBE_POS % blocks * COLUMNS + unit % COLUMNS;
+    let chunk = CUBE_POS / blocks;
     let part = unit / COLUMNS;
+    let end = min(rows, (chunk + 1) * each);
     let mut shared = Shared::<[f32]>::new_slice(comptime![COLUMNS * PARTS]);
     let mut sum = f32::new(0.0);
     if column < columns {
-        let mut row = part;
-        while row < rows {
+        let mut row = chunk * each + part;
+        while row < end {
             sum += matrix[row * columns + column];
             row += PARTS;
         }
     }
     shared[unit] = sum;
     sync_cube();
-    if part == 0 && column < columns {
+    if part == 0 && column < columns && chunk * each < rows {
         #[unroll]
         for other in 1..PARTS {
             sum += shared[other * COLUMNS + unit];
         }
-        sums[column] = sum;
+        sums[chunk * columns + column] = sum;
     }
 }

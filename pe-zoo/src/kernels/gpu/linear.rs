@@ -1,0 +1,263 @@
+//! Linear maps with rounded factors. Only factors are rounded: products write f32 sums, forward and backward.
+
+use burn::backend::Cube;
+use burn::backend::ops::FloatTensorOps;
+use burn::tensor::{DType, Tensor};
+use burn_cubecl::kernel::cast;
+use burn_cubecl::kernel::matmul::{MatmulStrategy, matmul};
+use burn_cubecl::tensor::CubeTensor;
+
+use super::elementwise::sums::sum_of_rows;
+use super::operation::{CubeOperation, apply};
+use super::product::transposed;
+use crate::ops::LinearMap;
+
+/// Fewest rows of a slice of the inputs, for the gradient of a weight.
+const SLICE_ROWS: usize = 4096;
+/// Most slices. Their products run side by side, because that of all rows has too few blocks for a GPU.
+const SLICES: usize = 16;
+
+/// Applies maps to one input, which is rounded once, over the last axis.
+pub(crate) fn linears<const D: usize, const N: usize>(
+    factors: DType,
+    x: &Tensor<D>,
+    maps: [LinearMap; N],
+) -> [Tensor<D>; N] {
+    // A leaf keeps its gradient when it is detached.
+    let rounded = x.clone().detach().set_require_grad(false).cast(factors).into_dispatch();
+    let operation = RoundedLinear { factors };
+    maps.map(|LinearMap { weight, bias }| {
+        let inputs = [x.clone().into_dispatch(), rounded.clone(), weight.into_dispatch()];
+        match bias {
+            Some(bias) => {
+                let [x, rounded, weight] = inputs;
+                apply(operation.clone(), [x, rounded, weight, bias.into_dispatch()])
+            }
+            None => apply(operation.clone(), inputs),
+        }
+    })
+}
+
+/// Map with the inputs `x`, `x` rounded, weight and perhaps bias. The first has the gradient, the second the numbers.
+#[derive(Debug, Clone)]
+struct RoundedLinear {
+    factors: DType,
+}
+
+/// Rounded factors of the forward pass.
+#[derive(Debug, Clone)]
+struct Factors {
+    /// Input, `[.., I]`.
+    x: CubeTensor,
+    /// Weight, `[I, O]`.
+    weight: CubeTensor,
+}
+
+impl CubeOperation<3> for RoundedLinear {
+    type Kept = Factors;
+
+    fn forward(&self, [_, x, weight]: [CubeTensor; 3]) -> (CubeTensor, Factors) {
+        self.output(Factors { x, weight: cast(weight, self.factors) }, None)
+    }
+
+    fn backward(
+        &self,
+        kept: Factors,
+        grad: CubeTensor,
+        needed: [bool; 3],
+    ) -> [Option<CubeTensor>; 3] {
+        let [of_x, of_weight] = self.gradients(kept, grad, [needed[0], needed[2]]);
+        [of_x, None, of_weight]
+    }
+}
+
+impl CubeOperation<4> for RoundedLinear {
+    type Kept = Factors;
+
+    fn forward(&self, [_, x, weight, bias]: [CubeTensor; 4]) -> (CubeTensor, Factors) {
+        self.output(Factors { x, weight: cast(weight, self.factors) }, Some(bias))
+    }
+
+    fn backward(
+        &self,
+        kept: Factors,
+        grad: CubeTensor,
+        needed: [bool; 4],
+    ) -> [Option<CubeTensor>; 4] {
+        let of_bias = needed[3].then(|| {
+            let [rows, outputs] = as_matrix(&grad);
+            sum_of_rows(grad.clone(), rows, outputs)
+        });
+        let [of_x, of_weight] = self.gradients(kept, grad, [needed[0], needed[2]]);
+        [of_x, None, of_weight, of_bias]
+    }
+}
+
+impl RoundedLinear {
+    fn output(&self, factors: Factors, bias: Option<CubeTensor>) -> (CubeTensor, Factors) {
+        let [inputs, outputs] = as_matrix(&factors.weight);
+        let [rows, _] = as_matrix(&factors.x);
+        let mut shape = factors.x.meta.shape().clone();
+        let axes = shape.num_dims();
+        shape[axes - 1] = outputs;
+        let x = Cube::float_reshape(factors.x.clone(), [rows, inputs].into());
+        let product = multiply(x, factors.weight.clone());
+        let output = match bias {
+            Some(bias) => Cube::float_add(product, Cube::float_reshape(bias, [1, outputs].into())),
+            None => product,
+        };
+        (Cube::float_reshape(output, shape), factors)
+    }
+
+    /// Gradients of the input and of the weight, if they are needed.
+    fn gradients(
+        &self,
+        Factors { x, weight }: Factors,
+        grad: CubeTensor,
+        [of_x, of_weight]: [bool; 2],
+    ) -> [Option<CubeTensor>; 2] {
+        let shape = x.meta.shape().clone();
+        let [rows, inputs] = as_matrix(&x);
+        let [_, outputs] = as_matrix(&grad);
+        let grad = Cube::float_reshape(cast(grad, self.factors), [rows, outputs].into());
+        let of_x =
+            of_x.then(|| Cube::float_reshape(multiply(grad.clone(), transposed(weight)), shape));
+        let of_weight = of_weight.then(|| {
+            let slices = slices(rows);
+            let sliced = |tensor: CubeTensor, width: usize| {
+                Cube::float_reshape(tensor, [slices, rows / slices, width].into())
+            };
+            let product = multiply(transposed(sliced(x, inputs)), sliced(grad, outputs));
+            let sum = sum_of_rows(product, slices, inputs * outputs);
+            Cube::float_reshape(sum, [inputs, outputs].into())
+        });
+        [of_x, of_weight]
+    }
+}
+
+/// Largest power of two of slices of equal size, with at least [`SLICE_ROWS`] rows each; 1 for fewer rows.
+fn slices(rows: usize) -> usize {
+    let mut slices = 1;
+    while slices < SLICES && rows.is_multiple_of(2 * slices) && rows / (2 * slices) >= SLICE_ROWS {
+        slices *= 2;
+    }
+    slices
+}
+
+/// Product of all leading axes, and the last axis.
+fn as_matrix(tensor: &CubeTensor) -> [usize; 2] {
+    let shape = tensor.meta.shape();
+    let width = shape[shape.num_dims() - 1];
+    [shape.num_elements() / width, width]
+}
+
+/// Multiplies `[.., M, K] x [.., K, N] -> [.., M, N]` with f32 sums and results.
+fn multiply(left: CubeTensor, right: CubeTensor) -> CubeTensor {
+    matmul(left, right, None, MatmulStrategy::default(), DType::F32)
+        .unwrap_or_else(|error| unreachable!("a product that the device does not take: {error:?}"))
+}
+
+#[cfg(all(test, any(feature = "wgpu", feature = "cuda"), feature = "flex"))]
+mod tests {
+    use burn::tensor::{Device, TensorData};
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+    use crate::init::standard_normal;
+    use crate::testkit::close::{self, Tolerance, numbers};
+
+    fn gpu() -> Device {
+        #[cfg(feature = "wgpu")]
+        return Device::wgpu(burn::tensor::DeviceKind::DefaultDevice);
+        #[cfg(not(feature = "wgpu"))]
+        Device::cuda(0)
+    }
+
+    fn leaf<const D: usize>(
+        shape: [usize; D],
+        seed: u64,
+        device: &Device,
+        dtype: DType,
+    ) -> Tensor<D> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let count = shape.iter().product::<usize>();
+        let values = (0..count).map(|_| f64::from(standard_normal(&mut rng) as f32));
+        let data = TensorData::new(values.collect::<Vec<_>>(), shape);
+        Tensor::from_data(data, (device, dtype)).require_grad()
+    }
+
+    /// Outputs of a map with and one without bias, and the gradients of the input, both weights and the bias.
+    fn all<const D: usize>(
+        shape: [usize; D],
+        outputs: usize,
+        (device, dtype): (&Device, DType),
+        maps: impl Fn(&Tensor<D>, [LinearMap; 2]) -> [Tensor<D>; 2],
+    ) -> Vec<Vec<f64>> {
+        let x = leaf(shape, 1, device, dtype);
+        let weights = [2, 3].map(|seed| leaf([shape[D - 1], outputs], seed, device, dtype));
+        let bias = leaf([outputs], 4, device, dtype);
+        let [first, second] = weights.clone();
+        let maps = maps(
+            &x,
+            [
+                LinearMap { weight: first, bias: Some(bias.clone()) },
+                LinearMap { weight: second, bias: None },
+            ],
+        );
+        let upstream = |seed| leaf(maps[0].dims(), seed, device, dtype).detach();
+        let [a, b] = maps.clone();
+        let grads = ((a * upstream(5)).sum() + (b * upstream(6)).sum()).backward();
+        let [first, second] = weights;
+        let of_matrices = [first.grad(&grads), second.grad(&grads)];
+        let mut all = Vec::from(maps.map(numbers));
+        all.push(numbers(x.grad(&grads).unwrap()));
+        all.extend(of_matrices.map(|grad| numbers(grad.unwrap())));
+        all.push(numbers(bias.grad(&grads).unwrap()));
+        all
+    }
+
+    fn check<const D: usize>(shape: [usize; D], outputs: usize) {
+        let device = gpu().autodiff();
+        let flex = Device::flex().autodiff();
+        let expected = all(shape, outputs, (&flex, DType::F64), |x, maps| {
+            maps.map(|LinearMap { weight, bias }| {
+                burn::tensor::module::linear(x.clone(), weight, bias)
+            })
+        });
+        // Rounding to 24 and to 11 bits, of sums of up to 8192 terms; as a share of the largest number.
+        for (factors, share) in [(DType::F32, 2e-6), (DType::F16, 2e-3)] {
+            if !device.supports_dtype(factors) {
+                continue;
+            }
+            let run =
+                || all(shape, outputs, (&device, DType::F32), |x, maps| linears(factors, x, maps));
+            let on_gpu = run();
+            assert_eq!(on_gpu, run(), "{factors:?}, {shape:?}: two runs differ");
+            for (at, (on_gpu, expected)) in on_gpu.iter().zip(&expected).enumerate() {
+                let largest = expected.iter().fold(1.0_f64, |most, x| most.max(x.abs()));
+                let tolerance = Tolerance { absolute: share * largest, relative: 10.0 * share };
+                close::compare(on_gpu, expected, tolerance)
+                    .map_err(|error| format!("{factors:?}, {shape:?} to {outputs}, {at}: {error}"))
+                    .unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn rounded_maps_and_their_gradients_equal_those_in_f64() {
+        check([1, 1], 1);
+        check([5, 3], 7);
+        check([2, 9, 16], 8);
+        check([2, 3, 4, 5], 6);
+    }
+
+    #[test]
+    fn the_gradient_of_a_weight_is_a_sum_of_slices() {
+        assert_eq!(
+            [1, 4095, 8191, 8192, 12_288, 16_384, 1 << 20].map(slices),
+            [1, 1, 1, 2, 2, 4, 16]
+        );
+        check([2, 4096, 8], 4);
+    }
+}
