@@ -115,20 +115,20 @@ pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> Str
         } else {
             map.heads[panel].iter().map(|row| &**row).collect()
         };
-        let first = Cell { x, y: top, width: cell, height: row_height };
+        let first = SvgCell { x, y: top, width: cell, height: row_height };
         cells(&mut out, &values, first, &shade);
         if map.is_of_columns() {
             for head in 0..rows {
                 let at = top + row_height * (head as f64 + 0.5) + font / 3.0;
                 text(
                     &mut out,
-                    Point { x: x - 4.0, y: at },
+                    SvgPoint { x: x - 4.0, y: at },
                     &format!(" text-anchor=\"end\">head {}", head + 1),
                 );
             }
         } else {
             let style = " font-size=\"11\" font-family=\"system-ui,sans-serif\"";
-            text(&mut out, Point { x, y: top - 7.0 }, &format!("{style}>head {}", panel + 1));
+            text(&mut out, SvgPoint { x, y: top - 7.0 }, &format!("{style}>head {}", panel + 1));
             let place = format!("translate({:.1},{:.1})", x - 3.0, top + font / 3.0);
             labels(&mut out, axis, Side::Row, &place, cell, every);
         }
@@ -147,13 +147,13 @@ pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> Str
 }
 
 /// Place in a figure, in its units from the top left.
-struct Point {
+struct SvgPoint {
     x: f64,
     y: f64,
 }
 
 /// Top left cell of a map.
-struct Cell {
+struct SvgCell {
     x: f64,
     y: f64,
     width: f64,
@@ -161,8 +161,8 @@ struct Cell {
 }
 
 /// Writes a text at a place; `rest` is the rest of its attributes, `>` and its content.
-fn text(out: &mut String, at: Point, rest: &str) {
-    let Point { x, y } = at;
+fn text(out: &mut String, at: SvgPoint, rest: &str) {
+    let SvgPoint { x, y } = at;
     let _ = write!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\"{rest}</text>");
 }
 
@@ -200,8 +200,8 @@ fn labels(
 
 /// Appends rows of cells as one path for each shade, a thick line for each run of equal cells: a tenth of the size of
 /// rectangles. White cells are omitted. `first` is the top left cell.
-fn cells(out: &mut String, rows: &[&[f32]], first: Cell, shade: &Shade) {
-    let Cell { x, y, width, height } = first;
+fn cells(out: &mut String, rows: &[&[f32]], first: SvgCell, shade: &Shade) {
+    let SvgCell { x, y, width, height } = first;
     let mut paths = vec![String::new(); SHADES];
     for (row, values) in rows.iter().enumerate() {
         let levels: Vec<usize> =
@@ -232,7 +232,7 @@ fn legend(out: &mut String, shade: &Shade, y: f64) {
         (shade.low + (shade.high - shade.low) * level as f64 / (SHADES - 1) as f64) as f32
     };
     let values: Vec<f32> = (0..SHADES).map(of).collect();
-    cells(out, &[&values], Cell { x: 60.0, y, width: 3.0, height: 8.0 }, shade);
+    cells(out, &[&values], SvgCell { x: 60.0, y, width: 3.0, height: 8.0 }, shade);
     let at = y + 8.0;
     let _ = write!(
         out,
