@@ -24,6 +24,13 @@ enum Cause {
     Unknown,
 }
 
+/// A record and the folder that has it.
+#[derive(Clone, Copy)]
+pub(super) struct FolderRecord<'a> {
+    pub(super) folder: &'a Path,
+    pub(super) record: &'a RunRecord,
+}
+
 /// Results of a cell, or weights of its training, that differ in two folders.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Conflict {
@@ -35,15 +42,16 @@ pub(super) struct Conflict {
 }
 
 impl Conflict {
-    /// Conflict of two records with the same key, each with its folder; `None` if a record is no result, or if they differ in
+    /// Conflict of two records with the same key; `None` if a record is no result, or if they differ in
     /// timings and provenance alone.
     ///
     /// # Errors
     /// If a record has no JSON form.
     pub(super) fn of(
-        (folder, one): (&Path, &RunRecord),
-        (other_folder, other): (&Path, &RunRecord),
+        first: FolderRecord<'_>,
+        second: FolderRecord<'_>,
     ) -> serde_json::Result<Option<Self>> {
+        let (one, other) = (first.record, second.record);
         if !(one.is_finished() && other.is_finished()) {
             return Ok(None);
         }
@@ -59,18 +67,16 @@ impl Conflict {
         } else {
             cause(one, other)
         };
-        let folders = [folder, other_folder].map(Path::to_owned);
+        let folders = [first, second].map(|place| place.folder.to_owned());
         Ok(Some(Self { key: one.key.clone(), folders, differences, cause }))
     }
 
-    /// Conflict of the settings of two kept trainings, each with its folder; `None` if their weights are the same.
-    pub(super) fn of_weights(
-        (folder, one): (&Path, &RunRecord),
-        (other_folder, other): (&Path, &RunRecord),
-    ) -> Option<Self> {
+    /// Conflict of the settings of two kept trainings; `None` if their weights are the same.
+    fn of_weights(first: FolderRecord<'_>, second: FolderRecord<'_>) -> Option<Self> {
+        let (one, other) = (first.record, second.record);
         let [own, others] = [one, other].map(|record| record.weights.as_ref().map(|w| &w.sha256));
         let differences = vec![format!("{}.weights.sha256: {own:?} and {others:?}", one.key)];
-        let folders = [folder, other_folder].map(Path::to_owned);
+        let folders = [first, second].map(|place| place.folder.to_owned());
         let conflict =
             Self { key: one.key.clone(), folders, differences, cause: cause(one, other) };
         (own != others).then_some(conflict)
@@ -135,12 +141,13 @@ impl fmt::Display for Conflict {
 pub(super) fn refuse<'a>(
     records: impl IntoIterator<Item = (&'a Path, &'a RunRecord)>,
 ) -> anyhow::Result<()> {
-    let mut seen = BTreeMap::<&str, (&Path, &RunRecord)>::new();
+    let mut seen = BTreeMap::<&str, FolderRecord<'_>>::new();
     let (mut unknown, mut elsewhere) = (Vec::new(), Vec::new());
     for (folder, record) in records {
-        let first = *seen.entry(record.key.as_str()).or_insert((folder, record));
-        if !std::ptr::eq(first.1, record)
-            && let Some(conflict) = Conflict::of(first, (folder, record))?
+        let own = FolderRecord { folder, record };
+        let first = *seen.entry(record.key.as_str()).or_insert(own);
+        if !std::ptr::eq(first.record, record)
+            && let Some(conflict) = Conflict::of(first, own)?
         {
             match conflict.cause {
                 Cause::Leaner => {}
@@ -148,8 +155,8 @@ pub(super) fn refuse<'a>(
                 Cause::Unknown => unknown.push(conflict),
             }
         }
-        if !first.1.is_finished() {
-            seen.insert(record.key.as_str(), (folder, record));
+        if !first.record.is_finished() {
+            seen.insert(record.key.as_str(), own);
         }
     }
     if !elsewhere.is_empty() {
@@ -171,15 +178,15 @@ pub(super) fn refuse<'a>(
 /// # Errors
 /// The conflict, with the remedy.
 pub(super) fn refuse_weights(
-    one: (&Path, &RunRecord),
-    other: (&Path, &RunRecord),
+    first: FolderRecord<'_>,
+    second: FolderRecord<'_>,
 ) -> anyhow::Result<()> {
-    match Conflict::of_weights(one, other) {
+    match Conflict::of_weights(first, second) {
         Some(conflict) if conflict.cause == Cause::Unknown => {
             anyhow::bail!("{conflict}; name the folder whose weights are meant by --results")
         }
         Some(conflict) => {
-            complain(&format!("note: {conflict}; those of {} are used", one.0.display()));
+            complain(&format!("note: {conflict}; those of {} are used", first.folder.display()));
             Ok(())
         }
         None => Ok(()),

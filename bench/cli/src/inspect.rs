@@ -36,7 +36,7 @@ pub(crate) struct InspectArgs {
     len: Option<usize>,
     /// Units of text whose ends gates are scored against, by the texts of tokens; default: the tokens that the task counts.
     #[arg(long, value_enum)]
-    marks: Option<Marks>,
+    marks: Option<TextMarksArg>,
     /// Second cell, as a key or the path of kept weights: maps are those of the first less those of this one.
     #[arg(long, value_name = "CELL")]
     against: Option<String>,
@@ -50,7 +50,7 @@ pub(crate) struct InspectArgs {
 
 /// Unit of a text whose ends are marked.
 #[derive(Clone, Copy, ValueEnum)]
-enum Marks {
+enum TextMarksArg {
     /// Tokens with white space.
     Word,
     /// Tokens with `.`, `!` or `?`.
@@ -59,12 +59,12 @@ enum Marks {
     Paragraph,
 }
 
-impl From<Marks> for TextMarks {
-    fn from(marks: Marks) -> Self {
+impl From<TextMarksArg> for TextMarks {
+    fn from(marks: TextMarksArg) -> Self {
         match marks {
-            Marks::Word => Self::Word,
-            Marks::Sentence => Self::Sentence,
-            Marks::Paragraph => Self::Paragraph,
+            TextMarksArg::Word => Self::Word,
+            TextMarksArg::Sentence => Self::Sentence,
+            TextMarksArg::Paragraph => Self::Paragraph,
         }
     }
 }

@@ -388,7 +388,7 @@ where
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut parser))
 }
 
-/// What this program was built from.
+/// Sources and compiler that this program was built from.
 pub const BUILD: Build = Build {
     commit: env!("PE_BENCH_COMMIT"),
     dirty: matches!(env!("PE_BENCH_DIRTY").as_bytes(), b"true"),

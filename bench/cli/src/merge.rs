@@ -12,7 +12,7 @@ use reports::store::PACKED;
 use reports::{RecordError, RunRecord, Status, store};
 use serde::Serialize;
 
-use super::conflict::Conflict;
+use super::conflict::{Conflict, FolderRecord};
 use super::folders;
 use super::out::{complain, counted, say};
 use super::report::StoredReport;
@@ -201,7 +201,10 @@ fn chosen(
                 Some(other) if other.rank > rank || rank < RESULT => {}
                 Some(other) => {
                     let kept = other.source.read()?;
-                    let conflict = Conflict::of((&other.folder, &kept), (folder, &record))?;
+                    let conflict = Conflict::of(
+                        FolderRecord { folder: &other.folder, record: &kept },
+                        FolderRecord { folder, record: &record },
+                    )?;
                     summary.equal += usize::from(conflict.is_none());
                     summary.differences.extend(conflict.iter().map(ToString::to_string));
                 }

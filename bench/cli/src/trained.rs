@@ -11,7 +11,7 @@ use reports::{RunRecord, WeightsAt};
 use tasks::Task;
 
 use super::compute::ComputeArgs;
-use super::conflict;
+use super::conflict::{self, FolderRecord};
 use super::folders;
 use super::out::complain;
 use llm::pretrained::{ModelMeta, Pretrained, known, place};
@@ -200,7 +200,10 @@ fn kept_of(
                 kept = Some((folder, own));
                 continue;
             };
-            conflict::refuse_weights((first, &before.record), (folder, &own.record))?;
+            conflict::refuse_weights(
+                FolderRecord { folder: first, record: &before.record },
+                FolderRecord { folder, record: &own.record },
+            )?;
         }
         if let Some((_, kept)) = kept {
             return Ok(kept);

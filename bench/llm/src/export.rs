@@ -115,7 +115,9 @@ pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported, ExportErro
         }
         write_in(folder, staged::RECORD, record)?;
         match task.tokenizer().and_then(Tokenizer::json) {
-            Some(text) => write_tokenizer(folder, &text, &BTreeMap::new())?,
+            Some(text) => {
+                TokenizerFiles { json: &text, special: &BTreeMap::new() }.write(folder)?;
+            }
             None => write_in(folder, "vocabulary.json", vocabulary(&*task))?,
         }
         Ok(())
@@ -123,7 +125,7 @@ pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported, ExportErro
     Ok(kind)
 }
 
-/// Writes a model of Llama's type with its tokenizer, whose special tokens are `special`, to a folder: as transformers stores
+/// Writes a model of Llama's type with its tokenizer to a folder: as transformers stores
 /// models if it knows the rotation, otherwise in the same form with the `model_type` `other_type` and the weights of the
 /// encoding. It is written in one step, and replaces an earlier export.
 ///
@@ -134,28 +136,35 @@ pub fn write_llama(
     facts: ModelFacts<'_>,
     other_type: &str,
     tensors: &NamedTensors,
-    (tokenizer, special): (&str, &BTreeMap<String, String>),
+    tokenizer: TokenizerFiles<'_>,
     folder: &Path,
 ) -> Result<(), ExportError> {
     let llama = llama::Llama::of(facts).ok_or(ExportError::NotLlama)?;
     staged::replace(folder, |folder| {
         write_in(folder, "model.safetensors", llama.tensors(tensors).bytes()?)?;
         write_in(folder, "config.json", format!("{:#}\n", llama.config(other_type)))?;
-        Ok(write_tokenizer(folder, tokenizer, special)?)
+        Ok(tokenizer.write(folder)?)
     })
 }
 
-/// Writes a `tokenizer.json` with the settings under which transformers adds special tokens as it says; by the type of the
-/// model alone it would add those of Llama.
-fn write_tokenizer(
-    folder: &Path,
-    text: &str,
-    special: &BTreeMap<String, String>,
-) -> Result<(), FileError> {
-    let mut config = json!(special);
-    config["tokenizer_class"] = json!("PreTrainedTokenizerFast");
-    write_in(folder, "tokenizer.json", text)?;
-    write_in(folder, "tokenizer_config.json", format!("{config:#}\n"))
+/// Tokenizer of an exported model.
+#[derive(Debug, Clone, Copy)]
+pub struct TokenizerFiles<'a> {
+    /// Contents of the file `tokenizer.json`.
+    pub json: &'a str,
+    /// Special tokens by their names in transformers.
+    pub special: &'a BTreeMap<String, String>,
+}
+
+impl TokenizerFiles<'_> {
+    /// Writes `tokenizer.json` with the settings under which transformers adds special tokens as it says; by the type of the
+    /// model alone it would add those of Llama.
+    fn write(self, folder: &Path) -> Result<(), FileError> {
+        let mut config = json!(self.special);
+        config["tokenizer_class"] = json!("PreTrainedTokenizerFast");
+        write_in(folder, "tokenizer.json", self.json)?;
+        write_in(folder, "tokenizer_config.json", format!("{config:#}\n"))
+    }
 }
 
 /// Checks that [`write_llama`] can write a model.

@@ -15,7 +15,7 @@ use std::process::Command;
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use llm::export::{Exported, ModelFacts, PYTORCH_MODULE, export, write_llama};
+use llm::export::{Exported, ModelFacts, PYTORCH_MODULE, TokenizerFiles, export, write_llama};
 use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::testkit::close::numbers;
 use pe_zoo::testkit::randomise_by;
@@ -259,7 +259,8 @@ fn settings_for_transformers_are_complete() {
         };
         let text = tiny::numbered(5);
         let special = [("eos_token".to_owned(), "w1".to_owned())].into();
-        write_llama(facts, "other", &kept.tensors, (&text, &special), &out).unwrap();
+        let tokenizer = TokenizerFiles { json: &text, special: &special };
+        write_llama(facts, "other", &kept.tensors, tokenizer, &out).unwrap();
         let read = |file: &str| fs::read_to_string(out.join(file)).unwrap();
         assert_eq!(read("tokenizer.json"), text);
         let tokens: Value = serde_json::from_str(&read("tokenizer_config.json")).unwrap();

@@ -24,18 +24,14 @@ mod status;
 mod sweeper;
 mod watchdog;
 mod worker;
-mod worker_main;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use reports::{CurvePoint, RecordError, RunRecord, Validation};
 
 pub use cells::{SweepCells, look_up_all};
-use claim::{ClaimError, Claims};
+use claim::ClaimError;
 pub use estimate::{EVAL_SHARE, FLOPS_PER_SECOND, training_seconds};
 pub use manifest::{ManifestCell, ManifestError, SweepManifest};
 pub use overview::{
@@ -43,18 +39,16 @@ pub use overview::{
 };
 pub use plan::{PlanError, PlannedCell, SkippedWorkload, SweepPlan};
 pub use protocol::WorkerRequest;
-use queue::WorkQueue;
 pub use retry::{Retry, RetryPolicy};
 pub use shard::Shard;
 pub use status::{CellFile, CellStatus};
-use sweeper::{Sweeper, Trainings};
-pub use worker_main::{serve, worker_main};
+pub use sweeper::sweep;
+pub use worker::{serve, worker_main};
 
 use train::backend::pool::PooledDevices;
 use train::experiment::Budget;
-use train::host;
+use train::run::Progress;
 use train::run::kept::WeightsPolicy;
-use train::run::{Progress, RunContext};
 
 /// Options of a sweep.
 #[derive(Debug, Clone)]
@@ -190,113 +184,4 @@ pub enum SweepError {
         "memory budgets need a system that reports the memory of other processes; leave out --cell-memory and the suite's memory_bytes"
     )]
     MemoryUntold,
-}
-
-/// Runs the open cells of a sweep and calls `on_event` with every event.
-///
-/// `found` is what [`look_up_all`] found with the sweep's policy, and `seconds` are the expected times of the cells, which
-/// determine the [`order`] of their start.
-///
-/// # Errors
-/// [`SweepError`]; cells that ended before keep their records.
-pub fn sweep(
-    cells: &dyn SweepCells,
-    options: &SweepOptions,
-    found: &[CellFile],
-    seconds: &[f64],
-    stop: &AtomicBool,
-    on_event: &mut dyn FnMut(SweepEvent),
-) -> Result<SweepOutcome, SweepError> {
-    let keys = cells.keys();
-    let mut budgets = (0..keys.len()).map(|index| options.budget.or(cells.budget(index)));
-    if budgets.any(|budget| budget.memory_bytes.is_some())
-        && host::resident_bytes(std::process::id()).is_none()
-    {
-        return Err(SweepError::MemoryUntold);
-    }
-    let patience = Duration::try_from_secs_f64(options.claim_seconds).unwrap_or(Duration::MAX);
-    let claims = Claims::new(&options.out, patience)?;
-    // Cells that differ in their evaluation alone write the same files of weights.
-    let trainings = match options.weights.keep {
-        None => None,
-        Some(_) => Some(Trainings {
-            claims: Claims::new(&options.weights.results.join("weights"), patience)?,
-            of_cells: (0..keys.len()).map(|index| cells.training(index)).collect(),
-        }),
-    };
-    let context = RunContext {
-        suite: cells.suite().to_owned(),
-        suite_sha256: cells.suite_sha256().map(str::to_owned),
-        threads: options.threads,
-        jobs: options.jobs,
-    };
-    let mut waiting = (0..keys.len())
-        .filter(|index| options.shard.has(&keys[*index]) && !found[*index].is_settled())
-        .collect::<Vec<_>>();
-    order::sort(&mut waiting, seconds, options.worker);
-    let queue = WorkQueue::new(waiting);
-    let (sender, receiver) = channel();
-    let sweeper = Sweeper {
-        cells,
-        options,
-        context,
-        found,
-        claims: &claims,
-        trainings: trainings.as_ref(),
-        queue: &queue,
-        stop,
-        started: &Mutex::default(),
-        devices: None,
-        events: sender,
-    };
-    sweeper.clear_settled()?;
-    std::thread::scope(|scope| {
-        let threads = (0..options.jobs)
-            .map(|job| {
-                let sweeper = Sweeper { devices: options.devices.get(job), ..sweeper.clone() };
-                std::thread::Builder::new().spawn_scoped(scope, move || {
-                    let worked = sweeper.work();
-                    // The other threads finish their steps; a sweep that cannot store results must stop.
-                    stop.fetch_or(worked.is_err(), Ordering::SeqCst);
-                    worked
-                })
-            })
-            .collect::<std::io::Result<Vec<_>>>()
-            .map_err(|error| {
-                stop.store(true, Ordering::SeqCst);
-                SweepError::Thread(error)
-            });
-        drop(sweeper);
-        for event in receiver {
-            on_event(event);
-        }
-        threads?.into_iter().try_for_each(|thread| match thread.join() {
-            Ok(worked) => worked,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
-    })?;
-    let interrupted = stop.load(Ordering::SeqCst);
-    Ok(outcome_of(cells, options, found, interrupted))
-}
-
-/// Collects the records of all cells, including those that other sweeps wrote. A cell that was to run and whose file is still
-/// the one of `found` has no record yet: another process may be running it.
-fn outcome_of(
-    cells: &dyn SweepCells,
-    options: &SweepOptions,
-    found: &[CellFile],
-    interrupted: bool,
-) -> SweepOutcome {
-    let (mut records, mut open, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
-    let now = look_up_all(cells, &options.out, &RetryPolicy::default());
-    for (index, (now, before)) in now.into_iter().zip(found).enumerate() {
-        let is_to_run = !before.is_settled() && now.bytes == before.bytes;
-        match if is_to_run { CellStatus::Open } else { now.status } {
-            CellStatus::Kept(record) => records.push(*record),
-            CellStatus::Open if options.shard.has(&cells.keys()[index]) => open.push(index),
-            CellStatus::Open => {}
-            CellStatus::Unreadable(error) => unreadable.push(error),
-        }
-    }
-    SweepOutcome { records, open, unreadable, interrupted }
 }

@@ -1,56 +1,142 @@
-//! Threads of a sweep: each claims cells, runs them in workers and writes their records.
+//! The loop of a sweep: its threads claim cells, run each in a worker process and write the records.
+
+mod files;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::Sender;
-use std::sync::{Mutex, PoisonError};
-
-use reports::{RecordError, RunRecord, Status, store};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
 use super::cells::{self, SweepCells};
 use super::claim::{Claim, ClaimAttempt, Claims};
+use super::order;
 use super::protocol::WorkerRequest;
 use super::queue::WorkQueue;
-use super::retry::RetryPolicy;
-use super::status::{CellFile, CellStatus};
-use super::worker::{self, WorkerEnd};
-use super::{CellEvent, SweepError, SweepEvent, SweepOptions};
+use super::status::CellFile;
+use super::worker::{self, WorkerCommand, WorkerEnd};
+use super::{CellEvent, SweepError, SweepEvent, SweepOptions, SweepOutcome};
+use files::{is_resumable, outcome_of};
 use train::backend::pool::PooledDevices;
 use train::experiment::TrainingId;
-use train::run::checkpoint::CheckpointFolder;
+use train::host;
 use train::run::{RunContext, RunEvent};
 
-/// Number of deaths of a worker by signals after which its cell is recorded as failed.
-const MOST_DEATHS: u32 = 3;
+/// Runs the open cells of a sweep and calls `on_event` with every event.
+///
+/// `found` is what [`look_up_all`](super::look_up_all) found with the sweep's policy, and `seconds` are the expected times of the cells, which
+/// determine the [`order`] of their start.
+///
+/// # Errors
+/// [`SweepError`]; cells that ended before keep their records.
+pub fn sweep(
+    cells: &dyn SweepCells,
+    options: &SweepOptions,
+    found: &[CellFile],
+    seconds: &[f64],
+    stop: &AtomicBool,
+    on_event: &mut dyn FnMut(SweepEvent),
+) -> Result<SweepOutcome, SweepError> {
+    let keys = cells.keys();
+    let mut budgets = (0..keys.len()).map(|index| options.budget.or(cells.budget(index)));
+    if budgets.any(|budget| budget.memory_bytes.is_some())
+        && host::resident_bytes(std::process::id()).is_none()
+    {
+        return Err(SweepError::MemoryUntold);
+    }
+    let patience = Duration::try_from_secs_f64(options.claim_seconds).unwrap_or(Duration::MAX);
+    let claims = Claims::new(&options.out, patience)?;
+    // Cells that differ in their evaluation alone write the same files of weights.
+    let trainings = match options.weights.keep {
+        None => None,
+        Some(_) => Some(Trainings {
+            claims: Claims::new(&options.weights.results.join("weights"), patience)?,
+            of_cells: (0..keys.len()).map(|index| cells.training(index)).collect(),
+        }),
+    };
+    let context = RunContext {
+        suite: cells.suite().to_owned(),
+        suite_sha256: cells.suite_sha256().map(str::to_owned),
+        threads: options.threads,
+        jobs: options.jobs,
+    };
+    let mut waiting = (0..keys.len())
+        .filter(|index| options.shard.has(&keys[*index]) && !found[*index].is_settled())
+        .collect::<Vec<_>>();
+    order::sort(&mut waiting, seconds, options.worker);
+    let queue = WorkQueue::new(waiting);
+    let (sender, receiver) = channel();
+    let sweeper = Sweeper {
+        cells,
+        options,
+        context,
+        found,
+        claims: &claims,
+        trainings: trainings.as_ref(),
+        queue: &queue,
+        stop,
+        started: &Mutex::default(),
+        devices: None,
+        events: sender,
+    };
+    sweeper.clear_settled()?;
+    std::thread::scope(|scope| {
+        let threads = (0..options.jobs)
+            .map(|job| {
+                let sweeper = Sweeper { devices: options.devices.get(job), ..sweeper.clone() };
+                std::thread::Builder::new().spawn_scoped(scope, move || {
+                    let worked = sweeper.work();
+                    // The other threads finish their steps; a sweep that cannot store results must stop.
+                    stop.fetch_or(worked.is_err(), Ordering::SeqCst);
+                    worked
+                })
+            })
+            .collect::<std::io::Result<Vec<_>>>()
+            .map_err(|error| {
+                stop.store(true, Ordering::SeqCst);
+                SweepError::Thread(error)
+            });
+        drop(sweeper);
+        for event in receiver {
+            on_event(event);
+        }
+        threads?.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(worked) => worked,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })?;
+    let interrupted = stop.load(Ordering::SeqCst);
+    Ok(outcome_of(cells, options, found, interrupted))
+}
 
 /// Thread of a sweep, with the state that all of them share.
 #[derive(Clone)]
-pub(super) struct Sweeper<'a> {
-    pub(super) cells: &'a dyn SweepCells,
-    pub(super) options: &'a SweepOptions,
-    pub(super) context: RunContext,
-    pub(super) found: &'a [CellFile],
-    pub(super) claims: &'a Claims,
+struct Sweeper<'a> {
+    cells: &'a dyn SweepCells,
+    options: &'a SweepOptions,
+    context: RunContext,
+    found: &'a [CellFile],
+    claims: &'a Claims,
     /// `None` if no weights are kept.
-    pub(super) trainings: Option<&'a Trainings>,
-    pub(super) queue: &'a WorkQueue,
-    pub(super) stop: &'a AtomicBool,
+    trainings: Option<&'a Trainings>,
+    queue: &'a WorkQueue,
+    stop: &'a AtomicBool,
     /// Cells that this sweep has started.
-    pub(super) started: &'a Mutex<BTreeSet<usize>>,
+    started: &'a Mutex<BTreeSet<usize>>,
     /// Devices of this thread's workers; `None`: the default ones of the backend.
-    pub(super) devices: Option<&'a PooledDevices>,
-    pub(super) events: Sender<SweepEvent>,
+    devices: Option<&'a PooledDevices>,
+    events: Sender<SweepEvent>,
 }
 
 /// Trainings of the cells, and the claims on them.
-pub(super) struct Trainings {
-    pub(super) claims: Claims,
-    pub(super) of_cells: Vec<Option<TrainingId>>,
+struct Trainings {
+    claims: Claims,
+    of_cells: Vec<Option<TrainingId>>,
 }
 
 impl Sweeper<'_> {
     /// Runs cells from the queue until it is empty or the sweep is stopped.
-    pub(super) fn work(&self) -> Result<(), SweepError> {
+    fn work(&self) -> Result<(), SweepError> {
         let mut held = std::collections::BTreeMap::new();
         while let Some(index) = self.queue.next(self.stop) {
             // Most cells of a large sweep are ended by others; no claim is needed to see that.
@@ -134,9 +220,11 @@ impl Sweeper<'_> {
             devices: self.devices.map(|devices| devices.in_worker().clone()),
             record: Box::new(self.cells.unfinished_record(index, &self.context)),
         };
-        let arguments = self.cells.worker_arguments(index);
-        let program = (arguments.as_slice(), self.devices.and_then(PooledDevices::environment));
-        let end = worker::run(&request, program, self.stop, claim, &mut |event| {
+        let command = WorkerCommand {
+            arguments: self.cells.worker_arguments(index),
+            environment: self.devices.and_then(PooledDevices::environment),
+        };
+        let end = worker::run(&request, &command, self.stop, claim, &mut |event| {
             let what = match event {
                 RunEvent::Resumed { step, .. } => CellEvent::Resumed { step },
                 RunEvent::Progress(progress) => CellEvent::Progress(progress),
@@ -175,140 +263,6 @@ impl Sweeper<'_> {
         Ok(true)
     }
 
-    /// Whether another sweep has ended the cell since this one looked it up first.
-    fn ended_elsewhere(&self, index: usize, now: &CellFile) -> bool {
-        if now.bytes == self.found[index].bytes {
-            return false;
-        }
-        match &now.status {
-            CellStatus::Kept(record) => self.tell(index, CellEvent::PickedUp(record.clone())),
-            CellStatus::Unreadable(error) => self.complain(index, error),
-            CellStatus::Open => return false,
-        }
-        true
-    }
-
-    /// Removes files of earlier attempts that the new one must not use.
-    fn prepare(&self, index: usize, status: &CellStatus) -> Result<(), SweepError> {
-        let path = cells::record_path(self.cells, &self.options.out, index);
-        if let CellStatus::Unreadable(RecordError::Damaged { .. }) = status {
-            let aside = store::set_aside(&path)?;
-            self.complain(index, &format!("the damaged record is kept as {}", aside.display()));
-        }
-        store::remove_leftovers(&path);
-        let checkpoints = self.checkpoints(index);
-        // A worker that died in this sweep resumes from its checkpoints, and its deaths count.
-        let started = self.started.lock();
-        let is_first_start = started.unwrap_or_else(PoisonError::into_inner).insert(index);
-        if self.options.retry.force
-            && is_first_start
-            && let Err(error) = checkpoints.remove()
-        {
-            self.complain(index, &format!("{error}; the cell may resume from there"));
-        }
-        // A retry on request resets the count of deaths, but only once per sweep.
-        if self.found[index].bytes.is_some()
-            && is_first_start
-            && checkpoints.deaths().is_some()
-            && let Err(error) = checkpoints.note_deaths(0)
-        {
-            self.complain(index, &error);
-        }
-        Ok(())
-    }
-
-    /// Counts the death of a cell's worker by a signal; returns the status of the cell if it is given up.
-    fn count_death(&self, index: usize, reason: &str) -> Option<Status> {
-        let checkpoints = self.checkpoints(index);
-        let deaths = checkpoints.deaths().unwrap_or(0) + 1;
-        let noted = checkpoints.note_deaths(deaths);
-        if noted.is_ok() && deaths < MOST_DEATHS {
-            let text = format!(
-                "{reason}; death {deaths} of {MOST_DEATHS}, the cell resumes from its last checkpoint"
-            );
-            self.complain(index, &text);
-            return None;
-        }
-        let unnoted = noted.err().map_or(String::new(), |error| format!("; {error}"));
-        let reason = format!(
-            "{reason}; death {deaths} of {MOST_DEATHS}{unnoted}; `--retry failed` resumes from its last checkpoint"
-        );
-        Some(Status::Failed { reason })
-    }
-
-    /// Writes the record of a cell, even if its claim was lost, because all records of a cell are equal. Checkpoints are
-    /// removed unless a retry `resumes` from them.
-    fn keep(
-        &self,
-        index: usize,
-        claim: &Claim,
-        record: Box<RunRecord>,
-        resumes: bool,
-    ) -> Result<(), SweepError> {
-        let mine = claim.is_still_mine().unwrap_or_else(|error| {
-            self.complain(index, &format!("{error}; the record is written anyway"));
-            true
-        });
-        if !mine {
-            let now = self.look_up(index);
-            if let CellStatus::Kept(record) = now.status
-                && now.bytes != self.found[index].bytes
-            {
-                self.tell(index, CellEvent::Lost);
-                self.tell(index, CellEvent::PickedUp(record));
-                return Ok(());
-            }
-        }
-        if let Err(error) = record.write(&self.options.out) {
-            if mine {
-                return Err(error.into());
-            }
-            // The process that took the cell over removed the temporary file; it writes the same record.
-            self.complain(index, &error);
-            self.tell(index, CellEvent::Lost);
-            return Ok(());
-        }
-        if mine
-            && !resumes
-            && let Err(error) = self.checkpoints(index).remove()
-        {
-            self.complain(index, &error);
-        }
-        self.tell(index, CellEvent::Ended(record));
-        Ok(())
-    }
-
-    /// Removes checkpoints and claims that are no longer needed, from sweeps that died between writing a record and
-    /// removing them.
-    pub(super) fn clear_settled(&self) -> Result<(), SweepError> {
-        for (index, found) in self.found.iter().enumerate() {
-            let Some(record) = found.kept() else { continue };
-            let (checkpoints, key) = (self.checkpoints(index), &self.cells.keys()[index]);
-            let died =
-                matches!(record.status, Status::Failed { .. }) && checkpoints.deaths().is_some();
-            let spent = !is_resumable(&record.status) && !died && checkpoints.exists();
-            if !spent && !self.claims.exists(key) {
-                continue;
-            }
-            // An expired claim is taken and released at once.
-            if let ClaimAttempt::Mine(_claim) = self.claims.claim(key)?
-                && spent
-            {
-                // Checkpoints that cannot be removed do no harm.
-                let _ = checkpoints.remove();
-            }
-        }
-        Ok(())
-    }
-
-    fn checkpoints(&self, index: usize) -> CheckpointFolder {
-        CheckpointFolder::new(&self.options.out, &self.cells.keys()[index])
-    }
-
-    fn look_up(&self, index: usize) -> CellFile {
-        cells::look_up(self.cells, &self.options.out, index, &RetryPolicy::default())
-    }
-
     fn tell(&self, index: usize, what: CellEvent) {
         // The receiver is gone only when the sweep is over.
         let _ = self.events.send(SweepEvent { index, what });
@@ -325,11 +279,6 @@ impl Sweeper<'_> {
             self.complain(index, &warning);
         }
     }
-
-    /// Record of a cell whose worker left none.
-    fn ended(&self, index: usize, status: Status) -> RunRecord {
-        RunRecord { status, ..self.cells.unfinished_record(index, &self.context) }
-    }
 }
 
 /// Result of trying to claim a cell and its training.
@@ -343,12 +292,4 @@ enum Claimed {
         /// Whether the cell is tried again later.
         wait: bool,
     },
-}
-
-/// Whether a retry of a cell with this status resumes from its last checkpoint, for instance with a larger budget.
-fn is_resumable(status: &Status) -> bool {
-    match status {
-        Status::TimedOut { .. } | Status::OutOfMemory { .. } | Status::Interrupted => true,
-        Status::Done | Status::Diverged { .. } | Status::Failed { .. } => false,
-    }
 }

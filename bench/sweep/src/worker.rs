@@ -1,22 +1,32 @@
-//! Worker processes of a sweep: starts one, reads its events, runs its watchdog and returns how it ended.
+//! Worker processes. A sweep starts one for each cell with [`run`], which reads its events, runs its watchdog and returns how
+//! it ended; the process itself executes [`worker_main`], which ends with the sweep that started it.
+
+mod pipes;
+mod verdict;
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::io::{BufRead, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
 
 use reports::{RunRecord, Status};
 
+use super::SweepError;
 use super::claim::Claim;
 use super::memory::SystemKills;
-use super::protocol::{WorkerReply, WorkerRequest};
+use super::process;
+use super::protocol::{STOP, WorkerReply, WorkerRequest};
+use super::signals;
 use super::watchdog::{KillReason, Watchdog};
-use super::{SweepError, memory};
-use crate::process;
-use crate::signals;
-use train::run::RunEvent;
+use pipes::{answers, complaints, hand_over};
+use train::experiment::{Experiment, as_configured};
+use train::run::checkpoint::{CheckpointFolder, Checkpointer};
+use train::run::{self as runner, RunEvent, RunHooks, RunPlan};
+use verdict::{SIGKILL, asks_to_end, signal, verdict};
 
 /// Time between checks of a worker's memory and time.
 const TICK: Duration = Duration::from_millis(50);
@@ -25,8 +35,11 @@ const TICK: Duration = Duration::from_millis(50);
 /// before it records the cell as failed.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Number of characters shown of a line that is no reply.
-const SHOWN: usize = 80;
+/// Minimum time between progress messages.
+const BETWEEN_EVENTS: Duration = Duration::from_millis(200);
+
+/// Time for the last step and checkpoint of a worker whose sweep has ended.
+const ORPHAN_GRACE: Duration = Duration::from_secs(30);
 
 /// End of a worker.
 #[derive(Debug)]
@@ -51,11 +64,17 @@ pub(super) enum WorkerEnd {
     Lost,
 }
 
-/// Runs a cell in a worker process and calls `heard` with its events. `arguments` are those of the program, and
-/// `environment` is a variable of this worker.
+/// How this program is started for a cell.
+pub(super) struct WorkerCommand<'a> {
+    pub(super) arguments: Vec<OsString>,
+    /// Environment variable of the worker, with its value.
+    pub(super) environment: Option<(&'a str, &'a str)>,
+}
+
+/// Runs a cell in a worker process and calls `heard` with its events.
 pub(super) fn run(
     request: &WorkerRequest,
-    (arguments, environment): (&[OsString], Option<(&str, &str)>),
+    command: &WorkerCommand<'_>,
     stop: &AtomicBool,
     claim: &Claim,
     heard: &mut dyn FnMut(RunEvent),
@@ -64,8 +83,8 @@ pub(super) fn run(
     let kills = SystemKills::now();
     let mut child = process::again(request.context.threads)
         .map_err(SweepError::Spawn)?
-        .args(arguments)
-        .envs(environment)
+        .args(&command.arguments)
+        .envs(command.environment)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -122,102 +141,116 @@ pub(super) fn run(
     })
 }
 
-/// Collects the standard error of the worker.
-fn complaints(child: &mut Child) -> io::Result<std::thread::JoinHandle<String>> {
-    let stderr = child.stderr.take();
-    std::thread::Builder::new().spawn(move || {
-        let mut bytes = Vec::new();
-        let read = stderr.map_or(Ok(0), |mut stderr| stderr.read_to_end(&mut bytes));
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        match read {
-            Ok(_) => text,
-            Err(error) => format!("{text}\nits standard error cannot be read: {error}"),
-        }
-    })
-}
-
-/// Replies of the worker on its standard output, or the message about a line that is none.
-fn answers(child: &mut Child) -> io::Result<Receiver<Result<WorkerReply, String>>> {
-    let (sender, receiver) = channel();
-    let stdout = child.stdout.take();
-    std::thread::Builder::new().spawn(move || {
-        let mut lines = stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).split(b'\n'));
-        let mut is_open = true;
-        while let Some(line) = lines.next().filter(|_| is_open) {
-            is_open = line.is_ok() && sender.send(reply_of(line)).is_ok();
-        }
-    })?;
-    Ok(receiver)
-}
-
-/// Reply in a line of a worker's standard output.
+/// Runs the experiment that a sweep requests on `input`; see [`serve`].
 ///
 /// # Errors
-/// Message, if the line cannot be read or is no reply, such as one that an encoding printed.
-fn reply_of(line: io::Result<Vec<u8>>) -> Result<WorkerReply, String> {
-    let line = line.map_err(|error| format!("the worker's replies cannot be read: {error}"))?;
-    serde_json::from_slice(&line).map_err(|error| {
-        let text = String::from_utf8_lossy(&line);
-        let start = text.chars().take(SHOWN).collect::<String>();
-        format!("the worker printed a line that is no reply ({error}): {start}")
+/// As [`serve`].
+pub fn worker_main(input: impl BufRead + Send + 'static, output: impl Write) -> Result<(), String> {
+    serve(input, output, |request, execute| {
+        let (experiment, task) =
+            as_configured(&request.record).map_err(|error| error.to_string())?;
+        let experiment = Experiment { budget: request.budget, ..experiment };
+        execute(runner::plan(&experiment, &*task, &request.context))
     })
 }
 
-/// Writes the request and returns the input, which must stay open: its end stops the worker. `None` if the worker does not
-/// take the request; its input is closed then, so that it ends.
-fn hand_over(child: &mut Child, request: &str) -> Option<ChildStdin> {
-    let mut stdin = child.stdin.take()?;
-    writeln!(stdin, "{request}").and_then(|()| stdin.flush()).ok().map(|()| stdin)
-}
-
-/// Classifies the end of a worker that exited without a record.
-fn verdict(
-    status: ExitStatus,
-    broke: Option<String>,
-    said: &str,
-    watchdog: &Watchdog<'_>,
-    kills: &SystemKills,
-) -> WorkerEnd {
-    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
-    let text = broke.unwrap_or_else(|| format!("the worker process ended with {status}; {last}"));
-    let text = text.trim_end_matches("; ").to_owned();
-    let peak = memory::text(watchdog.most_bytes);
-    if signal(status) == Some(SIGKILL) && kills.happened_since() {
-        return WorkerEnd::Status(Status::OutOfMemory {
-            reason: format!(
-                "the system ran out of memory and killed it{peak}; use fewer --jobs or a smaller batch"
-            ),
-        });
+/// Reads one request from `input`, calls `work` to plan and execute it, and writes events and the record to `output`.
+/// When `input` ends, the worker writes a checkpoint after the current step and ends: it must not outlive its sweep,
+/// whose claim on the cell expires.
+///
+/// # Errors
+/// Message, if the request is invalid, the plan cannot be built or `output` cannot be written.
+pub fn serve(
+    mut input: impl BufRead + Send + 'static,
+    mut output: impl Write,
+    work: impl FnOnce(
+        &WorkerRequest,
+        &mut dyn FnMut(RunPlan<'_>) -> Result<(), String>,
+    ) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut line = String::new();
+    input.read_line(&mut line).map_err(|error| format!("worker: {error}"))?;
+    let request: WorkerRequest = serde_json::from_str(&line).map_err(|error| {
+        format!("worker: {error}; workers are started by `pe-bench run SUITE`, which should be used instead")
+    })?;
+    if let Some(devices) = &request.devices {
+        devices.take().map_err(|error| format!("worker: {error}"))?;
     }
-    let lower = format!("{text} {said}").to_ascii_lowercase();
-    if lower.contains("memory allocation of") || lower.contains("out of memory") {
-        return WorkerEnd::Status(Status::OutOfMemory { reason: format!("{text}{peak}") });
-    }
-    match signal(status) {
-        Some(signal) => {
-            let name = signals::name(signal);
-            let said = if last.is_empty() { String::new() } else { format!("; {last}") };
-            WorkerEnd::Died {
-                reason: format!("its worker was killed by {name} (signal {signal}){peak}{said}"),
-            }
+    process::compute_on_this_thread(request.context.threads);
+    let stop = Arc::new(AtomicBool::new(false));
+    // A terminal or a batch system may signal the whole group of processes.
+    let on_signal = stop.clone();
+    signals::on_stop(move |_| on_signal.store(true, Ordering::SeqCst))
+        .map_err(|error| format!("worker: cannot install the signal handlers: {error}"))?;
+    let on_line = stop.clone();
+    let listen = move || {
+        for line in input.lines().map_while(Result::ok) {
+            on_line.fetch_or(line == STOP, Ordering::SeqCst);
         }
-        None => WorkerEnd::Status(Status::Failed { reason: text }),
+        on_line.store(true, Ordering::SeqCst);
+        std::thread::sleep(ORPHAN_GRACE);
+        std::process::exit(process::ORPHANED);
+    };
+    std::thread::Builder::new()
+        .spawn(listen)
+        .map_err(|error| format!("worker: cannot start a thread: {error}"))?;
+    let mut reply = |reply: &WorkerReply| -> Result<(), String> {
+        let line = serde_json::to_string(reply).map_err(|error| error.to_string())?;
+        writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| error.to_string())
+    };
+    let mut execute = |plan: RunPlan<'_>| {
+        if plan.record.key != request.record.key {
+            return reply(&WorkerReply::Changed { key: plan.record.key });
+        }
+        match guarded(plan, &request, &stop, &mut reply) {
+            Ok(record) => reply(&WorkerReply::Record(Box::new(record))),
+            Err(reason) => reply(&WorkerReply::Broke(reason)),
+        }
+    };
+    work(&request, &mut execute)
+}
+
+/// Runs a plan and turns a panic into an error message.
+fn guarded(
+    plan: RunPlan<'_>,
+    request: &WorkerRequest,
+    stop: &AtomicBool,
+    reply: &mut dyn FnMut(&WorkerReply) -> Result<(), String>,
+) -> Result<RunRecord, String> {
+    let mut last = Instant::now();
+    let mut unheard = None;
+    let mut on_event = |event: RunEvent| {
+        if matches!(event, RunEvent::Progress(_)) {
+            if last.elapsed() < BETWEEN_EVENTS {
+                return;
+            }
+            last = Instant::now();
+        }
+        if let Err(error) = reply(&WorkerReply::Event(event)) {
+            // Nobody reads the record either.
+            stop.store(true, Ordering::SeqCst);
+            unheard.get_or_insert(error);
+        }
+    };
+    let folder = CheckpointFolder::new(&request.results, &request.record.key);
+    let every = Duration::try_from_secs_f64(request.checkpoint_seconds).unwrap_or(Duration::MAX);
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        let hooks = RunHooks::new(&mut on_event)
+            .with_checkpoints(Checkpointer::new(folder, every))
+            .with_weights(request.weights.clone())
+            .across(request.data_parallel, request.context.threads)
+            .within(request.budget.seconds)
+            .until(stop);
+        runner::execute(plan, hooks)
+    }));
+    if let Some(error) = unheard {
+        return Err(format!("an event cannot be sent: {error}"));
     }
-}
-
-const SIGKILL: i32 = 9;
-
-/// Whether a signal is a request to end from a terminal or a batch system: SIGHUP, SIGINT or SIGTERM.
-fn asks_to_end(signal: i32) -> bool {
-    matches!(signal, 1 | 2 | 15)
-}
-
-#[cfg(unix)]
-fn signal(status: ExitStatus) -> Option<i32> {
-    std::os::unix::process::ExitStatusExt::signal(&status)
-}
-
-#[cfg(not(unix))]
-fn signal(_status: ExitStatus) -> Option<i32> {
-    None
+    ran.map_err(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        format!("panicked: {}", text.unwrap_or_else(|| "no message".to_owned()))
+    })
 }

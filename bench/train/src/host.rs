@@ -91,9 +91,9 @@ pub struct Build {
     pub commit: &'static str,
     /// Whether the sources differed from the commit.
     pub dirty: bool,
-    /// Version of rustc.
+    /// Version of the compiler rustc.
     pub rustc: &'static str,
-    /// Version of Burn.
+    /// Version of the tensor library Burn.
     pub burn: &'static str,
 }
 

@@ -1,6 +1,6 @@
 //! Runner: trains and evaluates a model with random or pretrained weights. Every run returns a record, also if it fails.
 //!
-//! A [`RunPlan`] describes a run. [`plan`] builds it from an [`Experiment`]; `extend` builds plans that start from
+//! A [`RunPlan`] describes a run. [`plan()`] builds it from an [`Experiment`]; `extend` builds plans that start from
 //! pretrained weights. [`RunHooks`] adds checkpoints, events and time limits to any of them.
 
 pub mod checkpoint;
@@ -11,8 +11,9 @@ mod gates;
 mod hooks;
 pub mod kept;
 mod observe;
-mod obtain;
+mod observer;
 pub mod optimizer;
+mod plan;
 mod record;
 pub mod scored;
 pub mod train;
@@ -22,13 +23,14 @@ use std::ops::ControlFlow;
 
 use burn::module::Module as _;
 use burn::tensor::Device;
-use reports::{Allocations, RunRecord, SkippedEval, Status, WeightsAt};
+use reports::{Allocations, RunRecord, SkippedEval, Status, TrainSummary, WeightsAt};
 use serde::{Deserialize, Serialize};
 use tasks::Task;
 
 pub use gates::{GATE_SAMPLES, GateError, gate_scores};
 pub use hooks::{RunEvent, RunHooks};
 pub use observe::{AttentionMap, Look, Observed, observe, observe_at};
+pub use plan::{counted_step, plan, unfinished_record};
 pub use record::RecordBuilder;
 
 use crate::experiment::{Experiment, TrainConfig, TrainingId};
@@ -36,9 +38,10 @@ use crate::flops::CountedStep;
 use crate::model::Decoder;
 use crate::streams::{Stream, stream};
 use crate::{backend, host};
-use counts::step_allocations;
 use evaluate::{EvalRequest, evaluate};
-use obtain::TrainingRun;
+use kept::KeptTraining;
+use observer::{HookObserver, Reported, best_step, summary};
+use train::{Diverged, Trainer, train};
 
 /// Suite and resources of a run, for its record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,70 +153,6 @@ pub fn execute(plan: RunPlan<'_>, mut hooks: RunHooks<'_>) -> RunRecord {
         None => record.peak_bytes = record.peak_bytes.or_else(host::peak_bytes),
     }
     record
-}
-
-/// Plan of an experiment: training from random weights, then the evaluations.
-pub fn plan<'a>(
-    experiment: &'a Experiment,
-    task: &'a dyn Task,
-    context: &RunContext,
-) -> RunPlan<'a> {
-    RunPlan {
-        record: unfinished_record(experiment, task, context),
-        encoding_id: experiment.encoding.id(),
-        unstated: Some(counted_step(experiment, task)).filter(|step| !step.is_stated()),
-        seed: experiment.seed,
-        training: Some(Training {
-            config: &experiment.train,
-            dropout: experiment.model.dropout,
-            task,
-        }),
-        kept: Some((experiment.training(task), experiment.eval.weights)),
-        task,
-        requests: requests(experiment, task),
-        gates: Some((experiment.train.len, experiment.eval.seed)),
-        start: Box::new(move || build(experiment, task)),
-        // A failed count does not invalidate the run; `nightly` reports missing counts.
-        count: Box::new(move || step_allocations(experiment, task).ok().flatten()),
-    }
-}
-
-/// Training step of an experiment, for its costs.
-pub fn counted_step<'a>(experiment: &'a Experiment, task: &dyn Task) -> CountedStep<'a> {
-    CountedStep {
-        encoding: &experiment.encoding,
-        model: &experiment.model,
-        dims: experiment.dims(task),
-        vocabulary: task.vocab_size(),
-        sequences: experiment.train.batch_size,
-        tokens: experiment.token_lens(task)[0],
-    }
-}
-
-/// Record of an experiment that has not begun.
-pub fn unfinished_record(
-    experiment: &Experiment,
-    task: &dyn Task,
-    context: &RunContext,
-) -> RunRecord {
-    let record = RecordBuilder {
-        run: context,
-        key: experiment.key(task),
-        config: experiment.config(task),
-        workload: experiment.workload.clone(),
-        name: experiment.name.clone(),
-        label: experiment.encoding.card().label.clone(),
-        task,
-        task_config: serde_json::to_value(&experiment.task).unwrap_or_default(),
-        seed: experiment.seed,
-        train_len: experiment.train.len,
-        batch_size: experiment.train.batch_size,
-        step: counted_step(experiment, task),
-        backend: &experiment.backend,
-        engine: experiment.attending(),
-        precision: experiment.train.precision,
-    };
-    RunRecord { grid: experiment.grid.clone(), ..record.build() }
 }
 
 /// Builds the model of an experiment with random weights on its backend's device, with autodiff.
@@ -342,24 +281,86 @@ fn note_device_memory(record: &mut RunRecord, device: &Device) {
     }
 }
 
-fn requests<'a>(experiment: &'a Experiment, task: &dyn Task) -> Vec<EvalRequest<'a>> {
-    let all = task.splits().iter().map(|split| split.name).collect::<Vec<_>>();
-    let splits = match &experiment.eval.splits {
-        Some(splits) => splits.iter().map(String::as_str).collect(),
-        None => all,
-    };
-    let lens = experiment.eval.lens_or(&experiment.train.len);
-    splits
-        .into_iter()
-        .flat_map(|split| lens.iter().map(move |len| (split, *len)))
-        .map(|(split, len)| EvalRequest {
-            split,
-            len,
-            samples: experiment.eval.samples_at(task, len),
-            batch_size: experiment.eval.batch_size,
-            seed: experiment.eval.seed,
-            train_len: experiment.train.len,
-            slices: true,
-        })
-        .collect()
+/// Training of a run, and the place of its weights.
+struct TrainingRun<'a> {
+    /// Id of the encoding, for errors.
+    id: &'a str,
+    /// Seed of data, dropout and random positions.
+    seed: u64,
+    training: Training<'a>,
+    /// Identity of the training, and the weights that are evaluated.
+    kept: Option<(TrainingId, WeightsAt)>,
+}
+
+impl TrainingRun<'_> {
+    /// Reads or trains the model and describes its training in the record. `model` is the initial one, on an autodiff
+    /// device; the trained one is without autodiff. There is none to evaluate if the training ended with a status.
+    ///
+    /// # Errors
+    ///
+    /// Message, if the training fails or the weights to evaluate are not there.
+    fn model(
+        self,
+        record: &mut RunRecord,
+        model: Decoder,
+        device: &Device,
+        hooks: &mut RunHooks<'_>,
+    ) -> Result<ControlFlow<Status, Decoder>, String> {
+        if let Some(kept) = self.find(hooks)? {
+            // Kept weights have no adapters; new ones are zero.
+            let model = kept.restore(model.valid().merged()).map_err(|error| error.to_string())?;
+            kept.describe_in(record);
+            return Ok(ControlFlow::Continue(model));
+        }
+        let Self { id, seed, training: Training { config, dropout, task }, kept } = self;
+        let mut trainer = Trainer::new(model, id, config, dropout, task, seed, device);
+        if let Some(replicas) = hooks.replicas(&record.backend, config)? {
+            trainer = trainer.across(replicas);
+        }
+        hooks.resume(trainer.state_mut());
+        let reported = Reported::of(&trainer.state().progress);
+        let training = kept.as_ref().map(|(training, _)| training);
+        let mut observer = HookObserver { config, hooks, record, training, reported };
+        let load_before = host::load();
+        let trained = train(trainer, &mut observer).map_err(|error| error.to_string())?;
+        record.train = TrainSummary {
+            machine_load: load_before.into_iter().chain(host::load()).reduce(f64::max),
+            data_parallel: hooks.data_parallel(),
+            ..summary(&trained.progress, config)
+        };
+        if let Some(Diverged { step, reason }) = trained.progress.diverged {
+            return Ok(ControlFlow::Break(Status::Diverged { step: step as u64, reason }));
+        }
+        if let Some(stop) = trained.stopped {
+            return Ok(ControlFlow::Break(stop));
+        }
+        let model = trained.model.merged();
+        let steps = trained.progress.step;
+        if let Some(parameter) = finite::first_non_finite(&model) {
+            let step = steps.saturating_sub(1) as u64;
+            let reason =
+                format!("the last update left parameter `{parameter}` without finite values");
+            return Ok(ControlFlow::Break(Status::Diverged { step, reason }));
+        }
+        let Some((training, at)) = kept else { return Ok(ControlFlow::Continue(model)) };
+        if let Some(step) = best_step(&trained.progress) {
+            hooks.finish_best(&training, record, step);
+        }
+        let weights = hooks.keep(&training, &model, record, WeightsAt::Last, steps, true);
+        if at == WeightsAt::Last {
+            record.weights = weights;
+            return Ok(ControlFlow::Continue(model));
+        }
+        let best = hooks.kept(&training, at)?.ok_or(
+            "`eval.weights` is best, and the weights of the best validation were not kept; run the cell with \
+             --keep-weights best",
+        )?;
+        let model = best.restore(model).map_err(|error| error.to_string())?;
+        record.weights = best.record.weights;
+        Ok(ControlFlow::Continue(model))
+    }
+
+    fn find(&self, hooks: &mut RunHooks<'_>) -> Result<Option<KeptTraining>, String> {
+        self.kept.as_ref().map_or(Ok(None), |(training, at)| hooks.reusable(training, *at))
+    }
 }

@@ -115,15 +115,20 @@ pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> Str
         } else {
             map.heads[panel].iter().map(|row| &**row).collect()
         };
-        cells(&mut out, &values, [x, top, cell, row_height], &shade);
+        let first = SvgCell { x, y: top, width: cell, height: row_height };
+        cells(&mut out, &values, first, &shade);
         if map.is_of_columns() {
             for head in 0..rows {
                 let at = top + row_height * (head as f64 + 0.5) + font / 3.0;
-                text(&mut out, [x - 4.0, at], &format!(" text-anchor=\"end\">head {}", head + 1));
+                text(
+                    &mut out,
+                    SvgPoint { x: x - 4.0, y: at },
+                    &format!(" text-anchor=\"end\">head {}", head + 1),
+                );
             }
         } else {
             let style = " font-size=\"11\" font-family=\"system-ui,sans-serif\"";
-            text(&mut out, [x, top - 7.0], &format!("{style}>head {}", panel + 1));
+            text(&mut out, SvgPoint { x, y: top - 7.0 }, &format!("{style}>head {}", panel + 1));
             let place = format!("translate({:.1},{:.1})", x - 3.0, top + font / 3.0);
             labels(&mut out, axis, Side::Row, &place, cell, every);
         }
@@ -141,8 +146,23 @@ pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> Str
     out
 }
 
+/// Place in a figure, in its units from the top left.
+struct SvgPoint {
+    x: f64,
+    y: f64,
+}
+
+/// Top left cell of a map.
+struct SvgCell {
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+}
+
 /// Writes a text at a place; `rest` is the rest of its attributes, `>` and its content.
-fn text(out: &mut String, [x, y]: [f64; 2], rest: &str) {
+fn text(out: &mut String, at: SvgPoint, rest: &str) {
+    let SvgPoint { x, y } = at;
     let _ = write!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\"{rest}</text>");
 }
 
@@ -179,8 +199,9 @@ fn labels(
 }
 
 /// Appends rows of cells as one path for each shade, a thick line for each run of equal cells: a tenth of the size of
-/// rectangles. White cells are omitted.
-fn cells(out: &mut String, rows: &[&[f32]], [x, y, width, height]: [f64; 4], shade: &Shade) {
+/// rectangles. White cells are omitted. `first` is the top left cell.
+fn cells(out: &mut String, rows: &[&[f32]], first: SvgCell, shade: &Shade) {
+    let SvgCell { x, y, width, height } = first;
     let mut paths = vec![String::new(); SHADES];
     for (row, values) in rows.iter().enumerate() {
         let levels: Vec<usize> =
@@ -211,7 +232,7 @@ fn legend(out: &mut String, shade: &Shade, y: f64) {
         (shade.low + (shade.high - shade.low) * level as f64 / (SHADES - 1) as f64) as f32
     };
     let values: Vec<f32> = (0..SHADES).map(of).collect();
-    cells(out, &[&values], [60.0, y, 3.0, 8.0], shade);
+    cells(out, &[&values], SvgCell { x: 60.0, y, width: 3.0, height: 8.0 }, shade);
     let at = y + 8.0;
     let _ = write!(
         out,

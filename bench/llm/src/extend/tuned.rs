@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::cell::{Context, ExtendCell};
-use crate::export::{ExportError, ModelFacts, check_llama, write_llama};
+use crate::export::{ExportError, ModelFacts, TokenizerFiles, check_llama, write_llama};
 use crate::pretrained::TUNED_TYPE;
 use train::run::kept::{KeptError, KeptTraining, weights_path};
 
@@ -95,7 +95,8 @@ impl ExtendCell<'_> {
             return Err(TunedError::NoTokenizer { name: pretrained.name.clone() });
         };
         let facts = self.facts(context, config.train.len);
-        let tokenizer = (&*tokenizer, &pretrained.tokenizer().special_tokens());
+        let special = pretrained.tokenizer().special_tokens();
+        let tokenizer = TokenizerFiles { json: &tokenizer, special: &special };
         Ok(write_llama(facts, TUNED_TYPE, &kept.tensors, tokenizer, folder)?)
     }
 }

@@ -19,13 +19,13 @@ pub struct RecordBuilder<'a> {
     pub key: String,
     /// Complete configuration, of which the key is a hash.
     pub config: Value,
-    /// Name of the workload.
+    /// Name of the workload within the suite.
     pub workload: String,
     /// Name of the encoding in the suite.
     pub name: String,
     /// Label of the encoding's card.
     pub label: String,
-    /// Task of the cell.
+    /// Task that the cell trains on.
     pub task: &'a dyn Task,
     /// Configuration of the task.
     pub task_config: Value,
@@ -39,7 +39,7 @@ pub struct RecordBuilder<'a> {
     pub step: CountedStep<'a>,
     /// Name of the backend.
     pub backend: &'a str,
-    /// Attention engine.
+    /// Attention engine of the run.
     pub engine: Engine,
     /// Precision of matrix products.
     pub precision: MatmulPrecision,
