@@ -129,8 +129,8 @@ pub(super) mod tests {
     #[test]
     fn merges_of_sentences_are_those_of_this_version() {
         let parts = training(crate::testing::harbour_text());
-        for (size, hash) in [(257, "HASH257"), (700, "HASH700"), (5000, "HASH5000")] {
-            assert_eq!(sha256_hex(learn(&parts, size).unwrap().as_bytes()), hash, "{size}");
-        }
+        let hashes = [257, 700, 5000]
+            .map(|size| sha256_hex(learn(&parts, size).unwrap().as_bytes())[..16].to_owned());
+        assert_eq!(hashes, ["HASH257", "HASH700", "HASH5000"]);
     }
 }
