@@ -84,7 +84,7 @@ pub fn nvidia_model() -> Option<String> {
     if models.len() == 1 { models.into_iter().next() } else { None }
 }
 
-/// What a program was built from.
+/// Sources and compiler of a program.
 #[derive(Debug, Clone, Copy)]
 pub struct Build {
     /// Commit of the sources; empty if unknown.
