@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tests the GPU kernels without a GPU: builds with the wgpu backend and runs on Mesa's lavapipe, a Vulkan on
 # the processor. Checks outputs and every gradient of the kernels against the reference engine in f64 at
-# small odd sizes (pe-zoo/tests/cube.rs), the operations of models likewise (cube_operations.rs), and
+# small odd sizes (pe-zoo/tests/cube.rs), the operations of models likewise (cube_operations.rs), their launches and those of a
+# layer with the bytes of its tensors (cube_launches.rs, cube_budgets.rs), and
 # a small plan of ci/gpu.sh lab; products on tensor cores in a simulation, with the C++ compiler
 # that CXX names (pe-zoo/src/kernels/gpu/testing/simulated); then the whole conformance kit with its tensors on that device.
 #
@@ -62,7 +63,7 @@ echo "gpu-sim: $icd"
 # All commands use the same features, so that Burn is built once.
 select=(--workspace --features pe-zoo-bench/cores-sim)
 if $kernels; then
-  cargo test "${select[@]}" --test cube --test cube_operations
+  cargo test "${select[@]}" --test cube --test cube_operations --test cube_launches --test cube_budgets
   cargo test "${select[@]}" --lib kernels::gpu::
   cargo test "${select[@]}" --example gpu-lab
 fi

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use pe_zoo::init::standard_normal;
-use pe_zoo::ops::{self, AdamW, AdamWSteps, Moments};
+use pe_zoo::ops::{self, AdamW, AdamWSteps, Moments, Pairs};
 use pe_zoo::testkit::close::{self, Tolerance, numbers};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -129,6 +129,21 @@ fn norms() {
         compare("rms_norm", &[[rows, width], [1, width]], |leaves, _| {
             ops::rms_norm(leaves[0].clone(), vector(&leaves[1]), 1e-5)
         });
+    }
+}
+
+#[test]
+fn rotate() {
+    for [batch, heads, tokens, width] in [[1, 1, 1, 2], [2, 3, 5, 6], [1, 2, 70, 64]] {
+        for pairs in [Pairs::HalfSplit, Pairs::Interleaved] {
+            compare("rotate", &[[batch * heads * tokens, width]], |leaves, side| {
+                let angles = random([tokens, width / 2], 8, side).inner();
+                let [cos, sin] = [angles.clone().cos(), angles.sin()].map(Tensor::from_inner);
+                // Queries and keys are turned from `[B, T, H, D]`.
+                let x = leaves[0].clone().reshape([batch, tokens, heads, width]).swap_dims(1, 2);
+                ops::rotate(x, cos, sin, pairs)
+            });
+        }
     }
 }
 

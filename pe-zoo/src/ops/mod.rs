@@ -309,6 +309,10 @@ pub fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs) -> Ten
             [x.into_dispatch(), cos.into_dispatch(), sin.into_dispatch()],
         );
     }
+    #[cfg(feature = "cube")]
+    if elementwise::supports(&x) && elementwise::supports(&cos) && elementwise::supports(&sin) {
+        return elementwise::rotate(x, cos, sin, pairs);
+    }
     plain::rotate(x, cos, sin, pairs)
 }
 
@@ -383,7 +387,7 @@ pub fn adamw<const D: usize>(
     param
 }
 
-/// Steps of AdamW of many parameters; on GPUs they are one launch.
+/// Steps of AdamW of many parameters; on GPUs they have a launch in common, up to 32 each.
 #[derive(Debug, Default)]
 #[must_use = "parameters on GPUs are unchanged until `finish`"]
 pub struct AdamWSteps {

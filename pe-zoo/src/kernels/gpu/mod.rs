@@ -64,8 +64,8 @@ use burn::tensor::{DType, Device, Tensor};
 use crate::kernels::input_tensors::InputTensors;
 use crate::kernels::operands::Operands;
 use crate::kernels::spec::Spec;
-use op::CubeAttention;
 pub(crate) use linear::linears;
+use op::CubeAttention;
 pub(crate) use product::{has_tf32, product, rounds};
 
 /// Whether tensors of this type can be converted for the kernels, which compute in f32.

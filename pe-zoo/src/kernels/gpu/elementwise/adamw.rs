@@ -1,4 +1,4 @@
-//! AdamW in one launch for many tensors, in place where their memory is not shared.
+//! AdamW in one launch for up to 32 parameters, in place where their memory is not shared.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Cube, Dispatch, backend_extension};
@@ -65,7 +65,7 @@ impl AdamWQueue {
         [param, mean, square].map(Tensor::from_dispatch)
     }
 
-    /// Computes all steps, in one launch for the tensors of a device unless it limits their number.
+    /// Computes all steps, in as few launches as the device allows.
     pub(crate) fn launch(self) {
         let mut left = self.0;
         while let Some(first) = left.first() {
@@ -110,8 +110,8 @@ fn writable(tensor: CubeTensor) -> CubeTensor {
 
 /// Buffers of a parameter.
 const BUFFERS: usize = 4;
-/// Most parameters of a launch; the kernel has code for each of them.
-const PARTS: usize = 128;
+/// Most parameters of a launch. The kernel has code for each of them, and CUDA takes 4 KiB of arguments.
+const PARAMETERS: usize = 32;
 /// Numbers that a unit computes.
 const EACH: usize = 4;
 /// Numbers that a cube computes.
@@ -123,16 +123,16 @@ fn launch_steps(mut steps: Vec<Queued>) {
         let client = first.param.client.clone();
         // A binding is left for the sizes and factors.
         let bindings = client.properties().hardware.max_bindings as usize - 1;
-        let parts = (bindings / BUFFERS).clamp(1, PARTS).min(steps.len());
+        let parameters = (bindings / BUFFERS).clamp(1, PARAMETERS).min(steps.len());
         let mut blocks = 0;
-        let arguments = steps.drain(..parts).map(|step| {
+        let arguments = steps.drain(..parameters).map(|step| {
             let Queued { param, grad, mean, square, factors } = step;
             let AdamWFactors { scale, mean_decay, square_decay, keep, rate, root, epsilon } =
                 factors;
             let count = param.meta.shape().num_elements();
             let first = blocks;
             blocks += count.div_ceil(BLOCK);
-            PartLaunch::new(
+            ParameterLaunch::new(
                 param.into_buffer_arg(),
                 grad.into_buffer_arg(),
                 mean.into_buffer_arg(),
@@ -142,7 +142,7 @@ fn launch_steps(mut steps: Vec<Queued>) {
                 AdamWFactorsLaunch::new(scale, mean_decay, square_decay, keep, rate, root, epsilon),
             )
         });
-        let arguments = arguments.collect::<SequenceArg<Part>>();
+        let arguments = arguments.collect::<SequenceArg<Parameter>>();
         let (count, dim) = cubes(&client, blocks, UNITS as usize);
         adamw_steps::launch(&client, count, dim, arguments);
     }
@@ -150,7 +150,7 @@ fn launch_steps(mut steps: Vec<Queued>) {
 
 /// One parameter of a launch.
 #[derive(CubeType, CubeLaunch)]
-struct Part {
+struct Parameter {
     param: Box<[f32]>,
     grad: Box<[f32]>,
     mean: Box<[f32]>,
@@ -164,15 +164,15 @@ struct Part {
 
 /// Each cube computes [`BLOCK`] numbers of one parameter.
 #[cube(launch)]
-fn adamw_steps(parts: &mut Sequence<Part>) {
+fn adamw_steps(parameters: &mut Sequence<Parameter>) {
     #[unroll]
-    for n in 0..parts.len() {
-        adamw_step(parts.index_mut(n));
+    for n in 0..parameters.len() {
+        adamw_step(parameters.index_mut(n));
     }
 }
 
 #[cube]
-fn adamw_step(part: &mut Part) {
+fn adamw_step(part: &mut Parameter) {
     if CUBE_POS >= part.first {
         let start = (CUBE_POS - part.first) * BLOCK + UNIT_POS as usize;
         #[unroll]

@@ -6,6 +6,7 @@
 //! | `gelu`, `swi_glu` | activations |
 //! | `norm` | layer and root mean square normalisation |
 //! | `cross_entropy` | negative log-likelihood of a label |
+//! | `rotate` | rotation of channel pairs |
 //! | `rows` | selection of rows, such as the embedding of tokens |
 //! | `adamw` | one step of the optimizer |
 //! | `sums` | sums over the units of a cube, and over rows |
@@ -14,6 +15,7 @@ mod adamw;
 mod cross_entropy;
 mod gelu;
 mod norm;
+mod rotate;
 mod rows;
 pub(super) mod sums;
 mod swi_glu;
@@ -30,6 +32,7 @@ pub(crate) use adamw::{AdamWFactors, AdamWQueue, AdamWTensors};
 pub(crate) use cross_entropy::cross_entropy;
 pub(crate) use gelu::gelu;
 pub(crate) use norm::norm;
+pub(crate) use rotate::rotate;
 pub(crate) use rows::select_rows;
 pub(crate) use swi_glu::swi_glu;
 
