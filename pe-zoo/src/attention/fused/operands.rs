@@ -292,7 +292,7 @@ impl ModifierOperands {
         }
         if let Some(table) = self.take(Slot::QueryDistance) {
             let table = first_entries(table, at.longest_distance() + 1) * scale;
-            let products = kernels::product(q.clone(), table.unsqueeze());
+            let products = crate::kernels::product(q.clone(), table.unsqueeze());
             self.put(Slot::QueryDistance, products);
         }
         let code = (self.contextual.as_ref())
@@ -303,7 +303,7 @@ impl ModifierOperands {
                 Some(_) => table,
                 None => first_entries(table, at.cols().len() + 1),
             };
-            let products = kernels::product(q.clone(), (table * factor).unsqueeze());
+            let products = crate::kernels::product(q.clone(), (table * factor).unsqueeze());
             self.put(Slot::ContextualVectors, products);
         }
         if let Some(slopes) = self.take::<1>(Slot::ContextualSlopes) {
