@@ -147,12 +147,14 @@ pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> Str
 }
 
 /// Place in a figure, in its units from the top left.
+#[derive(Clone, Copy)]
 struct SvgPoint {
     x: f64,
     y: f64,
 }
 
 /// Top left cell of a map.
+#[derive(Clone, Copy)]
 struct SvgCell {
     x: f64,
     y: f64,
