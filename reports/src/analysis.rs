@@ -7,6 +7,7 @@ pub mod aggregate;
 pub(crate) mod answers;
 mod claim;
 mod conditions;
+pub(crate) mod contrast;
 mod costs;
 mod curves;
 mod error;

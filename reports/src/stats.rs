@@ -41,7 +41,9 @@ pub(crate) use bootstrap::sorted_median;
 pub use bootstrap::{Bootstrap, median};
 pub use effect::{hedges_g, hedges_g_interval};
 pub use estimate::Estimate;
-pub use family::{Comparison, LEAST_SEEDS, LEVEL, Test, decide, decide_among, holm, seeds_needed};
+pub use family::{
+    Better, Comparison, LEAST_SEEDS, LEVEL, Test, decide, decide_among, holm, seeds_needed,
+};
 pub use groups::rank_groups;
 pub use lottery::{lottery, minimum_p_value};
 pub use mean::Mean;

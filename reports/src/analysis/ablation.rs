@@ -3,9 +3,10 @@
 //! The base is named in advance, so Holm's correction runs over the changes only and not over all pairs. An ablation
 //! therefore has more statistical power than a ranking of the same number of encodings.
 
-use super::ranking::{EncodingResult, Ranking, Region};
+use super::contrast::{Contrast, judge, on_scale};
+use super::ranking::{Ranking, Region};
 use crate::record::Metric;
-use crate::stats::{Comparison, Estimate, Paired, decide};
+use crate::stats::{Better, Comparison, Estimate};
 
 /// Changes of a base encoding in one region of a workload.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +37,8 @@ pub struct Change {
     /// Change minus base in the metric's own scale (nll for perplexity); `None` if the two have no seed in common or
     /// one of them lacks evaluations.
     pub comparison: Option<Comparison>,
+    /// Effect of the change.
+    pub effect: Effect,
 }
 
 /// Effect of a change on the metric.
@@ -51,16 +54,14 @@ pub enum Effect {
     NotComparable,
 }
 
-impl Change {
-    /// Classifies the change by the direction of `metric`.
-    pub fn effect(&self, metric: Metric) -> Effect {
-        match self.comparison {
-            None => Effect::NotComparable,
-            Some(c) if !c.separable => Effect::NotSeparable(c.paired.n),
-            Some(c) if (c.paired.mean_difference > 0.0) == metric.higher_is_better() => {
-                Effect::Better
-            }
-            Some(_) => Effect::Worse,
+impl Effect {
+    /// Classifies the comparison of a change with the base.
+    fn of(comparison: Option<Comparison>) -> Self {
+        let Some(comparison) = comparison else { return Self::NotComparable };
+        match comparison.better() {
+            Better::A => Self::Better,
+            Better::B => Self::Worse,
+            Better::NotSeparable => Self::NotSeparable(comparison.paired.n),
         }
     }
 }
@@ -70,25 +71,20 @@ impl Ablation {
     pub fn of(ranking: &Ranking, base: &str) -> Option<Self> {
         let base = ranking.results.iter().find(|s| s.encoding == base)?;
         let others = || ranking.results.iter().filter(|s| s.encoding != base.encoding);
-        let differences: Vec<Option<Paired>> =
-            others().map(|s| difference(ranking, s, base)).collect();
-        let seen: Vec<Paired> = differences.iter().copied().flatten().collect();
-        let mut verdicts = decide(&seen).into_iter();
+        let contrasts: Vec<Option<Contrast>> =
+            others().map(|s| ranking.contrast(&s.encoding, &base.encoding)).collect();
+        let family: Vec<Contrast> = contrasts.iter().copied().flatten().collect();
+        let mut judged = judge(&family, 0).into_iter();
         let changes = others()
-            .zip(differences)
-            .map(|(s, difference)| {
-                let mut comparison = difference.and_then(|_| verdicts.next());
-                if let Some(comparison) = &mut comparison {
-                    let is_higher = comparison.paired.mean_difference > 0.0;
-                    let is_better = is_higher == ranking.metric.higher_is_better();
-                    let better = if is_better { s } else { base };
-                    comparison.separable &= better.above_chance != Some(false);
-                }
+            .zip(contrasts)
+            .map(|(s, contrast)| {
+                let comparison = contrast.and_then(|_| judged.next());
                 Change {
                     encoding: s.encoding.clone(),
                     display: s.display.clone(),
                     estimate: s.estimate,
-                    comparison,
+                    comparison: comparison.map(|gains| on_scale(ranking.metric, &gains)),
+                    effect: Effect::of(comparison),
                 }
             })
             .collect();
@@ -101,18 +97,6 @@ impl Ablation {
             changes,
         })
     }
-}
-
-/// Change minus base, with the error of the questions, as the pairs of the ranking have it.
-fn difference(ranking: &Ranking, change: &EncodingResult, base: &EncodingResult) -> Option<Paired> {
-    let of = |better: &EncodingResult, worse: &EncodingResult| {
-        ranking.pair(&better.encoding, &worse.encoding).map(|pair| pair.comparison.paired)
-    };
-    // Differences of pairs are positive if the better encoding is better.
-    let higher = ranking.metric.higher_is_better();
-    let found = of(change, base).map(|paired| (paired, higher));
-    let (paired, is_ours) = found.or_else(|| of(base, change).map(|paired| (paired, !higher)))?;
-    Some(if is_ours { paired } else { paired.reversed() })
 }
 
 #[cfg(test)]
@@ -148,8 +132,7 @@ mod tests {
         ]
         .concat();
         let found = ablation(&records, "cope", Metric::ExactMatch).unwrap();
-        let effects: Vec<_> =
-            found.changes.iter().map(|c| (&*c.encoding, c.effect(found.metric))).collect();
+        let effects: Vec<_> = found.changes.iter().map(|c| (&*c.encoding, c.effect)).collect();
         assert_eq!(
             effects,
             [
@@ -173,9 +156,9 @@ mod tests {
             })
             .collect();
         let found = ablation(&records, "rope", Metric::Perplexity).unwrap();
-        assert_eq!(found.changes[0].effect(found.metric), Effect::Better);
+        assert_eq!(found.changes[0].effect, Effect::Better);
         let found = ablation(&records, "cope", Metric::Perplexity).unwrap();
-        assert_eq!(found.changes[0].effect(found.metric), Effect::Worse);
+        assert_eq!(found.changes[0].effect, Effect::Worse);
     }
 
     #[test]
@@ -196,7 +179,7 @@ mod tests {
         assert!((comparison.paired.mean_difference + 0.1).abs() < 1e-9);
         assert!(comparison.paired.question_error.is_some());
         // Five equal seeds, but two of twenty questions.
-        assert_eq!(found.changes[0].effect(found.metric), Effect::NotSeparable(5));
+        assert_eq!(found.changes[0].effect, Effect::NotSeparable(5));
     }
 
     #[test]
@@ -207,7 +190,7 @@ mod tests {
         ]
         .concat();
         let found = ablation(&records, "rope", Metric::ExactMatch).unwrap();
-        assert_eq!(found.changes[0].effect(found.metric), Effect::NotComparable);
+        assert_eq!(found.changes[0].effect, Effect::NotComparable);
         assert_eq!(ablation(&records, "alibi", Metric::ExactMatch), None);
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::contrast::{Contrast, judge};
 use super::question::{Answer, AnswerLine, Question};
-use crate::stats::{Paired, decide_among};
 
 /// Claim of a paper, with the comparisons that decide it; section `[[claim]]` of a suite.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,14 +70,14 @@ pub struct JudgedClaim {
 /// Corrects the comparisons of all claims as one family: a report with many claims has many chances of a false one.
 pub(super) fn correct(claims: &mut [JudgedClaim]) {
     let planned = claims.iter().flat_map(|claim| &claim.answers).map(|answer| answer.planned).sum();
-    let family: Vec<Paired> = claims
+    let family: Vec<Contrast> = claims
         .iter()
         .flat_map(JudgedClaim::lines)
-        .map(|(_, line, _)| line.comparison.paired)
+        .map(|(_, line, _)| line.ranking.pairs[0].contrast)
         .collect();
     let answers = claims.iter_mut().flat_map(|claim| &mut claim.answers);
     let lines = answers.flat_map(|answer| &mut answer.lines);
-    lines.zip(decide_among(&family, planned)).for_each(|(line, decided)| line.decide(decided));
+    lines.zip(judge(&family, planned)).for_each(|(line, judged)| line.comparison = judged);
 }
 
 impl JudgedClaim {

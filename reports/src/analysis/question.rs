@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::contrast::{Contrast, judge};
 use super::evaluated::SeedRun;
 use super::ranking::{EncodingResult, Ranking, Region, separable};
 use super::region::STANDING;
 use crate::number::separator;
 use crate::record::Metric;
-use crate::stats::{Comparison, Paired, decide_among};
+use crate::stats::Comparison;
 
 /// Question of a suite: two encodings to compare; section `[question]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,14 +102,6 @@ impl AnswerLine {
         self.ranking.results.iter().find(|result| result.encoding == encoding)
     }
 
-    /// Replaces the comparison by one of another family. An encoding at or below chance is not better.
-    pub(super) fn decide(&mut self, comparison: Comparison) {
-        let best = self.ranking.results.iter().find(|r| r.encoding == self.ranking.pairs[0].better);
-        let above_chance = best.is_none_or(|best| best.above_chance != Some(false));
-        let separable = comparison.separable && above_chance;
-        self.comparison = Comparison { separable, ..comparison };
-    }
-
     /// Returns the name of the encoding that is significantly better; `None` if neither is.
     pub fn better(&self) -> Option<&str> {
         let pair = self.ranking.pairs.first()?;
@@ -142,14 +135,13 @@ impl Answer {
         .filter(|(names, _)| !names.is_empty())
         .map(|(names, reason)| format!("{}: {reason}", names.join(separator(&names))))
         .collect();
-        let family: Vec<Paired> =
-            found.iter().map(|(_, ranking)| ranking.pairs[0].comparison.paired).collect();
-        let decided = decide_among(&family, planned);
-        let lines = found.into_iter().zip(decided).map(|((name, ranking), comparison)| {
-            let mut line = AnswerLine { workload: name, ranking, comparison };
-            line.decide(comparison);
-            line
-        });
+        let family: Vec<Contrast> =
+            found.iter().map(|(_, ranking)| ranking.pairs[0].contrast).collect();
+        let judged = judge(&family, planned);
+        let lines = found
+            .into_iter()
+            .zip(judged)
+            .map(|((workload, ranking), comparison)| AnswerLine { workload, ranking, comparison });
         Self { question: question.clone(), lines: lines.collect(), unanswered, planned }
     }
 }

@@ -5,7 +5,7 @@
 //! that cannot run at the longest lengths would otherwise be judged on the easy ones alone.
 //!
 //! All pairs of ranked encodings are compared by their differences paired by seed, and Holm's
-//! correction runs over all of them ([`decide`]). So it does not matter that the best is chosen on the
+//! correction runs over all of them (`judge`). So it does not matter that the best is chosen on the
 //! data that it is then compared on: every comparison that the choice could have led to is paid for. Where the seeds
 //! are too few for any pair to be separable, nothing is ranked; where they are for one encoding alone, it has no rank and
 //! the others are ranked without it. Nothing is better than another unless it is above chance; that of token accuracy
@@ -14,12 +14,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::answers::AnswerTable;
+use super::contrast::{Contrast, ContrastSide, judge};
 use super::evaluated::{Evaluated, SeedRun, mean_chance};
 pub use super::region::Region;
 use crate::record::Metric;
-use crate::stats::{
-    Comparison, Estimate, LEAST_SEEDS, Paired, decide, paired, rank_groups, seeds_needed,
-};
+use crate::stats::{Better, Comparison, Estimate, LEAST_SEEDS, rank_groups, seeds_needed};
 
 /// Difference from the leader of a group beyond which an encoding that cannot be separated from it does not share its rank:
 /// 20 points of a share, or 0.2 nats.
@@ -69,6 +68,10 @@ impl EncodingResult {
         matches!(self.rank, Rank::Behind(c) if !separable(c.as_ref()))
     }
 
+    fn side(&self) -> ContrastSide<'_> {
+        ContrastSide { by_seed: &self.per_seed, above_chance: self.above_chance }
+    }
+
     /// Returns the mean over seeds; NaN if nothing was evaluated.
     pub(crate) fn mean(&self) -> f64 {
         self.estimate.map_or(f64::NAN, |e| e.mean)
@@ -77,7 +80,7 @@ impl EncodingResult {
 
 /// Reports whether `comparison` is significant in favour of the first encoding.
 pub(crate) fn separable(comparison: Option<&Comparison>) -> bool {
-    comparison.is_some_and(|c| c.separable && c.paired.mean_difference > 0.0)
+    comparison.is_some_and(|c| c.better() == Better::A)
 }
 
 /// Comparison of two encodings that have all evaluations, with at least one seed in common.
@@ -87,6 +90,8 @@ pub struct RankedPair {
     pub better: String,
     /// Name of the encoding with the worse mean.
     pub worse: String,
+    /// The two, first the better one.
+    pub contrast: Contrast,
     /// Comparison of the two; the mean difference is positive if the paired seeds agree with the means.
     pub comparison: Comparison,
 }
@@ -216,33 +221,24 @@ impl Ranking {
     /// Compares all pairs, then assigns places and ranks.
     fn rank(&mut self, tables: &BTreeMap<String, AnswerTable>) {
         let order: Vec<EncodingResult> = self.complete().into_iter().cloned().collect();
-        let mut places = Vec::new();
-        let mut seen: Vec<Paired> = Vec::new();
+        let mut contrasts: BTreeMap<(usize, usize), Contrast> = BTreeMap::new();
         for (i, better) in order.iter().enumerate() {
             for (j, worse) in order.iter().enumerate().skip(i + 1) {
-                let difference = if self.metric.higher_is_better() {
-                    paired(&better.per_seed, &worse.per_seed)
-                } else {
-                    paired(&worse.per_seed, &better.per_seed)
-                };
-                if let Some(difference) = difference {
-                    let both = tables.get(&better.encoding).zip(tables.get(&worse.encoding));
-                    let error = both.and_then(|(better, worse)| better.error_of_difference(worse));
-                    places.push((i, j));
-                    seen.push(difference.with_questions(error));
-                }
+                let both = tables.get(&better.encoding).zip(tables.get(&worse.encoding));
+                let error = both.and_then(|(better, worse)| better.error_of_difference(worse));
+                let contrast = Contrast::of(self.metric, &better.side(), &worse.side(), error);
+                contrasts.extend(contrast.map(|contrast| ((i, j), contrast)));
             }
         }
-        let mut verdicts: BTreeMap<(usize, usize), Comparison> =
-            places.into_iter().zip(decide(&seen)).collect();
-        for ((better, _), verdict) in &mut verdicts {
-            verdict.separable &= order[*better].above_chance != Some(false);
-        }
-        let most = seen.iter().map(|pair| pair.n).max().unwrap_or(0);
+        let family: Vec<Contrast> = contrasts.values().copied().collect();
+        let verdicts: BTreeMap<(usize, usize), Comparison> =
+            contrasts.keys().copied().zip(judge(&family, 0)).collect();
+        let seeds = || family.iter().map(|contrast| contrast.gain().n);
+        let most = seeds().max().unwrap_or(0);
         // The family of Holm's correction; see `decide`.
-        let testable = seen.iter().filter(|pair| pair.n >= LEAST_SEEDS).count();
-        let needed = seeds_needed(if testable > 0 { testable } else { seen.len() } as u32);
-        self.seeds_needed = (!seen.is_empty() && most < needed).then_some(needed);
+        let testable = seeds().filter(|n| *n >= LEAST_SEEDS).count();
+        let needed = seeds_needed(if testable > 0 { testable } else { family.len() } as u32);
+        self.seeds_needed = (!family.is_empty() && most < needed).then_some(needed);
         // An encoding that no test can separate from any other would hide the differences of those behind it.
         let all_have_places = self.seeds_needed.is_some() || testable == 0;
         let has_place = |place: &usize| {
@@ -275,9 +271,11 @@ impl Ranking {
         }
         self.pairs = verdicts
             .into_iter()
-            .map(|((better, worse), comparison)| RankedPair {
+            .zip(family)
+            .map(|(((better, worse), comparison), contrast)| RankedPair {
                 better: order[better].encoding.clone(),
                 worse: order[worse].encoding.clone(),
+                contrast,
                 comparison,
             })
             .collect();
@@ -288,17 +286,15 @@ impl Ranking {
     pub(crate) fn contrasts(&self, control: &str) -> Vec<RankedPair> {
         let has_control = |pair: &&RankedPair| pair.better == control || pair.worse == control;
         let pairs: Vec<&RankedPair> = self.pairs.iter().filter(has_control).collect();
-        let family: Vec<Paired> = pairs.iter().map(|pair| pair.comparison.paired).collect();
-        let above_chance = |name: &str| {
-            let better = self.results.iter().find(|result| result.encoding == name);
-            better.is_none_or(|better| better.above_chance != Some(false))
-        };
-        let decided = pairs.into_iter().zip(decide(&family));
-        let contrast = |(pair, comparison): (&RankedPair, Comparison)| {
-            let separable = comparison.separable && above_chance(&pair.better);
-            RankedPair { comparison: Comparison { separable, ..comparison }, ..pair.clone() }
-        };
-        decided.map(contrast).collect()
+        let family: Vec<Contrast> = pairs.iter().map(|pair| pair.contrast).collect();
+        let judged = pairs.into_iter().zip(judge(&family, 0));
+        judged.map(|(pair, comparison)| RankedPair { comparison, ..pair.clone() }).collect()
+    }
+
+    /// Returns the contrast of two encodings; `None` without a seed in common or without all evaluations.
+    pub(crate) fn contrast(&self, a: &str, b: &str) -> Option<Contrast> {
+        let reversed = || self.pair(b, a).map(|pair| pair.contrast.reversed());
+        self.pair(a, b).map(|pair| pair.contrast).or_else(reversed)
     }
 
     /// Returns the comparison of two encodings, the one with the better mean first; `None` in the other order.

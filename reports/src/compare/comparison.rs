@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::analysis::ranking::Region;
 use crate::record::SliceUnit;
+pub use crate::stats::Better;
 
 /// Request for a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -117,18 +118,6 @@ pub struct Slice {
     pub value: u32,
     /// Number of samples or tokens with that value, the same for both encodings and all seeds.
     pub count: u64,
-}
-
-/// The encoding that is significantly better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Better {
-    /// The first encoding is significantly better. No encoding is better at or below chance.
-    A,
-    /// The second encoding is significantly better.
-    B,
-    /// No significant difference; this does not mean that they are equal.
-    NotSeparable,
 }
 
 /// Differences paired by seed, first minus second.

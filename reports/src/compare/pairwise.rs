@@ -3,16 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::comparison::{
-    Better, Compared, Difference, EvaluationPoint, PairwiseComparison, RegionEvaluations, Slice,
+    Compared, Difference, EvaluationPoint, PairwiseComparison, RegionEvaluations, Slice,
 };
 use super::matching::PairedRuns;
 use crate::analysis::answers::AnswerTable;
+use crate::analysis::contrast::{Contrast, ContrastSide, judge, on_scale};
 use crate::analysis::evaluated::{Evaluated, SeedRun, mean_chance};
 use crate::analysis::ranking::Region;
 use crate::record::{Metric, RunRecord, SliceUnit, Slices};
-use crate::stats::{
-    Comparison, Estimate, Paired, QuestionError, decide, hedges_g_interval, paired, seeds_needed,
-};
+use crate::stats::{Comparison, Estimate, QuestionError, hedges_g_interval, seeds_needed};
 
 /// Relative difference up to which two values are equal.
 const ROUNDING: f64 = 1e-9;
@@ -198,19 +197,19 @@ impl<P> CandidateComparison<P> {
         self.a.iter().chain(&self.b).all(|(_, value)| equal(*value, first))
     }
 
-    /// Reports whether the side with the better mean is above chance: the interval of its mean, or its mean if there is no
-    /// interval.
-    fn above_chance(&self) -> bool {
-        let Some(chance) = self.chance else { return true };
-        let estimate = |(side, error): (&Vec<(u64, f64)>, Option<QuestionError>)| {
-            let values: Vec<f64> = side.iter().map(|(_, value)| *value).collect();
-            Some(Estimate::of(&values)?.with_questions(error))
+    /// Returns the two sides, paired by seed; `None` with values that are not finite.
+    fn contrast(&self) -> Option<Contrast> {
+        // Above chance: the interval of the mean, or the mean if there is no interval.
+        let side = |by_seed: &'_ [(u64, f64)], error: Option<QuestionError>| {
+            let values: Vec<f64> = by_seed.iter().map(|(_, value)| *value).collect();
+            let estimate = Estimate::of(&values).map(|e| e.with_questions(error));
+            let low = estimate.map(|e| e.ci95.map_or(e.mean, |(low, _)| low));
+            self.chance.map(|chance| low.is_some_and(|low| low > chance))
         };
-        let [of_a, of_b] = [1, 2].map(|side| self.questions.map(|errors| errors[side]));
-        let sides = [(&self.a, of_a), (&self.b, of_b)].into_iter().filter_map(estimate);
-        // Only exact match has a chance, so the greater mean is the better one.
-        let better = sides.max_by(|x, y| x.mean.total_cmp(&y.mean));
-        better.is_some_and(|e| e.ci95.map_or(e.mean, |(low, _)| low) > chance)
+        let error = |index: usize| self.questions.map(|errors| errors[index]);
+        let a = ContrastSide { by_seed: &self.a, above_chance: side(&self.a, error(1)) };
+        let b = ContrastSide { by_seed: &self.b, above_chance: side(&self.b, error(2)) };
+        Contrast::of(self.metric, &a, &b, error(0))
     }
 }
 
@@ -220,20 +219,18 @@ fn equal(a: f64, b: f64) -> bool {
 
 /// Tests candidates as one family. Candidates with values that are not finite are dropped.
 fn decided<P>(candidates: Vec<CandidateComparison<P>>) -> Vec<Compared<P>> {
-    let (kept, family): (Vec<CandidateComparison<P>>, Vec<Paired>) = candidates
-        .into_iter()
-        .filter_map(|candidate| {
-            let questions = candidate.questions.map(|[difference, ..]| difference);
-            let paired = paired(&candidate.a, &candidate.b)?.with_questions(questions);
-            Some((candidate, paired))
-        })
-        .unzip();
-    let comparisons = decide(&family);
+    let with_contrast = |candidate: CandidateComparison<P>| {
+        let contrast = candidate.contrast()?;
+        Some((candidate, contrast))
+    };
+    let (candidates, family): (Vec<CandidateComparison<P>>, Vec<Contrast>) =
+        candidates.into_iter().filter_map(with_contrast).unzip();
+    let comparisons = judge(&family, 0);
     let line = |(candidate, comparison): (CandidateComparison<P>, Comparison)| {
         let difference = difference(&candidate, &comparison);
         Compared { place: candidate.place, difference }
     };
-    kept.into_iter().zip(comparisons).map(line).collect()
+    candidates.into_iter().zip(comparisons).map(line).collect()
 }
 
 fn difference<P>(candidate: &CandidateComparison<P>, comparison: &Comparison) -> Difference {
@@ -249,7 +246,7 @@ fn difference<P>(candidate: &CandidateComparison<P>, comparison: &Comparison) ->
         };
         *count += 1;
     }
-    let paired = &comparison.paired;
+    let paired = on_scale(*metric, comparison).paired;
     Difference {
         metric: metric.scale_name(),
         mean_a: mean(a),
@@ -269,13 +266,6 @@ fn difference<P>(candidate: &CandidateComparison<P>, comparison: &Comparison) ->
         won,
         lost,
         tied,
-        better: match (
-            comparison.separable && candidate.above_chance(),
-            (paired.mean_difference > 0.0) == higher,
-        ) {
-            (false, _) => Better::NotSeparable,
-            (true, true) => Better::A,
-            (true, false) => Better::B,
-        },
+        better: comparison.better(),
     }
 }

@@ -5,27 +5,18 @@ use std::collections::BTreeMap;
 use super::matching::MatchedCell;
 use super::thresholds::Thresholds;
 use super::verdict::{NightlyVerdict, QualityChange, Scope};
+use crate::analysis::contrast::{Contrast, ContrastSide, judge as judge_contrasts};
 use crate::analysis::evaluated::{SeedRun, mean_chance};
 use crate::analysis::ranking::Region;
 use crate::record::{EvalPoint, Metric};
-use crate::stats::{LEAST_SEEDS, Paired, decide, paired};
+use crate::stats::{Better, LEAST_SEEDS};
 
 struct CandidateChange {
     /// The change without the result of its test.
     change: QualityChange,
     metric: Metric,
-    /// Gains paired by seed: values of this night minus those of the baseline, negated if less is better.
-    paired: Paired,
-    /// Exact match of guessing in the same evaluations; `None` for other metrics or if it is unknown.
-    chance: Option<f64>,
-}
-
-impl CandidateChange {
-    /// Reports whether both means are at or below chance, where a change is neither a loss nor a gain.
-    fn is_guessing(&self) -> bool {
-        let QualityChange { before, after, .. } = self.change;
-        self.chance.is_some_and(|chance| before <= chance && after <= chance)
-    }
+    /// This night and the baseline.
+    contrast: Contrast,
 }
 
 /// Adds losses, gains and warnings of the cells whose numbers changed to the verdict.
@@ -70,16 +61,15 @@ pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds, verdict: &m
             }
         }
     }
-    let family: Vec<Paired> = candidates.iter().map(|candidate| candidate.paired).collect();
-    for (candidate, comparison) in candidates.into_iter().zip(decide(&family)) {
+    let family: Vec<Contrast> = candidates.iter().map(|candidate| candidate.contrast).collect();
+    for (candidate, comparison) in candidates.into_iter().zip(judge_contrasts(&family, 0)) {
         let gain = comparison.paired.mean_difference;
         let least =
             if candidate.metric.higher_is_better() { gate.least_share } else { gate.least_nats };
-        let separable = comparison.separable && !candidate.is_guessing();
         let change = QualityChange { gain, p_holm: comparison.p_holm, ..candidate.change };
-        match (separable, gain >= 0.0) {
-            (true, true) => verdict.gains.push(change),
-            (true, false) if -gain >= least => verdict.losses.push(change),
+        match comparison.better() {
+            Better::A => verdict.gains.push(change),
+            Better::B if -gain >= least => verdict.losses.push(change),
             _ => verdict.not_separable.push(change),
         }
     }
@@ -111,9 +101,12 @@ fn candidate(
     let side = |side: usize| -> Vec<(u64, f64)> {
         (0..).zip(means.iter().map(|mean| mean[side])).collect()
     };
-    let (better, worse) =
-        if metric.higher_is_better() { (side(1), side(0)) } else { (side(0), side(1)) };
+    let (earlier, now) = (side(0), side(1));
+    // A change below chance is neither a loss nor a gain.
     let chance = chance(pairs, inside).filter(|_| metric == Metric::ExactMatch);
+    let above = |mean: f64| chance.map(|chance| mean > chance);
+    let earlier = ContrastSide { by_seed: &earlier, above_chance: above(before) };
+    let now = ContrastSide { by_seed: &now, above_chance: above(after) };
     let change = QualityChange {
         scope,
         region,
@@ -124,8 +117,8 @@ fn candidate(
         p_holm: None,
         n: means.len() as u32,
     };
-    match paired(&better, &worse) {
-        Some(paired) => Ok(Some(CandidateChange { change, metric, paired, chance })),
+    match Contrast::of(metric, &now, &earlier, None) {
+        Some(contrast) => Ok(Some(CandidateChange { change, metric, contrast })),
         None => Err(Box::new(change)),
     }
 }

@@ -1,5 +1,7 @@
 //! Families of comparisons: choice of the test, bound of the p-value, Holm's correction.
 
+use serde::Serialize;
+
 use super::lottery::minimum_p_value;
 use super::paired::Paired;
 use super::sign_flip::least_p;
@@ -36,6 +38,18 @@ impl Test {
     }
 }
 
+/// Side of a comparison that is significantly better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// The first side is significantly better. No side is better at or below chance.
+    A,
+    /// The second side is significantly better.
+    B,
+    /// No significant difference; this does not mean that the sides are equal.
+    NotSeparable,
+}
+
 /// A paired comparison with its test and verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Comparison {
@@ -54,6 +68,15 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Returns the side that is better, where differences are gains of the first.
+    pub fn better(&self) -> Better {
+        match (self.separable, self.paired.mean_difference > 0.0) {
+            (false, _) => Better::NotSeparable,
+            (true, true) => Better::A,
+            (true, false) => Better::B,
+        }
+    }
+
     /// Reports whether the p-value before the correction is the bound of [`super::lottery()`] and not that of the t test.
     pub fn is_bound(&self) -> bool {
         self.test == Test::PairedT && self.p.is_some_and(|p| p <= self.paired.p_lottery)

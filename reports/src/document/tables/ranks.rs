@@ -237,7 +237,7 @@ pub(crate) fn ablation(ablation: &Ablation) -> Table {
         .column("encoding", |change| change.display.clone())
         .column(metric.name(), |change| value(change.estimate))
         .compared(change, |_| metric, |change| change.comparison)
-        .column("against the base", |change| match change.effect(metric) {
+        .column("against the base", |change| match change.effect {
             Effect::Better => "better".to_owned(),
             Effect::Worse => "worse".to_owned(),
             Effect::NotSeparable(n) => format!("not separable with n = {n}"),
