@@ -130,8 +130,8 @@ fn share(by_shard: bool, shard: &str, worker: &str, count: usize) -> String {
     if by_shard { format!("--shard \"{shard}/{count}\"") } else { format!("--worker \"{worker}\"") }
 }
 
-fn one(name: &str, text: impl ToString) -> Field<'_> {
-    Field { name, texts: vec![text.to_string()] }
+fn one(name: &str, text: impl Into<String>) -> Field<'_> {
+    Field { name, texts: vec![text.into()] }
 }
 
 /// First comment of a script: the command that wrote it, without its program.
@@ -150,12 +150,11 @@ fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
         )
     })?;
     std::fs::create_dir_all(&logs).with_context(|| format!("cannot create {logs}"))?;
-    let program = match &arguments.program {
-        Some(code) => code.clone(),
-        None => {
-            let path = std::env::current_exe().context("the path of this program is not known")?;
-            quoted(utf8(&path)?)
-        }
+    let program = if let Some(code) = &arguments.program {
+        code.clone()
+    } else {
+        let path = std::env::current_exe().context("the path of this program is not known")?;
+        quoted(utf8(&path)?)
     };
     let (name, count) = (&workers.suite, workers.count);
     let mut options = vec![
@@ -292,20 +291,20 @@ fn kubernetes(arguments: &KubernetesArgs) -> anyhow::Result<()> {
                 name: "suite",
                 texts: suite_map.iter().map(|map| format!("---\n{map}")).collect(),
             },
-            one("name", json!(name)),
-            one("report_name", json!(format!("{name}-report"))),
+            one("name", json!(name).to_string()),
+            one("report_name", json!(format!("{name}-report")).to_string()),
             Field {
                 name: "namespace",
                 texts: arguments.namespace.iter().map(|name| json!(name).to_string()).collect(),
             },
-            one("workers", workers.count),
-            one("image", json!(arguments.image)),
+            one("workers", workers.count.to_string()),
+            one("image", json!(arguments.image).to_string()),
             one("work", work),
             one("report", report),
-            one("resources", resources),
-            one("report_resources", json!({ "requests": { "cpu": 1 } })),
-            one("mount", json!(arguments.mount)),
-            one("volume", json!(arguments.volume)),
+            one("resources", resources.to_string()),
+            one("report_resources", json!({ "requests": { "cpu": 1 } }).to_string()),
+            one("mount", json!(arguments.mount).to_string()),
+            one("volume", json!(arguments.volume).to_string()),
             Field {
                 name: "suite_mount",
                 texts: of_suite(
@@ -323,6 +322,6 @@ fn kubernetes(arguments: &KubernetesArgs) -> anyhow::Result<()> {
 }
 
 /// A line of shell code as a command in JSON, which is YAML. Kubernetes replaces `$(NAME)`, which `$$(NAME)` prevents.
-fn shell_command(line: &str) -> Value {
-    json!(["sh", "-c", line.replace("$(", "$$(")])
+fn shell_command(line: &str) -> String {
+    json!(["sh", "-c", line.replace("$(", "$$(")]).to_string()
 }

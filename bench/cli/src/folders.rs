@@ -188,7 +188,9 @@ pub(super) fn labelled(folders: &[PathBuf]) -> anyhow::Result<(Vec<RunRecord>, V
     let (mut records, errors) = readable(folders)?;
     for own in records.chunk_by_mut(|(a, _), (b, _)| a == b) {
         let labels = LabelledQuestions::read(own[0].0)?;
-        own.iter_mut().for_each(|(_, record)| labels.label(record));
+        for (_, record) in own {
+            labels.label(record);
+        }
     }
     Ok((records.into_iter().map(|(_, record)| record).collect(), errors))
 }

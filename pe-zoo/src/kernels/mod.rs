@@ -3,6 +3,7 @@
 //! | Module | Contents |
 //! | --- | --- |
 //! | `operands`, `spec` | tensors and settings of one attention |
+//! | `pairs` | which channels are rotated together |
 //! | `input_tensors` | inputs of operations that extend a backend |
 //! | `cpu` | kernels in SIMD for Flex, and the parts that the operations of models share |
 //! | `gpu` | kernels in CubeCL for CUDA, Vulkan, Metal and WebGPU |
@@ -16,6 +17,7 @@ pub(crate) mod gpu;
 pub(crate) mod input_tensors;
 #[cfg(any(feature = "flex", feature = "cube"))]
 pub(crate) mod operands;
+pub(crate) mod pairs;
 pub(crate) mod precision;
 #[cfg(any(feature = "flex", feature = "cube"))]
 pub(crate) mod spec;

@@ -40,9 +40,10 @@ mod unit_norm;
 
 mod plain;
 
+pub use crate::kernels::pairs::Pairs;
 pub use crate::kernels::precision::MatmulPrecision;
 pub use crate::kernels::product;
-pub use plain::{AdamW, Moments, Pairs};
+pub use plain::{AdamW, Moments};
 
 #[cfg(feature = "cube")]
 use burn::tensor::DType;

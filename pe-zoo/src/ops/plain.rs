@@ -4,18 +4,7 @@
 use burn::tensor::activation::{log_softmax, silu, softplus};
 use burn::tensor::{Int, Tensor};
 
-/// Pairing of channels that are rotated together.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pairs {
-    /// Pairs channel `m` with `m + D / 2`: HuggingFace Llama, TAPE, YaRN.
-    #[default]
-    HalfSplit,
-    /// Pairs channel `2 m` with `2 m + 1`: RoFormer, xPos.
-    Interleaved,
-}
+use super::Pairs;
 
 /// Settings of one AdamW step.
 #[derive(Debug, Clone, Copy, PartialEq)]

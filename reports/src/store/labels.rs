@@ -94,7 +94,9 @@ impl LabelledQuestions {
 pub fn read_labelled(folder: &Path) -> Result<Vec<RunRecord>, RecordError> {
     let labels = LabelledQuestions::read(folder)?;
     let mut records = read_dir(folder)?;
-    records.iter_mut().for_each(|record| labels.label(record));
+    for record in &mut records {
+        labels.label(record);
+    }
     Ok(records)
 }
 
@@ -134,7 +136,7 @@ mod tests {
         // Records that know their own labels, and those of other lengths, keep what they say.
         for change in
             [(|r: &mut RunRecord| r.schema = 5) as fn(&mut RunRecord), |r: &mut RunRecord| {
-                r.train_len += 1
+                r.train_len += 1;
             }]
         {
             let mut other = record.clone();

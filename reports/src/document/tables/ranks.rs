@@ -127,12 +127,13 @@ fn difference_cell(metric: Metric, comparison: &Comparison) -> TableCell {
 }
 
 fn p_cell(comparison: &Comparison) -> TableCell {
-    TableCell::optional(comparison.p_holm, |p| match comparison.is_bound() {
-        true if p < 1.0 => {
+    TableCell::optional(comparison.p_holm, |p| {
+        if comparison.is_bound() && p < 1.0 {
             let bound = format!("bound of {}", count(comparison.paired.n, "seed"));
             TableCell::with_detail(least_p_value(p), bound)
+        } else {
+            TableCell::with_detail(p_value(p).trim_start_matches("= "), comparison.test.name())
         }
-        _ => TableCell::with_detail(p_value(p).trim_start_matches("= "), comparison.test.name()),
     })
 }
 

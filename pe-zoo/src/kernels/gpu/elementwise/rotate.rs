@@ -7,7 +7,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::{cubes_of_units, empty, last_axis};
 use crate::kernels::gpu::operation::{CubeOperation, apply};
-use crate::ops::Pairs;
+use crate::kernels::pairs::Pairs;
 
 /// Rotates each pair of channels of `x`, `[B, H, T, D]`; `cos` and `sin` are `[T, D / 2]`.
 pub(crate) fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs) -> Tensor<4> {
