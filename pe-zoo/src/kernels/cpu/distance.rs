@@ -5,6 +5,7 @@ use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
 use super::view::{Add, Matrix, MatrixMut, multiply};
 use crate::kernels::operands::Slot;
+use crate::kernels::spec::WeightRule;
 use crate::math::lanes::Lanes;
 
 /// Index into a table of `entries` for each lane's distance to column `j`; arbitrary but valid
@@ -120,8 +121,25 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scr
     }
 }
 
+/// Sum of the gradients of each row's logits under a softmax, which would be 0 without rounding; 0 under another rule.
+///
+/// The share of a row is rounded, so that each of its gradients is wrong in proportion to its weight. A table collects this from
+/// all rows, while the true sums nearly cancel where the table changes slowly with the distance.
+#[inline(always)]
+fn excess<const R: usize>(head: &Head<'_>, logit_grads: &[Lanes<R>]) -> Lanes<R> {
+    let mut excess = [0.0; R];
+    if matches!(head.spec.weights, WeightRule::Softmax) {
+        for logit_grads in logit_grads {
+            for r in 0..R {
+                excess[r] += logit_grads[r];
+            }
+        }
+    }
+    excess
+}
+
 /// Adds the gradients of the operands and of the queries, computed from those of the logits in
-/// `s.grads`.
+/// `s.grads`; `s.logits` has the weights.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
     head: &Head<'_>,
@@ -145,13 +163,14 @@ pub(super) fn backward<const R: usize>(
     if let (Some(table), Some(table_grads)) =
         (head.optional(Slot::Distance), grads.get(Slot::Distance))
     {
+        let excess = excess(head, &s.grads[..n]);
         if head.spec.contiguous {
             s.unrolled.clear();
             s.unrolled.resize(n + 2 * R, 0.0);
-            for (j, logit_grads) in s.grads[..n].iter().enumerate() {
+            for (j, (logit_grads, weights)) in s.grads[..n].iter().zip(&s.logits[..n]).enumerate() {
                 let sums = &mut s.unrolled[window(head, block, j)..][..R];
                 for r in 0..R {
-                    sums[r] += logit_grads[r];
+                    sums[r] += logit_grads[r] - excess[r] * weights[r];
                 }
             }
             let last = table.shape().columns - 1;
@@ -162,8 +181,10 @@ pub(super) fn backward<const R: usize>(
             let entries = reach(head, block, &table);
             for j in 0..n {
                 let index = index(head, block, j, entries);
+                let (logit_grads, weights) = (&s.grads[j], &s.logits[j]);
                 for r in 0..block.rows {
-                    *table_grads.get(0, index[r] as usize) += s.grads[j][r];
+                    *table_grads.get(0, index[r] as usize) +=
+                        logit_grads[r] - excess[r] * weights[r];
                 }
             }
         }
