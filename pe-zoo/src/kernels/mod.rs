@@ -3,6 +3,7 @@
 //! | Module | Contents |
 //! | --- | --- |
 //! | `operands`, `spec` | tensors and settings of one attention |
+//! | `linear_map` | a linear map and its bias |
 //! | `pairs` | which channels are rotated together |
 //! | `input_tensors` | inputs of operations that extend a backend |
 //! | `cpu` | kernels in SIMD for Flex, and the parts that the operations of models share |
@@ -15,6 +16,7 @@ pub(crate) mod cpu;
 pub(crate) mod gpu;
 #[cfg(any(feature = "flex", feature = "cube"))]
 pub(crate) mod input_tensors;
+pub(crate) mod linear_map;
 #[cfg(any(feature = "flex", feature = "cube"))]
 pub(crate) mod operands;
 pub(crate) mod pairs;

@@ -40,6 +40,7 @@ mod unit_norm;
 
 mod plain;
 
+pub use crate::kernels::linear_map::LinearMap;
 pub use crate::kernels::pairs::Pairs;
 pub use crate::kernels::precision::MatmulPrecision;
 pub use crate::kernels::product;
@@ -149,15 +150,6 @@ pub fn linear_of<const D: usize>(
             precision::linear(x, weight, bias)
         }
     }
-}
-
-/// Weight `[I, O]` and bias `[O]` of a linear map.
-#[derive(Debug, Clone)]
-pub struct LinearMap {
-    /// Weight, `[I, O]`.
-    pub weight: Tensor<2>,
-    /// Bias, `[O]`.
-    pub bias: Option<Tensor<1>>,
 }
 
 /// Computes [`linear_of`] of one input with several maps; on GPUs the input is rounded once.

@@ -10,7 +10,7 @@ use burn_cubecl::tensor::CubeTensor;
 use super::elementwise::sums::sum_of_rows;
 use super::operation::{CubeOperation, apply};
 use super::product::transposed;
-use crate::ops::LinearMap;
+use crate::kernels::linear_map::LinearMap;
 
 /// Fewest rows of a slice of the inputs, for the gradient of a weight.
 const SLICE_ROWS: usize = 4096;
