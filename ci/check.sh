@@ -86,7 +86,6 @@ outside() {
 step "format" format
 step "clippy" cargo clippy --workspace --all-targets -- -D warnings
 step "tests" cargo test --workspace
-step "generated docs" "$CARGO_TARGET_DIR/debug/pe-bench" docs --check
 step "front page" front_page
 step "smoke run" smoke
 step "encodings from outside" outside

@@ -25,13 +25,13 @@ status=0
 "$PE_BENCH" run "$suite" --out "$dir/night" --jobs "${NIGHTLY_JOBS:-1}" "$@" || status=$?
 # 1: some cells failed, which the gate judges; any other error ends the night.
 [ "$status" -le 1 ] || exit "$status"
-# The night continues without counts; the verdict lists them as missing.
-"$PE_BENCH" count "$dir/night" || echo "instructions could not be counted" >&2
-"$PE_BENCH" report "$dir/night"
 
 accept=()
 if { [ ! -d "$dir/baseline/cells" ] && [ ! -f "$dir/baseline/records.parquet" ]; } || [ "${NIGHTLY_ACCEPT:-}" = 1 ]; then
   accept=(--accept)
 fi
-"$PE_BENCH" nightly "$dir/night" --baseline "$dir/baseline" --history "$dir/history" "${accept[@]}" |
-  tee "$dir/verdict.txt"
+status=0
+"$PE_BENCH" nightly "$dir/night" --count --baseline "$dir/baseline" --history "$dir/history" "${accept[@]}" |
+  tee "$dir/verdict.txt" || status=$?
+"$PE_BENCH" report "$dir/night"
+exit "$status"

@@ -4,7 +4,7 @@
   python llama_cpp.py --bench pe-bench --weights f32.gguf [--llama-bench llama-bench] [--prefill 2048] [--decode 64]
       [--threads 2] [--rounds 3]
 
-llama-bench is part of llama.cpp (Debian: package llama.cpp-tools). The weights are those that `pe-bench pretrained fetch
+llama-bench is part of llama.cpp (Debian: package llama.cpp-tools). The weights are those that `pe-bench data fetch
 smollm2` prints the path of, widened by `llama-quantize --allow-requantize smollm2.gguf f32.gguf F32`. The cache of
 llama.cpp holds f16 unless --llama-bench contains other options. Each of the programs may be a command with arguments.
 """

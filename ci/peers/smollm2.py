@@ -5,7 +5,7 @@
   python smollm2.py tiny bench/llm/fixtures/tiny-llama                   a random model of 3 k weights and its numbers
   python smollm2.py speed FOLDER [--prefill 2048] [--decode 64] [--threads 2] [--rounds 3]
 
-FOLDER holds SmolLM2-135M-Instruct.Q4_1.gguf (`pe-bench pretrained fetch smollm2` prints its path). Needs torch,
+FOLDER holds SmolLM2-135M-Instruct.Q4_1.gguf (`pe-bench data fetch smollm2` prints its path). Needs torch,
 transformers, gguf and accelerate. `speed` prints one JSON line per round, comparable with
 `pe-bench generate smollm2 --speed`.
 """

@@ -28,7 +28,7 @@ const LONGEST: usize = 1 << 24;
 /// Arguments of `benchmark`.
 #[derive(Args, Clone)]
 pub(super) struct BenchmarkArgs {
-    /// Folder of a model, a .gguf file, a name from `pe-bench pretrained list`, or kept weights of `pe-bench run`: the
+    /// Folder of a model, a .gguf file, a name from `pe-bench data list`, or kept weights of `pe-bench run`: the
     /// path of the .safetensors file or the key of a record.
     model: String,
     /// JSON Lines files with the fields of SCROLLS (`input`, `output`), QuALITY (`article`,

@@ -144,14 +144,6 @@ impl ComputeArgs {
         backend::precision(experiment.train.precision, &experiment.backend, &device)
     }
 
-    /// Whether nothing differs from what a record says.
-    pub(crate) fn is_default(&self) -> bool {
-        self.place.backend.is_none()
-            && self.place.device == 0
-            && self.engine == EngineChoice::Auto
-            && self.precision.is_none()
-    }
-
     /// The same options for a process that this command starts.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let mut arguments = vec!["--device".to_owned(), self.place.device.to_string()];

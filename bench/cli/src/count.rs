@@ -1,67 +1,40 @@
-//! `pe-bench count`: instruction counts of training steps.
+//! Instruction counts of training steps.
 
 mod instructions;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::Args;
 use reports::RunRecord;
 
-use super::compute::ComputeArgs;
 use super::folders;
 use super::out::{complain, say};
-use instructions::{CountError, step_instructions};
+use instructions::step_instructions;
 use train::experiment::of_record;
 use train::run::counts::take_steps;
 
-/// Arguments of `count`.
-#[derive(Args, Clone)]
-pub(crate) struct CountArgs {
-    /// Results folder.
-    results: PathBuf,
-    /// Workload to count; default: the first of each encoding.
-    #[arg(long, value_name = "NAME")]
-    workload: Option<String>,
-    /// Encodings to count, separated by commas, by their names in the suite; default: all.
-    #[arg(long)]
-    encodings: Option<String>,
-    #[command(flatten)]
-    compute: ComputeArgs,
-}
-
-/// Counts the instructions and adds them to the records. A machine without valgrind is not an error: the records then
-/// have no counts, and `nightly` reports which comparisons are missing.
-pub(super) fn run(arguments: &CountArgs) -> anyhow::Result<()> {
-    let records = folders::records(std::slice::from_ref(&arguments.results))?;
-    let CountArgs { results, workload, encodings, .. } = arguments;
-    let finished = folders::finished(results, &records, workload.as_deref(), encodings.as_deref())?;
-    let chosen = first_of_each(finished);
+/// Counts the instructions of the first cell of each encoding and adds them to its record. Where they cannot be counted,
+/// the night continues, and its verdict lists them as missing.
+pub(super) fn add_instructions(results: &Path) -> anyhow::Result<()> {
+    let records = folders::records(&[results.to_owned()])?;
+    let chosen = first_of_each(folders::finished(results, &records, None, None)?);
     for record in &chosen {
         of_record(record)?;
     }
     reports::store::unpack(results)?;
     for record in chosen {
-        let mut record = record.clone();
-        let file = arguments.results.join("cells").join(format!("{}.json", record.key));
-        let counted = match step_instructions(&file, &arguments.compute.arguments()) {
+        let file = results.join("cells").join(format!("{}.json", record.key));
+        let counted = match step_instructions(&file) {
             Ok(counted) => counted,
-            Err(CountError::NotHere) => {
-                complain(&format!("instructions: {}", CountError::NotHere));
+            Err(error) => {
+                complain(&format!("instructions: {error}"));
                 return Ok(());
             }
-            Err(error) => return Err(error.into()),
         };
-        let note = if arguments.compute.is_default() {
-            record.step_instructions = Some(counted);
-            record.write(&arguments.results)?;
-            ""
-        } else {
-            ", not stored, because the command line changes where the record's cell computes"
-        };
-        let RunRecord { encoding, workload, seed, .. } = &record;
-        say(&format!(
-            "{} on {workload}, seed {seed}: {counted} instructions per step{note}",
+        RunRecord { step_instructions: Some(counted), ..record.clone() }.write(results)?;
+        let RunRecord { encoding, workload, seed, .. } = record;
+        complain(&format!(
+            "{} on {workload}, seed {seed}: {counted} instructions per step",
             encoding.name
         ));
     }
@@ -82,9 +55,8 @@ fn first_of_each(records: Vec<&RunRecord>) -> Vec<&RunRecord> {
 }
 
 /// Runs training steps of a record's cell for an external instruction counter and prints the allocations of each step.
-pub(super) fn steps(record: &Path, count: usize, compute: &ComputeArgs) -> anyhow::Result<()> {
-    let (mut cell, task) = of_record(&RunRecord::read(record)?)?;
-    compute.apply(&mut cell)?;
+pub(super) fn steps(record: &Path, count: usize) -> anyhow::Result<()> {
+    let (cell, task) = of_record(&RunRecord::read(record)?)?;
     let asked = take_steps(&cell, &*task, count).map_err(anyhow::Error::msg)?;
     for two in asked.windows(2) {
         let (count, bytes) = (two[1].count - two[0].count, two[1].bytes - two[0].bytes);

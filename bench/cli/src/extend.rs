@@ -64,7 +64,7 @@ enum TunedWeights {
 #[derive(Args, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(super) struct ExtendArgs {
-    /// Folder of a model, a .gguf file, a name from `pe-bench pretrained list`, or kept weights of `pe-bench run`: the
+    /// Folder of a model, a .gguf file, a name from `pe-bench data list`, or kept weights of `pe-bench run`: the
     /// path of the .safetensors file or the key of a record.
     model: String,
     /// Lengths in tokens, separated by commas; default: 1, 2 and 4 times the trained context.
@@ -189,7 +189,7 @@ fn on_this_machine(arguments: &ExtendArgs) -> anyhow::Result<()> {
         )
     };
     if known(model).is_some_and(|meta| !place(meta).exists()) {
-        return Err(absent(&format!("model `{model}`"), &format!("pretrained fetch {model}")));
+        return Err(absent(&format!("model `{model}`"), &format!("data fetch {model}")));
     }
     if (arguments.tasks.contains(&EvalTask::Text)
         || (tunes(arguments) && arguments.tune_data.is_none()))

@@ -14,7 +14,6 @@ mod count;
 mod data;
 mod diff_records;
 mod differences;
-mod docs;
 mod eval;
 mod explain;
 mod export;
@@ -29,7 +28,6 @@ mod merge;
 mod nightly;
 mod out;
 mod pack;
-mod pretrained;
 mod references;
 mod report;
 mod reproduce;
@@ -40,6 +38,8 @@ mod stability;
 mod status;
 mod stop;
 mod table;
+#[cfg(test)]
+mod tests;
 mod trained;
 mod vectors;
 mod workers;
@@ -165,11 +165,6 @@ enum Command {
         after_help = "Example: pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate failed."
     )]
     Nightly(nightly::NightlyArgs),
-    /// Counts the CPU instructions of one training step for each encoding of a results folder and adds them to its records.
-    ///
-    /// Needs valgrind. Counts the first workload and seed of each encoding unless --workload names another.
-    #[command(after_help = "Example: pe-bench count results/nightly")]
-    Count(count::CountArgs),
     /// Prints a shell completion script.
     #[command(
         after_help = "Example: pe-bench completions bash > ~/.local/share/bash-completion/completions/pe-bench"
@@ -187,7 +182,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Fetches, verifies and tokenizes texts for language modelling.
+    /// Fetches, verifies and tokenizes texts for language modelling, and fetches pretrained models.
     Data {
         #[command(subcommand)]
         command: data::DataCommand,
@@ -239,33 +234,16 @@ enum Command {
     /// Evaluates a pretrained model on local files of published benchmarks.
     #[command(after_help = "Example: pe-bench benchmark smollm2 questions.jsonl --limit 100")]
     Benchmark(benchmark::BenchmarkArgs),
-    /// Lists and fetches pretrained models.
-    Pretrained {
-        #[command(subcommand)]
-        command: pretrained::PretrainedCommand,
-    },
-    /// Writes the generated tables of the guide and README's main result, or checks that they are up to date.
-    #[command(after_help = "Example: pe-bench docs --check")]
-    Docs {
-        /// Check only: change nothing, and fail if a file is out of date.
-        #[arg(long)]
-        check: bool,
-        /// Root folder of the repository.
-        #[arg(long, default_value = ".")]
-        root: PathBuf,
-    },
     /// Runs the cell described on standard input; started by `run`.
     #[command(hide = true)]
     Worker,
-    /// Runs training steps of a record's cell on one thread; started by `count`.
+    /// Runs training steps of a record's cell on one thread; started by `nightly --count`.
     #[command(hide = true)]
     Steps {
         /// Path of the record.
         record: PathBuf,
         /// Number of training steps.
         count: usize,
-        #[command(flatten)]
-        compute: compute::ComputeArgs,
     },
 }
 
@@ -426,7 +404,6 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Stability(arguments) => stability::run(&arguments)?,
         Command::Inspect(arguments) => inspect::run(&arguments)?,
         Command::Nightly(arguments) => return nightly::run(&arguments),
-        Command::Count(arguments) => count::run(&arguments)?,
         Command::Completions { shell } => completions::completions(shell),
         Command::List { kind, json } => list::list(kind, json),
         Command::Data { command } => data::data(command)?,
@@ -440,9 +417,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Extend(arguments) => return extend::extend(&arguments),
         Command::Generate(arguments) => return generate::run(&arguments),
         Command::Benchmark(arguments) => benchmark::benchmark(&arguments)?,
-        Command::Pretrained { command } => pretrained::pretrained(&command)?,
-        Command::Docs { check, root } => docs::docs(&root, check)?,
-        Command::Steps { record, count, compute } => count::steps(&record, count, &compute)?,
+        Command::Steps { record, count } => count::steps(&record, count)?,
         Command::Worker => {
             sweep::worker_main(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
                 .map_err(anyhow::Error::msg)?;

@@ -10,6 +10,7 @@ use reports::nightly::history::{self, Night};
 use reports::nightly::{NightlyVerdict, Thresholds, judge, trend};
 use reports::{html_document, markdown_document, store};
 
+use super::count;
 use super::folders;
 use super::out::{complain, counted, say};
 
@@ -27,6 +28,10 @@ pub(crate) struct NightlyArgs {
     /// Folder of earlier nights; this night is added, and `trend.html` and `trend.md` are written there.
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
+    /// Count the CPU instructions of a training step of each encoding first, and add them to the night's records; needs
+    /// valgrind.
+    #[arg(long)]
+    count: bool,
     /// Make this night the new baseline, even if the gate fails.
     #[arg(long)]
     accept: bool,
@@ -36,6 +41,9 @@ pub(crate) struct NightlyArgs {
 }
 
 pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
+    if arguments.count {
+        count::add_instructions(&arguments.results)?;
+    }
     let night = folders::records(std::slice::from_ref(&arguments.results))?;
     let baseline = reports::read_dir(&arguments.baseline)?;
     let verdict = (!baseline.is_empty()).then(|| judge(&night, &baseline, &Thresholds::default()));

@@ -24,7 +24,7 @@ const MOST_TOKENS: usize = 4096;
 pub(super) struct StabilityArgs {
     #[command(flatten)]
     which: CellArgs,
-    /// Pretrained model to measure instead of a cell: a folder, a .gguf file, or a name from `pe-bench pretrained list`.
+    /// Pretrained model to measure instead of a cell: a folder, a .gguf file, or a name from `pe-bench data list`.
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["cell", "seed", "results", "best"], required_unless_present = "cell")]
     pretrained: Option<String>,
     /// Encoding to use instead of the rotation that the pretrained model was trained with.

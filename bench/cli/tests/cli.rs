@@ -187,7 +187,7 @@ fn corpora_are_listed_and_tokens_of_a_file_made_once() {
     let said = text(&bench_with(&["data", "list"], &environment));
     assert!(said.contains("sotu: ") && said.contains("pe-bench data fetch rust-code"), "{said}");
     let said = text(&bench_with(&["data", "verify"], &environment));
-    assert!(said.contains("No corpus is on this machine"), "{said}");
+    assert!(said.contains("No corpus and no model is on this machine"), "{said}");
     // A wrong name is found before anything is fetched for the right one.
     for names in [&["other"][..], &["sotu", "other"]] {
         let said = text(&bench_with(&[&["data", "fetch"][..], names].concat(), &environment));

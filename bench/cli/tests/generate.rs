@@ -296,7 +296,7 @@ fn smollm2() -> Option<PathBuf> {
     let here = Some(place(meta)).filter(|path| path.exists());
     if here.is_none() {
         // Not through the macros, whose output the test harness keeps back.
-        let text = b"SKIPPED: smollm2 is not here; `pe-bench pretrained fetch smollm2` brings it\n";
+        let text = b"SKIPPED: smollm2 is not here; `pe-bench data fetch smollm2` brings it\n";
         std::io::stderr().write_all(text).unwrap();
     }
     here

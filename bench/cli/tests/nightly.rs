@@ -46,15 +46,6 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
         out
     };
     let run = |name: &str, rope: &str, alibi: &str| run_with(name, rope, alibi, &[]);
-    // Instructions are counted where valgrind is, and it is said where it is not.
-    let count = |night: &str| {
-        let counted = bench(&["count", night, "--encodings", "alibi"]);
-        assert!(counted.status.success(), "{}", text(&counted));
-        let said = text(&counted);
-        let here = said.contains("instructions per step");
-        assert!(here || said.contains("not counted on this machine"), "{said}");
-        here
-    };
     let baseline = path("baseline");
     let judge = |night: &str, more: &[&str]| {
         let output = bench(&[&["nightly", night, "--baseline", &baseline][..], more].concat());
@@ -62,11 +53,13 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
     };
 
     let first = run("first", "\"rope\"", "\"alibi\"");
-    let instructions = count(&first);
     let (code, said) = judge(&first, &[]);
     assert!(code == 1 && said.contains("no baseline yet"), "{code}: {said}");
     let history = path("history");
-    let (code, said) = judge(&first, &["--accept", "--history", &history]);
+    let (code, said) = judge(&first, &["--count", "--accept", "--history", &history]);
+    // Instructions are counted where valgrind is, and it is said where it is not.
+    let instructions = said.contains("instructions per step");
+    assert!(instructions || said.contains("not counted on this machine"), "{said}");
     assert!(code == 0 && said.contains("accepted: 16 cells"), "{said}");
 
     // Another night of the same program.
@@ -95,7 +88,8 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
 
     // One made dearer: more operations and parameters under its old name.
     let dearer = run("dearer", "\"rope\"", "{ kind = \"cope-mlp\", name = \"alibi\" }");
-    count(&dearer);
+    let (code, said) = judge(&dearer, &["--count"]);
+    assert_eq!(code, 3, "{said}");
     let (code, said) = judge(&dearer, &["--json"]);
     assert_eq!(code, 3, "{said}");
     let json = said.lines().take_while(|line| !line.starts_with("the gate")).collect::<String>();
@@ -142,6 +136,7 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
 
     // So are records that are counted.
     assert!(bench(&["pack", &second, "--out", &path("packed")]).status.success());
-    count(&path("packed"));
+    let (code, said) = judge(&path("packed"), &["--count", "--accept"]);
+    assert_eq!(code, 0, "{said}");
     assert_eq!(std::fs::read_dir(Path::new(&path("packed")).join("cells")).unwrap().count(), 16);
 }

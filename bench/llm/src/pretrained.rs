@@ -43,7 +43,7 @@ use version::WrittenBy;
 
 pub use config::TUNED_TYPE;
 pub use error::PretrainedError;
-pub use fetch::{MODELS, ModelMeta, fetch, known, place};
+pub use fetch::{MODELS, ModelMeta, fetch, known, place, verify};
 pub use tasks::tokenizer::Around;
 pub use tokens::{ModelTokenizer, without_middle};
 

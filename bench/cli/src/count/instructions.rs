@@ -33,24 +33,23 @@ pub(super) enum CountError {
 }
 
 /// User-space instructions of one training step of the cell of a record: the difference between two runs under
-/// valgrind with different numbers of steps, divided by the difference in steps. `compute` holds options of the command
-/// line that choose another backend, device, engine or precision than the record's.
+/// valgrind with different numbers of steps, divided by the difference in steps.
 ///
 /// # Errors
 /// [`CountError`].
-pub(super) fn step_instructions(record: &Path, compute: &[String]) -> Result<u64, CountError> {
+pub(super) fn step_instructions(record: &Path) -> Result<u64, CountError> {
     // Both run in parallel, because nothing is timed.
-    let start = |steps| start(record, steps, compute);
+    let start = |steps| start(record, steps);
     let (few, more) = (start(WARM_UP)?, start(WARM_UP + COUNTED)?);
     let (few, more) = (instructions(few), instructions(more));
     Ok(more?.saturating_sub(few?) / COUNTED as u64)
 }
 
 /// Starts a process that runs `steps` training steps under valgrind.
-fn start(record: &Path, steps: usize, compute: &[String]) -> Result<Child, CountError> {
+fn start(record: &Path, steps: usize) -> Result<Child, CountError> {
     let tool = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
     let mut command = process::under("valgrind", &tool, 1)?;
-    command.arg("steps").arg(record).arg(steps.to_string()).args(compute);
+    command.arg("steps").arg(record).arg(steps.to_string());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command.spawn().map_err(|error| match error.kind() {
         ErrorKind::NotFound => CountError::NotHere,

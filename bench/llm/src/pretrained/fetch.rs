@@ -68,8 +68,19 @@ pub fn fetch(meta: &ModelMeta) -> Result<PathBuf, PretrainedError> {
     fetch_to(meta, &place(meta), Path::new(&python))
 }
 
+/// Verifies the hash of a model on this machine, and returns its path.
+///
+/// # Errors
+///
+/// The model cannot be read, or its hash is wrong.
+pub fn verify(meta: &ModelMeta) -> Result<PathBuf, PretrainedError> {
+    let path = place(meta);
+    check_hash(meta, &path)?;
+    Ok(path)
+}
+
 fn fetch_to(meta: &ModelMeta, place: &Path, python: &Path) -> Result<PathBuf, PretrainedError> {
-    if std::fs::read(place).is_ok_and(|bytes| sha256(&bytes) == meta.sha256) {
+    if check_hash(meta, place).is_ok() {
         return Ok(place.to_owned());
     }
     let package = tasks::corpus::work_folder(place.parent().unwrap_or(place), meta.id)?;
@@ -99,14 +110,20 @@ fn install(meta: &ModelMeta, package: &Path, python: &Path) -> Result<(), Pretra
     Err(failed(lines[lines.len().saturating_sub(LINES)..].join("\n")))
 }
 
+fn check_hash(meta: &ModelMeta, path: &Path) -> Result<(), PretrainedError> {
+    let bytes = std::fs::read(path).map_err(FileError::of("read", path))?;
+    let found = sha256(&bytes);
+    if found != meta.sha256 {
+        let path = path.to_owned();
+        return Err(PretrainedError::HashMismatch { path, expected: meta.sha256, found });
+    }
+    Ok(())
+}
+
 /// Moves the file to its final path if it has the pinned hash.
 fn keep(meta: &ModelMeta, package: &Path, place: &Path) -> Result<(), PretrainedError> {
     let file = package.join(meta.file);
-    let bytes = std::fs::read(&file).map_err(FileError::of("read", &file))?;
-    let found = sha256(&bytes);
-    if found != meta.sha256 {
-        return Err(PretrainedError::HashMismatch { path: file, expected: meta.sha256, found });
-    }
+    check_hash(meta, &file)?;
     Ok(std::fs::rename(&file, place).map_err(FileError::of("move the model to", place))?)
 }
 
