@@ -91,14 +91,14 @@ pub(super) fn data(command: DataCommand) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What can be fetched by its name.
+/// A corpus or a model that is fetched by its name.
 #[derive(Clone, Copy)]
-enum Item {
+enum Download {
     Corpus(&'static CorpusMeta),
     Model(&'static ModelMeta),
 }
 
-impl Item {
+impl Download {
     fn all() -> impl Iterator<Item = Self> {
         corpus::CORPORA.iter().map(Self::Corpus).chain(MODELS.iter().map(Self::Model))
     }
@@ -193,15 +193,15 @@ impl Item {
 }
 
 /// Finds all names, so that an unknown one is reported before anything is fetched.
-fn chosen(names: &[String]) -> anyhow::Result<Vec<Item>> {
+fn chosen(names: &[String]) -> anyhow::Result<Vec<Download>> {
     if names.is_empty() {
-        return Ok(Item::all().collect());
+        return Ok(Download::all().collect());
     }
-    names.iter().map(|name| Item::named(name)).collect()
+    names.iter().map(|name| Download::named(name)).collect()
 }
 
 fn list() {
-    for (at, item) in Item::all().enumerate() {
+    for (at, item) in Download::all().enumerate() {
         if at > 0 {
             say("");
         }

@@ -5,8 +5,8 @@ use burn::tensor::Tensor;
 /// Weight `[I, O]` and bias `[O]` of a linear map.
 #[derive(Debug, Clone)]
 pub struct LinearMap {
-    /// Weight, `[I, O]`.
+    /// Weight of the map, `[I, O]`.
     pub weight: Tensor<2>,
-    /// Bias, `[O]`.
+    /// Bias of the outputs, `[O]`.
     pub bias: Option<Tensor<1>>,
 }
