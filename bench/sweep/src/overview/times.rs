@@ -3,41 +3,29 @@
 use std::collections::BTreeMap;
 
 use reports::Status;
-use reports::stats::median;
 
 use super::{CellName, OpenCell, RecordFacts, RunningCell};
-use crate::estimate::EVAL_SHARE;
+use crate::estimate::{EVAL_SHARE, ExpectedSeconds, TimedWork};
 use crate::manifest::ManifestCell;
 
-/// Expected times of cells.
-pub(super) struct CellTimes {
-    /// Median seconds of finished cells, by workload and encoding.
-    known: BTreeMap<(String, String), f64>,
-    /// Operations of training per second of a cell, evaluation included.
-    speed: Option<f64>,
-}
+/// Expected times of cells, evaluation included.
+pub(super) struct CellTimes(ExpectedSeconds);
 
 impl CellTimes {
+    /// Times by these records; without any, by `estimate`, the operations of training per second.
     pub(super) fn of<'a>(
         records: impl Iterator<Item = &'a RecordFacts>,
         estimate: Option<f64>,
     ) -> Self {
-        let mut seconds = BTreeMap::<_, Vec<f64>>::new();
-        let mut speeds = Vec::new();
-        for record in records.filter(|r| r.status == Status::Done && r.seconds > 0.0) {
-            let kind = (record.cell.workload.clone(), record.cell.encoding.clone());
-            seconds.entry(kind).or_default().push(record.seconds);
-            speeds.push(record.train_flops / record.seconds);
-        }
+        let done = records.filter(|record| record.status == Status::Done);
+        let cells = done.map(|record| TimedWork {
+            workload: &record.cell.workload,
+            encoding: &record.cell.encoding,
+            seconds: record.seconds,
+            operations: record.train_flops,
+        });
         let estimate = estimate.map(|speed| speed * (1.0 - EVAL_SHARE));
-        let known = seconds.into_iter().filter_map(|(kind, all)| Some((kind, median(&all)?)));
-        let measured = median(&speeds).filter(|speed| *speed > 0.0);
-        Self { known: known.collect(), speed: measured.or(estimate) }
-    }
-
-    fn of_cell(&self, cell: &CellName, plan: Option<&&ManifestCell>) -> Option<f64> {
-        let kind = (cell.workload.clone(), cell.encoding.clone());
-        self.known.get(&kind).copied().or_else(|| Some(plan?.train_flops as f64 / self.speed?))
+        Self(ExpectedSeconds::of(cells).or_rate(|| estimate))
     }
 
     /// Seconds until all cells have ended: the work divided by the cells at a time, or the longest remainder of a cell.
@@ -51,7 +39,9 @@ impl CellTimes {
             let plan = planned.get(cell.key.as_str());
             let steps = plan.map_or(0, |plan| plan.steps).max(1);
             let done = (step.unwrap_or(0) as f64 / steps as f64).min(1.0);
-            Some(self.of_cell(cell, plan)? * (1.0 - done * (1.0 - EVAL_SHARE)))
+            let operations = plan.map(|plan| plan.train_flops as f64);
+            let whole = self.0.seconds(&cell.workload, &cell.encoding, operations)?;
+            Some(whole * (1.0 - done * (1.0 - EVAL_SHARE)))
         };
         let running = running.iter().map(|r| of(&r.cell, r.step)).collect::<Option<Vec<_>>>()?;
         let open = open.iter().map(|o| of(&o.cell, o.step)).collect::<Option<Vec<_>>>()?;
