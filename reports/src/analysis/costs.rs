@@ -23,6 +23,12 @@ rows! {
         pub params_encoding: u64,
         /// Analytic FLOPs of a training step.
         pub flops_train_step: u64,
+        /// Analytic FLOPs of the whole training, which an early stop ends: mean over seeds.
+        pub flops_training: Option<f64>,
+        /// Ratio of its FLOPs of the whole training to those of `rope`.
+        pub flops_training_ratio: Option<f64>,
+        /// Seconds of the whole training without its validations: mean over seeds.
+        pub training_seconds: Option<f64>,
         /// Analytic FLOPs of a forward pass at the trained length, for each token.
         pub flops_forward_per_token: u64,
         /// Allocations of a training step.
@@ -92,6 +98,8 @@ pub(super) fn costs(counted: &Selection<'_>) -> PolarsResult<Vec<EncodingCost>> 
         .and(col("timed_steps").gt_eq(lit(TIMED_STEPS)));
     let first = ["params_total", "params_encoding", "flops_train_step", "flops_forward_per_token"];
     let means = [
+        (real("flops_train_step") * real("train_steps")).mean().alias("flops_training"),
+        mean("train_seconds").alias("training_seconds"),
         mean("step_allocations"),
         mean("step_allocated_bytes"),
         mean("step_instructions"),
@@ -108,6 +116,7 @@ pub(super) fn costs(counted: &Selection<'_>) -> PolarsResult<Vec<EncodingCost>> 
         .agg([&first.map(|name| col(name).first())[..], &means].concat())
         .with_columns([
             over_rope("flops_train_step", "flops_ratio"),
+            over_rope("flops_training", "flops_training_ratio"),
             over_rope("step_seconds", "step_ratio"),
             over_rope("peak_bytes", "memory_ratio"),
             sound.clone().alias("sound_times"),

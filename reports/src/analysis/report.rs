@@ -249,6 +249,11 @@ impl Report {
         self.median_cost(encoding, |cost| cost.flops_ratio)
     }
 
+    /// Median over the workloads of the FLOPs of the whole training, times RoPE's.
+    pub(crate) fn flops_training_ratio(&self, encoding: &str) -> Option<f64> {
+        self.median_cost(encoding, |cost| cost.flops_training_ratio)
+    }
+
     /// Returns the time of an encoding's training step relative to that of [`YARDSTICK`]: that of one run of `speed` if the
     /// report has one, because cells differ in what ran beside them, or else the median over the workloads.
     pub(crate) fn step_time_ratio(&self, encoding: &str) -> Option<f64> {

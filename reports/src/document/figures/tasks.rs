@@ -85,7 +85,7 @@ struct RelativePrice {
     of_cost: fn(&EncodingCost) -> Option<f64>,
 }
 
-const PRICES: [RelativePrice; 2] = [
+const PRICES: [RelativePrice; 3] = [
     RelativePrice {
         name: "FLOPs",
         axis: "FLOPs of a training step, times RoPE's",
@@ -99,6 +99,13 @@ const PRICES: [RelativePrice; 2] = [
         is_time: true,
         of: Report::step_time_ratio,
         of_cost: EncodingCost::sound_step_ratio,
+    },
+    RelativePrice {
+        name: "training FLOPs",
+        axis: "FLOPs of the whole training, times RoPE's",
+        is_time: false,
+        of: Report::flops_training_ratio,
+        of_cost: |cost| cost.flops_training_ratio,
     },
 ];
 
@@ -134,7 +141,8 @@ fn price(report: &Report, overall: &Overall, price: &RelativePrice) -> Option<Fi
             overall.scores.iter().map(|score| has_ratio(&score.encoding)).collect();
         let up_to = if counts.len() > 1 { "up to " } else { "" };
         let workloads = count(counts.last().map_or(0, |most| *most as u64), "workload");
-        format!("the median over {up_to}{workloads} of the price of a training step")
+        let axis = price.axis.replace(',', "");
+        format!("{axis}: the median over {up_to}{workloads}")
     };
     let name = capital(Overall::NAME);
     let caption = format!("{name} with its 95 % interval, against {source}. Line: Pareto front.");

@@ -19,6 +19,13 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
         .column("time / RoPE's", |cost| {
             time(cost.step_ratio, ratio, cost.disturbed || cost.rope_disturbed)
         })
+        .column("training time", |cost| {
+            time(
+                cost.training_seconds,
+                |seconds| format!("{} s", three_digits(seconds)),
+                cost.disturbed,
+            )
+        })
         .column("peak memory", |cost| TableCell::optional(cost.peak_bytes, |b| bytes(b as f64)))
         .column("memory / RoPE's", |cost| TableCell::optional(cost.memory_ratio, ratio))
         .table();
@@ -31,7 +38,8 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
             workload.machines.join("; ")
         ));
     }
-    let legend = "Step times: median over steps, mean over seeds. Peak memory: maximum over seeds.";
+    let legend = "Step times: median over steps, mean over seeds. Training time: of all steps of a run, which may stop early; \
+                  mean over seeds. Peak memory: maximum over seeds.";
     table.with_legend(legend).without_empty_columns()
 }
 
@@ -47,6 +55,7 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
         .column("FLOPs / RoPE's", |cost| {
             TableCell::optional(cost.flops_ratio, |ratio| format!("{ratio:.3}"))
         })
+        .column("FLOPs of the training", |cost| TableCell::optional(cost.flops_training, si))
         .column("instructions per step", |cost| TableCell::optional(cost.step_instructions, si))
         .column("allocations per step", |cost| {
             TableCell::optional(cost.step_allocations, |count| thousands(count.round() as u64))
@@ -55,7 +64,8 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
         .table();
     let mut table = table.with_legend(
         "FLOPs: analytic counts; a multiply-add counts as two operations. Per token: a forward pass at the training \
-         length. Per step: forward and backward pass of the whole batch.",
+         length. Per step: forward and backward pass of the whole batch. Of the training: all steps of a run, which may stop \
+         early; mean over seeds.",
     );
     let counted = |c: &EncodingCost| c.step_allocations.is_some() || c.step_instructions.is_some();
     if workload.costs.iter().any(counted) {

@@ -182,6 +182,9 @@ pub fn prices(report: &Report) -> Table {
         .column("FLOPs\ntimes RoPE's", |own| {
             spread(costs(own, |c| c.flops_ratio), |ratio| format!("{ratio:.3}"))
         })
+        .column("training FLOPs\ntimes RoPE's", |own| {
+            spread(costs(own, |c| c.flops_training_ratio), ratio)
+        })
         .column("ms per step\ntimes RoPE's", |own| {
             spread(costs(own, EncodingCost::sound_step_ratio), ratio)
         })
@@ -201,7 +204,8 @@ pub fn prices(report: &Report) -> Table {
              evaluated length, so that the true value may be larger.",
         )
         .with_legend(
-            "FLOPs and ms: of a training step, relative to RoPE on the same workload. FLOPs count matrix products alone, \
+            "FLOPs and ms: of a training step, relative to RoPE on the same workload. Training FLOPs: of all steps of a run, \
+             which may stop early, without the search for a learning rate. FLOPs count matrix products alone, \
              of all T x T pairs of attention; what is masked, added, exponentiated or normalised is not counted. Times \
              are left out where cells of either ran beside others, on a busy machine or for fewer than 100 steps.",
         )
