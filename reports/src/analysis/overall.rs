@@ -6,7 +6,9 @@ use rayon::prelude::*;
 use super::ranking::{EncodingResult, Rank, Ranking};
 use crate::record::Metric;
 use crate::stats::mean_ranks::MeanRanks;
-use crate::stats::over_tasks::{TaskEstimate, TaskScores, aggregate, probability_of_improvement};
+use crate::stats::over_tasks::{
+    TaskEstimate, TaskScores, aggregate, interquartile_mean, probability_of_improvement,
+};
 
 /// Number of equal steps between the thresholds of a profile.
 const STEPS: u32 = 50;
@@ -22,6 +24,8 @@ pub struct Overall {
     pub without_chance: Vec<String>,
     /// Interquartile mean above chance of each encoding, best first; empty with fewer than two scored workloads.
     pub scores: Vec<OverallScore>,
+    /// The best encoding without each of the scored workloads, in their order; empty with fewer than three.
+    pub leaders_without: Vec<LeaderWithout>,
     /// Performance profiles, in the order of the scores.
     pub profiles: Vec<Profile>,
     /// All pairs of encodings, the one with the better mean rank first.
@@ -43,6 +47,17 @@ pub struct OverallScore {
     pub ci95: Option<(f64, f64)>,
     /// Number of runs of the encoding.
     pub runs: usize,
+}
+
+/// The best encoding on all scored workloads but one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeaderWithout {
+    /// Name of the workload that is left out.
+    pub workload: String,
+    /// Name of the encoding.
+    pub encoding: String,
+    /// Its interquartile mean above chance on the other workloads.
+    pub value: f64,
 }
 
 /// Performance profile of an encoding.
@@ -100,6 +115,7 @@ impl Overall {
             scored: scored.iter().map(|(name, _)| (*name).to_owned()).collect(),
             without_chance: Vec::new(),
             scores: Vec::new(),
+            leaders_without: Vec::new(),
             profiles: Vec::new(),
             improvements: improvements(&rankings, &ranked),
             ranked: ranked.iter().map(|name| (*name).to_owned()).collect(),
@@ -117,21 +133,25 @@ impl Overall {
     fn score(&mut self, scored: &[(&str, &Ranking)], ranked: &[&str]) {
         let thresholds: Vec<f64> =
             (0..STEPS).map(|step| f64::from(step) / f64::from(STEPS)).collect();
-        let found = ranked.par_iter().filter_map(|encoding| {
-            let tasks: Option<Vec<TaskScores>> = scored
-                .iter()
-                .map(|(_, ranking)| {
-                    let scale = above_chance(ranking)?;
-                    Some(scores_of(result(ranking, encoding)?, scale))
-                })
-                .collect();
-            let tasks = tasks?;
+        let tasks_of = |encoding: &&str| -> Option<Vec<TaskScores>> {
+            let task = |(_, ranking): &(&str, &Ranking)| {
+                Some(scores_of(result(ranking, encoding)?, above_chance(ranking)?))
+            };
+            scored.iter().map(task).collect()
+        };
+        let all: Vec<(&str, Vec<TaskScores>)> =
+            ranked.iter().filter_map(|encoding| Some((*encoding, tasks_of(encoding)?))).collect();
+        if scored.len() > 2 {
+            let without = |index: usize| leader_without(&all, index, scored[index].0);
+            self.leaders_without = (0..scored.len()).filter_map(without).collect();
+        }
+        let found = all.par_iter().map(|(encoding, tasks)| {
             let runs = tasks.iter().map(|task| task.seeds.len()).sum();
-            let (mean, profile) = aggregate(&tasks, &thresholds);
+            let (mean, profile) = aggregate(tasks, &thresholds);
             let encoding = (*encoding).to_owned();
             let points = thresholds.iter().copied().zip(profile).collect();
             let profile = Profile { encoding: encoding.clone(), points };
-            Some((OverallScore { encoding, value: mean.value, ci95: mean.ci95, runs }, profile))
+            (OverallScore { encoding, value: mean.value, ci95: mean.ci95, runs }, profile)
         });
         let mut found: Vec<(OverallScore, Profile)> = found.collect();
         found.sort_by(|a, b| b.0.value.total_cmp(&a.0.value));
@@ -152,6 +172,24 @@ impl Overall {
             if pair.better == a { ci95 } else { ci95.map(|(low, high)| (1.0 - high, 1.0 - low)) };
         Some(TaskEstimate { value: if pair.better == a { value } else { 1.0 - value }, ci95 })
     }
+}
+
+/// The best encoding without the task of an index; the first of those with the best score.
+fn leader_without(
+    all: &[(&str, Vec<TaskScores>)],
+    index: usize,
+    workload: &str,
+) -> Option<LeaderWithout> {
+    let score = |(encoding, tasks): &(&str, Vec<TaskScores>)| {
+        let others = tasks.iter().enumerate().filter(|(task, _)| *task != index);
+        let mut seeds: Vec<f64> = others.flat_map(|(_, task)| task.seeds.clone()).collect();
+        LeaderWithout {
+            workload: workload.to_owned(),
+            encoding: (*encoding).to_owned(),
+            value: interquartile_mean(&mut seeds),
+        }
+    };
+    all.iter().map(score).reduce(|best, next| if next.value > best.value { next } else { best })
 }
 
 /// The result of an encoding, if it is ranked.
@@ -256,6 +294,29 @@ mod tests {
             "RoPE is at 50 % in one of three seeds"
         );
         assert!(overall.without_chance.is_empty());
+        assert!(overall.leaders_without.iter().all(|leader| leader.encoding == "cope"));
+        assert_eq!(overall.leaders_without.len(), 3);
+    }
+
+    #[test]
+    fn the_leader_without_a_workload_is_the_best_on_the_others() {
+        let mut records = records();
+        for record in records.iter_mut().filter(|r| r.encoding.name != "nope") {
+            // CoPE leads by "c" alone.
+            let value = match (&*record.workload, &*record.encoding.name) {
+                ("c", "cope") => 1.0,
+                ("c", _) => 0.5,
+                (_, "cope") => 0.8,
+                _ => 0.82,
+            };
+            record.evals.iter_mut().for_each(|eval| eval.exact_match = value);
+        }
+        let overall = report(records).overall.unwrap();
+        assert_eq!(overall.scores[0].encoding, "cope");
+        let leaders: Vec<(&str, &str)> =
+            overall.leaders_without.iter().map(|l| (&*l.workload, &*l.encoding)).collect();
+        assert_eq!(leaders, [("a", "cope"), ("b", "cope"), ("c", "rope")]);
+        assert!((overall.leaders_without[2].value - 0.64).abs() < 1e-9);
     }
 
     #[test]

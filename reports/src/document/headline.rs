@@ -21,8 +21,6 @@ pub(crate) fn headline(report: &Report, document: &Document) -> Vec<Element> {
     };
     let mut elements: Vec<Element> =
         over_tasks().take(1).chain(priced).map(|figure| shown(&figure)).collect();
-    let sentences: Vec<String> =
-        text::abstract_of(report).into_iter().map(|sentence| sentence.text).collect();
-    elements.extend([Element::Prose(sentences.join(" ")), Element::Table(table)]);
+    elements.extend([Element::Prose(text::lead(report).join(" ")), Element::Table(table)]);
     elements
 }

@@ -1,6 +1,7 @@
 //! Sentences of a report.
 
 mod abstract_of;
+mod leaders;
 mod limits;
 mod method;
 mod unseen;
@@ -8,6 +9,7 @@ mod verdict;
 mod warnings;
 
 pub use self::abstract_of::{AbstractSentence, StatedNumber, abstract_of};
+pub(crate) use self::leaders::leaders;
 pub(crate) use self::limits::{about, limits};
 pub(crate) use self::method::method;
 pub(crate) use self::unseen::unseen;

@@ -94,18 +94,18 @@ const PRICES: [RelativePrice; 3] = [
         of_cost: |cost| cost.flops_ratio,
     },
     RelativePrice {
-        name: "step time",
-        axis: "time of a training step, times RoPE's",
-        is_time: true,
-        of: Report::step_time_ratio,
-        of_cost: EncodingCost::sound_step_ratio,
-    },
-    RelativePrice {
         name: "training FLOPs",
         axis: "FLOPs of the whole training, times RoPE's",
         is_time: false,
         of: Report::flops_training_ratio,
         of_cost: |cost| cost.flops_training_ratio,
+    },
+    RelativePrice {
+        name: "step time",
+        axis: "time of a training step, times RoPE's",
+        is_time: true,
+        of: Report::step_time_ratio,
+        of_cost: EncodingCost::sound_step_ratio,
     },
 ];
 

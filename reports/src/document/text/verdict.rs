@@ -1,6 +1,6 @@
 //! One verdict for each workload: the best encodings, their score, and who shares their rank.
 
-use super::abstract_of;
+use super::{abstract_of, leaders};
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking};
 use crate::analysis::{Report, Workload};
 use crate::number::{capital, count, listed_first, percent};
@@ -11,10 +11,10 @@ pub const NOTHING: &str = "No cell has been run, so there are no results.";
 /// Number of names of a list; further ones are counted.
 const NAMED: usize = 5;
 
-/// Returns the most important results: the abstract; without one, the verdict on each workload.
+/// Returns the most important results: the abstract, and on what the order depends; without them, the verdict on each workload.
 pub(crate) fn lead(report: &Report) -> Vec<String> {
-    let sentences: Vec<String> =
-        abstract_of(report).into_iter().map(|sentence| sentence.text).collect();
+    let sentences = abstract_of(report).into_iter().map(|sentence| sentence.text);
+    let sentences: Vec<String> = sentences.chain(leaders(report)).collect();
     if report.workloads.is_empty() {
         vec![NOTHING.to_owned()]
     } else if sentences.is_empty() {

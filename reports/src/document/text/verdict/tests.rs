@@ -77,5 +77,9 @@ fn the_lead_is_the_abstract_or_the_verdicts() {
     assert_eq!(lead(&report(Vec::new())), [NOTHING]);
     let one = lead(&report(of(&[("cope", 0.9), ("rope", 0.6)])));
     assert!(one.len() == 1 && one[0].starts_with("w: Best exact match"), "{one:?}");
-    assert_eq!(lead(&report(crate::testkit::two_workloads())).len(), 5);
+    assert_eq!(
+        lead(&report(crate::testkit::two_workloads())).len(),
+        5,
+        "two workloads are too few to leave one out"
+    );
 }

@@ -1,0 +1,68 @@
+//! On what the lead of the best encoding depends.
+
+use crate::analysis::{Overall, Report};
+use crate::number::{listed, percent};
+
+/// Says which encodings would lead without one of the workloads, and by mean rank; `None` with fewer than three scored
+/// workloads.
+pub(crate) fn leaders(report: &Report) -> Option<String> {
+    let overall = report.overall.as_ref()?;
+    let best = &overall.scores.first()?.encoding;
+    let without = &overall.leaders_without;
+    let other: Vec<String> = without
+        .iter()
+        .filter(|leader| leader.encoding != *best)
+        .map(|leader| {
+            let name = report.display(&leader.encoding);
+            format!("{name} without {} ({})", leader.workload, percent(leader.value))
+        })
+        .collect();
+    let workloads = match other.len() {
+        _ if without.is_empty() => return None,
+        0 => format!("{} leads without any one of the workloads too", report.display(best)),
+        _ => format!("The lead depends on the workloads: {} would lead", listed(&other, "and")),
+    };
+    let name = Overall::NAME;
+    let by_rank = overall.ranked.first()?;
+    Some(if by_rank == best {
+        format!("{workloads}. It has the best mean rank as well as the best {name}.")
+    } else {
+        format!("{workloads}. By mean rank over all workloads {} leads.", report.display(by_rank))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::ReportMeta;
+    use crate::testkit::TestCell;
+
+    /// Sentence on three workloads where CoPE has these scores, and RoPE 0.8 everywhere.
+    fn sentence(cope: [f64; 3]) -> Option<String> {
+        let mut records = Vec::new();
+        for (workload, value) in ["a", "b", "c"].into_iter().zip(cope) {
+            for seed in 0..3 {
+                records.push(TestCell::new(workload, "cope", seed).beyond(value).record());
+                records.push(TestCell::new(workload, "rope", seed).beyond(0.8).record());
+            }
+        }
+        leaders(&Report::new(records, &ReportMeta::default()).unwrap())
+    }
+
+    #[test]
+    fn a_lead_that_hangs_on_one_workload_is_said() {
+        assert_eq!(
+            sentence([0.9, 0.9, 0.9]).unwrap(),
+            "CoPE leads without any one of the workloads too. It has the best mean rank as well as the best interquartile \
+             mean above chance."
+        );
+        // Interquartile means above a chance of 1/2 of nine runs, of which two at either end are cut.
+        let text = sentence([1.0, 0.75, 0.82]).unwrap();
+        assert!(
+            text.starts_with(
+                "The lead depends on the workloads: RoPE would lead without a (60.0 %)."
+            ),
+            "{text}"
+        );
+    }
+}
