@@ -7,7 +7,7 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pe-
 # A check builds each crate once; without incremental compilation it needs 7 GB less disk.
 export CARGO_INCREMENTAL=0
 
-steps_declared=10
+steps_declared=9
 steps_run=0
 current=
 work=$(mktemp -d)
