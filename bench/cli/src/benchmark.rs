@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::Args;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use reports::Program;
+use records::Program;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -204,7 +204,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         "program": program,
         "files": results,
     });
-    reports::store::write_atomically(out, format!("{record:#}\n").as_bytes())
+    records::store::write_atomically(out, format!("{record:#}\n").as_bytes())
         .with_context(|| format!("cannot write --out {}", out.display()))
 }
 
@@ -250,7 +250,7 @@ fn check_new(option: &str, out: &Path) -> anyhow::Result<()> {
 /// SHA-256 of a file, as hexadecimal digits.
 fn sha256(path: &Path) -> anyhow::Result<String> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(reports::store::hex(&Sha256::digest(bytes)))
+    Ok(records::store::hex(&Sha256::digest(bytes)))
 }
 
 /// Adds the scores of a file to its line.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use reports::RunRecord;
+use records::RunRecord;
 
 use super::compute::ComputeArgs;
 use super::folders;
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &CountArgs) -> anyhow::Result<()> {
     for record in &chosen {
         of_record(record)?;
     }
-    reports::store::unpack(results)?;
+    analysis::folder::unpack(results)?;
     for record in chosen {
         let mut record = record.clone();
         let file = arguments.results.join("cells").join(format!("{}.json", record.key));

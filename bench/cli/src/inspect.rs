@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use burn::tensor::Device;
 use clap::{Args, ValueEnum};
-use reports::GateScore;
+use records::GateScore;
 use tasks::Sample;
 
 use super::columns::say_table;

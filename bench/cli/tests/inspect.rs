@@ -135,7 +135,7 @@ fn a_cell_is_looked_into_through_its_kept_weights() {
     std::fs::write(&suite, SUITE).unwrap();
     let ran = bench(&["run", &suite, "--out", &out]);
     assert!(ran.status.success(), "{}", text(&ran));
-    let records = reports::read_dir(Path::new(&out)).unwrap();
+    let records = analysis::folder::read_dir(Path::new(&out)).unwrap();
     let cope = records.iter().find(|r| r.encoding.name == "cope").unwrap();
     let rope = records.iter().find(|r| r.encoding.name == "rope").unwrap();
     assert_eq!((cope.gates.len(), rope.gates.len()), (2, 0));

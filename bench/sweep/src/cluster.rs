@@ -14,7 +14,7 @@ const MOST_NAME: usize = 50;
 pub struct Field<'a> {
     /// Name of the placeholder, which the template has in double braces.
     pub name: &'a str,
-    /// Texts to write.
+    /// Texts to write to files.
     pub texts: Vec<String>,
 }
 

@@ -23,7 +23,7 @@ use std::ops::ControlFlow;
 
 use burn::module::Module as _;
 use burn::tensor::Device;
-use reports::{Allocations, RunRecord, SkippedEval, Status, TrainSummary, WeightsAt};
+use records::{Allocations, RunRecord, SkippedEval, Status, TrainSummary, WeightsAt};
 use serde::{Deserialize, Serialize};
 use tasks::Task;
 

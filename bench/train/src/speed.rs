@@ -12,8 +12,8 @@ use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::{Combination, Dims};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use reports::stats::median;
 use serde::{Deserialize, Serialize};
+use stats::median;
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 
 use crate::experiment::TrainConfig;

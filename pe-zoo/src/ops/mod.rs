@@ -154,9 +154,9 @@ pub fn linear_of<const D: usize>(
 /// Weight `[I, O]` and bias `[O]` of a linear map.
 #[derive(Debug, Clone)]
 pub struct LinearMap {
-    /// Weight, `[I, O]`.
+    /// Weight of the map, `[I, O]`.
     pub weight: Tensor<2>,
-    /// Bias, `[O]`.
+    /// Bias of the map, `[O]`.
     pub bias: Option<Tensor<1>>,
 }
 

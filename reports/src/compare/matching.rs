@@ -7,13 +7,11 @@ use serde_json::Value;
 
 use super::comparison::{ComparedEncoding, Request};
 use super::error::CompareError;
-use crate::analysis::grid::{
-    ChosenBy, GridChoice, GridSelection, WorkloadGrid, select_grid_values,
-};
-use crate::frame::Frames;
-use crate::number::joined;
-use crate::record::{RunRecord, Status, newest_by};
-use crate::store::cell_key;
+use analysis::frame::Frames;
+use analysis::grid::{ChosenBy, GridChoice, GridSelection, WorkloadGrid, select_grid_values};
+use records::number::joined;
+use records::store::cell_key;
+use records::{RunRecord, Status, newest_by};
 
 /// Records of two encodings on one workload, by seed.
 pub(super) struct PairedRuns<'a> {

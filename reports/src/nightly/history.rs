@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::json_float;
-use crate::record::{EvalPoint, RunRecord, Status};
-use crate::stats::Estimate;
-use crate::store::{RecordError, files_in, write_atomically};
+use records::store::{RecordError, files_in, write_atomically};
+use records::{EvalPoint, RunRecord, Status, json_float};
+use stats::Estimate;
 
 /// Version of a night's file.
 pub const SCHEMA: u32 = 1;

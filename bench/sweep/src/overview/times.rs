@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use reports::Status;
-use reports::stats::median;
+use records::Status;
+use stats::median;
 
 use super::{CellName, OpenCell, RecordFacts, RunningCell};
 use crate::estimate::EVAL_SHARE;

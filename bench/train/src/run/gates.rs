@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Device;
 use pe_zoo::attention::TraceKind;
-use reports::GateScore;
-use reports::stats::auc;
+use records::GateScore;
+use stats::auc;
 use tasks::{Sample, Task, TaskError};
 
 use super::observe::{AttentionMap, Look, observe};
