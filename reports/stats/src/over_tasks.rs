@@ -10,6 +10,8 @@
 
 mod draws;
 
+use std::ops::RangeInclusive;
+
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -96,11 +98,13 @@ pub fn aggregate(tasks: &[TaskScores], thresholds: &[f64]) -> (TaskEstimate, Vec
         profiles.iter_mut().zip(shares).for_each(|(profile, share)| profile.push(share));
     }
     let factor = half_width(tasks);
-    let interval = |value, draws: Vec<f64>, bounds| TaskEstimate::of(value, &draws, factor, bounds);
+    let interval = |value, draws: Vec<f64>, bounds: &RangeInclusive<f64>| {
+        TaskEstimate::of(value, &draws, factor, bounds)
+    };
     let profile = shares.into_iter().zip(profiles);
-    let profile = profile.map(|(share, draws)| interval(share, draws, (0.0, 1.0)));
+    let profile = profile.map(|(share, draws)| interval(share, draws, &(0.0..=1.0)));
     let profile = profile.collect();
-    (interval(mean, means, (f64::NEG_INFINITY, 1.0)), profile)
+    (interval(mean, means, &(f64::NEG_INFINITY..=1.0)), profile)
 }
 
 /// Returns the mean over the tasks of the probability that a random run of `a` has a higher score than a random run
@@ -117,7 +121,7 @@ pub fn probability_of_improvement(a: &[TaskScores], b: &[TaskScores]) -> Option<
         .map(|_| mean(&tasks.iter_mut().map(|task| task.draw(&mut rng)).collect::<Vec<_>>()));
     let draws: Vec<f64> = draws.collect();
     let factor = half_width(a).zip(half_width(b)).map(|(a, b)| a.max(b));
-    let mut found = TaskEstimate::of(value, &draws, factor, (0.0, 1.0));
+    let mut found = TaskEstimate::of(value, &draws, factor, &(0.0..=1.0));
     // Draws of a task whose runs are all won, all lost, or all tied have no spread.
     let unseen = |decided: &dyn Fn(&TaskScores, &TaskScores, f64) -> bool| {
         let own = || a.iter().zip(b).zip(&won).filter(|((a, b), won)| decided(a, b, **won));
@@ -148,12 +152,13 @@ fn largest_share_unseen(pairs: usize) -> f64 {
 
 impl TaskEstimate {
     /// Returns `value` with an interval of `factor` standard deviations of the draws on either side, within `bounds`.
-    fn of(value: f64, draws: &[f64], factor: Option<f64>, (least, most): (f64, f64)) -> Self {
+    fn of(value: f64, draws: &[f64], factor: Option<f64>, bounds: &RangeInclusive<f64>) -> Self {
         let count = draws.len() as f64;
         let mean = draws.iter().sum::<f64>() / count;
         let squares: f64 = draws.iter().map(|draw| (draw - mean).powi(2)).sum();
         let half = factor.map(|factor| factor * (squares / count).sqrt());
-        let ends = |half: f64| ((value - half).max(least), (value + half).min(most));
+        let ends =
+            |half: f64| ((value - half).max(*bounds.start()), (value + half).min(*bounds.end()));
         Self { value, ci95: half.filter(|half: &f64| half.is_finite()).map(ends) }
     }
 }
@@ -272,7 +277,7 @@ mod tests {
                 .collect();
             let factor = half_width(&a).unwrap().max(half_width(&b).unwrap());
             let found = probability_of_improvement(&a, &b).unwrap();
-            let expected = TaskEstimate::of(found.value, &draws, Some(factor), (0.0, 1.0));
+            let expected = TaskEstimate::of(found.value, &draws, Some(factor), &(0.0..=1.0));
             assert_eq!(found, expected);
 
             let mut rng = ChaCha8Rng::seed_from_u64(SEED);
@@ -286,9 +291,12 @@ mod tests {
             let (mean, profile) = aggregate(&a, &[0.25]);
             assert_eq!(
                 mean,
-                TaskEstimate::of(mean.value, &means, factor, (f64::NEG_INFINITY, 1.0))
+                TaskEstimate::of(mean.value, &means, factor, &(f64::NEG_INFINITY..=1.0))
             );
-            assert_eq!(profile[0], TaskEstimate::of(profile[0].value, &shares, factor, (0.0, 1.0)));
+            assert_eq!(
+                profile[0],
+                TaskEstimate::of(profile[0].value, &shares, factor, &(0.0..=1.0))
+            );
         }
     }
 }

@@ -86,12 +86,12 @@ impl<'a> DrawnPair<'a> {
         let [own, other] = [a, b].map(|task| DrawnScores::new(&task.seeds));
         let mut pair =
             Self { tasks: [a, b], a: own, b: other, below: Vec::new(), sums: Vec::new() };
-        pair.compare([0.0, 0.0]);
+        pair.compare(0.0, 0.0);
         pair
     }
 
-    /// Compares all scores with these shifts.
-    fn compare(&mut self, [shift_a, shift_b]: [f64; 2]) {
+    /// Compares all scores with these shifts of `a` and of `b`.
+    fn compare(&mut self, shift_a: f64, shift_b: f64) {
         let (mut below, mut to) = (0, 0);
         let other = |place: usize| self.b.sorted.get(place).map(|score| score + shift_b);
         self.below.clear();
@@ -115,9 +115,9 @@ impl<'a> DrawnPair<'a> {
             scores.add(task.picks(rng), 0);
             shift
         };
-        let shifts = [drawn(&mut self.a, a), drawn(&mut self.b, b)];
+        let (shift_a, shift_b) = (drawn(&mut self.a, a), drawn(&mut self.b, b));
         if self.tasks.iter().any(|task| task.question_error > 0.0) {
-            self.compare(shifts);
+            self.compare(shift_a, shift_b);
         }
         let mut sum = 0;
         self.sums.clear();
