@@ -121,8 +121,8 @@ impl Overall {
             let tasks: Option<Vec<TaskScores>> = scored
                 .iter()
                 .map(|(_, ranking)| {
-                    let scale = above_chance(ranking)?;
-                    Some(scores_of(result(ranking, encoding)?, scale))
+                    let map = above_chance(ranking)?;
+                    Some(scores_of(result(ranking, encoding)?, map))
                 })
                 .collect();
             let tasks = tasks?;
@@ -159,19 +159,30 @@ fn result<'a>(ranking: &'a Ranking, encoding: &str) -> Option<&'a EncodingResult
     ranking.results.iter().find(|s| s.encoding == encoding && s.rank != Rank::Unranked)
 }
 
-/// Returns the map of the values of a ranking to exact match above chance, as `(scale, offset)`; `None` for tasks
+/// Linear map of values to scores.
+#[derive(Clone, Copy)]
+struct ScoreMap {
+    scale: f64,
+    offset: f64,
+}
+
+/// Returns the map of the values of a ranking to exact match above chance; `None` for tasks
 /// without exact match. If token accuracy ranks, every encoding has the common exact match.
-fn above_chance(ranking: &Ranking) -> Option<(f64, f64)> {
+fn above_chance(ranking: &Ranking) -> Option<ScoreMap> {
     let chance = ranking.chance.or(ranking.fallback_chance).unwrap_or(0.0);
     let (scale, offset) = match (ranking.metric, ranking.fallback) {
         (Metric::ExactMatch, _) => (1.0, 0.0),
         (Metric::TokenAccuracy, Some(common)) => (0.0, common),
         _ => return None,
     };
-    (chance < 1.0).then(|| (scale / (1.0 - chance), (offset - chance) / (1.0 - chance)))
+    (chance < 1.0).then(|| ScoreMap {
+        scale: scale / (1.0 - chance),
+        offset: (offset - chance) / (1.0 - chance),
+    })
 }
 
-fn scores_of(result: &EncodingResult, (scale, offset): (f64, f64)) -> TaskScores {
+fn scores_of(result: &EncodingResult, map: ScoreMap) -> TaskScores {
+    let ScoreMap { scale, offset } = map;
     let error = result.estimate.and_then(|e| e.question_error).unwrap_or(0.0);
     TaskScores {
         seeds: result.per_seed.iter().map(|(_, value)| scale * value + offset).collect(),
@@ -184,7 +195,7 @@ fn improvements(rankings: &[(&str, &Ranking)], ranked: &[&str]) -> Vec<Improveme
         let task = |(_, ranking): &(&str, &Ranking)| {
             let sign = if ranking.metric.higher_is_better() { 1.0 } else { -1.0 };
             result(ranking, encoding).map(|result| {
-                let scores = scores_of(result, (sign, 0.0));
+                let scores = scores_of(result, ScoreMap { scale: sign, offset: 0.0 });
                 TaskScores { question_error: scores.question_error.abs(), ..scores }
             })
         };

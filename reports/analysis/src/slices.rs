@@ -117,14 +117,21 @@ pub(super) fn slices(counted: &Selection<'_>) -> PolarsResult<Vec<SliceSet>> {
     Ok(SliceMembers::of(sets.sort(by, stable()))?.into_iter().map(set).collect())
 }
 
+/// Range of values of a property that are shown as one point.
+#[derive(Clone, Copy)]
+struct Bin {
+    from: u32,
+    to: u32,
+}
+
 fn curves(members: &SliceMembers) -> Vec<SliceCurve> {
     let mut values: Vec<u32> = members.value.concat();
     values.sort_unstable();
     values.dedup();
     let most = if members.slice.contains(PAIRED) { usize::MAX } else { GROUPS };
     let size = values.len().div_ceil(most).max(1);
-    let bins: Vec<(u32, u32)> =
-        values.chunks(size).map(|bin| (bin[0], bin[bin.len() - 1])).collect();
+    let bin = |values: &[u32]| Bin { from: values[0], to: values[values.len() - 1] };
+    let bins: Vec<Bin> = values.chunks(size).map(bin).collect();
     let seeds: Vec<(&str, Vec<BinSum>)> = members
         .encoding
         .iter()
@@ -142,7 +149,8 @@ fn curves(members: &SliceMembers) -> Vec<SliceCurve> {
     seeds.chunk_by(|a, b| a.0 == b.0).map(curve).collect()
 }
 
-fn point(seeds: &[(&str, Vec<BinSum>)], bin: usize, (from, to): (u32, u32)) -> Option<SlicePoint> {
+fn point(seeds: &[(&str, Vec<BinSum>)], bin: usize, range: Bin) -> Option<SlicePoint> {
+    let Bin { from, to } = range;
     let sums = || seeds.iter().map(|(_, sums)| sums[bin]).filter(|sum| sum.count > 0);
     let mean = |get: fn(BinSum) -> f64| {
         Mean::of(&sums().map(|sum| get(sum) / sum.count as f64).collect::<Vec<_>>())
@@ -152,13 +160,13 @@ fn point(seeds: &[(&str, Vec<BinSum>)], bin: usize, (from, to): (u32, u32)) -> O
 }
 
 /// Sums the slices of one cell over each bin.
-fn sums(members: &SliceMembers, cell: usize, bins: &[(u32, u32)]) -> Vec<BinSum> {
+fn sums(members: &SliceMembers, cell: usize, bins: &[Bin]) -> Vec<BinSum> {
     let mut sums = vec![BinSum::default(); bins.len()];
     let columns = members.value[cell].iter().zip(&members.count[cell]);
     for ((value, count), (accuracy, nll)) in
         columns.zip(members.accuracy[cell].iter().zip(&members.nll[cell]))
     {
-        let bin = bins.partition_point(|(_, to)| to < value);
+        let bin = bins.partition_point(|bin| bin.to < *value);
         if let Some(sum) = sums.get_mut(bin) {
             // A file without a checksum may have any number.
             sum.count = sum.count.saturating_add(*count);

@@ -74,7 +74,7 @@ pub(super) fn find<'a>(
     let mut pairs = Vec::new();
     for ((suite, workload), records) in workloads {
         let at = format!("{suite}, {workload}");
-        match pair(&at, &records, [&a.name, &b.name], &mut left_out) {
+        match pair(&at, &records, &a.name, &b.name, &mut left_out) {
             Ok(pair) => pairs.push(pair),
             Err(reason) => left_out.push(reason),
         }
@@ -119,7 +119,8 @@ fn names(records: &[RunRecord], get: fn(&RunRecord) -> &String) -> Vec<String> {
 fn pair<'a>(
     at: &str,
     records: &[&'a RunRecord],
-    [a, b]: [&str; 2],
+    a: &str,
+    b: &str,
     left_out: &mut Vec<String>,
 ) -> Result<PairedRuns<'a>, String> {
     let own: Vec<RunRecord> = records.iter().map(|record| (*record).clone()).collect();

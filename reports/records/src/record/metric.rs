@@ -81,12 +81,14 @@ impl Metric {
     }
 
     /// Cuts the interval of a difference to possible values, because a t interval of shares may exceed -1 and 1.
-    pub fn cut_difference(self, (low, high): (f64, f64)) -> (f64, f64) {
+    pub fn cut_difference(self, interval: (f64, f64)) -> (f64, f64) {
+        let (low, high) = interval;
         if self.higher_is_better() { (low.max(-1.0), high.min(1.0)) } else { (low, high) }
     }
 
     /// Formats an interval; shares are clamped to 0 and 100 %, because a t interval may exceed them.
-    pub fn show_interval(self, (low, high): (f64, f64)) -> String {
+    pub fn show_interval(self, interval: (f64, f64)) -> String {
+        let (low, high) = interval;
         if self.higher_is_better() {
             let (low, high) = (low.max(0.0), high.min(1.0));
             format!("{} to {}", number::points(low), number::points(high))
