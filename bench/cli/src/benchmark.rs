@@ -255,27 +255,28 @@ fn sha256(path: &Path) -> anyhow::Result<String> {
 
 /// Adds the scores of a file to its line.
 fn add_scores(line: &mut Value, summary: &Summary) {
-    if let Some(scores) = summary.written() {
-        line["written"] = scored("items", scores);
+    if let Some((count, scores)) = summary.written() {
+        line["written"] = scored("items", count, scores);
     }
-    if let Some(scores) = summary.chosen() {
-        line["chosen"] = scored("items", scores);
+    if let Some((count, scores)) = summary.chosen() {
+        line["chosen"] = scored("items", count, scores);
         for (name, groups) in [("subjects", summary.by_subject()), ("groups", summary.by_group())] {
             if !groups.is_empty() {
-                let scores =
-                    groups.into_iter().map(|(name, scores)| (name, scored("items", scores)));
+                let scores = groups
+                    .into_iter()
+                    .map(|(name, (count, scores))| (name, scored("items", count, scores)));
                 line["chosen"][name] = json!(scores.collect::<BTreeMap<_, _>>());
             }
         }
-        if let Some(scores) = summary.over_subjects() {
-            line["chosen"]["macro_average"] = scored("subjects", scores);
+        if let Some((count, scores)) = summary.over_subjects() {
+            line["chosen"]["macro_average"] = scored("subjects", count, scores);
             line["chosen"]["subjects_in_no_group"] = json!(summary.outside_groups());
         }
     }
 }
 
 /// Scores as JSON: how many `counted` there are, the mean under the name of each score, its standard error beside it.
-fn scored(counted: &str, (count, scores): (usize, Scores)) -> Value {
+fn scored(counted: &str, count: usize, scores: Scores) -> Value {
     let mut line = json!({ counted: count });
     for (name, MeanScore { mean, standard_error }) in scores {
         line[name] = json!(mean);

@@ -26,8 +26,9 @@ fn decoder(model: &ModelConfig, encoding: &Combination, device: &Device) -> Deco
         model,
         VOCABULARY,
         encoding,
-        [TOKENS, TOKENS],
-        [&mut stream(1, Stream::Model), &mut stream(1, Stream::Encoding)],
+        &model.dims(TOKENS, TOKENS),
+        &mut stream(1, Stream::Model),
+        &mut stream(1, Stream::Encoding),
         device,
     )
     .unwrap()
