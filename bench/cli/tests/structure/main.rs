@@ -65,6 +65,27 @@ fn nothing_imports_the_program_and_training_knows_no_sweep() {
     assert_eq!(of("bench/cli").into_iter().collect::<BTreeSet<_>>(), all);
 }
 
+/// A program that only works for sweeps is built without polars.
+#[test]
+fn workers_need_no_polars() {
+    for member in
+        ["pe-zoo", "tasks", "reports/records", "reports/stats", "bench/train", "bench/sweep"]
+    {
+        let text = std::fs::read_to_string(root().join(member).join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = toml::from_str(&text).unwrap();
+        let dependencies = manifest["dependencies"].as_table().unwrap();
+        let always = dependencies.iter().filter(|(name, dependency)| {
+            let is_optional = dependency.get("optional").and_then(toml::Value::as_bool);
+            name.starts_with("polars") && is_optional != Some(true)
+        });
+        assert_eq!(always.count(), 0, "{member}");
+    }
+    let text = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let workspace: toml::Table = toml::from_str(&text).unwrap();
+    let tasks = &workspace["workspace"]["dependencies"]["tasks"];
+    assert_eq!(tasks["default-features"].as_bool(), Some(false));
+}
+
 /// A sweep hands cells to workers; what is in a cell is the business of `train`.
 #[test]
 fn sweeps_know_cells_and_no_model() {
