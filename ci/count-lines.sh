@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 total=0
-for crate in pe-zoo tasks reports bench/train bench/sweep bench/llm bench/cli; do
+for crate in pe-zoo tasks reports/records reports/stats reports/analysis reports bench/train bench/sweep bench/llm bench/cli; do
   lines=$(git ls-files "$crate/src/*.rs" | grep -vE '(^|/)(tests|testkit|testing|fixtures)(/|\.rs$)|^pe-zoo/src/reference[/.]' \
     | xargs awk '
       FNR == 1 { test = 0 }
@@ -16,7 +16,7 @@ for crate in pe-zoo tasks reports bench/train bench/sweep bench/llm bench/cli; d
       /^[ \t]*$/ || /^[ \t]*\/\// { next }
       { n++ }
       END { print n }')
-  printf '%-11s %6d\n' "$crate" "$lines"
+  printf '%-16s %6d\n' "$crate" "$lines"
   total=$((total + lines))
 done
-printf '%-11s %6d\n' total "$total"
+printf '%-16s %6d\n' total "$total"

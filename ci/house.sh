@@ -7,7 +7,7 @@ product() { git ls-files "$@" | grep -vE '(^|/)(tests|testkit|testing|fixtures)(
 # Functions with a parameter that is a tuple or an array of names, outside of tests. The operands of an operation that Burn
 # differentiates are an array by its trait, and shapes are arrays everywhere.
 tuples() {
-  product 'pe-zoo/src/*.rs' 'tasks/src/*.rs' 'reports/src/*.rs' 'bench/*/src/*.rs' |
+  product 'pe-zoo/src/*.rs' 'tasks/src/*.rs' 'reports/*src/*.rs' 'bench/*/src/*.rs' |
     xargs grep -nP '[\[(]&?(mut )?[a-z_]\w*(, ?&?(mut )?[a-z_]\w*)+[\])]: ?[&\[(]' |
     grep -vP '\blet\b|\bfor\b|matches!|//|\|\(|\[(of_\w+(, )?)+\]|\[FlexTensor; |\[batch, ' || true
 }

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 found=$(mktemp)
 trap 'rm -f "$found"' EXIT
 
-git ls-files 'pe-zoo/src/*.rs' 'tasks/src/*.rs' 'reports/src/*.rs' 'bench/*/src/*.rs' |
+git ls-files 'pe-zoo/src/*.rs' 'tasks/src/*.rs' 'reports/*src/*.rs' 'bench/*/src/*.rs' |
     grep -vE '(^|/)tests(/|\.rs$)' |
     xargs awk '
         FNR == 1 { tests = 0 }

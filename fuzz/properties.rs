@@ -11,7 +11,8 @@ pub(crate) mod files;
 use std::path::Path;
 
 use pe_zoo::Combination;
-use reports::{RunRecord, Settings};
+use records::RunRecord;
+use records::settings::Settings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

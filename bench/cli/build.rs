@@ -52,7 +52,14 @@ fn main() {
     println!("cargo::rustc-env=PE_BENCH_RUSTC={rustc}");
     println!("cargo::rustc-env=PE_BENCH_BURN={burn}");
     let bench = ["src", "../train/src", "../train/suites", "../sweep/src", "../llm/src"];
-    let others = ["../../pe-zoo/src", "../../tasks/src", "../../reports/src"];
+    let others = [
+        "../../pe-zoo/src",
+        "../../tasks/src",
+        "../../reports/records/src",
+        "../../reports/stats/src",
+        "../../reports/analysis/src",
+        "../../reports/src",
+    ];
     for path in ["../../.git/HEAD", "../../.git/index", "../../Cargo.lock"]
         .into_iter()
         .chain(bench)

@@ -15,15 +15,18 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use analysis::frame::Frames;
+use analysis::{Report, ReportMeta};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use reports::analysis::Report;
-use reports::document::tables::{PaperLayout, paper};
-use reports::{
-    CurvePoint, EncodingInfo, EvalPoint, FlopCount, Frames, Host, ParamCount, ReportMeta,
-    RunRecord, SCHEMA, Settings, SliceUnit, Slices, Status, TaskInfo, TrainSummary, cell_key,
+use records::settings::Settings;
+use records::store::cell_key;
+use records::{
+    CurvePoint, EncodingInfo, EvalPoint, FlopCount, Host, ParamCount, RunRecord, SCHEMA, SliceUnit,
+    Slices, Status, TaskInfo, TrainSummary,
 };
+use reports::document::tables::{PaperLayout, paper};
 use serde_json::{Value, json};
 
 /// As `pe-bench`.
@@ -224,10 +227,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let added = record(cells).key;
     let _ = fs::remove_file(folder.join("cells").join(format!("{added}.json")));
     let start = Instant::now();
-    reports::read_frames(&folder)?;
+    analysis::frame::read_frames(&folder)?;
     println!("frames are kept after {:.1} s", start.elapsed().as_secs_f64());
     let start = Instant::now();
-    let (frames, _) = reports::read_frames(&folder)?;
+    let (frames, _) = analysis::frame::read_frames(&folder)?;
     let read = start.elapsed().as_secs_f64();
     let count = frames.cells.height();
     let meta = ReportMeta { title: "many cells".into(), ..ReportMeta::default() };
@@ -244,7 +247,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Files that are newer are read again.
     thread::sleep(Duration::from_secs(3));
     let start = Instant::now();
-    let (frames, _) = reports::read_frames(&folder)?;
+    let (frames, _) = analysis::frame::read_frames(&folder)?;
     let read = start.elapsed().as_secs_f64();
     let rows = table(frames)?;
     let one_more = start.elapsed().as_secs_f64();

@@ -3,7 +3,7 @@
 //! The pair is named in advance, so no correction for the choice among many encodings is needed: a region of a
 //! workload is a family of its own, as described in METHODOLOGY.md. Evaluations by split and length form one family
 //! per workload and region, slices one per workload and property; Holm's correction runs over each family. All tests
-//! are in [`crate::stats`].
+//! are in [`stats`].
 //!
 //! [`HeadToHead`] is plain data; `compare::document` turns it into tables, text and pages.
 
@@ -20,12 +20,12 @@ pub use self::comparison::{
 };
 pub use self::document::document;
 pub use self::error::CompareError;
-use crate::record::RunRecord;
+use records::RunRecord;
 
 /// Compares two encodings.
 ///
 /// Records that are not done are ignored, and so are records of a grid at values that were not selected
-/// ([`crate::analysis::grid`], as in a report). If a folder contains cells of several configurations of a workload,
+/// ([`analysis::grid`], as in a report). If a folder contains cells of several configurations of a workload,
 /// the one started last is used.
 ///
 /// # Errors

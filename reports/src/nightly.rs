@@ -8,7 +8,7 @@
 //!   beyond training. One seed on each of many workloads is enough for this test.
 //! - for each workload and encoding with three seeds or more, paired by seed: the metric that ranks, by region.
 //!
-//! All tests form one family, decided by [`crate::stats::decide`] with Holm's correction. Identical cells are not
+//! All tests form one family, decided by [`stats::decide`] with Holm's correction. Identical cells are not
 //! members: they cannot cause a false alarm, and whether a cell is identical is independent of the differences of the
 //! others. A loss must also exceed [`Thresholds`]. Parameters and analytic operations are exact: any increase fails. So
 //! does an increase of the counts of a training step (allocations, instructions) beyond their scatter, on the same
@@ -25,7 +25,7 @@ mod verdict;
 pub use self::matching::Incomparable;
 pub use self::thresholds::Thresholds;
 pub use self::verdict::{CostChange, CostIncrease, NightlyVerdict, QualityChange, Scope};
-use crate::record::RunRecord;
+use records::RunRecord;
 
 /// Compares the records of a night with those of the baseline.
 ///

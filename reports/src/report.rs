@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use crate::analysis::{AnalysisError, Report, ReportMeta, Settings};
 use crate::document::text;
 use crate::formats::{Contents, FORMATS, FormatError, OutFile, headline};
-use crate::frame::Frames;
-use crate::record::RunRecord;
-use crate::store::write_unsynced;
+use analysis::frame::Frames;
+use analysis::{AnalysisError, Report, ReportMeta};
+use records::RunRecord;
+use records::settings::Settings;
+use records::store::write_unsynced;
 
 /// Maximum number of sentences that stand for a report.
 const SENTENCES: usize = 3;

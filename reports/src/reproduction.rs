@@ -33,7 +33,7 @@ pub use self::result::{
 pub use self::runs::RecipeRun;
 use self::runs::{Candidates, Wanted, runs};
 pub use self::verdict::{VERDICTS, Verdict, published_interval};
-use crate::frame::Frames;
+use analysis::frame::Frames;
 
 /// Compares every published number with the cells of `frames`, in whatever order they come.
 ///

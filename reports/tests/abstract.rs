@@ -8,12 +8,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use analysis::folder::read_labelled;
+use analysis::{Report, ReportMeta};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use reports::analysis::Report;
+use records::settings::Settings;
+use records::{Answers, EvalPoint, RunRecord, Status};
 use reports::document::text::{AbstractSentence, abstract_of};
-use reports::stats::over_tasks::interquartile_mean;
-use reports::{Answers, EvalPoint, ReportMeta, RunRecord, Settings, Status, read_labelled};
+use stats::over_tasks::interquartile_mean;
 
 /// Values by workload, encoding and seed.
 type Values = BTreeMap<String, BTreeMap<String, BTreeMap<u64, f64>>>;
@@ -209,7 +211,7 @@ fn check_interval(
 fn check(folder: &Path) {
     let mut records = read_labelled(folder).unwrap();
     records.iter_mut().for_each(only_unseen);
-    let (frames, errors) = reports::read_frames(folder).unwrap();
+    let (frames, errors) = analysis::frame::read_frames(folder).unwrap();
     assert!(errors.is_empty(), "{errors:?}");
     let report = Report::with(frames, &ReportMeta::default(), &Settings::default()).unwrap();
     let found = abstract_of(&report);

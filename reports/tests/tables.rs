@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
+use analysis::ReportMeta;
+use analysis::frame::Frames;
 use polars::prelude::*;
-use reports::{Frames, ReportMeta, Settings};
+use records::settings::Settings;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -29,7 +31,7 @@ fn hashed(csv: &[u8]) -> Table {
     let hash = |column: &Column| {
         let texts: Vec<&str> =
             column.str().unwrap().iter().map(Option::unwrap_or_default).collect();
-        reports::store::hex(&Sha256::digest(texts.join("\n"))[..8])
+        records::store::hex(&Sha256::digest(texts.join("\n"))[..8])
     };
     let columns = frame.columns().iter().map(|column| (column.name().to_string(), hash(column)));
     Table { rows: frame.height(), columns: columns.collect() }
@@ -38,7 +40,7 @@ fn hashed(csv: &[u8]) -> Table {
 fn tables(folders: &[PathBuf]) -> Tables {
     let mut frames = Frames::of(&[]).unwrap();
     for folder in folders {
-        let (found, errors) = reports::read_frames(folder).unwrap();
+        let (found, errors) = analysis::frame::read_frames(folder).unwrap();
         assert!(errors.is_empty(), "{errors:?}");
         frames.append(found).unwrap();
     }

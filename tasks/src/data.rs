@@ -17,11 +17,12 @@
 //! Text files are UTF-8; a byte-order mark at the beginning of one is no character of its text.
 //!
 //! Data files in a folder are those that end in `.txt`, `.text`, `.raw`, `.tokens`, `.jsonl`, `.ndjson` or
-//! `.parquet`; others, and names that begin with a dot, are ignored.
+//! `.parquet` (with the feature `parquet`); others, and names that begin with a dot, are ignored.
 
 mod error;
 mod files;
 mod layout;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod parts;
 mod rows;
@@ -51,5 +52,5 @@ pub fn read(path: &Path, field: Option<&str>) -> Result<Parts, DataError> {
     SplitRule::ByNumber.parts(rows::documents(path, &name, field)?)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "parquet"))]
 mod tests;

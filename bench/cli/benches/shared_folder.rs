@@ -158,7 +158,7 @@ fn sweep(
             waits.push(begun.elapsed());
             thread::sleep(TRAINING);
             claim.is_still_mine()?;
-            let written = reports::store::write_atomically(&record, &vec![b'x'; RECORD_BYTES]);
+            let written = records::store::write_atomically(&record, &vec![b'x'; RECORD_BYTES]);
             written.map_err(tasks::FileError::of("write", &record))?;
             done.fetch_add(1, Ordering::Relaxed);
             drop(claim);

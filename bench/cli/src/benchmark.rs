@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::Args;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use reports::Program;
+use records::Program;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -204,7 +204,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         "program": program,
         "files": results,
     });
-    reports::store::write_atomically(out, format!("{record:#}\n").as_bytes())
+    records::store::write_atomically(out, format!("{record:#}\n").as_bytes())
         .with_context(|| format!("cannot write --out {}", out.display()))
 }
 
@@ -250,32 +250,33 @@ fn check_new(option: &str, out: &Path) -> anyhow::Result<()> {
 /// SHA-256 of a file, as hexadecimal digits.
 fn sha256(path: &Path) -> anyhow::Result<String> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(reports::store::hex(&Sha256::digest(bytes)))
+    Ok(records::store::hex(&Sha256::digest(bytes)))
 }
 
 /// Adds the scores of a file to its line.
 fn add_scores(line: &mut Value, summary: &Summary) {
-    if let Some(scores) = summary.written() {
-        line["written"] = scored("items", scores);
+    if let Some((count, scores)) = summary.written() {
+        line["written"] = scored("items", count, scores);
     }
-    if let Some(scores) = summary.chosen() {
-        line["chosen"] = scored("items", scores);
+    if let Some((count, scores)) = summary.chosen() {
+        line["chosen"] = scored("items", count, scores);
         for (name, groups) in [("subjects", summary.by_subject()), ("groups", summary.by_group())] {
             if !groups.is_empty() {
-                let scores =
-                    groups.into_iter().map(|(name, scores)| (name, scored("items", scores)));
+                let scores = groups
+                    .into_iter()
+                    .map(|(name, (count, scores))| (name, scored("items", count, scores)));
                 line["chosen"][name] = json!(scores.collect::<BTreeMap<_, _>>());
             }
         }
-        if let Some(scores) = summary.over_subjects() {
-            line["chosen"]["macro_average"] = scored("subjects", scores);
+        if let Some((count, scores)) = summary.over_subjects() {
+            line["chosen"]["macro_average"] = scored("subjects", count, scores);
             line["chosen"]["subjects_in_no_group"] = json!(summary.outside_groups());
         }
     }
 }
 
 /// Scores as JSON: how many `counted` there are, the mean under the name of each score, its standard error beside it.
-fn scored(counted: &str, (count, scores): (usize, Scores)) -> Value {
+fn scored(counted: &str, count: usize, scores: Scores) -> Value {
     let mut line = json!({ counted: count });
     for (name, MeanScore { mean, standard_error }) in scores {
         line[name] = json!(mean);

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use reports::store::lean;
-use reports::{Frames, Program, RunRecord};
+use analysis::frame::Frames;
+use analysis::packed::lean;
+use records::{Program, RunRecord};
 
 use super::differences::differences_of;
 use super::out::complain;
@@ -223,7 +224,7 @@ pub(super) fn refuse_in(frames: &[(&Path, &Frames)]) -> anyhow::Result<()> {
     let mut records = Vec::new();
     for (folder, _) in frames {
         // What cannot be read is reported with the frames.
-        let own = reports::read_each(folder)?.into_iter().flatten();
+        let own = analysis::folder::read_each(folder)?.into_iter().flatten();
         let own = own.filter(|record| shared.contains(&record.key));
         records.extend(own.map(|record| (*folder, record)));
     }

@@ -5,7 +5,7 @@ mod instructions;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use reports::RunRecord;
+use records::RunRecord;
 
 use super::folders;
 use super::out::{complain, say};
@@ -21,7 +21,7 @@ pub(super) fn add_instructions(results: &Path) -> anyhow::Result<()> {
     for record in &chosen {
         of_record(record)?;
     }
-    reports::store::unpack(results)?;
+    analysis::folder::unpack(results)?;
     for record in chosen {
         let file = results.join("cells").join(format!("{}.json", record.key));
         let counted = match step_instructions(&file) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use reports::RunRecord;
+use records::RunRecord;
 use serde_json::Value;
 
 use super::differences::differences_of_json;

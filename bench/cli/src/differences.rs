@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use reports::RunRecord;
+use records::RunRecord;
 use serde_json::Value;
 
 /// Names of timing fields, ignored at any depth.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use reports::WeightsAt;
+use records::WeightsAt;
 
 use super::compute::DeviceArgs;
 use super::out::complain;
@@ -95,7 +95,7 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
         "--keep-weights applies only to `run`: `eval` trains nothing"
     );
     let cells = cells(arguments)?;
-    let suite = reports::read_dir(&arguments.results)?.remove(0).suite;
+    let suite = analysis::folder::read_dir(&arguments.results)?.remove(0).suite;
     let title = format!("{suite}: other evaluations");
     let backend = cells[0].backend.clone();
     let suite = Suite { name: suite, title: title.clone(), cells, ..Suite::default() };
@@ -146,7 +146,7 @@ fn cells(arguments: &EvalArgs) -> anyhow::Result<Vec<Experiment>> {
         arguments.results.is_dir(),
         "{folder}: there is no such folder, expected a results folder of `pe-bench run`"
     );
-    let records = reports::read_dir(&arguments.results)?;
+    let records = analysis::folder::read_dir(&arguments.results)?;
     let EvalArgs { results, workload, encodings, .. } = arguments;
     let chosen = folders::finished(results, &records, workload.as_deref(), encodings.as_deref())?;
     let (mut cells, mut keys, mut without) = (Vec::new(), BTreeSet::new(), Vec::new());

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use reports::WeightsAt;
+use records::WeightsAt;
 
 use super::out::say;
 use super::trained::by_key_or_path;

@@ -9,9 +9,10 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use analysis::ReportMeta;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use reports::{ReportMeta, RunRecord, WeightsAt};
+use records::{RunRecord, WeightsAt};
 use tasks::{FileError, corpus};
 
 use super::CELLS_OPEN;
@@ -251,14 +252,14 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     create_export(arguments, all, &context)?;
-    reports::store::unpack(&out)?;
+    analysis::folder::unpack(&out)?;
     if arguments.force {
         remove_tunings(all, &context, &out)?;
     }
     let stop = StopFlag::install()?;
     // In the order of the command line.
     let seconds = vec![0.0; cells.keys().len()];
-    let found = sweep::look_up_all(&cells, &options.out, &options.retry);
+    let found = sweep::look_up_all(&cells, &options.out, &options.retry, options.packed);
     let outcome = sweep::sweep(&cells, &options, &found, &seconds, stop.flag(), &mut |event| {
         cells.show(&event);
     })?;
@@ -346,6 +347,7 @@ fn sweep_options(arguments: &ExtendArgs, out: &Path) -> SweepOptions {
         },
         checkpoint_seconds: arguments.checkpoint_seconds,
         claim_seconds: arguments.claim_seconds,
+        packed: analysis::folder::packed_only,
         wait: true,
         data_parallel: 1,
         devices: Vec::new().into(),

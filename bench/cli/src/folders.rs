@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use analysis::frame::Frames;
+use analysis::packed::PACKED;
 use anyhow::Context as _;
 use pe_zoo::Combination;
-use reports::store::PACKED;
-use reports::{Frames, LabelledQuestions, RecordError, RunRecord, Status};
+use records::store::{LabelledQuestions, RecordError};
+use records::{RunRecord, Status};
 
 use super::conflict;
 use super::out::complain;
@@ -140,7 +142,7 @@ pub(super) fn finished<'a>(
 /// # Errors
 /// If a folder cannot be listed, or two folders have different results of a cell.
 pub(super) fn frames(folders: &[PathBuf]) -> anyhow::Result<Vec<(Frames, Vec<RecordError>)>> {
-    let read = folders.iter().map(|folder| reports::read_frames(folder));
+    let read = folders.iter().map(|folder| analysis::frame::read_frames(folder));
     let read = read.collect::<Result<Vec<_>, _>>()?;
     let pairs = folders.iter().zip(&read).map(|(folder, (frames, _))| (folder.as_path(), frames));
     conflict::refuse_in(&pairs.collect::<Vec<_>>())?;
@@ -157,7 +159,7 @@ type Readable<'a> = (Vec<(&'a Path, RunRecord)>, Vec<RecordError>);
 fn readable(folders: &[PathBuf]) -> anyhow::Result<Readable<'_>> {
     let (mut records, mut errors) = (Vec::new(), Vec::new());
     for folder in folders {
-        for record in reports::read_each(folder)? {
+        for record in analysis::folder::read_each(folder)? {
             match record {
                 Ok(record) => records.push((folder.as_path(), record)),
                 Err(error) => errors.push(error),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use burn::tensor::Device;
 use clap::{Args, ValueEnum};
-use reports::GateScore;
+use records::GateScore;
 use tasks::Sample;
 
 use super::columns::say_table;
@@ -18,7 +18,7 @@ use page::{InspectedCell, MAX_TOKENS};
 use train::inspect::TextMarks;
 use train::inspect::maps::{add_positions_alone, difference};
 use train::model::Decoder;
-use train::run::{GATE_SAMPLES, Observed, gate_scores, observe};
+use train::run::{GATE_SAMPLES, GateSamples, Observed, gate_scores, observe};
 
 /// Arguments of `inspect`.
 #[derive(Args, Clone)]
@@ -108,12 +108,12 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
         let theirs = observed(model, experiment.encoding.id(), &sample, device)?;
         seen = difference(&seen, &theirs).map_err(anyhow::Error::msg)?;
     }
-    let sizes = [cell.train.len, GATE_SAMPLES];
+    let samples = GateSamples { len: cell.train.len, count: GATE_SAMPLES, seed: cell.eval.seed };
     let marked = |sample: &Sample| match text_marks {
         Some(marks) => Some(marks.of(&*task, sample)),
         None => task.counted(sample),
     };
-    let gates = gate_scores(&model, id, &*task, &marked, sizes, cell.eval.seed, &device)?;
+    let gates = gate_scores(&model, id, &*task, &marked, samples, &device)?;
     let marks = match text_marks {
         Some(marks) => format!("ends of a {}", marks.id()),
         None => "tokens that the task counts".to_owned(),

@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use analysis::folder::packed_only;
+use analysis::packed::PACKED;
 use anyhow::Context as _;
 use clap::Args;
-use reports::store::PACKED;
-use reports::{RecordError, RunRecord, Status, store};
+use records::store::RecordError;
+use records::{RunRecord, Status, store};
 use serde::Serialize;
 
 use super::conflict::{Conflict, FolderRecord};
@@ -177,7 +179,7 @@ fn chosen(
         let files = store::record_files(folder)?
             .into_iter()
             .map(|path| store::read_named(path.clone()).map(|record| (record, Some(path))));
-        let packed = store::packed_only(folder)?.into_iter().map(|read| read.map(|r| (r, None)));
+        let packed = packed_only(folder)?.into_iter().map(|read| read.map(|r| (r, None)));
         for found in files.chain(packed) {
             let (record, path) = match found {
                 Ok(found) => found,

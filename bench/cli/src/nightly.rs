@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use analysis::packed::PACKED;
 use anyhow::Context;
 use clap::Args;
-use reports::RunRecord;
-use reports::nightly::history::{self, Night};
-use reports::nightly::{NightlyVerdict, Thresholds, judge, trend};
-use reports::{html_document, markdown_document, store};
+use records::{RunRecord, store};
+use reports::nightly::history::Night;
+use reports::nightly::{NightlyVerdict, Thresholds, history, judge, trend};
+use reports::{html_document, markdown_document};
 
 use super::count;
 use super::folders;
@@ -45,7 +46,7 @@ pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
         count::add_instructions(&arguments.results)?;
     }
     let night = folders::records(std::slice::from_ref(&arguments.results))?;
-    let baseline = reports::read_dir(&arguments.baseline)?;
+    let baseline = analysis::folder::read_dir(&arguments.baseline)?;
     let verdict = (!baseline.is_empty()).then(|| judge(&night, &baseline, &Thresholds::default()));
     anyhow::ensure!(
         verdict.is_some() || arguments.accept,
@@ -99,7 +100,7 @@ fn replace(records: &[RunRecord], folder: &Path) -> anyhow::Result<()> {
     for path in store::record_files(folder)?.iter().filter(|path| !written.contains(*path)) {
         std::fs::remove_file(path).with_context(|| path.display().to_string())?;
     }
-    let packed = folder.join(store::PACKED);
+    let packed = folder.join(PACKED);
     match std::fs::remove_file(&packed) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(error).with_context(|| packed.display().to_string())

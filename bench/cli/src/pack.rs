@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use analysis::folder::packed_only;
+use analysis::packed::{PACKED, lean, pack};
 use anyhow::Context as _;
 use clap::Args;
-use reports::store::{PACKED, lean, pack, packed_only, write_atomically};
-use reports::{LabelledQuestions, RunRecord};
+use records::RunRecord;
+use records::store::{LabelledQuestions, write_atomically};
 
 use super::folders;
 use super::out::{complain, say};

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use analysis::{Description, ReportMeta};
 use pe_zoo::Combination;
 use pe_zoo::card::Card;
-use reports::{Description, ReportMeta, RunRecord};
+use records::RunRecord;
 
 use super::explain;
 

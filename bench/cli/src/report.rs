@@ -41,7 +41,10 @@ impl Criteria {
     ///
     /// # Errors
     /// If the file cannot be read, or a field is unknown or out of range; the error names it.
-    pub(super) fn over(&self, suite: reports::Settings) -> anyhow::Result<reports::Settings> {
+    pub(super) fn over(
+        &self,
+        suite: records::settings::Settings,
+    ) -> anyhow::Result<records::settings::Settings> {
         let mut settings = match &self.settings {
             Some(path) => read(path)?,
             None => suite,
@@ -54,7 +57,7 @@ impl Criteria {
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<reports::Settings> {
+fn read(path: &Path) -> anyhow::Result<records::settings::Settings> {
     let text = tasks::read_text(path).context("--settings")?;
     toml::from_str(&text).map_err(|error| {
         let said = pe_zoo::settings::explain(&error.to_string());
@@ -85,7 +88,7 @@ pub(super) struct StoredReport {
     /// Title of the suite.
     pub(super) title: String,
     /// Criteria of the report.
-    pub(super) settings: reports::Settings,
+    pub(super) settings: records::settings::Settings,
 }
 
 /// File of a [`StoredReport`] in a results folder.
@@ -98,7 +101,7 @@ impl StoredReport {
         if std::fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
             return Ok(());
         }
-        let written = reports::store::write_atomically(&path, text.as_bytes());
+        let written = records::store::write_atomically(&path, text.as_bytes());
         Ok(written.map_err(tasks::FileError::of("write", &path))?)
     }
 
@@ -164,8 +167,8 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
 pub(super) fn gathered(
     folders: &[PathBuf],
     named: &str,
-) -> anyhow::Result<(reports::Frames, reports::ReportMeta, reports::Settings)> {
-    let mut frames = reports::Frames::of(&[])?;
+) -> anyhow::Result<(analysis::frame::Frames, analysis::ReportMeta, records::settings::Settings)> {
+    let mut frames = analysis::frame::Frames::of(&[])?;
     let mut skipped = Vec::new();
     let (mut titles, mut settings) = (BTreeSet::new(), Vec::new());
     for (folder, (own, errors)) in folders.iter().zip(folders::frames(folders)?) {
@@ -190,7 +193,7 @@ pub(super) fn gathered(
     let first = settings.first().filter(|first| settings.iter().all(|other| other == *first));
     let settings = first.filter(|_| settings.len() == folders.len()).cloned().unwrap_or_default();
     let known = known(&frames.trained()?);
-    Ok((frames, reports::ReportMeta { title, command, skipped, ..known }, settings))
+    Ok((frames, analysis::ReportMeta { title, command, skipped, ..known }, settings))
 }
 
 /// Adds pages about single cells and measured training steps that stand beside the records of a folder to a report in
@@ -198,7 +201,7 @@ pub(super) fn gathered(
 pub(super) fn add_files(
     folder: &Path,
     out: &Path,
-    meta: &mut reports::ReportMeta,
+    meta: &mut analysis::ReportMeta,
 ) -> anyhow::Result<()> {
     meta.inspected.extend(inspected(folder, out)?);
     measured(folder, meta)
@@ -208,7 +211,7 @@ pub(super) fn add_files(
 const MEASURED: &str = "speed.jsonl";
 
 /// Adds the training steps that were measured beside a results folder, those of the first folder that has them.
-fn measured(folder: &Path, meta: &mut reports::ReportMeta) -> anyhow::Result<()> {
+fn measured(folder: &Path, meta: &mut analysis::ReportMeta) -> anyhow::Result<()> {
     let file = folder.join(MEASURED);
     if !file.exists() {
         return Ok(());
@@ -233,7 +236,7 @@ fn measured(folder: &Path, meta: &mut reports::ReportMeta) -> anyhow::Result<()>
             meta.measured_at
         );
         meta.measured_at = at;
-        meta.measured.push(reports::MeasuredStep {
+        meta.measured.push(analysis::MeasuredStep {
             encoding: row.encoding,
             step_seconds: row.step_seconds,
             peak_bytes: row.peak_bytes,
@@ -336,7 +339,7 @@ mod tests {
         let write = |at: usize, lines: &[String]| {
             std::fs::write(folders[at].path().join(MEASURED), lines.concat()).unwrap();
         };
-        let mut meta = reports::ReportMeta::default();
+        let mut meta = analysis::ReportMeta::default();
         write(0, &[row("rope", 4), row("cope", 4)]);
         write(1, &[row("nope", 4)]);
         for folder in &folders {
@@ -351,7 +354,7 @@ mod tests {
             ("{}\n".to_owned(), "line 2: expected a row"),
         ] {
             write(1, &[row("rope", 4), second]);
-            let found = measured(folders[1].path(), &mut reports::ReportMeta::default());
+            let found = measured(folders[1].path(), &mut analysis::ReportMeta::default());
             let said = found.unwrap_err().to_string();
             assert!(said.contains(expected), "{said}");
         }

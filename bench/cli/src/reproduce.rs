@@ -9,8 +9,8 @@ use reports::reproduction::published::{PublishedRow, PublishedTable};
 use reports::reproduction::{
     NumberResult, PaperResult, Reproduction, TableResult, VERDICTS, Verdict, reproduction,
 };
-use reports::stats::Mean;
 use serde_json::Value;
+use stats::Mean;
 
 use super::columns::say_rows;
 use super::folders::{self, messages};
@@ -41,7 +41,7 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
     } else {
         folders::or_all(&arguments.results)?
     };
-    let (mut frames, mut errors) = (reports::Frames::of(&[])?, Vec::new());
+    let (mut frames, mut errors) = (analysis::frame::Frames::of(&[])?, Vec::new());
     for (own, unreadable) in folders::frames(&folders)? {
         frames.append(own)?;
         errors.extend(unreadable);

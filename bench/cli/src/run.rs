@@ -15,9 +15,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use analysis::ReportMeta;
 use anyhow::Context;
 use pe_zoo::attention::Engine;
-use reports::{ReportMeta, RunRecord};
+use records::RunRecord;
 
 use super::folders;
 use super::out::{complain, counted, say};
@@ -124,7 +125,7 @@ pub(super) fn criteria(
     name: &str,
     text: &str,
     overrides: &Overrides,
-) -> anyhow::Result<reports::Settings> {
+) -> anyhow::Result<records::settings::Settings> {
     if let Some(base) = arguments.criteria.ablation_base() {
         // With --encodings, kept records of the suite's other encodings are in the report too.
         let whole =
@@ -256,7 +257,7 @@ impl Watched<'_> {
     ) -> anyhow::Result<ExitCode> {
         let out = &self.options.out;
         folders::create(&out.join("cells"))?;
-        reports::store::unpack(out)?;
+        analysis::folder::unpack(out)?;
         let following = suite.as_ref().map_or(0, |suite| suite.following().count());
         let of_plan = |seconds: &[f64]| SweepManifest::of(&plan, seconds, following);
         let mut outcome = self.train(&plan, &of_plan)?;
@@ -297,7 +298,7 @@ impl Watched<'_> {
         manifest: &dyn Fn(&[f64]) -> SweepManifest,
     ) -> anyhow::Result<SweepOutcome> {
         let options = &self.options;
-        let statuses = look_up_all(plan, &options.out, &options.retry);
+        let statuses = look_up_all(plan, &options.out, &options.retry, options.packed);
         let seconds = match options.weights.reuse {
             Reuse::Only => vec![0.0; plan.cells.len()],
             Reuse::IfKept | Reuse::Never => training_seconds(plan, &statuses, options, self.rate),
@@ -378,7 +379,7 @@ impl Watched<'_> {
 
 /// Cells of the fresh seeds of a suite at the rates that the validations of its records choose.
 pub(super) fn fresh_cells(suite: &Suite, records: &[RunRecord]) -> anyhow::Result<Vec<Experiment>> {
-    let rates = reports::chosen_grid_values(records)?
+    let rates = analysis::grid::chosen_grid_values(records)?
         .into_iter()
         .map(|choice| ((choice.workload, choice.encoding), choice.value))
         .collect();

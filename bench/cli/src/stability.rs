@@ -58,6 +58,15 @@ pub(super) struct StabilityArgs {
     json: bool,
 }
 
+/// Model to measure.
+struct Subject<'a> {
+    name: String,
+    encoding: &'a Combination,
+    vocabulary: usize,
+    model: &'a Decoder,
+    device: &'a Device,
+}
+
 /// Stability measurements of one model.
 struct Measured {
     name: String,
@@ -87,8 +96,14 @@ fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
     let len = arguments.len.unwrap_or(cell.train.len);
     let sequences = sequences(arguments, &*task, len, cell.eval.seed)?;
     let name = format!("{} on {}, seed {}", cell.name, cell.workload, cell.seed);
-    let encoding = (name, &cell.encoding, task.vocab_size());
-    measure(arguments, encoding, sequences, None, (&model, &device))
+    let subject = Subject {
+        name,
+        encoding: &cell.encoding,
+        vocabulary: task.vocab_size(),
+        model: &model,
+        device: &device,
+    };
+    measure(arguments, subject, sequences, None)
 }
 
 fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measured> {
@@ -109,8 +124,9 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     let mut decoder = pretrained.decoder(&encoding, longest, &mut ChaCha8Rng::seed_from_u64(0))?;
     (decoder.engine, decoder.precision) = (compute.engine, compute.precision());
     let name = format!("{} under {encoding}", pretrained.name);
-    let encoding = (name, &encoding, pretrained.vocabulary);
-    measure(arguments, encoding, sequences, first, (&decoder, device))
+    let vocabulary = pretrained.vocabulary;
+    let subject = Subject { name, encoding: &encoding, vocabulary, model: &decoder, device };
+    measure(arguments, subject, sequences, first)
 }
 
 fn sequences(
@@ -134,11 +150,11 @@ fn sequences(
 
 fn measure(
     arguments: &StabilityArgs,
-    (name, encoding, vocabulary): (String, &Combination, usize),
+    subject: Subject<'_>,
     sequences: Vec<Vec<u32>>,
     first: Option<u32>,
-    (model, device): (&Decoder, &Device),
 ) -> anyhow::Result<Measured> {
+    let Subject { name, encoding, vocabulary, model, device } = subject;
     let own = sequences.first().and_then(|tokens| tokens.first().copied());
     let token = arguments.token.or(first).or(own).unwrap_or(0);
     anyhow::ensure!(

@@ -42,7 +42,7 @@ pub(super) fn status(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
         "{}: there is no such folder, expected a results folder of `pe-bench run`",
         results.display()
     );
-    let mut reader = OverviewReader::new(results.clone());
+    let mut reader = OverviewReader::new(results.clone(), analysis::folder::packed_only);
     let every = Duration::try_from_secs_f64(arguments.every).unwrap_or(Duration::MAX);
     // A folder that cannot be read for a moment does not end --watch.
     let mut read = || loop {

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use analysis::Report;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use reports::analysis::Report;
+use records::Metric;
 use reports::document::tables::{PaperLayout, Spread, paper};
 use reports::formats::{TexWidth, table_csv, tex_table, whole_table};
-use reports::record::Metric;
 
 use super::out::say_part;
 use super::{folders, report};

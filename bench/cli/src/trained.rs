@@ -7,7 +7,7 @@ use anyhow::Context;
 use burn::module::Module;
 use burn::tensor::Device;
 use clap::Args;
-use reports::{RunRecord, WeightsAt};
+use records::{RunRecord, WeightsAt};
 use tasks::Task;
 
 use super::compute::ComputeArgs;
@@ -142,7 +142,7 @@ fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptT
     let mut found: Vec<(usize, RunRecord)> = Vec::new();
     let mut unreadable = Vec::new();
     for (index, folder) in folders.iter().enumerate() {
-        for record in reports::read_each(folder)? {
+        for record in analysis::folder::read_each(folder)? {
             match record {
                 Ok(record) if record.key.starts_with(key) => found.push((index, record)),
                 Ok(_) => {}
@@ -216,7 +216,7 @@ fn kept_of(
     let file = weights_path(Path::new(""), &training, at);
     let key = experiment.key(&**task);
     let has_record = |folder: &PathBuf| {
-        let each = reports::read_each(folder).into_iter().flatten().flatten();
+        let each = analysis::folder::read_each(folder).into_iter().flatten().flatten();
         each.into_iter().any(|record| record.key == key)
     };
     // A cell with a record is finished, and would not be trained again.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use reports::Status;
+use records::Status;
 
 use sweep::{CellFile, CellStatus, Shard, SweepPlan, look_up_all};
 use train::backend::BackendError;
@@ -101,12 +101,12 @@ pub(super) fn plan(
         !plan.cells.is_empty(),
         "no cell of `{name}` can be run: the data of its workloads are missing, see above"
     );
-    let mut cells = look_up_all(&plan, &out, &options.retry);
+    let mut cells = look_up_all(&plan, &out, &options.retry, options.packed);
     let mut following = suite.following().count();
     if following > 0 && cells.iter().all(|cell| cell.kept().is_some()) {
         let records = cells.iter().filter_map(CellFile::kept).cloned().collect::<Vec<_>>();
         let fresh = planned(Suite { cells: run::fresh_cells(&suite, &records)?, ..suite })?;
-        cells.extend(look_up_all(&fresh, &out, &options.retry));
+        cells.extend(look_up_all(&fresh, &out, &options.retry, options.packed));
         following = 0;
     }
     let open = cells.iter().filter(|cell| !cell.is_settled()).count();

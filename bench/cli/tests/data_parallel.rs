@@ -153,7 +153,7 @@ fn a_sweep_on_several_devices_has_the_records_of_one_and_resumes_from_its_checkp
         done(bench(folder, &["diff-records", "one", other]));
     }
     let shares = |out: &str| {
-        let records = reports::read_dir(&folder.join(out)).unwrap();
+        let records = analysis::folder::read_dir(&folder.join(out)).unwrap();
         records.iter().map(|record| record.train.data_parallel).collect::<Vec<_>>()
     };
     assert_eq!((shares("one"), shares("two")), (vec![None; 2], vec![Some(2); 2]));

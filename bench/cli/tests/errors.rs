@@ -132,7 +132,7 @@ fn records_that_do_not_fit_are_refused_before_anything_runs() {
     let names = "--workload is one of `flip-flop`, --encodings are among `alibi`, `nope`";
     refused(&["eval", &out, "--workload", "foo"], names);
     refused(&["eval", &out, "--encodings", "foo"], names);
-    let mut record = reports::RunRecord::read(&cells(&out)[0]).unwrap();
+    let mut record = records::RunRecord::read(&cells(&out)[0]).unwrap();
     std::fs::remove_dir_all(Path::new(&out).join("cells")).unwrap();
     record.key = "0123456789abcdef".to_owned();
     record.write(Path::new(&out)).unwrap();
@@ -168,7 +168,7 @@ fn a_record_of_a_newer_schema_is_refused_and_left_as_it_is() {
     let (_folder, suite, out) = tiny(TINY);
     assert!(bench(&["run", &suite, "--out", &out]).status.success());
     let file = cells(&out).remove(0);
-    let schema = format!("\"schema\": {},", reports::SCHEMA);
+    let schema = format!("\"schema\": {},", records::SCHEMA);
     let newer = std::fs::read_to_string(&file).unwrap().replace(&schema, "\"schema\": 999,");
     assert!(newer.contains("\"schema\": 999,"));
     std::fs::write(&file, &newer).unwrap();

@@ -10,7 +10,7 @@ use pe_zoo::attention::TraceKind;
 use program::{bench, refused, text};
 use tasks::{Task, TaskConfig};
 use train::model::{Decoder, ModelConfig};
-use train::run::{AttentionMap, Look, Observed, gate_scores, observe};
+use train::run::{AttentionMap, GateSamples, Look, Observed, gate_scores, observe};
 use train::streams::{Stream, stream};
 
 fn device() -> burn::tensor::Device {
@@ -21,12 +21,14 @@ fn device() -> burn::tensor::Device {
 fn model(encoding: &str, task: &str) -> (Decoder, Box<dyn Task>) {
     let task = TaskConfig::from_id(task).unwrap().build().unwrap();
     let config = Combination::parse(encoding).unwrap();
+    let sizes = ModelConfig { width: 16, ..ModelConfig::default() };
     let model = Decoder::new(
-        &ModelConfig { width: 16, ..ModelConfig::default() },
+        &sizes,
         task.vocab_size(),
         &config,
-        [32, 32],
-        [&mut stream(1, Stream::Model), &mut stream(1, Stream::Encoding)],
+        &sizes.dims(32, 32),
+        &mut stream(1, Stream::Model),
+        &mut stream(1, Stream::Encoding),
         &device(),
     );
     (model.unwrap(), task)
@@ -69,7 +71,8 @@ fn gate_scores_are_there_where_there_are_gates_and_something_is_counted() {
     let scores = |encoding: &str, task: &str| {
         let (model, task) = model(encoding, task);
         let counted = |sample: &tasks::Sample| task.counted(sample);
-        gate_scores(&model, "test", &*task, &counted, [48, 8], 7, &device()).unwrap()
+        let samples = GateSamples { len: 48, count: 8, seed: 7 };
+        gate_scores(&model, "test", &*task, &counted, samples, &device()).unwrap()
     };
     let found = scores("cope", "flip-flop");
     let places = found.iter().map(|s| (s.layer, s.head)).collect::<Vec<_>>();
@@ -135,7 +138,7 @@ fn a_cell_is_looked_into_through_its_kept_weights() {
     std::fs::write(&suite, SUITE).unwrap();
     let ran = bench(&["run", &suite, "--out", &out]);
     assert!(ran.status.success(), "{}", text(&ran));
-    let records = reports::read_dir(Path::new(&out)).unwrap();
+    let records = analysis::folder::read_dir(Path::new(&out)).unwrap();
     let cope = records.iter().find(|r| r.encoding.name == "cope").unwrap();
     let rope = records.iter().find(|r| r.encoding.name == "rope").unwrap();
     assert_eq!((cope.gates.len(), rope.gates.len()), (2, 0));

@@ -112,7 +112,7 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
 
     // One made slower: the same numbers in three times the time. A warning and no more.
     let slow = path("slow");
-    for mut record in reports::read_dir(Path::new(&second)).unwrap() {
+    for mut record in analysis::folder::read_dir(Path::new(&second)).unwrap() {
         if record.encoding.name == "rope" {
             record.train.step_seconds_median = record.train.step_seconds_median.map(|s| 3000.0 * s);
         }

@@ -4,7 +4,7 @@
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
-use reports::Status;
+use records::Status;
 use tasks::TaskConfig;
 use train::experiment::OptimizerConfig;
 use train::experiment::{EvalConfig, Experiment, TrainConfig};
@@ -75,11 +75,11 @@ fn every_encoding_trains_for_fifty_steps_with_a_finite_loss_that_falls() {
 /// Colour, mark and dash follow from the place in this list, which reports keep without knowing the registry.
 #[test]
 fn every_encoding_has_a_fixed_place_among_the_looks_of_reports() {
-    let fixed = reports::analysis::FIXED_LOOKS;
+    let fixed = analysis::FIXED_LOOKS;
     let registry = pe_zoo::Registry::builtin();
     let ids: Vec<&str> = registry.cards().map(|card| card.id).collect();
     let without: Vec<&&str> = ids.iter().filter(|id| !fixed.contains(id)).collect();
-    assert!(without.is_empty(), "append to FIXED in reports/src/analysis/looks.rs: {without:?}");
+    assert!(without.is_empty(), "append to FIXED in reports/analysis/src/looks.rs: {without:?}");
     let unknown: Vec<&&str> =
         fixed.iter().filter(|id| !id.is_empty() && !ids.contains(id)).collect();
     assert!(unknown.is_empty(), "no encoding has these ids: {unknown:?}");

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use reports::{LabelledQuestions, read_dir};
+use analysis::folder::read_dir;
+use records::store::LabelledQuestions;
 use train::run::evaluate::Relabelled;
 
 /// Folders of the repository with records.

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use analysis::folder::read_dir;
 use program::{BENCH, bench, done, files, refused};
-use reports::{EvalPoint, RunRecord, WeightsAt, read_dir};
+use records::{EvalPoint, RunRecord, WeightsAt};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use train::run::kept::KeptTraining;
@@ -80,7 +81,7 @@ impl Place {
 }
 
 fn hash(path: &Path) -> String {
-    reports::store::hex(&Sha256::digest(fs::read(path).unwrap()))
+    records::store::hex(&Sha256::digest(fs::read(path).unwrap()))
 }
 
 /// Losses and times of a training: equal only if it is the same training.

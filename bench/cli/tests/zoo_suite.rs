@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use reports::{RunRecord, Status, read_dir};
+use analysis::folder::read_dir;
+use records::{RunRecord, Status};
 use serde::Deserialize as _;
 use serde_json::Value;
 use tasks::TaskConfig;

@@ -261,7 +261,8 @@ impl Pretrained {
     ) -> Result<Decoder, PretrainedError> {
         // The last token of a sequence is only predicted.
         self.check_window(max_len.saturating_sub(1))?;
-        let (lens, is_own) = (self.lens_under(encoding, max_len), *encoding == self.own);
+        let [train_len, max_len] = self.lens_under(encoding, max_len);
+        let (dims, is_own) = (self.model.dims(train_len, max_len), *encoding == self.own);
         let mut decoder = match &self.weights {
             ModelWeights::Llama { weights, tuned } => {
                 let weights = weights.clone();
@@ -270,7 +271,7 @@ impl Pretrained {
                     None => weights,
                 };
                 let model =
-                    Decoder::from_weights(&self.model, weights, encoding, lens, encoding_rng)?;
+                    Decoder::from_weights(&self.model, weights, encoding, &dims, encoding_rng)?;
                 match tuned {
                     Some((path, tensors)) if is_own => {
                         restored(model, path, tensors, |name| name.starts_with(ENCODING))?
@@ -286,9 +287,15 @@ impl Pretrained {
                         device.clone().autodiff().gradient_checkpointing()
                     }
                 };
-                let rngs = [&mut stream(0, Stream::Model), encoding_rng];
-                let model =
-                    Decoder::new(&self.model, self.vocabulary, encoding, lens, rngs, &device)?;
+                let model = Decoder::new(
+                    &self.model,
+                    self.vocabulary,
+                    encoding,
+                    &dims,
+                    &mut stream(0, Stream::Model),
+                    encoding_rng,
+                    &device,
+                )?;
                 restored(model, path, tensors, |name| is_own || !name.starts_with(ENCODING))?
             }
         };

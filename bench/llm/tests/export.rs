@@ -20,7 +20,7 @@ use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::testkit::close::numbers;
 use pe_zoo::testkit::randomise_by;
 use pe_zoo::{Combination, Positions};
-use reports::WeightsAt;
+use records::WeightsAt;
 use serde_json::{Value, json};
 use tasks::TaskConfig;
 use train::experiment::{Budget, EvalConfig, Experiment, TrainConfig};

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use reports::{RunRecord, store};
+use records::RunRecord;
+use records::store::PackedReader;
 
 use super::retry::RetryPolicy;
 use super::status::{self, CellFile, CellStatus};
@@ -60,12 +61,17 @@ pub(super) fn refresh(cells: &dyn SweepCells, results: &Path, index: usize) {
     let _ = File::create(&path).and_then(|_| std::fs::remove_file(&path));
 }
 
-/// Looks up the record of every cell, in its file or among packed records, without changes on disk.
-pub fn look_up_all(cells: &dyn SweepCells, results: &Path, retry: &RetryPolicy) -> Vec<CellFile> {
+/// Looks up the record of every cell, in its file or among the records of `packed`, without changes on disk.
+pub fn look_up_all(
+    cells: &dyn SweepCells,
+    results: &Path,
+    retry: &RetryPolicy,
+    packed: PackedReader,
+) -> Vec<CellFile> {
     let mut found: Vec<CellFile> =
         (0..cells.keys().len()).map(|index| look_up(cells, results, index, retry)).collect();
     // A run unpacks them first, and reports a file that cannot be read.
-    let packed = store::packed_only(results).into_iter().flatten().flatten();
+    let packed = packed(results).into_iter().flatten().flatten();
     let mut packed: BTreeMap<String, RunRecord> =
         packed.map(|record| (record.key.clone(), record)).collect();
     for (index, (key, found)) in cells.keys().iter().zip(&mut found).enumerate() {

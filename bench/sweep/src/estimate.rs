@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reports::stats::median;
+use stats::median;
 
 use super::SweepOptions;
 use super::plan::SweepPlan;

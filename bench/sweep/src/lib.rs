@@ -28,7 +28,8 @@ mod worker;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use reports::{CurvePoint, RecordError, RunRecord, Validation};
+use records::store::{PackedReader, RecordError};
+use records::{CurvePoint, RunRecord, Validation};
 
 pub use cells::{SweepCells, look_up_all};
 use claim::ClaimError;
@@ -73,6 +74,8 @@ pub struct SweepOptions {
     pub checkpoint_seconds: f64,
     /// Seconds after which a claim that is not renewed expires.
     pub claim_seconds: f64,
+    /// Reader of the packed records of the results folder.
+    pub packed: PackedReader,
     /// Whether to wait at the end for cells that other sweeps hold.
     pub wait: bool,
     /// Number of devices that share the micro-batches of a cell's training.

@@ -106,7 +106,7 @@ impl SweepManifest {
         let path = results.join(Self::FILE);
         let failed = FileError::of("write", &path);
         let text = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
-        Ok(reports::store::write_atomically(&path, &text).map_err(failed)?)
+        Ok(records::store::write_atomically(&path, &text).map_err(failed)?)
     }
 
     /// Reads the manifest of a results folder; `None` if it has none, as folders of older versions.

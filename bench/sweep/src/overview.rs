@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use rayon::prelude::*;
-use reports::{GridPoint, RecordError, RunRecord, Status};
+use records::store::{PackedReader, RecordError};
+use records::{GridPoint, RunRecord, Status};
 use serde::Serialize;
 use tasks::FileError;
 
@@ -162,15 +163,16 @@ type ReadFile = ((Option<SystemTime>, u64), Result<RecordFacts, String>);
 #[derive(Debug)]
 pub struct OverviewReader {
     results: PathBuf,
+    read_packed: PackedReader,
     /// Records of `records.parquet`, and the messages about those that cannot be read; read once.
     packed: Option<(BTreeMap<String, RecordFacts>, Vec<String>)>,
     files: BTreeMap<PathBuf, ReadFile>,
 }
 
 impl OverviewReader {
-    /// Reader of a results folder.
-    pub fn new(results: PathBuf) -> Self {
-        Self { results, packed: None, files: BTreeMap::new() }
+    /// Reader of a results folder, with the reader of its packed records.
+    pub fn new(results: PathBuf, read_packed: PackedReader) -> Self {
+        Self { results, read_packed, packed: None, files: BTreeMap::new() }
     }
 
     /// Reads the state of the folder now.
@@ -201,7 +203,7 @@ impl OverviewReader {
     fn read_records(&mut self) -> Result<(), OverviewError> {
         if self.packed.is_none() {
             let (mut packed, mut messages) = (BTreeMap::new(), Vec::new());
-            for record in reports::store::packed_only(&self.results)? {
+            for record in (self.read_packed)(&self.results)? {
                 match record {
                     Ok(record) => drop(packed.insert(record.key.clone(), RecordFacts::of(record))),
                     Err(error) => messages.push(error.to_string()),
@@ -214,12 +216,12 @@ impl OverviewReader {
             let stamp = data.map(|data| (data.modified().ok(), data.len())).unwrap_or_default();
             let known = self.files.get(&path).filter(|(known, _)| *known == stamp);
             let read = known.cloned().unwrap_or_else(|| {
-                let facts = reports::store::read_named(path.clone());
+                let facts = records::store::read_named(path.clone());
                 (stamp, facts.map(RecordFacts::of).map_err(|error| error.to_string()))
             });
             (path, read)
         };
-        let paths = reports::store::record_files(&self.results)?;
+        let paths = records::store::record_files(&self.results)?;
         self.files = paths.into_par_iter().map(read).collect();
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use reports::{GridPoint, RunRecord};
+use records::{GridPoint, RunRecord};
 use tasks::corpus::CorpusState;
 use tasks::{CorpusError, DataError, Task, TaskConfig, TaskError};
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use reports::RunRecord;
+use records::RunRecord;
 use serde::{Deserialize, Serialize};
 
 use train::backend::pool::WorkerDevices;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::ValueEnum;
-use reports::{RunRecord, Status};
+use records::{RunRecord, Status};
 
 /// Status of cells that `--retry` runs again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     fn keys() -> impl Iterator<Item = String> {
-        (0..500).map(|i| reports::cell_key(&serde_json::json!({ "cell": i })))
+        (0..500).map(|i| records::store::cell_key(&serde_json::json!({ "cell": i })))
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use reports::{RecordError, RunRecord};
+use records::RunRecord;
+use records::store::RecordError;
 
 use super::retry::RetryPolicy;
 

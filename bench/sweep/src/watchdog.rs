@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use reports::Status;
+use records::Status;
 
 use super::claim::Claim;
 use super::protocol::STOP;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use reports::{RunRecord, Status};
+use records::{RunRecord, Status};
 
 use super::SweepError;
 use super::claim::Claim;

@@ -5,7 +5,7 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 
-use reports::Allocations;
+use records::Allocations;
 
 thread_local! {
     // Const-initialised and without a destructor, because access must not allocate.

@@ -12,7 +12,7 @@ use burn::tensor::Device;
 use pe_zoo::attention::Engine;
 use pe_zoo::device::{DeviceFacts, facts, identity, open};
 use pe_zoo::ops::MatmulPrecision;
-use reports::DeviceInfo;
+use records::DeviceInfo;
 
 use crate::host;
 

@@ -13,7 +13,7 @@ use std::fmt;
 
 use pe_zoo::Combination;
 use pe_zoo::attention::{AttentionKind, Engine};
-use reports::GridPoint;
+use records::GridPoint;
 use serde_json::{Value, json};
 use tasks::TaskConfig;
 
@@ -97,7 +97,7 @@ impl Experiment {
 
     /// Hash of the complete configuration, 16 hexadecimal digits.
     pub fn key(&self, task: &dyn tasks::Task) -> String {
-        reports::cell_key(&self.config(task))
+        records::store::cell_key(&self.config(task))
     }
 
     /// Returns the identity of the training: a hash of the configuration without the evaluation, and the longest
@@ -108,7 +108,7 @@ impl Experiment {
             fields.remove("eval");
         }
         let [_, tokens] = self.built_lens(task);
-        TrainingId { key: reports::cell_key(&config), tokens }
+        TrainingId { key: records::store::cell_key(&config), tokens }
     }
 
     /// Sizes that the encoding is built for.

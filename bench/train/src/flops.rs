@@ -8,7 +8,7 @@ use pe_zoo::cost::CostTotals;
 use pe_zoo::{Combination, Cost, Dims, PeError};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use reports::{FlopCount, ParamCount};
+use records::{FlopCount, ParamCount};
 
 use crate::model::ModelConfig;
 

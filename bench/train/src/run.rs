@@ -23,11 +23,11 @@ use std::ops::ControlFlow;
 
 use burn::module::Module as _;
 use burn::tensor::Device;
-use reports::{Allocations, RunRecord, SkippedEval, Status, TrainSummary, WeightsAt};
+use records::{Allocations, RunRecord, SkippedEval, Status, TrainSummary, WeightsAt};
 use serde::{Deserialize, Serialize};
-use tasks::Task;
+use tasks::{Sample, Task};
 
-pub use gates::{GATE_SAMPLES, GateError, gate_scores};
+pub use gates::{GATE_SAMPLES, GateError, GateSamples, gate_scores};
 pub use hooks::{RunEvent, RunHooks};
 pub use observe::{AttentionMap, Look, Observed, observe, observe_at};
 pub use plan::{counted_step, plan, unfinished_record};
@@ -165,14 +165,14 @@ pub fn build(experiment: &Experiment, task: &dyn Task) -> Result<(Decoder, Devic
     let device = experiment.train.autodiff(device);
     backend::precision(experiment.train.precision, &experiment.backend, &device)
         .map_err(|error| error.to_string())?;
-    let mut model_rng = stream(experiment.seed, Stream::Model);
-    let mut encoding_rng = stream(experiment.seed, Stream::Encoding);
+    let [train_len, max_len] = experiment.built_lens(task);
     let model = Decoder::new(
         &experiment.model,
         task.vocab_size(),
         &experiment.encoding,
-        experiment.built_lens(task),
-        [&mut model_rng, &mut encoding_rng],
+        &experiment.model.dims(train_len, max_len),
+        &mut stream(experiment.seed, Stream::Model),
+        &mut stream(experiment.seed, Stream::Encoding),
         &device,
     );
     let mut model = model.map_err(|error| error.to_string())?;
@@ -243,16 +243,10 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
         note_device_memory(record, &device);
     }
     if let Some((len, seed)) = gates {
-        record.gates = gate_scores(
-            &model,
-            id,
-            task,
-            &|sample| task.counted(sample),
-            [len, GATE_SAMPLES],
-            seed,
-            &device,
-        )
-        .map_err(|error| format!("gate scores: {error}"))?;
+        let samples = GateSamples { len, count: GATE_SAMPLES, seed };
+        let marked = |sample: &Sample| task.counted(sample);
+        record.gates = gate_scores(&model, id, task, &marked, samples, &device)
+            .map_err(|error| format!("gate scores: {error}"))?;
     }
     // Counting builds another model, whose memory is not part of the run.
     match record.device {

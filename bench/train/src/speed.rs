@@ -12,8 +12,8 @@ use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::{Combination, Dims};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use reports::stats::median;
 use serde::{Deserialize, Serialize};
+use stats::median;
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 
 use crate::experiment::TrainConfig;
@@ -247,12 +247,14 @@ pub fn with_trainer<R>(
         ..TrainConfig::default()
     };
     let device = backend::device(&request.backend).map_err(|error| error.to_string())?.autodiff();
+    let model = request.model();
     let mut decoder = Decoder::new(
-        &request.model(),
+        &model,
         vocab,
         &encoding,
-        [len, len],
-        [&mut stream(0, Stream::Model), &mut stream(0, Stream::Encoding)],
+        &model.dims(len, len),
+        &mut stream(0, Stream::Model),
+        &mut stream(0, Stream::Encoding),
         &device,
     )
     .map_err(|error| error.to_string())?;

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::settings::explain;
-use reports::GridPoint;
+use records::GridPoint;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tasks::TaskConfig;
@@ -57,7 +57,7 @@ pub struct Suite {
     /// Purpose of the suite in one or two sentences.
     pub about: String,
     /// Criteria of its report, the base of its ablation, and its question.
-    pub report: reports::Settings,
+    pub report: records::settings::Settings,
     /// All cells, in the order of the file.
     pub cells: Vec<Experiment>,
     /// Cells of the fresh seeds at every rate of their grid; [`fresh_cells`](Self::fresh_cells) are those to run.
@@ -143,12 +143,12 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
         expanded(&file, overrides).map_err(|error| SuiteError::field(name, error))?;
     let SuiteFile { name, title, about, .. } = file;
     let digest = Sha256::new().chain_update(text).chain_update(base.unwrap_or_default());
-    let sha256 = Some(reports::store::hex(&digest.finalize()));
+    let sha256 = Some(records::store::hex(&digest.finalize()));
     Ok(Suite { name, sha256, title, about, report, cells, fresh })
 }
 
 /// Cells of a suite, cells of its fresh seeds, and settings of its report.
-type Expanded = (Vec<Experiment>, Vec<Experiment>, reports::Settings);
+type Expanded = (Vec<Experiment>, Vec<Experiment>, records::settings::Settings);
 
 fn expanded(file: &SuiteFile, overrides: &Overrides) -> Result<Expanded, FieldError> {
     let (mut selected, report) = select(file)?;
@@ -205,7 +205,7 @@ fn expanded(file: &SuiteFile, overrides: &Overrides) -> Result<Expanded, FieldEr
 }
 
 /// Returns the encodings of each workload, and the settings of the report with the base of the ablation.
-fn select(file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Settings), FieldError> {
+fn select(file: &SuiteFile) -> Result<(Vec<Vec<Named>>, records::settings::Settings), FieldError> {
     let mut report = file.report.clone();
     let common = match (&file.encodings, &file.ablation) {
         (Some(_), Some(_)) => {

@@ -36,7 +36,7 @@ fn losses(encoding: &str, backend: &str) -> Vec<f64> {
     };
     let context = RunContext { suite: "test".to_owned(), suite_sha256: None, threads: 1, jobs: 1 };
     let record = run(&cell, &*cell.task.build().unwrap(), &context, &mut |_| {});
-    assert_eq!(record.status, reports::Status::Done);
+    assert_eq!(record.status, records::Status::Done);
     record.train.curve.iter().map(|point| point.loss).collect()
 }
 

@@ -10,7 +10,7 @@ use pe_zoo::Combination;
 use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::encoding::PositionRequest;
 use pe_zoo::erased::positions;
-use reports::Status;
+use records::Status;
 use serde_json::{Value, json};
 use tasks::{Sample, Task, TaskConfig};
 use train::experiment::Budget;

@@ -8,7 +8,7 @@ use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::testkit::close::{self, F32, F32_REORDERED, Tolerance, numbers};
 use pe_zoo::testkit::{randomise, randomise_by};
 use pe_zoo::{Combination, Positions};
-use reports::{RunRecord, Status};
+use records::{RunRecord, Status};
 use tasks::TaskConfig;
 use train::experiment::{Decay, OptimizerConfig};
 use train::experiment::{EvalConfig, Experiment, TrainConfig};
@@ -26,8 +26,9 @@ fn decoder(model: &ModelConfig, encoding: &Combination, device: &Device) -> Deco
         model,
         VOCABULARY,
         encoding,
-        [TOKENS, TOKENS],
-        [&mut stream(1, Stream::Model), &mut stream(1, Stream::Encoding)],
+        &model.dims(TOKENS, TOKENS),
+        &mut stream(1, Stream::Model),
+        &mut stream(1, Stream::Encoding),
         device,
     )
     .unwrap()

@@ -9,7 +9,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
-use reports::{RunRecord, Status};
+use records::{RunRecord, Status};
 use tasks::{Task, TaskConfig};
 use train::experiment::{EvalConfig, Experiment, TrainConfig, ValidationConfig};
 use train::model::ModelConfig;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
-use reports::{SliceUnit, Status};
+use records::{SliceUnit, Status};
 use tasks::{Task, TaskConfig};
 use train::experiment::OptimizerConfig;
 use train::experiment::{EarlyStop, EvalConfig, Experiment, TrainConfig, ValidationConfig};
@@ -97,7 +97,7 @@ fn validations_change_no_bit_and_a_solved_training_ends_early() {
     );
     assert_ne!(plain.key, looked.key);
 
-    let losses = |record: &reports::RunRecord| {
+    let losses = |record: &records::RunRecord| {
         record.train.curve.iter().map(|point| point.loss).collect::<Vec<_>>()
     };
     assert_eq!(losses(&plain), losses(&looked));
@@ -143,7 +143,7 @@ fn chosen_splits_are_validated_at_the_same_steps_and_change_nothing() {
     let steps = [10, 20, 30, 40];
     let expected = steps.into_iter().flat_map(|step| [("sparse", step), ("dense", step)]);
     assert_eq!(seen, expected.collect::<Vec<_>>());
-    let of = |record: &reports::RunRecord| {
+    let of = |record: &records::RunRecord| {
         let validations = record.train.validations.iter();
         validations.map(|v| (v.step, v.nll.to_bits())).collect::<Vec<_>>()
     };

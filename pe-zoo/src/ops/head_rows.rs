@@ -7,6 +7,21 @@ use crate::kernels::cpu::parallel::rows_of_piece;
 use crate::kernels::cpu::tensors::in_token_order;
 use crate::kernels::cpu::view::{Start, in_new_memory};
 
+/// Place of a token in a batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TokenPlace {
+    pub(super) sequence: usize,
+    pub(super) token: usize,
+}
+
+impl TokenPlace {
+    /// Place of a row among those of sequences with this many tokens.
+    #[inline(always)]
+    pub(super) fn of_row(row: usize, tokens: usize) -> Self {
+        Self { sequence: row / tokens, token: row % tokens }
+    }
+}
+
 /// A tensor `[1 or B, 1 or H, 1 or T, D]`, whose axes of length 1 stand for all indices.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeadRows<'a> {
@@ -34,17 +49,18 @@ impl<'a> HeadRows<'a> {
 
     /// Numbers of one head of one token.
     #[inline(always)]
-    pub(super) fn row(&self, [b, t]: [usize; 2], h: usize) -> &'a [f32] {
+    pub(super) fn row(&self, at: TokenPlace, h: usize) -> &'a [f32] {
         let [of_batch, of_head, of_token] = self.strides;
-        &self.numbers[b * of_batch + h * of_head + t * of_token..][..self.width]
+        let start = at.sequence * of_batch + h * of_head + at.token * of_token;
+        &self.numbers[start..][..self.width]
     }
 }
 
-/// Creates `[B, H, T, width]` row by row; `work` gets sequence and token, head and the row.
+/// Creates `[B, H, T, width]` row by row; `work` gets the place of the token, the head and the row.
 #[inline(always)]
 pub(super) fn each_row(
     [batch, heads, tokens, width]: [usize; 4],
-    work: impl Fn([usize; 2], usize, &mut [f32]) + Sync,
+    work: impl Fn(TokenPlace, usize, &mut [f32]) + Sync,
 ) -> FlexTensor {
     let of_token = heads * width;
     let rows = rows_of_piece(of_token);
@@ -59,7 +75,7 @@ pub(super) fn each_row(
             for (n, output) in output.chunks_exact_mut(of_token).enumerate() {
                 let row = piece * rows + n;
                 for (h, output) in output.chunks_exact_mut(width).enumerate() {
-                    work([row / tokens, row % tokens], h, output);
+                    work(TokenPlace::of_row(row, tokens), h, output);
                 }
             }
         },

@@ -3,7 +3,7 @@
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::head_rows::{HeadRows, each_row};
+use super::head_rows::{HeadRows, TokenPlace, each_row};
 use super::row_product::dot;
 use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::rows_of_piece;
@@ -43,7 +43,7 @@ fn mixed(z: &FlexTensor, weights: &FlexTensor, transposed: bool) -> FlexTensor {
         [batch, heads, tokens, width],
         #[inline(always)]
         |at, h, output| {
-            let of_token = &weights[(at[0] * tokens + at[1]) * heads * heads..];
+            let of_token = &weights[(at.sequence * tokens + at.token) * heads * heads..];
             output.copy_from_slice(z.row(at, h));
             for g in 0..heads {
                 let weight = of_token[if transposed { g * heads + h } else { h * heads + g }];
@@ -70,7 +70,7 @@ fn weight_grads(grad: &FlexTensor, z: &FlexTensor, weights: &FlexTensor) -> Flex
         |output, piece| {
             for (n, output) in output.chunks_exact_mut(pairs).enumerate() {
                 let row = piece * rows + n;
-                let at = [row / tokens, row % tokens];
+                let at = TokenPlace::of_row(row, tokens);
                 for (pair, output) in output.iter_mut().enumerate() {
                     *output = dot(grad.row(at, pair / heads), z.row(at, pair % heads));
                 }

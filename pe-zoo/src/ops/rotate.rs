@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
 use super::Pairs;
-use super::head_rows::HeadRows;
+use super::head_rows::{HeadRows, TokenPlace};
 use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::in_pieces;
 use crate::kernels::cpu::tensors::{dense, dims, in_order, in_token_order, numbers, token_layout};
@@ -51,7 +51,7 @@ fn turn(x: FlexTensor, [cos, sin]: &[FlexTensor; 2], pairs: Pairs, sign: f32) ->
         x,
         &mut [],
         #[inline(always)]
-        |[_, t], row, _| {
+        |TokenPlace { token: t, .. }, row, _| {
             let (cos, sin) = (&cos[t * half..][..half], &sin[t * half..][..half]);
             for head in row.chunks_exact_mut(head_dim) {
                 match pairs {
@@ -63,7 +63,7 @@ fn turn(x: FlexTensor, [cos, sin]: &[FlexTensor; 2], pairs: Pairs, sign: f32) ->
     )
 }
 
-/// Changes `x`, `[B, H, T, D]`, token by token, in place where its memory is not shared. `work` gets sequence and token, all
+/// Changes `x`, `[B, H, T, D]`, token by token, in place where its memory is not shared. `work` gets the place of the token, all
 /// heads of the token and its part of `beside`, which has equally many numbers for each token or none at all.
 ///
 /// The result is laid out as `[B, T, H, D]` whatever the layout of `x`, like the output of a projection.
@@ -71,7 +71,7 @@ fn turn(x: FlexTensor, [cos, sin]: &[FlexTensor; 2], pairs: Pairs, sign: f32) ->
 pub(super) fn by_token(
     x: FlexTensor,
     beside: &mut [f32],
-    work: impl Fn([usize; 2], &mut [f32], &mut [f32]) + Sync,
+    work: impl Fn(TokenPlace, &mut [f32], &mut [f32]) + Sync,
 ) -> FlexTensor {
     let all = dims(&x);
     let [batch, heads, tokens, head_dim] = all;
@@ -131,11 +131,11 @@ impl TokenRows {
         out: &mut [f32],
         beside: &mut [f32],
         source: Option<HeadRows<'_>>,
-        work: &impl Fn([usize; 2], &mut [f32], &mut [f32]),
+        work: &impl Fn(TokenPlace, &mut [f32], &mut [f32]),
     ) {
         let beside_width = beside.len() / (out.len() / self.width).max(1);
         for (n, row) in out.chunks_exact_mut(self.width).enumerate() {
-            let at = [(self.first + n) / self.tokens, (self.first + n) % self.tokens];
+            let at = TokenPlace::of_row(self.first + n, self.tokens);
             if let Some(source) = source {
                 for (h, head) in row.chunks_exact_mut(self.head_dim).enumerate() {
                     head.copy_from_slice(source.row(at, h));

@@ -3,7 +3,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Shape;
 
-use super::head_rows::HeadRows;
+use super::head_rows::{HeadRows, TokenPlace};
 use super::rotate::by_token;
 use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::in_pieces;
@@ -141,7 +141,7 @@ impl<'a> Rotor<'a> {
     #[inline(always)]
     fn each(
         &self,
-        at: [usize; 2],
+        at: TokenPlace,
         heads: usize,
         mut work: impl FnMut(usize, usize, usize, &PairWaves),
     ) {

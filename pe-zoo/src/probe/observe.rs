@@ -278,10 +278,11 @@ impl ProbedEncoding<'_> {
         &self,
         problem: &Problem,
         ctx: &LayerContext<'_>,
-        [q, k]: [Tensor<4>; 2],
+        q: &Tensor<4>,
+        k: &Tensor<4>,
     ) -> Vec<Vec<f64>> {
         let v = tensor4(&problem.v, &self.device);
-        let heads = nested(logits(self.encoding, ctx, &q, &k, &v)).into_iter().flatten();
+        let heads = nested(logits(self.encoding, ctx, q, k, &v)).into_iter().flatten();
         heads
             .flat_map(|rows| rows.into_iter().enumerate())
             .map(|(row, mut logits)| {
@@ -293,7 +294,7 @@ impl ProbedEncoding<'_> {
 
     /// Logits of the visible pairs of a layer, row by row.
     fn logits(&self, problem: &Problem, layer: usize) -> Vec<Vec<f64>> {
-        self.transformed(problem, layer, |ctx, heads| self.visible_logits(problem, ctx, heads))
+        self.transformed(problem, layer, |ctx, [q, k]| self.visible_logits(problem, ctx, &q, &k))
     }
 
     /// Whether the encoding depends on tokens. If it does not, its logits are linear in queries and
@@ -376,8 +377,8 @@ impl ProbedEncoding<'_> {
             let [q, k] = heads.map(nested);
             let normal = &problem.x[0].concat()[..q[0][0][0].len()];
             let weights = |q: &[Heads], k: &[Heads]| {
-                let heads = [q, k].map(|heads| tensor4(heads, &self.device));
-                let logits = self.visible_logits(&problem, ctx, heads);
+                let [q, k] = [q, k].map(|heads| tensor4(heads, &self.device));
+                let logits = self.visible_logits(&problem, ctx, &q, &k);
                 logits.iter().flat_map(|row| softmax(row)).collect::<Vec<_>>()
             };
             let found = weights(&reflected(&q, normal), &reflected(&k, normal));

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::analysis::ranking::Region;
-use crate::record::SliceUnit;
-pub use crate::stats::Better;
+use records::SliceUnit;
+use records::settings::Region;
+pub use stats::Better;
 
 /// Request for a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -2,13 +2,13 @@
 
 use super::comparison::{Better, HeadToHead, PairwiseComparison};
 use super::tables::{label, sections};
-use crate::analysis::ranking::Region;
-use crate::analysis::{NEUTRAL, looks};
 use crate::document::plot::Plot;
 use crate::document::plot::{Axis, Dots, Point, Series};
 use crate::document::scale::Scale;
 use crate::document::{Document, Element, Figure};
-use crate::number::{capital, count, listed, points};
+use analysis::{NEUTRAL, looks};
+use records::number::{capital, count, listed, points};
+use records::settings::Region;
 
 /// Converts a comparison to a document: one figure for each region, one section for each workload.
 pub fn document(found: &HeadToHead) -> Document {

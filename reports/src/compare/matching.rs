@@ -7,13 +7,11 @@ use serde_json::Value;
 
 use super::comparison::{ComparedEncoding, Request};
 use super::error::CompareError;
-use crate::analysis::grid::{
-    ChosenBy, GridChoice, GridSelection, WorkloadGrid, select_grid_values,
-};
-use crate::frame::Frames;
-use crate::number::joined;
-use crate::record::{RunRecord, Status, newest_by};
-use crate::store::cell_key;
+use analysis::frame::Frames;
+use analysis::grid::{ChosenBy, GridChoice, GridSelection, WorkloadGrid, select_grid_values};
+use records::number::joined;
+use records::store::cell_key;
+use records::{RunRecord, Status, newest_by};
 
 /// Records of two encodings on one workload, by seed.
 pub(super) struct PairedRuns<'a> {
@@ -76,7 +74,7 @@ pub(super) fn find<'a>(
     let mut pairs = Vec::new();
     for ((suite, workload), records) in workloads {
         let at = format!("{suite}, {workload}");
-        match pair(&at, &records, [&a.name, &b.name], &mut left_out) {
+        match pair(&at, &records, &a.name, &b.name, &mut left_out) {
             Ok(pair) => pairs.push(pair),
             Err(reason) => left_out.push(reason),
         }
@@ -121,7 +119,8 @@ fn names(records: &[RunRecord], get: fn(&RunRecord) -> &String) -> Vec<String> {
 fn pair<'a>(
     at: &str,
     records: &[&'a RunRecord],
-    [a, b]: [&str; 2],
+    a: &str,
+    b: &str,
     left_out: &mut Vec<String>,
 ) -> Result<PairedRuns<'a>, String> {
     let own: Vec<RunRecord> = records.iter().map(|record| (*record).clone()).collect();

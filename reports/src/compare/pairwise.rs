@@ -6,12 +6,12 @@ use super::comparison::{
     Compared, Difference, EvaluationPoint, PairwiseComparison, RegionEvaluations, Slice,
 };
 use super::matching::PairedRuns;
-use crate::analysis::answers::AnswerTable;
-use crate::analysis::contrast::{Contrast, ContrastSide, judge, on_scale};
-use crate::analysis::evaluated::{Evaluated, SeedRun, mean_chance};
-use crate::analysis::ranking::Region;
-use crate::record::{Metric, RunRecord, SliceUnit, Slices};
-use crate::stats::{Comparison, Estimate, QuestionError, hedges_g_interval, seeds_needed};
+use analysis::answers::AnswerTable;
+use analysis::contrast::{Contrast, ContrastSide, judge, on_scale};
+use analysis::evaluated::{Evaluated, SeedRun, mean_chance};
+use records::settings::Region;
+use records::{Metric, RunRecord, SliceUnit, Slices};
+use stats::{Comparison, Estimate, QuestionError, hedges_g_interval, seeds_needed};
 
 /// Relative difference up to which two values are equal.
 const ROUNDING: f64 = 1e-9;

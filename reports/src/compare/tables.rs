@@ -6,12 +6,14 @@ use super::comparison::{
     Better, Compared, Difference, EvaluationPoint, HeadToHead, PairwiseComparison,
     RegionEvaluations, Slice,
 };
-use crate::analysis::ranking::Region;
 use crate::document::{Element, Section, Table, TableCell};
-use crate::number::{bracketed, count, joined, p_value, percent, points, three_digits, two_digits};
-use crate::record::{PAIR, PAIRED, SliceUnit};
-use crate::stats::minimum_p_value;
 use crate::text::add_new;
+use records::number::{
+    bracketed, count, joined, p_value, percent, points, three_digits, two_digits,
+};
+use records::settings::Region;
+use records::{PAIR, PAIRED, SliceUnit};
+use stats::minimum_p_value;
 
 /// Returns a section with the regions of all workloads, one for each workload, and one that lists the cells that were
 /// not compared, if there are any.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::formats::{html_document, markdown_document};
-use crate::record::{GridPoint, SliceUnit, Slices, Status, Validation};
-use crate::testkit::TestCell;
+use records::testkit::TestCell;
+use records::{GridPoint, SliceUnit, Slices, Status, Validation};
 
 fn request(a: &str, b: &str) -> Request {
     Request { a: a.into(), b: b.into(), ..Request::default() }
@@ -10,7 +10,7 @@ fn request(a: &str, b: &str) -> Request {
 /// Builds a cell whose configuration depends on the workload only.
 fn cell(workload: &str, encoding: &str, seed: u64, beyond: f64) -> RunRecord {
     let config = serde_json::json!({"encoding": encoding, "task": workload, "seed": seed});
-    let key = crate::store::cell_key(&config);
+    let key = records::store::cell_key(&config);
     let cell = TestCell::new(workload, encoding, seed).beyond(beyond);
     cell.change(|r| (r.config, r.key) = (config, key)).record()
 }
@@ -201,7 +201,7 @@ fn names_are_resolved_with_the_nearest_that_there_is() {
 fn tuned(encoding: &str, rate: f64, validation: Option<f64>, beyond: f64) -> RunRecord {
     let mut record = cell("w", encoding, 0, beyond);
     record.config["train"] = serde_json::json!({ "rate": rate });
-    record.key = crate::store::cell_key(&record.config);
+    record.key = records::store::cell_key(&record.config);
     record.grid = Some(GridPoint {
         axis: "train.rate".into(),
         value: rate,
@@ -241,7 +241,7 @@ fn of_a_grid_the_chosen_values_count_and_they_may_differ() {
     for record in &mut fresh {
         record.seed = 9;
         record.config["seed"] = 9.into();
-        record.key = crate::store::cell_key(&record.config);
+        record.key = records::store::cell_key(&record.config);
         record.grid.as_mut().unwrap().fresh = true;
     }
     let with_fresh = found(&[&records[..], &fresh[..]].concat(), "cope", "rope");

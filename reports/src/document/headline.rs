@@ -3,7 +3,7 @@
 use super::figure::Figure;
 use super::section::{Document, Element};
 use super::{tables, text};
-use crate::analysis::Report;
+use analysis::Report;
 
 /// Returns the figure of the aggregate and the last one against a price, the abstract, and a table with one line for each
 /// encoding; nothing for a report without an aggregate over workloads. `document` is that of the report.

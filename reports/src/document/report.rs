@@ -14,8 +14,8 @@ use super::figure::Figure;
 use super::figures::{self, LEGEND};
 use super::section::{Document, Element, Section};
 use super::{tables, text};
-use crate::analysis::Report;
-use crate::number::count;
+use ::records::number::count;
+use analysis::Report;
 
 /// Builds the document of a report. `published` compares published numbers with those of the records.
 ///

@@ -1,6 +1,6 @@
 //! Scales of axes: positions of values and round ticks.
 
-use crate::number;
+use records::number;
 
 /// Spacing of the values on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use polars::prelude::PolarsError;
 
-use crate::analysis::Report;
 use crate::document::{self, Document};
 use crate::reproduction::{PublishedError, reproduction};
+use analysis::Report;
 
 /// Error of rendering a report.
 #[derive(Debug, thiserror::Error)]

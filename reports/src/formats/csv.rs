@@ -8,9 +8,9 @@ mod ranks;
 use polars::prelude::*;
 
 use super::contents::{Contents, FormatError, OutFile};
-use crate::analysis::Report;
-use crate::analysis::aggregate::Aggregate;
 use crate::document::{Table, TableCell};
+use analysis::Report;
+use analysis::aggregate::Aggregate;
 
 /// Function that builds a table.
 type TableOf = fn(&Report) -> PolarsResult<DataFrame>;
@@ -95,8 +95,8 @@ fn is_formula(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::ReportMeta;
-    use crate::testkit::suite;
+    use analysis::ReportMeta;
+    use records::testkit::suite;
 
     #[test]
     fn ranks_and_pairs_hold_what_the_pages_show() {
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn gate_scores_are_rows_by_layer_and_head() {
-        use crate::record::GateScore;
-        use crate::testkit::TestCell;
+        use records::GateScore;
+        use records::testkit::TestCell;
         let score =
             |layer, head, auc| GateScore { gate: "gates".into(), layer, head, auc, rows: 9 };
         let gates = vec![score(0, 1, 0.75), score(2, 0, 0.25)];
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn an_improvement_is_a_row_from_the_better_to_the_worse() {
-        let records = crate::testkit::two_workloads();
+        let records = records::testkit::two_workloads();
         let report = Report::new(records, &ReportMeta::default()).unwrap();
         let table = ranks::improvements(&report).unwrap();
         let text = String::from_utf8(bytes(table).unwrap()).unwrap();

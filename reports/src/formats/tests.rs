@@ -1,9 +1,9 @@
 //! Tests of all formats with records whose names contain code of the format; none may be left unescaped.
 
 use super::*;
-use crate::analysis::{Description, Report, ReportMeta};
-use crate::record::{RunRecord, Status};
-use crate::testkit::TestCell;
+use analysis::{Description, Report, ReportMeta};
+use records::testkit::TestCell;
+use records::{RunRecord, Status};
 
 /// Names that contain code, one for each format.
 const WICKED: [&str; 9] = [

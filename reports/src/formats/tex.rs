@@ -223,10 +223,10 @@ fn tex_text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{Report, ReportMeta};
     use crate::document::tables::{PaperLayout, paper};
     use crate::formats::{table_csv, whole_table};
-    use crate::testkit::TestCell;
+    use analysis::{Report, ReportMeta};
+    use records::testkit::TestCell;
 
     #[test]
     fn a_table_of_papers_reads_alike_as_tex_markdown_and_csv() {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::matching::MatchedCell;
 use super::thresholds::Thresholds;
 use super::verdict::{CostChange, CostIncrease, NightlyVerdict, STEP};
-use crate::record::RunRecord;
-use crate::stats::Estimate;
+use records::RunRecord;
+use stats::Estimate;
 
 type Count = (&'static str, fn(&RunRecord) -> u64);
 

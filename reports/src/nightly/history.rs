@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::json_float;
-use crate::record::{EvalPoint, RunRecord, Status};
-use crate::stats::Estimate;
-use crate::store::{RecordError, files_in, write_atomically};
+use records::store::{RecordError, files_in, write_atomically};
+use records::{EvalPoint, RunRecord, Status, json_float};
+use stats::Estimate;
 
 /// Version of a night's file.
 pub const SCHEMA: u32 = 1;
@@ -93,7 +92,10 @@ impl Night {
         for record in records.iter().filter(|record| record.status == Status::Done) {
             groups.entry((&record.workload, &record.encoding.name)).or_default().push(record);
         }
-        let lines = groups.into_iter().map(|(id, records)| line(id, &records)).collect();
+        let lines = groups
+            .into_iter()
+            .map(|((workload, encoding), records)| line(workload, encoding, &records))
+            .collect();
         Some(Self {
             schema: SCHEMA,
             started_utc: first.started_utc.clone(),
@@ -132,7 +134,7 @@ impl Night {
     }
 }
 
-fn line((workload, encoding): (&str, &str), records: &[&RunRecord]) -> NightLine {
+fn line(workload: &str, encoding: &str, records: &[&RunRecord]) -> NightLine {
     let mean = |values: Vec<f64>| Estimate::of(&values).map(|e| e.mean).filter(|m| m.is_finite());
     let over = |inside: bool, get: fn(&EvalPoint) -> f64| {
         let one = |record: &&RunRecord| {

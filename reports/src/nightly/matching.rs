@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::record::{EvalPoint, RunRecord, Status, newest_by};
+use records::{EvalPoint, RunRecord, Status, newest_by};
 
 /// A cell of this night with its counterpart in the baseline.
 pub(super) struct MatchedCell<'a> {

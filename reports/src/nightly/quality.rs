@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::matching::MatchedCell;
 use super::thresholds::Thresholds;
 use super::verdict::{NightlyVerdict, QualityChange, Scope};
-use crate::analysis::contrast::{Contrast, ContrastSide, judge as judge_contrasts};
-use crate::analysis::evaluated::{SeedRun, mean_chance};
-use crate::analysis::ranking::Region;
-use crate::record::{EvalPoint, Metric};
-use crate::stats::{Better, LEAST_SEEDS};
+use analysis::contrast::{Contrast, ContrastSide, judge as judge_contrasts};
+use analysis::evaluated::{SeedRun, mean_chance};
+use records::settings::Region;
+use records::{EvalPoint, Metric};
+use stats::{Better, LEAST_SEEDS};
 
 struct CandidateChange {
     /// The change without the result of its test.

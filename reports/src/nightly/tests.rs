@@ -3,8 +3,8 @@ use serde_json::json;
 use super::history::{Night, read};
 use super::*;
 use crate::formats::{html_document, markdown_document};
-use crate::record::{Allocations, Status};
-use crate::testkit::TestCell;
+use records::testkit::TestCell;
+use records::{Allocations, Status};
 
 const WORKLOADS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::history::{Night, NightLine};
-use crate::analysis::looks;
 use crate::document::plot::Plot;
 use crate::document::plot::{Axis, Lines, Marks, Point, Series};
 use crate::document::scale::Scale;
 use crate::document::{Document, Element, Figure, Section, Table, TableCell};
-use crate::number::{bytes, percent, si, thousands, three_digits};
+use analysis::looks;
+use records::number::{bytes, percent, si, thousands, three_digits};
 
 /// Maximum number of ticks of the axis of nights.
 const TICKS: usize = 8;

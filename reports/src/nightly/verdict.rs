@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::matching::Incomparable;
-use crate::number::{bytes, p_value, points, three_digits};
+use records::number::{bytes, p_value, points, three_digits};
 
 /// Verdict on a night.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

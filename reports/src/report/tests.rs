@@ -1,6 +1,6 @@
 use super::*;
-use crate::testkit::{TestCell, suite};
 use polars::prelude::*;
+use records::testkit::{TestCell, suite};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -44,7 +44,7 @@ fn the_same_records_in_any_order_give_the_same_bytes() {
     for record in &records {
         record.write(two.path()).unwrap();
     }
-    let read = crate::read_dir(two.path()).unwrap();
+    let read = analysis::folder::read_dir(two.path()).unwrap();
     fs::remove_dir_all(two.path().join("cells")).unwrap();
     write_report(&read, two.path(), &meta()).unwrap();
     let (a, b) = (files(one.path()), files(two.path()));
@@ -174,9 +174,9 @@ fn numbers(value: &serde_json::Value, path: &str, found: &mut Vec<String>) {
 #[test]
 fn counts_near_the_largest_number_do_not_overflow() {
     let slices = |record: &mut RunRecord| {
-        record.evals[0].slices = vec![crate::record::Slices {
+        record.evals[0].slices = vec![records::Slices {
             name: "distance".into(),
-            unit: crate::record::SliceUnit::Tokens,
+            unit: records::SliceUnit::Tokens,
             values: vec![1, 2, 40],
             counts: vec![3, 4, 5],
             accuracy: vec![0.5; 3],

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::published::PublishedMetric;
 use super::runs::RecipeRun;
-use crate::stats::bootstrap::ends;
+use stats::bootstrap::ends;
 
 /// Number of seeds up to which every resample is enumerated (5^5).
 const EXACT_UP_TO: usize = 5;

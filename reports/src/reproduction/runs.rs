@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::published::{PublishedColumn, PublishedMetric, PublishedTable, SmallerSuite};
 use super::recipe::{Identity, Paths, SettingDifference, differences, is_identical};
-use crate::frame::{Frames, rows};
-use crate::number;
-use crate::stats::estimate::half_width_factor;
-use crate::stats::{Estimate, RESOLUTION};
-use crate::store::cell_key_without;
+use analysis::frame::{Frames, rows};
+use records::number;
+use records::store::cell_key_without;
+use stats::estimate::half_width_factor;
+use stats::{Estimate, RESOLUTION};
 
 /// Runs of one recipe with all their seeds.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,8 +1,9 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::record::{GridPoint, RunRecord, Status};
-use crate::testkit::{TestCell, prose_of, table_of};
+use crate::testkit::{prose_of, table_of};
+use records::testkit::TestCell;
+use records::{GridPoint, RunRecord, Status};
 
 /// A source with one table: 20.3 % errors of RoPE (deviation 3.1 over 3 seeds) and 4.9 % of CoPE, at 10000 steps.
 const TEXT: &str = r#"
@@ -57,7 +58,7 @@ fn rope(errors: &[f64]) -> Vec<RunRecord> {
             .beyond(1.0 - error)
             .change(|r| {
                 r.config = config("rope", &json!({"base": 1e4}), r.seed, 10000);
-                r.key = crate::cell_key(&r.config);
+                r.key = records::store::cell_key(&r.config);
             })
             .record()
     };
@@ -241,7 +242,7 @@ fn of_equally_many_differences_the_smallest_stand_first() {
 fn an_evaluation_of_kept_weights_is_newer_than_its_training() {
     let mut records = rope(&[0.19, 0.20, 0.21]);
     let mut again = rope(&[0.22]).remove(0);
-    again.evaluated_by = Some(crate::record::Program {
+    again.evaluated_by = Some(records::Program {
         commit: None,
         dirty: None,
         versions: again.versions.clone(),
@@ -358,7 +359,7 @@ fn smaller(errors: [[f64; 3]; 2]) -> Vec<RunRecord> {
                 cell.change(|r| {
                     r.suite = "small".into();
                     r.config = config(id, &settings, r.seed, 50);
-                    r.key = crate::cell_key(&r.config);
+                    r.key = records::store::cell_key(&r.config);
                 })
                 .record(),
             );
@@ -408,7 +409,7 @@ fn every_suite_of_another_size_is_compared_and_its_numbers_shown() {
     records.extend(smaller([[0.1; 3], [0.2; 3]]).into_iter().map(|mut record| {
         record.suite = "tiny".into();
         record.config["train"]["steps"] = json!(20);
-        record.key = crate::cell_key(&record.config);
+        record.key = records::store::cell_key(&record.config);
         record
     }));
     let paper = published::parse("p", &text).unwrap();

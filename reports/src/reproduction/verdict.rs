@@ -2,8 +2,8 @@
 
 use super::published::{Printed, PublishedColumn, PublishedRow, PublishedTable};
 use super::runs::RecipeRun;
-use crate::stats::LEAST_SEEDS;
-use crate::stats::estimate::half_width_factor;
+use stats::LEAST_SEEDS;
+use stats::estimate::half_width_factor;
 
 /// 97.5 % quantile of the normal distribution, used because a published standard error comes from
 /// many samples.

@@ -52,6 +52,15 @@ pub enum DataError {
         /// Description of the observed fault.
         why: String,
     },
+    /// The file is a Parquet file, and the program is built without their reader.
+    #[error(
+        "{path} is a Parquet file, which this program cannot read: build it with the feature `parquet` of pe-zoo-tasks",
+        path = .path.display()
+    )]
+    NoParquet {
+        /// Path of the file.
+        path: PathBuf,
+    },
     /// The file has no column of strings with this name.
     #[error("{path}: {why}; columns of strings: {known}; set `field` to one of them", path = .path.display())]
     Column {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::error::DataError;
 use super::files::read_text;
+#[cfg(feature = "parquet")]
 use super::parquet::column;
 use super::parts::TextDocument;
 use crate::files;
@@ -65,7 +66,10 @@ pub(super) fn documents(
             None => Ok(vec![TextDocument { name: name.to_owned(), text: read_text(path)? }]),
         },
         FileKind::JsonLines => json_lines(path, field.unwrap_or(FIELD)).map(numbered),
+        #[cfg(feature = "parquet")]
         FileKind::Parquet => column(path, field.unwrap_or(FIELD)).map(numbered),
+        #[cfg(not(feature = "parquet"))]
+        FileKind::Parquet => Err(DataError::NoParquet { path: path.into() }),
     }
 }
 

@@ -90,8 +90,8 @@ fn gcd(a: u128, b: u128) -> u128 {
 }
 
 impl AdditionConfig {
-    /// Draws a problem with numbers of these sizes.
-    fn problem(&self, [i, j]: [usize; 2], rng: &mut ChaCha8Rng) -> Sample {
+    /// Draws a problem with numbers of `i` and `j` digits.
+    fn problem(&self, i: usize, j: usize, rng: &mut ChaCha8Rng) -> Sample {
         let longest = i.max(j);
         let mut tokens = Vec::with_capacity(i + j + longest + 4);
         draw_number(i, &mut tokens, rng);
@@ -154,13 +154,13 @@ impl Generator for AdditionConfig {
 
     fn sample(&self, split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
         let mut size = || if split == DIAGONAL { len } else { 1 + below(rng, len as u32) as usize };
-        let sizes = [size(), size()];
-        self.problem(sizes, rng)
+        let (i, j) = (size(), size());
+        self.problem(i, j, rng)
     }
 
     fn eval_sample(&self, split: usize, len: usize, index: usize, rng: &mut ChaCha8Rng) -> Sample {
-        let sizes = if split == DIAGONAL { [len, len] } else { grid_position(index, len) };
-        self.problem(sizes, rng)
+        let [i, j] = if split == DIAGONAL { [len, len] } else { grid_position(index, len) };
+        self.problem(i, j, rng)
     }
 
     fn token_slices(&self, sample: &Sample) -> Vec<TokenSlice> {

@@ -52,6 +52,13 @@ use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
 pub use presets::{CopeSizes, MadSizes, S4Sizes, SelectiveCopyConfig};
 
 /// Sizes of the context and token ids: the symbols, then the blank, then `|`.
+/// Numbers of symbols and blanks in a context.
+#[derive(Clone, Copy)]
+struct ContextCounts {
+    symbols: usize,
+    blanks: usize,
+}
+
 impl SelectiveCopyConfig {
     fn symbols(&self) -> u32 {
         match self {
@@ -70,38 +77,36 @@ impl SelectiveCopyConfig {
     }
 
     /// Numbers of symbols and blanks in a context of the split with this number.
-    fn counts(&self, split: usize, len: usize) -> [usize; 2] {
+    fn counts(&self, split: usize, len: usize) -> ContextCounts {
         match self {
             Self::Cope(CopeSizes { blanks, blanks_dense, blanks_sparse, .. }) => {
                 let symbols = (len as f64 / (1.0 + blanks)).round() as usize;
                 // A length of 0 is refused later, by its range.
                 let symbols = symbols.clamp(1, len.max(1));
                 let of = |blanks: f64| (symbols as f64 * blanks).round() as usize;
-                match split {
-                    0 => [symbols, len.saturating_sub(symbols)],
-                    1 => [symbols, of(*blanks_dense)],
-                    _ => [symbols, of(*blanks_sparse)],
-                }
+                let blanks = match split {
+                    0 => len.saturating_sub(symbols),
+                    1 => of(*blanks_dense),
+                    _ => of(*blanks_sparse),
+                };
+                ContextCounts { symbols, blanks }
             }
             Self::Mad(MadSizes { copied, .. }) | Self::S4(S4Sizes { copied, .. }) => {
-                [*copied, len.saturating_sub(*copied)]
+                ContextCounts { symbols: *copied, blanks: len.saturating_sub(*copied) }
             }
         }
     }
 
     /// Number of tokens of a sequence with these counts.
-    fn tokens(&self, [symbols, blanks]: [usize; 2]) -> usize {
+    fn tokens(&self, counts: ContextCounts) -> usize {
+        let ContextCounts { symbols, blanks } = counts;
         let sign = usize::from(self.sign().is_some());
         symbols.saturating_mul(2).saturating_add(blanks).saturating_add(sign)
     }
 
     /// Appends a context.
-    fn draw_context(
-        &self,
-        [symbols, blanks]: [usize; 2],
-        tokens: &mut Vec<u32>,
-        rng: &mut ChaCha8Rng,
-    ) {
+    fn draw_context(&self, counts: ContextCounts, tokens: &mut Vec<u32>, rng: &mut ChaCha8Rng) {
+        let ContextCounts { symbols, blanks } = counts;
         if let Self::Mad(_) = self {
             let mut before = vec![0; symbols];
             for _ in 0..blanks {
@@ -207,7 +212,7 @@ impl Generator for SelectiveCopyConfig {
 
     fn sample(&self, split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
         let counts = self.counts(split, len);
-        let [symbols, blanks] = counts;
+        let ContextCounts { symbols, blanks } = counts;
         let mut tokens = Vec::with_capacity(self.tokens(counts));
         self.draw_context(counts, &mut tokens, rng);
         tokens.extend(self.sign());
@@ -236,13 +241,13 @@ impl Generator for SelectiveCopyConfig {
 
     /// The numbers of symbols and blanks are rounded, so that lengths may share them.
     fn has_trained_size(&self, sample: &Sample, _len: usize, train_len: usize) -> bool {
-        let trained = self.counts(0, train_len);
+        let ContextCounts { symbols, blanks } = self.counts(0, train_len);
+        let trained = [symbols, blanks];
         sample.slices.iter().zip(trained).all(|((_, count), most)| *count as usize <= most)
     }
 
     fn chance_at(&self, len: usize) -> Option<f64> {
-        let [copied, _] = self.counts(0, len);
-        Some(uniform_chance(self.symbols(), copied))
+        Some(uniform_chance(self.symbols(), self.counts(0, len).symbols))
     }
 }
 

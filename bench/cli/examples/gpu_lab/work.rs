@@ -7,8 +7,8 @@ use burn::tensor::{DType, Device, Distribution, Tensor};
 use pe_zoo::attention::Engine;
 use pe_zoo::device::{Choices, TimedLaunch, choose, device_time, timed_launches};
 use pe_zoo::ops::{self, MatmulPrecision};
-use reports::stats::median;
 use serde_json::{Value, json};
+use stats::median;
 use train::backend;
 use train::speed::{SpeedRequest, SpeedSize, measure, with_trainer};
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use reports::RunRecord;
+use records::RunRecord;
 
 use crate::out::{complain, say};
 use llm::extend::{Context, ExtendCell};
@@ -37,7 +37,8 @@ impl ExtendSweep {
 
     /// Prints the cells that already have a record and, if `all` is set, the others too.
     pub(super) fn show_found(&self, options: &SweepOptions, all: bool) {
-        for (name, found) in self.names.iter().zip(look_up_all(self, &options.out, &options.retry))
+        for (name, found) in
+            self.names.iter().zip(look_up_all(self, &options.out, &options.retry, options.packed))
         {
             if found.is_settled() {
                 say(&format!("{name}: kept"));

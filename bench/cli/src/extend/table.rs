@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reports::{EvalPoint, RunRecord, SkippedEval, Status};
+use records::{EvalPoint, RunRecord, SkippedEval, Status};
 
 use crate::columns::aligned;
 

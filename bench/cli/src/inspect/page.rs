@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use reports::GateScore;
+use records::GateScore;
 use reports::document::Table;
 use serde_json::{Value, json};
 use tasks::{FileError, Sample, Task, write_in};

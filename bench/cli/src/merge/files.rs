@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use reports::{RecordError, RunRecord, Status, store};
+use records::store::RecordError;
+use records::{RunRecord, Status, store};
 use sha2::{Digest, Sha256};
 use tasks::FileError;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use reports::RunRecord;
+use records::RunRecord;
 
 use crate::conflict;
 use crate::folders;
@@ -40,7 +40,7 @@ pub(super) fn records(
         if !read.insert(place.canonicalize().unwrap_or_else(|_| place.clone())) {
             continue;
         }
-        for record in reports::read_each(&place)? {
+        for record in analysis::folder::read_each(&place)? {
             let mut record = match record {
                 Ok(record) => record,
                 Err(error) => {

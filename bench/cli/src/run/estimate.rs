@@ -16,7 +16,7 @@ pub(super) fn print(
     json: bool,
     rate: impl FnOnce() -> f64,
 ) {
-    let statuses = look_up_all(plan, &options.out, &options.retry);
+    let statuses = look_up_all(plan, &options.out, &options.retry, options.packed);
     complain_of_unreadable(&statuses);
     let seconds = training_seconds(plan, &statuses, options, rate);
     let own = (0..plan.cells.len()).filter(|index| options.shard.has(&plan.keys[*index]));

@@ -21,7 +21,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use reports::RunRecord;
+use records::RunRecord;
 use serde_json::{Value, json};
 
 use super::table::seconds_of;

@@ -103,6 +103,7 @@ impl SweepArgs {
             budget: given,
             checkpoint_seconds: self.checkpoint_seconds,
             claim_seconds: self.claim_seconds,
+            packed: analysis::folder::packed_only,
             wait: !self.no_wait,
             data_parallel: 1,
             devices: devices.into(),

@@ -49,7 +49,7 @@ pub(crate) fn operations_per_second(
     // A cache that cannot be written costs another measurement.
     if let Ok(text) = serde_json::to_vec_pretty(&rates) {
         let _ = std::fs::create_dir_all(tasks::corpus::cache_dir());
-        let _ = reports::store::write_atomically(&path, &text);
+        let _ = records::store::write_atomically(&path, &text);
     }
     rate
 }

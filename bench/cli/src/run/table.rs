@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use console::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use reports::{EvalPoint, GridPoint, RunRecord, Status};
+use records::{EvalPoint, GridPoint, RunRecord, Status};
 
 use super::forecast::Forecast;
 use crate::out::{Printable, counted, print};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reports::WeightsAt;
+use records::WeightsAt;
 
 use super::options::{KeepWeights, SweepArgs};
 use sweep::{SweepOptions, SweepPlan};

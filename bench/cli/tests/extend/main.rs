@@ -16,7 +16,7 @@ use llm::pretrained::Pretrained;
 use pe_zoo::attention::Weights;
 use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
 use pe_zoo::{Combination, Positions};
-use reports::{RunRecord, SliceUnit, Status};
+use records::{RunRecord, SliceUnit, Status};
 use serde_json::json;
 use train::experiment::OptimizerConfig;
 use train::lora::LoraConfig;
@@ -167,7 +167,7 @@ fn extend(folder: &Path, out: &Path, arguments: &[&str]) -> (bool, String) {
 }
 
 fn records(out: &Path) -> Vec<RunRecord> {
-    reports::read_dir(out).unwrap()
+    analysis::folder::read_dir(out).unwrap()
 }
 
 #[test]

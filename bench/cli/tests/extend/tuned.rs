@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use reports::{RunRecord, Status};
+use records::{RunRecord, Status};
 use serde_json::json;
 
 use super::{copy_to, extend, records, tiny};

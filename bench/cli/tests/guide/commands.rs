@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use reports::RunRecord;
+use records::RunRecord;
 
 use crate::document::words;
 use crate::program::{BENCH, TINY, text};
@@ -112,7 +112,8 @@ impl Place {
 
     /// A record of a small suite.
     fn record(&self, suite: &str, encoding: &str) -> RunRecord {
-        let records = reports::read_dir(&self.folder.path().join("results").join(suite)).unwrap();
+        let records =
+            analysis::folder::read_dir(&self.folder.path().join("results").join(suite)).unwrap();
         records.into_iter().find(|record| record.encoding.id == encoding).unwrap()
     }
 

@@ -17,7 +17,7 @@ const WAYS: [(&str, &[&str]); 8] = [
     // Bars are drawn there; their texts are `Printable`.
     ("stderr()", &["bench/cli/src/out.rs", "bench/cli/src/run/table.rs"]),
     // For tests.
-    ("println!", &["reports/src/analysis/tests.rs"]),
+    ("println!", &["reports/analysis/src/tests.rs"]),
     ("print!", &[]),
     ("eprintln!", &[]),
     ("eprint!", &[]),

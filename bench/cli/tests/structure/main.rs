@@ -4,11 +4,22 @@
 mod arrows;
 mod doors;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Folders of the crates.
-const MEMBERS: [&str; 7] =
-    ["pe-zoo", "tasks", "reports", "bench/train", "bench/sweep", "bench/llm", "bench/cli"];
+const MEMBERS: [&str; 10] = [
+    "pe-zoo",
+    "tasks",
+    "reports/records",
+    "reports/stats",
+    "reports/analysis",
+    "reports",
+    "bench/train",
+    "bench/sweep",
+    "bench/llm",
+    "bench/cli",
+];
 
 /// Root folder of the repository.
 fn root() -> PathBuf {
@@ -27,7 +38,7 @@ fn nothing_imports_the_program_and_training_knows_no_sweep() {
             };
             // A member is named by its folder, or by its package.
             let named = |member: &&str| {
-                let name = member.trim_start_matches("bench/");
+                let name = member.trim_start_matches("bench/").trim_start_matches("reports/");
                 dependencies.contains_key(name)
                     || dependencies.contains_key(&format!("pe-zoo-{name}"))
                     || dependencies.contains_key("pe-zoo-bench") && name == "cli"
@@ -41,14 +52,38 @@ fn nothing_imports_the_program_and_training_knows_no_sweep() {
         let own = arrows.iter().filter(|(member, _)| *member == from);
         own.map(|(_, to)| *to).collect::<Vec<_>>()
     };
-    for member in ["pe-zoo", "tasks", "reports"] {
+    for member in ["pe-zoo", "tasks", "reports/records", "reports/stats"] {
         assert_eq!(of(member), [""; 0], "{member}");
     }
-    assert_eq!(of("bench/train"), ["pe-zoo", "reports", "tasks"]);
-    assert_eq!(of("bench/sweep"), ["bench/train", "reports", "tasks"]);
-    assert_eq!(of("bench/llm"), ["bench/train", "pe-zoo", "reports", "tasks"]);
-    let all = ["bench/llm", "bench/sweep", "bench/train", "pe-zoo", "reports", "tasks"];
-    assert_eq!(of("bench/cli"), all);
+    let [records, stats] = ["reports/records", "reports/stats"];
+    assert_eq!(of("reports/analysis"), [records, stats]);
+    assert_eq!(of("reports"), ["reports/analysis", records, stats]);
+    assert_eq!(of("bench/train"), ["pe-zoo", records, stats, "tasks"]);
+    assert_eq!(of("bench/sweep"), ["bench/train", records, stats, "tasks"]);
+    assert_eq!(of("bench/llm"), ["bench/train", "pe-zoo", records, "tasks"]);
+    let all = MEMBERS.into_iter().filter(|member| *member != "bench/cli").collect::<BTreeSet<_>>();
+    assert_eq!(of("bench/cli").into_iter().collect::<BTreeSet<_>>(), all);
+}
+
+/// A program that only works for sweeps is built without polars.
+#[test]
+fn workers_need_no_polars() {
+    for member in
+        ["pe-zoo", "tasks", "reports/records", "reports/stats", "bench/train", "bench/sweep"]
+    {
+        let text = std::fs::read_to_string(root().join(member).join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = toml::from_str(&text).unwrap();
+        let dependencies = manifest["dependencies"].as_table().unwrap();
+        let always = dependencies.iter().filter(|(name, dependency)| {
+            let is_optional = dependency.get("optional").and_then(toml::Value::as_bool);
+            name.starts_with("polars") && is_optional != Some(true)
+        });
+        assert_eq!(always.count(), 0, "{member}");
+    }
+    let text = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let workspace: toml::Table = toml::from_str(&text).unwrap();
+    let tasks = &workspace["workspace"]["dependencies"]["tasks"];
+    assert_eq!(tasks["default-features"].as_bool(), Some(false));
 }
 
 /// A sweep hands cells to workers; what is in a cell is the business of `train`.
@@ -177,7 +212,7 @@ fn branches_on_a_kind_are_recognized() {
 #[test]
 fn features_that_scripts_and_documents_name_exist() {
     let root = root();
-    let mut known = std::collections::BTreeSet::new();
+    let mut known = BTreeSet::new();
     for member in MEMBERS {
         let text = std::fs::read_to_string(root.join(member).join("Cargo.toml")).unwrap();
         let manifest: toml::Table = toml::from_str(&text).unwrap();

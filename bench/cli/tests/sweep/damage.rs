@@ -68,7 +68,7 @@ fn a_record_under_another_cells_name_is_damaged_and_no_result_of_that_cell() {
     let (events, output) = place.events(&out, &["--retry", "damaged"]);
     assert!(output.status.success(), "{}", text(&output));
     assert_eq!(named(&events, "ended").len(), 1);
-    let again = reports::RunRecord::read(&records[1]).unwrap();
-    let before = reports::RunRecord::parse(&records[1], &own).unwrap();
+    let again = records::RunRecord::read(&records[1]).unwrap();
+    let before = records::RunRecord::parse(&records[1], &own).unwrap();
     assert_eq!((again.key, again.evals.len()), (before.key, before.evals.len()));
 }

@@ -69,7 +69,7 @@ fn on_a_full_disk_what_is_finished_is_kept_and_the_rest_goes_on_with_space() {
     let left = files(&out.join("cells"));
     assert!(left.len() < 6, "{left:?}");
     for record in &left {
-        reports::RunRecord::read(record).unwrap();
+        records::RunRecord::read(record).unwrap();
     }
     if let Some(disk) = &disk {
         // The page alone, with its plots, takes 5 MB.

@@ -47,11 +47,12 @@ fn a_request_to_a_worker_without_a_json_form_ends_the_sweep() {
             weights: WeightsPolicy { results: out, keep: None, reuse: Reuse::Never },
             checkpoint_seconds: 60.0,
             claim_seconds: 60.0,
+            packed: analysis::folder::packed_only,
             wait: true,
             data_parallel: 1,
             devices: Vec::new().into(),
         };
-        let found = look_up_all(&plan, &options.out, &options.retry);
+        let found = look_up_all(&plan, &options.out, &options.retry, options.packed);
         let seconds = vec![0.0; plan.cells.len()];
         let stop = AtomicBool::new(false);
         let swept = sweep(&plan, &options, &found, &seconds, &stop, &mut |_| {});
@@ -86,7 +87,7 @@ fn different_results_of_a_cell_are_a_conflict_in_every_command() {
     assert!(run.status.success(), "{}", text(&run));
     let copied = Command::new("cp").arg("-r").args([&a, &b]).status().unwrap();
     assert!(copied.success());
-    let records = reports::read_dir(&b).unwrap();
+    let records = analysis::folder::read_dir(&b).unwrap();
     let key = records[0].key.clone();
     let both = [a.as_path(), &b];
     let of_cell = |command: &str| {
@@ -131,7 +132,7 @@ fn different_results_of_a_cell_are_a_conflict_in_every_command() {
     }
     // A failure is no result, and a result elsewhere takes its place.
     let reason = "out of luck".to_owned();
-    changed.status = reports::Status::Failed { reason };
+    changed.status = records::Status::Failed { reason };
     changed.write(&b).unwrap();
     let compared = on(&["compare", "rope", "alibi"], &both);
     assert!(!text(&compared).contains("different results"), "{}", text(&compared));

@@ -69,7 +69,7 @@ fn results_come_before_failures_and_what_differs_or_is_damaged_is_told() {
     );
     assert_equal(&b, &all);
 
-    let mut changed = reports::read_dir(&b).unwrap().remove(0);
+    let mut changed = analysis::folder::read_dir(&b).unwrap().remove(0);
     changed.train.final_loss = Some(0.25);
     changed.write(&b).unwrap();
     fs::write(b.join("cells/0123456789abcdef.json"), "{").unwrap();
@@ -79,7 +79,7 @@ fn results_come_before_failures_and_what_differs_or_is_damaged_is_told() {
     assert!(said.contains("1 conflict of results"), "{said}");
     assert!(said.contains(&format!("{}.train.final_loss", changed.key)), "{said}");
     assert!(said.contains("0123456789abcdef.json is damaged"), "{said}");
-    let kept = reports::read_dir(&all).unwrap();
+    let kept = analysis::folder::read_dir(&all).unwrap();
     assert!(kept.len() == 2 && kept.iter().all(|record| record.train.final_loss != Some(0.25)));
 
     for folders in [&[a.as_path(), &place.out("none")][..], &[&place.out("none")]] {

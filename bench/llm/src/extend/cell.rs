@@ -5,7 +5,7 @@ use pe_zoo::PeError;
 use pe_zoo::attention::{AttentionKind, Engine};
 use pe_zoo::card::ActsOn;
 use pe_zoo::ops::MatmulPrecision;
-use reports::{RunRecord, WeightsAt};
+use records::{RunRecord, WeightsAt};
 use serde_json::{Value, json};
 use tasks::{Task, TaskError};
 
@@ -160,12 +160,12 @@ impl ExtendCell<'_> {
         }
         let lens = self.eval.lens.iter().copied().chain([config.train.len]);
         let tokens = lens.fold(context.pretrained.context, usize::max);
-        Some(TrainingId { key: reports::cell_key(&of_tuning), tokens })
+        Some(TrainingId { key: records::store::cell_key(&of_tuning), tokens })
     }
 
     /// Hash of the complete configuration, 16 hexadecimal digits.
     pub fn key(&self, context: &Context<'_>) -> String {
-        reports::cell_key(&self.config(context))
+        records::store::cell_key(&self.config(context))
     }
 
     /// Checks the configuration before anything is computed.

@@ -17,7 +17,7 @@ impl Facts {
         for token in tokens {
             hash.update(token.to_le_bytes());
         }
-        Self { vocabulary, sha256: reports::store::hex(&hash.finalize()) }
+        Self { vocabulary, sha256: records::store::hex(&hash.finalize()) }
     }
 
     /// Computes the facts of a task with these pieces, in this order. The hash is that of each piece's number of tokens and
@@ -33,7 +33,7 @@ impl Facts {
                 hash.update(token.to_le_bytes());
             }
         }
-        Self { vocabulary, sha256: reports::store::hex(&hash.finalize()) }
+        Self { vocabulary, sha256: records::store::hex(&hash.finalize()) }
     }
 
     /// Returns the id of a token as text, because only the model's tokenizer knows its text.

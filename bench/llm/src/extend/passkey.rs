@@ -250,7 +250,7 @@ mod tests {
         let pieces = [vec![256], introduction.unwrap(), paragraph.unwrap()].concat();
         let all = pieces.into_iter().chain(task.numbers.iter().flat_map(rest));
         let bytes = all.flat_map(u32::to_le_bytes).collect::<Vec<_>>();
-        let sha256 = reports::store::hex(&sha2::Sha256::digest(&bytes));
+        let sha256 = records::store::hex(&sha2::Sha256::digest(&bytes));
         assert_eq!(task.data_sha256(), Some(&*sha256));
         assert_eq!(task.chance(), Some(2.0 / 1000.0), "a number that was drawn twice");
         for len in [400, 1000, 3001] {

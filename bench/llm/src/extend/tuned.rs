@@ -87,7 +87,7 @@ impl ExtendCell<'_> {
             return Ok(());
         };
         let pretrained = context.pretrained;
-        let path = weights_path(results, &training, reports::WeightsAt::Last);
+        let path = weights_path(results, &training, records::WeightsAt::Last);
         let name = || self.variant.name.clone();
         let kept = KeptTraining::read(&path)?;
         let kept = kept.ok_or_else(|| TunedError::Absent { name: name(), path: path.clone() })?;

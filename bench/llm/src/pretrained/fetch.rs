@@ -128,7 +128,7 @@ fn keep(meta: &ModelMeta, package: &Path, place: &Path) -> Result<(), Pretrained
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    reports::store::hex(&Sha256::digest(bytes))
+    records::store::hex(&Sha256::digest(bytes))
 }
 
 #[cfg(all(test, unix))]

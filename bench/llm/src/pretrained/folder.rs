@@ -83,7 +83,7 @@ impl ModelFolder {
 
     /// Hash of all weight files, in their order.
     pub(super) fn sha256(&self) -> String {
-        reports::store::hex(&self.hash.clone().finalize())
+        records::store::hex(&self.hash.clone().finalize())
     }
 
     /// Whether the model has a head of its own that differs from the embedding.

@@ -45,7 +45,7 @@ impl Gguf {
 
     /// Hash of the file.
     pub(super) fn sha256(&self) -> String {
-        reports::store::hex(&Sha256::digest(self.bytes.get_ref()))
+        records::store::hex(&Sha256::digest(self.bytes.get_ref()))
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -42,7 +42,7 @@ impl ClaimHolder {
             host: host_name(),
             pid,
             since_utc: train::host::now_utc(),
-            nonce: reports::store::hex(&digest[..16]),
+            nonce: records::store::hex(&digest[..16]),
             place,
             started,
             pause_milliseconds: pause.as_millis() as u64,

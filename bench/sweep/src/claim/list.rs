@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use reports::store::files_in;
+use records::store::files_in;
 use tasks::FileError;
 
 use super::holder::ClaimHolder;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reports::Status;
+use records::Status;
 
 use super::{CellName, OpenCell, RecordFacts, RunningCell};
 use crate::estimate::{EVAL_SHARE, ExpectedSeconds, TimedWork};

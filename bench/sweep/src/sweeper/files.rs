@@ -2,7 +2,8 @@
 
 use std::sync::PoisonError;
 
-use reports::{RecordError, RunRecord, Status, store};
+use records::store::RecordError;
+use records::{RunRecord, Status, store};
 
 use super::Sweeper;
 use crate::cells::{self, SweepCells, look_up_all};
@@ -173,7 +174,7 @@ pub(super) fn outcome_of(
     interrupted: bool,
 ) -> SweepOutcome {
     let (mut records, mut open, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
-    let now = look_up_all(cells, &options.out, &RetryPolicy::default());
+    let now = look_up_all(cells, &options.out, &RetryPolicy::default(), options.packed);
     for (index, (now, before)) in now.into_iter().zip(found).enumerate() {
         let is_to_run = !before.is_settled() && now.bytes == before.bytes;
         match if is_to_run { CellStatus::Open } else { now.status } {

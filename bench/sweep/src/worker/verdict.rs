@@ -2,7 +2,7 @@
 
 use std::process::ExitStatus;
 
-use reports::Status;
+use records::Status;
 
 use super::WorkerEnd;
 use crate::memory::{self, SystemKills};

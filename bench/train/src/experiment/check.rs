@@ -1,6 +1,6 @@
 //! Checks of an experiment before anything is built.
 
-use reports::WeightsAt;
+use records::WeightsAt;
 
 use super::error::ExperimentError;
 use super::{EvalConfig, Experiment, TrainConfig};

@@ -1,6 +1,6 @@
 //! Settings of the final evaluation.
 
-use reports::WeightsAt;
+use records::WeightsAt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::is_default;

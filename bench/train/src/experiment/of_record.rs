@@ -1,6 +1,6 @@
 //! Experiments restored from their records.
 
-use reports::RunRecord;
+use records::RunRecord;
 use serde::de::DeserializeOwned;
 use tasks::{Task, TaskError};
 

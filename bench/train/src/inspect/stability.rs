@@ -161,10 +161,18 @@ mod tests {
 
     fn measured(encoding: &str, shift: Shift) -> Vec<LayerStability> {
         let device = crate::backend::device("flex").unwrap();
-        let rngs = [&mut stream(1, Stream::Model), &mut stream(1, Stream::Encoding)];
         let encoding = Combination::parse(encoding).unwrap();
-        let model =
-            Decoder::new(&ModelConfig::default(), 7, &encoding, [16, 32], rngs, &device).unwrap();
+        let config = ModelConfig::default();
+        let model = Decoder::new(
+            &config,
+            7,
+            &encoding,
+            &config.dims(16, 32),
+            &mut stream(1, Stream::Model),
+            &mut stream(1, Stream::Encoding),
+            &device,
+        )
+        .unwrap();
         let tokens = (0..16).map(|n| n * n % 7).collect::<Vec<u32>>();
         stability(&model, "test", &[tokens.clone(), tokens[3..].to_vec()], shift, &device).unwrap()
     }
@@ -210,10 +218,18 @@ mod tests {
     #[test]
     fn an_encoding_that_ends_is_refused_past_its_end() {
         let device = crate::backend::device("flex").unwrap();
-        let rngs = [&mut stream(1, Stream::Model), &mut stream(1, Stream::Encoding)];
         let encoding = Combination::parse("learned-absolute").unwrap();
-        let model =
-            Decoder::new(&ModelConfig::default(), 7, &encoding, [16, 16], rngs, &device).unwrap();
+        let config = ModelConfig::default();
+        let model = Decoder::new(
+            &config,
+            7,
+            &encoding,
+            &config.dims(16, 16),
+            &mut stream(1, Stream::Model),
+            &mut stream(1, Stream::Encoding),
+            &device,
+        )
+        .unwrap();
         let tokens = vec![vec![1; 16]];
         let said = stability(&model, "learned-absolute", &tokens, Shift::Offset(1), &device);
         assert!(said.unwrap_err().to_string().contains("learned-absolute"));

@@ -76,7 +76,7 @@ pub struct DecoderOutput {
 }
 
 impl Decoder {
-    /// Builds a model with random weights. Its own come from `model_rng` and the encoding's from `encoding_rng`, so
+    /// Builds a model with random weights for encodings of the sizes `dims`. Its own come from `model_rng` and the encoding's from `encoding_rng`, so
     /// that the model is the same under all encodings.
     ///
     /// # Errors
@@ -86,12 +86,12 @@ impl Decoder {
         config: &ModelConfig,
         vocabulary: usize,
         encoding: &Combination,
-        [train_len, max_len]: [usize; 2],
-        [model_rng, encoding_rng]: [&mut ChaCha8Rng; 2],
+        dims: &Dims,
+        model_rng: &mut ChaCha8Rng,
+        encoding_rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
-        let dims = config.dims(train_len, max_len);
-        let encoding = encoding.init(&dims, encoding_rng, device)?;
+        let encoding = encoding.init(dims, encoding_rng, device)?;
         let embedding = embedding(config, vocabulary, model_rng, device);
         let blocks =
             (0..config.layers).map(|_| DecoderBlock::new(config, model_rng, device)).collect();
@@ -117,12 +117,12 @@ impl Decoder {
         config: &ModelConfig,
         weights: DecoderWeights,
         encoding: &Combination,
-        [train_len, max_len]: [usize; 2],
+        dims: &Dims,
         encoding_rng: &mut ChaCha8Rng,
     ) -> Result<Self, PeError> {
         weights.assert_fit(config);
         let device = weights.embedding.device();
-        let encoding = encoding.init(&config.dims(train_len, max_len), encoding_rng, &device)?;
+        let encoding = encoding.init(dims, encoding_rng, &device)?;
         Ok(Self {
             embedding: learned(weights.embedding),
             encoding,

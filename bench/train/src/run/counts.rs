@@ -4,7 +4,7 @@
 //! thread: with more threads the tensor library splits its work depending on which threads are free, and each piece may
 //! allocate its own buffers.
 
-use reports::Allocations;
+use records::Allocations;
 use tasks::Task;
 
 use super::train::Trainer;

@@ -9,7 +9,7 @@ use std::time::Instant;
 use burn::tensor::Device;
 use pe_zoo::ops::cross_entropy;
 use pe_zoo::{PeError, Positions};
-use reports::EvalPoint;
+use records::EvalPoint;
 use tasks::{Batch, EvaluatedSplit, Sample, Task, TaskError};
 
 use crate::model::Decoder;

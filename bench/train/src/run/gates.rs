@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Device;
 use pe_zoo::attention::TraceKind;
-use reports::GateScore;
-use reports::stats::auc;
+use records::GateScore;
+use stats::auc;
 use tasks::{Sample, Task, TaskError};
 
 use super::observe::{AttentionMap, Look, observe};
@@ -52,6 +52,17 @@ impl AucSum {
     }
 }
 
+/// Evaluation samples that gate scores are computed on.
+#[derive(Debug, Clone, Copy)]
+pub struct GateSamples {
+    /// Length of the samples.
+    pub len: usize,
+    /// Number of samples; fewer if the task has fewer.
+    pub count: usize,
+    /// Seed of the evaluation.
+    pub seed: u64,
+}
+
 /// The gate scores of a model on evaluation samples of the split that it was trained on: by gate, layer, head.
 ///
 /// In each row whose next token is scored, the gates are used as scores of a classifier for the tokens that `marked` marks,
@@ -65,10 +76,10 @@ pub fn gate_scores(
     id: &str,
     task: &dyn Task,
     marked: &dyn Fn(&Sample) -> Option<Vec<bool>>,
-    [len, count]: [usize; 2],
-    seed: u64,
+    samples: GateSamples,
     device: &Device,
 ) -> Result<Vec<GateScore>, GateError> {
+    let GateSamples { len, count, seed } = samples;
     let split = task.splits().first().map_or("", |split| split.name);
     let count = task.max_eval_samples(len).map_or(count, |most| most.min(count));
     let counts = task.eval_set(split, len, 1, seed)?.iter().any(|one| marked(one).is_some());

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use reports::{CurvePoint, KeptWeights, RunRecord, Status, Validation, WeightsAt};
+use records::{CurvePoint, KeptWeights, RunRecord, Status, Validation, WeightsAt};
 
 use super::Progress;
 use crate::experiment::{TrainConfig, TrainingId};

@@ -9,7 +9,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use reports::{KeptWeights, Program, RecordError, RunRecord, Status, WeightsAt, store};
+use records::store::RecordError;
+use records::{KeptWeights, Program, RunRecord, Status, WeightsAt, store};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use reports::stats::median;
-use reports::{RunRecord, Status, TrainSummary, WeightsAt};
+use records::{RunRecord, Status, TrainSummary, WeightsAt};
+use stats::median;
 
 use super::Progress;
 use super::checkpoint::Moment;
@@ -96,7 +96,7 @@ pub(super) fn summary(progress: &TrainProgress, config: &TrainConfig) -> TrainSu
 
 #[cfg(test)]
 mod tests {
-    use reports::Validation;
+    use records::Validation;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Plan of an experiment: training from random weights, then the evaluations.
 
-use reports::RunRecord;
+use records::RunRecord;
 use tasks::Task;
 
 use super::counts::step_allocations;

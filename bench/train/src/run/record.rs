@@ -2,7 +2,7 @@
 
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
-use reports::{EncodingInfo, RunRecord, SCHEMA, Status, TaskInfo, TrainSummary};
+use records::{EncodingInfo, RunRecord, SCHEMA, Status, TaskInfo, TrainSummary};
 use serde_json::Value;
 use tasks::Task;
 

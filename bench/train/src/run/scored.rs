@@ -114,9 +114,17 @@ mod tests {
     fn pieces_are_the_whole_in_its_order() {
         let device = Device::flex();
         let encoding = Combination::parse("rope").unwrap();
-        let rngs = [&mut stream(1, Stream::Model), &mut stream(1, Stream::Encoding)];
-        let model =
-            Decoder::new(&ModelConfig::default(), 7, &encoding, [12, 12], rngs, &device).unwrap();
+        let config = ModelConfig::default();
+        let model = Decoder::new(
+            &config,
+            7,
+            &encoding,
+            &config.dims(12, 12),
+            &mut stream(1, Stream::Model),
+            &mut stream(1, Stream::Encoding),
+            &device,
+        )
+        .unwrap();
         let sample = |length: u32| Sample {
             tokens: (0..length).map(|n| n * n % 7).collect(),
             scored: (0..length).map(|n| n % 3 > 0).collect(),

@@ -15,7 +15,7 @@ use pe_zoo::encoding::PositionRequest;
 use pe_zoo::erased::positions;
 use pe_zoo::{PeError, Positions};
 use rand_chacha::ChaCha8Rng;
-use reports::{SplitValidation, Status, Validation};
+use records::{SplitValidation, Status, Validation};
 use tasks::{Batch, Task};
 
 use feed::StepBatches;

@@ -31,11 +31,11 @@ pub(super) struct SuiteFile {
     #[serde(default)]
     fresh_seeds: Vec<u64>,
     pub(super) ablation: Option<AblationSection>,
-    pub(super) question: Option<reports::Question>,
+    pub(super) question: Option<records::settings::Question>,
     #[serde(default)]
-    pub(super) claim: Vec<reports::PaperClaim>,
+    pub(super) claim: Vec<records::settings::PaperClaim>,
     #[serde(default)]
-    pub(super) report: reports::Settings,
+    pub(super) report: records::settings::Settings,
     #[serde(default)]
     pub(super) budget: Map<String, Value>,
     #[serde(default)]

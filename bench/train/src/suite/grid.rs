@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reports::{GridPoint, RunRecord};
+use records::{GridPoint, RunRecord};
 
 use super::Suite;
 use crate::experiment::{Experiment, TrainConfig};

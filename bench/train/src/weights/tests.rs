@@ -15,9 +15,12 @@ fn model(encoding: &str, seed: u64) -> Decoder {
 }
 
 fn of(config: &ModelConfig, encoding: &str, seed: u64) -> Decoder {
-    let rngs = [&mut stream(seed, Stream::Model), &mut stream(seed, Stream::Encoding)];
+    let mut model_rng = stream(seed, Stream::Model);
+    let mut encoding_rng = stream(seed, Stream::Encoding);
+    let dims = config.dims(8, 8);
     let encoding = Combination::parse(encoding).unwrap();
-    Decoder::new(config, 7, &encoding, [8, 8], rngs, &Device::flex()).unwrap()
+    let device = Device::flex();
+    Decoder::new(config, 7, &encoding, &dims, &mut model_rng, &mut encoding_rng, &device).unwrap()
 }
 
 /// Values of the parameters with these dimensions.

@@ -2,12 +2,12 @@
 
 use super::lengths::{CHANCE, scale_of};
 use super::series::{drawn, note, series_of};
-use crate::analysis::ranking::{Rank, Ranking};
-use crate::analysis::{EncodingCost, Report, Workload};
 use crate::document::figure::Figure;
 use crate::document::plot::{Axis, Plot, Point, Scatter, Series};
 use crate::document::scale::Scale;
-use crate::number::{bytes, capital, si, three_digits};
+use analysis::ranking::{Rank, Ranking};
+use analysis::{EncodingCost, Report, Workload};
+use records::number::{bytes, capital, si, three_digits};
 
 /// A kind of cost: name, axis label, accessor and formatter.
 struct Price {
@@ -109,8 +109,8 @@ fn pareto_front(points: &[(f64, f64)], higher_is_better: bool) -> Vec<(f64, f64)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::ReportMeta;
-    use crate::testkit;
+    use analysis::ReportMeta;
+    use records::testkit;
 
     #[test]
     fn disturbed_times_have_no_figure() {

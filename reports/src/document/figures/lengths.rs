@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::series::{drawn, note, series_of};
-use crate::analysis::aggregate::Aggregate;
-use crate::analysis::{Report, Workload};
 use crate::document::figure::Figure;
 use crate::document::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use crate::document::scale::Scale;
-use crate::record::Metric;
+use analysis::aggregate::Aggregate;
+use analysis::{Report, Workload};
+use records::Metric;
 
 /// Label of the exact match of guessing.
 pub(super) const CHANCE: &str = "chance";

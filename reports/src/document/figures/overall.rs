@@ -2,11 +2,11 @@
 
 use super::lengths::CHANCE;
 use super::series::dot;
-use crate::analysis::{Overall, Report};
 use crate::document::figure::Figure;
 use crate::document::plot::{Axis, Dots, Plot};
 use crate::document::scale::Scale;
-use crate::number::{listed, percent, points, value_and_interval};
+use analysis::{Overall, Report};
+use records::number::{listed, percent, points, value_and_interval};
 
 /// The figure of the aggregate; `None` where there is none of at least two encodings.
 pub(crate) fn figure(report: &Report) -> Option<Figure> {

@@ -1,9 +1,9 @@
 //! Pieces of figures: series, points and their texts.
 
-use crate::analysis::Report;
 use crate::document::plot::{Point, Series};
-use crate::record::Metric;
-use crate::stats::Estimate;
+use analysis::Report;
+use records::Metric;
+use stats::Estimate;
 
 /// Returns a series with the colour and display name of an encoding.
 pub(super) fn series_of(report: &Report, encoding: &str, points: Vec<Point>) -> Series {

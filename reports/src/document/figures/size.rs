@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::lengths::scale_of;
 use super::series::{drawn, note, series_of};
-use crate::analysis::ranking::Region;
-use crate::analysis::{Report, Workload};
 use crate::document::figure::Figure;
 use crate::document::plot::{Axis, Lines, Marks, Plot, Point, Series};
 use crate::document::scale::Scale;
-use crate::number::capital;
-use crate::record::Metric;
+use analysis::{Report, Workload};
+use records::Metric;
+use records::number::capital;
+use records::settings::Region;
 
 /// Setting of a record's configuration that contains the number of training samples.
 const SETTING: &str = "train_samples";

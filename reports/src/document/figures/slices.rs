@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::lengths::{intervals, scale_of};
 use super::series::series_of;
-use crate::analysis::{Report, SlicePoint, SliceSet, Workload};
 use crate::document::figure::Figure;
 use crate::document::plot::{Axis, Heat, HeatMap, Lines, Marks, Plot, Point, Series};
 use crate::document::scale::Scale;
-use crate::record::{Metric, PAIR};
+use analysis::{Report, SlicePoint, SliceSet, Workload};
+use records::{Metric, PAIR};
 
 /// Maximum number of values that each get a tick of their own.
 const FEW: usize = 12;

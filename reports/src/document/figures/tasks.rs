@@ -6,12 +6,14 @@ use std::collections::BTreeSet;
 use super::cost::against_cost;
 use super::lengths::CHANCE;
 use super::series::{dot, series_of};
-use crate::analysis::{EncodingCost, Overall, Report, YARDSTICK};
 use crate::document::figure::Figure;
 use crate::document::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use crate::document::scale::Scale;
 use crate::document::tables::improvement_explained;
-use crate::number::{capital, count, least_p_value, p_value, percent, points, value_and_interval};
+use analysis::{EncodingCost, Overall, Report, YARDSTICK};
+use records::number::{
+    capital, count, least_p_value, p_value, percent, points, value_and_interval,
+};
 
 pub(crate) fn figures(report: &Report) -> Vec<Figure> {
     let Some(overall) = &report.overall else { return Vec::new() };
@@ -33,7 +35,7 @@ fn profiles(report: &Report, overall: &Overall) -> Option<Figure> {
         .profiles
         .iter()
         .map(|profile| {
-            let point = |(score, share): &(f64, crate::stats::over_tasks::TaskEstimate)| Point {
+            let point = |(score, share): &(f64, stats::over_tasks::TaskEstimate)| Point {
                 x: *score,
                 y: share.value,
                 bar: share.ci95,

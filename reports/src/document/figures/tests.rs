@@ -1,9 +1,9 @@
 use std::collections::BTreeSet;
 
-use crate::analysis::{Report, ReportMeta};
 use crate::document::plot::Plot;
 use crate::document::{Figure, Section, report};
-use crate::testkit::{TestCell, suite};
+use analysis::{Report, ReportMeta};
+use records::testkit::{TestCell, suite};
 
 /// All figures of a report that have a file.
 fn figures(of: &Report) -> Vec<Figure> {
@@ -37,7 +37,7 @@ fn splits_with_lengths_have_lines_and_the_others_share_dots() {
 
 #[test]
 fn each_validated_split_has_a_curve_over_the_seeds() {
-    let at = |step: u64, exact_match: f64| crate::record::Validation {
+    let at = |step: u64, exact_match: f64| records::Validation {
         step,
         exact_match,
         token_accuracy: 1.0,
@@ -49,10 +49,8 @@ fn each_validated_split_has_a_curve_over_the_seeds() {
         TestCell::new("flip-flop", "rope", seed)
             .change(|r| {
                 r.train.validations = vec![at(5, 0.5), at(10, 1.0)];
-                let of = |split: &str, result| crate::record::SplitValidation {
-                    split: split.into(),
-                    result,
-                };
+                let of =
+                    |split: &str, result| records::SplitValidation { split: split.into(), result };
                 r.train.split_validations = vec![
                     of("sparse", at(5, 0.2)),
                     of("dense", at(5, 0.3)),
@@ -98,17 +96,17 @@ fn a_name_without_letters_still_has_a_file() {
     );
 }
 
-fn sliced(name: &str, encoding: &str, values: Vec<u32>) -> crate::record::RunRecord {
+fn sliced(name: &str, encoding: &str, values: Vec<u32>) -> records::RunRecord {
     let n = values.len();
-    let slices = crate::record::Slices {
+    let slices = records::Slices {
         name: name.into(),
-        unit: crate::record::SliceUnit::Samples,
+        unit: records::SliceUnit::Samples,
         values,
         counts: vec![3; n],
         accuracy: vec![0.5; n],
         nll: vec![1.0; n],
     };
-    let put = |r: &mut crate::record::RunRecord| {
+    let put = |r: &mut records::RunRecord| {
         for eval in &mut r.evals {
             eval.slices = vec![slices.clone()];
         }
@@ -118,19 +116,19 @@ fn sliced(name: &str, encoding: &str, values: Vec<u32>) -> crate::record::RunRec
 }
 
 /// Figures of a report with a word in their titles.
-fn of(records: &[crate::record::RunRecord], word: &str) -> Vec<Figure> {
+fn of(records: &[records::RunRecord], word: &str) -> Vec<Figure> {
     let report = Report::new(records, &ReportMeta::default()).unwrap();
     figures(&report).into_iter().filter(|f| f.title.contains(word)).collect()
 }
 
 /// Curves by a property of samples.
-fn curves(records: &[crate::record::RunRecord]) -> Vec<Figure> {
+fn curves(records: &[records::RunRecord]) -> Vec<Figure> {
     let mut figures = of(records, " by ");
     figures.retain(|figure| matches!(figure.plot, Plot::Lines(_)));
     figures
 }
 
-fn maps(records: &[crate::record::RunRecord]) -> Vec<Figure> {
+fn maps(records: &[records::RunRecord]) -> Vec<Figure> {
     let mut figures = of(records, " by ");
     figures.retain(|figure| matches!(figure.plot, Plot::Heat(_)));
     figures
@@ -204,7 +202,7 @@ fn workloads_that_differ_in_training_samples_alone_are_one_figure() {
 
 #[test]
 fn a_price_is_the_median_over_the_workloads_that_have_it() {
-    let mut records = crate::testkit::two_workloads();
+    let mut records = records::testkit::two_workloads();
     for seed in 0..8 {
         let text = |encoding: &str| TestCell::new("text", encoding, seed).text(1.4, 1.5).record();
         records.extend(["cope", "rope"].map(text));

@@ -2,13 +2,13 @@
 
 use super::lengths::{CHANCE, scale_of};
 use super::series::{dot, series_of};
-use crate::analysis::run_metrics::MedianRange;
-use crate::analysis::{Curve, Report, Workload};
 use crate::document::figure::Figure;
 use crate::document::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use crate::document::scale::Scale;
-use crate::number::three_digits;
-use crate::record::Metric;
+use analysis::run_metrics::MedianRange;
+use analysis::{Curve, Report, Workload};
+use records::Metric;
+use records::number::three_digits;
 
 pub(crate) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
     let mut figures = Vec::new();

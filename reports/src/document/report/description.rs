@@ -1,7 +1,7 @@
 //! Descriptions of encodings and tasks: their source, then their Markdown.
 
-use crate::analysis::Description;
 use crate::document::section::{Element, Section};
+use analysis::Description;
 
 /// Builds the section of a description: headings, code between fences, paragraphs.
 pub(super) fn section(description: &Description) -> Section {

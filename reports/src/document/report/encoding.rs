@@ -1,9 +1,6 @@
 //! The section of an encoding: where it wins and loses, its prices, its gates.
 
 use super::workloads;
-use crate::analysis::ranking::{EncodingResult, RankedPair, Ranking, separable};
-use crate::analysis::run_metrics::RunMetrics;
-use crate::analysis::{Encoding, Report, Workload, YARDSTICK};
 use crate::document::figure::Figure;
 use crate::document::plot::Plot;
 use crate::document::plot::Series;
@@ -11,7 +8,10 @@ use crate::document::section::{Element, Section};
 use crate::document::table::{Table, TableCell};
 use crate::document::tables;
 use crate::document::target::Target;
-use crate::number::{percent, separator, thousands};
+use analysis::ranking::{EncodingResult, RankedPair, Ranking, separable};
+use analysis::run_metrics::RunMetrics;
+use analysis::{Encoding, Report, Workload, YARDSTICK};
+use records::number::{percent, separator, thousands};
 
 /// Largest number of names in a cell; of more, all but the last places are names, and the others are counted.
 const NAMED: usize = 6;

@@ -1,8 +1,8 @@
 //! Where the numbers come from, what is missing, and what they do not say.
 
-use crate::analysis::Report;
 use crate::document::section::{Element, Section};
 use crate::document::{tables, text};
+use analysis::Report;
 
 /// Builds the section of provenance.
 pub(super) fn section(report: &Report) -> Section {

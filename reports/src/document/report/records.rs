@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use polars::prelude::PolarsResult;
 use serde_json::Value;
 
-use crate::analysis::{CellRow, Group, Report, Workload};
 use crate::document::section::{Element, Section};
 use crate::document::tables;
 use crate::document::target::Target;
-use crate::number::joined;
+use analysis::{CellRow, Group, Report, Workload};
+use records::number::joined;
 
 /// Settings of a cell without its seed, one `path = value` each.
 type SettingLines = BTreeSet<String>;

@@ -1,10 +1,11 @@
 use super::*;
-use crate::analysis::ReportMeta;
 use crate::document::plot::Plot;
 use crate::document::table::Table;
 use crate::document::target::Target;
-use crate::record::RunRecord;
-use crate::testkit::{TestCell, table_of as table};
+use crate::testkit::table_of as table;
+use ::records::RunRecord;
+use ::records::testkit::TestCell;
+use analysis::ReportMeta;
 
 fn results() -> Report {
     let mut records: Vec<RunRecord> = Vec::new();
@@ -85,7 +86,7 @@ fn sections_have_one_order_and_none_is_empty() {
 
 #[test]
 fn one_workload_is_read_at_once() {
-    let mut records = crate::testkit::two_workloads();
+    let mut records = ::records::testkit::two_workloads();
     records.retain(|record| record.workload == "v");
     let document =
         report(&Report::new(records, &ReportMeta::default()).unwrap(), Section::default()).unwrap();
@@ -108,7 +109,7 @@ fn legends_are_said_once_at_the_end() {
 fn a_description_keeps_headings_and_code() {
     let text = "# A\n## What\nOne `x`\nline.\n\n```text\n<a  b>\n```\nAfter.".to_owned();
     let (source, url) = ("Me 2026".to_owned(), "https://example.org".to_owned());
-    let description = crate::analysis::Description { source, url, text, ..Default::default() };
+    let description = analysis::Description { source, url, text, ..Default::default() };
     let section = super::description::section(&description);
     let document = Document { sections: vec![section], ..Document::default() }.pruned();
     let [Section { elements, sections, .. }] = &document.sections[..] else {
@@ -125,7 +126,7 @@ fn a_description_keeps_headings_and_code() {
 
 #[test]
 fn a_step_time_relative_to_disturbed_times_of_rope_is_shown_nowhere() {
-    let mut records = crate::testkit::two_workloads();
+    let mut records = ::records::testkit::two_workloads();
     let shown = |records: &[RunRecord]| -> Vec<bool> {
         let results = Report::new(records, &ReportMeta::default()).unwrap();
         let document = report(&results, Section::default()).unwrap();

@@ -1,15 +1,15 @@
 //! The section of a workload: its result in a sentence, figures, ranks, evaluations and costs.
 
-use crate::analysis::{Report, Workload};
 use crate::document::figure::Figure;
 use crate::document::figures::{self, lengths};
 use crate::document::section::{Element, Section};
 use crate::document::table::Table;
 use crate::document::target::Target;
 use crate::document::{tables, text};
-use crate::number::listed;
-use crate::record::Metric;
 use crate::text::slug;
+use analysis::{Report, Workload};
+use records::Metric;
+use records::number::listed;
 
 /// Builds the section of a workload. `by_length` are the figures of its headline metric by length.
 pub(super) fn section(report: &Report, workload: &Workload, by_length: &[Figure]) -> Section {

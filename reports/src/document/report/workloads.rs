@@ -1,10 +1,10 @@
 //! The table of workloads: the encodings of the first rank, the best score and chance.
 
-use crate::analysis::ranking::Ranking;
-use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableCell};
 use crate::document::target::Target;
-use crate::number::{listed, percent, separator};
+use analysis::ranking::Ranking;
+use analysis::{Report, Workload};
+use records::number::{listed, percent, separator};
 
 /// Returns a cell with the name of a workload that leads to its section.
 pub(super) fn name(workload: &Workload) -> TableCell {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::{Answer, AnswerLine, ClaimVerdict, ExpectedResult, JudgedClaim, Report};
 use crate::document::table::{Table, TableCell};
+use analysis::{Answer, AnswerLine, ClaimVerdict, JudgedClaim, Report};
+use records::settings::ExpectedResult;
 
 /// A comparison of a claim on a workload.
 struct ClaimLine<'a> {
@@ -83,9 +84,10 @@ fn claim_cell(judged: &JudgedClaim) -> TableCell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{PaperClaim, Question, ReportMeta, Settings};
-    use crate::frame::Frames;
-    use crate::testkit;
+    use analysis::ReportMeta;
+    use analysis::frame::Frames;
+    use records::settings::{PaperClaim, Question, Settings};
+    use records::testkit;
 
     #[test]
     fn each_comparison_on_a_workload_has_a_row_with_its_verdict() {

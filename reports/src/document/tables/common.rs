@@ -1,10 +1,10 @@
 //! Cells and notes shared by several tables.
 
-use crate::analysis::{Report, Workload};
 use crate::document::table::TableCell;
 use crate::document::target::Target;
-use crate::record::Metric;
-use crate::stats::Estimate;
+use analysis::{Report, Workload};
+use records::Metric;
+use stats::Estimate;
 
 /// Marks an encoding without a seed in common with the best.
 pub(super) const NO_COMMON_SEED: &str = "†";

@@ -1,9 +1,9 @@
 //! Measured and analytic costs of encodings on a workload.
 
 use super::common::{disturbed_note, mark, ratio};
-use crate::analysis::{EncodingCost, Report, Workload};
 use crate::document::table::{Table, TableCell};
-use crate::number::{bytes, si, thousands, three_digits};
+use analysis::{EncodingCost, Report, Workload};
+use records::number::{bytes, si, thousands, three_digits};
 
 /// Returns the table of throughput, step time and memory, arranged as Table 4 of TAPE (Zhu et al. 2025, arXiv
 /// 2501.00712).
@@ -80,8 +80,8 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::ReportMeta;
-    use crate::testkit;
+    use analysis::ReportMeta;
+    use records::testkit;
 
     #[test]
     fn disturbed_times_are_marked_and_so_are_ratios_to_them() {
@@ -97,5 +97,16 @@ mod tests {
         assert_eq!(marks("CoPE"), [false, false, true, false], "{:?}", table.columns);
         assert_eq!(marks("RoPE"), [true, true, true, false]);
         assert!(table.notes[0].starts_with("† Measured while other cells"), "{:?}", table.notes);
+    }
+
+    #[test]
+    fn cells_of_several_machines_are_noted() {
+        let cell = |encoding| testkit::TestCell::new("w", encoding, 0);
+        let other = cell("cope").change(|r| r.host.cpu = "other".into()).record();
+        let records = [cell("rope").record(), other];
+        let report = Report::new(&records, &ReportMeta::default()).unwrap();
+        assert_eq!(report.workloads[0].machines.len(), 2);
+        let notes = costs(&report, &report.workloads[0]).notes;
+        assert!(notes.iter().any(|n| n.starts_with("Warning: these cells ran under 2")));
     }
 }

@@ -1,11 +1,11 @@
 //! Evaluations of a workload, aggregated over seeds.
 
 use super::common::{MEAN, MEDIAN, median, with_interval};
-use crate::analysis::aggregate::Aggregate;
-use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableCell};
-use crate::number::three_digits;
-use crate::record::Metric;
+use analysis::aggregate::Aggregate;
+use analysis::{Report, Workload};
+use records::Metric;
+use records::number::three_digits;
 
 /// Returns the table of all aggregated evaluations of a workload.
 pub fn evaluations(report: &Report, workload: &Workload) -> Table {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::{GateMean, Report, Workload};
 use crate::document::table::{Table, TableCell};
-use crate::number::bracketed;
+use analysis::{GateMean, Report, Workload};
+use records::number::bracketed;
 
 /// Returns the table of gate scores: one row for each encoding, gate and layer, one column for each head; no rows
 /// without gates.
@@ -45,9 +45,9 @@ fn score(gate: &GateMean) -> TableCell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::ReportMeta;
-    use crate::record::GateScore;
-    use crate::testkit::TestCell as Made;
+    use analysis::ReportMeta;
+    use records::GateScore;
+    use records::testkit::TestCell as Made;
 
     #[test]
     fn layers_are_rows_and_heads_are_columns() {

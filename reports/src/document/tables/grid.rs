@@ -1,12 +1,12 @@
 //! The grid of a workload: results at the default and at the selected value, and the cost of the grid.
 
 use super::common::{disturbed_note, mark, with_interval};
-use crate::analysis::grid::{ChosenBy, GridReport, GridResult};
-use crate::analysis::ranking::Ranking;
-use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableCell};
-use crate::number::{listed, percent, si, thousands, three_digits};
-use crate::record::Metric;
+use analysis::grid::{ChosenBy, GridReport, GridResult};
+use analysis::ranking::Ranking;
+use analysis::{Report, Workload};
+use records::Metric;
+use records::number::{listed, percent, si, thousands, three_digits};
 
 /// Returns the table of a grid, one row for each encoding.
 pub(crate) fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> Table {
@@ -67,11 +67,7 @@ fn validation(headline: Metric, point: &GridResult) -> TableCell {
     TableCell::with_detail(text, format!("n={}{diverged}", point.seeds))
 }
 
-fn notes(
-    report: &Report,
-    workload: &Workload,
-    grid: &crate::analysis::grid::WorkloadGrid,
-) -> Vec<String> {
+fn notes(report: &Report, workload: &Workload, grid: &analysis::grid::WorkloadGrid) -> Vec<String> {
     let by = if workload.headline.higher_is_better() {
         "exact match, and among equals the least loss"
     } else {
@@ -111,9 +107,9 @@ fn notes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::ReportMeta;
-    use crate::record::GridPoint;
-    use crate::testkit::TestCell;
+    use analysis::ReportMeta;
+    use records::testkit::{TestCell, grid_cell};
+    use records::{GridPoint, RunRecord};
 
     #[test]
     fn a_disturbed_time_of_training_is_marked() {
@@ -122,7 +118,7 @@ mod tests {
                 let axis = "train.optimizer.learning_rate".to_owned();
                 r.grid = Some(GridPoint { axis, value, default: value < 2e-3, fresh: false });
                 r.config = serde_json::json!({ "encoding": encoding, "value": value });
-                r.key = crate::cell_key(&r.config);
+                r.key = records::store::cell_key(&r.config);
                 r.host.jobs = jobs;
             });
             cell.record()
@@ -136,5 +132,46 @@ mod tests {
         let seconds: Vec<&str> = table.rows.iter().map(|row| &*row[column].text).collect();
         assert_eq!(seconds, ["8.00", "8.00 †"]);
         assert!(table.notes.iter().any(|note| note.starts_with('†')), "{:?}", table.notes);
+    }
+
+    #[test]
+    fn a_grid_without_validations_is_noted() {
+        let blind = |r: &mut RunRecord| r.train.validations.clear();
+        let records = [
+            grid_cell("rope", 0, 1e-3, 0.1, 0.1).change(blind).record(),
+            grid_cell("rope", 0, 3e-3, 0.9, 0.9).change(blind).record(),
+        ];
+        let report = Report::new(&records, &ReportMeta::default()).unwrap();
+        let workload = &report.workloads[0];
+        let table = grid(&report, workload, workload.grid.as_ref().unwrap());
+        assert!(table.notes.iter().any(|note| note.starts_with("No valid")), "{:?}", table.notes);
+    }
+
+    #[test]
+    fn the_best_and_the_default_are_shown() {
+        let records: Vec<RunRecord> = (0..3_u64)
+            .flat_map(|seed| {
+                let s = 0.002 * seed as f64;
+                [
+                    grid_cell("cope", seed, 1e-3, 0.80, 0.80 + s).record(),
+                    grid_cell("cope", seed, 3e-3, 0.81, 0.82 + 2.0 * s).record(),
+                    grid_cell("rope", seed, 1e-3, 0.50, 0.50 + 2.0 * s).record(),
+                    grid_cell("rope", seed, 3e-3, 0.95, 0.95 + s).record(),
+                ]
+            })
+            .collect();
+        let report = Report::new(&records, &ReportMeta::default()).unwrap();
+        let workload = &report.workloads[0];
+        let notes = crate::document::tables::summary(&report).notes;
+        let chosen =
+            "Chosen for each encoding by validation: learning_rate, from 0.001, 0.003 (w).";
+        assert!(notes.iter().any(|note| note == chosen), "{notes:?}");
+        let table = grid(&report, workload, workload.grid.as_ref().unwrap());
+        let rope: Vec<&str> = table.rows[1].iter().map(|cell| cell.text.as_str()).collect();
+        assert_eq!(rope[1], "0.003");
+        assert_eq!(rope[2..4], ["50.0 %", "95.0 %"]);
+        assert_eq!(rope[8..10], ["6", "1\u{2009}200"]);
+        assert!(table.columns.iter().any(|c| c.starts_with("default, on other")));
+        assert!(table.columns.iter().any(|c| c.starts_with("best, on other")));
     }
 }

@@ -2,10 +2,10 @@
 
 use super::common::ratio;
 use super::overview::summary;
-use crate::analysis::ranking::{EncodingResult, FAR, RankedPair, Ranking, separable};
-use crate::analysis::{Overall, Report, YARDSTICK};
 use crate::document::table::{Table, TableCell};
-use crate::number::{bracketed, percent, points};
+use analysis::ranking::{EncodingResult, FAR, RankedPair, Ranking, separable};
+use analysis::{Overall, Report, YARDSTICK};
+use records::number::{bracketed, percent, points};
 
 /// Number of workloads up to which each has a column of its own.
 const MOST_COLUMNS: usize = 5;
@@ -94,9 +94,9 @@ fn step_time(report: &Report, overall: &Overall) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{MeasuredStep, ReportMeta};
-    use crate::record::RunRecord;
-    use crate::testkit::TestCell;
+    use analysis::{MeasuredStep, ReportMeta};
+    use records::RunRecord;
+    use records::testkit::TestCell;
 
     fn report(workloads: usize) -> Report {
         let mut records: Vec<RunRecord> = Vec::new();

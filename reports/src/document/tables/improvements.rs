@@ -1,8 +1,8 @@
 //! Probabilities of improvement over all tasks.
 
-use crate::analysis::{Overall, Report};
 use crate::document::table::{Table, TableCell};
-use crate::number::{bracketed, count, percent, points};
+use analysis::{Overall, Report};
+use records::number::{bracketed, count, percent, points};
 
 /// Returns the table of the probability that a run of the row's encoding is better than one of the column's; no rows
 /// without an aggregate over workloads.
@@ -45,8 +45,8 @@ pub(crate) fn explained(overall: &Overall) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::ReportMeta;
-    use crate::testkit::TestCell;
+    use analysis::ReportMeta;
+    use records::testkit::TestCell;
 
     #[test]
     fn opposite_cells_add_up_to_one() {

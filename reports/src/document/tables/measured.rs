@@ -1,9 +1,9 @@
 //! Time and memory of a training step, measured alone.
 
 use super::common::ratio;
-use crate::analysis::{MeasuredStep, Report, YARDSTICK};
 use crate::document::table::{Table, TableCell};
-use crate::number::{bytes, three_digits};
+use analysis::{MeasuredStep, Report, YARDSTICK};
+use records::number::{bytes, three_digits};
 
 /// Returns the table of measured training steps, the fastest first; no rows without measurements.
 pub fn measured(report: &Report) -> Table {

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::common::{MEAN, TOO_FEW_SEEDS, UNRANKED, interval, ratio, spread, spread_of_bounds};
-use crate::analysis::grid::GridReport;
-use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region};
-use crate::analysis::run_metrics::RunMetrics;
-use crate::analysis::{Encoding, EncodingCost, Overall, OverallScore, Report, Workload};
 use crate::document::table::{Table, TableCell};
-use crate::number::{bracketed, bytes, count, joined, listed, percent, points, thousands};
-use crate::record::Metric;
-use crate::stats::LEAST_SEEDS;
+use analysis::grid::GridReport;
+use analysis::ranking::{EncodingResult, Rank, Ranking};
+use analysis::run_metrics::RunMetrics;
+use analysis::{Encoding, EncodingCost, Overall, OverallScore, Report, Workload};
+use records::Metric;
+use records::number::{bracketed, bytes, count, joined, listed, percent, points, thousands};
+use records::settings::Region;
+use stats::LEAST_SEEDS;
 
 /// Table of encodings by workloads: the headline metric beyond training, or in distribution where nothing else was
 /// evaluated. With an aggregate over workloads it comes first and orders the rows.
@@ -215,8 +216,8 @@ pub fn prices(report: &Report) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::ReportMeta;
-    use crate::testkit;
+    use analysis::ReportMeta;
+    use records::testkit;
 
     #[test]
     fn times_of_cells_that_ran_beside_others_are_left_out() {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::aggregate::Aggregate;
-use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableCell};
-use crate::number::{joined, points, three_digits};
-use crate::record::Metric;
-use crate::stats::Estimate;
+use analysis::aggregate::Aggregate;
+use analysis::{Report, Workload};
+use records::Metric;
+use records::number::{joined, points, three_digits};
+use stats::Estimate;
 
 /// Spread over seeds beside a mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -179,8 +179,8 @@ fn legends(workload: &Workload, metric: Metric, spread: Spread) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::ReportMeta;
-    use crate::testkit::TestCell;
+    use analysis::ReportMeta;
+    use records::testkit::TestCell;
 
     fn report() -> Report {
         let mut records = Vec::new();

@@ -1,8 +1,8 @@
 //! Provenance of the numbers: suites, commits, hosts, versions.
 
-use crate::analysis::{Condition, Report};
 use crate::document::table::{Table, heads, texts};
-use crate::number::{count, joined};
+use analysis::{Condition, Report};
+use records::number::{count, joined};
 
 /// Returns the table of facts about the runs, each with its distinct values over all cells.
 pub fn provenance(report: &Report) -> Table {

@@ -1,9 +1,9 @@
 //! The answer to the question of a suite, as a table.
 
 use super::common::with_interval;
-use crate::analysis::{Answer, AnswerLine, Report};
 use crate::document::table::{Table, TableBuilder, TableCell};
-use crate::number::percent;
+use analysis::{Answer, AnswerLine, Report};
+use records::number::percent;
 
 /// Returns the heading and the table of the answer to the suite's question, one row for each workload; `None` without a
 /// question.
@@ -62,9 +62,10 @@ impl<T> TableBuilder<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{Question, ReportMeta, Settings};
-    use crate::frame::Frames;
-    use crate::testkit;
+    use analysis::ReportMeta;
+    use analysis::frame::Frames;
+    use records::settings::{Question, Settings};
+    use records::testkit;
 
     #[test]
     fn each_workload_has_a_row_with_the_better_of_the_two() {

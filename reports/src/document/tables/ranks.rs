@@ -4,16 +4,16 @@ use super::common::{
     MEAN, MEDIAN, NO_COMMON_SEED, TOO_FEW_SEEDS, UNRANKED, disturbed_note, mark, median,
     with_interval,
 };
-use crate::analysis::Settings;
-use crate::analysis::ablation::{Ablation, Effect};
-use crate::analysis::ranking::{EncodingResult, Rank, Ranking};
-use crate::analysis::run_metrics::{MedianRange, RunMetrics};
-use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableBuilder, TableCell, texts};
 use crate::document::text::method;
-use crate::number::{bracketed, count, least_p_value, p_value, percent, points, three_digits};
-use crate::record::Metric;
-use crate::stats::{Comparison, Estimate, hedges_g_interval};
+use analysis::ablation::{Ablation, Effect};
+use analysis::ranking::{EncodingResult, Rank, Ranking};
+use analysis::run_metrics::{MedianRange, RunMetrics};
+use analysis::{Report, Workload};
+use records::Metric;
+use records::number::{bracketed, count, least_p_value, p_value, percent, points, three_digits};
+use records::settings::Settings;
+use stats::{Comparison, Estimate, hedges_g_interval};
 
 /// Note on the columns of [`ranks`].
 const RANKS: [&str; 2] = [

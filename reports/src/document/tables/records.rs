@@ -1,8 +1,8 @@
 //! Tables of cells and evaluations, and of missing ones.
 
-use crate::analysis::{CellRow, Report};
 use crate::document::table::{Table, TableCell};
-use crate::number::{count, joined};
+use analysis::{CellRow, Report};
+use records::number::{count, joined};
 
 /// Returns the table of evaluations that were not possible.
 pub fn skipped_evaluations(report: &Report) -> Table {

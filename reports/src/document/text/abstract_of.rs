@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking, Region, separable};
-use crate::analysis::{Answer, AnswerLine, EncodingCost, Overall, Report, Workload, YARDSTICK};
-use crate::number::{count, p_value, points, value_and_interval};
-use crate::record::Metric;
-use crate::stats::{Comparison, Estimate, sorted_median};
+use analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking, separable};
+use analysis::{Answer, AnswerLine, EncodingCost, Overall, Report, Workload, YARDSTICK};
+use records::Metric;
+use records::number::{count, p_value, points, value_and_interval};
+use records::settings::Region;
+use stats::{Comparison, Estimate, sorted_median};
 
 /// Sentence of an abstract, with the numbers that it states.
 #[derive(Debug, Clone, PartialEq)]
@@ -282,9 +283,9 @@ fn price(report: &Report, encoding: &str) -> Option<AbstractSentence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::ReportMeta;
-    use crate::record::RunRecord;
-    use crate::testkit::TestCell;
+    use analysis::ReportMeta;
+    use records::RunRecord;
+    use records::testkit::TestCell;
 
     fn records() -> Vec<RunRecord> {
         let mut records = Vec::new();

@@ -1,7 +1,7 @@
 //! On what the lead of the best encoding depends.
 
-use crate::analysis::{Overall, Report};
-use crate::number::{listed, percent};
+use analysis::{Overall, Report};
+use records::number::{listed, percent};
 
 /// Says which encodings would lead without one of the workloads, and by mean rank; `None` with fewer than three scored
 /// workloads.
@@ -34,8 +34,8 @@ pub(crate) fn leaders(report: &Report) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::ReportMeta;
-    use crate::testkit::TestCell;
+    use analysis::ReportMeta;
+    use records::testkit::TestCell;
 
     /// Sentence on three workloads where CoPE has these scores, and RoPE 0.8 everywhere.
     fn sentence(cope: [f64; 3]) -> Option<String> {

@@ -1,8 +1,8 @@
 //! Limitations of a report, its date and its hosts.
 
 use super::unseen::unseen;
-use crate::analysis::{Ends, Report, Workload};
-use crate::number::{count, listed, si};
+use analysis::{Ends, Report, Workload};
+use records::number::{count, listed, si};
 
 /// Returns start times and hosts, one line each. The date is that of the cells and not of the rendering, so that the
 /// same records give the same bytes.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::ranking::Ranking;
-use crate::number::{joined, two_digits};
-use crate::stats::sign_flip::least_p;
-use crate::stats::{Comparison, LEAST_SEEDS, LEVEL, Test, minimum_p_value};
+use analysis::ranking::Ranking;
+use records::number::{joined, two_digits};
+use stats::sign_flip::least_p;
+use stats::{Comparison, LEAST_SEEDS, LEVEL, Test, minimum_p_value};
 
 /// Returns the name of the test that decides the comparisons of a ranking, with the reason; `None` if nothing with
 /// two or more seeds is compared or all encodings are equal.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::Workload;
-use crate::number::{listed, percent};
+use analysis::Workload;
+use records::number::{listed, percent};
 
 /// Returns the sentences on a workload; none if all questions of each evaluation are alike and can be answered.
 pub(crate) fn unseen(workload: &Workload) -> Vec<String> {
@@ -53,9 +53,9 @@ pub(crate) fn unseen(workload: &Workload) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{Report, ReportMeta};
-    use crate::record::{QuestionMarks, Unseen};
-    use crate::testkit::TestCell;
+    use analysis::{Report, ReportMeta};
+    use records::testkit::TestCell;
+    use records::{QuestionMarks, Unseen};
 
     #[test]
     fn evaluations_with_trained_sizes_are_named_and_all_others_are_not() {
@@ -67,7 +67,7 @@ mod tests {
             bits_per_byte: None,
             chance: None,
         };
-        let cell = |change: &dyn Fn(&mut crate::record::RunRecord)| {
+        let cell = |change: &dyn Fn(&mut records::RunRecord)| {
             let mut record = TestCell::new("w", "rope", 0).record();
             change(&mut record);
             Report::new([record], &ReportMeta::default()).unwrap()

@@ -1,10 +1,10 @@
 //! One verdict for each workload: the best encodings, their score, and who shares their rank.
 
 use super::{abstract_of, leaders};
-use crate::analysis::ranking::{EncodingResult, Rank, Ranking};
-use crate::analysis::{Report, Workload};
-use crate::number::{capital, count, listed_first, percent};
-use crate::record::Metric;
+use analysis::ranking::{EncodingResult, Rank, Ranking};
+use analysis::{Report, Workload};
+use records::Metric;
+use records::number::{capital, count, listed_first, percent};
 
 /// First sentence of a report without records.
 pub const NOTHING: &str = "No cell has been run, so there are no results.";

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::analysis::{Condition, Conditions, Report};
-use crate::number::joined;
+use analysis::{Condition, Conditions, Report};
+use records::number::joined;
 
 /// Returns the warnings of a report, one sentence each.
 pub(crate) fn warnings(report: &Report) -> Vec<String> {
@@ -101,9 +101,9 @@ fn several(values: BTreeSet<String>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Frames;
-    use crate::record::RunRecord;
-    use crate::testkit::TestCell;
+    use analysis::frame::Frames;
+    use records::RunRecord;
+    use records::testkit::TestCell;
 
     fn warnings(records: &[RunRecord]) -> Vec<String> {
         of_cells(&Conditions::of_all(&Frames::of(records).unwrap()).unwrap())
@@ -165,5 +165,16 @@ mod tests {
     fn a_base_that_nobody_ran_is_told() {
         assert!(no_base("cope", &["rope"]).is_some_and(|text| text.contains("`cope`")));
         assert_eq!(no_base("cope", &["cope"]), None);
+    }
+
+    #[test]
+    fn seeds_that_an_encoding_lacks_are_told() {
+        let cell = |encoding, seed| TestCell::new("w", encoding, seed).record();
+        let records = [cell("rope", 0), cell("rope", 1), cell("cope", 0)];
+        let of = |records: &[RunRecord]| {
+            super::warnings(&Report::new(records, &analysis::ReportMeta::default()).unwrap())
+        };
+        assert_eq!(of(&records), ["w: some encodings lack seeds that others have (CoPE 1)."]);
+        assert!(of(&records[..1]).is_empty());
     }
 }

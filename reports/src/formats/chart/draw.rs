@@ -3,8 +3,8 @@
 use super::style::MarkStyle;
 use crate::document::plot::{Axis, Series};
 use crate::document::scale::Scale;
-use crate::number::joined;
 use crate::text::html as escape;
+use records::number::joined;
 
 pub(super) const WIDTH: f64 = 480.0;
 pub(super) const TOP: f64 = 40.0;

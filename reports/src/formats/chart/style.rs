@@ -5,8 +5,8 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::analysis::NEUTRAL;
-use crate::number::joined;
+use analysis::NEUTRAL;
+use records::number::joined;
 
 /// Number of colours.
 const COLOURS: usize = 8;
@@ -117,7 +117,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::analysis::{FIXED_LOOKS, LOOK_COUNT};
+    use analysis::{FIXED_LOOKS, LOOK_COUNT};
 
     fn looks(looks: impl Iterator<Item = usize>) -> Vec<(usize, usize, &'static str)> {
         looks.map(MarkStyle::of).map(|look| (look.colour, look.dash, look.path())).collect()

@@ -1,10 +1,9 @@
 use super::*;
-use crate::analysis::Report;
-use crate::analysis::ReportMeta;
 use crate::document::plot::{Axis, Dots, Heat, HeatMap, Lines, Marks, Point, Scatter, Series};
 use crate::document::scale::Scale;
 use crate::document::{Section, report};
-use crate::testkit::suite;
+use analysis::{Report, ReportMeta};
+use records::testkit::suite;
 
 fn figure(title: &str, plot: Plot) -> Figure {
     Figure::new(title.into(), "", plot)

@@ -2,11 +2,11 @@
 
 use polars::prelude::*;
 
-use crate::analysis::{
+use analysis::frame::frame;
+use analysis::{
     Curve, EncodingCost, GateMean, Report, SliceCurve, SlicePoint, SliceSet, StepMean, Workload,
 };
-use crate::frame::frame;
-use crate::stats::Mean;
+use stats::Mean;
 
 fn low(mean: Mean) -> Option<f64> {
     mean.ci95.map(|(low, _)| low)

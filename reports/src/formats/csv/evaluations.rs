@@ -2,9 +2,9 @@
 
 use polars::prelude::*;
 
-use crate::analysis::aggregate::Aggregate;
-use crate::frame::frame;
-use crate::stats::Estimate;
+use analysis::aggregate::Aggregate;
+use analysis::frame::frame;
+use stats::Estimate;
 
 /// Returns the columns of an estimate: `_mean`, `_std`, `_ci_low`, `_ci_high` (Student's t, 95 %), `_question_error`
 /// (standard error of the mean due to the questions), `_mean_boot_low`, `_mean_boot_high`, `_median`,
@@ -77,9 +77,9 @@ pub(super) fn evaluations(rows: &[Aggregate]) -> PolarsResult<DataFrame> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{Report, ReportMeta};
-    use crate::record::RunRecord;
-    use crate::testkit::{TestCell, suite};
+    use analysis::{Report, ReportMeta};
+    use records::RunRecord;
+    use records::testkit::{TestCell, suite};
 
     fn aggregated(records: &[RunRecord]) -> Vec<Aggregate> {
         let report = Report::new(records, &ReportMeta::default()).unwrap();

@@ -4,11 +4,11 @@ use polars::prelude::*;
 use rayon::prelude::*;
 
 use super::evaluations::estimate_columns;
-use crate::analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking};
-use crate::analysis::run_metrics::RunMetrics;
-use crate::analysis::{Report, Workload};
-use crate::frame::frame;
-use crate::stats::{Comparison, hedges_g_interval};
+use analysis::frame::frame;
+use analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking};
+use analysis::run_metrics::RunMetrics;
+use analysis::{Report, Workload};
+use stats::{Comparison, hedges_g_interval};
 
 fn rankings(report: &Report) -> impl Iterator<Item = (&Workload, &Ranking)> {
     report.workloads.iter().flat_map(|w| w.rankings.iter().map(move |ranking| (w, ranking)))

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::analysis::{Report, ReportMeta};
-use crate::testkit::suite;
+use analysis::{Report, ReportMeta};
+use records::testkit::suite;
 
 fn files() -> Vec<(String, String)> {
     let meta = ReportMeta {

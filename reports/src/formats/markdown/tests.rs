@@ -1,7 +1,7 @@
 use super::*;
-use crate::analysis::{Report, ReportMeta};
 use crate::document::tables;
-use crate::testkit::{TestCell, suite};
+use analysis::{Report, ReportMeta};
+use records::testkit::{TestCell, suite};
 
 /// Table without its legends, which a report shows at its end.
 fn shown(table: &Table) -> String {

@@ -55,7 +55,7 @@ impl CheckpointFolder {
         fs::create_dir_all(&self.path).map_err(FileError::of("create", &self.path))?;
         self.remove_leftovers();
         let path = self.path.join(format!("{step:010}.{EXTENSION}"));
-        reports::store::write_atomically(&path, &file::seal(&self.key, content))
+        records::store::write_atomically(&path, &file::seal(&self.key, content))
             .map_err(FileError::of("write", &path))?;
         for old in self.newest_first()?.into_iter().skip(KEPT) {
             unless_absent(fs::remove_file(&old)).map_err(FileError::of("remove", &old))?;
@@ -80,7 +80,7 @@ impl CheckpointFolder {
     /// # Errors
     /// [`CheckpointError::Io`] if the folder cannot be listed; a missing folder counts as empty.
     pub fn newest_first(&self) -> Result<Vec<PathBuf>, CheckpointError> {
-        let found = reports::store::files_in(&self.path, EXTENSION);
+        let found = records::store::files_in(&self.path, EXTENSION);
         let mut found = found.map_err(FileError::of("list", &self.path))?;
         // Steps have leading zeros: the order of names is the order of steps.
         found.reverse();
@@ -119,7 +119,7 @@ impl CheckpointFolder {
     pub fn note_deaths(&self, deaths: u32) -> Result<(), CheckpointError> {
         fs::create_dir_all(&self.path).map_err(FileError::of("create", &self.path))?;
         let path = self.path.join(DEATHS);
-        let written = reports::store::write_atomically(&path, deaths.to_string().as_bytes());
+        let written = records::store::write_atomically(&path, deaths.to_string().as_bytes());
         Ok(written.map_err(FileError::of("write", &path))?)
     }
 

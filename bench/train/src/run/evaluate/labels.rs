@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use reports::store::LabelledEvaluation;
-use reports::{EvalPoint, LabelledQuestions, QuestionMarks, RunRecord};
+use records::store::{LabelledEvaluation, LabelledQuestions};
+use records::{EvalPoint, QuestionMarks, RunRecord};
 use tasks::{EvaluatedSplit, Headline, Sample, Task, TaskConfig, TaskError};
 
 use super::outcomes::{chance, digest};

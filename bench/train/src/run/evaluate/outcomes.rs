@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reports::{Answers, Losses, Outcomes, QuestionMarks, Unseen};
+use records::{Answers, Losses, Outcomes, QuestionMarks, Unseen};
 use sha2::{Digest, Sha256};
 use tasks::{Headline, Sample, Task};
 
@@ -83,7 +83,7 @@ pub(super) fn digest(samples: &[Sample]) -> String {
             hash.update([u8::from(*scored)]);
         }
     }
-    reports::store::hex(&hash.finalize()[..8])
+    records::store::hex(&hash.finalize()[..8])
 }
 
 /// Returns the exact match of guessing, for tasks ranked by exact match: the most frequent answer of the same length

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use reports::{PAIR, PAIRED, SliceUnit, Slices};
+use records::{PAIR, PAIRED, SliceUnit, Slices};
 use tasks::{Sample, TokenSlice};
 
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! Progress of a training, and its schedule of validations, cool-down and end.
 
-use reports::{CurvePoint, Solved, SplitValidation, Validation};
+use records::{CurvePoint, Solved, SplitValidation, Validation};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::TrainConfig;

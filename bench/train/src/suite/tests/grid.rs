@@ -79,7 +79,7 @@ fn fresh_seeds_are_cells_of_their_own_at_the_chosen_rate() {
         .cells
         .iter()
         .map(|cell| crate::run::unfinished_record(cell, &*task, &context))
-        .map(|record| reports::RunRecord { status: reports::Status::Done, ..record })
+        .map(|record| records::RunRecord { status: records::Status::Done, ..record })
         .collect();
     let first = suite.cells[0].name.clone();
     let rates = |of_first: f64| {
@@ -99,7 +99,7 @@ fn fresh_seeds_are_cells_of_their_own_at_the_chosen_rate() {
 
     // An encoding without all results waits, the other does not.
     assert!(suite.unchosen(&records).is_empty());
-    records[0].status = reports::Status::Failed { reason: "a panic".to_owned() };
+    records[0].status = records::Status::Failed { reason: "a panic".to_owned() };
     let waits = suite.cells[0].name.as_str();
     assert_eq!(suite.unchosen(&records).into_iter().collect::<Vec<_>>(), [("w", waits)]);
     let chosen = suite.fresh_cells(&records, &rates(0.1));

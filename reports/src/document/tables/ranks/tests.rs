@@ -1,8 +1,8 @@
 use super::*;
-use crate::analysis::ReportMeta;
-use crate::frame::Frames;
-use crate::record::{RunRecord, Status};
-use crate::testkit::TestCell;
+use analysis::ReportMeta;
+use analysis::frame::Frames;
+use records::testkit::TestCell;
+use records::{RunRecord, Status};
 
 fn records() -> Vec<RunRecord> {
     let mut records = Vec::new();

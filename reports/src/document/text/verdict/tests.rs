@@ -1,7 +1,7 @@
 use super::*;
-use crate::analysis::ReportMeta;
-use crate::record::{RunRecord, Status};
-use crate::testkit::TestCell;
+use analysis::ReportMeta;
+use records::testkit::TestCell;
+use records::{RunRecord, Status};
 
 fn verdicts(records: Vec<RunRecord>) -> Vec<String> {
     let report = Report::new(records, &ReportMeta::default()).unwrap();
@@ -78,7 +78,7 @@ fn the_lead_is_the_abstract_or_the_verdicts() {
     let one = lead(&report(of(&[("cope", 0.9), ("rope", 0.6)])));
     assert!(one.len() == 1 && one[0].starts_with("w: Best exact match"), "{one:?}");
     assert_eq!(
-        lead(&report(crate::testkit::two_workloads())).len(),
+        lead(&report(records::testkit::two_workloads())).len(),
         5,
         "two workloads are too few to leave one out"
     );

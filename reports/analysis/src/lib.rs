@@ -1,0 +1,54 @@
+//! Analysis of records: selection, aggregation over seeds, rankings and costs, as numbers.
+//!
+//! [`folder`] reads the records of a results folder, [`mod@frame`] turns them into tidy polars frames, and a [`Report`] has all
+//! results, computed by lazy queries over the frames and by the statistics of [`stats`].
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
+
+pub mod ablation;
+pub mod aggregate;
+pub mod answers;
+mod caught;
+mod claim;
+mod conditions;
+pub mod contrast;
+mod costs;
+mod curves;
+mod error;
+pub mod evaluated;
+pub mod folder;
+pub mod frame;
+mod gates;
+pub mod grid;
+mod groups;
+mod looks;
+mod meta;
+mod missing_seeds;
+mod overall;
+pub mod packed;
+mod question;
+pub mod ranking;
+mod report;
+pub mod run_metrics;
+mod selection;
+mod skipped;
+mod slices;
+
+pub use self::claim::{ClaimVerdict, JudgedClaim};
+pub use self::conditions::{Condition, Conditions, Ends, TrainedBudget, UsedSettings};
+pub use self::costs::{EncodingCost, YARDSTICK};
+pub use self::curves::{Curve, SplitCurves, StepMean};
+pub use self::error::AnalysisError;
+pub use self::gates::GateMean;
+pub use self::groups::{CellRow, Group};
+pub use self::looks::{FIXED as FIXED_LOOKS, LOOK_COUNT, NEUTRAL, looks};
+pub use self::meta::{Description, MeasuredStep, ReportMeta};
+pub use self::missing_seeds::MissingSeeds;
+pub use self::overall::{Improvement, Overall, OverallScore, Profile};
+pub use self::question::{Answer, AnswerLine};
+pub use self::report::{Encoding, Report, Workload};
+pub use self::selection::NotCounted;
+pub use self::skipped::SkippedEvals;
+pub use self::slices::{SliceCurve, SlicePoint, SliceSet};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! A comparison of two encodings that a suite defines in advance.
+
+use serde::{Deserialize, Serialize};
+
+use super::region::Region;
+use crate::record::Metric;
+
+/// Question of a suite: two encodings to compare; section `[question]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// Names of the two encodings; differences are first minus second.
+    pub encodings: [String; 2],
+    /// Names of the workloads; empty for all.
+    #[serde(default)]
+    pub tasks: Vec<String>,
+    /// Metric that is compared; by default the one that ranks the encodings of the workload.
+    #[serde(default)]
+    pub metric: Option<Metric>,
+    /// Evaluations that are compared; by default those of the deciding region, as on the front page.
+    #[serde(default)]
+    pub region: Option<Region>,
+    /// Whether the change of the perplexity from the evaluations in distribution is compared, as a factor, in place of the
+    /// perplexity itself. Workloads that are ranked by another metric have no answer then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub change: bool,
+    /// Rise of the perplexity from the evaluations in distribution up to which it counts as kept, in percent. `encodings` are
+    /// then one encoding twice, whose perplexity is compared with its own in distribution, raised by this margin.
+    /// Workloads that are ranked by another metric have no answer then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin_percent: Option<u32>,
+}
+
+impl Question {
+    /// Checks the question.
+    ///
+    /// # Errors
+    /// Message that says what was found and expected.
+    pub fn check(&self) -> Result<(), String> {
+        let [a, b] = &self.encodings;
+        match (a == b, self.margin_percent) {
+            (true, None) => Err(format!(
+                "`encodings` are `{a}` twice, expected two different ones, or `margin_percent` to ask whether it keeps its perplexity"
+            )),
+            (false, Some(_)) => Err(format!(
+                "`margin_percent` compares an encoding with itself, expected `encodings = [\"{a}\", \"{a}\"]`, found `{b}`"
+            )),
+            (true, Some(_)) if self.change => {
+                Err("`change` and `margin_percent` are both given, expected one".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the names of the two that are compared, as results are named.
+    pub fn compared(&self) -> [String; 2] {
+        let [a, b] = self.encodings.clone();
+        match self.margin_percent {
+            Some(margin) => [a, format!("in distribution + {margin} %")],
+            None => [a, b],
+        }
+    }
+}

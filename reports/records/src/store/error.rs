@@ -1,0 +1,83 @@
+//! Errors of reading and writing record files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Error of reading or writing a record.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// An operation of the file system failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// Operation that failed, as a verb: `read`, `write` ...
+        action: &'static str,
+        /// Path of the operation.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// The record was written by a newer version of this program.
+    #[error(
+        "{} has record schema {found}, this program reads up to {supported}; nothing was changed: \
+         use the newer program that wrote it, or another results folder",
+        path.display()
+    )]
+    NewerSchema {
+        /// Path of the record.
+        path: PathBuf,
+        /// Schema of the record.
+        found: u64,
+        /// Newest schema that this program reads, [`crate::SCHEMA`].
+        supported: u32,
+    },
+    /// The file is not a complete and valid record.
+    #[error(
+        "{} is damaged or not a run record: {reason}; restore a good copy, or {}",
+        path.display(),
+        remedy(path)
+    )]
+    Damaged {
+        /// Path of the file.
+        path: PathBuf,
+        /// Description of the defect, with the field's path where it is known.
+        reason: String,
+    },
+    /// The key does not have the form of a [`cell_key`](super::cell_key) and must not become a file name.
+    #[error(
+        "cell key `{key}` is not 16 lower-case hexadecimal digits; make it with `records::store::cell_key`"
+    )]
+    BadKey {
+        /// Key of the cell.
+        key: String,
+    },
+    /// The record cannot be serialized.
+    #[error("cell {key} cannot be written as JSON: {source}")]
+    Unwritable {
+        /// Key of the record.
+        key: String,
+        /// Error of the serializer.
+        source: serde_json::Error,
+    },
+    /// The records cannot be packed into one file.
+    #[error("the records cannot be packed: {reason}")]
+    Packing {
+        /// Message of the library that writes the file.
+        reason: String,
+    },
+}
+
+/// Advice about a damaged file without a good copy.
+fn remedy(path: &Path) -> &'static str {
+    if path.extension().is_some_and(|kind| kind == "parquet") {
+        "move the file away: `run` computes its cells again"
+    } else {
+        "run the suite with --retry damaged, which keeps the file beside a new one"
+    }
+}
+
+impl RecordError {
+    /// Error of an operation on a path.
+    pub fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_owned(), source }
+    }
+}
