@@ -3,7 +3,7 @@
 use analysis::{Overall, Report};
 use records::number::{listed, percent};
 
-/// Says which encodings would lead without one of the workloads, and by mean rank; `None` with fewer than three scored
+/// Names the encodings that would lead without one of the workloads, and by mean rank; `None` with fewer than three scored
 /// workloads.
 pub(crate) fn leaders(report: &Report) -> Option<String> {
     let overall = report.overall.as_ref()?;
