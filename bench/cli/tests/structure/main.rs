@@ -3,6 +3,7 @@
 
 mod arrows;
 mod doors;
+mod places;
 
 use std::path::{Path, PathBuf};
 
