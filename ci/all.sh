@@ -2,7 +2,7 @@
 # Runs every script of ci/ that tests something on this machine, and prints a line for each: its time and `passed`, `FAILED` or
 # `skipped` with the reason. A script that lacks a tool says so and ends with status 2; it is skipped, not passed.
 #
-#   ci/all.sh [NAME ...]     default: all of them; names are those of the scripts without .sh, and `outside`
+#   ci/all.sh [NAME ...]     default: all of them; names are those of the scripts without .sh, `outside` and `release`
 #
 # Exit status 0: none failed. Output of each script: all-NAME.log in the target folder. Takes one to two hours on two cores.
 set -uo pipefail
@@ -37,6 +37,9 @@ outside() {
     cargo run --manifest-path examples/outside/Cargo.toml -- conform cable
 }
 
+# What new encodings and tasks need before a release: workloads of suites, entries of papers.
+release() { cargo test --workspace --lib before_a_release -- --ignored; }
+
 declare -A scripts=(
   [language]="bash ci/language.sh"
   [no-machine-names]="bash ci/no-machine-names.sh"
@@ -49,11 +52,12 @@ declare -A scripts=(
   [faults]="bash ci/faults.sh"
   [browser-test]="bash ci/browser-test.sh"
   [outside]="outside"
+  [release]="release"
   [image]="bash ci/image.sh $work/image --dev"
   [instruction-sets]="bash ci/instruction-sets.sh math:: kernels:: ops::"
 )
 # The short ones first.
-order=(language no-machine-names type-names yardstick site nightly-test k8s-schema kill-test faults browser-test outside image instruction-sets)
+order=(language no-machine-names type-names yardstick site nightly-test k8s-schema kill-test faults browser-test outside release image instruction-sets)
 
 for path in ci/*.sh; do
   name=$(basename "$path" .sh)

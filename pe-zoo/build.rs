@@ -10,7 +10,9 @@ fn main() {
     println!("cargo::rerun-if-changed=src/zoo.rs");
     let modules = modules(&text(&root.join("src/zoo.rs")));
     let mut entries = String::from("vec![\n");
-    let (mut tests, mut planted) = (String::new(), String::new());
+    let (mut examples, mut tests) =
+        (String::from("pub(super) const EXAMPLES: &[&[super::Examples]] = &[\n"), String::new());
+    let mut planted = String::new();
     for module in &modules {
         println!("cargo::rerun-if-changed=src/zoo/{module}.rs");
         let source = text(&root.join(format!("src/zoo/{module}.rs")));
@@ -23,12 +25,10 @@ fn main() {
             "Entry::new::<{module}::{encoding}>(Some(include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/src/zoo/{module}.rs\")))),"
         )
         .expect("written to a string");
-        writeln!(
-            tests,
-            "#[test]\nfn {module}() {{ super::conforms(\"{}\"); }}",
-            module.replace('_', "-")
-        )
-        .expect("written to a string");
+        let of_file = format!("crate::zoo::{module}::tests::EXAMPLES");
+        writeln!(examples, "{of_file},").expect("written to a string");
+        writeln!(tests, "#[test]\nfn {module}() {{ super::conforms({of_file}); }}")
+            .expect("written to a string");
         writeln!(
             planted,
             "#[test]\nfn {module}() {{ super::rejected::<crate::zoo::{module}::{encoding}>(); }}"
@@ -36,8 +36,10 @@ fn main() {
         .expect("written to a string");
     }
     entries.push(']');
+    examples.push_str("];\n");
     std::fs::write(out.join("entries.rs"), entries).expect("the output folder can be written");
-    std::fs::write(out.join("conformance.rs"), tests).expect("the output folder can be written");
+    std::fs::write(out.join("conformance.rs"), examples + &tests)
+        .expect("the output folder can be written");
     std::fs::write(out.join("planted.rs"), planted).expect("the output folder can be written");
 }
 

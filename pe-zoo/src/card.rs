@@ -139,6 +139,13 @@ pub struct Properties {
 }
 
 impl Properties {
+    /// Names of the properties that hold, such as `shift invariant`.
+    pub fn names(&self) -> Vec<String> {
+        let fields = serde_json::to_value(self).unwrap_or_default();
+        let holding = fields.as_object().into_iter().flatten().filter(|(_, value)| **value == true);
+        holding.map(|(name, _)| name.replace('_', " ")).collect()
+    }
+
     /// Whether the encoding changes this part of the attention computation.
     pub fn acts_on(&self, part: ActsOn) -> bool {
         self.acts_on.contains(&part)

@@ -70,7 +70,17 @@ impl Registry {
     /// [`PeError::Registration`] if the id of its card is taken or is not a kebab-case word.
     pub fn with<E: PositionEncoding>(mut self) -> Result<Self, PeError> {
         let entry = Entry::new::<E>(None);
-        let id = entry.card.id;
+        self.check_new_id(entry.card.id)?;
+        Arc::make_mut(&mut self.entries).insert(entry.card.id, Arc::new(entry));
+        Ok(self)
+    }
+
+    /// Checks that another encoding can have this id.
+    ///
+    /// # Errors
+    ///
+    /// [`PeError::Registration`] if the id is taken or is not a kebab-case word.
+    pub fn check_new_id(&self, id: &str) -> Result<(), PeError> {
         let kebab = id.starts_with(|c: char| c.is_ascii_lowercase())
             && id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
         if !kebab {
@@ -82,8 +92,7 @@ impl Registry {
             let reason = format!("{} has this id already; choose another", taken.card.label);
             return Err(PeError::Registration { id: id.to_owned(), reason });
         }
-        Arc::make_mut(&mut self.entries).insert(id, Arc::new(entry));
-        Ok(self)
+        Ok(())
     }
 
     /// All encodings, sorted by id.

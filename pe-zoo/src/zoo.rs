@@ -45,5 +45,8 @@ impl Registry {
     }
 }
 
+/// Source of an encoding to start from, which `pe-bench new-encoding` writes under another name.
+pub const NEW_ENCODING: &str = include_str!("zoo/tests/new_encoding.rs");
+
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

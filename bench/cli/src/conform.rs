@@ -87,17 +87,9 @@ fn print(encoding: &Combination, findings: &[Finding]) -> usize {
 /// Prints the probed properties of an encoding.
 fn found(properties: &Properties) {
     let acts_on = properties.acts_on.iter().map(|part| part.label().to_owned()).collect();
-    let flags = match serde_json::to_value(properties) {
-        Ok(serde_json::Value::Object(fields)) => fields
-            .iter()
-            .filter(|(_, value)| **value == true)
-            .map(|(name, _)| name.replace('_', " "))
-            .collect::<Vec<_>>(),
-        _ => Vec::new(),
-    };
     let or = |all: Vec<String>, none: &str| {
         if all.is_empty() { none.to_owned() } else { all.join(", ") }
     };
     say(&format!("  acts on: {}", or(acts_on, "nothing")));
-    say(&format!("  properties: {}", or(flags, "none")));
+    say(&format!("  properties: {}", or(properties.names(), "none")));
 }

@@ -25,6 +25,7 @@ mod generate;
 mod inspect;
 mod list;
 mod merge;
+mod new;
 mod nightly;
 mod out;
 mod pack;
@@ -194,6 +195,12 @@ enum Command {
     NewSuite {
         /// Name of the suite.
         name: String,
+    },
+    /// Prints the source of an encoding to start your own from, which passes the conformance kit as it is.
+    #[command(after_help = "Example: pe-bench new-encoding my-bias > pe-zoo/src/zoo/my_bias.rs")]
+    NewEncoding {
+        /// Id of the encoding: lower-case letters, digits and `-`.
+        id: String,
     },
     /// Measures the time and memory of one training step for each encoding at a fixed size.
     #[command(after_help = "Example: pe-bench speed --encodings rope,cope")]
@@ -407,7 +414,8 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Completions { shell } => completions::completions(shell),
         Command::List { kind, json } => list::list(kind, json),
         Command::Data { command } => data::data(command)?,
-        Command::NewSuite { name } => say(&new_suite(&name)?),
+        Command::NewSuite { name } => say(&new::suite(&name)?),
+        Command::NewEncoding { id } => say(&new::encoding(&id)?),
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
         Command::Explain { name, json } => explain::explain(&name, json)?,
@@ -424,14 +432,4 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn new_suite(name: &str) -> anyhow::Result<String> {
-    train::suite::check_name(name).map_err(|reason| anyhow::anyhow!("suite name {reason}"))?;
-    anyhow::ensure!(
-        train::suite::BUILT_IN.iter().all(|(built_in, _)| *built_in != name),
-        "suite name `{name}` is that of a built-in suite, whose results are in the same folder; choose another, and \
-         write `extends = \"{name}\"` in the file to start from that suite"
-    );
-    Ok(train::suite::example(name))
 }

@@ -9,7 +9,8 @@ use records::RunRecord;
 
 use super::explain;
 
-/// BibTeX entries of the papers of built-in encodings and tasks, separated by empty lines.
+/// BibTeX entries of the papers of built-in encodings and tasks, separated by empty lines. Encodings of other papers have an entry
+/// that is made from their cards.
 const PAPERS: &str = include_str!("../papers.bib");
 
 /// Returns the entry of the paper whose arXiv number is in the text; `None` if there is none.
@@ -20,15 +21,30 @@ fn entry(text: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the entry of an encoding: that of its paper, or one made from its card.
-fn of_card(card: &Card) -> String {
+/// Returns the entry of an encoding's paper; one that [`PAPERS`] does not have is made from its card, and from the title in quotes
+/// that the references of its documentation begin with.
+fn of_card(card: &Card, source: Option<&str>) -> String {
     let made = || {
         let Card { id, label, paper, url, .. } = card;
+        let title = source.and_then(title).unwrap_or_else(|| (*label).to_owned());
+        // Cards name authors and year, as in `Press et al. 2021`.
+        let ends_with_year = |(_, year): &(&str, &str)| year.parse::<u16>().is_ok();
+        let (authors, year) =
+            paper.rsplit_once(' ').filter(ends_with_year).unwrap_or((paper, "n.d."));
+        let authors = authors.replace(" et al.", " and others").replace(", ", " and ");
         format!(
-            "@misc{{{id},\n  title = {{{label}}},\n  author = {{{paper}}},\n  url = {{{url}}}\n}}"
+            "@misc{{{id},\n  title = {{{title}}},\n  author = {{{authors}}},\n  year = {{{year}}},\n  url = {{{url}}}\n}}"
         )
     };
     entry(card.url).map_or_else(made, str::to_owned)
+}
+
+/// First title in quotes under the heading `References` of a source file; it may continue on the next lines.
+fn title(source: &str) -> Option<String> {
+    let text = explain::card(source);
+    let (_, references) = text.split_once("## References\n")?;
+    let title = references.split('"').nth(1)?;
+    Some(title.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// References and descriptions of the encodings and tasks of records; see [`known`].
@@ -52,7 +68,7 @@ pub(super) fn known(trained: &[[String; 3]]) -> ReportMeta {
     };
     let encodings: Vec<(String, Combination)> = trained.iter().filter_map(parsed).collect();
     let parts = encodings.iter().flat_map(|(_, combination)| combination.parts());
-    let cards = parts.map(|part| of_card(&part.entry().card));
+    let cards = parts.map(|part| of_card(&part.entry().card, part.entry().source));
     let tasks = || tasks::ALL.iter().filter(|meta| asked.contains(meta.id));
     let sources = tasks().filter_map(|meta| entry(meta.source)).map(str::to_owned);
     let all: BTreeSet<String> = cards.chain(sources).collect();
@@ -94,35 +110,55 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_card_with_a_number_on_arxiv_has_an_entry_and_no_entry_is_without_a_card() {
-        let mut used = BTreeSet::new();
-        for card in pe_zoo::Registry::builtin().cards() {
-            used.insert(entry(card.url).unwrap_or_else(|| panic!("{}: {}", card.id, card.url)));
+    #[ignore = "papers of new encodings are added before a release"]
+    fn before_a_release_every_card_with_a_number_on_arxiv_has_an_entry() {
+        let cards = pe_zoo::Registry::builtin();
+        let sources = tasks::ALL.iter().map(|meta| (meta.id, meta.source));
+        let sources = sources.filter(|(_, source)| source.contains("arXiv"));
+        for (id, source) in cards.cards().map(|card| (card.id, card.url)).chain(sources) {
+            assert!(entry(source).is_some(), "bench/cli/papers.bib lacks {id}: {source}");
         }
-        for meta in tasks::ALL.iter().filter(|meta| meta.source.contains("arXiv")) {
-            used.insert(
-                entry(meta.source).unwrap_or_else(|| panic!("{}: {}", meta.id, meta.source)),
-            );
-        }
+    }
+
+    #[test]
+    fn no_entry_is_without_a_card() {
+        let registry = pe_zoo::Registry::builtin();
+        let sources = tasks::ALL.iter().map(|meta| meta.source);
+        let used: BTreeSet<&str> =
+            registry.cards().map(|card| card.url).chain(sources).filter_map(entry).collect();
         let unused: Vec<&str> =
             PAPERS.trim().split("\n\n").filter(|entry| !used.contains(entry)).collect();
         assert_eq!(unused, Vec::<&str>::new());
     }
 
     #[test]
-    fn a_card_without_an_entry_is_cited_by_what_it_says() {
+    fn every_encoding_has_an_entry_with_title_author_and_year() {
+        for pe_zoo::registry::Entry { card, source, .. } in pe_zoo::Registry::builtin().entries() {
+            let text = of_card(card, *source);
+            for field in ["title", "author", "year"] {
+                let value = text.split_once(&format!("\n  {field} = {{"));
+                assert!(value.is_some_and(|(_, value)| !value.starts_with('}')), "{text}");
+            }
+            let has_title = entry(card.url).is_some() || source.and_then(title).is_some();
+            assert!(has_title, "{}: the references have no title in quotes", card.id);
+        }
+    }
+
+    #[test]
+    fn a_paper_without_an_entry_is_cited_by_what_its_card_says() {
         let card = Card {
             id: "mine",
             label: "Mine",
             summary: "",
             parameters: "0",
-            paper: "Me 2026",
+            paper: "Me, You et al. 2026",
             url: "https://example.org",
         };
-        let text = of_card(&card);
-        assert!(
-            text.starts_with("@misc{mine,\n  title = {Mine},\n  author = {Me 2026},"),
-            "{text}"
-        );
+        let rest = "  author = {Me and You and others},\n  year = {2026},\n  url = {https://example.org}\n}";
+        let text = of_card(&card, None);
+        assert_eq!(text, format!("@misc{{mine,\n  title = {{Mine}},\n{rest}"));
+        let source = "//! # Mine\n//!\n//! ## References\n//! Me, \"A Long\n//! Title\", 2026.\n";
+        let text = of_card(&card, Some(source));
+        assert_eq!(text, format!("@misc{{mine,\n  title = {{A Long Title}},\n{rest}"));
     }
 }

@@ -34,6 +34,8 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); built in: "),
         (vec!["run", empty], "is a folder, and a suite is a TOML file or a built-in name"),
         (vec!["new-suite", "quick"], "is that of a built-in suite"),
+        (vec!["new-encoding", "rope"], "RoPE has this id already; choose another"),
+        (vec!["new-encoding", "my_bias"], "expected a lower-case letter followed by"),
         (
             vec!["new-suite", "--", "-x"],
             "suite name `-x`, expected a letter or digit at its beginning",

@@ -118,6 +118,49 @@ fn a_combination_is_built_of_the_facts_of_its_parts() {
     assert_eq!(both.card(), again.card());
 }
 
+/// Facts of single encodings are beside their settings, in `EXAMPLES` of their files.
+#[test]
+fn facts_of_combinations_are_those_of_their_parts_together() {
+    let mut wrong = Vec::new();
+    for (text, expected) in [
+        ("cope+rope", "acts on query, key, logits; content dependent, reads vectors"),
+        ("cope+relative", "acts on logits; content dependent, reads vectors, shift invariant"),
+        (
+            "alibi+cope{convention=code}+relative-capped{max_distance=4}+rope",
+            "acts on query, key, logits; content dependent, reads vectors",
+        ),
+        ("learned-absolute+rope", "acts on embedding, query, key; limited length"),
+        ("alibi+sinusoidal", "acts on embedding, logits"),
+        (
+            "randomized(fire)",
+            "acts on logits, positions; biases networks.b1, networks.c, networks.multiplier, networks.w1, networks.w2; dense on GPUs",
+        ),
+        (
+            "cope+tape",
+            "acts on query, key, logits, positions, state; content dependent, mixes values, reads vectors",
+        ),
+        ("alibi+fox+rope", "acts on query, key, logits, state; content dependent, shift invariant"),
+        (
+            "dape(none)+pope",
+            "acts on query, key, logits; content dependent, mixes heads, shift invariant, widens queries; dense on GPUs",
+        ),
+        (
+            "cope{layers={type=first}}+path",
+            "acts on logits, state; content dependent, ignores positions, reads vectors, replaces products, shift invariant; dense on GPUs",
+        ),
+        (
+            "randomized{evaluation={type=spread}}(cope+relative)",
+            "acts on logits, positions; content dependent, reads vectors, shift invariant",
+        ),
+    ] {
+        let found = crate::zoo::tests::facts(&Combination::parse(text).unwrap());
+        if found != expected {
+            wrong.push(format!("{text}: found `{found}`, expected `{expected}`"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// With a window only, FoX reads positions; this one is longer than the sequences of the probe.
 #[test]
 fn properties_behind_a_long_window_are_found() {

@@ -210,11 +210,23 @@ impl ScalarReference for Abacus {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::erased::positions;
+    use crate::zoo::tests::Examples;
     use burn::tensor::TensorData;
     use rand_chacha::rand_core::SeedableRng;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[
+        Examples {
+            facts: "acts on embedding, positions; content dependent",
+            texts: &["abacus", "abacus{digits=[1,9],max_offset=1,size=3,std=1.0}"],
+        },
+        Examples {
+            facts: "acts on embedding, positions; content dependent, limited length",
+            texts: &["abacus{beyond=refuse,max_offset=30,size=66}"],
+        },
+    ];
 
     const DIMS: Dims = Dims { layers: 1, heads: 1, head_dim: 4, train_len: 12, max_len: 40 };
 

@@ -137,8 +137,20 @@ impl ScalarReference for Alibi {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[
+        Examples {
+            facts: "acts on logits; shift invariant",
+            texts: &["alibi", "alibi{slopes=paper}", "alibi{slopes={given=[0.5,0.0,-0.125]}}"],
+        },
+        Examples {
+            facts: "acts on logits; shift invariant; biases log_slopes",
+            texts: &["alibi{learning=all-layers}", "alibi{slopes=paper,learning=per-layer}"],
+        },
+    ];
 
     const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
 

@@ -303,8 +303,32 @@ impl ScalarReference for Cope {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[
+        Examples {
+            facts: "acts on logits; content dependent, ignores positions, reads vectors, shift invariant",
+            texts: &[
+                "cope",
+                "cope{convention=code,max_positions=5}",
+                "cope{gates=query-value}",
+                "cope{max_positions=1024,layers={type=first}}",
+            ],
+        },
+        Examples {
+            facts: "acts on logits; content dependent, ignores positions, reads vectors, shift invariant, undivided",
+            texts: &["cope{convention=equation,sharing=all-layers}"],
+        },
+        Examples {
+            facts: "acts on logits, state; content dependent, ignores positions, reads vectors, shift invariant",
+            texts: &[
+                "cope{gates=separate-keys}",
+                "cope{gates=separate-keys,layers={type=every,n=2}}",
+            ],
+        },
+    ];
 
     #[test]
     fn the_layers_that_have_it_are_counted_from_one() {

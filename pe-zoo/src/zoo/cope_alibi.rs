@@ -191,8 +191,24 @@ impl ScalarReference for CopeAlibi {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[
+        Examples {
+            facts: "acts on logits; content dependent, ignores positions, shift invariant",
+            texts: &[
+                "cope-alibi",
+                "cope-alibi{slopes=from-1,sign=plus}",
+                r#"cope-alibi{slopes="from-1/16",convention=code}"#,
+            ],
+        },
+        Examples {
+            facts: "acts on logits; content dependent, ignores positions, shift invariant, undivided",
+            texts: &["cope-alibi{slopes=learned,convention=equation}"],
+        },
+    ];
 
     /// Sets of slopes for four heads from Golovneva et al. 2024 (the first as interpreted under
     /// "Deviations").

@@ -233,3 +233,17 @@ impl ScalarReference for CopeMlp {
         })
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on logits; content dependent, ignores positions, reads vectors, shift invariant",
+        texts: &[
+            "cope-mlp",
+            "cope-mlp{activation=gelu,width=5}",
+            "cope-mlp{layers={type=first},convention=code}",
+        ],
+    }];
+}

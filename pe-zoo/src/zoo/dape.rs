@@ -263,10 +263,41 @@ impl ScalarReference for Dape {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::zoo::alibi;
+    use crate::zoo::tests::Examples;
     use serde_json::{Value, json};
+
+    pub(crate) const EXAMPLES: &[Examples] = &[
+        Examples {
+            facts: "acts on logits; content dependent, mixes heads, shift invariant; biases base.Kerple.a, base.Kerple.p; dense on GPUs",
+            texts: &[
+                "dape",
+                "dape{base={type=kerple,kernel=power},width=1}",
+                "dape{mixer=convolution,width=5}",
+            ],
+        },
+        Examples {
+            facts: "acts on logits; content dependent, ignores positions, mixes heads, shift invariant; dense on GPUs",
+            texts: &["dape{base={type=none},width=5}", "dape{mixer=convolution,base={type=none}}"],
+        },
+        Examples {
+            facts: "acts on logits; content dependent, mixes heads, shift invariant; dense on GPUs",
+            texts: &["dape{base={type=alibi}}"],
+        },
+        Examples {
+            facts: "acts on logits; content dependent, mixes heads, shift invariant; biases base.Alibi.log_slopes; dense on GPUs",
+            texts: &["dape{base={type=alibi,learning=per-layer}}"],
+        },
+        Examples {
+            facts: "acts on logits; content dependent, mixes heads; biases base.Fire.networks.b1, base.Fire.networks.b2, base.Fire.networks.c, base.Fire.networks.multiplier, base.Fire.networks.w1, base.Fire.networks.w2; dense on GPUs",
+            texts: &[
+                "dape{base={type=fire,initial_len=20.0}}",
+                "dape{mixer=convolution,base={type=fire},width=3}",
+            ],
+        },
+    ];
 
     const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 4, train_len: 8, max_len: 8 };
 

@@ -226,8 +226,18 @@ impl ScalarReference for DynamicPositionBias {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on logits; shift invariant; biases networks.maps.bias, networks.maps.weight",
+        texts: &[
+            "dynamic-position-bias",
+            "dynamic-position-bias{distance=log,sharing=per-layer}",
+            "dynamic-position-bias{width=3,depth=1}",
+        ],
+    }];
 
     const DIMS: Dims = Dims { layers: 3, heads: 8, head_dim: 64, train_len: 8, max_len: 8 };
 

@@ -239,11 +239,21 @@ impl ScalarReference for Fire {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::Positions;
     use crate::attention::{Engine, Weights};
     use crate::testkit::close::numbers;
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on logits; biases networks.b1, networks.c, networks.multiplier, networks.w1, networks.w2; dense on GPUs",
+        texts: &[
+            "fire",
+            "fire{sharing=all-layers,initial_len=10.0}",
+            "fire{width=5,c=2.0,activation=leaky-relu}",
+        ],
+    }];
 
     #[test]
     fn parameters_and_products_are_those_of_tape_s_table() {

@@ -304,10 +304,16 @@ impl ScalarReference for Fope {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::TokenState;
+    use crate::zoo::tests::Examples;
     use rand_chacha::rand_core::SeedableRng;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on query, key",
+        texts: &["fope", "fope{base=3.0}", "fope{base=1.5,gain=0.6,padding=zero}"],
+    }];
 
     const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 64, train_len: 512, max_len: 512 };
 

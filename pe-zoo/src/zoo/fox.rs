@@ -252,7 +252,7 @@ pub(crate) fn windowed(input: &ScalarInput, logits: &Heads, window: Option<usize
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use rand_chacha::rand_core::SeedableRng;
 
     use super::*;
@@ -261,7 +261,35 @@ mod tests {
     use crate::testkit::close::{self, Tolerance, numbers};
     use crate::testkit::problem::{Problem, tensor3};
     use crate::testkit::randomise;
+    use crate::zoo::tests::Examples;
     use crate::{Positions, Registry};
+
+    pub(crate) const EXAMPLES: &[Examples] = &[
+        Examples {
+            facts: "acts on logits, state; content dependent, ignores positions, shift invariant",
+            texts: &["fox", "fox{gates={type=full,bias=5.0}}"],
+        },
+        Examples {
+            facts: "acts on logits, state; content dependent, ignores positions, shift invariant; dense on GPUs",
+            texts: &["fox{gates={type=per-row,dim=3}}"],
+        },
+        Examples {
+            facts: "acts on logits, state; content dependent, shift invariant; dense on GPUs",
+            texts: &["fox{gates={type=per-row},window=5}"],
+        },
+        Examples {
+            facts: "acts on logits, state; content dependent, shift invariant",
+            texts: &["fox{window=3}"],
+        },
+        Examples {
+            facts: "acts on logits, state; ignores positions, shift invariant; biases gates.BiasOnly",
+            texts: &["fox{gates={type=bias-only,tau_max=30.0}}"],
+        },
+        Examples {
+            facts: "acts on logits, state; ignores positions, shift invariant",
+            texts: &["fox{gates={type=fixed,tau_min=0.5,tau_max=1000.0}}"],
+        },
+    ];
 
     const DIMS: Dims = Dims { layers: 1, heads: 3, head_dim: 2, train_len: 8, max_len: 8 };
 

@@ -219,8 +219,51 @@ impl ScalarReference for Grape {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[
+        Examples {
+            facts: "acts on query, key, logits, state; content dependent; dense on GPUs",
+            texts: &["grape"],
+        },
+        Examples {
+            facts: "acts on logits; content dependent, reads vectors, shift invariant; dense on GPUs",
+            texts: &["grape{variant={type=additive}}", "grape{variant={type=additive,gate=both}}"],
+        },
+        Examples {
+            facts: "acts on query, key, logits; content dependent, reads vectors, shift invariant; dense on GPUs",
+            texts: &[
+                "grape{variant={type=additive,gate=query,qk_norm=rms}}",
+                "grape{variant={type=additive,gate=both,qk_norm=rms}}",
+            ],
+        },
+        Examples {
+            facts: "acts on query, key, state; content dependent, ignores positions, shift invariant",
+            texts: &[
+                "grape{variant={type=contextual}}",
+                "grape{variant={type=contextual,phase=per-head}}",
+                "grape{variant={type=contextual,qk_norm=none,base=50.0}}",
+            ],
+        },
+        Examples {
+            facts: "acts on query, key; shift invariant",
+            texts: &[
+                "grape{variant={type=multiplicative}}",
+                "grape{variant={type=multiplicative,spectrum=per-head}}",
+                "grape{variant={type=multiplicative,storage=1.0}}",
+            ],
+        },
+        Examples {
+            facts: "acts on query, key; content dependent",
+            texts: &["grape{variant={type=multiplicative,qk_norm=rms}}"],
+        },
+        Examples {
+            facts: "acts on logits, state; content dependent; dense on GPUs",
+            texts: &["grape{variant={type=path,dim=2,qk_norm=none}}"],
+        },
+    ];
 
     const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 6, train_len: 8, max_len: 8 };
 

@@ -310,9 +310,25 @@ impl ScalarReference for Kerple {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::testkit::close::numbers;
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[
+        Examples {
+            facts: "acts on logits; shift invariant; biases a, p",
+            texts: &["kerple", "kerple{kernel=power}", "kerple{sharing=per-layer}"],
+        },
+        Examples {
+            facts: "acts on logits; has terms, scales content, shift invariant; biases a, p; dense on GPUs",
+            texts: &["kerple{weight=power}", "kerple{kernel=power,weight=power,sharing=per-layer}"],
+        },
+        Examples {
+            facts: "acts on logits; has terms, scales content, shift invariant; dense on GPUs",
+            texts: &["kerple{kernel=none,weight=power}"],
+        },
+    ];
 
     #[test]
     fn a_kernel_without_bias_and_weight_is_refused() {

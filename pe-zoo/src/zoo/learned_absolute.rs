@@ -121,3 +121,13 @@ impl ScalarReference for LearnedAbsolute {
         learned_absolute::embed(x, positions, &table_f64(&self.table))
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on embedding; limited length",
+        texts: &["learned-absolute", "learned-absolute{max_len=70,std=1.0}"],
+    }];
+}

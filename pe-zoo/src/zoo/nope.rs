@@ -59,3 +59,13 @@ impl PositionEncoding for Nope {
 }
 
 impl ScalarReference for Nope {}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on nothing; ignores positions, shift invariant",
+        texts: &["nope"],
+    }];
+}

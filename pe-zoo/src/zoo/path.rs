@@ -284,8 +284,19 @@ impl ScalarReference for Path {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on logits, state; content dependent, ignores positions, reads vectors, replaces products, shift invariant; dense on GPUs",
+        texts: &[
+            "path",
+            "path{forget={type=gate,bias=1.0}}",
+            "path{rank=1,kernel=1}",
+            "path{kernel=5}",
+        ],
+    }];
 
     #[test]
     fn a_rank_or_kernel_of_zero_is_refused_by_name() {

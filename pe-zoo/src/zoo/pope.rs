@@ -226,10 +226,20 @@ impl ScalarReference for Pope {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::testkit::close::numbers;
+    use crate::zoo::tests::Examples;
     use rand_chacha::rand_core::SeedableRng;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on query, key; content dependent, shift invariant, widens queries",
+        texts: &[
+            "pope",
+            "pope{base=50.0,initial_phase=uniform}",
+            "pope{rotary_fraction=0.67,initial_phase=uniform}",
+        ],
+    }];
 
     #[test]
     fn fractions_without_a_channel_are_refused() {

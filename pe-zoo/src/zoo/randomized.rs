@@ -176,9 +176,19 @@ impl PositionEncoding for Randomized {
 impl ScalarReference for Randomized {}
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::Combination;
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on query, key, positions; shift invariant",
+        texts: &[
+            "randomized",
+            "randomized{longest=99,evaluation={type=spread}}",
+            "randomized{longest=70,evaluation={type=contiguous}}",
+        ],
+    }];
 
     fn randomized(longest: usize, evaluation: Evaluation) -> Randomized {
         Randomized { longest, evaluation }

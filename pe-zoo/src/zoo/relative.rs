@@ -131,3 +131,13 @@ impl ScalarReference for Relative {
         relative::logits(input, &table_f64(&self.table), relative::Past::Nothing)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on logits; content dependent, reads vectors, shift invariant",
+        texts: &["relative", "relative{max_distance=4}"],
+    }];
+}

@@ -93,3 +93,13 @@ impl ScalarReference for RelativeCapped {
         relative::logits(input, &table_f64(&self.table), relative::Past::LastEntry)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on logits; content dependent, reads vectors, shift invariant",
+        texts: &["relative-capped", "relative-capped{max_distance=4}"],
+    }];
+}

@@ -274,11 +274,43 @@ impl ScalarReference for Rope {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::zoo::tests::Examples;
     use proptest::prelude::*;
     use rand_chacha::rand_core::SeedableRng;
     use serde_json::json;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[
+        Examples {
+            facts: "acts on query, key; shift invariant",
+            texts: &[
+                "rope",
+                "rope{layout=interleaved}",
+                "rope{scaling={type=linear,factor=2.0}}",
+                "rope{scaling={type=ntk,factor=4.0},base=500.0}",
+                "rope{rotary_fraction=0.67,base=50.0}",
+                "rope{rotary_fraction=0.67,layout=interleaved}",
+                "rope{scaling={rope_type=ntk,factor=4.0},base=500.0}",
+                "rope{base=50.0,scaling={rope_type=yarn,factor=4.0,beta_fast=2.0,beta_slow=0.5}}",
+                "rope{scaling={rope_type=yarn,factor=4.0,truncate=false,mscale=1.0,mscale_all_dim=0.5}}",
+                "rope{scaling={rope_type=yarn,factor=4.0,extrapolation_factor=0.5}}",
+                "rope{base=50.0,scaling={rope_type=part-ntk,factor=4.0,ntk_factor=0.5,original_max_position_embeddings=16}}",
+                "rope{scaling={rope_type=longrope,attention_factor=1.2,short_factor=[1.0,1.5,2.0],long_factor=[1.0,1.5,2.0]}}",
+                "rope{base=50.0,scaling={rope_type=llama3,factor=8.0,low_freq_factor=0.5,high_freq_factor=2.0,original_max_position_embeddings=16}}",
+                "rope{scaling={rope_type=proportional,factor=2.0,partial_rotary_factor=0.7}}",
+            ],
+        },
+        Examples {
+            facts: "acts on query, key; depends on length",
+            texts: &[
+                "rope{scaling={rope_type=dynamic,factor=2.0}}",
+                "rope{base=50.0,scaling={rope_type=dynamic,factor=1.0,original_max_position_embeddings=6}}",
+                "rope{base=50.0,scaling={rope_type=composed,parts=[{rope_type=llama3,factor=8.0,low_freq_factor=0.5,high_freq_factor=2.0,original_max_position_embeddings=16},{rope_type=dynamic,factor=1.0,original_max_position_embeddings=6}]}}",
+                "rope{scaling={rope_type=longrope,factor=2.0,short_factor=[1.0,1.5,2.0],long_factor=[1.0,3.0,9.0]}}",
+            ],
+        },
+    ];
 
     const DIMS: Dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
 

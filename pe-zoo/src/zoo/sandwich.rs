@@ -129,8 +129,14 @@ impl ScalarReference for Sandwich {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on logits; shift invariant",
+        texts: &["sandwich", "sandwich{d_bar=32}"],
+    }];
 
     #[test]
     fn an_odd_number_of_half_waves_is_refused() {

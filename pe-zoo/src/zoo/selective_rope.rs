@@ -198,4 +198,4 @@ impl ScalarReference for SelectiveRope {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

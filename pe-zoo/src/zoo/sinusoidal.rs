@@ -111,3 +111,13 @@ impl ScalarReference for Sinusoidal {
         sinusoidal::embed(x, positions, self.base)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on embedding",
+        texts: &["sinusoidal", "sinusoidal{base=100.0}"],
+    }];
+}

@@ -97,3 +97,18 @@ impl ScalarReference for StickBreaking {
         score::stick_breaking(input, self.rule.current, self.rule.remainder)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on weights; content dependent, ignores positions, replaces softmax, shift invariant",
+        texts: &[
+            "stick-breaking",
+            "stick-breaking{current=included}",
+            "stick-breaking{remainder=own-token}",
+            "stick-breaking{current=included,remainder=own-token}",
+        ],
+    }];
+}

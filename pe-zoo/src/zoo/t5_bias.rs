@@ -201,8 +201,19 @@ impl ScalarReference for T5Bias {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+        facts: "acts on logits; shift invariant; biases tables",
+        texts: &[
+            "t5-bias",
+            "t5-bias{sharing=per-layer}",
+            "t5-bias{num_buckets=7,max_distance=20,std=1.0}",
+            "t5-bias{buckets=bidirectional,num_buckets=8,max_distance=20}",
+        ],
+    }];
 
     const DIMS: Dims = Dims { layers: 3, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
 

@@ -324,3 +324,42 @@ impl ScalarReference for Tape {
         tape::stack(layers, &maps, self.scalar_initial(&layers[0].input), weigh)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[
+        Examples {
+            facts: "acts on query, key, positions, state; content dependent, mixes values, shift invariant",
+            texts: &[
+                "tape",
+                "tape{attention_update=full-mix,base=500.0}",
+                "tape{feed_forward_update={type=off}}",
+                "tape{feed_forward_update={type=on,position_size=5}}",
+                "tape{scaling={rope_type=linear,factor=2.0}}",
+                "tape{scaling={rope_type=yarn,factor=4.0}}",
+                "tape{scaling={rope_type=yarn}}",
+            ],
+        },
+        Examples {
+            facts: "acts on query, key, state; content dependent, shift invariant",
+            texts: &["tape{attention_update=none,training_shift={type=none}}"],
+        },
+        Examples {
+            facts: "acts on query, key, positions, state; content dependent, mixes values",
+            texts: &[
+                "tape{form=vector}",
+                "tape{form=vector,attention_update=full-mix}",
+                "tape{form=tensor-not-equivariant}",
+                "tape{form=tensor-not-equivariant,attention_update=full-mix}",
+                "tape{form=vector-not-equivariant}",
+                "tape{form=vector-not-equivariant,attention_update=full-mix}",
+            ],
+        },
+        Examples {
+            facts: "acts on query, key, state; content dependent, mixes values",
+            texts: &["tape{training_shift={type=none},form=vector}"],
+        },
+    ];
+}

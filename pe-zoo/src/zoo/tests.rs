@@ -1,9 +1,12 @@
-use std::collections::{BTreeMap, BTreeSet};
+#[allow(unreachable_pub, reason = "a file of the zoo, where its items are public")]
+mod new_encoding;
+
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::card::{Composition, Properties};
+use crate::attention::Support;
 use crate::testkit::CheckResult;
 use crate::{Combination, Dims, Registry};
 
@@ -26,16 +29,20 @@ fn every_file_of_the_folder_is_registered_under_its_name() {
     assert_eq!(files(), ids);
 }
 
-#[test]
-fn every_file_documents_itself_under_the_same_headings() {
+/// Checks that a file documents its encoding under the headings that all have.
+fn check_headings(module: &str, text: &str) {
     let headings = ["What it does", "Formula", "Shapes", "Settings", "Deviations", "References"];
     let mut of_learned = headings.to_vec();
     of_learned.insert(4, "Initial values");
+    let found = text.lines().filter_map(|line| line.strip_prefix("//! ## ")).collect::<Vec<_>>();
+    assert!(found == headings || found == of_learned, "{module}: {found:?}");
+}
+
+#[test]
+fn every_file_documents_itself_under_the_same_headings() {
     for module in files() {
         let text = std::fs::read_to_string(folder().join(format!("{module}.rs"))).unwrap();
-        let found =
-            text.lines().filter_map(|line| line.strip_prefix("//! ## ")).collect::<Vec<_>>();
-        assert!(found == headings || found == of_learned, "{module}: {found:?}");
+        check_headings(&module, &text);
     }
 }
 
@@ -123,26 +130,51 @@ fn an_unknown_id_suggests_the_nearest() {
     );
 }
 
-/// Settings other than the defaults, by encoding.
-fn option_sets() -> BTreeMap<String, Vec<Map<String, Value>>> {
-    serde_json::from_str(include_str!("tests/option_sets.json")).unwrap()
+/// Encodings with facts in common; one list of them is in each file of the zoo.
+pub(crate) struct Examples {
+    /// Facts that probing finds, in the words of [`facts`].
+    pub(crate) facts: &'static str,
+    /// Expressions of the encoding at settings that the conformance kit examines.
+    pub(crate) texts: &'static [&'static str],
 }
 
-/// Encoding at these settings, combined with RoPE if it has no effect by itself.
-fn alone(id: &str, settings: Map<String, Value>) -> Combination {
-    let registry = Registry::builtin();
-    let mut parts = vec![registry.configured(id, settings).unwrap()];
-    if let Composition::Over { default } = parts[0].composition() {
-        parts.push(registry.encoding(default).unwrap());
-    }
-    Combination::new(parts).unwrap()
+/// Every combination of a list.
+fn combinations(examples: &[Examples]) -> impl Iterator<Item = Combination> {
+    let texts = examples.iter().flat_map(|group| group.texts);
+    texts.map(|text| Combination::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")))
 }
 
-/// Checks an encoding at its default settings and at its option sets. No check may be left out.
-fn conforms(id: &str) {
-    let others = option_sets().remove(id).unwrap_or_default();
-    for settings in std::iter::once(Map::new()).chain(others) {
-        let config = alone(id, settings);
+/// Examples of every encoding.
+pub(crate) fn examples() -> impl Iterator<Item = Combination> {
+    conformance::EXAMPLES.iter().flat_map(|examples| combinations(examples))
+}
+
+/// Facts that probing finds: the parts of the attention that an encoding changes, its properties, its biases and slopes, and whether
+/// the kernels of GPUs get its logits as a dense bias.
+pub(crate) fn facts(encoding: &Combination) -> String {
+    let properties = encoding.properties().unwrap();
+    let acts_on = properties.acts_on.iter().map(|part| part.label()).collect::<Vec<_>>().join(", ");
+    let acts_on = if acts_on.is_empty() { "nothing" } else { &acts_on };
+    let mut names = properties.names();
+    names.sort_unstable();
+    let biases = encoding.biases().unwrap();
+    let biases = biases.iter().flat_map(|part| part.iter().cloned()).collect::<Vec<_>>();
+    let mut supports = encoding.parts().iter().map(|part| crate::probe::support(part).unwrap().gpu);
+    let listed = |before: &str, words: &[String]| {
+        (!words.is_empty()).then(|| format!("{before}{}", words.join(", ")))
+    };
+    let facts = [
+        Some(format!("acts on {acts_on}")),
+        listed("", &names),
+        listed("biases ", &biases),
+        supports.any(|support| support == Support::Dense).then(|| "dense on GPUs".to_owned()),
+    ];
+    facts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// Checks an encoding at its examples. No check may be left out.
+fn conforms(examples: &[Examples]) {
+    for config in combinations(examples) {
         let mut findings = crate::testkit::examine(&config).unwrap();
         findings.retain(|finding| finding.verdict != CheckResult::Holds);
         assert!(findings.is_empty(), "{config}: {findings:#?}");
@@ -155,90 +187,59 @@ mod conformance {
 }
 
 #[test]
-fn option_sets_are_of_known_encodings() {
-    for id in option_sets().keys() {
-        Registry::builtin().entry(id).unwrap();
+fn examples_begin_with_the_defaults_and_are_of_their_encoding() {
+    for examples in conformance::EXAMPLES {
+        let id = examples[0].texts[0];
+        for config in combinations(examples) {
+            assert!(config.parts().iter().any(|part| part.card().id == id), "{id}: {config}");
+        }
     }
+    let mut first = conformance::EXAMPLES.iter().map(|all| all[0].texts[0]).collect::<Vec<_>>();
+    first.sort_unstable();
+    assert_eq!(first, Registry::builtin().cards().map(|card| card.id).collect::<Vec<_>>());
 }
 
-/// Properties stated by the papers, for every encoding, option set and some combinations.
+/// Facts stated by the papers, for every encoding at all its examples.
 #[test]
-fn properties_found_by_probing_are_those_that_are_known() {
-    let known: Vec<(String, Properties)> =
-        serde_json::from_str(include_str!("tests/properties.json")).unwrap();
+fn facts_found_by_probing_are_those_of_the_examples() {
     let mut wrong = Vec::new();
-    for (text, expected) in &known {
-        let found = Combination::parse(text).unwrap().properties().unwrap();
-        if found != *expected {
-            wrong.push(format!("{text}: found {found:?}, expected {expected:?}"));
+    for group in conformance::EXAMPLES.iter().flat_map(|examples| examples.iter()) {
+        for text in group.texts {
+            let found = facts(&Combination::parse(text).unwrap());
+            if found != group.facts {
+                wrong.push(format!("{text}: found `{found}`, expected `{}`", group.facts));
+            }
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    let listed = known.iter().map(|(text, _)| text.as_str()).collect::<BTreeSet<_>>();
-    for card in Registry::builtin().cards() {
-        if !listed.contains(card.id) {
-            let found = Combination::parse(card.id).unwrap().properties().unwrap();
-            let row = serde_json::to_string(&(card.id, found)).unwrap();
-            panic!("pe-zoo/src/zoo/tests/properties.json lacks a row; if true, add: {row}");
-        }
-    }
 }
 
-/// Biases and slopes of every encoding, and of settings that learn others than the defaults do.
+/// `pe-bench new-encoding` prints this file under another name.
 #[test]
-fn biases_found_by_probing_are_those_that_are_known() {
-    let fire = ["networks.b1", "networks.c", "networks.multiplier", "networks.w1", "networks.w2"];
-    // The network that adapts a base also reads the constant that the softmax would ignore.
-    let fire_base = ["b1", "b2", "c", "multiplier", "w1", "w2"];
-    let fire_base = fire_base.map(|name| format!("base.Fire.networks.{name}"));
-    let fire_base = fire_base.each_ref().map(String::as_str);
-    let known: [(&str, &[&str]); 13] = [
-        ("dynamic-position-bias", &["networks.maps.bias", "networks.maps.weight"]),
-        ("t5-bias", &["tables"]),
-        ("kerple", &["a", "p"]),
-        ("kerple{kernel=power,sharing=per-layer}", &["a", "p"]),
-        ("fire", &fire),
-        ("alibi{learning=all-layers}", &["log_slopes"]),
-        ("alibi{learning=per-layer}", &["log_slopes"]),
-        ("fox{gates={type=bias-only}}", &["gates.BiasOnly"]),
-        // The base's own parameters, and not those of the network that adapts it.
-        ("dape", &["base.Kerple.a", "base.Kerple.p"]),
-        ("dape(fire)", &fire_base),
-        ("dape(alibi)", &[]),
-        ("dape(none)", &[]),
-        // Slopes of a contextual position act through the content.
-        ("cope-alibi{slopes=learned}", &[]),
-    ];
-    let found = |text: &str| {
-        let parts = alone_or(text).biases().unwrap();
-        parts.iter().flat_map(|part| part.iter().cloned()).collect::<Vec<_>>()
-    };
-    for (text, expected) in known {
-        assert_eq!(found(text), expected, "{text}");
-    }
-    for card in Registry::builtin().cards() {
-        if known.iter().all(|(text, _)| *text != card.id) {
-            assert_eq!(found(card.id), Vec::<String>::new(), "{}", card.id);
+fn the_encoding_to_start_from_passes_what_others_pass() {
+    use new_encoding::{NewEncoding, tests::EXAMPLES};
+    check_headings("new_encoding", crate::zoo::NEW_ENCODING);
+    let registry = Registry::builtin().with::<NewEncoding>().unwrap();
+    let mut examined = 0;
+    for group in EXAMPLES {
+        for text in group.texts {
+            let config = registry.parse(text).unwrap();
+            let findings = crate::testkit::examine(&config).unwrap();
+            let holds = findings.iter().all(|finding| finding.verdict == CheckResult::Holds);
+            assert!(holds, "{text}: {findings:#?}");
+            assert_eq!(facts(&config), group.facts, "{text}");
+            examined += 1;
         }
     }
-}
-
-/// Combination of an expression; an encoding that has no effect by itself stands over its default.
-fn alone_or(text: &str) -> Combination {
-    Combination::parse(text).unwrap_or_else(|_| alone(text, Map::new()))
+    assert!(examined > 1, "the defaults and other settings");
 }
 
 #[test]
 fn no_encoding_is_dense_in_the_kernels_of_the_cpu() {
-    use crate::attention::Support;
-    use crate::probe::KernelSupport;
     for entry in Registry::builtin().entries() {
         let config = Registry::builtin().encoding(entry.card.id).unwrap();
-        let KernelSupport { cpu, gpu } = crate::probe::support(&config).unwrap();
-        assert_eq!(cpu, Support::Fused, "{}", entry.card.id);
-        // FIRE's perceptron, DAPE's, and the products of PaTH and GRAPE have no kernel on GPUs.
-        let dense = ["dape", "fire", "grape", "path"].contains(&entry.card.id);
-        assert_eq!(gpu == Support::Dense, dense, "{}", entry.card.id);
+        let support = crate::probe::support(&config).unwrap();
+        assert_eq!(support.cpu, Support::Fused, "{}", entry.card.id);
     }
 }
 
@@ -246,12 +247,13 @@ fn no_encoding_is_dense_in_the_kernels_of_the_cpu() {
 #[test]
 fn initial_values_are_documented() {
     let registry = Registry::builtin();
-    for card in registry.cards() {
-        let entry = registry.entry(card.id).unwrap();
+    for examples in conformance::EXAMPLES {
+        let entry = registry.entry(examples[0].texts[0]).unwrap();
         let text = entry.source.unwrap().split("//! ## Initial values\n").nth(1);
         let stated =
             text.is_some_and(|text| !text.trim_start_matches("//!").trim().starts_with("##"));
-        assert_eq!(stated, card.parameters != "0" || card.id == "alibi", "{}", card.id);
+        let learns = combinations(examples).any(|config| config.card().parameters != "0");
+        assert_eq!(stated, learns, "{}", entry.card.id);
     }
 }
 

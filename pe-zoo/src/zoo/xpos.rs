@@ -242,13 +242,29 @@ impl ScalarReference for Xpos {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use rand_chacha::rand_core::SeedableRng;
 
     use super::*;
     use crate::encoding::PositionRequest;
     use crate::erased::positions;
     use crate::testkit::close::numbers;
+    use crate::zoo::tests::Examples;
+
+    pub(crate) const EXAMPLES: &[Examples] = &[
+        Examples {
+            facts: "acts on query, key; shift invariant, stretches queries",
+            texts: &[
+                "xpos",
+                "xpos{layout=half-split,scale_base=20.0,base=50.0}",
+                "xpos{centre=torchscale}",
+            ],
+        },
+        Examples {
+            facts: "acts on query, key; shift invariant",
+            texts: &["xpos{centre={given=0.0}}"],
+        },
+    ];
 
     /// Expected values for D 64 and 100 positions at a scale base of 512.
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sha2::{Digest, Sha256};
 
 /// Ids of the built-in encodings by look, so that an encoding looks the same in every report. The order keeps
-/// encodings that are often shown together apart in colour and marker. New ids go to the end.
+/// encodings that are often shown together apart in colour and marker. The look of any other encoding follows from its name.
 pub const FIXED: &[&str] = &[
     "rope",
     "cope",

@@ -3,6 +3,7 @@
 
 mod arrows;
 mod doors;
+mod places;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

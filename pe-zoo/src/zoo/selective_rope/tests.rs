@@ -1,7 +1,19 @@
 use serde_json::json;
 
 use super::*;
+use crate::zoo::tests::Examples;
 use crate::{Dims, PositionEncoding};
+
+pub(crate) const EXAMPLES: &[Examples] = &[Examples {
+    facts: "acts on query, key, state; content dependent, ignores positions, shift invariant",
+    texts: &[
+        "selective-rope",
+        "selective-rope{map={kind=full-rank},bias=true,filter={kind=convolution,kernel=3,activation=silu}}",
+        "selective-rope{filter={kind=difference},gate={kind=per-head}}",
+        "selective-rope{map={kind=low-rank,rank=2},filter={kind=convolution,kernel=1},gate={kind=per-head-low-rank,rank=3},temperature={kind=rfa,theta=0.4,largest=0.5}}",
+        "selective-rope{bias=true,gate={kind=per-channel},temperature={kind=rope,base=10.0,largest=0.3}}",
+    ],
+}];
 
 const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 64, train_len: 8, max_len: 8 };
 
