@@ -2,8 +2,35 @@
 //!
 //! # In a Burn model
 //!
-//! An encoding, or a combination of several, is built once for a model. It is a Burn module, so its parameters are
-//! trained, saved and moved with those of the model. In each layer, [`attention::layer`] computes causal attention under it:
+//! [`model::SelfAttention`] is a layer of causal self-attention with any encoding that acts inside attention, and
+//! [`model::Decoder`] a whole decoder with any encoding:
+//!
+//! ```
+//! use burn::tensor::{Device, Distribution, Int, Tensor};
+//! use pe_zoo::Combination;
+//! use pe_zoo::model::{Decoder, ModelConfig, SelfAttentionConfig};
+//! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+//!
+//! let (device, mut rng) = (Device::flex(), ChaCha8Rng::seed_from_u64(0));
+//! let layer = SelfAttentionConfig::new("cope{max_positions=16}+rope", 64, 4, 128).init(&mut rng, &device)?;
+//! let x = Tensor::<3>::random([1, 10, 64], Distribution::Default, &device);
+//! assert_eq!(layer.forward(x)?.dims(), [1, 10, 64]);
+//!
+//! let (config, encoding) = (ModelConfig::default(), Combination::parse("tape+learned-absolute")?);
+//! let (mut weights, mut of_encoding) = (ChaCha8Rng::seed_from_u64(1), ChaCha8Rng::seed_from_u64(2));
+//! let dims = config.dims(64, 128);
+//! let decoder = Decoder::new(&config, 100, &encoding, &dims, &mut weights, &mut of_encoding, &device)?;
+//! let tokens = Tensor::<2, Int>::zeros([1, 10], &device);
+//! assert_eq!(decoder.predict(tokens, None)?.dims(), [1, 10, 100]);
+//! # Ok::<(), pe_zoo::PeError>(())
+//! ```
+//!
+//! Text such as `cope{max_positions=16}+rope` names any encoding with settings; [`compose`] has the grammar, [`zoo`] the
+//! encodings. Both modules are Burn modules, so their parameters are trained, saved and moved with those of a model.
+//!
+//! # In attention of your own
+//!
+//! In each layer, [`attention::layer`] computes causal attention under an encoding that is built once for a model:
 //!
 //! ```
 //! # use burn::tensor::{Device, Distribution, Tensor};
@@ -25,95 +52,12 @@
 //! ```
 //!
 //! `inside_attention` refuses an encoding that also acts elsewhere: on embeddings, on positions, or on a state of the tokens.
-//! `x` is the input of the layer, `[B, T, C]`; `q`, `k` and `v` are its projections, `[B, H, T, D]`. Text such as
-//! `cope{max_positions=16}+rope` names any encoding with settings; [`compose`] has the grammar, [`zoo`] the encodings.
+//! `x` is the input of the layer, `[B, T, C]`; `q`, `k` and `v` are its projections, `[B, H, T, D]`.
 //!
-//! # Attention with any encoding
-//!
-//! Some encodings act outside of attention: on embeddings, on positions, or on a state of the tokens that is passed from
-//! layer to layer. This attention and its use support all of them, in full passes and in decoding:
-//!
-//! ```
-//! use burn::module::Module;
-//! use burn::nn::{Linear, LinearConfig};
-//! use burn::tensor::{Device, Distribution, Int, Tensor};
-//! use pe_zoo::attention::{LayerCache, LayerInput, Weights, layer};
-//! use pe_zoo::compose::Combined;
-//! use pe_zoo::encoding::{EmbedContext, PositionRequest, Update};
-//! use pe_zoo::{Combination, Dims, Hooks, Positions, TokenState, erased};
-//! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-//!
-//! #[derive(Module, Debug)]
-//! struct SelfAttention {
-//!     qkv: Linear,
-//!     out: Linear,
-//!     heads: usize,
-//! }
-//!
-//! impl SelfAttention {
-//!     /// `[B, T, C] -> [B, T, C]`, and the state of the tokens for the next layer.
-//!     fn forward(
-//!         &self,
-//!         encoding: &Combined,
-//!         index: usize,
-//!         at: &Positions,
-//!         x: &Tensor<3>,
-//!         carried: &TokenState,
-//!         cache: Option<&mut LayerCache>,
-//!     ) -> (Tensor<3>, TokenState) {
-//!         let [batch, tokens, width] = x.dims();
-//!         let qkv = self.qkv.forward(x.clone());
-//!         let projections = [0, 1, 2].map(|part| {
-//!             let part = qkv.clone().narrow(2, part * width, width);
-//!             part.reshape([batch, tokens, self.heads, width / self.heads]).swap_dims(1, 2)
-//!         });
-//!         let input = LayerInput::new(index, at, x, projections, carried);
-//!         let attended = layer(encoding, input, cache, Weights::Drop);
-//!         let mixed = attended.output.swap_dims(1, 2).reshape([batch, tokens, width]);
-//!         let output = self.out.forward(mixed);
-//!         // A model with feed-forward blocks gives the output of the block instead.
-//!         let state = encoding.update(attended.carried, index, Update::FeedForward(&output));
-//!         (output, state)
-//!     }
-//! }
-//!
-//! let (device, mut rng) = (Device::flex(), ChaCha8Rng::seed_from_u64(0));
-//! let dims = Dims { layers: 2, heads: 4, head_dim: 8, train_len: 12, max_len: 64 };
-//! let combination = Combination::parse("tape+learned-absolute")?;
-//! let encoding = combination.init(&dims, &mut rng, &device)?;
-//! let linear = |outputs| LinearConfig::new(32, outputs).init(&device);
-//! let layers = [0, 1].map(|_| SelfAttention { qkv: linear(96), out: linear(32), heads: 4 });
-//!
-//! // Embeddings [B, S, C] and ids [B, S] of all tokens, and the caches of the layers: the output of the new tokens.
-//! let run = |all: &Tensor<3>, ids: &Tensor<2, Int>, caches: &mut [LayerCache]| {
-//!     let [_batch, tokens, _width] = all.dims();
-//!     let cached_tokens = caches[0].len();
-//!     let request =
-//!         PositionRequest { cached_tokens, new_tokens: tokens - cached_tokens, training_rng: None };
-//!     let at = erased::positions(&encoding, &combination.card().id, request)?;
-//!     let new = all.clone().slice_dim(1, cached_tokens..tokens);
-//!     let mut x = encoding.embed(new, &EmbedContext { at: &at, tokens: ids });
-//!     let mut carried = TokenState::default();
-//!     for (index, (layer, cache)) in layers.iter().zip(caches).enumerate() {
-//!         (x, carried) = layer.forward(&encoding, index, &at, &x, &carried, Some(cache));
-//!     }
-//!     Ok::<_, pe_zoo::PeError>(x)
-//! };
-//! let all = Tensor::<3>::random([1, 12, 32], Distribution::Default, &device);
-//! let ids = Tensor::<2, Int>::zeros([1, 12], &device);
-//! let full = run(&all, &ids, &mut [LayerCache::default(), LayerCache::default()])?;
-//!
-//! // Eleven tokens, then one more from the cache: the same output.
-//! let mut caches = [LayerCache::default(), LayerCache::default()];
-//! run(&all.clone().slice_dim(1, 0..11), &ids.clone().slice_dim(1, 0..11), &mut caches)?;
-//! let last = run(&all, &ids, &mut caches)?;
-//! let difference = (full.slice_dim(1, 11..12) - last).abs().max().into_scalar::<f32>();
-//! assert!(difference < 1e-5, "{difference}");
-//! # Ok::<(), pe_zoo::PeError>(())
-//! ```
-//!
-//! In training, random positions are drawn from the generator
-//! [`PositionRequest::training_rng`](encoding::PositionRequest::training_rng).
+//! A model that takes those too calls their hooks around its layers: positions of new tokens by
+//! [`erased::positions`](erased::positions), [`Hooks::embed`] after the embedding, and [`Hooks::update`] after each layer, with the
+//! [`TokenState`] that the layer before returned. `Decoder` in [`mod@model`] does, in full passes and in decoding. In training, random
+//! positions are drawn from the generator [`PositionRequest::training_rng`](encoding::PositionRequest::training_rng).
 //!
 //! # An encoding of your own
 //!
@@ -179,6 +123,7 @@
 //! | [`zoo`] | the encodings of this crate, one file each |
 //! | [`compose`] | combinations of encodings, and the expressions that name them |
 //! | [`attention`] | the engine that applies an encoding, and its cache for decoding |
+//! | [`mod@model`] | a causal decoder and a layer of self-attention with any encoding |
 //! | [`score`] | [`ScoreMod`], the modifiers of attention logits |
 //! | [`positions`] | [`Positions`], the position of each row and column |
 //! | [`erased`] | encodings whose type is not known when the model is compiled |
@@ -213,6 +158,7 @@ mod error;
 pub mod init;
 mod kernels;
 mod math;
+pub mod model;
 pub mod ops;
 pub mod parts;
 pub mod positions;

@@ -61,7 +61,7 @@ pub(crate) fn learned<T>(sets: &[T], layer: usize) -> Option<&T> {
 }
 
 /// Whether a setting has its default, for settings that are written only where they differ from it.
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

@@ -15,9 +15,9 @@ use super::columns::say_table;
 use super::out::{complain, say};
 use super::trained::{CellArgs, TrainedCell};
 use page::{InspectedCell, MAX_TOKENS};
+use pe_zoo::model::Decoder;
 use train::inspect::TextMarks;
 use train::inspect::maps::{add_positions_alone, difference};
-use train::model::Decoder;
 use train::run::{GATE_SAMPLES, GateSamples, Observed, gate_scores, observe};
 
 /// Arguments of `inspect`.

@@ -13,8 +13,8 @@ use super::extend::read_parts;
 use super::out::say;
 use super::trained::{self, CellArgs, TrainedCell};
 use llm::extend::{LongText, TextWindows};
+use pe_zoo::model::Decoder;
 use train::inspect::{LayerStability, Shift, stability};
-use train::model::Decoder;
 
 /// Maximum number of tokens of a sample; the attention weights of all heads and layers are held in memory.
 const MOST_TOKENS: usize = 4096;

@@ -10,10 +10,10 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
+use pe_zoo::model::ModelConfig;
 use program::{BENCH, text};
 use tasks::{Task, TaskConfig};
 use train::experiment::{Budget, EvalConfig, Experiment, TrainConfig};
-use train::model::ModelConfig;
 use train::run;
 use train::run::train::{Replicas, Trainer};
 

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use pe_zoo::Combination;
 use pe_zoo::attention::TraceKind;
+use pe_zoo::model::{Decoder, ModelConfig};
 use program::{bench, refused, text};
 use tasks::{Task, TaskConfig};
-use train::model::{Decoder, ModelConfig};
 use train::run::{AttentionMap, GateSamples, Look, Observed, gate_scores, observe};
 use train::streams::{Stream, stream};
 

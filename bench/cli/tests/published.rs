@@ -71,7 +71,7 @@ fn every_path_of_a_recipe_exists() {
             let (section, key) = path.split_once('.').unwrap();
             let value = match section {
                 "task" => task.clone(),
-                "model" => serde_json::to_value(train::model::ModelConfig::default()).unwrap(),
+                "model" => serde_json::to_value(pe_zoo::model::ModelConfig::default()).unwrap(),
                 "train" => serde_json::to_value(train::experiment::TrainConfig::default()).unwrap(),
                 other => panic!("{}: {path}: no section {other}", table.id),
             };

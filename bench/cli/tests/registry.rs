@@ -3,12 +3,12 @@
 
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
+use pe_zoo::model::ModelConfig;
 use pe_zoo::ops::MatmulPrecision;
 use records::Status;
 use tasks::TaskConfig;
 use train::experiment::OptimizerConfig;
 use train::experiment::{EvalConfig, Experiment, TrainConfig};
-use train::model::ModelConfig;
 use train::run::{RunContext, run};
 
 fn cell(encoding: &str) -> Experiment {

@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 use tasks::tokenizer::Tokenizer;
 use tasks::{FileError, Task, write_in};
 
+use pe_zoo::model::{ModelConfig, NormKind};
 use train::experiment::{Experiment, OfRecordError, of_record};
-use train::model::{ModelConfig, NormKind};
 use train::run::kept::KeptTraining;
 use train::weights::{NamedTensors, WeightsError};
 

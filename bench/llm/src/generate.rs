@@ -8,7 +8,7 @@ use pe_zoo::attention::Weights;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use train::model::{Cache, Decoder, Dropout};
+use pe_zoo::model::{Cache, Decoder, Dropout};
 use train::run::scored::{read, token_ids};
 
 /// Method that chooses the next token.

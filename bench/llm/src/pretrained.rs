@@ -34,8 +34,8 @@ use rand_chacha::ChaCha8Rng;
 
 use folder::ModelFolder;
 use gguf::Gguf;
+use pe_zoo::model::{Decoder, DecoderWeights, ModelConfig};
 use settings::LlamaSettings;
-use train::model::{Decoder, DecoderWeights, ModelConfig};
 use train::run::kept::{KeptError, KeptTraining};
 use train::streams::{Stream, stream};
 use train::weights::{NamedTensors, restore};

@@ -17,6 +17,7 @@ use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use llm::export::{Exported, ModelFacts, PYTORCH_MODULE, TokenizerFiles, export, write_llama};
 use pe_zoo::attention::{Engine, Weights};
+use pe_zoo::model::{ActivationKind, Decoder, Dropout, ModelConfig, NormKind, NormPlace};
 use pe_zoo::testkit::close::numbers;
 use pe_zoo::testkit::randomise_by;
 use pe_zoo::{Combination, Positions};
@@ -24,7 +25,6 @@ use records::WeightsAt;
 use serde_json::{Value, json};
 use tasks::TaskConfig;
 use train::experiment::{Budget, EvalConfig, Experiment, TrainConfig};
-use train::model::{ActivationKind, Decoder, Dropout, ModelConfig, NormKind, NormPlace};
 use train::run::kept::{self, KeptTraining, weights_path};
 use train::run::{RunContext, build, unfinished_record};
 

@@ -24,7 +24,7 @@ pub use of_record::{OfRecordError, as_configured, of_record};
 pub use optimizer::{Decay, OptimizerConfig};
 pub use train::{EarlyStop, TrainConfig, ValidationConfig};
 
-use crate::model::ModelConfig;
+use pe_zoo::model::ModelConfig;
 
 /// Configuration of one run: an encoding on a task with a seed.
 #[derive(Debug, Clone)]

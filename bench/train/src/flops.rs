@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use records::{FlopCount, ParamCount};
 
-use crate::model::ModelConfig;
+use pe_zoo::model::ModelConfig;
 
 /// Number of learned parameters of an encoding: by formula, or counted by building it.
 fn params(encoding: &Combination, dims: &Dims) -> Result<usize, PeError> {

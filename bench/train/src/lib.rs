@@ -1,8 +1,7 @@
-//! Causal decoder under any combination of position encodings, its training and evaluation, and suites of experiments.
+//! Training and evaluation of the decoder of [`pe_zoo::model`], and suites of experiments.
 //!
 //! | Module | Contents |
 //! | --- | --- |
-//! | [`model`] | the decoder |
 //! | [`encodings`] | the registry of encodings that this program knows |
 //! | [`experiment`] | a run as data: its complete configuration and its key |
 //! | [`weights`] | parameters as named tensors, and their files |
@@ -10,7 +9,6 @@
 //! | [`suite`] | TOML files of encodings x workloads x seeds |
 //! | [`backend`], [`host`] | backends and their devices; processor and memory of this machine |
 //! | [`streams`] | random generators of a run |
-//! | [`lora`] | low-rank adapters |
 //! | [`allocations`] | memory requests of a training step |
 //! | [`flops`], [`speed`] | operations by formula; measured time and memory of a step |
 //! | [`inspect`] | attention maps, gates and stability of a trained model |
@@ -23,8 +21,6 @@ pub mod experiment;
 pub mod flops;
 pub mod host;
 pub mod inspect;
-pub mod lora;
-pub mod model;
 pub mod run;
 pub mod speed;
 pub mod streams;

@@ -35,12 +35,12 @@ pub use record::RecordBuilder;
 
 use crate::experiment::{Experiment, TrainConfig, TrainingId};
 use crate::flops::CountedStep;
-use crate::model::Decoder;
 use crate::streams::{Stream, stream};
 use crate::{backend, host};
 use evaluate::{EvalRequest, evaluate};
 use kept::KeptTraining;
 use observer::{HookObserver, Reported, best_step, summary};
+use pe_zoo::model::Decoder;
 use train::{Diverged, Trainer, train};
 
 /// Suite and resources of a run, for its record.

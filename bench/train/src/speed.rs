@@ -18,10 +18,10 @@ use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 
 use crate::experiment::TrainConfig;
 use crate::experiment::{Decay, OptimizerConfig};
-use crate::model::{ActivationKind, Decoder, MOST_STEP_OPERATIONS, ModelConfig};
 use crate::run::train::Trainer;
 use crate::streams::{Stream, stream};
 use crate::{backend, host};
+use pe_zoo::model::{ActivationKind, Decoder, MOST_STEP_OPERATIONS, ModelConfig};
 
 /// Maximum of batch size, length, vocabulary size and number of steps.
 const MOST: usize = 1 << 24;

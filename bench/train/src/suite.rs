@@ -36,10 +36,10 @@ pub use grid::AXIS;
 use crate::backend;
 use crate::experiment::Budget;
 use crate::experiment::{EvalConfig, Experiment, TrainConfig};
-use crate::model::ModelConfig;
 use axes::WorkloadVariant;
 use error::{FieldError, at};
 use file::{SuiteFile, WorkloadSection, merged};
+use pe_zoo::model::ModelConfig;
 
 /// Maximum number of cells of a suite.
 pub const MOST_CELLS: usize = 100_000;

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use pe_zoo::Combination;
+use pe_zoo::model::ModelConfig;
 use tasks::TaskConfig;
 use train::backend;
 use train::experiment::{EvalConfig, Experiment, TrainConfig};
-use train::model::ModelConfig;
 use train::run::{RunContext, run};
 
 /// Mean losses of five steps each, over 50 steps.

@@ -4,6 +4,9 @@
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 use pe_zoo::attention::{AttentionKind, Engine, Weights};
+use pe_zoo::model::{
+    ActivationKind, Cache, Decoder, Dropout, Init, ModelConfig, NormKind, NormPlace,
+};
 use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::testkit::close::{self, F32, F32_REORDERED, Tolerance, numbers};
 use pe_zoo::testkit::{randomise, randomise_by};
@@ -12,9 +15,6 @@ use records::{RunRecord, Status};
 use tasks::TaskConfig;
 use train::experiment::{Decay, OptimizerConfig};
 use train::experiment::{EvalConfig, Experiment, TrainConfig};
-use train::model::{
-    ActivationKind, Cache, Decoder, Dropout, Init, ModelConfig, NormKind, NormPlace,
-};
 use train::run::{RunContext, run};
 use train::streams::{Stream, stream};
 

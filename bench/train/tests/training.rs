@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
+use pe_zoo::model::ModelConfig;
 use records::{SliceUnit, Status};
 use tasks::{Task, TaskConfig};
 use train::experiment::OptimizerConfig;
 use train::experiment::{EarlyStop, EvalConfig, Experiment, TrainConfig, ValidationConfig};
-use train::model::ModelConfig;
 use train::run::train::{TrainObserver, Trainer, train};
 use train::run::{self, RunContext};
 

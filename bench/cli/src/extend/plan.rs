@@ -16,9 +16,9 @@ use llm::extend::{
     Tuning, expression, variants,
 };
 use llm::pretrained::Pretrained;
+use pe_zoo::model::LoraConfig;
 use train::experiment::{Decay, OptimizerConfig};
 use train::experiment::{EvalConfig, TrainConfig};
-use train::lora::LoraConfig;
 
 /// Variants, tasks and fine-tuning shared by the cells.
 pub(super) struct Prepared {

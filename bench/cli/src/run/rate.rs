@@ -9,12 +9,12 @@ use pe_zoo::Combination;
 
 use crate::compute::{Compute, ComputeArgs};
 use crate::size::SizeArgs;
+use pe_zoo::model::{ActivationKind, ModelConfig};
 use sweep::FLOPS_PER_SECOND;
 use sweep::process;
 use train::backend;
 use train::flops::CountedStep;
 use train::host;
-use train::model::{ActivationKind, ModelConfig};
 use train::speed::{SpeedRow, SpeedSize};
 
 /// Time after which a measurement is given up.

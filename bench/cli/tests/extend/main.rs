@@ -14,13 +14,13 @@ use burn::tensor::{Device, GradientCheckpointingStrategy, Int, Tensor, TensorDat
 use llm::extend::Tuning;
 use llm::pretrained::Pretrained;
 use pe_zoo::attention::Weights;
+use pe_zoo::model::LoraConfig;
+use pe_zoo::model::{Decoder, Dropout};
 use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
 use pe_zoo::{Combination, Positions};
 use records::{RunRecord, SliceUnit, Status};
 use serde_json::json;
 use train::experiment::OptimizerConfig;
-use train::lora::LoraConfig;
-use train::model::{Decoder, Dropout};
 use train::run::optimizer::Optimizer;
 use train::streams::{Stream, stream};
 

@@ -95,7 +95,7 @@ fn sweeps_know_cells_and_no_model() {
     assert!(files.len() > 15, "{}", files.len());
     for file in files {
         let code = without_tests(&std::fs::read_to_string(&file).unwrap());
-        assert!(!code.contains("train::model"), "{}", file.display());
+        assert!(!code.contains("pe_zoo::model"), "{}", file.display());
     }
 }
 

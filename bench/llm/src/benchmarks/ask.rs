@@ -12,7 +12,7 @@ use super::prompt::{PromptStyle, Shots, ShotsError};
 use super::scores::{Rouge, exact_match, f1, rouge};
 use crate::generate::{GenerateError, GenerateRequest, Generation, Sampling, generate};
 use crate::pretrained::{ModelTokenizer, without_middle};
-use train::model::{Decoder, Dropout};
+use pe_zoo::model::{Decoder, Dropout};
 use train::run::scored::{read, token_ids};
 
 /// Form and limits of prompts and answers.

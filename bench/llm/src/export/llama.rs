@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::encodings::read;
 use super::staged::{EXPORTED_BY, PROGRAM};
-use train::model::{ActivationKind, ModelConfig, NormKind, NormPlace};
+use pe_zoo::model::{ActivationKind, ModelConfig, NormKind, NormPlace};
 use train::weights::NamedTensors;
 
 /// Facts of a model that its files state besides the weights.

@@ -3,9 +3,9 @@
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use pe_zoo::model::Decoder;
+use pe_zoo::model::LoraConfig;
 use train::experiment::TrainConfig;
-use train::lora::LoraConfig;
-use train::model::Decoder;
 
 /// Weights that are trained.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use pe_zoo::PeError;
 use tasks::FileError;
 
+use pe_zoo::model::ModelError;
 use train::experiment::OfRecordError;
-use train::model::ModelError;
 use train::run::kept::KeptError;
 
 /// Error while a pretrained model is fetched or loaded.

@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::PretrainedError;
 use super::settings::LlamaSettings;
-use train::model::{BlockWeights, DecoderWeights};
+use pe_zoo::model::{BlockWeights, DecoderWeights};
 
 /// A weight of the model, by its names in both kinds of files. Linear maps are stored as `[outputs, inputs]`, biases as
 /// `[outputs]`.

@@ -6,7 +6,7 @@ use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, Dims, PositionEncoding};
 
 use super::PretrainedError;
-use train::model::{ActivationKind, ModelConfig, NormKind};
+use pe_zoo::model::{ActivationKind, ModelConfig, NormKind};
 
 /// Maximum size that a model may have; products of two larger sizes overflow.
 const LARGEST: usize = 1 << 24;

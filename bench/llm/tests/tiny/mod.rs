@@ -7,10 +7,10 @@ use std::path::Path;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use llm::pretrained::{Pretrained, PretrainedError};
 use pe_zoo::attention::Weights;
+use pe_zoo::model::Dropout;
 use pe_zoo::testkit::close::numbers;
 use pe_zoo::{Combination, Positions};
 use serde_json::{Map, Value, json};
-use train::model::Dropout;
 use train::streams::{Stream, stream};
 
 pub(crate) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../llm/fixtures/tiny-llama");

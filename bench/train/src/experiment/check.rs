@@ -4,7 +4,7 @@ use records::WeightsAt;
 
 use super::error::ExperimentError;
 use super::{EvalConfig, Experiment, TrainConfig};
-use crate::model::MOST_STEP_OPERATIONS;
+use pe_zoo::model::MOST_STEP_OPERATIONS;
 
 /// Maximum number of training steps.
 const MOST_STEPS: usize = 1_000_000_000;

@@ -2,7 +2,7 @@
 
 use pe_zoo::PeError;
 
-use crate::model::ModelError;
+use pe_zoo::model::ModelError;
 
 /// Error in the configuration of an experiment.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use records::WeightsAt;
 use serde::{Deserialize, Serialize};
 
-use crate::model::is_default;
+use pe_zoo::settings::is_default;
 
 /// Settings of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

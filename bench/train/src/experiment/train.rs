@@ -5,7 +5,7 @@ use pe_zoo::ops::MatmulPrecision;
 use serde::{Deserialize, Serialize};
 
 use super::optimizer::OptimizerConfig;
-use crate::model::is_default;
+use pe_zoo::settings::is_default;
 
 /// Settings of a training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use pe_zoo::Dims;
 use pe_zoo::settings::nearest;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{MOST_STEP_OPERATIONS, ModelConfig};
+use pe_zoo::model::{MOST_STEP_OPERATIONS, ModelConfig};
 
 /// Configurations that are part of the program: name and text.
 pub const BUILT_IN: &[(&str, &str)] =

@@ -14,10 +14,10 @@ use pe_zoo::attention::TraceKind;
 use pe_zoo::erased::check_limit;
 use serde::Serialize;
 
-use crate::model::Decoder;
 use crate::run::evaluate::EvalError;
 use crate::run::scored::token_ids;
 use crate::run::{AttentionMap, Look, Observed, observe_at};
+use pe_zoo::model::Decoder;
 
 /// Shift of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,9 +147,9 @@ fn total_variation(before: &[f32], after: &[f32]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ModelConfig;
     use crate::streams::{Stream, stream};
     use pe_zoo::Combination;
+    use pe_zoo::model::ModelConfig;
 
     #[test]
     fn weights_that_move_to_added_tokens_count_like_those_that_move_elsewhere() {

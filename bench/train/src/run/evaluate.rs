@@ -12,11 +12,11 @@ use pe_zoo::{PeError, Positions};
 use records::EvalPoint;
 use tasks::{Batch, EvaluatedSplit, Sample, Task, TaskError};
 
-use crate::model::Decoder;
 use crate::run::scored::{Scored, read, reused};
 use labels::Labels;
 pub use labels::Relabelled;
 use outcomes::{QuestionAnswer, Questions, chance};
+use pe_zoo::model::Decoder;
 use slices::BySlice;
 
 /// Request for an evaluation at one split and length.

@@ -3,7 +3,7 @@
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
-use crate::model::Decoder;
+use pe_zoo::model::Decoder;
 
 /// Path of the first parameter with a NaN or an infinity.
 pub(super) fn first_non_finite(model: &Decoder) -> Option<String> {

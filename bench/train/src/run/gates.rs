@@ -9,8 +9,8 @@ use stats::auc;
 use tasks::{Sample, Task, TaskError};
 
 use super::observe::{AttentionMap, Look, observe};
-use crate::model::Decoder;
 use crate::run::evaluate::EvalError;
+use pe_zoo::model::Decoder;
 
 /// Number of samples for the gate scores of a record.
 pub const GATE_SAMPLES: usize = 32;

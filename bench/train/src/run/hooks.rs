@@ -9,10 +9,10 @@ use records::{CurvePoint, KeptWeights, RunRecord, Status, Validation, WeightsAt}
 
 use super::Progress;
 use crate::experiment::{TrainConfig, TrainingId};
-use crate::model::Decoder;
 use crate::run::checkpoint::{Checkpointer, Moment};
 use crate::run::kept::{self, KeptTraining, Reuse, WeightsPolicy, weights_path};
 use crate::run::train::{Replicas, TrainState, Trainer};
+use pe_zoo::model::Decoder;
 
 /// Event of a run in progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

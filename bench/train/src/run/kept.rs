@@ -16,8 +16,8 @@ use sha2::{Digest, Sha256};
 
 use crate::experiment::TrainingId;
 use crate::host;
-use crate::model::Decoder;
 use crate::weights::{NamedTensors, WeightsError, collect, restore};
+use pe_zoo::model::Decoder;
 use tasks::{FileError, unless_absent};
 
 /// Error while kept weights are written or read.

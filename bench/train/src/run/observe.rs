@@ -5,9 +5,9 @@ use pe_zoo::Positions;
 use pe_zoo::attention::{Trace, TraceKind, Weights};
 use tasks::{Batch, Sample};
 
-use crate::model::{Decoder, Dropout};
 use crate::run::evaluate::EvalError;
 use crate::run::scored::{Scored, read, reused};
+use pe_zoo::model::{Decoder, Dropout};
 
 /// Quantity that is observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

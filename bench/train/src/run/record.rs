@@ -110,7 +110,7 @@ mod tests {
     use tasks::TaskConfig;
 
     use super::*;
-    use crate::model::ModelConfig;
+    use pe_zoo::model::ModelConfig;
 
     #[test]
     fn a_blank_record_says_of_everything_what_was_given() {

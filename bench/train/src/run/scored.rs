@@ -5,7 +5,7 @@ use pe_zoo::Positions;
 use pe_zoo::ops::cross_entropy;
 use tasks::Batch;
 
-use crate::model::{Decoder, Dropout};
+use pe_zoo::model::{Decoder, Dropout};
 
 /// Maximum number of logits computed at once in an evaluation (128 MiB).
 const LOGITS_AT_ONCE: usize = 1 << 25;
@@ -104,9 +104,9 @@ impl Scored {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ModelConfig;
     use crate::streams::{Stream, stream};
     use pe_zoo::Combination;
+    use pe_zoo::model::ModelConfig;
     use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
     use tasks::Sample;
 

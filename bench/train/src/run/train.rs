@@ -24,11 +24,11 @@ pub use progress::{Diverged, TrainProgress};
 pub use replicas::Replicas;
 
 use crate::experiment::{TrainConfig, ValidationConfig};
-use crate::model::Decoder;
 use crate::run::evaluate::{EvalError, EvalRequest, evaluate};
 use crate::run::optimizer::Optimizer;
 use crate::run::scored::reused;
 use crate::streams::{Stream, stream};
+use pe_zoo::model::Decoder;
 
 /// Result of a training.
 #[derive(Debug)]

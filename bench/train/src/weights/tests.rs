@@ -6,8 +6,8 @@ use pe_zoo::Combination;
 use pe_zoo::testkit::close::numbers;
 
 use super::{NamedTensors, WeightsError, collect, restore};
-use crate::model::{Decoder, ModelConfig, NormKind};
 use crate::streams::{Stream, stream};
+use pe_zoo::model::{Decoder, ModelConfig, NormKind};
 
 fn model(encoding: &str, seed: u64) -> Decoder {
     let config = ModelConfig { width: 12, layers: 1, ..ModelConfig::default() };

@@ -6,8 +6,8 @@ use pe_zoo::Positions;
 use rand_chacha::ChaCha8Rng;
 use tasks::Batch;
 
-use crate::model::{Decoder, Dropout};
 use crate::run::scored::Scored;
+use pe_zoo::model::{Decoder, Dropout};
 
 /// A micro-batch with the random choices of its pass.
 pub(super) struct MicroBatch {

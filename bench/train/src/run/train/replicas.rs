@@ -14,7 +14,7 @@ use burn::tensor::Device;
 use super::micro_batch::{MicroBatch, MicroBatchResult};
 use crate::backend;
 use crate::experiment::TrainConfig;
-use crate::model::Decoder;
+use pe_zoo::model::Decoder;
 
 /// Results that a device may be ahead of the sum, which takes them in order.
 const AHEAD: usize = 1;

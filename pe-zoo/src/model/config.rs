@@ -1,7 +1,8 @@
 //! Settings of the model, and its size and cost computed without building it.
 
-use pe_zoo::attention::AttentionKind;
-use pe_zoo::{Cost, Dims};
+use crate::attention::AttentionKind;
+use crate::settings::is_default;
+use crate::{Cost, Dims};
 use serde::{Deserialize, Serialize};
 
 /// Kind of normalisation layer.
@@ -95,11 +96,6 @@ pub struct ModelConfig {
     /// Not serialized if soft, so that keys of older records stay valid.
     #[serde(skip_serializing_if = "is_default")]
     pub attention: AttentionKind,
-}
-
-/// Whether a setting that was added later has its default, with which it is left out of keys.
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 impl Default for ModelConfig {

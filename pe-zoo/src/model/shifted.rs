@@ -6,11 +6,11 @@
 //! sequence, so that its first tokens may see its last ones; here the half groups at both ends are groups of their
 //! own.
 
+use crate::attention::{LayerInput, LayerOutput, Weights, repeated};
+use crate::compose::Combined;
+use crate::encoding::{LayerContext, StateContext};
+use crate::{Hooks, Positions, ScoreMod};
 use burn::tensor::Tensor;
-use pe_zoo::attention::{LayerInput, LayerOutput, Weights, repeated};
-use pe_zoo::compose::Combined;
-use pe_zoo::encoding::{LayerContext, StateContext};
-use pe_zoo::{Hooks, Positions, ScoreMod};
 
 /// Computes one layer's attention within `groups` shifted groups, without a cache; only for encodings that act on
 /// queries and keys alone.
@@ -82,10 +82,10 @@ fn together(u: Tensor<4>, groups: usize) -> Tensor<4> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attention::{self, Engine};
+    use crate::testkit::close::{self, F32_REORDERED, numbers};
+    use crate::{Combination, Dims, TokenState, init};
     use burn::tensor::{Device, TensorData};
-    use pe_zoo::attention::{self, Engine};
-    use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
-    use pe_zoo::{Combination, Dims, TokenState, init};
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::SeedableRng;
 

@@ -1,21 +1,22 @@
 //! Transformer block: attention under the encoding, followed by the feed-forward network.
 
-use burn::module::{Module, Param};
+use crate::attention::{AttentionKind, Engine, LayerCache, LayerInput, Trace, Weights, layer};
+use crate::compose::Combined;
+use crate::encoding::Update;
+use crate::ops::{self, MatmulPrecision};
+use crate::{Hooks, Positions, TokenState};
+use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
-use pe_zoo::attention::{AttentionKind, Engine, LayerCache, LayerInput, Trace, Weights, layer};
-use pe_zoo::compose::Combined;
-use pe_zoo::encoding::Update;
-use pe_zoo::ops::{self, LinearMap, MatmulPrecision};
-use pe_zoo::{Hooks, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
 use super::config::{ModelConfig, NormPlace};
 use super::dropout::Dropout;
 use super::layers::{AnyNorm, FeedForward, Into, apply, linear};
+use super::lora::{Adapters, LoraConfig, LowRank};
+use super::projections::{HeadCounts, project};
 use super::shifted;
 use super::weights::{BlockWeights, learned};
-use crate::lora::{Adapters, LoraConfig, LowRank};
 
 #[derive(Module, Debug)]
 pub(super) struct DecoderBlock {
@@ -160,7 +161,9 @@ impl DecoderBlock {
             NormPlace::Pre => self.attention_norm.forward(x.clone()),
             NormPlace::Post => x.clone(),
         };
-        let [q, k, v] = self.project(&input, through.precision);
+        let counts = HeadCounts { queries: self.heads, keys: self.kv_heads };
+        let adapters = self.adapters.as_ref();
+        let [q, k, v] = project(&self.qkv, counts, adapters, &input, through.precision);
         let attention = LayerInput {
             layer: index,
             at: through.at,
@@ -205,32 +208,5 @@ impl DecoderBlock {
             NormPlace::Post => self.feed_forward_norm.forward(x),
         };
         (x, carried, Seen { weights: attended.weights, traces: attended.traces })
-    }
-
-    /// Projects the input to queries `[B, H, T, D]`, and keys and values `[B, K, T, D]`.
-    fn project(&self, x: &Tensor<3>, precision: MatmulPrecision) -> [Tensor<4>; 3] {
-        let [batch, tokens, width] = x.dims();
-        let head_dim = width / self.heads;
-        let (weight, bias) = (self.qkv.weight.val(), self.qkv.bias.as_ref().map(Param::val));
-        let adapter = |part: fn(&Adapters) -> &LowRank| self.adapters.as_ref().map(part);
-        let parts = [
-            (0, self.heads, adapter(|all| &all.q)),
-            (self.heads, self.kv_heads, adapter(|all| &all.k)),
-            (self.heads + self.kv_heads, self.kv_heads, adapter(|all| &all.v)),
-        ];
-        // The weight is sliced, not the product, because the gradient of a slice has the size of the whole.
-        let maps = parts.map(|(before, heads, _)| {
-            let columns = before * head_dim..(before + heads) * head_dim;
-            let weight = weight.clone().slice_dim(1, columns.clone());
-            let bias = bias.clone().map(|bias| bias.slice_dim(0, columns));
-            LinearMap { weight, bias }
-        });
-        let mut products = ops::linears_of(precision, x, maps).into_iter();
-        parts.map(|(_, heads, adapter)| {
-            let product = products.next().expect("a product of each part");
-            LowRank::beside(adapter, x, product)
-                .reshape([batch, tokens, heads, head_dim])
-                .swap_dims(1, 2)
-        })
     }
 }

@@ -1,10 +1,10 @@
 //! Linear maps, normalisation and activations, with initial values drawn on the host.
 
+use crate::init;
+use crate::ops::{self, MatmulPrecision};
 use burn::module::{Module, Param};
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, RmsNorm, RmsNormConfig};
 use burn::tensor::{Device, Tensor};
-use pe_zoo::init;
-use pe_zoo::ops::{self, MatmulPrecision};
 use rand_chacha::ChaCha8Rng;
 
 use super::config::{ActivationKind, Init, ModelConfig, NormKind};

@@ -1,17 +1,21 @@
-//! Causal decoder under any combination of position encodings.
+//! Causal decoder under any combination of position encodings, and a layer of self-attention.
 
 mod block;
 mod config;
 mod decoder;
 mod dropout;
 mod layers;
+mod lora;
+mod projections;
+mod self_attention;
 mod shifted;
 mod weights;
 
-pub(crate) use config::is_default;
 pub use config::{
     ActivationKind, Init, MOST_STEP_OPERATIONS, ModelConfig, ModelError, NormKind, NormPlace,
 };
 pub use decoder::{Cache, Decoder, DecoderOutput};
 pub use dropout::Dropout;
+pub use lora::{LoraConfig, LoraError};
+pub use self_attention::{SelfAttention, SelfAttentionConfig};
 pub use weights::{BlockWeights, DecoderWeights};

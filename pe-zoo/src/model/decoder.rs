@@ -1,22 +1,22 @@
 //! The decoder: embedding, blocks and output head.
 
+use crate::attention::{Engine, LayerCache, Support, Trace, Weights};
+use crate::compose::Combined;
+use crate::encoding::{EmbedContext, PositionRequest};
+use crate::erased::positions;
+use crate::ops::{self, MatmulPrecision};
+use crate::{Combination, Dims, Hooks, PeError, Positions, TokenState};
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
-use pe_zoo::attention::{Engine, LayerCache, Support, Trace, Weights};
-use pe_zoo::compose::Combined;
-use pe_zoo::encoding::{EmbedContext, PositionRequest};
-use pe_zoo::erased::positions;
-use pe_zoo::ops::{self, MatmulPrecision};
-use pe_zoo::{Combination, Dims, Hooks, PeError, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
 use super::block::{DecoderBlock, Through};
 use super::config::{ModelConfig, NormPlace};
 use super::dropout::Dropout;
 use super::layers::{AnyNorm, Into, apply, embedding, linear};
+use super::lora::LoraConfig;
 use super::weights::{DecoderWeights, learned};
-use crate::lora::LoraConfig;
 
 /// Causal decoder under one position encoding.
 #[derive(Module, Debug)]
@@ -141,7 +141,7 @@ impl Decoder {
 
     /// Moves the model out, so that its tensors are not shared and can be changed in place. Until it is put back, `self` has
     /// no layers.
-    pub(crate) fn take(&mut self) -> Self {
+    pub fn take(&mut self) -> Self {
         let rest = Self {
             embedding: learned(Tensor::zeros([1, 1], &self.embedding.val().device())),
             encoding: self.encoding.clone(),
@@ -296,7 +296,7 @@ impl Decoder {
 
     /// Number of 32-bit words that dropout draws in a pass of so many tokens, all sequences together: one for each
     /// activation after the embedding and after both parts of each block.
-    pub(crate) fn dropout_draws(&self, tokens: usize) -> u128 {
+    pub fn dropout_draws(&self, tokens: usize) -> u128 {
         let [_vocabulary, width] = self.embedding.val().dims();
         (tokens * width * (1 + 2 * self.layers())) as u128
     }
@@ -313,6 +313,25 @@ impl Decoder {
     ) -> Result<Positions, PeError> {
         let request = PositionRequest { cached_tokens, new_tokens, training_rng: None };
         positions(&self.encoding, id, request)
+    }
+
+    /// Logits of the token after each of the tokens `[B, T]`, which are behind those in the cache: `[B, T, V]`.
+    ///
+    /// # Errors
+    /// [`PeError::TooLong`] beyond the encoding's length limit.
+    pub fn predict(
+        &self,
+        tokens: Tensor<2, Int>,
+        cache: Option<&mut Cache>,
+    ) -> Result<Tensor<3>, PeError> {
+        let [batch, new_tokens] = tokens.dims();
+        let cached_tokens = cache.as_ref().map_or(0, |cache| cache.len());
+        let at = self.positions("decoder", cached_tokens, new_tokens)?;
+        let hidden = self.forward(tokens, &at, cache, Dropout::off(), Weights::Drop).hidden;
+        let [_batch, _tokens, width] = hidden.dims();
+        let logits = self.logits(hidden.reshape([batch * new_tokens, width]));
+        let [_rows, vocabulary] = logits.dims();
+        Ok(logits.reshape([batch, new_tokens, vocabulary]))
     }
 
     /// Number of transformer blocks.

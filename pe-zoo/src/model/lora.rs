@@ -3,9 +3,9 @@
 //! Burn's own LoRA draws from a global generator and materializes the adapted weight in every pass. Here initial values
 //! come from the run's generator, and an adapter adds two thin products.
 
+use crate::{init, ops};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
-use pe_zoo::{init, ops};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ impl LoraConfig {
 
 /// Low-rank map `x A B alpha / r`, the output of an adapter: Hu et al. 2021 (arXiv:2106.09685), section 4.1.
 #[derive(Module, Debug)]
-pub struct LowRank {
+pub(super) struct LowRank {
     /// Matrix `A`, `[I, r]`; initialised uniformly in `+-1 / sqrt(I)`, as in the authors' code.
     down: Param<Tensor<2>>,
     /// Matrix `B`, `[r, O]`; initialised with zeros.
@@ -72,7 +72,7 @@ pub struct LowRank {
 
 /// Adapters of one transformer block.
 #[derive(Module, Debug)]
-pub struct Adapters {
+pub(super) struct Adapters {
     /// Adapter of the query map.
     pub q: LowRank,
     /// Adapter of the key map.
@@ -85,7 +85,7 @@ pub struct Adapters {
 
 impl LowRank {
     /// Creates an adapter from `inputs` to `outputs` channels whose output is zero until it is trained.
-    pub fn new(
+    pub(super) fn new(
         config: &LoraConfig,
         inputs: usize,
         outputs: usize,
@@ -101,7 +101,7 @@ impl LowRank {
     }
 
     /// Adds the output of the adapter for `x`, `[B, T, I]`, to `output`, `[B, T, O]`; without an adapter, returns `output`.
-    pub fn beside(adapter: Option<&Self>, x: &Tensor<3>, output: Tensor<3>) -> Tensor<3> {
+    pub(super) fn beside(adapter: Option<&Self>, x: &Tensor<3>, output: Tensor<3>) -> Tensor<3> {
         match adapter {
             None => output,
             Some(Self { down, up, scale }) => {
@@ -112,7 +112,7 @@ impl LowRank {
     }
 
     /// Computes `A B alpha / r`, `[I, O]`, the term added to the weight.
-    pub fn product(&self) -> Tensor<2> {
+    pub(super) fn product(&self) -> Tensor<2> {
         ops::product(self.down.val(), self.up.val()) * self.scale
     }
 }
