@@ -141,6 +141,7 @@ impl Decoder {
 
     /// Moves the model out, so that its tensors are not shared and can be changed in place. Until it is put back, `self` has
     /// no layers.
+    #[must_use]
     pub fn take(&mut self) -> Self {
         let rest = Self {
             embedding: learned(Tensor::zeros([1, 1], &self.embedding.val().device())),

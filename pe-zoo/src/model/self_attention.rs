@@ -99,7 +99,7 @@ impl SelfAttention {
     /// # Errors
     /// [`PeError::TooLong`] beyond the encoding's length limit.
     pub fn forward(&self, x: Tensor<3>) -> Result<Tensor<3>, PeError> {
-        self.attend(x, None)
+        self.attend(&x, None)
     }
 
     /// Attention of new tokens, `[B, T, C] -> [B, T, C]`, to themselves and to those in the cache, to which they are added.
@@ -111,19 +111,19 @@ impl SelfAttention {
         x: Tensor<3>,
         cache: &mut LayerCache,
     ) -> Result<Tensor<3>, PeError> {
-        self.attend(x, Some(cache))
+        self.attend(&x, Some(cache))
     }
 
-    fn attend(&self, x: Tensor<3>, cache: Option<&mut LayerCache>) -> Result<Tensor<3>, PeError> {
+    fn attend(&self, x: &Tensor<3>, cache: Option<&mut LayerCache>) -> Result<Tensor<3>, PeError> {
         let [batch, tokens, width] = x.dims();
         let cached_tokens = cache.as_ref().map_or(0, |cache| cache.len());
         let request = PositionRequest { cached_tokens, new_tokens: tokens, training_rng: None };
         let at = positions(&self.encoding, &self.name, request)?;
         let counts = HeadCounts { queries: self.heads, keys: self.kv_heads };
         let precision = MatmulPrecision::default();
-        let heads = project(&self.qkv, counts, None, &x, precision);
+        let heads = project(&self.qkv, counts, None, x, precision);
         let carried = TokenState::default();
-        let input = LayerInput::new(0, &at, &x, heads, &carried);
+        let input = LayerInput::new(0, &at, x, heads, &carried);
         let output = layer(&self.encoding, input, cache, Weights::Drop).output;
         let mixed = output.swap_dims(1, 2).reshape([batch, tokens, width]);
         Ok(apply(&self.out, mixed, precision))
