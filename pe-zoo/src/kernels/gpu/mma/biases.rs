@@ -6,14 +6,15 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::config::{ACROSS, MmaConfig};
+use super::config::{ACROSS, MmaConfig, OWNED};
+use super::exponential::LOG2_E;
 use super::inputs::{Inputs, LaunchSizes};
 use super::tile::{Results, SumPair};
 
 /// Number less than every logit, a power of two: products with it are exact, so that its difference from itself is zero.
 pub(super) const LOWEST: f32 = -((1_u128 << 100) as f32);
 
-/// Bias between two tokens by slopes and running sums; negated if `newer` is the older one.
+/// Bias in base 2 between two tokens by slopes and running sums; negated if `newer` is the older one.
 #[cube]
 pub(super) fn difference(
     inputs: &Inputs,
@@ -37,7 +38,7 @@ pub(super) fn difference(
     if comptime![config.decay_residual] {
         bias += inputs.decay_residual[newer] - inputs.decay_residual[older];
     }
-    bias
+    bias * comptime![LOG2_E]
 }
 
 /// Biases of the columns of two blocks, that of a walk's current step and the next one.
@@ -107,6 +108,62 @@ impl ColumnBiases {
             pair = self.tile[stage * comptime![columns / 2] + comptime![n * 4] + quarter];
         }
         pair
+    }
+}
+
+/// Number of distances between the rows and columns of a block, rounded up.
+const DISTANCES: usize = 2 * OWNED;
+
+/// Biases by distance within two blocks, that of a walk's current step and the next one.
+#[derive(CubeType)]
+pub(super) struct DistanceBiases {
+    tile: Shared<[f32]>,
+    next: Array<f32>,
+}
+
+#[cube]
+impl DistanceBiases {
+    pub(super) fn new(#[comptime] config: MmaConfig) -> DistanceBiases {
+        let numbers = comptime![if config.distance { 2 * DISTANCES } else { 1 }];
+        DistanceBiases { tile: Shared::new_slice(numbers), next: Array::new(1usize) }
+    }
+
+    /// Reads the biases in base 2 of all distances between the rows from the token `own` on and `columns` columns from
+    /// `column` on, ascending.
+    #[expect(clippy::too_many_arguments, reason = "the operands, and what part of them")]
+    pub(super) fn fetch(
+        &mut self,
+        inputs: &Inputs,
+        place: &LaunchSizes,
+        plane: usize,
+        own: usize,
+        column: usize,
+        #[comptime] columns: usize,
+        #[comptime] config: MmaConfig,
+    ) {
+        if comptime![config.distance] {
+            let last = column + comptime![columns - 1];
+            let away = max(own + UNIT_POS as usize, last) - last;
+            let entry = min(away, place.distance_entries - 1);
+            let bias = inputs.distance[plane % place.heads * place.distance_entries + entry];
+            self.next[0] = bias * comptime![LOG2_E];
+        }
+    }
+
+    /// Writes the biases that [`fetch`](Self::fetch) has read to shared memory, for the given stage.
+    pub(super) fn store(&mut self, stage: usize, #[comptime] config: MmaConfig) {
+        if comptime![config.distance] {
+            self.tile[stage * DISTANCES + UNIT_POS as usize] = self.next[0];
+        }
+    }
+
+    /// Bias of the distance with this index.
+    pub(super) fn of(&self, stage: usize, index: usize, #[comptime] config: MmaConfig) -> f32 {
+        let mut bias = f32::new(0.0);
+        if comptime![config.distance] {
+            bias = self.tile[stage * DISTANCES + index];
+        }
+        bias
     }
 }
 

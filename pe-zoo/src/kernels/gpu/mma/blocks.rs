@@ -59,18 +59,21 @@ pub(super) struct OwnedRows {
 
 #[cube]
 impl OwnedRows {
+    pub(super) fn new(#[comptime] rows: usize, #[comptime] width: usize) -> OwnedRows {
+        OwnedRows { blocks: Blocks::new(1usize, rows, width), factors: Factors::new() }
+    }
+
     /// Copies the rows of a cube from `row` of all rows of all planes on to shared memory. A barrier must follow, and
     /// then [`begin`](Self::begin).
-    pub(super) fn new(
+    pub(super) fn load(
+        &mut self,
         from: &Box<[Piece]>,
         row: usize,
         #[comptime] rows: usize,
         #[comptime] width: usize,
-    ) -> OwnedRows {
-        let mut blocks = Blocks::new(1usize, rows, width);
-        blocks.fetch(from, row, rows, width);
-        blocks.store(0usize, rows, width);
-        OwnedRows { blocks, factors: Factors::new() }
+    ) {
+        self.blocks.fetch(from, row, rows, width);
+        self.blocks.store(0usize, rows, width);
     }
 
     /// Reads the factors of the 16 rows from `first_row` on into registers, if they stay there.

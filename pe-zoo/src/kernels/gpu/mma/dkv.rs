@@ -6,10 +6,12 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
 use super::biases::{difference, mask_keys};
-use super::blocks::{Blocks, OwnedRows};
+use super::blocks::OwnedRows;
+use super::columns::Walk;
 use super::config::{ACROSS, MmaConfig, OWNED, ROWS};
-use super::forward::Walk;
+use super::exponential::{LOG2_E, power_of_two};
 use super::inputs::{Inputs, LaunchSizes, Upstream};
+use super::queries::QueryBlocks;
 use super::tile::{Results, SumPair, add_mix, row_sum, write_rows, zeros};
 
 /// Gradients that belong to columns.
@@ -21,18 +23,6 @@ pub(super) struct ColumnGradients {
     pub(super) values: Box<[SumPair]>,
     /// Gradients of the columns' running sums, `[plane, S]`.
     pub(super) decay: Box<[f32]>,
-}
-
-/// Logarithm and share of two adjacent rows.
-type TwoStatistics = Vector<f32, Const<4>>;
-
-/// Blocks of queries that the cube walks over.
-#[derive(CubeType)]
-struct QueryBlocks {
-    queries: Blocks,
-    grads: Blocks,
-    statistics: Shared<[TwoStatistics]>,
-    next: Array<TwoStatistics>,
 }
 
 /// What this unit keeps of its two keys.
@@ -53,8 +43,8 @@ pub(super) fn dkv_kernel(
     out: &mut ColumnGradients,
     #[comptime] config: MmaConfig,
 ) {
-    let rows = comptime![config.backward_block()];
-    let resident = comptime![config.resident()];
+    let rows = comptime![config.query_block()];
+    let resident = comptime![config.resident() && !config.biased()];
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
     let lane = UNIT_POS_PLANE as usize;
@@ -67,14 +57,11 @@ pub(super) fn dkv_kernel(
         of_plane: UNIT_POS as usize / 32 * ROWS,
         begin: plane * place.rows.div_ceil(OWNED) * OWNED,
     };
-    let mut keys = OwnedRows::new(&inputs.k, first, OWNED, width);
-    let mut values = OwnedRows::new(&inputs.values, first, OWNED, value_width);
-    let mut blocks = QueryBlocks {
-        queries: Blocks::new(2usize, rows, width),
-        grads: Blocks::new(2usize, rows, value_width),
-        statistics: Shared::new_slice(rows),
-        next: Array::new(1usize),
-    };
+    let mut keys = OwnedRows::new(OWNED, width);
+    keys.load(&inputs.k, first, OWNED, width);
+    let mut values = OwnedRows::new(OWNED, value_width);
+    values.load(&inputs.values, first, OWNED, value_width);
+    let mut blocks = QueryBlocks::new(config);
     let mut sums = KeySums {
         k: zeros(comptime![width / ACROSS]),
         values: zeros(comptime![value_width / ACROSS]),
@@ -92,11 +79,13 @@ pub(super) fn dkv_kernel(
     let all_keys = max(column + comptime![OWNED - 1], place.first_row) - place.first_row;
     let end = (place.rows - 1) / rows + 1;
     let unmasked = min(all_keys.div_ceil(rows), end);
-    fetch(inputs, place, upstream, &walk, block, &mut blocks, config);
-    store(block % 2, &mut blocks, config);
+    blocks.fetch_queries(inputs, place, upstream, &walk, block, config);
+    blocks.store_queries(block % 2, config);
+    blocks.fetch_grads(upstream, &walk, block, config);
+    blocks.store_grads(block % 2, config);
     sync_cube();
     keys.begin(walk.of_plane, resident, width);
-    values.begin(walk.of_plane, resident, value_width);
+    values.begin(walk.of_plane, false, value_width);
     while block < unmasked {
         step(
             inputs,
@@ -160,49 +149,6 @@ pub(super) fn dkv_kernel(
     );
 }
 
-#[cube]
-fn fetch(
-    inputs: &Inputs,
-    place: &LaunchSizes,
-    upstream: &Upstream,
-    walk: &Walk,
-    block: usize,
-    blocks: &mut QueryBlocks,
-    #[comptime] config: MmaConfig,
-) {
-    let rows = comptime![config.backward_block()];
-    let at = walk.begin + block * rows;
-    blocks.queries.fetch(&inputs.q, at, rows, comptime![config.width()]);
-    blocks.grads.fetch(&upstream.grad, at, rows, comptime![config.value_width()]);
-    let unit = UNIT_POS as usize;
-    if unit < comptime![rows / 2] {
-        let mut two = TwoStatistics::empty();
-        #[unroll]
-        for one in 0..2usize {
-            let statistics = upstream.statistics[at + unit * 2 + one];
-            let mut log = statistics.extract(0usize);
-            if comptime![config.differences()] {
-                let own = place.first_row + block * rows + unit * 2 + one;
-                log -= difference(inputs, place, walk.plane, own, walk.own, config);
-            }
-            two.insert(one * 2, log);
-            two.insert(one * 2 + 1, statistics.extract(1usize));
-        }
-        blocks.next[0] = two;
-    }
-}
-
-#[cube]
-fn store(stage: usize, blocks: &mut QueryBlocks, #[comptime] config: MmaConfig) {
-    let rows = comptime![config.backward_block()];
-    blocks.queries.store(stage, rows, comptime![config.width()]);
-    blocks.grads.store(stage, rows, comptime![config.value_width()]);
-    let unit = UNIT_POS as usize;
-    if unit < comptime![rows / 2] {
-        blocks.statistics[stage * comptime![rows / 2] + unit] = blocks.next[0];
-    }
-}
-
 /// One block of queries, of which `end` is the first that does not exist.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the operands, and the state of the walk")]
@@ -220,14 +166,15 @@ fn step(
     #[comptime] masked: bool,
     #[comptime] config: MmaConfig,
 ) {
-    let rows = comptime![config.backward_block()];
-    let resident = comptime![config.resident()];
+    let rows = comptime![config.query_block()];
+    let resident = comptime![config.resident() && !config.biased()];
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
     let lane = UNIT_POS_PLANE as usize;
     let stage = block % 2;
+    let scale = place.scale * comptime![LOG2_E];
     if block + 1 < end {
-        fetch(inputs, place, upstream, walk, block + 1, blocks, config);
+        blocks.fetch_queries(inputs, place, upstream, walk, block + 1, config);
     }
     let mut weights = zeros(comptime![rows / ACROSS]);
     let mut gradients = zeros(comptime![rows / ACROSS]);
@@ -237,10 +184,14 @@ fn step(
         &blocks.grads.tile,
         stage,
         &mut gradients,
-        resident,
+        false,
         rows,
         value_width,
     );
+    if block + 1 < end {
+        blocks.store_queries((block + 1) % 2, config);
+        blocks.fetch_grads(upstream, walk, block + 1, config);
+    }
     if comptime![masked] {
         let own = place.first_row + block * rows + lane % 4 * 2;
         mask_keys(&mut weights, walk.own + walk.of_plane + lane / 4, own, rows);
@@ -259,7 +210,13 @@ fn step(
                 if comptime![config.differences()] {
                     without = sums.biases[half] - statistics.extract(one * 2);
                 }
-                let weight = f32::exp(fma(logit.extract(one), place.scale, without));
+                if comptime![config.distance] {
+                    let key = walk.of_plane + lane / 4 + comptime![half * 8];
+                    let index = lane % 4 * 2 + comptime![n * 8 + one + OWNED - 1] - key;
+                    without += blocks.distances.of(stage, index, config);
+                }
+                let weight =
+                    power_of_two(fma(logit.extract(one), scale, without), comptime![config.native]);
                 let gradient = weight * (of_weight.extract(one) - statistics.extract(one * 2 + 1));
                 two_weights.insert(one, weight);
                 two_gradients.insert(one, gradient);
@@ -276,7 +233,7 @@ fn step(
     let begin = stage * comptime![rows * width / 8];
     add_mix(&gradients, &blocks.queries.tile, begin, &mut sums.k, rows, width);
     if block + 1 < end {
-        store((block + 1) % 2, blocks, config);
+        blocks.store_grads((block + 1) % 2, config);
     }
     sync_cube();
 }

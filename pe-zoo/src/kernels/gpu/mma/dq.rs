@@ -4,11 +4,13 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::biases::{ColumnBiases, difference, mask_rows};
-use super::blocks::{Blocks, OwnedRows};
+use super::biases::mask_rows;
+use super::blocks::OwnedRows;
+use super::columns::{ColumnBlocks, Walk};
 use super::config::{ACROSS, MmaConfig, OWNED, ROWS};
-use super::forward::{Walk, fetch};
+use super::exponential::LOG2_E;
 use super::inputs::{Inputs, LaunchSizes, Upstream};
+use super::rows::RowStatistics;
 use super::tile::{Results, SumPair, add_mix, row_sum, write_rows, zeros};
 
 /// Gradients that belong to rows.
@@ -26,10 +28,7 @@ pub(super) struct RowGradients {
 #[derive(CubeType)]
 struct RowSums {
     q: Results,
-    /// Logarithms of the softmax's denominators without the rows' biases.
-    log: Array<f32>,
-    /// Dot products of output and gradient.
-    share: Array<f32>,
+    rows: RowStatistics,
     slopes: Array<f32>,
     decay: Array<f32>,
 }
@@ -43,7 +42,7 @@ pub(super) fn dq_kernel(
     out: &mut RowGradients,
     #[comptime] config: MmaConfig,
 ) {
-    let columns = comptime![config.backward_block()];
+    let columns = comptime![config.block()];
     let resident = comptime![config.resident()];
     let lane = UNIT_POS_PLANE as usize;
     let plane = CUBE_POS_Y as usize;
@@ -55,70 +54,35 @@ pub(super) fn dq_kernel(
         of_plane: UNIT_POS as usize / 32 * ROWS,
         begin: plane * place.columns.div_ceil(OWNED) * OWNED,
     };
-    let mut queries = OwnedRows::new(&inputs.q, first, OWNED, comptime![config.width()]);
-    let mut grads = OwnedRows::new(&upstream.grad, first, OWNED, comptime![config.value_width()]);
-    let mut keys = Blocks::new(2usize, columns, comptime![config.width()]);
-    let mut values = Blocks::new(2usize, columns, comptime![config.value_width()]);
-    let mut biases = ColumnBiases::new(columns, config);
+    let mut queries = OwnedRows::new(OWNED, comptime![config.width()]);
+    queries.load(&inputs.q, first, OWNED, comptime![config.width()]);
+    let mut grads = OwnedRows::new(OWNED, comptime![config.value_width()]);
+    grads.load(&upstream.grad, first, OWNED, comptime![config.value_width()]);
+    let mut blocks = ColumnBlocks::new(columns, config);
     let mut sums = RowSums {
         q: zeros(comptime![config.width() / ACROSS]),
-        log: Array::new(2usize),
-        share: Array::new(2usize),
+        rows: RowStatistics::new(),
         slopes: Array::new(2usize),
         decay: Array::new(2usize),
     };
+    sums.rows.read(inputs, place, upstream, &walk, first, config);
     #[unroll]
     for half in 0..2usize {
-        let row = walk.of_plane + lane / 4 + half * 8;
-        let statistics = upstream.statistics[first + row];
-        let mut log = statistics.extract(0usize);
-        if comptime![config.differences()] {
-            log -= difference(inputs, place, plane, walk.own + row, walk.own, config);
-        }
-        sums.log[half] = log;
-        sums.share[half] = statistics.extract(1usize);
         sums.slopes[half] = f32::new(0.0);
         sums.decay[half] = f32::new(0.0);
     }
     let mut left = min(walk.own + comptime![OWNED - 1], place.columns - 1) / columns + 1;
     let unmasked = (walk.own + 1) / columns;
-    fetch(inputs, place, &walk, left - 1, &mut keys, &mut values, &mut biases, columns, config);
-    store(left % 2, &mut keys, &mut values, &mut biases, config);
+    blocks.begin(inputs, place, &walk, left - 1, columns, config);
     sync_cube();
     queries.begin(walk.of_plane, resident, comptime![config.width()]);
     grads.begin(walk.of_plane, resident, comptime![config.value_width()]);
     while left > unmasked {
-        step(
-            inputs,
-            place,
-            &walk,
-            left,
-            &queries,
-            &grads,
-            &mut keys,
-            &mut values,
-            &mut biases,
-            &mut sums,
-            true,
-            config,
-        );
+        step(inputs, place, &walk, left, &queries, &grads, &mut blocks, &mut sums, true, config);
         left -= 1;
     }
     while left > 0 {
-        step(
-            inputs,
-            place,
-            &walk,
-            left,
-            &queries,
-            &grads,
-            &mut keys,
-            &mut values,
-            &mut biases,
-            &mut sums,
-            false,
-            config,
-        );
+        step(inputs, place, &walk, left, &queries, &grads, &mut blocks, &mut sums, false, config);
         left -= 1;
     }
     let mut scales = Array::<f32>::new(2usize);
@@ -153,19 +117,6 @@ pub(super) fn dq_kernel(
     );
 }
 
-#[cube]
-fn store(
-    stage: usize,
-    keys: &mut Blocks,
-    values: &mut Blocks,
-    biases: &mut ColumnBiases,
-    #[comptime] config: MmaConfig,
-) {
-    keys.store(stage, comptime![config.backward_block()], comptime![config.width()]);
-    values.store(stage, comptime![config.backward_block()], comptime![config.value_width()]);
-    biases.store(stage, comptime![config.backward_block()], config);
-}
-
 /// One block of columns; `left` counts the blocks that are left with it.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the operands, and the state of the walk")]
@@ -176,71 +127,79 @@ fn step(
     left: usize,
     queries: &OwnedRows,
     grads: &OwnedRows,
-    keys: &mut Blocks,
-    values: &mut Blocks,
-    biases: &mut ColumnBiases,
+    blocks: &mut ColumnBlocks,
     sums: &mut RowSums,
     #[comptime] masked: bool,
     #[comptime] config: MmaConfig,
 ) {
-    let columns = comptime![config.backward_block()];
+    let columns = comptime![config.block()];
     let resident = comptime![config.resident()];
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
     let lane = UNIT_POS_PLANE as usize;
     let stage = left % 2;
+    let scale = place.scale * comptime![LOG2_E];
     if left > 1 {
-        fetch(inputs, place, walk, left - 2, keys, values, biases, columns, config);
+        blocks.fetch_keys(inputs, place, walk, left - 2, columns, config);
     }
     let mut logits = zeros(comptime![columns / ACROSS]);
     let mut of_weights = zeros(comptime![columns / ACROSS]);
-    queries.add_dots(walk.of_plane, &keys.tile, stage, &mut logits, resident, columns, width);
+    queries.add_dots(
+        walk.of_plane,
+        &blocks.keys.tile,
+        stage,
+        &mut logits,
+        resident,
+        columns,
+        width,
+    );
     grads.add_dots(
         walk.of_plane,
-        &values.tile,
+        &blocks.values.tile,
         stage,
         &mut of_weights,
         resident,
         columns,
         value_width,
     );
+    if left > 1 {
+        blocks.store_keys((left - 1) % 2, columns, config);
+        blocks.fetch_values(inputs, walk, left - 2, columns, config);
+    }
     let column = (left - 1) * columns + lane % 4 * 2;
     let own = walk.own + walk.of_plane + lane / 4;
     if comptime![masked] {
         mask_rows(&mut logits, own, column, columns);
     }
+    blocks.logit_gradients(
+        &logits,
+        &mut of_weights,
+        &sums.rows,
+        stage,
+        walk.of_plane,
+        scale,
+        columns,
+        config,
+    );
     let mut all = Array::<f32>::new(2usize);
     let mut by_column = Array::<f32>::new(2usize);
     #[unroll]
     for half in 0..2usize {
         all[half] = f32::new(0.0);
         by_column[half] = f32::new(0.0);
-    }
-    #[unroll]
-    for n in 0..comptime![columns / ACROSS] {
-        let bias = biases.of(stage, n, columns, config);
-        #[unroll]
-        for half in 0..2usize {
-            let (logit, of_weight) = (logits.index(n)[half], of_weights.index(n)[half]);
-            let mut gradients = SumPair::empty();
+        if comptime![config.slopes || config.decay] {
             #[unroll]
-            for one in 0..2usize {
-                let mut without = -sums.log[half];
-                if comptime![config.differences()] {
-                    without = bias.extract(one) - sums.log[half];
-                }
-                let weight = f32::exp(fma(logit.extract(one), place.scale, without));
-                let gradient = weight * (of_weight.extract(one) - sums.share[half]);
-                gradients.insert(one, gradient);
-                if comptime![config.slopes || config.decay] {
+            for n in 0..comptime![columns / ACROSS] {
+                #[unroll]
+                for one in 0..2usize {
+                    let gradient = of_weights.index(n)[half].extract(one);
                     all[half] += gradient;
-                }
-                if comptime![config.slopes] {
-                    let further = f32::cast_from(comptime![(n * 8 + one) as f32]);
-                    by_column[half] = fma(gradient, further, by_column[half]);
+                    if comptime![config.slopes] {
+                        let further = f32::cast_from(comptime![(n * 8 + one) as f32]);
+                        by_column[half] = fma(gradient, further, by_column[half]);
+                    }
                 }
             }
-            of_weights.index_mut(n)[half] = gradients;
         }
     }
     #[unroll]
@@ -256,14 +215,14 @@ fn step(
     }
     add_mix(
         &of_weights,
-        &keys.tile,
+        &blocks.keys.tile,
         stage * comptime![columns * width / 8],
         &mut sums.q,
         columns,
         width,
     );
     if left > 1 {
-        store((left - 1) % 2, keys, values, biases, config);
+        blocks.store_values((left - 1) % 2, columns, config);
     }
     sync_cube();
 }

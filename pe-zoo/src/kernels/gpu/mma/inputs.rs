@@ -16,6 +16,8 @@ pub(super) struct Inputs {
     pub(super) values: Box<[Piece]>,
     /// Slopes of the heads, `[H]`.
     pub(super) slopes: Box<[f32]>,
+    /// Distance table, `[H, N]`, whose last entry holds for all greater distances.
+    pub(super) distance: Box<[f32]>,
     /// Running sums of the decay, `[plane, S]`.
     pub(super) decay: Box<[f32]>,
     /// Residual of the running sums, `[plane, S]`.
@@ -27,7 +29,7 @@ pub(super) struct Inputs {
 pub(super) struct Upstream {
     /// Gradient of the output, `[plane, padded T, padded E]`.
     pub(super) grad: Box<[Piece]>,
-    /// Logarithm of the softmax's denominator, and dot product of the output and its gradient, `[plane, padded T, 2]`.
+    /// Binary logarithm of the softmax's denominator, and dot product of the output and its gradient, `[plane, padded T, 2]`.
     pub(super) statistics: Box<[SumPair]>,
 }
 
@@ -39,6 +41,7 @@ pub(super) struct LaunchSizes {
     pub(super) columns: usize,
     /// Index of the first row among the columns.
     pub(super) first_row: usize,
+    pub(super) distance_entries: usize,
     /// Factor of the products of queries and keys.
     pub(super) scale: f32,
 }

@@ -8,21 +8,32 @@
 //! | Module | Contents |
 //! | --- | --- |
 //! | `config` | which attentions these kernels compute, and their compile-time settings |
-//! | `launch`, `inputs` | launches and arguments |
-//! | `pack` | conversion to bf16, and the dot products of output and gradient |
-//! | `forward`, `dq`, `dkv` | the kernels |
-//! | `tile`, `blocks` | products in registers, and blocks in shared memory |
+//! | `launch`, `table`, `inputs` | launches and arguments |
+//! | `pack`, `packed` | conversion to bf16, and the dot products of output and gradient |
+//! | `forward`, `dq`, `dkv`, `bands` | the kernels |
+//! | `rows` | gradients of logits by rows |
+//! | `tile`, `blocks`, `columns`, `queries` | products in registers, and blocks in shared memory |
 //! | `biases` | biases and the causal mask |
+//! | `exponential` | powers of two |
 
+#![expect(clippy::manual_is_multiple_of, reason = "the kernel language has only operators")]
+
+mod bands;
 mod biases;
 mod blocks;
+mod columns;
 mod config;
 mod dkv;
 mod dq;
+mod exponential;
 mod forward;
 mod inputs;
 mod launch;
 mod pack;
+mod packed;
+mod queries;
+mod rows;
+mod table;
 mod tile;
 
 pub(super) use config::{MmaConfig, config};

@@ -76,7 +76,7 @@ pub(super) fn left_factor(
     let multiply = MmaDefinition::<bf16, bf16, f32>::new(ROWS, ACROSS, STEP);
     let lane = UNIT_POS_PLANE as usize;
     let at = place(first_row + lane % 16, comptime![step * 2] + lane / 16, width);
-    multiply.load_matrix::<Piece, Const<2>>(&tile[at..at + 1], MatrixIdent::A, 4usize, false)
+    multiply.load_matrix::<Piece, Const<2>>(&tile[at..], MatrixIdent::A, 4usize, false)
 }
 
 #[cube]
@@ -128,12 +128,8 @@ pub(super) fn add_dot(
     for two in 0..comptime![columns / ACROSS / 2] {
         let row = comptime![two * 16] + lane % 8 + lane / 16 * 8;
         let at = begin + place(row, comptime![step * 2] + lane / 8 % 2, width);
-        let both = multiply.load_matrix::<Piece, Const<2>>(
-            &tile[at..at + 1],
-            MatrixIdent::B,
-            4usize,
-            false,
-        );
+        let both =
+            multiply.load_matrix::<Piece, Const<2>>(&tile[at..], MatrixIdent::B, 4usize, false);
         add_two(left, &both, results, two);
     }
 }
@@ -162,12 +158,8 @@ pub(super) fn add_mix(
         for two in 0..comptime![width / ACROSS / 2] {
             let row = comptime![step * 16] + lane % 8 + lane / 8 % 2 * 8;
             let at = begin + place(row, comptime![two * 2] + lane / 16, width);
-            let both = multiply.load_matrix::<Piece, Const<2>>(
-                &tile[at..at + 1],
-                MatrixIdent::B,
-                4usize,
-                true,
-            );
+            let both =
+                multiply.load_matrix::<Piece, Const<2>>(&tile[at..], MatrixIdent::B, 4usize, true);
             add_two(&left, &both, results, two);
         }
     }

@@ -3,6 +3,7 @@
 use burn_cubecl::cubecl::CubeKernel;
 use burn_cubecl::cubecl::prelude::*;
 
+use crate::kernels::gpu::mma::bands::{bands_kernel, table_kernel};
 use crate::kernels::gpu::mma::config::{MmaConfig, UNITS};
 use crate::kernels::gpu::mma::dkv::{ColumnGradientsLaunch, dkv_kernel};
 use crate::kernels::gpu::mma::dq::{RowGradientsLaunch, dq_kernel};
@@ -20,11 +21,11 @@ fn dim() -> CubeDim {
 }
 
 fn inputs() -> InputsLaunch {
-    InputsLaunch::new(a(), a(), a(), a(), a(), a())
+    InputsLaunch::new(a(), a(), a(), a(), a(), a(), a())
 }
 
 fn place() -> LaunchSizesLaunch {
-    LaunchSizesLaunch::new(1, 1, 1, 0, 1.0)
+    LaunchSizesLaunch::new(1, 1, 1, 0, 1, 1.0)
 }
 
 fn strided() -> StridedLaunch {
@@ -99,5 +100,35 @@ pub(super) fn pack_upstream(dim_in: usize, width: usize) -> Box<dyn CubeKernel> 
         a(),
         dim_in,
         width,
+    ))
+}
+
+pub(super) fn bands(config: MmaConfig) -> Box<dyn CubeKernel> {
+    Box::new(bands_kernel::create_dummy_kernel(
+        device(),
+        target(),
+        count(),
+        dim(),
+        inputs(),
+        place(),
+        UpstreamLaunch::new(a(), a()),
+        a(),
+        config,
+    ))
+}
+
+pub(super) fn table() -> Box<dyn CubeKernel> {
+    Box::new(table_kernel::create_dummy_kernel(
+        device(),
+        target(),
+        count(),
+        dim(),
+        a(),
+        a(),
+        1,
+        1,
+        1,
+        1,
+        0,
     ))
 }

@@ -8,6 +8,9 @@ use crate::init::standard_normal;
 use crate::kernels::gpu::mma::config::MmaConfig;
 use crate::kernels::operands::Sizes;
 
+/// Entries of the distance table.
+const ENTRIES: usize = 90;
+
 /// Operands of one attention, all in row-major order.
 pub(super) struct Problem {
     pub(super) config: MmaConfig,
@@ -21,6 +24,8 @@ pub(super) struct Problem {
     pub(super) values: Vec<f32>,
     /// `[H]`.
     pub(super) slopes: Vec<f32>,
+    /// `[H, N]`; the last entry holds for all greater distances.
+    pub(super) distance: Vec<f32>,
     /// `[B, H, S]`.
     pub(super) decay: Vec<f32>,
     /// `[B, H, S]`.
@@ -36,6 +41,7 @@ pub(super) struct Solution<F> {
     pub(super) k: Vec<F>,
     pub(super) values: Vec<F>,
     pub(super) slopes: Vec<F>,
+    pub(super) distance: Vec<F>,
     pub(super) decay: Vec<F>,
 }
 
@@ -53,11 +59,12 @@ impl Problem {
         let (values, grad) =
             (exact(planes * columns * value_dim), exact(planes * rows * value_dim));
         let slopes = exact(heads).iter().map(|slope| slope.abs() * 0.1).collect();
+        let distance = exact(heads * ENTRIES);
         // Running sums whose last digits are only in the residual.
         let decay = exact(planes * columns).iter().map(|step| 1000.0 + step * 2.0).collect();
         let decay_residual = exact(planes * columns).iter().map(|rest| rest * 0.3).collect();
         let scale = 1.0 / (head_dim as f32).sqrt();
-        Self { config, sizes, scale, q, k, values, slopes, decay, decay_residual, grad }
+        Self { config, sizes, scale, q, k, values, slopes, distance, decay, decay_residual, grad }
     }
 
     fn bias(&self, plane: usize, own: usize, column: usize) -> f64 {
@@ -68,6 +75,10 @@ impl Problem {
         let mut bias = 0.0;
         if self.config.slopes {
             bias -= f64::from(self.slopes[plane % heads]) * (own - column) as f64;
+        }
+        if self.config.distance {
+            let entry = plane % heads * ENTRIES + (own - column).min(ENTRIES - 1);
+            bias += f64::from(self.distance[entry]);
         }
         if self.config.decay {
             bias += between(&self.decay);
@@ -87,6 +98,7 @@ impl Problem {
             k: zeros(self.k.len()),
             values: zeros(self.values.len()),
             slopes: zeros(heads),
+            distance: zeros(heads * ENTRIES),
             decay: zeros(batch * heads * columns),
         };
         let scale = f64::from(self.scale);
@@ -109,9 +121,13 @@ impl Problem {
                     })
                     .collect::<Vec<_>>();
                 let largest = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                weights.iter_mut().for_each(|logit| *logit = (*logit - largest).exp());
+                for logit in &mut weights {
+                    *logit = (*logit - largest).exp();
+                }
                 let total = weights.iter().sum::<f64>();
-                weights.iter_mut().for_each(|weight| *weight /= total);
+                for weight in &mut weights {
+                    *weight /= total;
+                }
                 let of_weights = (0..=own)
                     .map(|column| dot(&grad, &self.values[at(column, value_dim)..][..value_dim]))
                     .collect::<Vec<_>>();
@@ -132,6 +148,8 @@ impl Problem {
                         solution.k[of_column] += scale * gradient * q[channel];
                     }
                     solution.slopes[plane % heads] -= gradient * (own - column) as f64;
+                    let entry = plane % heads * ENTRIES + (own - column).min(ENTRIES - 1);
+                    solution.distance[entry] += gradient;
                     solution.decay[plane * columns + own] += gradient;
                     solution.decay[plane * columns + column] -= gradient;
                 }

@@ -2,8 +2,10 @@
 
 use super::kernels;
 use super::reference::{Problem, Solution};
+use crate::kernels::gpu::mma::bands::BAND;
 use crate::kernels::gpu::mma::config::{MmaConfig, OWNED, UNITS, padded};
 use crate::kernels::gpu::mma::pack::PACKED;
+use crate::kernels::gpu::mma::table::bands;
 use crate::kernels::gpu::testing::simulated::kernel::{CompiledKernel, Scalars};
 use crate::kernels::operands::Sizes;
 
@@ -22,6 +24,8 @@ struct Simulated {
     forward: CompiledKernel,
     dq: CompiledKernel,
     dkv: CompiledKernel,
+    bands: Option<CompiledKernel>,
+    table: CompiledKernel,
 }
 
 /// Memory order of a tensor `[B, H, rows, dim]`.
@@ -72,6 +76,8 @@ impl Simulated {
             forward: build(kernels::forward(config)),
             dq: build(kernels::dq(config)),
             dkv: build(kernels::dkv(config)),
+            bands: config.distance.then(|| build(kernels::bands(config))),
+            table: build(kernels::table()),
         }
     }
 
@@ -104,9 +110,12 @@ impl Simulated {
         let shape = [batch, heads, columns, value_dim];
         let values =
             Self::pack(&self.pack_values, &problem.values, Order::ByHead, shape, value_width);
-        let Problem { slopes, decay, decay_residual, .. } = problem;
-        let inputs = || [&q, &k, &values, slopes, decay, decay_residual].map(Clone::clone).to_vec();
-        let sizes = [heads, rows, columns, columns - rows];
+        let Problem { slopes, distance, decay, decay_residual, .. } = problem;
+        let entries = distance.len() / heads;
+        let inputs = || {
+            [&q, &k, &values, slopes, distance, decay, decay_residual].map(Clone::clone).to_vec()
+        };
+        let sizes = [heads, rows, columns, columns - rows, entries];
         let scalars = Scalars { sizes: &sizes, factors: &[problem.scale] };
         let by_rows = [rows.div_ceil(OWNED), planes];
 
@@ -114,8 +123,8 @@ impl Simulated {
         buffers.push(unwritten(planes * rows * value_dim));
         buffers.push(unwritten(planes * padded(rows)));
         self.forward.run(&mut buffers, scalars, by_rows, BLOCK);
-        let log = buffers.remove(7);
-        let output = buffers.remove(6);
+        let log = buffers.remove(8);
+        let output = buffers.remove(7);
 
         let mut buffers = vec![
             problem.grad.clone(),
@@ -138,7 +147,22 @@ impl Simulated {
         buffers.push(unwritten(planes * rows * head_dim));
         buffers.extend([unwritten(planes * rows), unwritten(planes * rows)]);
         self.dq.run(&mut buffers, scalars, by_rows, BLOCK);
-        let [of_q, of_slopes, of_rows] = buffers.split_off(8).try_into().unwrap();
+        let [of_q, of_slopes, of_rows] = buffers.split_off(9).try_into().unwrap();
+
+        let of_distance = self.bands.as_ref().map(|kernel| {
+            let count = bands(rows, columns - rows, entries - 1);
+            let mut buffers = inputs();
+            buffers.extend([grad.clone(), statistics.clone()]);
+            buffers.push(unwritten(planes * count * BAND));
+            kernel.run(&mut buffers, scalars, [count, planes], BLOCK);
+            let mut buffers = [buffers.remove(9), unwritten(heads * (entries - 1))];
+            let sizes = [planes, heads, count, entries - 1, columns - rows];
+            let grid = [(heads * (entries - 1)).div_ceil(UNITS), 1];
+            self.table.run(&mut buffers, Scalars { sizes: &sizes, factors: &[] }, grid, BLOCK);
+            let [_, near] = buffers;
+            let lines = near.chunks(entries - 1);
+            lines.flat_map(|line| [line, &[-line.iter().sum::<f32>()]].concat()).collect()
+        });
 
         let mut buffers = inputs();
         buffers.extend([grad, statistics]);
@@ -146,7 +170,7 @@ impl Simulated {
         buffers.push(unwritten(planes * columns * value_dim));
         buffers.push(unwritten(planes * columns));
         self.dkv.run(&mut buffers, scalars, [columns.div_ceil(OWNED), planes], BLOCK);
-        let [of_k, of_values, mut of_decay] = buffers.split_off(8).try_into().unwrap();
+        let [of_k, of_values, mut of_decay] = buffers.split_off(9).try_into().unwrap();
 
         let mut of_heads = vec![0.0; heads];
         for (at, gradient) in of_slopes.iter().enumerate() {
@@ -161,6 +185,7 @@ impl Simulated {
             k: swapped(&of_k, [batch, columns, heads, head_dim]),
             values: swapped(&of_values, [batch, columns, heads, value_dim]),
             slopes: of_heads,
+            distance: of_distance.unwrap_or_default(),
             decay: of_decay,
         }
     }
@@ -198,6 +223,10 @@ fn check(config: MmaConfig) {
                 BY_DISTANCE * ROUNDED,
             );
         }
+        if config.distance {
+            let off = BY_DISTANCE * ROUNDED;
+            compare(&name("gradient of distances"), &solution.distance, &expected.distance, off);
+        }
         if config.decay {
             compare(&name("gradient of running sums"), &solution.decay, &expected.decay, ROUNDED);
         }
@@ -209,6 +238,7 @@ fn check(config: MmaConfig) {
             ("gradient of keys", &solution.k, &again.k),
             ("gradient of values", &solution.values, &again.values),
             ("gradient of slopes", &solution.slopes, &again.slopes),
+            ("gradient of distances", &solution.distance, &again.distance),
             ("gradient of running sums", &solution.decay, &again.decay),
         ] {
             assert!(bits(first) == bits(second), "{} differs in a second run", name(what));
@@ -216,8 +246,15 @@ fn check(config: MmaConfig) {
     }
 }
 
-const PLAIN: MmaConfig =
-    MmaConfig { head_dim: 64, value_dim: 64, slopes: false, decay: false, decay_residual: false };
+const PLAIN: MmaConfig = MmaConfig {
+    head_dim: 64,
+    value_dim: 64,
+    slopes: false,
+    distance: false,
+    decay: false,
+    decay_residual: false,
+    native: false,
+};
 
 #[test]
 fn no_modifier() {
@@ -234,6 +271,12 @@ fn other_widths() {
 #[test]
 fn slopes() {
     check(MmaConfig { slopes: true, ..PLAIN });
+}
+
+#[test]
+fn distances() {
+    check(MmaConfig { distance: true, ..PLAIN });
+    check(MmaConfig { distance: true, slopes: true, head_dim: 128, value_dim: 128, ..PLAIN });
 }
 
 #[test]
