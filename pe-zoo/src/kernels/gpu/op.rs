@@ -26,14 +26,14 @@ pub(super) trait CubeAttention: Backend {
 }
 
 /// Computes the output, and what its gradient needs.
-fn forward(operands: Operands<Cube>, spec: Spec) -> (FloatTensor<Cube>, Kept) {
+fn forward(operands: Operands<Cube>, spec: Spec) -> (FloatTensor<Cube>, AttentionState) {
     if let Some(config) = mma::config(&operands[Slot::Query].client, &operands, &spec) {
         let forward = mma::forward(&operands, &spec, config);
-        return (forward.output.clone(), Kept::Mma { forward, config });
+        return (forward.output.clone(), AttentionState::Mma { forward, config });
     }
     let operands = contiguous(operands);
     let forward = launch::forward(&operands, &spec);
-    (forward.output.clone(), Kept::Tiles { operands, spec, forward })
+    (forward.output.clone(), AttentionState::Tiles { operands, spec, forward })
 }
 
 impl CubeAttention for Cube {
@@ -42,10 +42,10 @@ impl CubeAttention for Cube {
     }
 }
 
-/// What the gradient needs of the forward pass, by the kernels that computed it.
+/// Operands and results of the forward pass for its gradient, by the kernels that computed it.
 #[derive(Debug, Clone)]
-enum Kept {
-    Mma { forward: mma::Forward, config: MmaConfig },
+enum AttentionState {
+    Mma { forward: mma::MmaForward, config: MmaConfig },
     Tiles { operands: Operands<Cube>, spec: Spec, forward: Forward },
 }
 
@@ -53,7 +53,7 @@ enum Kept {
 struct Attention;
 
 impl Backward<Cube, SLOTS> for Attention {
-    type State = Kept;
+    type State = AttentionState;
 
     fn backward(
         self,
@@ -63,8 +63,8 @@ impl Backward<Cube, SLOTS> for Attention {
     ) {
         let grad = grads.consume::<Cube>(&ops.node);
         let gradients = match ops.state {
-            Kept::Mma { forward, config } => mma::gradients(&forward, &grad, config),
-            Kept::Tiles { operands, spec, forward } => {
+            AttentionState::Mma { forward, config } => mma::gradients(&forward, &grad, config),
+            AttentionState::Tiles { operands, spec, forward } => {
                 collect::gradients(&operands, &spec, forward, grad, launch::backward)
             }
         };

@@ -6,10 +6,10 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::biases::mask_rows;
 use super::blocks::OwnedRows;
-use super::columns::{ColumnBlocks, Walk};
+use super::columns::{ColumnBlocks, CubeWalk};
 use super::config::{ACROSS, MmaConfig, OWNED, ROWS};
 use super::exponential::LOG2_E;
-use super::inputs::{Inputs, LaunchSizes, Upstream};
+use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::rows::RowStatistics;
 use super::tile::zeros;
 
@@ -20,8 +20,8 @@ pub(super) const BAND: usize = 2 * OWNED;
 /// `64 band + first row - OWNED ceil(first row / 64) + index - 63`.
 #[cube(launch_unchecked, create_dummy_kernel)]
 pub(super) fn bands_kernel(
-    inputs: &Inputs,
-    place: &LaunchSizes,
+    inputs: &MmaInputs,
+    place: &MmaSizes,
     upstream: &Upstream,
     out: &mut Box<[f32]>,
     #[comptime] config: MmaConfig,
@@ -48,7 +48,7 @@ pub(super) fn bands_kernel(
         let of_columns = block + newest - band;
         let stage = (of_columns + 1) % 2;
         let first = (plane * row_blocks + block) * OWNED;
-        let walk = Walk {
+        let walk = CubeWalk {
             plane,
             own: place.first_row + block * OWNED,
             of_plane,

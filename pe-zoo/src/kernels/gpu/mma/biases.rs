@@ -8,7 +8,7 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::config::{ACROSS, MmaConfig, OWNED};
 use super::exponential::LOG2_E;
-use super::inputs::{Inputs, LaunchSizes};
+use super::inputs::{MmaInputs, MmaSizes};
 use super::tile::{Results, SumPair};
 
 /// Number less than every logit, a power of two: products with it are exact, so that its difference from itself is zero.
@@ -17,8 +17,8 @@ pub(super) const LOWEST: f32 = -((1_u128 << 100) as f32);
 /// Bias in base 2 between two tokens by slopes and running sums; negated if `newer` is the older one.
 #[cube]
 pub(super) fn difference(
-    inputs: &Inputs,
-    place: &LaunchSizes,
+    inputs: &MmaInputs,
+    place: &MmaSizes,
     plane: usize,
     newer: usize,
     older: usize,
@@ -59,8 +59,8 @@ impl ColumnBiases {
     #[expect(clippy::too_many_arguments, reason = "the operands, and what part of them")]
     pub(super) fn fetch(
         &mut self,
-        inputs: &Inputs,
-        place: &LaunchSizes,
+        inputs: &MmaInputs,
+        place: &MmaSizes,
         plane: usize,
         own: usize,
         column: usize,
@@ -133,8 +133,8 @@ impl DistanceBiases {
     #[expect(clippy::too_many_arguments, reason = "the operands, and what part of them")]
     pub(super) fn fetch(
         &mut self,
-        inputs: &Inputs,
-        place: &LaunchSizes,
+        inputs: &MmaInputs,
+        place: &MmaSizes,
         plane: usize,
         own: usize,
         column: usize,

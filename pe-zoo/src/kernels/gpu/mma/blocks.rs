@@ -5,7 +5,7 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
 use super::config::{STEP, UNITS};
-use super::tile::{self, Factors, Piece, Results, left_factor};
+use super::tile::{self, LeftFactors, Piece, Results, left_factor};
 
 /// Rows of a tensor in shared memory, one block or two, and this unit's pieces of the next block.
 #[derive(CubeType)]
@@ -54,13 +54,13 @@ impl Blocks {
 #[derive(CubeType)]
 pub(super) struct OwnedRows {
     blocks: Blocks,
-    factors: Factors,
+    factors: LeftFactors,
 }
 
 #[cube]
 impl OwnedRows {
     pub(super) fn new(#[comptime] rows: usize, #[comptime] width: usize) -> OwnedRows {
-        OwnedRows { blocks: Blocks::new(1usize, rows, width), factors: Factors::new() }
+        OwnedRows { blocks: Blocks::new(1usize, rows, width), factors: LeftFactors::new() }
     }
 
     /// Copies the rows of a cube from `row` of all rows of all planes on to shared memory. A barrier must follow, and

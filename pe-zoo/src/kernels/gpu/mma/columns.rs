@@ -6,12 +6,12 @@ use burn_cubecl::cubecl::prelude::*;
 use super::biases::{ColumnBiases, DistanceBiases};
 use super::blocks::Blocks;
 use super::config::MmaConfig;
-use super::inputs::{Inputs, LaunchSizes};
+use super::inputs::{MmaInputs, MmaSizes};
 use super::tile::SumPair;
 
 /// Where a cube is in its walk.
 #[derive(CubeType, Clone, Copy)]
-pub(super) struct Walk {
+pub(super) struct CubeWalk {
     pub(super) plane: usize,
     /// Index of the cube's first row among the columns.
     pub(super) own: usize,
@@ -45,9 +45,9 @@ impl ColumnBlocks {
     /// Copies the first block to shared memory. A barrier must follow.
     pub(super) fn begin(
         &mut self,
-        inputs: &Inputs,
-        place: &LaunchSizes,
-        walk: &Walk,
+        inputs: &MmaInputs,
+        place: &MmaSizes,
+        walk: &CubeWalk,
         block: usize,
         #[comptime] columns: usize,
         #[comptime] config: MmaConfig,
@@ -62,9 +62,9 @@ impl ColumnBlocks {
     /// Reads keys and biases of a block into registers.
     pub(super) fn fetch_keys(
         &mut self,
-        inputs: &Inputs,
-        place: &LaunchSizes,
-        walk: &Walk,
+        inputs: &MmaInputs,
+        place: &MmaSizes,
+        walk: &CubeWalk,
         block: usize,
         #[comptime] columns: usize,
         #[comptime] config: MmaConfig,
@@ -90,8 +90,8 @@ impl ColumnBlocks {
     /// Reads values of a block into registers.
     pub(super) fn fetch_values(
         &mut self,
-        inputs: &Inputs,
-        walk: &Walk,
+        inputs: &MmaInputs,
+        walk: &CubeWalk,
         block: usize,
         #[comptime] columns: usize,
         #[comptime] config: MmaConfig,

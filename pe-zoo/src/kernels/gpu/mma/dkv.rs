@@ -7,10 +7,10 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::biases::{difference, mask_keys};
 use super::blocks::OwnedRows;
-use super::columns::Walk;
+use super::columns::CubeWalk;
 use super::config::{ACROSS, MmaConfig, OWNED, ROWS};
 use super::exponential::{LOG2_E, power_of_two};
-use super::inputs::{Inputs, LaunchSizes, Upstream};
+use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::queries::QueryBlocks;
 use super::tile::{Results, SumPair, add_mix, row_sum, write_rows, zeros};
 
@@ -25,7 +25,7 @@ pub(super) struct ColumnGradients {
     pub(super) decay: Box<[f32]>,
 }
 
-/// What this unit keeps of its two keys.
+/// Sums over this unit's two keys.
 #[derive(CubeType)]
 struct KeySums {
     k: Results,
@@ -37,8 +37,8 @@ struct KeySums {
 /// Computes the gradients that belong to columns.
 #[cube(launch_unchecked, create_dummy_kernel)]
 pub(super) fn dkv_kernel(
-    inputs: &Inputs,
-    place: &LaunchSizes,
+    inputs: &MmaInputs,
+    place: &MmaSizes,
     upstream: &Upstream,
     out: &mut ColumnGradients,
     #[comptime] config: MmaConfig,
@@ -51,7 +51,7 @@ pub(super) fn dkv_kernel(
     let plane = CUBE_POS_Y as usize;
     let column = CUBE_POS_X as usize * OWNED;
     let first = plane * place.columns.div_ceil(OWNED) * OWNED + column;
-    let walk = Walk {
+    let walk = CubeWalk {
         plane,
         own: column,
         of_plane: UNIT_POS as usize / 32 * ROWS,
@@ -153,10 +153,10 @@ pub(super) fn dkv_kernel(
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the operands, and the state of the walk")]
 fn step(
-    inputs: &Inputs,
-    place: &LaunchSizes,
+    inputs: &MmaInputs,
+    place: &MmaSizes,
     upstream: &Upstream,
-    walk: &Walk,
+    walk: &CubeWalk,
     block: usize,
     end: usize,
     keys: &OwnedRows,

@@ -6,10 +6,10 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::biases::mask_rows;
 use super::blocks::OwnedRows;
-use super::columns::{ColumnBlocks, Walk};
+use super::columns::{ColumnBlocks, CubeWalk};
 use super::config::{ACROSS, MmaConfig, OWNED, ROWS};
 use super::exponential::LOG2_E;
-use super::inputs::{Inputs, LaunchSizes, Upstream};
+use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::rows::RowStatistics;
 use super::tile::{Results, SumPair, add_mix, row_sum, write_rows, zeros};
 
@@ -24,9 +24,9 @@ pub(super) struct RowGradients {
     pub(super) decay: Box<[f32]>,
 }
 
-/// What this unit keeps of its two rows.
+/// Sums over this unit's two rows.
 #[derive(CubeType)]
-struct RowSums {
+struct OwnRowSums {
     q: Results,
     rows: RowStatistics,
     slopes: Array<f32>,
@@ -36,8 +36,8 @@ struct RowSums {
 /// Computes the gradients that belong to rows.
 #[cube(launch_unchecked, create_dummy_kernel)]
 pub(super) fn dq_kernel(
-    inputs: &Inputs,
-    place: &LaunchSizes,
+    inputs: &MmaInputs,
+    place: &MmaSizes,
     upstream: &Upstream,
     out: &mut RowGradients,
     #[comptime] config: MmaConfig,
@@ -48,7 +48,7 @@ pub(super) fn dq_kernel(
     let plane = CUBE_POS_Y as usize;
     let row = ((place.rows - 1) / OWNED - CUBE_POS_X as usize) * OWNED;
     let first = plane * place.rows.div_ceil(OWNED) * OWNED + row;
-    let walk = Walk {
+    let walk = CubeWalk {
         plane,
         own: place.first_row + row,
         of_plane: UNIT_POS as usize / 32 * ROWS,
@@ -59,7 +59,7 @@ pub(super) fn dq_kernel(
     let mut grads = OwnedRows::new(OWNED, comptime![config.value_width()]);
     grads.load(&upstream.grad, first, OWNED, comptime![config.value_width()]);
     let mut blocks = ColumnBlocks::new(columns, config);
-    let mut sums = RowSums {
+    let mut sums = OwnRowSums {
         q: zeros(comptime![config.width() / ACROSS]),
         rows: RowStatistics::new(),
         slopes: Array::new(2usize),
@@ -121,14 +121,14 @@ pub(super) fn dq_kernel(
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the operands, and the state of the walk")]
 fn step(
-    inputs: &Inputs,
-    place: &LaunchSizes,
-    walk: &Walk,
+    inputs: &MmaInputs,
+    place: &MmaSizes,
+    walk: &CubeWalk,
     left: usize,
     queries: &OwnedRows,
     grads: &OwnedRows,
     blocks: &mut ColumnBlocks,
-    sums: &mut RowSums,
+    sums: &mut OwnRowSums,
     #[comptime] masked: bool,
     #[comptime] config: MmaConfig,
 ) {

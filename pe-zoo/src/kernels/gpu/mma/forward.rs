@@ -5,10 +5,10 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::biases::{LOWEST, difference, mask_rows};
 use super::blocks::OwnedRows;
-use super::columns::{ColumnBlocks, Walk};
+use super::columns::{ColumnBlocks, CubeWalk};
 use super::config::{ACROSS, MmaConfig, OWNED, ROWS};
 use super::exponential::{LOG2_E, power_of_two};
-use super::inputs::{Inputs, LaunchSizes};
+use super::inputs::{MmaInputs, MmaSizes};
 use super::tile::{Results, SumPair, add_mix, row_max, row_sum, write_rows, zeros};
 
 /// Sums of the rows so far, relative to their largest logits.
@@ -23,8 +23,8 @@ struct Softmax {
 /// denominator.
 #[cube(launch_unchecked, create_dummy_kernel)]
 pub(super) fn forward_kernel(
-    inputs: &Inputs,
-    place: &LaunchSizes,
+    inputs: &MmaInputs,
+    place: &MmaSizes,
     out: &mut Box<[SumPair]>,
     log: &mut Box<[f32]>,
     #[comptime] config: MmaConfig,
@@ -35,7 +35,7 @@ pub(super) fn forward_kernel(
     // The last rows see the most columns and take longest, so they start first.
     let row = ((place.rows - 1) / OWNED - CUBE_POS_X as usize) * OWNED;
     let first = plane * place.rows.div_ceil(OWNED) * OWNED + row;
-    let walk = Walk {
+    let walk = CubeWalk {
         plane,
         own: place.first_row + row,
         of_plane: UNIT_POS as usize / 32 * ROWS,
@@ -109,9 +109,9 @@ fn largest_logit(score: f32, scale: f32, #[comptime] config: MmaConfig) -> f32 {
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the operands, and the state of the walk")]
 fn step(
-    inputs: &Inputs,
-    place: &LaunchSizes,
-    walk: &Walk,
+    inputs: &MmaInputs,
+    place: &MmaSizes,
+    walk: &CubeWalk,
     left: usize,
     queries: &OwnedRows,
     blocks: &mut ColumnBlocks,

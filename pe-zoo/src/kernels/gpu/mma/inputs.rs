@@ -7,7 +7,7 @@ use super::tile::{Piece, SumPair};
 
 /// Operands of the kernels. Those that the configuration omits are never read.
 #[derive(CubeType, CubeLaunch)]
-pub(super) struct Inputs {
+pub(super) struct MmaInputs {
     /// Queries, `[plane, padded T, padded D]`; a plane is one head of one sequence.
     pub(super) q: Box<[Piece]>,
     /// Keys, `[plane, padded S, padded D]`.
@@ -35,7 +35,7 @@ pub(super) struct Upstream {
 
 /// Sizes and factors that are passed at launch.
 #[derive(CubeType, CubeLaunch)]
-pub(super) struct LaunchSizes {
+pub(super) struct MmaSizes {
     pub(super) heads: usize,
     pub(super) rows: usize,
     pub(super) columns: usize,

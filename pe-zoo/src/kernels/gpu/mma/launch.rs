@@ -11,17 +11,17 @@ use super::config::{MmaConfig, OWNED};
 use super::dkv::{ColumnGradientsLaunch, dkv_kernel};
 use super::dq::{RowGradientsLaunch, dq_kernel};
 use super::forward::forward_kernel;
-use super::packed::{Grid, Packed, buffer, by_token, empty, grid, upstream};
+use super::packed::{LaunchGrid, PackedOperands, buffer, by_token, empty, grid, upstream};
 use super::table::distance;
 use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot};
 use crate::kernels::spec::Spec;
 
 /// Results of the forward pass that the backward pass needs.
 #[derive(Debug, Clone)]
-pub(in crate::kernels::gpu) struct Forward {
+pub(in crate::kernels::gpu) struct MmaForward {
     /// Attention output, `[B, H, T, E]`, in memory `[B, T, H, E]`.
     pub(in crate::kernels::gpu) output: CubeTensor,
-    packed: Packed,
+    packed: PackedOperands,
 }
 
 /// Computes the output and what its gradient needs.
@@ -29,11 +29,11 @@ pub(in crate::kernels::gpu) fn forward(
     operands: &Operands<Cube>,
     spec: &Spec,
     config: MmaConfig,
-) -> Forward {
-    let packed = Packed::new(operands, spec, config);
+) -> MmaForward {
+    let packed = PackedOperands::new(operands, spec, config);
     let Sizes { batch, heads, rows, value_dim, .. } = packed.sizes;
     let output = by_token(&operands[Slot::Query], [batch, heads, rows, value_dim]);
-    let Grid { count, dim } = grid(rows.div_ceil(OWNED), batch * heads);
+    let LaunchGrid { count, dim } = grid(rows.div_ceil(OWNED), batch * heads);
     // SAFETY: packed tensors are padded to whole blocks, and the kernel writes only rows that exist.
     unsafe {
         forward_kernel::launch_unchecked(
@@ -47,11 +47,11 @@ pub(in crate::kernels::gpu) fn forward(
             config,
         );
     }
-    Forward { output, packed }
+    MmaForward { output, packed }
 }
 
 /// Gradients as the kernels write them.
-struct Backward {
+struct MmaBackward {
     q: CubeTensor,
     k: CubeTensor,
     values: CubeTensor,
@@ -65,7 +65,7 @@ struct Backward {
     distance: Option<CubeTensor>,
 }
 
-impl Backward {
+impl MmaBackward {
     fn unwritten(sizes: Sizes, like: &CubeTensor, config: MmaConfig) -> Self {
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = sizes;
         let numbers = |written: bool, len: usize| {
@@ -84,13 +84,13 @@ impl Backward {
     }
 }
 
-fn backward(forward: &Forward, grad: &CubeTensor, config: MmaConfig) -> Backward {
+fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBackward {
     let packed = &forward.packed;
     let Sizes { batch, heads, rows, columns, .. } = packed.sizes;
     let flat = |tensor: &CubeTensor| tensor.clone().into_buffer_arg();
     let upstream = upstream(packed, &forward.output, grad, config);
-    let mut written = Backward::unwritten(packed.sizes, &forward.output, config);
-    let Grid { count, dim } = grid(rows.div_ceil(OWNED), batch * heads);
+    let mut written = MmaBackward::unwritten(packed.sizes, &forward.output, config);
+    let LaunchGrid { count, dim } = grid(rows.div_ceil(OWNED), batch * heads);
     // SAFETY: packed tensors are padded to whole blocks, and the kernels write only rows that exist.
     unsafe {
         dq_kernel::launch_unchecked(
@@ -108,7 +108,7 @@ fn backward(forward: &Forward, grad: &CubeTensor, config: MmaConfig) -> Backward
             config,
         );
     }
-    let Grid { count, dim } = grid(columns.div_ceil(OWNED), batch * heads);
+    let LaunchGrid { count, dim } = grid(columns.div_ceil(OWNED), batch * heads);
     // SAFETY: as above.
     unsafe {
         dkv_kernel::launch_unchecked(
@@ -133,11 +133,11 @@ fn backward(forward: &Forward, grad: &CubeTensor, config: MmaConfig) -> Backward
 /// Computes the gradients of all operands in the order of their slots; `None` for absent operands. `grad` is that of the
 /// output.
 pub(in crate::kernels::gpu) fn gradients(
-    forward: &Forward,
+    forward: &MmaForward,
     grad: &CubeTensor,
     config: MmaConfig,
 ) -> [Option<CubeTensor>; SLOTS] {
-    let Backward { q, k, values, slopes, row_decay, column_decay, distance } =
+    let MmaBackward { q, k, values, slopes, row_decay, column_decay, distance } =
         backward(forward, grad, config);
     let decay = config.decay.then(|| decay(row_decay, column_decay, forward.packed.first_row));
     let slopes = config.slopes.then(|| {

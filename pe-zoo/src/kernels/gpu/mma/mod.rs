@@ -37,7 +37,7 @@ mod table;
 mod tile;
 
 pub(super) use config::{MmaConfig, config};
-pub(super) use launch::{Forward, forward, gradients};
+pub(super) use launch::{MmaForward, forward, gradients};
 
 #[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]
 pub(super) mod testing;

@@ -11,7 +11,7 @@ use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::config::{MmaConfig, UNITS, padded};
-use super::inputs::{InputsLaunch, LaunchSizesLaunch, UpstreamLaunch};
+use super::inputs::{MmaInputsLaunch, MmaSizesLaunch, UpstreamLaunch};
 use super::pack::{PACKED, StridedLaunch, pack_kernel, pack_upstream_kernel};
 use crate::kernels::gpu::arguments::last_axis;
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
@@ -19,7 +19,7 @@ use crate::kernels::spec::Spec;
 
 /// Operands as the kernels read them.
 #[derive(Debug, Clone)]
-pub(super) struct Packed {
+pub(super) struct PackedOperands {
     pub(super) sizes: Sizes,
     pub(super) q: CubeTensor,
     pub(super) k: CubeTensor,
@@ -35,7 +35,7 @@ pub(super) struct Packed {
     pub(super) scale: f32,
 }
 
-impl Packed {
+impl PackedOperands {
     pub(super) fn new(operands: &Operands<Cube>, spec: &Spec, config: MmaConfig) -> Self {
         let sizes = operands.sizes();
         let Sizes { batch, heads, rows, .. } = sizes;
@@ -63,9 +63,9 @@ impl Packed {
         }
     }
 
-    pub(super) fn inputs(&self) -> InputsLaunch {
+    pub(super) fn inputs(&self) -> MmaInputsLaunch {
         let arg = |tensor: &CubeTensor| tensor.clone().into_buffer_arg();
-        InputsLaunch::new(
+        MmaInputsLaunch::new(
             arg(&self.q),
             arg(&self.k),
             arg(&self.values),
@@ -76,16 +76,9 @@ impl Packed {
         )
     }
 
-    pub(super) fn place(&self) -> LaunchSizesLaunch {
+    pub(super) fn place(&self) -> MmaSizesLaunch {
         let Sizes { heads, rows, columns, .. } = self.sizes;
-        LaunchSizesLaunch::new(
-            heads,
-            rows,
-            columns,
-            self.first_row,
-            self.distance_entries,
-            self.scale,
-        )
+        MmaSizesLaunch::new(heads, rows, columns, self.first_row, self.distance_entries, self.scale)
     }
 }
 
@@ -105,7 +98,7 @@ impl PackedUpstream {
 
 /// Packs the gradient of the output, and computes the statistics of the rows.
 pub(super) fn upstream(
-    packed: &Packed,
+    packed: &PackedOperands,
     output: &CubeTensor,
     grad: &CubeTensor,
     config: MmaConfig,
@@ -115,7 +108,7 @@ pub(super) fn upstream(
     let packed_grad = empty(like, &[batch, heads, padded(rows), width], DType::BF16);
     let statistics = empty(like, &[batch, heads, padded(rows), 2], DType::F32);
     let grad = whole_rows(grad);
-    let Grid { count, dim } = grid(padded(rows) / PACKED, batch * heads);
+    let LaunchGrid { count, dim } = grid(padded(rows) / PACKED, batch * heads);
     // SAFETY: cubes cover the packed rows exactly, and read only rows and channels that exist.
     unsafe {
         pack_upstream_kernel::launch_unchecked(
@@ -172,13 +165,13 @@ fn reach(tensor: &CubeTensor) -> usize {
 }
 
 /// Number of cubes and units of a kernel.
-pub(super) struct Grid {
+pub(super) struct LaunchGrid {
     pub(super) count: CubeCount,
     pub(super) dim: CubeDim,
 }
 
-pub(super) fn grid(blocks: usize, planes: usize) -> Grid {
-    Grid {
+pub(super) fn grid(blocks: usize, planes: usize) -> LaunchGrid {
+    LaunchGrid {
         count: CubeCount::Static(blocks as u32, planes as u32, 1),
         dim: CubeDim::new_1d(UNITS as u32),
     }
@@ -188,7 +181,7 @@ fn pack(tensor: &CubeTensor, width: usize) -> CubeTensor {
     let [batch, heads, rows, dim] = tensor.meta.shape().dims();
     let to = empty(tensor, &[batch, heads, padded(rows), width], DType::BF16);
     let tensor = whole_rows(tensor);
-    let Grid { count, dim: units } = grid(padded(rows) / PACKED, batch * heads);
+    let LaunchGrid { count, dim: units } = grid(padded(rows) / PACKED, batch * heads);
     // SAFETY: cubes cover the packed rows exactly, and read only rows and channels that exist.
     unsafe {
         pack_kernel::launch_unchecked(

@@ -5,9 +5,9 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::biases::{DistanceBiases, difference};
 use super::blocks::Blocks;
-use super::columns::Walk;
+use super::columns::CubeWalk;
 use super::config::{MmaConfig, OWNED};
-use super::inputs::{Inputs, LaunchSizes, Upstream};
+use super::inputs::{MmaInputs, MmaSizes, Upstream};
 
 /// Logarithm and share of two adjacent rows.
 pub(super) type TwoStatistics = Vector<f32, Const<4>>;
@@ -39,10 +39,10 @@ impl QueryBlocks {
     /// Reads queries and statistics of a block into registers.
     pub(super) fn fetch_queries(
         &mut self,
-        inputs: &Inputs,
-        place: &LaunchSizes,
+        inputs: &MmaInputs,
+        place: &MmaSizes,
         upstream: &Upstream,
-        walk: &Walk,
+        walk: &CubeWalk,
         block: usize,
         #[comptime] config: MmaConfig,
     ) {
@@ -84,7 +84,7 @@ impl QueryBlocks {
     pub(super) fn fetch_grads(
         &mut self,
         upstream: &Upstream,
-        walk: &Walk,
+        walk: &CubeWalk,
         block: usize,
         #[comptime] config: MmaConfig,
     ) {

@@ -4,10 +4,10 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
 use super::biases::difference;
-use super::columns::{ColumnBlocks, ColumnBlocksExpand, Walk};
+use super::columns::{ColumnBlocks, ColumnBlocksExpand, CubeWalk};
 use super::config::{ACROSS, MmaConfig};
 use super::exponential::power_of_two;
-use super::inputs::{Inputs, LaunchSizes, Upstream};
+use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::tile::{Results, SumPair};
 
 /// Results of the forward pass for this unit's two rows.
@@ -28,10 +28,10 @@ impl RowStatistics {
     /// Reads the statistics of a cube's rows from `first` of all rows of all planes on.
     pub(super) fn read(
         &mut self,
-        inputs: &Inputs,
-        place: &LaunchSizes,
+        inputs: &MmaInputs,
+        place: &MmaSizes,
         upstream: &Upstream,
-        walk: &Walk,
+        walk: &CubeWalk,
         first: usize,
         #[comptime] config: MmaConfig,
     ) {

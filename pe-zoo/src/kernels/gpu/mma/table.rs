@@ -9,13 +9,13 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::bands::{BAND, bands_kernel, table_kernel};
 use super::config::{MmaConfig, OWNED, UNITS};
-use super::packed::{Grid, Packed, PackedUpstream, empty, grid};
+use super::packed::{LaunchGrid, PackedOperands, PackedUpstream, empty, grid};
 use crate::kernels::operands::Sizes;
 
 /// Computes the gradient of the distance table. That of the last entry is the negative sum of the others, because the
 /// gradients of a row's logits add up to zero.
 pub(super) fn distance(
-    packed: &Packed,
+    packed: &PackedOperands,
     upstream: &PackedUpstream,
     config: MmaConfig,
 ) -> CubeTensor {
@@ -27,7 +27,7 @@ pub(super) fn distance(
     let bands = bands(rows, packed.first_row, entries);
     let of_bands = empty(like, &[batch, heads, bands, BAND], DType::F32);
     let near = empty(like, &[heads, entries], DType::F32);
-    let Grid { count, dim } = grid(bands, batch * heads);
+    let LaunchGrid { count, dim } = grid(bands, batch * heads);
     // SAFETY: packed tensors are padded to whole blocks, and each cube writes a band of its own.
     unsafe {
         bands_kernel::launch_unchecked(
@@ -41,7 +41,7 @@ pub(super) fn distance(
             config,
         );
     }
-    let Grid { count, dim } = grid((heads * entries).div_ceil(UNITS), 1);
+    let LaunchGrid { count, dim } = grid((heads * entries).div_ceil(UNITS), 1);
     // SAFETY: units past the end of the table do nothing.
     unsafe {
         table_kernel::launch_unchecked(

@@ -18,7 +18,7 @@ pub(super) type FactorPair = Vector<bf16, Const<2>>;
 /// Two adjacent numbers of a result.
 pub(super) type SumPair = Vector<f32, Const<2>>;
 /// Factors of 16 x 16, one after the other along the inner dimension.
-pub(super) type Factors = Sequence<Array<FactorPair>>;
+pub(super) type LeftFactors = Sequence<Array<FactorPair>>;
 /// Results of 16 x 8, one after the other across the columns.
 pub(super) type Results = Sequence<Array<SumPair>>;
 

@@ -8,7 +8,7 @@ use crate::kernels::gpu::mma::config::{MmaConfig, UNITS};
 use crate::kernels::gpu::mma::dkv::{ColumnGradientsLaunch, dkv_kernel};
 use crate::kernels::gpu::mma::dq::{RowGradientsLaunch, dq_kernel};
 use crate::kernels::gpu::mma::forward::forward_kernel;
-use crate::kernels::gpu::mma::inputs::{InputsLaunch, LaunchSizesLaunch, UpstreamLaunch};
+use crate::kernels::gpu::mma::inputs::{MmaInputsLaunch, MmaSizesLaunch, UpstreamLaunch};
 use crate::kernels::gpu::mma::pack::{StridedLaunch, pack_kernel, pack_upstream_kernel};
 use crate::kernels::gpu::testing::fake_device::{argument as a, device, target};
 
@@ -20,12 +20,12 @@ fn dim() -> CubeDim {
     CubeDim::new_1d(UNITS as u32)
 }
 
-fn inputs() -> InputsLaunch {
-    InputsLaunch::new(a(), a(), a(), a(), a(), a(), a())
+fn inputs() -> MmaInputsLaunch {
+    MmaInputsLaunch::new(a(), a(), a(), a(), a(), a(), a())
 }
 
-fn place() -> LaunchSizesLaunch {
-    LaunchSizesLaunch::new(1, 1, 1, 0, 1, 1.0)
+fn place() -> MmaSizesLaunch {
+    MmaSizesLaunch::new(1, 1, 1, 0, 1, 1.0)
 }
 
 fn strided() -> StridedLaunch {

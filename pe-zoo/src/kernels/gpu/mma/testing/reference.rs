@@ -12,7 +12,7 @@ use crate::kernels::operands::Sizes;
 const ENTRIES: usize = 90;
 
 /// Operands of one attention, all in row-major order.
-pub(super) struct Problem {
+pub(super) struct SimulatedProblem {
     pub(super) config: MmaConfig,
     pub(super) sizes: Sizes,
     pub(super) scale: f32,
@@ -45,7 +45,7 @@ pub(super) struct Solution<F> {
     pub(super) decay: Vec<F>,
 }
 
-impl Problem {
+impl SimulatedProblem {
     /// Random operands whose factors bf16 represents exactly.
     pub(super) fn random(config: MmaConfig, sizes: Sizes) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(11);

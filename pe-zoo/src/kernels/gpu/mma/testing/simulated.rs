@@ -1,7 +1,7 @@
 //! The kernels' CUDA source run on the processor, compared with the formulas in f64.
 
 use super::kernels;
-use super::reference::{Problem, Solution};
+use super::reference::{SimulatedProblem, Solution};
 use crate::kernels::gpu::mma::bands::BAND;
 use crate::kernels::gpu::mma::config::{MmaConfig, OWNED, UNITS, padded};
 use crate::kernels::gpu::mma::pack::PACKED;
@@ -97,7 +97,7 @@ impl Simulated {
         packed
     }
 
-    fn run(&self, problem: &Problem) -> Solution<f32> {
+    fn run(&self, problem: &SimulatedProblem) -> Solution<f32> {
         let Self { config, .. } = self;
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = problem.sizes;
         let planes = batch * heads;
@@ -110,7 +110,7 @@ impl Simulated {
         let shape = [batch, heads, columns, value_dim];
         let values =
             Self::pack(&self.pack_values, &problem.values, Order::ByHead, shape, value_width);
-        let Problem { slopes, distance, decay, decay_residual, .. } = problem;
+        let SimulatedProblem { slopes, distance, decay, decay_residual, .. } = problem;
         let entries = distance.len() / heads;
         let inputs = || {
             [&q, &k, &values, slopes, distance, decay, decay_residual].map(Clone::clone).to_vec()
@@ -207,7 +207,7 @@ fn check(config: MmaConfig) {
         [(1, 1, 1), (2, 17, 40), (1, 70, 70), (1, 3, 130), (1, 140, 140), (1, 129, 200)]
     {
         let sizes = Sizes { batch, heads: 2, rows, columns, head_dim, value_dim };
-        let problem = Problem::random(config, sizes);
+        let problem = SimulatedProblem::random(config, sizes);
         let expected = problem.solve();
         let solution = simulated.run(&problem);
         let name = |what: &str| format!("{what} of {config:?} at {sizes:?}");
