@@ -1,5 +1,7 @@
 # Sourced by ci/kill-test.sh and ci/faults.sh: the program, a folder, an undisturbed run and the comparison with it. The
 # script writes $folder/suite.toml, sets claim_seconds and calls begin.
+# Messages are read without the backtraces that a developer may have turned on.
+export RUST_BACKTRACE=0
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pe-zoo/ci-target}"

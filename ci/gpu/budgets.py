@@ -31,18 +31,21 @@ def name_of(instruction):
 
 def block_loop(code, labels):
     """Returns the instructions of the loop over blocks; those of the whole kernel if it has no loop with products."""
-    loops = []
+    spans = []
     for at, instruction in enumerate(code):
         target = BACK.search(instruction)
         start = labels.get(target.group(1)) if target else None
         if start is not None and start <= at:
-            loops.append([name_of(line) for line in code[start:at + 1]])
+            spans.append((start, at + 1))
     for product in ("HMMA", "FFMA"):
-        counts = [loop.count(product) for loop in loops]
+        counts = [sum(name_of(line) == product for line in code[start:end]) for start, end in spans]
         if any(counts):
             most = max(counts)
-            # Of loops around the same products the outermost.
-            return max((loop for loop, count in zip(loops, counts) if count == most), key=len)
+            rivals = [span for span, count in zip(spans, counts) if count == most]
+            # Of loops around the same products the outermost; of a walk's parts the shortest, which has no masks.
+            outermost = [(a, b) for a, b in rivals if not any(c <= a and b <= d and (a, b) != (c, d) for c, d in rivals)]
+            start, end = min(outermost, key=lambda span: span[1] - span[0])
+            return [name_of(line) for line in code[start:end]]
     return [name_of(line) for line in code]
 
 

@@ -189,7 +189,7 @@ impl KernelConfig {
         #[cfg(feature = "lab")]
         let only = super::lab::choices().tile;
         #[cfg(not(feature = "lab"))]
-        let only = None;
+        let only = None::<usize>;
         let tiles = TILES.into_iter().enumerate();
         tiles.filter(|(at, _)| only.is_none_or(|only| *at == only)).find_map(|(at, tile)| {
             let config = Self { tile, ..self };

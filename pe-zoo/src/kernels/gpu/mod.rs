@@ -19,6 +19,7 @@
 //! | `config`, `inputs` | compile-time settings and arguments of the kernels |
 //! | `launch`, `lab` | choice of a configuration and of the number of cubes, and choices of measurements |
 //! | `arguments`, `results`, `collect` | buffers in and out, and sums over slots |
+//! | `mma` | kernels on `mma.sync` in place of the following, where a device and an attention allow |
 //! | `forward`, `backward` | the two kernels |
 //! | `block`, `gradients` | one block of logits, and of their gradients |
 //! | `logits`, `contextual` | biases |
@@ -50,6 +51,7 @@ pub(crate) mod lab;
 mod launch;
 mod linear;
 mod logits;
+mod mma;
 mod op;
 mod operation;
 mod product;

@@ -8,10 +8,11 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Cube, backend_extension};
 
 use super::arguments::contiguous;
+use super::mma::{self, MmaConfig};
 use super::results::Forward;
 use super::{collect, launch};
 use crate::kernels::input_tensors::InputTensors;
-use crate::kernels::operands::{Operands, SLOTS};
+use crate::kernels::operands::{Operands, SLOTS, Slot};
 use crate::kernels::spec::Spec;
 
 /// Backend with the GPU kernels.
@@ -24,21 +25,32 @@ pub(super) trait CubeAttention: Backend {
     ) -> FloatTensor<Self>;
 }
 
+/// Computes the output, and what its gradient needs.
+fn forward(operands: Operands<Cube>, spec: Spec) -> (FloatTensor<Cube>, AttentionState) {
+    if let Some(config) = mma::config(&operands[Slot::Query].client, &operands, &spec) {
+        let forward = mma::forward(&operands, &spec, config);
+        return (forward.output.clone(), AttentionState::Mma { forward, config });
+    }
+    let operands = contiguous(operands);
+    let forward = launch::forward(&operands, &spec);
+    (forward.output.clone(), AttentionState::Tiles { operands, spec, forward })
+}
+
 impl CubeAttention for Cube {
     fn cube_attention(operands: InputTensors<Self>, spec: Spec) -> FloatTensor<Self> {
-        launch::forward(&contiguous(Operands(operands.array())), &spec).output
+        forward(Operands(operands.array()), spec).0
     }
+}
+
+/// Operands and results of the forward pass for its gradient, by the kernels that computed it.
+#[derive(Debug, Clone)]
+enum AttentionState {
+    Mma { forward: mma::MmaForward, config: MmaConfig },
+    Tiles { operands: Operands<Cube>, spec: Spec, forward: Forward },
 }
 
 #[derive(Debug)]
 struct Attention;
-
-#[derive(Debug, Clone)]
-struct AttentionState {
-    operands: Operands<Cube>,
-    spec: Spec,
-    kept: Forward,
-}
 
 impl Backward<Cube, SLOTS> for Attention {
     type State = AttentionState;
@@ -49,10 +61,14 @@ impl Backward<Cube, SLOTS> for Attention {
         grads: &mut Gradients,
         _checkpointer: &mut Checkpointer,
     ) {
-        let AttentionState { operands, spec, kept } = ops.state;
         let grad = grads.consume::<Cube>(&ops.node);
-        let found = collect::gradients(&operands, &spec, kept, grad, launch::backward);
-        for (parent, grad) in ops.parents.into_iter().zip(found) {
+        let gradients = match ops.state {
+            AttentionState::Mma { forward, config } => mma::gradients(&forward, &grad, config),
+            AttentionState::Tiles { operands, spec, forward } => {
+                collect::gradients(&operands, &spec, forward, grad, launch::backward)
+            }
+        };
+        for (parent, grad) in ops.parents.into_iter().zip(gradients) {
             if let (Some(parent), Some(grad)) = (parent, grad) {
                 grads.register::<Cube>(parent.id, grad);
             }
@@ -64,15 +80,13 @@ impl<C: CheckpointStrategy> CubeAttention for Autodiff<Cube, C> {
     fn cube_attention(operands: InputTensors<Self>, spec: Spec) -> FloatTensor<Self> {
         let tensors = operands.array::<SLOTS>();
         let nodes = tensors.each_ref().map(FloatTensor::<Self>::node);
-        let operands =
-            contiguous(Operands::<Cube>(tensors.map(FloatTensor::<Self>::into_primitive)));
+        let operands = Operands::<Cube>(tensors.map(FloatTensor::<Self>::into_primitive));
         match Attention.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
-                let kept = launch::forward(&operands, &spec);
-                let output = kept.output.clone();
-                prep.finish(AttentionState { operands, spec, kept }, output)
+                let (output, kept) = forward(operands, spec);
+                prep.finish(kept, output)
             }
-            OpsKind::UnTracked(prep) => prep.finish(launch::forward(&operands, &spec).output),
+            OpsKind::UnTracked(prep) => prep.finish(forward(operands, spec).0),
         }
     }
 }

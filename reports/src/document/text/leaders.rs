@@ -1,6 +1,6 @@
 //! On what the lead of the best encoding depends.
 
-use analysis::{Overall, Report};
+use analysis::Report;
 use records::number::{listed, percent};
 
 /// Names the encodings that would lead without one of the workloads, and by mean rank; `None` with fewer than three scored
@@ -14,18 +14,17 @@ pub(crate) fn leaders(report: &Report) -> Option<String> {
         .filter(|leader| leader.encoding != *best)
         .map(|leader| {
             let name = report.display(&leader.encoding);
-            format!("{name} without {} ({})", leader.workload, percent(leader.value))
+            format!("without {} {name} would lead ({})", leader.workload, percent(leader.value))
         })
         .collect();
     let workloads = match other.len() {
         _ if without.is_empty() => return None,
         0 => format!("{} leads without any one of the workloads too", report.display(best)),
-        _ => format!("The lead depends on the workloads: {} would lead", listed(&other, "and")),
+        _ => format!("The lead depends on the workloads: {}", listed(&other, "and")),
     };
-    let name = Overall::NAME;
     let by_rank = overall.ranked.first()?;
     Some(if by_rank == best {
-        format!("{workloads}. It has the best mean rank as well as the best {name}.")
+        format!("{workloads}. {} also has the best mean rank.", report.display(best))
     } else {
         format!("{workloads}. By mean rank over all workloads {} leads.", report.display(by_rank))
     })
@@ -53,14 +52,13 @@ mod tests {
     fn a_lead_that_hangs_on_one_workload_is_said() {
         assert_eq!(
             sentence([0.9, 0.9, 0.9]).unwrap(),
-            "CoPE leads without any one of the workloads too. It has the best mean rank as well as the best interquartile \
-             mean above chance."
+            "CoPE leads without any one of the workloads too. CoPE also has the best mean rank."
         );
         // Interquartile means above a chance of 1/2 of nine runs, of which two at either end are cut.
         let text = sentence([1.0, 0.75, 0.82]).unwrap();
         assert!(
             text.starts_with(
-                "The lead depends on the workloads: RoPE would lead without a (60.0 %)."
+                "The lead depends on the workloads: without a RoPE would lead (60.0 %)."
             ),
             "{text}"
         );

@@ -1,23 +1,30 @@
 //! Fake device for tests without a GPU.
 
+#![expect(unsafe_code, reason = "arguments that nobody reads")]
+
 use std::sync::Arc;
 
+use burn_cubecl::cubecl::cmma::MatrixLayout;
 use burn_cubecl::cubecl::features::{Features, MmaConfig};
 use burn_cubecl::cubecl::ir::{
-    DeviceIdentity, DeviceProperties, ElemType, FloatKind, HardwareProperties,
-    MemoryDeviceProperties,
+    ContiguousElements, DeviceIdentity, DeviceProperties, ElemType, FloatKind, HardwareProperties,
+    MemoryDeviceProperties, MmaProperties, TargetProperties,
 };
-use burn_cubecl::cubecl::prelude::VectorSize;
+use burn_cubecl::cubecl::prelude::{BufferArg, VectorSize};
 use burn_cubecl::cubecl::profile::TimingMethod;
+use burn_cubecl::cubecl::server::Handle;
+use cubecl_common::device::{DeviceId, ServiceId};
+use cubecl_environment::stream::StreamId;
 
 use crate::kernels::gpu::config::DeviceLimits;
 
 /// Shared memory and units of an H200.
-pub(super) const LIMITS: DeviceLimits = DeviceLimits { shared_bytes: 232_448, units: 1024 };
+pub(in crate::kernels::gpu) const LIMITS: DeviceLimits =
+    DeviceLimits { shared_bytes: 232_448, units: 1024 };
 
 /// Creates a device with tensor cores for `bf16` and `tf32`, and also for f32, which no real device
 /// has: with f32 a product is exact, so that errors in the layout of its factors become visible.
-pub(super) fn device() -> Arc<DeviceProperties> {
+pub(in crate::kernels::gpu) fn device() -> Arc<DeviceProperties> {
     let hardware = HardwareProperties {
         load_width: 128,
         vector_register_count: None,
@@ -55,4 +62,29 @@ pub(super) fn device() -> Arc<DeviceProperties> {
         TimingMethod::Device,
         DeviceIdentity { name: name.clone(), fingerprint: name, physical: None },
     ))
+}
+
+/// Creates an argument for a kernel that is compiled but never launched.
+pub(in crate::kernels::gpu) fn argument() -> BufferArg {
+    let service = ServiceId::of::<DeviceLimits>(DeviceId::new(0, 0));
+    let handle = Handle::new(service, StreamId::current(), 64);
+    // SAFETY: no memory is accessed, because the kernel is compiled and not launched.
+    unsafe { BufferArg::from_raw_parts(handle, 16) }
+}
+
+/// Layout of fragments on NVIDIA's tensor cores: two adjacent numbers of bf16 factors and of f32 results in a register pair.
+pub(in crate::kernels::gpu) fn target() -> Arc<TargetProperties> {
+    Arc::new(TargetProperties {
+        mma: MmaProperties {
+            register_size_bits: 32,
+            const_plane_size: 32,
+            register_layout_a: MatrixLayout::RowMajor,
+            register_layout_b: MatrixLayout::ColMajor,
+            register_layout_acc: MatrixLayout::RowMajor,
+            register_duplication_a: 1,
+            register_duplication_b: 1,
+            register_duplication_acc: 1,
+            contiguous_elements: ContiguousElements::new(|_, _, _| 2),
+        },
+    })
 }

@@ -1,9 +1,7 @@
 //! Tests of the kernels without a GPU.
 
-mod fake_device;
+pub(super) mod fake_device;
 #[cfg(feature = "ptx")]
-mod fragments;
-#[cfg(feature = "ptx")]
-mod ptx;
+pub(super) mod ptx;
 #[cfg(feature = "cores-sim")]
-mod simulated;
+pub(super) mod simulated;

@@ -1,7 +1,7 @@
 //! Compiles the kernels with Burn's own CUDA compiler, without a GPU: PTX for sm_90a of every configuration. If the
 //! environment variable `PE_ZOO_PTX` names a folder, the PTX is written there; `ci/gpu-budgets.sh` assembles and counts it.
 
-#![expect(unsafe_code, reason = "arguments that nobody reads, and the compiler's text")]
+#![expect(unsafe_code, reason = "the compiler's text")]
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::ffi::CStr;
@@ -13,14 +13,11 @@ use burn::tensor::bf16;
 use burn_cubecl::cubecl::ir::TargetProperties;
 use burn_cubecl::cubecl::ir::nvidia::SmArch;
 use burn_cubecl::cubecl::prelude::*;
-use burn_cubecl::cubecl::server::Handle;
 use burn_cubecl::cubecl::{Compiler, CubeKernel, define_kernel};
-use cubecl_common::device::{DeviceId, ServiceId};
-use cubecl_environment::stream::StreamId;
 use cubecl_llvm::nvptx::ptx_version::PtxVersion;
 use cubecl_llvm::{LlvmTarget, PlironArtifact, PlironCompiler, PlironOptions};
 
-use super::fake_device::{LIMITS, device};
+use super::fake_device::{LIMITS, argument, device};
 use crate::kernels::gpu::backward::backward_kernel;
 use crate::kernels::gpu::config::{Function, KernelConfig, SMALLEST};
 use crate::kernels::gpu::cores::{self, Rounded};
@@ -71,14 +68,6 @@ const FORMS: [(&str, KernelConfig); 8] = [
     ("perceptron", KernelConfig { function: Function::Gelu, entries: 9, ..PLAIN }),
 ];
 
-/// Creates an argument for a kernel that is compiled but never launched.
-pub(super) fn argument() -> BufferArg {
-    let service = ServiceId::of::<KernelConfig>(DeviceId::new(0, 0));
-    let handle = Handle::new(service, StreamId::current(), 64);
-    // SAFETY: no memory is accessed, because the kernel is compiled and not launched.
-    unsafe { BufferArg::from_raw_parts(handle, 16) }
-}
-
 fn inputs() -> InputsLaunch {
     let a = argument;
     InputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a())
@@ -88,7 +77,7 @@ fn place() -> LaunchSizesLaunch {
     LaunchSizesLaunch::new(1, 1, 1, 0, 1, 1, 1.0, 1.0, 1.0)
 }
 
-pub(super) fn ptx(kernel: &dyn CubeKernel) -> String {
+pub(in crate::kernels::gpu) fn ptx(kernel: &dyn CubeKernel) -> String {
     let options = PlironOptions {
         sm_arch: Some(SmArch::new(90, true)),
         ptx_version: PtxVersion::for_driver(DRIVER),
@@ -137,7 +126,7 @@ fn kernels<F: Float>(config: &KernelConfig) -> [String; 2] {
 }
 
 /// Writes PTX to the folder that the environment names, if it names one.
-pub(super) fn written(name: &str, text: &str) {
+pub(in crate::kernels::gpu) fn written(name: &str, text: &str) {
     if let Some(folder) = std::env::var_os("PE_ZOO_PTX").map(PathBuf::from) {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(format!("{name}.ptx")), text).unwrap();

@@ -1,6 +1,7 @@
 // Enough of CUDA C++ to run a kernel on the processor: the threads of a block are fibres that change at
-// barriers, and every thread of a warp makes the warp's whole matrix product. What real tensor cores ask
-// of addresses and strides is checked, and shared memory that nobody has written is not a number.
+// barriers and, within a warp, at instructions of the whole warp (warps.hpp). Of wmma every thread of a
+// warp makes the warp's whole matrix product. What real tensor cores ask of addresses and strides is
+// checked, and shared memory that nobody has written is not a number.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 
 struct dim3 { unsigned x, y, z; };
 static dim3 threadIdx, blockIdx, blockDim, gridDim;
+constexpr int warpSize = 32;
 static char *shared_memory;
 
 struct __nv_bfloat16 {
@@ -45,10 +47,15 @@ namespace fibres {
 constexpr size_t stack_bytes = 1 << 18;
 static ucontext_t home, *all;
 static int here;
-static bool *done;
-static void rest() { swapcontext(&all[here], &home); }
+// What a fibre waits for; other numbers are instructions of a warp.
+enum { done, barrier, first_of_warps };
+static int *waits, *turns;
+static void rest(int what) {
+    waits[here] = what;
+    swapcontext(&all[here], &home);
 }
-static void __syncthreads() { fibres::rest(); }
+}
+static void __syncthreads() { fibres::rest(fibres::barrier); }
 
 namespace nvcuda::wmma {
 namespace precision { struct tf32; }
@@ -101,6 +108,21 @@ template <int K, class T, class L, class R, class S> static void mma_sync(fragme
 }
 }
 
+#include "warps.hpp"
+
+// Runs the lanes of a warp until all of them wait at a barrier or have ended.
+static void run_warp(int begin, int end, dim3 block) {
+    using namespace fibres;
+    do {
+        for (here = begin; here < end; here++) {
+            threadIdx = {unsigned(here) % block.x, unsigned(here) / block.x, 0};
+            swapcontext(&home, &all[here]);
+        }
+        for (int t = begin; t < end; t++)
+            if (waits[t] != waits[begin]) std::abort(); // lanes are at different instructions
+    } while (waits[begin] >= first_of_warps);
+}
+
 // Runs all blocks one after the other; `body` calls the kernel.
 static void run_blocks(void (*body)(), dim3 grid, dim3 block, size_t shared_bytes) {
     using namespace fibres;
@@ -109,7 +131,8 @@ static void run_blocks(void (*body)(), dim3 grid, dim3 block, size_t shared_byte
     char *stacks = static_cast<char *>(std::malloc(stack_bytes * threads));
     shared_memory = static_cast<char *>(std::aligned_alloc(128, (shared_bytes + 127) / 128 * 128));
     all = new ucontext_t[threads];
-    done = new bool[threads];
+    waits = new int[threads];
+    turns = new int[threads];
     for (unsigned y = 0; y < grid.y; y++) for (unsigned x = 0; x < grid.x; x++) {
         blockIdx = {x, y, 0};
         std::memset(shared_memory, 0xff, shared_bytes);
@@ -118,20 +141,14 @@ static void run_blocks(void (*body)(), dim3 grid, dim3 block, size_t shared_byte
             all[t].uc_stack.ss_sp = stacks + stack_bytes * t;
             all[t].uc_stack.ss_size = stack_bytes;
             all[t].uc_link = &home;
-            done[t] = false;
-            makecontext(&all[t], reinterpret_cast<void (*)()>(+[](void (*f)()) { f(); done[here] = true; }), 1, body);
+            turns[t] = 0;
+            makecontext(&all[t], reinterpret_cast<void (*)()>(+[](void (*f)()) { f(); waits[here] = done; }), 1, body);
         }
-        for (int left = threads; left;) {
-            int finished = 0;
-            for (here = 0; here < threads; here++) {
-                if (done[here]) std::abort(); // a thread left while others wait at a barrier
-                threadIdx = {unsigned(here) % block.x, unsigned(here) / block.x, 0};
-                swapcontext(&home, &all[here]);
-                finished += done[here];
-            }
-            if (finished && finished != threads) std::abort();
-            left -= finished;
-        }
+        do {
+            for (int t = 0; t < threads; t += warps::lanes) run_warp(t, threads < t + warps::lanes ? threads : t + warps::lanes, block);
+            for (int t = 0; t < threads; t++)
+                if (waits[t] != waits[0]) std::abort(); // a thread left while others wait at a barrier
+        } while (waits[0] == barrier);
     }
-    delete[] all; delete[] done; std::free(stacks); std::free(shared_memory);
+    delete[] all; delete[] waits; delete[] turns; std::free(stacks); std::free(shared_memory);
 }

@@ -20,8 +20,15 @@ const NOW: c_int = 2;
 
 type EntryPoint = unsafe extern "C" fn(*const *mut f32, *const u32, *const f32, *const u32);
 
+/// Numbers that a launch passes: sizes, then factors.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::kernels::gpu) struct Scalars<'a> {
+    pub(in crate::kernels::gpu) sizes: &'a [usize],
+    pub(in crate::kernels::gpu) factors: &'a [f32],
+}
+
 /// Kernel compiled for the processor.
-pub(super) struct CompiledKernel {
+pub(in crate::kernels::gpu) struct CompiledKernel {
     run: EntryPoint,
 }
 
@@ -48,6 +55,27 @@ impl Drop for Folder {
     }
 }
 
+/// Replaces inline PTX by calls of functions that are named after the instruction and take its operands in order.
+fn without_ptx(line: &str) -> String {
+    let Some((before, statement)) = line.split_once("asm ") else { return line.to_owned() };
+    let (_, statement) = statement.split_once("(\"").expect("the instruction");
+    let (instruction, operands) = statement.split_once('"').expect("its end");
+    let name = instruction.split_whitespace().next().expect("its name").replace(['.', ':'], "_");
+    let operands = operands.split("\"(").skip(1).map(|operand| {
+        let (operand, _) = operand.split_once(')').expect("its end");
+        operand
+    });
+    format!("{before}{name}({});", operands.collect::<Vec<_>>().join(", "))
+}
+
+/// Statement that copies the numbers of a launch to the argument that the kernel reads them from.
+fn copy(field: &str, from: &str, count: usize) -> String {
+    if count == 0 {
+        return String::new();
+    }
+    format!("std::memcpy(numbers.{field}, {from}, {count} * sizeof *{from});")
+}
+
 /// Returns a complete program around a kernel's source.
 fn program(text: &str, shared_bytes: usize) -> String {
     let (_, head) = text.split_once("extern \"C\" __global__").expect("a kernel");
@@ -60,23 +88,39 @@ fn program(text: &str, shared_bytes: usize) -> String {
             || line.starts_with("typedef un")
             || line.starts_with("typedef si"))
     };
-    let body = text.lines().filter(kept).collect::<Vec<_>>().join("\n");
-    let (before, after) =
-        body.split_once("extern __shared__ __align__(32) char ").expect("shared memory");
-    let (shared, after) = after.split_once("[];").expect("its name");
-    let arguments = (0..buffers).map(|i| format!("buffers[{i}]")).collect::<Vec<_>>().join(", ");
+    let body = text.lines().filter(kept).map(without_ptx).collect::<Vec<_>>().join("\n");
+    // A kernel without shared memory declares none.
+    let body = match body.split_once("extern __shared__ ") {
+        None => body,
+        Some((before, after)) => {
+            let (_, after) = after.split_once(" char ").expect("its alignment");
+            let (shared, after) = after.split_once("[];").expect("its name");
+            format!("{before}char *{shared} = shared_memory;{after}")
+        }
+    };
+    let arguments = (0..buffers).map(|i| format!("any{{buffers[{i}]}}")).collect::<Vec<_>>();
+    let count = |field: &str| {
+        let declared = text.split_once(&format!(" {field}[")).map(|(_, rest)| rest);
+        declared
+            .and_then(|rest| rest.split_once(']'))
+            .map_or(0, |(count, _)| count.parse().expect("the number of scalars"))
+    };
+    let sizes = copy("scalars_usize", "sizes", count("scalars_usize"));
+    let factors = copy("scalars_f32", "factors", count("scalars_f32"));
+    let arguments = arguments.join(", ");
     let header =
         concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernels/gpu/testing/simulated/device.hpp");
     format!(
         r#"#include "{header}"
-{before}char *{shared} = shared_memory;{after}
+{body}
 static float *const *buffers;
 static info_st numbers;
+struct any {{ void *to; template <class T> operator T *() const {{ return static_cast<T *>(to); }} }};
 static void body() {{ {name}({arguments}, &numbers); }}
 extern "C" void run(float *const *all, const uint32_t *sizes, const float *factors, const uint32_t *grid) {{
     buffers = all;
-    std::memcpy(numbers.scalars_usize, sizes, 6 * sizeof *sizes);
-    std::memcpy(numbers.scalars_f32, factors, 3 * sizeof *factors);
+    {sizes}
+    {factors}
     run_blocks(body, {{grid[0], grid[1], 1}}, {{grid[2], grid[3], 1}}, {shared_bytes});
 }}
 "#
@@ -89,7 +133,7 @@ fn c_path(path: &Path) -> CString {
 
 impl CompiledKernel {
     /// Compiles the kernel with `c++`, or with the compiler that `CXX` names.
-    pub(super) fn build(kernel: &dyn CubeKernel) -> Self {
+    pub(in crate::kernels::gpu) fn build(kernel: &dyn CubeKernel) -> Self {
         let definition = define_kernel(kernel).unwrap();
         let options = CompilationOptions::default();
         let text = CppCompiler::<Cuda>::default().compile(definition, &options).unwrap();
@@ -116,15 +160,15 @@ impl CompiledKernel {
     }
 
     /// Runs `grid` blocks of `block` units on the given buffers.
-    pub(super) fn run(
+    pub(in crate::kernels::gpu) fn run(
         &self,
         buffers: &mut [Vec<f32>],
-        (sizes, factors): ([usize; 6], [f32; 3]),
+        Scalars { sizes, factors }: Scalars<'_>,
         grid: [usize; 2],
         block: [usize; 2],
     ) {
         let pointers = buffers.iter_mut().map(Vec::as_mut_ptr).collect::<Vec<_>>();
-        let sizes = sizes.map(|size| size as u32);
+        let sizes = sizes.iter().map(|size| *size as u32).collect::<Vec<_>>();
         let grid = [grid[0], grid[1], block[0], block[1]].map(|count| count as u32);
         // SAFETY: the kernel takes as many buffers as there are, each as long as the launch would have it.
         unsafe { (self.run)(pointers.as_ptr(), sizes.as_ptr(), factors.as_ptr(), grid.as_ptr()) }

@@ -8,7 +8,7 @@
 #![expect(unsafe_code, reason = "what was compiled is loaded and called")]
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
-mod kernel;
+pub(in crate::kernels::gpu) mod kernel;
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ use crate::kernels::operands::{Operands, Sizes, Slot};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{ContextualSpec, Spec, WeightRule};
 use crate::score::{Current, HiddenActivation, Remainder, StickBreakingRule};
-use kernel::CompiledKernel;
+use kernel::{CompiledKernel, Scalars};
 
 /// Number of slots of gradients; more than one, so that errors between slots show.
 const SLOTS: usize = 2;
@@ -157,12 +157,9 @@ fn forward<F: Float>(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -
     // Entries that the kernel does not write stay NaN.
     buffers.extend([&left.output, &left.log].map(|to| vec![f32::NAN; read(to).len()]));
     let grid = [rows.div_ceil(config.tile.rows()), batch * heads];
-    CompiledKernel::build(&kernel).run(
-        &mut buffers,
-        arguments::numbers(operands, spec),
-        grid,
-        units(&config),
-    );
+    let (sizes, factors) = arguments::numbers(operands, spec);
+    let scalars = Scalars { sizes: &sizes, factors: &factors };
+    CompiledKernel::build(&kernel).run(&mut buffers, scalars, grid, units(&config));
     Forward {
         output: uploaded(&left.output, &buffers[outputs]),
         log: uploaded(&left.log, &buffers[outputs + 1]),
@@ -197,12 +194,9 @@ fn backward<F: Float>(
     let outputs = buffers.len();
     buffers.extend(found.tensors().map(read));
     let grid = [slots, batch * heads];
-    CompiledKernel::build(&kernel).run(
-        &mut buffers,
-        arguments::numbers(operands, spec),
-        grid,
-        units(&config),
-    );
+    let (sizes, factors) = arguments::numbers(operands, spec);
+    let scalars = Scalars { sizes: &sizes, factors: &factors };
+    CompiledKernel::build(&kernel).run(&mut buffers, scalars, grid, units(&config));
     let mut written = found.tensors().into_iter().zip(&buffers[outputs..]);
     let mut next = || written.next().map(|(like, values)| uploaded(like, values)).unwrap();
     Backward {

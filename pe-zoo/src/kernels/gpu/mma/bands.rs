@@ -1,0 +1,151 @@
+//! Gradient of a distance table: a cube owns a band of blocks along the diagonal, whose distances are the same in each block,
+//! so that gradients of logits are added up in registers, and once along the diagonals of the sum.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+use super::biases::mask_rows;
+use super::blocks::OwnedRows;
+use super::columns::{ColumnBlocks, CubeWalk};
+use super::config::{ACROSS, MmaConfig, OWNED, ROWS};
+use super::exponential::LOG2_E;
+use super::inputs::{MmaInputs, MmaSizes, Upstream};
+use super::rows::RowStatistics;
+use super::tile::zeros;
+
+/// Numbers that a band has: one for each distance in a block, and one that is not used.
+pub(super) const BAND: usize = 2 * OWNED;
+
+/// Computes `out`, `[plane, band, 128]`: sums of gradients of logits over the pairs of a band whose distance is
+/// `64 band + first row - OWNED ceil(first row / 64) + index - 63`.
+#[cube(launch_unchecked, create_dummy_kernel)]
+pub(super) fn bands_kernel(
+    inputs: &MmaInputs,
+    place: &MmaSizes,
+    upstream: &Upstream,
+    out: &mut Box<[f32]>,
+    #[comptime] config: MmaConfig,
+) {
+    let width = comptime![config.width()];
+    let value_width = comptime![config.value_width()];
+    let lane = UNIT_POS_PLANE as usize;
+    let plane = CUBE_POS_Y as usize;
+    let band = CUBE_POS_X as usize;
+    let row_blocks = place.rows.div_ceil(OWNED);
+    let column_blocks = place.columns.div_ceil(OWNED);
+    let scale = place.scale * comptime![LOG2_E];
+    let mut queries = OwnedRows::new(OWNED, width);
+    let mut grads = OwnedRows::new(OWNED, value_width);
+    let mut blocks = ColumnBlocks::new(OWNED, config);
+    let mut rows = RowStatistics::new();
+    let mut sums = zeros(comptime![OWNED / ACROSS]);
+    // The columns that a block of rows sees end with the block of this index more.
+    let newest = place.first_row.div_ceil(OWNED);
+    let mut block = max(band, newest) - newest;
+    let end = min(row_blocks, column_blocks + band - newest);
+    let of_plane = UNIT_POS as usize / 32 * ROWS;
+    while block < end {
+        let of_columns = block + newest - band;
+        let stage = (of_columns + 1) % 2;
+        let first = (plane * row_blocks + block) * OWNED;
+        let walk = CubeWalk {
+            plane,
+            own: place.first_row + block * OWNED,
+            of_plane,
+            begin: plane * column_blocks * OWNED,
+        };
+        // All units must have finished reading the previous blocks.
+        sync_cube();
+        queries.load(&inputs.q, first, OWNED, width);
+        grads.load(&upstream.grad, first, OWNED, value_width);
+        blocks.begin(inputs, place, &walk, of_columns, OWNED, config);
+        rows.read(inputs, place, upstream, &walk, first, config);
+        sync_cube();
+        let mut logits = zeros(comptime![OWNED / ACROSS]);
+        let mut gradients = zeros(comptime![OWNED / ACROSS]);
+        let keys = &blocks.keys.tile;
+        queries.add_dots(of_plane, keys, stage, &mut logits, false, OWNED, width);
+        let values = &blocks.values.tile;
+        grads.add_dots(of_plane, values, stage, &mut gradients, false, OWNED, value_width);
+        let column = of_columns * OWNED + lane % 4 * 2;
+        mask_rows(&mut logits, walk.own + of_plane + lane / 4, column, OWNED);
+        blocks.logit_gradients(
+            &logits,
+            &mut gradients,
+            &rows,
+            stage,
+            of_plane,
+            scale,
+            OWNED,
+            config,
+        );
+        #[unroll]
+        for n in 0..comptime![OWNED / ACROSS] {
+            #[unroll]
+            for half in 0..2usize {
+                let sum = sums.index(n)[half];
+                sums.index_mut(n)[half] = sum + gradients.index(n)[half];
+            }
+        }
+        block += 1;
+    }
+    let stride = comptime![OWNED + 1];
+    let mut square = Shared::<[f32]>::new_slice(comptime![OWNED * (OWNED + 1)]);
+    #[unroll]
+    for n in 0..comptime![OWNED / ACROSS] {
+        #[unroll]
+        for half in 0..2usize {
+            let row = of_plane + lane / 4 + half * 8;
+            #[unroll]
+            for one in 0..2usize {
+                square[row * stride + n * 8 + lane % 4 * 2 + one] =
+                    sums.index(n)[half].extract(one);
+            }
+        }
+    }
+    sync_cube();
+    // The distance is that of the corner plus `row - column`; the index is that plus 63.
+    let index = UNIT_POS as usize;
+    let mut sum = f32::new(0.0);
+    let mut row = max(index, comptime![OWNED - 1]) - comptime![OWNED - 1];
+    let last = min(index + 1, OWNED);
+    while row < last {
+        sum += square[row * stride + row + comptime![OWNED - 1] - index];
+        row += 1;
+    }
+    out[(plane * CUBE_COUNT_X as usize + band) * BAND + index] = sum;
+}
+
+/// Adds up what bands have of each distance but the last: `out` is `[H, N - 1]`.
+#[cube(launch_unchecked, create_dummy_kernel)]
+pub(super) fn table_kernel(
+    of_bands: &Box<[f32]>,
+    out: &mut Box<[f32]>,
+    planes: usize,
+    heads: usize,
+    bands: usize,
+    entries: usize,
+    first_row: usize,
+) {
+    let at = ABSOLUTE_POS;
+    if at < heads * entries {
+        let head = at / entries;
+        // From the first distance of band 0, which may be negative: 63 below that of its corner.
+        let from_first =
+            at % entries + first_row.div_ceil(OWNED) * OWNED - first_row + comptime![OWNED - 1];
+        let mut sum = f32::new(0.0);
+        let mut plane = head;
+        while plane < planes {
+            let band = from_first / OWNED;
+            let index = from_first % OWNED;
+            if band < bands {
+                sum += of_bands[(plane * bands + band) * BAND + index];
+            }
+            if band >= 1 && band <= bands {
+                sum += of_bands[(plane * bands + band - 1) * BAND + index + OWNED];
+            }
+            plane += heads;
+        }
+        out[at] = sum;
+    }
+}

@@ -1,0 +1,212 @@
+//! Biases of a block's logits, and its causal mask.
+//!
+//! The bias of slopes and running sums is the number of the row minus that of the column. Both are taken relative to one
+//! row or column of the block, so that they keep their digits; the softmax does not need the row's number at all.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+use super::config::{ACROSS, MmaConfig, OWNED};
+use super::exponential::LOG2_E;
+use super::inputs::{MmaInputs, MmaSizes};
+use super::tile::{Results, SumPair};
+
+/// Number less than every logit, a power of two: products with it are exact, so that its difference from itself is zero.
+pub(super) const LOWEST: f32 = -((1_u128 << 100) as f32);
+
+/// Bias in base 2 between two tokens by slopes and running sums; negated if `newer` is the older one.
+#[cube]
+pub(super) fn difference(
+    inputs: &MmaInputs,
+    place: &MmaSizes,
+    plane: usize,
+    newer: usize,
+    older: usize,
+    #[comptime] config: MmaConfig,
+) -> f32 {
+    let mut bias = f32::new(0.0);
+    if comptime![config.slopes] {
+        bias -= inputs.slopes[plane % place.heads] * (newer as f32 - older as f32);
+    }
+    // Tokens past the end repeat the last one; their results are discarded.
+    let sums = plane * place.columns;
+    let (newer, older) =
+        (sums + min(newer, place.columns - 1), sums + min(older, place.columns - 1));
+    if comptime![config.decay] {
+        bias += inputs.decay[newer] - inputs.decay[older];
+    }
+    if comptime![config.decay_residual] {
+        bias += inputs.decay_residual[newer] - inputs.decay_residual[older];
+    }
+    bias * comptime![LOG2_E]
+}
+
+/// Biases of the columns of two blocks, that of a walk's current step and the next one.
+#[derive(CubeType)]
+pub(super) struct ColumnBiases {
+    tile: Shared<[SumPair]>,
+    next: Array<SumPair>,
+}
+
+#[cube]
+impl ColumnBiases {
+    pub(super) fn new(#[comptime] columns: usize, #[comptime] config: MmaConfig) -> ColumnBiases {
+        let pairs = comptime![if config.differences() { columns } else { 1 }];
+        ColumnBiases { tile: Shared::new_slice(pairs), next: Array::new(1usize) }
+    }
+
+    /// Reads the biases of the columns from `column` on, relative to the token `own`.
+    #[expect(clippy::too_many_arguments, reason = "the operands, and what part of them")]
+    pub(super) fn fetch(
+        &mut self,
+        inputs: &MmaInputs,
+        place: &MmaSizes,
+        plane: usize,
+        own: usize,
+        column: usize,
+        #[comptime] columns: usize,
+        #[comptime] config: MmaConfig,
+    ) {
+        if comptime![config.differences()] {
+            let unit = UNIT_POS as usize;
+            if unit < comptime![columns / 2] {
+                let older = column + unit * 2;
+                let mut pair = SumPair::empty();
+                pair.insert(0usize, difference(inputs, place, plane, own, older, config));
+                pair.insert(1usize, difference(inputs, place, plane, own, older + 1, config));
+                self.next[0] = pair;
+            }
+        }
+    }
+
+    /// Writes the biases that [`fetch`](Self::fetch) has read to shared memory, for the given stage.
+    pub(super) fn store(
+        &mut self,
+        stage: usize,
+        #[comptime] columns: usize,
+        #[comptime] config: MmaConfig,
+    ) {
+        if comptime![config.differences()] {
+            let unit = UNIT_POS as usize;
+            if unit < comptime![columns / 2] {
+                self.tile[stage * comptime![columns / 2] + unit] = self.next[0];
+            }
+        }
+    }
+
+    /// Biases of this lane's columns `8 n + 2 (lane % 4)` and the next.
+    pub(super) fn of(
+        &self,
+        stage: usize,
+        #[comptime] n: usize,
+        #[comptime] columns: usize,
+        #[comptime] config: MmaConfig,
+    ) -> SumPair {
+        let mut pair = SumPair::new(0.0);
+        if comptime![config.differences()] {
+            let quarter = UNIT_POS_PLANE as usize % 4;
+            pair = self.tile[stage * comptime![columns / 2] + comptime![n * 4] + quarter];
+        }
+        pair
+    }
+}
+
+/// Number of distances between the rows and columns of a block, rounded up.
+const DISTANCES: usize = 2 * OWNED;
+
+/// Biases by distance within two blocks, that of a walk's current step and the next one.
+#[derive(CubeType)]
+pub(super) struct DistanceBiases {
+    tile: Shared<[f32]>,
+    next: Array<f32>,
+}
+
+#[cube]
+impl DistanceBiases {
+    pub(super) fn new(#[comptime] config: MmaConfig) -> DistanceBiases {
+        let numbers = comptime![if config.distance { 2 * DISTANCES } else { 1 }];
+        DistanceBiases { tile: Shared::new_slice(numbers), next: Array::new(1usize) }
+    }
+
+    /// Reads the biases in base 2 of all distances between the rows from the token `own` on and `columns` columns from
+    /// `column` on, ascending.
+    #[expect(clippy::too_many_arguments, reason = "the operands, and what part of them")]
+    pub(super) fn fetch(
+        &mut self,
+        inputs: &MmaInputs,
+        place: &MmaSizes,
+        plane: usize,
+        own: usize,
+        column: usize,
+        #[comptime] columns: usize,
+        #[comptime] config: MmaConfig,
+    ) {
+        if comptime![config.distance] {
+            let last = column + comptime![columns - 1];
+            let away = max(own + UNIT_POS as usize, last) - last;
+            let entry = min(away, place.distance_entries - 1);
+            let bias = inputs.distance[plane % place.heads * place.distance_entries + entry];
+            self.next[0] = bias * comptime![LOG2_E];
+        }
+    }
+
+    /// Writes the biases that [`fetch`](Self::fetch) has read to shared memory, for the given stage.
+    pub(super) fn store(&mut self, stage: usize, #[comptime] config: MmaConfig) {
+        if comptime![config.distance] {
+            self.tile[stage * DISTANCES + UNIT_POS as usize] = self.next[0];
+        }
+    }
+
+    /// Bias of the distance with this index.
+    pub(super) fn of(&self, stage: usize, index: usize, #[comptime] config: MmaConfig) -> f32 {
+        let mut bias = f32::new(0.0);
+        if comptime![config.distance] {
+            bias = self.tile[stage * DISTANCES + index];
+        }
+        bias
+    }
+}
+
+/// Replaces the logits of columns that rows do not see. `own` is the index of this lane's first row among the columns,
+/// `column` that of its first column.
+#[cube]
+pub(super) fn mask_rows(
+    logits: &mut Results,
+    own: usize,
+    column: usize,
+    #[comptime] columns: usize,
+) {
+    #[unroll]
+    for n in 0..comptime![columns / ACROSS] {
+        #[unroll]
+        for half in 0..2usize {
+            let pair = logits.index(n)[half];
+            let mut visible = SumPair::empty();
+            #[unroll]
+            for one in 0..2usize {
+                let unseen = column + comptime![n * 8 + one] > own + comptime![half * 8];
+                visible.insert(one, select(unseen, f32::new(LOWEST), pair.extract(one)));
+            }
+            logits.index_mut(n)[half] = visible;
+        }
+    }
+}
+
+/// As [`mask_rows`], for logits whose rows are keys and whose columns are queries.
+#[cube]
+pub(super) fn mask_keys(logits: &mut Results, key: usize, own: usize, #[comptime] queries: usize) {
+    #[unroll]
+    for n in 0..comptime![queries / ACROSS] {
+        #[unroll]
+        for half in 0..2usize {
+            let pair = logits.index(n)[half];
+            let mut visible = SumPair::empty();
+            #[unroll]
+            for one in 0..2usize {
+                let unseen = key + comptime![half * 8] > own + comptime![n * 8 + one];
+                visible.insert(one, select(unseen, f32::new(LOWEST), pair.extract(one)));
+            }
+            logits.index_mut(n)[half] = visible;
+        }
+    }
+}

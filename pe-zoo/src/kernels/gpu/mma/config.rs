@@ -1,0 +1,168 @@
+//! Which attentions the kernels compute, and what is fixed when they are compiled.
+
+use burn::backend::Backend;
+use burn_cubecl::cubecl::client::Client;
+use burn_cubecl::cubecl::features;
+use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
+
+use super::exponential::NATIVE;
+#[cfg(feature = "lab")]
+use crate::kernels::gpu::lab;
+use crate::kernels::operands::{Operands, Sizes, Slot, present};
+use crate::kernels::precision::MatmulPrecision;
+use crate::kernels::spec::{Spec, WeightRule};
+
+/// Units of a plane (a warp).
+const PLANE: usize = 32;
+/// Planes of a cube.
+const PLANES: usize = 4;
+/// Units of a cube.
+pub(super) const UNITS: usize = PLANE * PLANES;
+/// Rows of a plane, and of one tensor instruction.
+pub(super) const ROWS: usize = 16;
+/// Columns of one tensor instruction.
+pub(super) const ACROSS: usize = 8;
+/// Inner dimension of one tensor instruction.
+pub(super) const STEP: usize = 16;
+/// Rows, or keys, that a cube owns; packed tensors are padded to multiples of it.
+pub(super) const OWNED: usize = ROWS * PLANES;
+/// Widths of packed rows are multiples of it.
+const WIDTHS: usize = 32;
+/// Largest width of a head: the results of a wider one would not fit into registers.
+const WIDEST: usize = 128;
+/// Largest width at which the factors that a plane owns stay in registers through a walk.
+const RESIDENT: usize = 64;
+
+/// Everything that is fixed when a kernel is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each of them leaves code out of the kernel")]
+pub(in crate::kernels::gpu) struct MmaConfig {
+    pub(super) head_dim: usize,
+    pub(super) value_dim: usize,
+    pub(super) slopes: bool,
+    pub(super) distance: bool,
+    pub(super) decay: bool,
+    pub(super) decay_residual: bool,
+    /// Whether a power of two is one instruction.
+    pub(super) native: bool,
+}
+
+impl MmaConfig {
+    /// Channels of a packed query or key.
+    pub(super) const fn width(&self) -> usize {
+        self.head_dim.next_multiple_of(WIDTHS)
+    }
+
+    /// Channels of a packed value.
+    pub(super) const fn value_width(&self) -> usize {
+        self.value_dim.next_multiple_of(WIDTHS)
+    }
+
+    /// Rows of a block that the kernels walk over.
+    pub(super) const fn block(&self) -> usize {
+        if self.resident() { OWNED } else { OWNED / 2 }
+    }
+
+    /// Rows of a block that the kernel of keys walks over: fewer with biases, which need registers.
+    pub(super) const fn query_block(&self) -> usize {
+        match (self.biased(), self.width() + self.value_width() == 2 * WIDEST) {
+            (false, _) => self.block(),
+            (true, false) => OWNED / 2,
+            (true, true) => OWNED / 4,
+        }
+    }
+
+    /// Whether the factors that a plane owns stay in registers through a walk.
+    pub(super) const fn resident(&self) -> bool {
+        self.width() <= RESIDENT && self.value_width() <= RESIDENT
+    }
+
+    /// Whether the bias is a difference between a number of the row and one of the column.
+    pub(super) const fn differences(&self) -> bool {
+        self.slopes || self.decay || self.decay_residual
+    }
+
+    /// Whether there is any bias.
+    pub(super) const fn biased(&self) -> bool {
+        self.differences() || self.distance
+    }
+
+    /// Bytes of shared memory of the kernel that needs most: rows of its own, and two blocks to walk over.
+    const fn shared_bytes(&self) -> usize {
+        let numbers = 3 * OWNED * (self.width() + self.value_width());
+        numbers * size_of::<u16>() + (8 + OWNED) * (OWNED + 1) * size_of::<f32>()
+    }
+}
+
+/// Whether a device has the tensor instructions of the kernels.
+fn multiplies(client: &Client) -> bool {
+    let (bf16, f32) = (ElemType::Float(FloatKind::BF16), ElemType::Float(FloatKind::F32));
+    let shape = features::MmaConfig {
+        a_type: bf16,
+        b_type: bf16,
+        cd_type: f32,
+        m: ROWS as u32,
+        n: ACROSS as u32,
+        k: STEP as u32,
+    };
+    let properties = client.properties();
+    let planes = [properties.hardware.plane_size_min, properties.hardware.plane_size_max];
+    let matmul = &properties.features.matmul;
+    planes == [PLANE as u32; 2] && matmul.mma.contains(&shape) && matmul.ldmatrix.contains(&bf16)
+}
+
+/// Decides whether these kernels compute an attention: on a device with their tensor instructions, and if [`supported`].
+/// Choices of a measurement are those of the other kernels.
+pub(in crate::kernels::gpu) fn config<B: Backend>(
+    client: &Client,
+    operands: &Operands<B>,
+    spec: &Spec,
+) -> Option<MmaConfig> {
+    #[cfg(feature = "lab")]
+    if lab::choices() != lab::Choices::default() {
+        return None;
+    }
+    let shared_bytes = client.properties().hardware.max_shared_memory_size;
+    supported(operands, spec)
+        .filter(|config| config.shared_bytes() <= shared_bytes && multiplies(client))
+}
+
+/// Returns the configuration of an attention with factors of bf16, heads of at most 128 channels in whole pieces, a
+/// softmax, and slopes, distance tables and running sums as the only biases.
+pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Option<MmaConfig> {
+    const UNSUPPORTED: [Slot; 6] = [
+        Slot::QueryDistance,
+        Slot::ContextualGateKeys,
+        Slot::ContextualVectors,
+        Slot::ContextualHidden,
+        Slot::ContextualSlopes,
+        Slot::Dense,
+    ];
+    let Sizes { rows, head_dim, value_dim, .. } = operands.sizes();
+    let config = MmaConfig {
+        head_dim,
+        value_dim,
+        slopes: present(&operands[Slot::Slope]),
+        distance: present(&operands[Slot::Distance]),
+        decay: present(&operands[Slot::Decay]),
+        decay_residual: present(&operands[Slot::DecayResidual]),
+        native: NATIVE,
+    };
+    let whole = |dim: usize| dim > 0 && dim <= WIDEST && dim.is_multiple_of(8);
+    // For a few rows, as in decoding, packing all columns takes longer than reading them.
+    let takes = rows >= ROWS
+        && spec.precision == MatmulPrecision::Bf16
+        && spec.weights == WeightRule::Softmax
+        && spec.contextual.is_none()
+        && spec.content_scale.is_some_and(|scale| scale > 0.0)
+        && (spec.contiguous || !(config.slopes || config.distance))
+        && whole(head_dim)
+        && whole(value_dim)
+        && UNSUPPORTED.iter().all(|slot| !present(&operands[*slot]));
+    takes.then_some(config)
+}
+
+/// Number of rows of a packed tensor.
+pub(super) fn padded(rows: usize) -> usize {
+    rows.next_multiple_of(OWNED)
+}

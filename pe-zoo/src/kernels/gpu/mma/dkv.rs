@@ -1,0 +1,239 @@
+//! Backward kernel by keys: a cube owns 64 keys and walks over blocks of queries from the diagonal to the end. Logits are
+//! transposed, so that weights and their gradients are left factors without shared memory. It computes the gradients of
+//! keys and values, and those of biases that belong to columns.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+use super::biases::{difference, mask_keys};
+use super::blocks::OwnedRows;
+use super::columns::CubeWalk;
+use super::config::{ACROSS, MmaConfig, OWNED, ROWS};
+use super::exponential::{LOG2_E, power_of_two};
+use super::inputs::{MmaInputs, MmaSizes, Upstream};
+use super::queries::QueryBlocks;
+use super::tile::{Results, SumPair, add_mix, row_sum, write_rows, zeros};
+
+/// Gradients that belong to columns.
+#[derive(CubeType, CubeLaunch)]
+pub(super) struct ColumnGradients {
+    /// Gradients of the keys, `[B, S, H, D]`.
+    pub(super) k: Box<[SumPair]>,
+    /// Gradients of the values, `[B, S, H, E]`.
+    pub(super) values: Box<[SumPair]>,
+    /// Gradients of the columns' running sums, `[plane, S]`.
+    pub(super) decay: Box<[f32]>,
+}
+
+/// Sums over this unit's two keys.
+#[derive(CubeType)]
+struct KeySums {
+    k: Results,
+    values: Results,
+    biases: Array<f32>,
+    decay: Array<f32>,
+}
+
+/// Computes the gradients that belong to columns.
+#[cube(launch_unchecked, create_dummy_kernel)]
+pub(super) fn dkv_kernel(
+    inputs: &MmaInputs,
+    place: &MmaSizes,
+    upstream: &Upstream,
+    out: &mut ColumnGradients,
+    #[comptime] config: MmaConfig,
+) {
+    let rows = comptime![config.query_block()];
+    let resident = comptime![config.resident() && !config.biased()];
+    let width = comptime![config.width()];
+    let value_width = comptime![config.value_width()];
+    let lane = UNIT_POS_PLANE as usize;
+    let plane = CUBE_POS_Y as usize;
+    let column = CUBE_POS_X as usize * OWNED;
+    let first = plane * place.columns.div_ceil(OWNED) * OWNED + column;
+    let walk = CubeWalk {
+        plane,
+        own: column,
+        of_plane: UNIT_POS as usize / 32 * ROWS,
+        begin: plane * place.rows.div_ceil(OWNED) * OWNED,
+    };
+    let mut keys = OwnedRows::new(OWNED, width);
+    keys.load(&inputs.k, first, OWNED, width);
+    let mut values = OwnedRows::new(OWNED, value_width);
+    values.load(&inputs.values, first, OWNED, value_width);
+    let mut blocks = QueryBlocks::new(config);
+    let mut sums = KeySums {
+        k: zeros(comptime![width / ACROSS]),
+        values: zeros(comptime![value_width / ACROSS]),
+        biases: Array::new(2usize),
+        decay: Array::new(2usize),
+    };
+    #[unroll]
+    for half in 0..2usize {
+        let key = column + walk.of_plane + lane / 4 + half * 8;
+        sums.biases[half] = difference(inputs, place, plane, column, key, config);
+        sums.decay[half] = f32::new(0.0);
+    }
+    // The first row that sees the first key, and the first one that sees all keys.
+    let mut block = (max(column, place.first_row) - place.first_row) / rows;
+    let all_keys = max(column + comptime![OWNED - 1], place.first_row) - place.first_row;
+    let end = (place.rows - 1) / rows + 1;
+    let unmasked = min(all_keys.div_ceil(rows), end);
+    blocks.fetch_queries(inputs, place, upstream, &walk, block, config);
+    blocks.store_queries(block % 2, config);
+    blocks.fetch_grads(upstream, &walk, block, config);
+    blocks.store_grads(block % 2, config);
+    sync_cube();
+    keys.begin(walk.of_plane, resident, width);
+    values.begin(walk.of_plane, false, value_width);
+    while block < unmasked {
+        step(
+            inputs,
+            place,
+            upstream,
+            &walk,
+            block,
+            end,
+            &keys,
+            &values,
+            &mut blocks,
+            &mut sums,
+            true,
+            config,
+        );
+        block += 1;
+    }
+    while block < end {
+        step(
+            inputs,
+            place,
+            upstream,
+            &walk,
+            block,
+            end,
+            &keys,
+            &values,
+            &mut blocks,
+            &mut sums,
+            false,
+            config,
+        );
+        block += 1;
+    }
+    let mut scales = Array::<f32>::new(2usize);
+    let mut ones = Array::<f32>::new(2usize);
+    #[unroll]
+    for half in 0..2usize {
+        scales[half] = place.scale;
+        ones[half] = f32::new(1.0);
+        if comptime![config.decay] {
+            let key = column + walk.of_plane + lane / 4 + half * 8;
+            let sum = row_sum(sums.decay[half]);
+            if lane % 4 == 0 && key < place.columns {
+                out.decay[plane * place.columns + key] = -sum;
+            }
+        }
+    }
+    let row = column + walk.of_plane;
+    let (heads, len) = (place.heads, place.columns);
+    write_rows(&sums.k, &mut out.k, plane, heads, row, len, &scales, comptime![config.head_dim]);
+    write_rows(
+        &sums.values,
+        &mut out.values,
+        plane,
+        heads,
+        row,
+        len,
+        &ones,
+        comptime![config.value_dim],
+    );
+}
+
+/// One block of queries, of which `end` is the first that does not exist.
+#[cube]
+#[expect(clippy::too_many_arguments, reason = "the operands, and the state of the walk")]
+fn step(
+    inputs: &MmaInputs,
+    place: &MmaSizes,
+    upstream: &Upstream,
+    walk: &CubeWalk,
+    block: usize,
+    end: usize,
+    keys: &OwnedRows,
+    values: &OwnedRows,
+    blocks: &mut QueryBlocks,
+    sums: &mut KeySums,
+    #[comptime] masked: bool,
+    #[comptime] config: MmaConfig,
+) {
+    let rows = comptime![config.query_block()];
+    let resident = comptime![config.resident() && !config.biased()];
+    let width = comptime![config.width()];
+    let value_width = comptime![config.value_width()];
+    let lane = UNIT_POS_PLANE as usize;
+    let stage = block % 2;
+    let scale = place.scale * comptime![LOG2_E];
+    if block + 1 < end {
+        blocks.fetch_queries(inputs, place, upstream, walk, block + 1, config);
+    }
+    let mut weights = zeros(comptime![rows / ACROSS]);
+    let mut gradients = zeros(comptime![rows / ACROSS]);
+    keys.add_dots(walk.of_plane, &blocks.queries.tile, stage, &mut weights, resident, rows, width);
+    values.add_dots(
+        walk.of_plane,
+        &blocks.grads.tile,
+        stage,
+        &mut gradients,
+        false,
+        rows,
+        value_width,
+    );
+    if block + 1 < end {
+        blocks.store_queries((block + 1) % 2, config);
+        blocks.fetch_grads(upstream, walk, block + 1, config);
+    }
+    if comptime![masked] {
+        let own = place.first_row + block * rows + lane % 4 * 2;
+        mask_keys(&mut weights, walk.own + walk.of_plane + lane / 4, own, rows);
+    }
+    #[unroll]
+    for n in 0..comptime![rows / ACROSS] {
+        let statistics = blocks.statistics[stage * comptime![rows / 2] + n * 4 + lane % 4];
+        #[unroll]
+        for half in 0..2usize {
+            let (logit, of_weight) = (weights.index(n)[half], gradients.index(n)[half]);
+            let mut two_weights = SumPair::empty();
+            let mut two_gradients = SumPair::empty();
+            #[unroll]
+            for one in 0..2usize {
+                let mut without = -statistics.extract(one * 2);
+                if comptime![config.differences()] {
+                    without = sums.biases[half] - statistics.extract(one * 2);
+                }
+                if comptime![config.distance] {
+                    let key = walk.of_plane + lane / 4 + comptime![half * 8];
+                    let index = lane % 4 * 2 + comptime![n * 8 + one + OWNED - 1] - key;
+                    without += blocks.distances.of(stage, index, config);
+                }
+                let weight =
+                    power_of_two(fma(logit.extract(one), scale, without), comptime![config.native]);
+                let gradient = weight * (of_weight.extract(one) - statistics.extract(one * 2 + 1));
+                two_weights.insert(one, weight);
+                two_gradients.insert(one, gradient);
+                if comptime![config.decay] {
+                    sums.decay[half] += gradient;
+                }
+            }
+            weights.index_mut(n)[half] = two_weights;
+            gradients.index_mut(n)[half] = two_gradients;
+        }
+    }
+    let begin = stage * comptime![rows * value_width / 8];
+    add_mix(&weights, &blocks.grads.tile, begin, &mut sums.values, rows, value_width);
+    let begin = stage * comptime![rows * width / 8];
+    add_mix(&gradients, &blocks.queries.tile, begin, &mut sums.k, rows, width);
+    if block + 1 < end {
+        blocks.store_grads((block + 1) % 2, config);
+    }
+    sync_cube();
+}

@@ -1,0 +1,47 @@
+//! Arguments of the kernels.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+use super::tile::{Piece, SumPair};
+
+/// Operands of the kernels. Those that the configuration omits are never read.
+#[derive(CubeType, CubeLaunch)]
+pub(super) struct MmaInputs {
+    /// Queries, `[plane, padded T, padded D]`; a plane is one head of one sequence.
+    pub(super) q: Box<[Piece]>,
+    /// Keys, `[plane, padded S, padded D]`.
+    pub(super) k: Box<[Piece]>,
+    /// Values, `[plane, padded S, padded E]`.
+    pub(super) values: Box<[Piece]>,
+    /// Slopes of the heads, `[H]`.
+    pub(super) slopes: Box<[f32]>,
+    /// Distance table, `[H, N]`, whose last entry holds for all greater distances.
+    pub(super) distance: Box<[f32]>,
+    /// Running sums of the decay, `[plane, S]`.
+    pub(super) decay: Box<[f32]>,
+    /// Residual of the running sums, `[plane, S]`.
+    pub(super) decay_residual: Box<[f32]>,
+}
+
+/// Additional inputs of the backward kernels.
+#[derive(CubeType, CubeLaunch)]
+pub(super) struct Upstream {
+    /// Gradient of the output, `[plane, padded T, padded E]`.
+    pub(super) grad: Box<[Piece]>,
+    /// Binary logarithm of the softmax's denominator, and dot product of the output and its gradient, `[plane, padded T, 2]`.
+    pub(super) statistics: Box<[SumPair]>,
+}
+
+/// Sizes and factors that are passed at launch.
+#[derive(CubeType, CubeLaunch)]
+pub(super) struct MmaSizes {
+    pub(super) heads: usize,
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    /// Index of the first row among the columns.
+    pub(super) first_row: usize,
+    pub(super) distance_entries: usize,
+    /// Factor of the products of queries and keys.
+    pub(super) scale: f32,
+}

@@ -1,0 +1,169 @@
+//! Launches of the kernels.
+
+#![expect(unsafe_code, reason = "kernels are launched without tests of their indices")]
+
+use burn::backend::Cube;
+use burn::backend::ops::FloatTensorOps;
+use burn::tensor::{DType, FloatDType, Shape};
+use burn_cubecl::tensor::CubeTensor;
+
+use super::config::{MmaConfig, OWNED};
+use super::dkv::{ColumnGradientsLaunch, dkv_kernel};
+use super::dq::{RowGradientsLaunch, dq_kernel};
+use super::forward::forward_kernel;
+use super::packed::{LaunchGrid, PackedOperands, buffer, by_token, empty, grid, upstream};
+use super::table::distance;
+use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot};
+use crate::kernels::spec::Spec;
+
+/// Results of the forward pass that the backward pass needs.
+#[derive(Debug, Clone)]
+pub(in crate::kernels::gpu) struct MmaForward {
+    /// Attention output, `[B, H, T, E]`, in memory `[B, T, H, E]`.
+    pub(in crate::kernels::gpu) output: CubeTensor,
+    packed: PackedOperands,
+}
+
+/// Computes the output and what its gradient needs.
+pub(in crate::kernels::gpu) fn forward(
+    operands: &Operands<Cube>,
+    spec: &Spec,
+    config: MmaConfig,
+) -> MmaForward {
+    let packed = PackedOperands::new(operands, spec, config);
+    let Sizes { batch, heads, rows, value_dim, .. } = packed.sizes;
+    let output = by_token(&operands[Slot::Query], [batch, heads, rows, value_dim]);
+    let LaunchGrid { count, dim } = grid(rows.div_ceil(OWNED), batch * heads);
+    // SAFETY: packed tensors are padded to whole blocks, and the kernel writes only rows that exist.
+    unsafe {
+        forward_kernel::launch_unchecked(
+            &packed.q.client,
+            count,
+            dim,
+            packed.inputs(),
+            packed.place(),
+            buffer(&output),
+            packed.log.clone().into_buffer_arg(),
+            config,
+        );
+    }
+    MmaForward { output, packed }
+}
+
+/// Gradients as the kernels write them.
+struct MmaBackward {
+    q: CubeTensor,
+    k: CubeTensor,
+    values: CubeTensor,
+    /// Gradients of the slopes by row, `[B, H, T]`.
+    slopes: CubeTensor,
+    /// Gradients of the rows' running sums, `[B, H, T]`.
+    row_decay: CubeTensor,
+    /// Gradients of the columns' running sums, `[B, H, S]`.
+    column_decay: CubeTensor,
+    /// Gradients of the distance table, `[H, N]`, if there is one.
+    distance: Option<CubeTensor>,
+}
+
+impl MmaBackward {
+    fn unwritten(sizes: Sizes, like: &CubeTensor, config: MmaConfig) -> Self {
+        let Sizes { batch, heads, rows, columns, head_dim, value_dim } = sizes;
+        let numbers = |written: bool, len: usize| {
+            let shape = if written { [batch, heads, len] } else { [1, 1, 1] };
+            empty(like, &shape, DType::F32)
+        };
+        Self {
+            q: by_token(like, [batch, heads, rows, head_dim]),
+            k: by_token(like, [batch, heads, columns, head_dim]),
+            values: by_token(like, [batch, heads, columns, value_dim]),
+            slopes: numbers(config.slopes, rows),
+            row_decay: numbers(config.decay, rows),
+            column_decay: numbers(config.decay, columns),
+            distance: None,
+        }
+    }
+}
+
+fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBackward {
+    let packed = &forward.packed;
+    let Sizes { batch, heads, rows, columns, .. } = packed.sizes;
+    let flat = |tensor: &CubeTensor| tensor.clone().into_buffer_arg();
+    let upstream = upstream(packed, &forward.output, grad, config);
+    let mut written = MmaBackward::unwritten(packed.sizes, &forward.output, config);
+    let LaunchGrid { count, dim } = grid(rows.div_ceil(OWNED), batch * heads);
+    // SAFETY: packed tensors are padded to whole blocks, and the kernels write only rows that exist.
+    unsafe {
+        dq_kernel::launch_unchecked(
+            &packed.q.client,
+            count,
+            dim,
+            packed.inputs(),
+            packed.place(),
+            upstream.args(),
+            RowGradientsLaunch::new(
+                buffer(&written.q),
+                flat(&written.slopes),
+                flat(&written.row_decay),
+            ),
+            config,
+        );
+    }
+    let LaunchGrid { count, dim } = grid(columns.div_ceil(OWNED), batch * heads);
+    // SAFETY: as above.
+    unsafe {
+        dkv_kernel::launch_unchecked(
+            &packed.q.client,
+            count,
+            dim,
+            packed.inputs(),
+            packed.place(),
+            upstream.args(),
+            ColumnGradientsLaunch::new(
+                buffer(&written.k),
+                buffer(&written.values),
+                flat(&written.column_decay),
+            ),
+            config,
+        );
+    }
+    written.distance = config.distance.then(|| distance(packed, &upstream, config));
+    written
+}
+
+/// Computes the gradients of all operands in the order of their slots; `None` for absent operands. `grad` is that of the
+/// output.
+pub(in crate::kernels::gpu) fn gradients(
+    forward: &MmaForward,
+    grad: &CubeTensor,
+    config: MmaConfig,
+) -> [Option<CubeTensor>; SLOTS] {
+    let MmaBackward { q, k, values, slopes, row_decay, column_decay, distance } =
+        backward(forward, grad, config);
+    let decay = config.decay.then(|| decay(row_decay, column_decay, forward.packed.first_row));
+    let slopes = config.slopes.then(|| {
+        let heads = Shape::from([forward.packed.sizes.heads]);
+        Cube::float_reshape(Cube::float_sum_dim(Cube::float_sum_dim(slopes, 2), 0), heads)
+    });
+    Slot::ALL.map(|slot| match slot {
+        Slot::Query => Some(q.clone()),
+        Slot::Key => Some(k.clone()),
+        Slot::Values => Some(values.clone()),
+        Slot::Slope => slopes.clone(),
+        Slot::Distance => distance.clone(),
+        Slot::Decay => decay.clone(),
+        // Both operands are added to the same logits and have the same gradient.
+        Slot::DecayResidual if config.decay_residual => decay.clone(),
+        _ => None,
+    })
+}
+
+/// Adds the gradients that running sums have as rows to those that they have as columns.
+fn decay(rows: CubeTensor, columns: CubeTensor, first_row: usize) -> CubeTensor {
+    if first_row == 0 {
+        return Cube::float_add(columns, rows);
+    }
+    let [batch, heads, _] = columns.meta.shape().dims();
+    let before = Shape::from([batch, heads, first_row]);
+    let before = Cube::float_zeros(before, &columns.device, FloatDType::F32);
+    Cube::float_add(columns, Cube::float_cat(vec![before, rows], 2))
+}

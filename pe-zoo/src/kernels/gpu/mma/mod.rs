@@ -1,0 +1,43 @@
+//! Attention on NVIDIA's `mma.sync`: bf16 factors, f32 sums, and results that stay in registers from one product to the
+//! next.
+//!
+//! `pack` converts queries, keys, values and gradients to bf16. `forward` and `dq` own rows and walk over columns, `dkv`
+//! owns keys and walks over rows; the backward pass recomputes logits and weights in each of the two. Every sum has one
+//! owner, which writes it once: nothing is added in global memory, and two runs give the same bits.
+//!
+//! | Module | Contents |
+//! | --- | --- |
+//! | `config` | which attentions these kernels compute, and their compile-time settings |
+//! | `launch`, `table`, `inputs` | launches and arguments |
+//! | `pack`, `packed` | conversion to bf16, and the dot products of output and gradient |
+//! | `forward`, `dq`, `dkv`, `bands` | the kernels |
+//! | `rows` | gradients of logits by rows |
+//! | `tile`, `blocks`, `columns`, `queries` | products in registers, and blocks in shared memory |
+//! | `biases` | biases and the causal mask |
+//! | `exponential` | powers of two |
+
+#![expect(clippy::manual_is_multiple_of, reason = "the kernel language has only operators")]
+
+mod bands;
+mod biases;
+mod blocks;
+mod columns;
+mod config;
+mod dkv;
+mod dq;
+mod exponential;
+mod forward;
+mod inputs;
+mod launch;
+mod pack;
+mod packed;
+mod queries;
+mod rows;
+mod table;
+mod tile;
+
+pub(super) use config::{MmaConfig, config};
+pub(super) use launch::{MmaForward, forward, gradients};
+
+#[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]
+pub(super) mod testing;

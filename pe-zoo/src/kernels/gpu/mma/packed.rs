@@ -1,0 +1,198 @@
+//! Operands and gradients as the kernels read them.
+
+#![expect(unsafe_code, reason = "kernels are launched without tests of their indices")]
+
+use burn::backend::Cube;
+use burn::backend::ops::FloatTensorOps;
+use burn::tensor::{DType, Shape};
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::config::{MmaConfig, UNITS, padded};
+use super::inputs::{MmaInputsLaunch, MmaSizesLaunch, UpstreamLaunch};
+use super::pack::{PACKED, StridedLaunch, pack_kernel, pack_upstream_kernel};
+use crate::kernels::gpu::arguments::last_axis;
+use crate::kernels::operands::{Operands, Sizes, Slot, present};
+use crate::kernels::spec::Spec;
+
+/// Operands as the kernels read them.
+#[derive(Debug, Clone)]
+pub(super) struct PackedOperands {
+    pub(super) sizes: Sizes,
+    pub(super) q: CubeTensor,
+    pub(super) k: CubeTensor,
+    pub(super) values: CubeTensor,
+    pub(super) slopes: CubeTensor,
+    pub(super) distance: CubeTensor,
+    pub(super) decay: CubeTensor,
+    pub(super) decay_residual: CubeTensor,
+    /// Logarithms of the softmax denominators, `[B, H, padded T]`.
+    pub(super) log: CubeTensor,
+    pub(super) first_row: usize,
+    pub(super) distance_entries: usize,
+    pub(super) scale: f32,
+}
+
+impl PackedOperands {
+    pub(super) fn new(operands: &Operands<Cube>, spec: &Spec, config: MmaConfig) -> Self {
+        let sizes = operands.sizes();
+        let Sizes { batch, heads, rows, .. } = sizes;
+        let query = &operands[Slot::Query];
+        let log = empty(query, &[batch, heads, padded(rows)], DType::F32);
+        let small = |slot| match present(&operands[slot]) {
+            true => into_contiguous(operands[slot].clone()),
+            // A dummy that no kernel reads.
+            false => log.clone(),
+        };
+        let (width, value_width) = (config.width(), config.value_width());
+        Self {
+            sizes,
+            q: pack(query, width),
+            k: pack(&operands[Slot::Key], width),
+            values: pack(&operands[Slot::Values], value_width),
+            slopes: small(Slot::Slope),
+            distance: small(Slot::Distance),
+            distance_entries: last_axis(&operands[Slot::Distance]),
+            decay: small(Slot::Decay),
+            decay_residual: small(Slot::DecayResidual),
+            log: log.clone(),
+            first_row: spec.first_row,
+            scale: spec.content_scale.unwrap_or(1.0),
+        }
+    }
+
+    pub(super) fn inputs(&self) -> MmaInputsLaunch {
+        let arg = |tensor: &CubeTensor| tensor.clone().into_buffer_arg();
+        MmaInputsLaunch::new(
+            arg(&self.q),
+            arg(&self.k),
+            arg(&self.values),
+            arg(&self.slopes),
+            arg(&self.distance),
+            arg(&self.decay),
+            arg(&self.decay_residual),
+        )
+    }
+
+    pub(super) fn place(&self) -> MmaSizesLaunch {
+        let Sizes { heads, rows, columns, .. } = self.sizes;
+        MmaSizesLaunch::new(heads, rows, columns, self.first_row, self.distance_entries, self.scale)
+    }
+}
+
+/// The gradient of the output in bf16, and statistics of the rows.
+pub(super) struct PackedUpstream {
+    grad: CubeTensor,
+    statistics: CubeTensor,
+}
+
+impl PackedUpstream {
+    pub(super) fn args(&self) -> UpstreamLaunch {
+        let [grad, statistics] =
+            [&self.grad, &self.statistics].map(|tensor| tensor.clone().into_buffer_arg());
+        UpstreamLaunch::new(grad, statistics)
+    }
+}
+
+/// Packs the gradient of the output, and computes the statistics of the rows.
+pub(super) fn upstream(
+    packed: &PackedOperands,
+    output: &CubeTensor,
+    grad: &CubeTensor,
+    config: MmaConfig,
+) -> PackedUpstream {
+    let Sizes { batch, heads, rows, value_dim, .. } = packed.sizes;
+    let (like, width) = (output, config.value_width());
+    let packed_grad = empty(like, &[batch, heads, padded(rows), width], DType::BF16);
+    let statistics = empty(like, &[batch, heads, padded(rows), 2], DType::F32);
+    let grad = whole_rows(grad);
+    let LaunchGrid { count, dim } = grid(padded(rows) / PACKED, batch * heads);
+    // SAFETY: cubes cover the packed rows exactly, and read only rows and channels that exist.
+    unsafe {
+        pack_upstream_kernel::launch_unchecked(
+            &like.client,
+            count,
+            dim,
+            strided(&grad),
+            strided(output),
+            packed.log.clone().into_buffer_arg(),
+            packed_grad.clone().into_buffer_arg(),
+            statistics.clone().into_buffer_arg(),
+            value_dim,
+            width,
+        );
+    }
+    PackedUpstream { grad: packed_grad, statistics }
+}
+
+pub(super) fn empty(like: &CubeTensor, shape: &[usize], dtype: DType) -> CubeTensor {
+    let shape = Shape::from(shape.to_vec());
+    empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), shape, dtype)
+}
+
+/// Tensor of the shape `[B, H, rows, dim]` in memory `[B, rows, H, dim]`, the order of projections.
+pub(super) fn by_token(like: &CubeTensor, [batch, heads, rows, dim]: [usize; 4]) -> CubeTensor {
+    Cube::float_swap_dims(empty(like, &[batch, rows, heads, dim], DType::F32), 1, 2)
+}
+
+/// Argument for a tensor that [`by_token`] has made, whose memory has no gaps.
+pub(super) fn buffer(tensor: &CubeTensor) -> BufferArg {
+    Cube::float_swap_dims(tensor.clone(), 1, 2).into_buffer_arg()
+}
+
+/// Tensor whose rows are whole and aligned, in row-major order if they are not.
+fn whole_rows(tensor: &CubeTensor) -> CubeTensor {
+    let strides = tensor.meta.strides();
+    let aligned = strides[3] == 1 && strides[..3].iter().all(|stride| stride % 8 == 0);
+    if aligned { tensor.clone() } else { into_contiguous(tensor.clone()) }
+}
+
+fn strided(tensor: &CubeTensor) -> StridedLaunch {
+    let (shape, strides) = (tensor.meta.shape(), tensor.meta.strides());
+    let eights = [0, 1, 2].map(|axis| strides[axis] / 8);
+    let (heads, rows) = (shape[1], shape[2]);
+    // SAFETY: the handle is that of the tensor; the kernel reads only what the strides reach.
+    let numbers = unsafe { BufferArg::from_raw_parts(tensor.handle.clone(), reach(tensor)) };
+    StridedLaunch::new(numbers, heads, rows, eights[0], eights[1], eights[2])
+}
+
+/// Number of numbers from the first to the last of a tensor in memory.
+fn reach(tensor: &CubeTensor) -> usize {
+    let axes = tensor.meta.shape().iter().zip(tensor.meta.strides().iter());
+    axes.map(|(len, stride)| len.saturating_sub(1) * stride).sum::<usize>() + 1
+}
+
+/// Number of cubes and units of a kernel.
+pub(super) struct LaunchGrid {
+    pub(super) count: CubeCount,
+    pub(super) dim: CubeDim,
+}
+
+pub(super) fn grid(blocks: usize, planes: usize) -> LaunchGrid {
+    LaunchGrid {
+        count: CubeCount::Static(blocks as u32, planes as u32, 1),
+        dim: CubeDim::new_1d(UNITS as u32),
+    }
+}
+
+fn pack(tensor: &CubeTensor, width: usize) -> CubeTensor {
+    let [batch, heads, rows, dim] = tensor.meta.shape().dims();
+    let to = empty(tensor, &[batch, heads, padded(rows), width], DType::BF16);
+    let tensor = whole_rows(tensor);
+    let LaunchGrid { count, dim: units } = grid(padded(rows) / PACKED, batch * heads);
+    // SAFETY: cubes cover the packed rows exactly, and read only rows and channels that exist.
+    unsafe {
+        pack_kernel::launch_unchecked(
+            &tensor.client,
+            count,
+            units,
+            strided(&tensor),
+            to.clone().into_buffer_arg(),
+            dim,
+            width,
+        );
+    }
+    to
+}

@@ -1,0 +1,101 @@
+//! Blocks of queries that a cube walks over, for the kernel that owns keys.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+use super::biases::{DistanceBiases, difference};
+use super::blocks::Blocks;
+use super::columns::CubeWalk;
+use super::config::{MmaConfig, OWNED};
+use super::inputs::{MmaInputs, MmaSizes, Upstream};
+
+/// Logarithm and share of two adjacent rows.
+pub(super) type TwoStatistics = Vector<f32, Const<4>>;
+
+/// Blocks of queries that the cube walks over. Of the next block, queries are read during the first half of a step and
+/// gradients during the second, so that only one of them takes registers.
+#[derive(CubeType)]
+pub(super) struct QueryBlocks {
+    pub(super) queries: Blocks,
+    pub(super) grads: Blocks,
+    pub(super) statistics: Shared<[TwoStatistics]>,
+    next: Array<TwoStatistics>,
+    pub(super) distances: DistanceBiases,
+}
+
+#[cube]
+impl QueryBlocks {
+    pub(super) fn new(#[comptime] config: MmaConfig) -> QueryBlocks {
+        let rows = comptime![config.query_block()];
+        QueryBlocks {
+            queries: Blocks::new(2usize, rows, comptime![config.width()]),
+            grads: Blocks::new(2usize, rows, comptime![config.value_width()]),
+            statistics: Shared::new_slice(rows),
+            next: Array::new(1usize),
+            distances: DistanceBiases::new(config),
+        }
+    }
+
+    /// Reads queries and statistics of a block into registers.
+    pub(super) fn fetch_queries(
+        &mut self,
+        inputs: &MmaInputs,
+        place: &MmaSizes,
+        upstream: &Upstream,
+        walk: &CubeWalk,
+        block: usize,
+        #[comptime] config: MmaConfig,
+    ) {
+        let rows = comptime![config.query_block()];
+        let at = walk.begin + block * rows;
+        self.queries.fetch(&inputs.q, at, rows, comptime![config.width()]);
+        let unit = UNIT_POS as usize;
+        if unit < comptime![rows / 2] {
+            let mut two = TwoStatistics::empty();
+            #[unroll]
+            for one in 0..2usize {
+                let statistics = upstream.statistics[at + unit * 2 + one];
+                let mut log = statistics.extract(0usize);
+                if comptime![config.differences()] {
+                    let own = place.first_row + block * rows + unit * 2 + one;
+                    log -= difference(inputs, place, walk.plane, own, walk.own, config);
+                }
+                two.insert(one * 2, log);
+                two.insert(one * 2 + 1, statistics.extract(1usize));
+            }
+            self.next[0] = two;
+        }
+        let own = place.first_row + block * rows;
+        self.distances.fetch(inputs, place, walk.plane, own, walk.own, OWNED, config);
+    }
+
+    /// Writes queries and statistics to shared memory.
+    pub(super) fn store_queries(&mut self, stage: usize, #[comptime] config: MmaConfig) {
+        let rows = comptime![config.query_block()];
+        self.queries.store(stage, rows, comptime![config.width()]);
+        self.distances.store(stage, config);
+        let unit = UNIT_POS as usize;
+        if unit < comptime![rows / 2] {
+            self.statistics[stage * comptime![rows / 2] + unit] = self.next[0];
+        }
+    }
+
+    /// Reads gradients of a block into registers.
+    pub(super) fn fetch_grads(
+        &mut self,
+        upstream: &Upstream,
+        walk: &CubeWalk,
+        block: usize,
+        #[comptime] config: MmaConfig,
+    ) {
+        let rows = comptime![config.query_block()];
+        let at = walk.begin + block * rows;
+        self.grads.fetch(&upstream.grad, at, rows, comptime![config.value_width()]);
+    }
+
+    /// Writes gradients to shared memory.
+    pub(super) fn store_grads(&mut self, stage: usize, #[comptime] config: MmaConfig) {
+        let rows = comptime![config.query_block()];
+        self.grads.store(stage, rows, comptime![config.value_width()]);
+    }
+}

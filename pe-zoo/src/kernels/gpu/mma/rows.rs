@@ -1,0 +1,88 @@
+//! Gradients of a block's logits, for kernels that own rows.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+use super::biases::difference;
+use super::columns::{ColumnBlocks, ColumnBlocksExpand, CubeWalk};
+use super::config::{ACROSS, MmaConfig};
+use super::exponential::power_of_two;
+use super::inputs::{MmaInputs, MmaSizes, Upstream};
+use super::tile::{Results, SumPair};
+
+/// Results of the forward pass for this unit's two rows.
+#[derive(CubeType)]
+pub(super) struct RowStatistics {
+    /// Binary logarithms of the softmax's denominators without the rows' biases.
+    log: Array<f32>,
+    /// Dot products of output and gradient.
+    share: Array<f32>,
+}
+
+#[cube]
+impl RowStatistics {
+    pub(super) fn new() -> RowStatistics {
+        RowStatistics { log: Array::new(2usize), share: Array::new(2usize) }
+    }
+
+    /// Reads the statistics of a cube's rows from `first` of all rows of all planes on.
+    pub(super) fn read(
+        &mut self,
+        inputs: &MmaInputs,
+        place: &MmaSizes,
+        upstream: &Upstream,
+        walk: &CubeWalk,
+        first: usize,
+        #[comptime] config: MmaConfig,
+    ) {
+        #[unroll]
+        for half in 0..2usize {
+            let row = walk.of_plane + UNIT_POS_PLANE as usize / 4 + half * 8;
+            let statistics = upstream.statistics[first + row];
+            let mut log = statistics.extract(0usize);
+            if comptime![config.differences()] {
+                log -= difference(inputs, place, walk.plane, walk.own + row, walk.own, config);
+            }
+            self.log[half] = log;
+            self.share[half] = statistics.extract(1usize);
+        }
+    }
+}
+
+#[cube]
+impl ColumnBlocks {
+    /// Replaces the gradients of weights by those of logits.
+    #[expect(clippy::too_many_arguments, reason = "the numbers of one block, and where it is")]
+    pub(super) fn logit_gradients(
+        &self,
+        logits: &Results,
+        gradients: &mut Results,
+        rows: &RowStatistics,
+        stage: usize,
+        of_plane: usize,
+        scale: f32,
+        #[comptime] columns: usize,
+        #[comptime] config: MmaConfig,
+    ) {
+        #[unroll]
+        for n in 0..comptime![columns / ACROSS] {
+            #[unroll]
+            for half in 0..2usize {
+                let bias = self.bias(stage, of_plane, n, half, columns, config);
+                let (logit, of_weight) = (logits.index(n)[half], gradients.index(n)[half]);
+                let mut pair = SumPair::empty();
+                #[unroll]
+                for one in 0..2usize {
+                    let mut without = -rows.log[half];
+                    if comptime![config.biased()] {
+                        without = bias.extract(one) - rows.log[half];
+                    }
+                    let logit = fma(logit.extract(one), scale, without);
+                    let weight = power_of_two(logit, comptime![config.native]);
+                    pair.insert(one, weight * (of_weight.extract(one) - rows.share[half]));
+                }
+                gradients.index_mut(n)[half] = pair;
+            }
+        }
+    }
+}

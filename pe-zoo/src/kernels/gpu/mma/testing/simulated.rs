@@ -1,0 +1,286 @@
+//! The kernels' CUDA source run on the processor, compared with the formulas in f64.
+
+use super::kernels;
+use super::reference::{SimulatedProblem, Solution};
+use crate::kernels::gpu::mma::bands::BAND;
+use crate::kernels::gpu::mma::config::{MmaConfig, OWNED, UNITS, padded};
+use crate::kernels::gpu::mma::pack::PACKED;
+use crate::kernels::gpu::mma::table::bands;
+use crate::kernels::gpu::testing::simulated::kernel::{CompiledKernel, Scalars};
+use crate::kernels::operands::Sizes;
+
+/// Tolerance relative to the norm of a tensor: weights and their gradients are rounded to eight bits.
+const ROUNDED: f64 = 6e-3;
+
+/// Factor of the tolerance for the gradient of slopes, in which every error is multiplied by a distance.
+const BY_DISTANCE: f64 = 5.0;
+
+/// The kernels of one configuration.
+struct Simulated {
+    config: MmaConfig,
+    pack_heads: CompiledKernel,
+    pack_values: CompiledKernel,
+    pack_upstream: CompiledKernel,
+    forward: CompiledKernel,
+    dq: CompiledKernel,
+    dkv: CompiledKernel,
+    bands: Option<CompiledKernel>,
+    table: CompiledKernel,
+}
+
+/// Memory order of a tensor `[B, H, rows, dim]`.
+#[derive(Clone, Copy)]
+enum Order {
+    /// As the shape.
+    ByHead,
+    /// `[B, rows, H, dim]`.
+    ByToken,
+}
+
+/// Strides in eight numbers.
+fn strides(order: Order, heads: usize, rows: usize, dim: usize) -> [usize; 3] {
+    match order {
+        Order::ByHead => [heads * rows * dim / 8, rows * dim / 8, dim / 8],
+        Order::ByToken => [rows * heads * dim / 8, dim / 8, heads * dim / 8],
+    }
+}
+
+/// Converts between the two orders; `shape` is that of `from`.
+fn swapped(from: &[f32], shape: [usize; 4]) -> Vec<f32> {
+    let [batch, outer, inner, dim] = shape;
+    let mut to = vec![0.0; from.len()];
+    for (line, numbers) in from.chunks(dim).enumerate() {
+        let (b, i, j) = (line / (outer * inner), line / inner % outer, line % inner);
+        to[((b * inner + j) * outer + i) * dim..][..dim].copy_from_slice(numbers);
+    }
+    debug_assert_eq!(from.len(), batch * outer * inner * dim);
+    to
+}
+
+/// A buffer whose numbers nobody has written.
+fn unwritten(len: usize) -> Vec<f32> {
+    vec![f32::NAN; len]
+}
+
+const BLOCK: [usize; 2] = [UNITS, 1];
+
+impl Simulated {
+    fn new(config: MmaConfig) -> Self {
+        let MmaConfig { head_dim, value_dim, .. } = config;
+        let build = |kernel: Box<_>| CompiledKernel::build(&*kernel);
+        Self {
+            config,
+            pack_heads: build(kernels::pack(head_dim, config.width())),
+            pack_values: build(kernels::pack(value_dim, config.value_width())),
+            pack_upstream: build(kernels::pack_upstream(value_dim, config.value_width())),
+            forward: build(kernels::forward(config)),
+            dq: build(kernels::dq(config)),
+            dkv: build(kernels::dkv(config)),
+            bands: config.distance.then(|| build(kernels::bands(config))),
+            table: build(kernels::table()),
+        }
+    }
+
+    /// Packs `[B, H, rows, dim]`; two numbers of bf16 take the place of one of f32.
+    fn pack(
+        kernel: &CompiledKernel,
+        tensor: &[f32],
+        order: Order,
+        [batch, heads, rows, dim]: [usize; 4],
+        width: usize,
+    ) -> Vec<f32> {
+        let mut buffers = [tensor.to_vec(), unwritten(batch * heads * padded(rows) * width / 2)];
+        let [b, h, t] = strides(order, heads, rows, dim);
+        let scalars = Scalars { sizes: &[heads, rows, b, h, t], factors: &[] };
+        kernel.run(&mut buffers, scalars, [padded(rows) / PACKED, batch * heads], BLOCK);
+        let [_, packed] = buffers;
+        packed
+    }
+
+    fn run(&self, problem: &SimulatedProblem) -> Solution<f32> {
+        let Self { config, .. } = self;
+        let Sizes { batch, heads, rows, columns, head_dim, value_dim } = problem.sizes;
+        let planes = batch * heads;
+        let (width, value_width) = (config.width(), config.value_width());
+        let by_token = swapped(&problem.q, [batch, heads, rows, head_dim]);
+        let shape = [batch, heads, rows, head_dim];
+        let q = Self::pack(&self.pack_heads, &by_token, Order::ByToken, shape, width);
+        let shape = [batch, heads, columns, head_dim];
+        let k = Self::pack(&self.pack_heads, &problem.k, Order::ByHead, shape, width);
+        let shape = [batch, heads, columns, value_dim];
+        let values =
+            Self::pack(&self.pack_values, &problem.values, Order::ByHead, shape, value_width);
+        let SimulatedProblem { slopes, distance, decay, decay_residual, .. } = problem;
+        let entries = distance.len() / heads;
+        let inputs = || {
+            [&q, &k, &values, slopes, distance, decay, decay_residual].map(Clone::clone).to_vec()
+        };
+        let sizes = [heads, rows, columns, columns - rows, entries];
+        let scalars = Scalars { sizes: &sizes, factors: &[problem.scale] };
+        let by_rows = [rows.div_ceil(OWNED), planes];
+
+        let mut buffers = inputs();
+        buffers.push(unwritten(planes * rows * value_dim));
+        buffers.push(unwritten(planes * padded(rows)));
+        self.forward.run(&mut buffers, scalars, by_rows, BLOCK);
+        let log = buffers.remove(8);
+        let output = buffers.remove(7);
+
+        let mut buffers = vec![
+            problem.grad.clone(),
+            output.clone(),
+            log,
+            unwritten(planes * padded(rows) * value_width / 2),
+            unwritten(planes * padded(rows) * 2),
+        ];
+        let [gb, gh, gt] = strides(Order::ByHead, heads, rows, value_dim);
+        let [ob, oh, ot] = strides(Order::ByToken, heads, rows, value_dim);
+        let strided = [heads, rows, gb, gh, gt, heads, rows, ob, oh, ot];
+        let grid = [padded(rows) / PACKED, planes];
+        let packing = Scalars { sizes: &strided, factors: &[] };
+        self.pack_upstream.run(&mut buffers, packing, grid, BLOCK);
+        let statistics = buffers.remove(4);
+        let grad = buffers.remove(3);
+
+        let mut buffers = inputs();
+        buffers.extend([grad.clone(), statistics.clone()]);
+        buffers.push(unwritten(planes * rows * head_dim));
+        buffers.extend([unwritten(planes * rows), unwritten(planes * rows)]);
+        self.dq.run(&mut buffers, scalars, by_rows, BLOCK);
+        let [of_q, of_slopes, of_rows] = buffers.split_off(9).try_into().unwrap();
+
+        let of_distance = self.bands.as_ref().map(|kernel| {
+            let count = bands(rows, columns - rows, entries - 1);
+            let mut buffers = inputs();
+            buffers.extend([grad.clone(), statistics.clone()]);
+            buffers.push(unwritten(planes * count * BAND));
+            kernel.run(&mut buffers, scalars, [count, planes], BLOCK);
+            let mut buffers = [buffers.remove(9), unwritten(heads * (entries - 1))];
+            let sizes = [planes, heads, count, entries - 1, columns - rows];
+            let grid = [(heads * (entries - 1)).div_ceil(UNITS), 1];
+            self.table.run(&mut buffers, Scalars { sizes: &sizes, factors: &[] }, grid, BLOCK);
+            let [_, near] = buffers;
+            let lines = near.chunks(entries - 1);
+            lines.flat_map(|line| [line, &[-line.iter().sum::<f32>()]].concat()).collect()
+        });
+
+        let mut buffers = inputs();
+        buffers.extend([grad, statistics]);
+        buffers.push(unwritten(planes * columns * head_dim));
+        buffers.push(unwritten(planes * columns * value_dim));
+        buffers.push(unwritten(planes * columns));
+        self.dkv.run(&mut buffers, scalars, [columns.div_ceil(OWNED), planes], BLOCK);
+        let [of_k, of_values, mut of_decay] = buffers.split_off(9).try_into().unwrap();
+
+        let mut of_heads = vec![0.0; heads];
+        for (at, gradient) in of_slopes.iter().enumerate() {
+            of_heads[at / rows % heads] += gradient;
+        }
+        for (at, gradient) in of_rows.iter().enumerate() {
+            of_decay[at / rows * columns + columns - rows + at % rows] += gradient;
+        }
+        Solution {
+            output: swapped(&output, [batch, rows, heads, value_dim]),
+            q: swapped(&of_q, [batch, rows, heads, head_dim]),
+            k: swapped(&of_k, [batch, columns, heads, head_dim]),
+            values: swapped(&of_values, [batch, columns, heads, value_dim]),
+            slopes: of_heads,
+            distance: of_distance.unwrap_or_default(),
+            decay: of_decay,
+        }
+    }
+}
+
+fn compare(name: &str, simulated: &[f32], expected: &[f64], off: f64) {
+    assert_eq!(simulated.len(), expected.len(), "{name}");
+    let norm = |numbers: &mut dyn Iterator<Item = f64>| numbers.map(|x| x * x).sum::<f64>().sqrt();
+    let apart = norm(&mut simulated.iter().zip(expected).map(|(a, b)| f64::from(*a) - b));
+    let whole = norm(&mut expected.iter().copied());
+    // `<=` is false for NaN.
+    assert!(apart <= off * whole.max(1.0), "{name} is {apart:.2e} off, of {whole:.2e}");
+}
+
+fn check(config: MmaConfig) {
+    let simulated = Simulated::new(config);
+    let MmaConfig { head_dim, value_dim, .. } = config;
+    for (batch, rows, columns) in
+        [(1, 1, 1), (2, 17, 40), (1, 70, 70), (1, 3, 130), (1, 140, 140), (1, 129, 200)]
+    {
+        let sizes = Sizes { batch, heads: 2, rows, columns, head_dim, value_dim };
+        let problem = SimulatedProblem::random(config, sizes);
+        let expected = problem.solve();
+        let solution = simulated.run(&problem);
+        let name = |what: &str| format!("{what} of {config:?} at {sizes:?}");
+        compare(&name("output"), &solution.output, &expected.output, ROUNDED);
+        compare(&name("gradient of queries"), &solution.q, &expected.q, ROUNDED);
+        compare(&name("gradient of keys"), &solution.k, &expected.k, ROUNDED);
+        compare(&name("gradient of values"), &solution.values, &expected.values, ROUNDED);
+        if config.slopes {
+            compare(
+                &name("gradient of slopes"),
+                &solution.slopes,
+                &expected.slopes,
+                BY_DISTANCE * ROUNDED,
+            );
+        }
+        if config.distance {
+            let off = BY_DISTANCE * ROUNDED;
+            compare(&name("gradient of distances"), &solution.distance, &expected.distance, off);
+        }
+        if config.decay {
+            compare(&name("gradient of running sums"), &solution.decay, &expected.decay, ROUNDED);
+        }
+        let again = simulated.run(&problem);
+        let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        for (what, first, second) in [
+            ("output", &solution.output, &again.output),
+            ("gradient of queries", &solution.q, &again.q),
+            ("gradient of keys", &solution.k, &again.k),
+            ("gradient of values", &solution.values, &again.values),
+            ("gradient of slopes", &solution.slopes, &again.slopes),
+            ("gradient of distances", &solution.distance, &again.distance),
+            ("gradient of running sums", &solution.decay, &again.decay),
+        ] {
+            assert!(bits(first) == bits(second), "{} differs in a second run", name(what));
+        }
+    }
+}
+
+const PLAIN: MmaConfig = MmaConfig {
+    head_dim: 64,
+    value_dim: 64,
+    slopes: false,
+    distance: false,
+    decay: false,
+    decay_residual: false,
+    native: false,
+};
+
+#[test]
+fn no_modifier() {
+    check(PLAIN);
+}
+
+#[test]
+fn other_widths() {
+    check(MmaConfig { head_dim: 24, value_dim: 32, ..PLAIN });
+    check(MmaConfig { head_dim: 96, value_dim: 40, ..PLAIN });
+    check(MmaConfig { head_dim: 128, value_dim: 128, ..PLAIN });
+}
+
+#[test]
+fn slopes() {
+    check(MmaConfig { slopes: true, ..PLAIN });
+}
+
+#[test]
+fn distances() {
+    check(MmaConfig { distance: true, ..PLAIN });
+    check(MmaConfig { distance: true, slopes: true, head_dim: 128, value_dim: 128, ..PLAIN });
+}
+
+#[test]
+fn running_sums() {
+    check(MmaConfig { decay: true, ..PLAIN });
+    check(MmaConfig { slopes: true, decay: true, decay_residual: true, head_dim: 128, ..PLAIN });
+}
