@@ -62,7 +62,7 @@ pub(super) struct GenerateArgs {
 pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     if process::is_set_up(arguments.threads) {
-        process::compute_on_this_thread(arguments.threads);
+        process::compute_on_this_thread(arguments.threads).map_err(anyhow::Error::msg)?;
         here(arguments)?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -71,7 +71,7 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
         request(encoding).check().map_err(anyhow::Error::msg)?;
     }
     if arguments.in_process {
-        process::compute_on_this_thread(size.threads);
+        process::compute_on_this_thread(size.threads).map_err(anyhow::Error::msg)?;
         for (_, encoding) in &encodings {
             let row = measure(&request(encoding)).map_err(anyhow::Error::msg)?;
             say(&serde_json::to_string(&row)?);

@@ -104,17 +104,41 @@ pub fn is_set_up(threads: usize) -> bool {
     settings(threads).iter().all(|(name, value)| std::env::var(name).is_ok_and(|set| set == *value))
 }
 
+/// Starts the threads that compute, unless this process was started by [`again`]: it decides later whether its first
+/// thread is one of them.
+///
+/// # Errors
+/// Message, if a thread cannot be started.
+pub fn start_threads() -> Result<(), String> {
+    let again = std::env::var("RAYON_NUM_THREADS")
+        .ok()
+        .and_then(|threads| threads.parse().ok())
+        .is_some_and(is_set_up);
+    if again { Ok(()) } else { build(rayon::ThreadPoolBuilder::new()) }
+}
+
 /// Makes this thread one of the `threads` that compute, if the process was started by [`again`]. What it computes then
 /// starts at once, while another thread would have to wake first, and only this one computes if `threads` is 1.
 ///
 /// No other thread may compute while this one waits for it, except in a thread pool of its own.
-pub fn compute_on_this_thread(threads: usize) {
-    if is_set_up(threads) {
-        // An error says that something was computed before on other threads, which give the same results.
-        let _ = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .use_current_thread()
-            .build_global();
+///
+/// # Errors
+/// Message, if a thread cannot be started.
+pub fn compute_on_this_thread(threads: usize) -> Result<(), String> {
+    if !is_set_up(threads) {
+        return Ok(());
+    }
+    build(rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread())
+}
+
+fn build(pool: rayon::ThreadPoolBuilder) -> Result<(), String> {
+    match pool.build_global() {
+        Err(error) if std::error::Error::source(&error).is_some() => Err(format!(
+            "cannot start a thread that computes: {error}; raise the limit of processes, for instance with `ulimit -u \
+             unlimited`"
+        )),
+        // Other errors say that something was computed before on other threads, which give the same results.
+        _ => Ok(()),
     }
 }
 

@@ -176,7 +176,8 @@ pub fn serve(
     if let Some(devices) = &request.devices {
         devices.take().map_err(|error| format!("worker: {error}"))?;
     }
-    process::compute_on_this_thread(request.context.threads);
+    process::compute_on_this_thread(request.context.threads)
+        .map_err(|error| format!("worker: {error}"))?;
     let stop = Arc::new(AtomicBool::new(false));
     // A terminal or a batch system may signal the whole group of processes.
     let on_signal = stop.clone();

@@ -98,6 +98,7 @@ impl SelfAttention {
     ///
     /// # Errors
     /// [`PeError::TooLong`] beyond the encoding's length limit.
+    #[expect(clippy::needless_pass_by_value, reason = "modules of Burn take tensors by value")]
     pub fn forward(&self, x: Tensor<3>) -> Result<Tensor<3>, PeError> {
         self.attend(&x, None)
     }
@@ -106,6 +107,7 @@ impl SelfAttention {
     ///
     /// # Errors
     /// [`PeError::TooLong`] beyond the encoding's length limit.
+    #[expect(clippy::needless_pass_by_value, reason = "modules of Burn take tensors by value")]
     pub fn forward_cached(
         &self,
         x: Tensor<3>,
