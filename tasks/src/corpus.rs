@@ -37,7 +37,8 @@ pub fn find(name: &str) -> Result<&'static CorpusMeta, CorpusError> {
     })
 }
 
-/// Returns the path of a verified corpus in the cache folder and fetches it first if necessary.
+/// Returns the path of a verified corpus in the cache folder, or of one that is installed with the program, and fetches it first if
+/// necessary.
 ///
 /// Only the first fetch uses the network. Any number of processes may call it at once; an interrupted fetch leaves
 /// nothing that could be mistaken for the corpus.

@@ -33,6 +33,7 @@ mod references;
 mod report;
 mod reproduce;
 mod run;
+mod samples;
 mod size;
 mod speed;
 mod stability;
@@ -202,6 +203,11 @@ enum Command {
         /// Id of the encoding: lower-case letters, digits and `-`.
         id: String,
     },
+    /// Writes samples of a task for other programs, the same as a run trains on or is evaluated on.
+    #[command(
+        after_help = "Examples:\n  pe-bench samples counting --set variables=3 --len 64\n  pe-bench samples flip-flop --split sparse --len 256 --count 2000 --out sparse.npz"
+    )]
+    Samples(samples::SamplesArgs),
     /// Measures the time and memory of one training step for each encoding at a fixed size.
     #[command(after_help = "Example: pe-bench speed --encodings rope,cope")]
     Speed(speed::SpeedArgs),
@@ -418,6 +424,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Data { command } => data::data(command)?,
         Command::NewSuite { name } => say(&new::suite(&name)?),
         Command::NewEncoding { id } => say(&new::encoding(&id)?),
+        Command::Samples(arguments) => samples::run(&arguments)?,
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
         Command::Explain { name, json } => explain::explain(&name, json)?,

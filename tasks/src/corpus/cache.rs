@@ -19,6 +19,14 @@ fn cache_dir_from(var: impl Fn(&str) -> Option<OsString>) -> PathBuf {
         .unwrap_or_else(|| std::env::temp_dir().join("pe-zoo"))
 }
 
+/// Returns the folder of what is installed with this program: `share/pe-zoo` beside the folder of the program.
+///
+/// The Python package has a text there, because it is installed without cargo.
+pub(super) fn installed_dir() -> Option<PathBuf> {
+    let program = std::env::current_exe().and_then(std::fs::canonicalize).ok()?;
+    Some(program.parent()?.parent()?.join("share/pe-zoo"))
+}
+
 /// Returns the folder for corpora in a cache folder.
 pub(super) fn folder_in(cache: &Path) -> PathBuf {
     cache.join("corpora")

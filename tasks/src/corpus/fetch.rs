@@ -18,7 +18,8 @@ use crate::hash::{hex, sha256_hex};
 /// Age beyond which a working folder is a remnant of a killed fetch.
 const STALE: Duration = Duration::from_hours(24);
 
-/// Returns the verified file in `cache` and fetches it if it is missing or damaged.
+/// Returns the verified file in `cache`, or the one that is installed with the program, and fetches it if both are missing or
+/// damaged.
 pub(super) fn fetch_into(
     meta: &CorpusMeta,
     cache: &Path,
@@ -26,8 +27,12 @@ pub(super) fn fetch_into(
 ) -> Result<PathBuf, CorpusError> {
     let folder = folder_in(cache);
     let cached = folder.join(meta.file_name());
-    if fs::read(&cached).is_ok_and(|bytes| sha256_hex(&bytes) == meta.stored_sha256) {
-        return Ok(cached);
+    let installed = tools.installed.as_ref().map(|dir| folder_in(dir).join(meta.file_name()));
+    let is_right = |path: &PathBuf| {
+        fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == meta.stored_sha256)
+    };
+    if let Some(path) = [Some(cached.clone()), installed].into_iter().flatten().find(is_right) {
+        return Ok(path);
     }
     let work = work_folder(&folder, meta.id)?;
     let result = fetch_through(meta, &work, tools, &cached);

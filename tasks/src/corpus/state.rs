@@ -1,18 +1,18 @@
 //! Presence of corpora on this machine.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::cache::{cache_dir, folder_in};
+use super::cache::{cache_dir, folder_in, installed_dir};
 use super::error::CorpusError;
 use super::known::CorpusMeta;
 use crate::data::named_documents;
 use crate::files::FileError;
 use crate::hash::{hex, sha256_hex};
 
-/// Presence of a corpus in the cache folder.
+/// Presence of a corpus on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CorpusState {
     /// The corpus is not fetched.
@@ -26,13 +26,16 @@ pub enum CorpusState {
     },
 }
 
-/// Looks for a corpus in the cache folder without reading or fetching it.
+/// Looks for a corpus in the cache folder, and among what is installed with the program, without reading or fetching it.
 pub fn state(meta: &CorpusMeta) -> CorpusState {
-    let path = folder_in(&cache_dir()).join(meta.file_name());
-    match fs::metadata(&path) {
-        Ok(found) => CorpusState::Present { path, bytes: found.len() },
-        Err(_) => CorpusState::Absent,
-    }
+    let folders = [Some(cache_dir()), installed_dir()];
+    folders.into_iter().flatten().find_map(|folder| present(meta, &folder)).unwrap_or(CorpusState::Absent)
+}
+
+fn present(meta: &CorpusMeta, folder: &Path) -> Option<CorpusState> {
+    let path = folder_in(folder).join(meta.file_name());
+    let bytes = fs::metadata(&path).ok()?.len();
+    Some(CorpusState::Present { path, bytes })
 }
 
 /// Verifies the hashes of a fetched corpus, that of the file and that of the text.

@@ -1,20 +1,24 @@
 //! Package managers that fetch corpora.
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 use std::process::Command;
 
+use super::cache::installed_dir;
 use super::error::CorpusError;
 
 /// Number of lines of a program's error output in an error message.
 const STDERR_LINES: usize = 8;
 
-/// Programs that fetch packages.
+/// Where texts come from: a folder that is installed with the program, and programs that fetch packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tools {
     /// Program to run as cargo.
     pub cargo: OsString,
     /// Program to run as Python 3 with pip.
     pub python: OsString,
+    /// Folder of what is installed with the program.
+    pub installed: Option<PathBuf>,
 }
 
 impl Tools {
@@ -24,6 +28,7 @@ impl Tools {
         Self {
             cargo: std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
             python: "python3".into(),
+            installed: installed_dir(),
         }
     }
 }

@@ -15,7 +15,8 @@ use tasks::{Batch, EvaluatedSplit, Sample, Task, TaskError};
 use crate::run::scored::{Scored, read, reused};
 use labels::Labels;
 pub use labels::Relabelled;
-use outcomes::{QuestionAnswer, Questions, chance};
+pub use outcomes::chance;
+use outcomes::{QuestionAnswer, Questions};
 use pe_zoo::model::Decoder;
 use slices::BySlice;
 

@@ -29,7 +29,7 @@ const META: CorpusMeta = CorpusMeta {
 
 /// Tools of which only cargo may be called.
 fn only_cargo(cargo: impl Into<OsString>) -> Tools {
-    Tools { cargo: cargo.into(), python: "/no/such/python".into() }
+    Tools { cargo: cargo.into(), python: "/no/such/python".into(), installed: None }
 }
 
 /// Tools that do not exist.
@@ -46,6 +46,20 @@ fn cached_copy_is_returned_without_cargo() {
     fs::write(&cached, TEXT).unwrap();
     let path = fetch_into(&meta, cache.path(), &none()).unwrap();
     assert_eq!(path, cached);
+}
+
+#[test]
+fn installed_text_is_used_if_it_is_right() {
+    let [cache, installed] = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    let meta = with_hash_of(TEXT);
+    fs::create_dir(installed.path().join("corpora")).unwrap();
+    let file = installed.path().join("corpora/tiny.txt");
+    let tools = Tools { installed: Some(installed.path().to_owned()), ..none() };
+    fs::write(&file, TEXT).unwrap();
+    assert_eq!(fetch_into(&meta, cache.path(), &tools).unwrap(), file);
+    fs::write(&file, "another text").unwrap();
+    let error = fetch_into(&meta, cache.path(), &tools).unwrap_err();
+    assert!(matches!(error, CorpusError::ToolMissing { .. }));
 }
 
 #[test]
@@ -230,7 +244,7 @@ mod with_a_stand_in {
             split: SplitRule::ByYear,
             ..META
         };
-        (meta, Tools { cargo: "/no/such/cargo".into(), python })
+        (meta, Tools { cargo: "/no/such/cargo".into(), python, installed: None })
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub(super) fn digest(samples: &[Sample]) -> String {
 
 /// Returns the exact match of guessing, for tasks ranked by exact match: the most frequent answer of the same length
 /// among the other samples. `None` with fewer than two samples.
-pub(super) fn chance(headline: Headline, samples: &[Sample]) -> Option<f64> {
+pub fn chance(headline: Headline, samples: &[Sample]) -> Option<f64> {
     if headline != Headline::ExactMatch || samples.len() < 2 {
         return None;
     }
