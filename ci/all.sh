@@ -23,6 +23,7 @@ declare -A others=(
   [llvm-for-cuda]="installs a compiler"
   [nightly]="runs a night; nightly-test tests it"
   [peers]="measures PyTorch, 7 GB"
+  [repository]="writes the address of the repository"
   [sample-docs]="prints comments"
   [slurm-test]="installs Slurm"
   [tch]="builds with LibTorch, 12 GB"
@@ -54,10 +55,11 @@ declare -A scripts=(
   [outside]="outside"
   [release]="release"
   [image]="bash ci/image.sh $work/image --dev"
+  [wheel]="bash ci/wheel.sh $work/wheel --dev"
   [instruction-sets]="bash ci/instruction-sets.sh math:: kernels:: ops::"
 )
 # The short ones first.
-order=(language no-machine-names type-names yardstick site nightly-test k8s-schema kill-test faults browser-test outside release image instruction-sets)
+order=(language no-machine-names type-names yardstick site nightly-test k8s-schema kill-test faults browser-test outside release image wheel instruction-sets)
 
 for path in ci/*.sh; do
   name=$(basename "$path" .sh)

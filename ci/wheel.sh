@@ -11,10 +11,11 @@ folder=${1:?"usage: ci/wheel.sh FOLDER [--dev]"}
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 profile=release
-options=(--zig --compatibility manylinux2014)
+options=()
+[ "$(uname)" != Linux ] || options=(--zig --compatibility manylinux2014)
 if [ "${2-}" = --dev ]; then
   profile=dev
-  options=(--compatibility linux)
+  [ "$(uname)" != Linux ] || options=(--compatibility linux)
 fi
 
 work=$(mktemp -d)
@@ -23,8 +24,8 @@ python3 -m venv "$work/build"
 "$work/build/bin/pip" install --quiet 'maturin[zig]>=1.9,<2'
 # `quick` reads a text, which comes through cargo: the wheel has it.
 PE_ZOO_CACHE="$work/cache" cargo run --quiet --profile "$profile" -- data fetch tinyshakespeare
-mkdir -p bench/python/data/share/pe-zoo
-cp -r "$work/cache/corpora" bench/python/data/share/pe-zoo/
+mkdir -p bench/python/data/data/share/pe-zoo
+cp -r "$work/cache/corpora" bench/python/data/data/share/pe-zoo/
 (cd bench/python && "$work/build/bin/maturin" build --profile "$profile" "${options[@]}" --out "$folder")
 
 python3 -m venv "$work/new"

@@ -23,6 +23,7 @@ mod flops;
 mod folders;
 mod generate;
 mod inspect;
+mod judge;
 mod list;
 mod merge;
 mod new;
@@ -127,6 +128,12 @@ enum Command {
         after_help = "Examples:\n  pe-bench report results/quick\n  pe-bench report results/* --out page\n  pe-bench report results/quick --out paper --formats tex,svg"
     )]
     Report(report::ReportArgs),
+    /// Writes the report of trainings that other programs made, from a table of their scores.
+    ///
+    /// The table is CSV with the columns encoding, task, train_len, seed, split, len and score. Ranks, tests and pages are those of
+    /// records of `run`.
+    #[command(after_help = "Example: pe-bench judge scores.csv --out results/mine")]
+    Judge(judge::JudgeArgs),
     /// Packs the records of a results folder into one Parquet file, which every command reads like the records; `run` writes them to `cells` again.
     #[command(
         after_help = "Example: pe-bench pack results/zoo --lean --out results/zoo/laptop_2026-11"
@@ -411,6 +418,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Cluster(system) => cluster::cluster(&system)?,
         Command::Merge(arguments) => return merge::merge(&arguments),
         Command::Report(arguments) => report::report(&arguments)?,
+        Command::Judge(arguments) => judge::run(&arguments)?,
         Command::Pack(arguments) => pack::run(&arguments)?,
         Command::Table(arguments) => table::run(&arguments)?,
         Command::DiffRecords(arguments) => return diff_records::diff(&arguments),

@@ -70,15 +70,15 @@ fn read(path: &Path) -> anyhow::Result<records::settings::Settings> {
 pub(crate) struct ReportArgs {
     /// Results folders (with `cells` or `records.parquet`), or folders that contain some.
     #[arg(required = true)]
-    results: Vec<PathBuf>,
+    pub(super) results: Vec<PathBuf>,
     /// Output folder; default: the results folder itself, or results/report for several.
     #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
     /// Formats to write, separated by commas; default: all.
     #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = formats())]
-    formats: Vec<String>,
+    pub(super) formats: Vec<String>,
     #[command(flatten)]
-    criteria: Criteria,
+    pub(super) criteria: Criteria,
 }
 
 /// Title and criteria of a suite, which `run` keeps beside its records for later reports.
@@ -126,7 +126,7 @@ fn title_of(suite: &str) -> String {
     parsed.map_or_else(|| suite.to_owned(), |suite| suite.title)
 }
 
-fn formats() -> clap::builder::PossibleValuesParser {
+pub(super) fn formats() -> clap::builder::PossibleValuesParser {
     reports::formats::FORMATS.iter().map(|(name, _)| *name).collect::<Vec<_>>().into()
 }
 

@@ -157,7 +157,12 @@ fn files_have_the_samples_that_are_printed() {
     let archive = write("x.npz");
     let longest = printed.iter().map(|row| row["tokens"].as_array().unwrap().len()).max().unwrap();
     let (head, bytes) = array(&archive, "tokens");
-    assert!(head.contains(&format!("'descr': '<i8', 'fortran_order': False, 'shape': (7, {longest}, )")), "{head}");
+    assert!(
+        head.contains(&format!(
+            "'descr': '<i8', 'fortran_order': False, 'shape': (7, {longest}, )"
+        )),
+        "{head}"
+    );
     let numbers = bytes.chunks_exact(8).map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap()));
     let numbers = numbers.collect::<Vec<_>>();
     for (row, printed) in numbers.chunks_exact(longest).zip(&printed) {
@@ -171,8 +176,17 @@ fn files_have_the_samples_that_are_printed() {
 #[test]
 fn wrong_requests_are_refused() {
     refused(&["samples", "countin", "--len", "32"], "did you mean `counting`?");
-    refused(&["samples", "counting", "--len", "32", "--set", "variable=3"], "did you mean `variables`?");
+    refused(
+        &["samples", "counting", "--len", "32", "--set", "variable=3"],
+        "did you mean `variables`?",
+    );
     refused(&["samples", "counting", "--len", "32", "--split", "sparse"], "sparse");
-    refused(&["samples", "counting", "--len", "32", "--out", "x.csv"], "ends with .npz, .parquet or .jsonl");
-    refused(&["samples", "counting", "--len", "32", "--count", "0", "--out", "x.npz"], "--count is 0");
+    refused(
+        &["samples", "counting", "--len", "32", "--out", "x.csv"],
+        "ends with .npz, .parquet or .jsonl",
+    );
+    refused(
+        &["samples", "counting", "--len", "32", "--count", "0", "--out", "x.npz"],
+        "--count is 0",
+    );
 }

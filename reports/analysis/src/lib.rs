@@ -29,6 +29,7 @@ mod question;
 pub mod ranking;
 mod report;
 pub mod run_metrics;
+pub mod scores;
 mod selection;
 mod skipped;
 mod slices;

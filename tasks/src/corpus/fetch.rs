@@ -28,9 +28,8 @@ pub(super) fn fetch_into(
     let folder = folder_in(cache);
     let cached = folder.join(meta.file_name());
     let installed = tools.installed.as_ref().map(|dir| folder_in(dir).join(meta.file_name()));
-    let is_right = |path: &PathBuf| {
-        fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == meta.stored_sha256)
-    };
+    let is_right =
+        |path: &PathBuf| fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == meta.stored_sha256);
     if let Some(path) = [Some(cached.clone()), installed].into_iter().flatten().find(is_right) {
         return Ok(path);
     }

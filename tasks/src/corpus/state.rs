@@ -29,7 +29,11 @@ pub enum CorpusState {
 /// Looks for a corpus in the cache folder, and among what is installed with the program, without reading or fetching it.
 pub fn state(meta: &CorpusMeta) -> CorpusState {
     let folders = [Some(cache_dir()), installed_dir()];
-    folders.into_iter().flatten().find_map(|folder| present(meta, &folder)).unwrap_or(CorpusState::Absent)
+    folders
+        .into_iter()
+        .flatten()
+        .find_map(|folder| present(meta, &folder))
+        .unwrap_or(CorpusState::Absent)
 }
 
 fn present(meta: &CorpusMeta, folder: &Path) -> Option<CorpusState> {

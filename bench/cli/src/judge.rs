@@ -1,0 +1,62 @@
+//! `pe-bench judge`: the report of trainings that other programs made.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::report::{self, Criteria, ReportArgs};
+use analysis::scores::records_of_scores;
+
+/// File in the folder of a judged table, a copy of the table.
+const TABLE: &str = "scores.csv";
+
+/// Arguments of `judge`.
+#[derive(Args)]
+pub(super) struct JudgeArgs {
+    /// Table of scores in CSV: a line for each encoding, task, seed, split and length.
+    scores: PathBuf,
+    /// Folder for the records and the report; default: results/<name of the table>.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Formats to write, separated by commas; default: all.
+    #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = report::formats())]
+    formats: Vec<String>,
+    #[command(flatten)]
+    criteria: Criteria,
+}
+
+pub(super) fn run(arguments: &JudgeArgs) -> anyhow::Result<()> {
+    let JudgeArgs { scores, out, formats, criteria } = arguments;
+    let csv = std::fs::read(scores).with_context(|| format!("cannot read {}", scores.display()))?;
+    let records = records_of_scores(&csv, label).with_context(|| scores.display().to_string())?;
+    let name = scores.file_stem().unwrap_or_default();
+    let out = out.clone().unwrap_or_else(|| Path::new("results").join(name));
+    let cells = out.join("cells");
+    if cells.exists() {
+        anyhow::ensure!(
+            out.join(TABLE).exists(),
+            "{} has records of trainings; give another folder with --out",
+            out.display()
+        );
+        std::fs::remove_dir_all(&cells)
+            .with_context(|| format!("cannot remove {}", cells.display()))?;
+    }
+    for record in &records {
+        record.write(&out)?;
+    }
+    records::store::write_atomically(&out.join(TABLE), &csv)
+        .with_context(|| format!("cannot write {TABLE}"))?;
+    report::report(&ReportArgs {
+        results: vec![out],
+        out: None,
+        formats: formats.clone(),
+        criteria: criteria.clone(),
+    })
+}
+
+/// Display name of an encoding; the name itself if pe-zoo does not have it.
+fn label(encoding: &str) -> String {
+    train::encodings::parse(encoding)
+        .map_or_else(|_| encoding.to_owned(), |combination| combination.card().label.clone())
+}

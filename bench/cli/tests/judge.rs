@@ -1,0 +1,46 @@
+//! `pe-bench judge` reports on trainings of other programs.
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+
+mod program;
+
+use std::fmt::Write as _;
+
+use program::{done, refused};
+
+fn table(better: &str) -> String {
+    let mut table = "encoding,task,train_len,seed,split,len,score,answers\n".to_owned();
+    for seed in 0..8 {
+        for encoding in ["mine", "rope"] {
+            let right = if encoding == better { 9 } else { 2 + seed % 2 };
+            let answers = "1".repeat(right) + &"0".repeat(10 - right);
+            let score = right as f64 / 10.0;
+            writeln!(table, "{encoding},sorting,64,{seed},longer,128,{score},{answers}").unwrap();
+        }
+    }
+    table
+}
+
+#[test]
+fn a_table_of_scores_gets_a_report_and_the_tests_of_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let [scores, out] = ["scores.csv", "out"].map(|name| folder.path().join(name));
+    let [scores_text, out_text] = [&scores, &out].map(|path| path.to_str().unwrap());
+    std::fs::write(&scores, table("mine")).unwrap();
+    let judge = ["judge", scores_text, "--out", out_text, "--formats", "md"];
+    assert!(done(&judge).contains("mine"));
+    let compared = done(&["compare", "mine", "rope", out_text]);
+    assert!(compared.contains("0.0078"), "the least p-value of eight seeds: {compared}");
+    let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains("sorting") && report.contains("RoPE"), "{report}");
+
+    // The table of the same folder may change: nothing of the old one stays.
+    std::fs::write(&scores, table("rope").replace("sorting", "copying")).unwrap();
+    done(&judge);
+    let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains("copying") && !report.contains("sorting"), "{report}");
+
+    std::fs::remove_file(out.join("scores.csv")).unwrap();
+    refused(&judge, "has records of trainings");
+    std::fs::write(&scores, table("rope").replace("0.9", "9")).unwrap();
+    refused(&["judge", scores_text], "score is `9`, expected an exact match from 0 to 1");
+}

@@ -1,0 +1,325 @@
+//! Records of trainings that other programs made, from a table of their scores.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+
+use polars::prelude::{DataFrame, PolarsError, SerReader as _};
+use polars_io::csv::read::CsvReadOptions;
+use records::store::cell_key;
+use records::{
+    Answers, EncodingInfo, EvalPoint, FlopCount, Host, Metric, Outcomes, ParamCount, RunRecord,
+    SCHEMA, Status, TaskInfo, TrainSummary,
+};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// Columns that a table of scores must have.
+const REQUIRED: [&str; 7] = ["encoding", "task", "train_len", "seed", "split", "len", "score"];
+/// Columns that a table of scores may have.
+const OPTIONAL: [&str; 9] = [
+    "metric",
+    "trained",
+    "samples",
+    "chance",
+    "answers",
+    "params",
+    "step_flops",
+    "step_seconds",
+    "peak_bytes",
+];
+
+/// Split whose samples have the distribution of the training samples, where the column `trained` does not say it.
+const TRAINED: &str = "in-distribution";
+
+/// Error of a table of scores.
+#[derive(Debug, thiserror::Error)]
+pub enum ScoresError {
+    /// The text is not CSV.
+    #[error("expected CSV with a line of names: {0}")]
+    NotCsv(#[from] PolarsError),
+    /// A column is missing or unknown.
+    #[error(
+        "{problem}; expected {}, and any of {}",
+        REQUIRED.join(", "),
+        OPTIONAL.join(", ")
+    )]
+    Columns {
+        /// What is wrong.
+        problem: String,
+    },
+    /// A value cannot be used.
+    #[error("line {line}: {column} is `{value}`, expected {expected}")]
+    Value {
+        /// Number of the line, from 1.
+        line: usize,
+        /// Name of the column.
+        column: &'static str,
+        /// Text of the value.
+        value: String,
+        /// What can be used.
+        expected: String,
+    },
+}
+
+/// Reads a table of scores in CSV: a record for each encoding, task and seed, with an evaluation for each line.
+///
+/// `label` is the display name of an encoding.
+///
+/// # Errors
+/// The first line that cannot be used.
+pub fn records_of_scores(
+    csv: &[u8],
+    label: impl Fn(&str) -> String,
+) -> Result<Vec<RunRecord>, ScoresError> {
+    let lines = Lines::read(csv)?;
+    let mut cells: BTreeMap<[&str; 3], RunRecord> = BTreeMap::new();
+    for at in 0..lines.table.height() {
+        let line = Line { lines: &lines, at };
+        let encoding = line.required("encoding")?;
+        let task = line.required("task")?;
+        let seed = line.required("seed")?;
+        let record = match cells.entry([task, encoding, seed]) {
+            std::collections::btree_map::Entry::Occupied(cell) => cell.into_mut(),
+            std::collections::btree_map::Entry::Vacant(cell) => {
+                cell.insert(line.cell(label(encoding))?)
+            }
+        };
+        let eval = line.evaluation(record)?;
+        if record.eval(&eval.split, eval.len).is_some() {
+            return Err(line.refused("split", "each split and length once for a seed"));
+        }
+        record.evals.push(eval);
+    }
+    Ok(cells.into_values().collect())
+}
+
+/// A table of texts.
+struct Lines {
+    table: DataFrame,
+}
+
+impl Lines {
+    fn read(csv: &[u8]) -> Result<Self, ScoresError> {
+        let options = CsvReadOptions::default().with_infer_schema_length(Some(0));
+        let table = options.into_reader_with_file_handle(Cursor::new(csv)).finish()?;
+        let names = table.get_column_names_str();
+        let problem = |problem| Err(ScoresError::Columns { problem });
+        if let Some(missing) = REQUIRED.iter().find(|name| !names.contains(name)) {
+            return problem(format!("no column `{missing}`"));
+        }
+        let known = |name: &&&str| REQUIRED.contains(*name) || OPTIONAL.contains(*name);
+        if let Some(unknown) = names.iter().find(|name| !known(name)) {
+            return problem(format!("unknown column `{unknown}`"));
+        }
+        if table.height() == 0 {
+            return problem("no line after the names".to_owned());
+        }
+        Ok(Self { table })
+    }
+}
+
+/// A line of a table.
+struct Line<'a> {
+    lines: &'a Lines,
+    at: usize,
+}
+
+impl<'a> Line<'a> {
+    fn text(&self, column: &str) -> Option<&'a str> {
+        let values = self.lines.table.column(column).ok()?.str().ok()?;
+        values.get(self.at).map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    fn required(&self, column: &'static str) -> Result<&'a str, ScoresError> {
+        self.text(column).ok_or_else(|| self.refused(column, "a value"))
+    }
+
+    fn refused(&self, column: &'static str, expected: &str) -> ScoresError {
+        ScoresError::Value {
+            // The first line has the names.
+            line: self.at + 2,
+            column,
+            value: self.text(column).unwrap_or_default().to_owned(),
+            expected: expected.to_owned(),
+        }
+    }
+
+    /// The value of an optional column.
+    fn value<T: std::str::FromStr>(
+        &self,
+        column: &'static str,
+        expected: &str,
+    ) -> Result<Option<T>, ScoresError> {
+        let parse = |text: &str| text.parse().map_err(|_| self.refused(column, expected));
+        self.text(column).map(parse).transpose()
+    }
+
+    fn count(&self, column: &'static str) -> Result<Option<u64>, ScoresError> {
+        self.value(column, "a whole number")
+    }
+
+    fn positive(&self, column: &'static str) -> Result<Option<f64>, ScoresError> {
+        let value = self.value::<f64>(column, "a number")?;
+        match value {
+            Some(number) if !number.is_finite() || number <= 0.0 => {
+                Err(self.refused(column, "a number above 0"))
+            }
+            _ => Ok(value),
+        }
+    }
+
+    fn whole(&self, column: &'static str) -> Result<u64, ScoresError> {
+        self.count(column)?.ok_or_else(|| self.refused(column, "a whole number"))
+    }
+
+    /// A record without evaluations.
+    fn cell(&self, label: String) -> Result<RunRecord, ScoresError> {
+        let encoding = self.required("encoding")?.to_owned();
+        let task = self.required("task")?.to_owned();
+        let (seed, train_len) = (self.whole("seed")?, self.whole("train_len")?);
+        let config = json!({
+            "encoding": encoding, "task": task, "seed": seed, "train_len": train_len,
+        });
+        Ok(RunRecord {
+            schema: SCHEMA,
+            key: cell_key(&config),
+            suite: "scores".to_owned(),
+            suite_sha256: None,
+            workload: task.clone(),
+            encoding: EncodingInfo {
+                id: encoding.clone(),
+                name: encoding,
+                label,
+                config: Value::Null,
+            },
+            task: TaskInfo {
+                id: task.clone(),
+                label: task,
+                version: 1,
+                headline: self.headline().to_owned(),
+                len_unit: "tokens".to_owned(),
+                chance: None,
+                config: Value::Null,
+            },
+            config,
+            seed,
+            grid: None,
+            status: Status::Done,
+            train_len,
+            params: ParamCount { total: self.count("params")?.unwrap_or_default(), encoding: 0 },
+            flops: FlopCount {
+                train_step: self.count("step_flops")?.unwrap_or_default(),
+                forward_per_token: 0,
+            },
+            step_allocations: None,
+            step_instructions: None,
+            train: TrainSummary {
+                step_seconds_median: self.positive("step_seconds")?,
+                ..TrainSummary::default()
+            },
+            evals: Vec::new(),
+            skipped_evals: Vec::new(),
+            gates: Vec::new(),
+            peak_bytes: self.count("peak_bytes")?,
+            host_peak_bytes: None,
+            device: None,
+            host: Host {
+                cpu: "unknown".to_owned(),
+                logical_cpus: 1,
+                os: "unknown".to_owned(),
+                threads: 1,
+                jobs: 1,
+            },
+            backend: "another program".to_owned(),
+            engine: "another program".to_owned(),
+            score_form: None,
+            precision: "unknown".to_owned(),
+            commit: None,
+            dirty: None,
+            versions: BTreeMap::new(),
+            started_utc: String::new(),
+            weights: None,
+            evaluated_by: None,
+        })
+    }
+    fn headline(&self) -> &'a str {
+        self.text("metric").unwrap_or("exact-match")
+    }
+
+    fn metric(&self) -> Result<Metric, ScoresError> {
+        let refused = || self.refused("metric", "exact-match or perplexity");
+        Metric::from_headline(self.headline()).ok_or_else(refused)
+    }
+
+    fn evaluation(&self, cell: &RunRecord) -> Result<EvalPoint, ScoresError> {
+        let metric = self.metric()?;
+        if self.headline() != cell.task.headline {
+            return Err(self.refused("metric", "one metric for a task"));
+        }
+        if self.whole("train_len")? != cell.train_len {
+            return Err(self.refused("train_len", "one length for an encoding, task and seed"));
+        }
+        let (split, len) = (self.required("split")?, self.whole("len")?);
+        let trained = self.value("trained", "true or false")?.unwrap_or(split == TRAINED);
+        let score = self.value::<f64>("score", "a number")?;
+        let score = score.ok_or_else(|| self.refused("score", "a number"))?;
+        let exact = metric == Metric::ExactMatch;
+        if exact && !(0.0..=1.0).contains(&score) {
+            return Err(self.refused("score", "an exact match from 0 to 1"));
+        }
+        if !exact && score.is_nan() || !exact && score < 1.0 {
+            return Err(self.refused("score", "a perplexity of at least 1"));
+        }
+        let answers = self.answers(metric, score)?;
+        let samples = self.count("samples")?;
+        let count = answers.as_ref().map(|answers| answers.len() as u64);
+        if count.is_some() && samples.is_some() && count != samples {
+            return Err(self.refused("samples", "the number of answers"));
+        }
+        let questions = Sha256::digest(json!([cell.task.id, split, len, count]).to_string());
+        let questions = questions[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(EvalPoint {
+            split: split.to_owned(),
+            in_distribution: trained && len <= cell.train_len,
+            trained_split: Some(trained),
+            len,
+            samples: samples.or(count).unwrap_or_default(),
+            scored_tokens: 0,
+            exact_match: if exact { score } else { f64::NAN },
+            token_accuracy: f64::NAN,
+            nll: if exact { f64::NAN } else { score.ln() },
+            perplexity: if exact { f64::NAN } else { score },
+            bits_per_byte: None,
+            seconds: f64::NAN,
+            chance: self.value("chance", "a number")?,
+            outcomes: answers
+                .map(|answers| Outcomes { questions, answers: Answers::ExactMatch(answers) }),
+            unseen: None,
+            ceiling: None,
+            slices: Vec::new(),
+        })
+    }
+
+    /// Whether each question was answered right: a digit 0 or 1 for each.
+    fn answers(&self, metric: Metric, score: f64) -> Result<Option<Vec<bool>>, ScoresError> {
+        let Some(text) = self.text("answers") else { return Ok(None) };
+        if metric != Metric::ExactMatch {
+            return Err(self.refused("answers", "none with perplexity"));
+        }
+        let answer = |digit| match digit {
+            '0' => Some(false),
+            '1' => Some(true),
+            _ => None,
+        };
+        let answers = text.chars().map(answer).collect::<Option<Vec<_>>>();
+        let answers = answers.ok_or_else(|| self.refused("answers", "digits 0 and 1"))?;
+        let right = answers.iter().filter(|right| **right).count() as f64 / answers.len() as f64;
+        if (right - score).abs() > 0.000_5 {
+            return Err(self.refused("answers", &format!("the share {score} of 1, as in score")));
+        }
+        Ok(Some(answers))
+    }
+}
+
+#[cfg(test)]
+mod tests;
