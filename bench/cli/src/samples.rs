@@ -13,7 +13,7 @@ use train::run::evaluate::chance;
 use train::streams::{Stream, stream};
 
 use super::out::say;
-use files::Format;
+use files::SampleFormat;
 
 /// Value of `--split` for training samples.
 const TRAIN: &str = "train";
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &SamplesArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let Some(path) = &arguments.out else { return print(&*task, draw(&*task, arguments)?) };
-    let format = Format::of(path)?;
+    let format = SampleFormat::of(path)?;
     let samples = draw(&*task, arguments)?.collect::<Vec<_>>();
     anyhow::ensure!(!samples.is_empty(), "--count is 0, expected at least 1");
     format
@@ -81,7 +81,8 @@ fn configured(id: &str, settings: &[String]) -> anyhow::Result<TaskConfig> {
         let before = table.insert(key.to_owned(), value);
         anyhow::ensure!(before.is_none(), "--set gives `{key}` twice");
     }
-    Ok(serde_json::from_value(Value::Object(table))?)
+    serde_json::from_value(Value::Object(table))
+        .map_err(|error| anyhow::anyhow!(pe_zoo::settings::explain(&error.to_string())))
 }
 
 /// Draws the samples that a run would train on, or those of its evaluation.
@@ -122,8 +123,8 @@ fn json_of(task: &dyn Task, sample: &Sample) -> Value {
     json!({
         "tokens": sample.tokens,
         "scored": sample.scored,
-        "properties": Map::from_iter(of_sample),
-        "token_properties": Map::from_iter(of_tokens),
+        "properties": of_sample.collect::<Map<_, _>>(),
+        "token_properties": of_tokens.collect::<Map<_, _>>(),
     })
 }
 

@@ -26,7 +26,7 @@ fn a_table_of_scores_gets_a_report_and_the_tests_of_records() {
     let [scores, out] = ["scores.csv", "out"].map(|name| folder.path().join(name));
     let [scores_text, out_text] = [&scores, &out].map(|path| path.to_str().unwrap());
     std::fs::write(&scores, table("mine")).unwrap();
-    let judge = ["judge", scores_text, "--out", out_text, "--formats", "md"];
+    let judge = ["judge", scores_text, "--out", out_text, "--formats", "markdown"];
     assert!(done(&judge).contains("mine"));
     let compared = done(&["compare", "mine", "rope", out_text]);
     assert!(compared.contains("0.0078"), "the least p-value of eight seeds: {compared}");

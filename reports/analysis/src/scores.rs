@@ -11,7 +11,6 @@ use records::{
     SCHEMA, Status, TaskInfo, TrainSummary,
 };
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 /// Columns that a table of scores must have.
 const REQUIRED: [&str; 7] = ["encoding", "task", "train_len", "seed", "split", "len", "score"];
@@ -71,62 +70,57 @@ pub fn records_of_scores(
     csv: &[u8],
     label: impl Fn(&str) -> String,
 ) -> Result<Vec<RunRecord>, ScoresError> {
-    let lines = Lines::read(csv)?;
+    let table = read(csv)?;
     let mut cells: BTreeMap<[&str; 3], RunRecord> = BTreeMap::new();
-    for at in 0..lines.table.height() {
-        let line = Line { lines: &lines, at };
-        let encoding = line.required("encoding")?;
-        let task = line.required("task")?;
-        let seed = line.required("seed")?;
+    for at in 0..table.height() {
+        let row = ScoreRow { table: &table, at };
+        let encoding = row.required("encoding")?;
+        let task = row.required("task")?;
+        let seed = row.required("seed")?;
         let record = match cells.entry([task, encoding, seed]) {
             std::collections::btree_map::Entry::Occupied(cell) => cell.into_mut(),
             std::collections::btree_map::Entry::Vacant(cell) => {
-                cell.insert(line.cell(label(encoding))?)
+                cell.insert(row.cell(label(encoding))?)
             }
         };
-        let eval = line.evaluation(record)?;
+        let eval = row.evaluation(record)?;
         if record.eval(&eval.split, eval.len).is_some() {
-            return Err(line.refused("split", "each split and length once for a seed"));
+            return Err(row.refused("split", "each split and length once for a seed"));
         }
         record.evals.push(eval);
     }
     Ok(cells.into_values().collect())
 }
 
-/// A table of texts.
-struct Lines {
-    table: DataFrame,
-}
-
-impl Lines {
-    fn read(csv: &[u8]) -> Result<Self, ScoresError> {
-        let options = CsvReadOptions::default().with_infer_schema_length(Some(0));
-        let table = options.into_reader_with_file_handle(Cursor::new(csv)).finish()?;
-        let names = table.get_column_names_str();
-        let problem = |problem| Err(ScoresError::Columns { problem });
-        if let Some(missing) = REQUIRED.iter().find(|name| !names.contains(name)) {
-            return problem(format!("no column `{missing}`"));
-        }
-        let known = |name: &&&str| REQUIRED.contains(*name) || OPTIONAL.contains(*name);
-        if let Some(unknown) = names.iter().find(|name| !known(name)) {
-            return problem(format!("unknown column `{unknown}`"));
-        }
-        if table.height() == 0 {
-            return problem("no line after the names".to_owned());
-        }
-        Ok(Self { table })
+/// Reads a table of texts and checks its columns.
+fn read(csv: &[u8]) -> Result<DataFrame, ScoresError> {
+    let options = CsvReadOptions::default().with_infer_schema_length(Some(0));
+    let table = options.into_reader_with_file_handle(Cursor::new(csv)).finish()?;
+    let names = table.get_column_names();
+    let names = names.iter().map(|name| name.as_str()).collect::<Vec<_>>();
+    let problem = |problem| Err(ScoresError::Columns { problem });
+    if let Some(missing) = REQUIRED.iter().find(|name| !names.contains(name)) {
+        return problem(format!("no column `{missing}`"));
     }
+    let known = |name: &&&str| REQUIRED.contains(*name) || OPTIONAL.contains(*name);
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+        return problem(format!("unknown column `{unknown}`"));
+    }
+    if table.height() == 0 {
+        return problem("no line after the names".to_owned());
+    }
+    Ok(table)
 }
 
 /// A line of a table.
-struct Line<'a> {
-    lines: &'a Lines,
+struct ScoreRow<'a> {
+    table: &'a DataFrame,
     at: usize,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ScoreRow<'a> {
     fn text(&self, column: &str) -> Option<&'a str> {
-        let values = self.lines.table.column(column).ok()?.str().ok()?;
+        let values = self.table.column(column).ok()?.str().ok()?;
         values.get(self.at).map(str::trim).filter(|text| !text.is_empty())
     }
 
@@ -267,7 +261,7 @@ impl<'a> Line<'a> {
         if exact && !(0.0..=1.0).contains(&score) {
             return Err(self.refused("score", "an exact match from 0 to 1"));
         }
-        if !exact && score.is_nan() || !exact && score < 1.0 {
+        if !exact && (score.is_nan() || score < 1.0) {
             return Err(self.refused("score", "a perplexity of at least 1"));
         }
         let answers = self.answers(metric, score)?;
@@ -276,8 +270,7 @@ impl<'a> Line<'a> {
         if count.is_some() && samples.is_some() && count != samples {
             return Err(self.refused("samples", "the number of answers"));
         }
-        let questions = Sha256::digest(json!([cell.task.id, split, len, count]).to_string());
-        let questions = questions[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let questions = cell_key(&json!([cell.task.id, split, len, count]));
         Ok(EvalPoint {
             split: split.to_owned(),
             in_distribution: trained && len <= cell.train_len,

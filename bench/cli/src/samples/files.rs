@@ -12,9 +12,9 @@ use zip::{CompressionMethod, ZipWriter};
 
 use super::json_of;
 
-/// Format of a file, by its ending.
+/// SampleFormat of a file, by its ending.
 #[derive(Clone, Copy)]
-pub(super) enum Format {
+pub(super) enum SampleFormat {
     /// Arrays `tokens` and `scored`, `[samples, longest]`, and `lengths`; tokens after the end of a sample are 0.
     Npz,
     /// One row a sample, with lists of tokens.
@@ -23,7 +23,7 @@ pub(super) enum Format {
     JsonLines,
 }
 
-impl Format {
+impl SampleFormat {
     /// # Errors
     /// Another ending than those of the formats.
     pub(super) fn of(path: &Path) -> anyhow::Result<Self> {
@@ -99,7 +99,7 @@ fn array(
     bytes: &[u8],
 ) -> anyhow::Result<()> {
     // The data begin at a multiple of 64 bytes.
-    let sizes = shape.iter().map(|size| format!("{size}, ")).collect::<String>();
+    let sizes = shape.iter().map(|size| size.to_string() + ", ").collect::<String>();
     let head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({sizes}), }}");
     let length = (head.len() + 11).next_multiple_of(64) - 10;
     file.start_file(

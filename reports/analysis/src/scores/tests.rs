@@ -7,7 +7,7 @@ const HEAD: &str = "encoding,task,train_len,seed,split,len,score";
 
 fn read(lines: &[&str]) -> Result<Vec<RunRecord>, ScoresError> {
     let csv = lines.join("\n");
-    records_of_scores(csv.as_bytes(), |id| id.to_uppercase())
+    records_of_scores(csv.as_bytes(), str::to_uppercase)
 }
 
 #[test]
