@@ -6,12 +6,12 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use records::Status;
 
-use sweep::{CellFile, CellStatus, Shard, SweepPlan, look_up_all};
-use train::backend::BackendError;
-use train::backend::pool::{DeviceList, PoolError};
-use train::suite::{self, Suite};
+use sweep::cluster::command_line;
+use sweep::{CellFile, Shard, SweepPlan, look_up_all};
+use train::suite::Suite;
 
-use super::run;
+use super::parsers::{MOST, number};
+use super::run::{self, RunRequest};
 use super::{Cli, Command, RunArgs};
 
 /// Options about the workers of a sweep.
@@ -20,11 +20,11 @@ pub(super) struct WorkersArgs {
     /// A built-in suite (`pe-bench list suites`) or the path of a TOML file.
     pub(super) suite: String,
     /// Maximum number of workers.
-    #[arg(long = "max", value_name = "N", default_value_t = 16)]
+    #[arg(long = "max", value_name = "N", default_value_t = 16, value_parser = number(1..=MOST))]
     most: usize,
-    /// How workers divide the cells among themselves; default: claims, and with Slurm shards where locks do not hold.
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub(super) divide: Option<Division>,
+    /// How workers divide the cells among themselves.
+    #[arg(long, value_enum, value_name = "HOW", default_value = "claims")]
+    divide: Division,
     /// Options of `run` for every worker, after `--`.
     #[arg(last = true, value_name = "RUN OPTIONS")]
     run: Vec<String>,
@@ -32,7 +32,7 @@ pub(super) struct WorkersArgs {
 
 /// Division of the cells among workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Division {
+enum Division {
     /// Each worker takes the next open cell; needs a shared folder whose locks hold.
     Claims,
     /// Each worker has its own share of the cells (`run --shard`).
@@ -53,10 +53,22 @@ pub(super) struct Workers {
     pub(super) out: PathBuf,
     /// Arguments of a worker without its number or shard.
     pub(super) run: Vec<String>,
+    divide: Division,
+}
+
+impl Workers {
+    /// Arguments of a worker in a shell, which replaces its shard and its number.
+    pub(super) fn command(&self, shard: &str, number: &str) -> String {
+        let share = match self.divide {
+            Division::Claims => format!("--worker \"{number}\""),
+            Division::Shards => format!("--shard \"{shard}/{}\"", self.count),
+        };
+        format!("{} {share}", command_line(&self.run))
+    }
 }
 
 /// Plans the workers of a sweep; finished cells do not count. `fetch` says whether texts are fetched: workers that share the
-/// cache folder with this machine may have no network. `out` is the results folder unless the options of `run` name one.
+/// cache folder with this machine may have no network. `results` has the results folder unless the options of `run` name one.
 ///
 /// # Errors
 ///
@@ -64,36 +76,21 @@ pub(super) struct Workers {
 pub(super) fn plan(
     arguments: &WorkersArgs,
     fetch: bool,
-    out: Option<&str>,
+    results: Option<&str>,
 ) -> anyhow::Result<Workers> {
-    anyhow::ensure!(arguments.most > 0, "--max is 0, expected at least 1");
     let run = parsed(arguments)?;
-    let engine = match run.compute.open() {
-        Ok(compute) => compute.engine,
-        // The workers' machines may have what this one lacks.
-        Err(BackendError::NoDevice { .. } | BackendError::NotCompiled { .. }) => {
-            run.compute.engine_elsewhere()?
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let (source, text, overrides) = run::asked(&run, run.compute.place.backend(), engine)?;
-    let suite = suite::parse(&source, &text, &overrides)?;
-    let out = match (&run.out, out) {
-        (None, Some(out)) => PathBuf::from(out).join(&suite.name),
-        _ => run::out_of(&run, &suite),
-    };
-    run::criteria(&run, &suite, &source, &text, &overrides)?;
+    let engine = run.compute.engine_elsewhere()?;
+    let backend = run.compute.place.backend();
+    let RunRequest { suite, out, .. } = RunRequest::new(&run, backend, engine, results)?;
     let each = run.data_parallel;
-    let devices = run.devices.as_ref().map(DeviceList::count);
-    if let Some(count) = devices.filter(|count| count % each > 0) {
-        return Err(PoolError::Uneven { count, each }.into());
-    }
-    let jobs = devices.map_or(run.jobs.unwrap_or(1), |count| count / each);
+    let jobs = match &run.pool.devices {
+        Some(list) => list.workers(each)?,
+        None => run.pool.jobs.unwrap_or(1),
+    };
     let planned =
         |suite: Suite| if fetch { SweepPlan::new(suite) } else { SweepPlan::offline(suite) };
     let plan = planned(suite.clone())?;
-    let mut options = run.sweep.options(out.clone(), jobs, run.threads, Vec::new());
-    options.budget.check().context("budget of a cell")?;
+    let mut options = run.sweep.options(out.clone(), jobs, run.pool.threads)?;
     run::check(&run, &suite, &plan, &mut options)?;
     run::complain_about(&plan);
     let name = suite.name.clone();
@@ -111,10 +108,7 @@ pub(super) fn plan(
     }
     let open = cells.iter().filter(|cell| !cell.is_settled()).count();
     if open == 0 {
-        let is_done = |cell: &CellFile| match &cell.status {
-            CellStatus::Kept(record) => record.status == Status::Done,
-            CellStatus::Open | CellStatus::Unreadable(_) => false,
-        };
+        let is_done = |cell: &CellFile| cell.kept().is_some_and(|r| r.status == Status::Done);
         let again = if cells.iter().all(is_done) {
             "choose another folder with --out after `--`"
         } else {
@@ -129,10 +123,11 @@ pub(super) fn plan(
     Ok(Workers {
         about: format!("{name}: {count} workers for {} cells", cells.len() + following),
         count,
-        cpus: jobs * each * run.threads,
+        cpus: jobs * each * run.pool.threads,
         run: words(arguments, &run, &out)?,
         suite: name,
         out,
+        divide: arguments.divide,
     })
 }
 
@@ -176,7 +171,7 @@ fn words(arguments: &WorkersArgs, run: &RunArgs, out: &Path) -> anyhow::Result<V
     if run.out.is_none() {
         words.extend(["--out".to_owned(), utf8(out)?.to_owned()]);
     }
-    if run.jobs.is_none() && run.devices.is_none() {
+    if run.pool.jobs.is_none() && run.pool.devices.is_none() {
         words.extend(["--jobs".to_owned(), "1".to_owned()]);
     }
     if !run.sweep.retry.is_empty() {

@@ -9,6 +9,7 @@
 //! | [`mod@run`] | the runner: training, checkpoints, evaluation, record |
 //! | [`suite`] | TOML files of encodings x workloads x seeds |
 //! | [`backend`], [`host`] | backends and their devices; processor and memory of this machine |
+//! | [`names`] | messages about names that do not exist |
 //! | [`streams`] | random generators of a run |
 //! | [`lora`] | low-rank adapters |
 //! | [`allocations`] | memory requests of a training step |
@@ -25,6 +26,7 @@ pub mod host;
 pub mod inspect;
 pub mod lora;
 pub mod model;
+pub mod names;
 pub mod run;
 pub mod speed;
 pub mod streams;

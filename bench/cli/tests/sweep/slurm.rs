@@ -227,7 +227,7 @@ fn hostile_texts_stay_words_and_wrong_options_are_refused() {
     for (arguments, expected) in [
         (&["--gres", "gpu:1\n#SBATCH --x"][..], "cannot be the value of an option"),
         (&["--sbatch", "-A lab"], "is not a long option"),
-        (&["--max", "0"], "--max is 0"),
+        (&["--max", "0"], "0 is not in 1..="),
         (&["--", "--shard", "1/2"], "--shard after `--`: workers set it themselves"),
         (&["--", "--no-wait"], "--no-wait after `--`"),
         (&["--", "--worker", "1"], "--worker after `--`"),
