@@ -91,13 +91,6 @@ fn option(text: &str) -> Result<String, String> {
     Err(format!("`{text}` is not a long option of sbatch, expected one such as --account=lab"))
 }
 
-pub(super) fn cluster(system: &System) -> anyhow::Result<()> {
-    match system {
-        System::Slurm(arguments) => slurm(arguments),
-        System::Kubernetes(arguments) => kubernetes(arguments),
-    }
-}
-
 /// First comments of a script: the command that wrote it, without its program, and a sentence.
 fn about(sentence: &str) -> Vec<String> {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
@@ -105,15 +98,12 @@ fn about(sentence: &str) -> Vec<String> {
     vec![format!("Written by: pe-bench {command}"), sentence.to_owned()]
 }
 
-fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
+pub(super) fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
     let workers = workers::plan(&arguments.workers, true, None)?;
     let folder = std::env::current_dir().context("the current folder is not known")?;
     let logs = std::path::absolute(&workers.out)?.join("slurm");
-    let logs = sbatch_value(utf8(&logs)?).map_err(|error| {
-        anyhow::anyhow!(
-            "the results folder is part of an option of sbatch: {error}; use --out after `--`"
-        )
-    })?;
+    let logs = sbatch_value(utf8(&logs)?).map_err(anyhow::Error::msg);
+    let logs = logs.context("use --out after `--`: an option of sbatch has the results folder")?;
     std::fs::create_dir_all(&logs).with_context(|| format!("cannot create {logs}"))?;
     let program = std::env::current_exe().context("the path of this program is not known")?;
     let program = arguments.program.clone().map_or_else(|| utf8(&program).map(quoted), Ok)?;
@@ -144,8 +134,7 @@ fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
         say(&format!("Submit it with: bash {} submit", quoted(&path)));
         return Ok(());
     }
-    let status = Command::new("bash").args([&path, "submit"]).status();
-    let status = status.context("cannot start bash")?;
+    let status = Command::new("bash").args([&path, "submit"]).status().context("no bash")?;
     anyhow::ensure!(
         status.success(),
         "`bash {path} submit` ended with {status}; nothing was submitted unless a job is named above"
@@ -154,7 +143,7 @@ fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
 }
 
 /// Kubernetes checks the names, and refuses a suite of more than a mebibyte.
-fn kubernetes(arguments: &KubernetesArgs) -> anyhow::Result<()> {
+pub(super) fn kubernetes(arguments: &KubernetesArgs) -> anyhow::Result<()> {
     let mount = arguments.mount.trim_end_matches('/');
     anyhow::ensure!(
         mount.starts_with('/'),
@@ -166,11 +155,6 @@ fn kubernetes(arguments: &KubernetesArgs) -> anyhow::Result<()> {
     let file = format!("{}.toml", workers.suite);
     // The suite is the second word, after `run`.
     workers.run[1] = format!("{SUITE_FOLDER}/{file}");
-    if let Some(word) = workers.run.iter().find(|word| word.contains(char::is_control)) {
-        anyhow::bail!(
-            "`{word}`: an option of a worker has a control character, which its shell would not keep"
-        );
-    }
     let out = workers.out.to_str().filter(|_| workers.out.starts_with(mount)).map(quoted);
     let out = out.with_context(|| {
         format!("--out {} is not below {mount}, where the volume is mounted", workers.out.display())

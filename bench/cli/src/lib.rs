@@ -54,6 +54,7 @@ use pe_zoo::{PeError, Registry};
 use sweep::{process, signals};
 use train::host::Build;
 
+use cluster::System;
 use out::say;
 
 #[derive(Parser)]
@@ -113,7 +114,7 @@ enum Command {
     Status(status::StatusArgs),
     /// Writes what runs a suite on a cluster: a Slurm batch script, or Kubernetes manifests.
     #[command(subcommand)]
-    Cluster(cluster::System),
+    Cluster(System),
     /// Joins, packs or compares the records of results folders.
     #[command(subcommand)]
     Records(RecordsCommand),
@@ -417,7 +418,8 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Eval(arguments) => return eval::eval(&arguments),
         Command::Status(arguments) => return status::status(&arguments),
-        Command::Cluster(system) => cluster::cluster(&system)?,
+        Command::Cluster(System::Slurm(arguments)) => cluster::slurm(&arguments)?,
+        Command::Cluster(System::Kubernetes(arguments)) => cluster::kubernetes(&arguments)?,
         Command::Records(RecordsCommand::Merge(arguments)) => return merge::merge(&arguments),
         Command::Records(RecordsCommand::Pack(arguments)) => pack::run(&arguments)?,
         Command::Records(RecordsCommand::Diff(arguments)) => return diff::diff(&arguments),

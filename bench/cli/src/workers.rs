@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
-use clap::{Args, ValueEnum};
-use records::Status;
+use anyhow::{Context as _, anyhow};
+use clap::Args;
 
 use sweep::cluster::command_line;
 use sweep::{CellFile, Shard, SweepPlan, look_up_all};
@@ -12,7 +11,7 @@ use train::suite::Suite;
 
 use super::parsers::{MOST, number};
 use super::run::{self, RunRequest};
-use super::{Cli, Command, RunArgs};
+use super::{Command, RunArgs};
 
 /// Options about the workers of a sweep.
 #[derive(Args, Clone)]
@@ -22,21 +21,13 @@ pub(super) struct WorkersArgs {
     /// Maximum number of workers.
     #[arg(long = "max", value_name = "N", default_value_t = 16, value_parser = number(1..=MOST))]
     most: usize,
-    /// How workers divide the cells among themselves.
-    #[arg(long, value_enum, value_name = "HOW", default_value = "claims")]
-    divide: Division,
+    /// Give each worker its own share of the cells (`run --shard`), where the locks of a shared folder do not hold; otherwise
+    /// each takes the next open cell.
+    #[arg(long)]
+    shards: bool,
     /// Options of `run` for every worker, after `--`.
     #[arg(last = true, value_name = "RUN OPTIONS")]
     run: Vec<String>,
-}
-
-/// Division of the cells among workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Division {
-    /// Each worker takes the next open cell; needs a shared folder whose locks hold.
-    Claims,
-    /// Each worker has its own share of the cells (`run --shard`).
-    Shards,
 }
 
 /// Workers of a sweep.
@@ -53,17 +44,17 @@ pub(super) struct Workers {
     pub(super) out: PathBuf,
     /// Arguments of a worker without its number or shard.
     pub(super) run: Vec<String>,
-    divide: Division,
+    shards: bool,
 }
 
 impl Workers {
     /// Arguments of a worker in a shell, which replaces its shard and its number.
     pub(super) fn command(&self, shard: &str, number: &str) -> String {
-        let share = match self.divide {
-            Division::Claims => format!("--worker \"{number}\""),
-            Division::Shards => format!("--shard \"{shard}/{}\"", self.count),
-        };
-        format!("{} {share}", command_line(&self.run))
+        let run = command_line(&self.run);
+        if self.shards {
+            return format!("{run} --shard \"{shard}/{}\"", self.count);
+        }
+        format!("{run} --worker \"{number}\"")
     }
 }
 
@@ -107,18 +98,12 @@ pub(super) fn plan(
         following = 0;
     }
     let open = cells.iter().filter(|cell| !cell.is_settled()).count();
-    if open == 0 {
-        let is_done = |cell: &CellFile| cell.kept().is_some_and(|r| r.status == Status::Done);
-        let again = if cells.iter().all(is_done) {
-            "choose another folder with --out after `--`"
-        } else {
-            "run those that failed again with --retry after `--`"
-        };
-        anyhow::bail!(
-            "{}: every cell of `{name}` has a record; write the report with `pe-bench report`, or {again}",
-            out.display()
-        );
-    }
+    anyhow::ensure!(
+        open > 0,
+        "{}: every cell of `{name}` has a record; write the report with `pe-bench report`, or run those that failed again \
+         with --retry after `--`, or all in another folder with --out",
+        out.display()
+    );
     let count = arguments.most.min(open);
     Ok(Workers {
         about: format!("{name}: {count} workers for {} cells", cells.len() + following),
@@ -127,7 +112,7 @@ pub(super) fn plan(
         run: words(arguments, &run, &out)?,
         suite: name,
         out,
-        divide: arguments.divide,
+        shards: arguments.shards,
     })
 }
 
@@ -135,15 +120,12 @@ pub(super) fn plan(
 fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
     let words = ["pe-bench", "run", &arguments.suite].map(str::to_owned);
     let parsed = super::parse(words.into_iter().chain(arguments.run.iter().cloned()));
-    let run = match parsed {
-        Ok(Cli { command: Command::Run(run) }) => run,
-        Ok(_) => anyhow::bail!("the options after `--` are not options of `run`"),
-        Err(error) => {
-            let text = error.to_string();
-            let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            anyhow::bail!("options of `run` after `--`: {first}; see `pe-bench run --help`")
-        }
-    };
+    let parsed = parsed.map_err(|error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        anyhow!("options of `run` after `--`: {first}; see `pe-bench run --help`")
+    })?;
+    let Command::Run(run) = parsed.command else { unreachable!("the first word is `run`") };
     let sweep = &run.sweep;
     for (name, is_present) in [
         ("--dry-run", run.dry_run),
@@ -155,11 +137,10 @@ fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
         ("--shard", sweep.shard != Shard::WHOLE),
         ("--worker", sweep.worker.is_some()),
     ] {
-        let why = match name {
-            "--force" => "a worker that is queued again would start its cells again",
-            _ => "workers set it themselves",
-        };
-        anyhow::ensure!(!is_present, "{name} after `--`: {why}; leave it out");
+        anyhow::ensure!(
+            !is_present,
+            "{name} after `--`: workers set it themselves, or begin again without it; leave it out"
+        );
     }
     Ok(run)
 }

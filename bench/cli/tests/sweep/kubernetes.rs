@@ -42,7 +42,7 @@ fn texts_are_quoted_and_shards_follow_the_index() {
     let suite = std::fs::read_to_string(place.suite()).unwrap();
     let hostile = suite.replace("For tests.", "x\\n---\\nkind: Secret $(HOME)");
     std::fs::write(place.suite(), &hostile).unwrap();
-    let more = ["--divide", "shards", "--namespace", "lab", "--name", "mine", "--mount", "/r/"];
+    let more = ["--shards", "--namespace", "lab", "--name", "mine", "--mount", "/r/"];
     let output = k8s(place.suite().to_str().unwrap(), &more);
     assert!(output.status.success(), "{}", text(&output));
     let said = String::from_utf8(output.stdout).unwrap();
