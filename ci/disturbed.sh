@@ -48,7 +48,7 @@ again() { # folder of results; more options
 
 # Compares with the undisturbed run, and looks for files that must not be left.
 check() { # folder of results
-  "$bench" diff-records "$folder/undisturbed" "$1" > "$folder/diff" || { cat "$folder/diff"; return 1; }
+  "$bench" records diff "$folder/undisturbed" "$1" > "$folder/diff" || { cat "$folder/diff"; return 1; }
   local left
   left=$(find "$1/cells" "$1/claims" "$1/checkpoints" -type f ! -name '.lock' ! -path '*/cells/*.json' 2>/dev/null || true)
   [ -z "$left" ] || { echo "left over: $left"; return 1; }

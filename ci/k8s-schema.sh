@@ -37,7 +37,7 @@ task = "flip-flop"
 TOML
 common=(--image registry.example/pe-bench:1 --volume results)
 "$bench" cluster kubernetes smoke "${common[@]}" > "$folder/smoke.yaml"
-"$bench" cluster kubernetes smoke "${common[@]}" --gpus 2 --namespace lab --name gpus --divide shards -- --threads 2 --seed 7 > "$folder/shards.yaml"
+"$bench" cluster kubernetes smoke "${common[@]}" --gpus 2 --namespace lab --name gpus --shards -- --threads 2 --seed 7 > "$folder/shards.yaml"
 "$bench" cluster kubernetes "$folder/mine.toml" "${common[@]}" --mount /results > "$folder/file.yaml"
 
 sed 's/completionMode: Indexed/completionsMode: Indexed/' "$folder/smoke.yaml" > "$folder/fault.yaml"

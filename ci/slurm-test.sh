@@ -272,7 +272,7 @@ until_true 400 "the report is written" is_in_state "$report" COMPLETED
 for sweep in results open; do
   undisturbed=undisturbed
   [ "$sweep" = results ] || undisturbed=undisturbed-open
-  "$bench" diff-records "$undisturbed" "$sweep"
+  "$bench" records diff "$undisturbed" "$sweep"
   [ -s "$sweep/index.html" ] || { echo "no report"; exit 1; }
   left=$(find "$sweep/claims" "$sweep/checkpoints" -type f ! -name .lock 2> /dev/null || true)
   [ -z "$left" ] || { echo "left over: $left"; exit 1; }

@@ -45,7 +45,7 @@ impl Registry {
     }
 }
 
-/// Source of an encoding to start from, which `pe-bench new-encoding` writes under another name.
+/// Source of an encoding to start from, which `pe-bench new encoding` writes under another name.
 pub const NEW_ENCODING: &str = include_str!("zoo/tests/new_encoding.rs");
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
     results/zoo/power.py RESULTS...
 
-RESULTS are folders with records in `cells`; `pe-bench merge PACKED --out FOLDER` makes one of packed records. For each
+RESULTS are folders with records in `cells`; `pe-bench records merge PACKED --out FOLDER` makes one of packed records. For each
 workload, split and length the standard deviation over seeds of the difference between two encodings is computed for all
 pairs; printed are its quartiles in points of exact match and, for them, the true difference that a paired t test detects
 with a power of 80 %: for one planned comparison, and at Holm's first step over all pairs of 28 encodings. Needs scipy.

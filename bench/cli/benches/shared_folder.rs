@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sweep::claim::{ClaimAttempt, ClaimError, Claims};
+use sweep::claim::{ClaimAttempt, Claims};
 use sweep::order;
+use tasks::FileError;
 
 /// As the default of `--claim-seconds`.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -81,8 +82,8 @@ fn shares(mut times: Vec<Duration>) -> [Duration; 3] {
 fn at_once<T: Send>(
     results: &Path,
     workers: usize,
-    work: impl Fn(usize, &Claims) -> Result<T, ClaimError> + Sync,
-) -> Result<Vec<T>, ClaimError> {
+    work: impl Fn(usize, &Claims) -> Result<T, FileError> + Sync,
+) -> Result<Vec<T>, FileError> {
     let barrier = Barrier::new(workers);
     thread::scope(|scope| {
         let threads = (0..workers).map(|worker| {
@@ -99,7 +100,7 @@ fn at_once<T: Send>(
 }
 
 /// Time of each claim, and of all together: workers finish the claim that they try when [`SATURATED`] is over.
-fn saturated(results: &Path, workers: usize) -> Result<(Vec<Duration>, Duration), ClaimError> {
+fn saturated(results: &Path, workers: usize) -> Result<(Vec<Duration>, Duration), FileError> {
     let start = Instant::now();
     let waits = at_once(results, workers, |worker, claims| {
         let (start, mut waits) = (Instant::now(), Vec::new());

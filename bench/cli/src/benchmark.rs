@@ -1,8 +1,6 @@
 //! `pe-bench benchmark`: evaluation of a pretrained model on local benchmark files.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -15,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::compute::ComputeArgs;
 use super::out::say;
+use super::parsers::number;
 use super::trained;
 use llm::benchmarks::{
     AskSettings, BenchmarkItem, ItemResult, MeanScore, PromptStyle, Scores, Shots, Summary, ask,
@@ -23,7 +22,7 @@ use llm::benchmarks::{
 use train::host;
 
 /// Maximum length of a prompt with its answer: larger positions are not exact in f32.
-const LONGEST: usize = 1 << 24;
+const LONGEST: u64 = 1 << 24;
 
 /// Arguments of `benchmark`.
 #[derive(Args, Clone)]
@@ -40,13 +39,13 @@ pub(super) struct BenchmarkArgs {
     encoding: Option<String>,
     /// Maximum number of prompt tokens; the middle of a longer prompt is dropped. Default: the trained context, with room for
     /// --tokens where the model writes.
-    #[arg(long)]
+    #[arg(long, value_parser = number(2..=LONGEST))]
     longest: Option<usize>,
     /// Maximum number of tokens of an answer.
     #[arg(long, default_value_t = 64)]
     tokens: usize,
     /// Maximum number of items per file; default: all.
-    #[arg(long)]
+    #[arg(long, value_parser = number(1..=LONGEST))]
     limit: Option<usize>,
     /// Form of multiple-choice prompts: `texts` compares the likelihoods of the options' texts, `letters` those of their
     /// letters after a list of the options, as in MMLU.
@@ -58,9 +57,6 @@ pub(super) struct BenchmarkArgs {
     /// JSON Lines file with examples, in the format of the items.
     #[arg(long, requires = "shots")]
     examples: Option<PathBuf>,
-    /// New file for the answers: a JSON object for each item, with the text that the model wrote or the option that it chose.
-    #[arg(long)]
-    answers: Option<PathBuf>,
     /// New file for a record as JSON: model, encoding, settings, program, machine, all numbers and every answer.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -76,10 +72,7 @@ fn lengths(
     has_free: bool,
 ) -> anyhow::Result<[usize; 3]> {
     let longest = arguments.longest.unwrap_or(context);
-    anyhow::ensure!(longest > 1, "--longest is {longest}, expected at least 2");
-    anyhow::ensure!(arguments.limit != Some(0), "--limit is 0, expected at least 1");
     if !has_free {
-        anyhow::ensure!(longest <= LONGEST, "--longest is {longest}, expected at most {LONGEST}");
         return Ok([longest; 3]);
     }
     let with_answer = context.saturating_sub(arguments.tokens);
@@ -93,7 +86,7 @@ fn lengths(
     let longest_prompt = arguments.longest.unwrap_or(with_answer);
     let most = longest.max(longest_prompt.saturating_add(arguments.tokens));
     anyhow::ensure!(
-        most <= LONGEST,
+        most as u64 <= LONGEST,
         "--longest and --tokens are {most} together, expected at most {LONGEST}"
     );
     Ok([longest_prompt, longest, most])
@@ -106,7 +99,12 @@ fn place(path: &Path, index: usize) -> String {
 
 /// Evaluates the model on each file, prints one JSON object per file, and keeps a record if one is asked for.
 pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
-    check_outputs(arguments)?;
+    if let Some(out) = arguments.out.as_deref() {
+        check_new(out)?;
+        let folder = out.parent().unwrap_or(Path::new(""));
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create the folder of --out {}", out.display()))?;
+    }
     let started_utc = host::now_utc();
     let compute = arguments.compute.open()?;
     let device = &compute.device;
@@ -144,7 +142,6 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
             check(pretrained.tokenizer(), item, settings).with_context(|| place(path, index))?;
         }
     }
-    let mut answers = arguments.answers.as_deref().map(create).transpose()?;
     let mut results = Vec::new();
     for (path, items, sha256) in files {
         let mut summary = Summary::default();
@@ -153,12 +150,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
             let result = ask(&model, id, pretrained.tokenizer(), item, settings, device)
                 .with_context(|| place(path, index))?;
             summary.add(item.subject(), &result);
-            let line = answer(item, &result, arguments.options);
-            if let Some(file) = &mut answers {
-                let line = json!({ "file": path.display().to_string(), "item": index + 1, "answer": line });
-                writeln!(file, "{line}").context("cannot write the answers")?;
-            }
-            kept.push(line);
+            kept.push(answer(item, &result, arguments.options));
         }
         let mut line = json!({
             "file": path.display().to_string(), "model": pretrained.name,
@@ -176,7 +168,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     }
     let Some(out) = arguments.out.as_deref() else { return Ok(()) };
     // Another process may have made it in the meantime.
-    check_new("--out", out)?;
+    check_new(out)?;
     let (commit, dirty) = host::commit();
     let host = host::host(rayon::current_num_threads(), 1);
     let mut versions = host::versions();
@@ -208,40 +200,13 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write --out {}", out.display()))
 }
 
-/// Checks before anything is computed that the files of the results can be written, and creates the folder of the record.
-fn check_outputs(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
-    if let Some(answers) = arguments.answers.as_deref() {
-        check_new("--answers", answers)?;
-    }
-    let Some(out) = arguments.out.as_deref() else { return Ok(()) };
-    check_new("--out", out)?;
-    let folder = out.parent().unwrap_or(Path::new(""));
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot create the folder of --out {}", out.display()))?;
-    let place = |path: &Path| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        Some((folder.unwrap_or(Path::new(".")).canonicalize().ok()?, path.file_name()?.to_owned()))
-    };
-    anyhow::ensure!(
-        arguments.answers.as_deref().is_none_or(|answers| place(answers) != place(out)),
-        "--out and --answers are both {}, expected two files",
-        out.display()
-    );
-    Ok(())
-}
-
-fn create(answers: &Path) -> anyhow::Result<File> {
-    File::create_new(answers)
-        .with_context(|| format!("cannot create --answers {}", answers.display()))
-}
-
 /// Refuses a file that exists.
-fn check_new(option: &str, out: &Path) -> anyhow::Result<()> {
+fn check_new(out: &Path) -> anyhow::Result<()> {
     let is_folder = out.file_name().is_none() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
-    anyhow::ensure!(!is_folder, "{option} {}: expected the name of a new file", out.display());
+    anyhow::ensure!(!is_folder, "--out {}: expected the name of a new file", out.display());
     anyhow::ensure!(
         std::fs::symlink_metadata(out).is_err(),
-        "{option} {} exists, expected the name of a new file; choose another name, or move the file away",
+        "--out {} exists, expected the name of a new file; choose another name, or move the file away",
         out.display()
     );
     Ok(())

@@ -1,12 +1,15 @@
 //! Options of commands that compute: backend, device, attention engine and precision.
 
+use anyhow::Result;
 use burn::tensor::Device;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
 
-use train::backend::{self, BackendError};
+use super::parsers::one_of;
+use train::backend;
 use train::experiment::Experiment;
+use train::speed::{SpeedRequest, SpeedSize};
 
 /// Backend of commands without a record that names one.
 const DEFAULT: &str = "flex";
@@ -22,28 +25,8 @@ pub(crate) struct DeviceArgs {
     pub(crate) device: usize,
 }
 
-/// Choice of the attention engine.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum EngineChoice {
-    /// Fastest engine of the backend.
-    #[default]
-    Auto,
-    /// Plain tensor operations, on any backend.
-    Reference,
-    /// Blocked attention without a full attention matrix; on flex, cuda and wgpu.
-    Fused,
-}
-
-impl EngineChoice {
-    /// The engine that is named; `None`: the fastest.
-    fn engine(self) -> Option<Engine> {
-        match self {
-            Self::Auto => None,
-            Self::Reference => Some(Engine::Reference),
-            Self::Fused => Some(Engine::Fused),
-        }
-    }
-}
+/// Names of the attention engines.
+const ENGINES: [(&str, Engine); 2] = [("reference", Engine::Reference), ("fused", Engine::Fused)];
 
 impl DeviceArgs {
     /// Device of a backend.
@@ -59,8 +42,8 @@ impl DeviceArgs {
     /// Makes this process compute on the device and opens it.
     ///
     /// # Errors
-    /// [`BackendError`] if the backend or the device is unavailable.
-    pub(crate) fn open(&self) -> Result<Device, BackendError> {
+    /// If the backend or the device is unavailable.
+    pub(crate) fn open(&self) -> Result<Device> {
         backend::select(&[self.device]);
         backend::device(self.backend())
     }
@@ -71,9 +54,10 @@ impl DeviceArgs {
 pub(crate) struct ComputeArgs {
     #[command(flatten)]
     pub(crate) place: DeviceArgs,
-    /// Attention engine to use.
-    #[arg(long, value_enum, default_value_t)]
-    engine: EngineChoice,
+    /// Attention engine: plain tensor operations on any backend (reference), or blocked attention without a full attention
+    /// matrix on flex, cuda and wgpu (fused); default: the fastest of the backend.
+    #[arg(long, value_parser = one_of(ENGINES))]
+    engine: Option<Engine>,
     /// Precision of matrix products: f32, tf32 or bf16; default: that of the suite or record if the command reads one, otherwise f32.
     #[arg(long, value_parser = backend::named_precision)]
     pub(crate) precision: Option<MatmulPrecision>,
@@ -97,17 +81,28 @@ impl Compute {
     pub(crate) fn precision(&self) -> MatmulPrecision {
         self.precision.unwrap_or_default()
     }
+
+    /// Request to measure an encoding.
+    pub(crate) fn speed_request(&self, encoding: &str, size: SpeedSize) -> SpeedRequest {
+        SpeedRequest {
+            encoding: encoding.to_owned(),
+            backend: self.backend.clone(),
+            engine: self.engine,
+            precision: self.precision(),
+            size,
+        }
+    }
 }
 
 impl ComputeArgs {
     /// Makes this process compute on the device, opens it and checks engine and precision.
     ///
     /// # Errors
-    /// [`BackendError`] for what is unavailable.
-    pub(crate) fn open(&self) -> Result<Compute, BackendError> {
+    /// If something is unavailable.
+    pub(crate) fn open(&self) -> Result<Compute> {
         let device = self.place.open()?;
         let backend = self.place.backend().to_owned();
-        let engine = backend::engine(self.engine.engine(), &backend)?;
+        let engine = backend::engine(self.engine, &backend)?;
         if let Some(precision) = self.precision {
             backend::precision(precision, &backend, &device)?;
         }
@@ -117,45 +112,30 @@ impl ComputeArgs {
     /// Engine that the backend will use on another machine, whose device cannot be opened here.
     ///
     /// # Errors
-    /// [`BackendError::Unknown`] for the name of the backend.
-    pub(crate) fn engine_elsewhere(&self) -> Result<Engine, BackendError> {
+    /// If there is no such backend.
+    pub(crate) fn engine_elsewhere(&self) -> Result<Engine> {
         let has_fused = backend::meta(self.place.backend())?.feature != "tch";
         let fastest = if has_fused { Engine::Fused } else { Engine::Reference };
-        Ok(self.engine.engine().unwrap_or(fastest))
+        Ok(self.engine.unwrap_or(fastest))
     }
 
     /// Moves the experiment of a record to the backend, engine and precision that the command line names; the others
     /// stay those of the record.
     ///
     /// # Errors
-    /// [`BackendError`] for what is unavailable.
-    pub(crate) fn apply(&self, experiment: &mut Experiment) -> Result<(), BackendError> {
+    /// If something is unavailable.
+    pub(crate) fn apply(&self, experiment: &mut Experiment) -> Result<()> {
         backend::select(&[self.place.device]);
         if let Some(backend) = &self.place.backend {
             experiment.backend.clone_from(backend);
         }
         let device = backend::device(&experiment.backend)?;
-        if self.place.backend.is_some() || self.engine != EngineChoice::Auto {
-            experiment.engine = backend::engine(self.engine.engine(), &experiment.backend)?;
+        if self.place.backend.is_some() || self.engine.is_some() {
+            experiment.engine = backend::engine(self.engine, &experiment.backend)?;
         }
         if let Some(precision) = self.precision {
             experiment.train.precision = precision;
         }
         backend::precision(experiment.train.precision, &experiment.backend, &device)
-    }
-
-    /// The same options for a process that this command starts.
-    pub(crate) fn arguments(&self) -> Vec<String> {
-        let mut arguments = vec!["--device".to_owned(), self.place.device.to_string()];
-        let engine = self.engine.to_possible_value();
-        let named = [
-            ("--backend", self.place.backend.clone()),
-            ("--engine", engine.map(|engine| engine.get_name().to_owned())),
-            ("--precision", self.precision.map(|precision| precision.id().to_owned())),
-        ];
-        for (name, value) in named {
-            arguments.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
-        }
-        arguments
     }
 }

@@ -129,7 +129,7 @@ impl fmt::Display for Conflict {
         write!(f, ": {first}")?;
         match self.differences.len() - 1 {
             0 => Ok(()),
-            more => write!(f, "; and {more} more, which `pe-bench diff-records` lists"),
+            more => write!(f, "; and {more} more, which `pe-bench records diff` lists"),
         }
     }
 }

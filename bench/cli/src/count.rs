@@ -27,7 +27,7 @@ pub(super) fn add_instructions(results: &Path) -> anyhow::Result<()> {
         let counted = match step_instructions(&file) {
             Ok(counted) => counted,
             Err(error) => {
-                complain(&format!("instructions: {error}"));
+                complain(&format!("instructions: {error:#}"));
                 return Ok(());
             }
         };
@@ -57,7 +57,7 @@ fn first_of_each(records: Vec<&RunRecord>) -> Vec<&RunRecord> {
 /// Runs training steps of a record's cell for an external instruction counter and prints the allocations of each step.
 pub(super) fn steps(record: &Path, count: usize) -> anyhow::Result<()> {
     let (cell, task) = of_record(&RunRecord::read(record)?)?;
-    let asked = take_steps(&cell, &*task, count).map_err(anyhow::Error::msg)?;
+    let asked = take_steps(&cell, &*task, count)?;
     for two in asked.windows(2) {
         let (count, bytes) = (two[1].count - two[0].count, two[1].bytes - two[0].bytes);
         say(&format!("{count} allocations, {bytes} bytes"));

@@ -144,7 +144,7 @@ impl Download {
     fn verify(self) -> anyhow::Result<PathBuf> {
         match self {
             Self::Corpus(meta) => Ok(corpus::verify(meta)?),
-            Self::Model(meta) => Ok(pretrained::verify(meta)?),
+            Self::Model(meta) => pretrained::verify(meta),
         }
     }
 

@@ -5,18 +5,17 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::Args;
 use records::WeightsAt;
 
 use super::compute::DeviceArgs;
 use super::out::complain;
+use super::parsers::number;
 use super::report::{BASE, StoredReport};
-use super::run::{MOST, SweepArgs, Watched, devices, jobs};
+use super::run::{PoolArgs, SweepArgs, Watched};
 use super::stop::StopFlag;
 use super::{folders, report};
 use sweep::{FLOPS_PER_SECOND, SweepPlan};
-use train::backend::pool::DeviceList;
 use train::experiment::check::{MOST_EVAL_TOKENS, MOST_SEQUENCES, repeated};
 use train::experiment::{Experiment, of_record};
 use train::run::kept::{Reuse, WeightsPolicy, weights_path};
@@ -32,10 +31,10 @@ pub(super) struct EvalArgs {
     #[arg(long, value_delimiter = ',')]
     lens: Vec<usize>,
     /// Maximum number of sequences per split and length; default: that of each record.
-    #[arg(long)]
+    #[arg(long, value_parser = number(1..=MOST_SEQUENCES as u64))]
     samples: Option<usize>,
     /// Maximum number of tokens per split and length; default: that of each record.
-    #[arg(long)]
+    #[arg(long, value_parser = number(1..=MOST_EVAL_TOKENS as u64))]
     tokens: Option<usize>,
     /// Splits to evaluate, separated by commas; default: those of each record.
     #[arg(long, value_delimiter = ',')]
@@ -49,18 +48,11 @@ pub(super) struct EvalArgs {
     /// Workload to evaluate; default: all.
     #[arg(long, value_name = "NAME")]
     workload: Option<String>,
-    /// CPU threads per cell.
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
-    /// Number of cells to evaluate in parallel; default: number of CPUs divided by --threads (1 on a GPU).
-    #[arg(long)]
-    jobs: Option<usize>,
     /// Index of the device among those of the records' backend.
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: usize,
-    /// Devices to evaluate on, as for `run`.
-    #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
-    devices: Option<DeviceList>,
+    #[command(flatten)]
+    pool: PoolArgs,
     /// Folder of the new records and their report; default: RESULTS-eval.
     #[arg(long)]
     out: Option<PathBuf>,
@@ -79,15 +71,6 @@ pub(super) fn each_once<T: PartialEq + Display>(option: &str, values: &[T]) -> a
 }
 
 pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
-    for (option, count, most) in [
-        ("--threads", Some(arguments.threads), MOST),
-        ("--jobs", arguments.jobs, MOST),
-        ("--samples", arguments.samples, MOST_SEQUENCES),
-        ("--tokens", arguments.tokens, MOST_EVAL_TOKENS),
-    ] {
-        let count = count.unwrap_or(1);
-        anyhow::ensure!((1..=most).contains(&count), "{option} is {count}, expected 1 to {most}");
-    }
     each_once("--lens", &arguments.lens)?;
     each_once("--splits", &arguments.splits)?;
     anyhow::ensure!(
@@ -107,19 +90,9 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     let settings = arguments.criteria.over(criteria)?;
     let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
     let place = DeviceArgs::new(&backend, arguments.device);
-    let devices = devices::reserve(
-        &place,
-        arguments.devices.as_ref(),
-        arguments.jobs,
-        Some(arguments.threads),
-        1,
-        true,
-    )?;
-    let jobs = arguments.jobs.unwrap_or_else(|| jobs(&backend, arguments.threads));
-    let mut options = arguments.sweep.options(out, jobs, arguments.threads, devices);
+    let mut options = arguments.pool.options(&arguments.sweep, out, &place, 1, true)?;
     let results = arguments.results.clone();
     options.weights = WeightsPolicy { results, keep: None, reuse: Reuse::Only };
-    options.budget.check().context("budget of a cell")?;
     let plan = SweepPlan::new(suite)?;
     let watched = Watched {
         stop: StopFlag::install()?,

@@ -18,13 +18,13 @@ use tasks::{FileError, corpus};
 use super::CELLS_OPEN;
 use super::compute::ComputeArgs;
 use super::out::{complain, counted, say};
+use super::parsers::{MOST, number, seconds};
 use super::references::known_of;
-use super::run::seconds;
 use super::stop::StopFlag;
 use super::trained;
 use cells::ExtendSweep;
 use llm::export::check_target;
-use llm::extend::{Context, ExtendCell, Method, TunedError};
+use llm::extend::{Context, ExtendCell, Method};
 use llm::pretrained::{known, place};
 use plan::Prepared;
 use sweep::{self, Retry, RetryPolicy, Shard, SweepCells, SweepOptions};
@@ -142,7 +142,7 @@ pub(super) struct ExtendArgs {
     #[arg(long, default_value_t = 16.0, requires = "tune")]
     alpha: f64,
     /// Number of CPU threads.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = number(1..=MOST))]
     threads: usize,
     #[command(flatten)]
     compute: ComputeArgs,
@@ -202,9 +202,7 @@ fn on_this_machine(arguments: &ExtendArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::too_many_lines, reason = "the checks before anything runs, in their order")]
 pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     if arguments.dry_run {
         on_this_machine(arguments)?;
     }
@@ -231,8 +229,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         let cell = cells.iter().find(|cell| cell.key(&context) == *key);
         let cell = cell.with_context(|| format!("no cell has the key {key}"))?;
         let (input, output) = (BufReader::new(std::io::stdin()), std::io::stdout());
-        sweep::serve(input, output, |_, execute| execute(cell.plan(&context)))
-            .map_err(anyhow::Error::msg)?;
+        sweep::serve(input, output, |_, execute| execute(cell.plan(&context)))?;
         return Ok(ExitCode::SUCCESS);
     }
     for cell in &cells {
@@ -289,7 +286,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     let summary = reports::write_report(&outcome.records, &options.out, &meta)?;
     say(&format!("Report: {}", summary.html.display()));
     let is_exported = match &arguments.export {
-        Some(folder) => export(all, &context, &outcome.records, &out, folder),
+        Some(folder) => export(all, &context, &out, folder),
         None => true,
     };
     let failed = |record: &&RunRecord| !record.is_finished();
@@ -366,13 +363,7 @@ fn remove_tunings(
 
 /// Writes each tuned model of the results to a folder of its own. A model that cannot be written is reported, and the others
 /// are written; returns whether all are.
-fn export(
-    cells: &[ExtendCell<'_>],
-    context: &Context<'_>,
-    records: &[RunRecord],
-    results: &Path,
-    folder: &Path,
-) -> bool {
+fn export(cells: &[ExtendCell<'_>], context: &Context<'_>, results: &Path, folder: &Path) -> bool {
     let (mut written, mut is_complete) = (BTreeSet::new(), true);
     for cell in cells {
         let Some(name) = cell.folder_name(context) else { continue };
@@ -382,18 +373,7 @@ fn export(
                 Ok(()) => say(&format!("Tuned model: {}", folder.display())),
                 Err(error) => {
                     is_complete = false;
-                    let key = cell.key(context);
-                    let is_finished = records.iter().any(|r| r.key == key && r.is_finished());
-                    let advice = match error {
-                        TunedError::Absent { .. } if is_finished => {
-                            "; the same command with --force tunes the model again"
-                        }
-                        TunedError::Absent { .. } => {
-                            "; the same command runs the failed cell again"
-                        }
-                        _ => "",
-                    };
-                    complain(&format!("cannot write {}: {error}{advice}", folder.display()));
+                    complain(&format!("cannot write {}: {error}", folder.display()));
                 }
             }
         }

@@ -7,6 +7,7 @@ use pe_zoo::cost::{Item, Work};
 
 use super::columns::{row, say_rows, say_table};
 use super::out::say;
+use super::parsers::number;
 use train::flops::Bill;
 use train::flops::config::{CostConfig, Published};
 
@@ -20,7 +21,7 @@ pub(crate) struct FlopsArgs {
     #[arg(long)]
     encodings: Option<String>,
     /// Number of tokens in the sequence; default: the configuration's.
-    #[arg(long)]
+    #[arg(long, value_parser = number(1..=1 << 24))]
     len: Option<usize>,
     /// Count all operations of a causal model, elementwise ones included, and only visible pairs of tokens.
     #[arg(long)]
@@ -33,7 +34,6 @@ pub(crate) struct FlopsArgs {
 pub(super) fn flops(arguments: &FlopsArgs) -> anyhow::Result<()> {
     let mut config = CostConfig::named(&arguments.config)?;
     if let Some(len) = arguments.len {
-        anyhow::ensure!(len > 0, "--len is 0, expected at least 1");
         if len != config.len {
             config.published.clear();
         }

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::compute::ComputeArgs;
 use super::out::{complain, say, say_part};
+use super::parsers::{MOST, number};
 use super::trained;
 use llm::generate::{GenerateRequest, Generation, Sampling, generate};
 use llm::pretrained::ModelTokenizer;
@@ -41,7 +42,7 @@ pub(super) struct GenerateArgs {
     #[arg(long)]
     encoding: Option<String>,
     /// Number of CPU threads.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = number(1..=MOST))]
     threads: usize,
     #[command(flatten)]
     compute: ComputeArgs,
@@ -60,7 +61,6 @@ pub(super) struct GenerateArgs {
 }
 
 pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     if process::is_set_up(arguments.threads) {
         process::compute_on_this_thread(arguments.threads).map_err(anyhow::Error::msg)?;
         here(arguments)?;
@@ -68,7 +68,8 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<ExitCode> {
     }
     let mut command = process::dependent(arguments.threads)?;
     command.args(std::env::args_os().skip(1));
-    let status = process::status(command).context("cannot start the process that generates")?;
+    let status =
+        process::status(&mut command).context("cannot start the process that generates")?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -89,7 +90,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     let mut rng = ChaCha8Rng::seed_from_u64(arguments.seed);
     let tokenizer = pretrained.tokenizer();
     let prompt = arguments.prompt.as_ref().map(|text| tokenizer.prompt(text));
-    let prompt = prompt.transpose().map_err(anyhow::Error::msg)?;
+    let prompt = prompt.transpose()?;
     let longest = match &prompt {
         // One token more is predicted, but not read.
         None => arguments.prefill.saturating_add(arguments.decode).saturating_add(1),
@@ -154,7 +155,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
         error.get_or_insert(reason);
     }
     if let Some(reason) = error {
-        return Err(anyhow::Error::msg(reason)).context("cannot decode the generated tokens");
+        return Err(reason).context("cannot decode the generated tokens");
     }
     say("");
     let whole = ids.len() + made.tokens.len();
@@ -188,7 +189,7 @@ struct Shown {
 impl Shown {
     /// Prints the new part of the text. A character may span several tokens and is printed when it is complete, or at the
     /// end.
-    fn show(&mut self, tokenizer: &dyn ModelTokenizer, at_end: bool) -> Result<(), String> {
+    fn show(&mut self, tokenizer: &dyn ModelTokenizer, at_end: bool) -> anyhow::Result<()> {
         say_part(self.new_part(tokenizer.decode(&self.tokens)?, at_end));
         Ok(())
     }

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use burn::tensor::Device;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use records::GateScore;
 use tasks::Sample;
 
 use super::columns::say_table;
 use super::out::{complain, say};
+use super::parsers::one_of;
 use super::trained::{CellArgs, TrainedCell};
 use page::{InspectedCell, MAX_TOKENS};
 use pe_zoo::model::Decoder;
@@ -35,8 +36,8 @@ pub(crate) struct InspectArgs {
     #[arg(long)]
     len: Option<usize>,
     /// Units of text whose ends gates are scored against, by the texts of tokens; default: the tokens that the task counts.
-    #[arg(long, value_enum)]
-    marks: Option<TextMarksArg>,
+    #[arg(long, value_parser = one_of(MARKS))]
+    marks: Option<TextMarks>,
     /// Second cell, as a key or the path of kept weights: maps are those of the first less those of this one.
     #[arg(long, value_name = "CELL")]
     against: Option<String>,
@@ -48,26 +49,12 @@ pub(crate) struct InspectArgs {
     json: bool,
 }
 
-/// Unit of a text whose ends are marked.
-#[derive(Clone, Copy, ValueEnum)]
-enum TextMarksArg {
-    /// Tokens with white space.
-    Word,
-    /// Tokens with `.`, `!` or `?`.
-    Sentence,
-    /// Tokens with `¶`, and line breaks that follow a line break.
-    Paragraph,
-}
-
-impl From<TextMarksArg> for TextMarks {
-    fn from(marks: TextMarksArg) -> Self {
-        match marks {
-            TextMarksArg::Word => Self::Word,
-            TextMarksArg::Sentence => Self::Sentence,
-            TextMarksArg::Paragraph => Self::Paragraph,
-        }
-    }
-}
+/// Units of text by name.
+const MARKS: [(&str, TextMarks); 3] = [
+    ("word", TextMarks::Word),
+    ("sentence", TextMarks::Sentence),
+    ("paragraph", TextMarks::Paragraph),
+];
 
 pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     let TrainedCell { experiment: cell, task, record, model, device } =
@@ -102,11 +89,11 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     }
     // Everything is checked by now.
     let id = cell.encoding.id();
-    let text_marks = arguments.marks.map(TextMarks::from);
+    let text_marks = arguments.marks;
     let mut seen = observed(&model, id, &sample, &device)?;
     if let Some(TrainedCell { experiment, model, device, .. }) = &other {
         let theirs = observed(model, experiment.encoding.id(), &sample, device)?;
-        seen = difference(&seen, &theirs).map_err(anyhow::Error::msg)?;
+        seen = difference(&seen, &theirs)?;
     }
     let samples = GateSamples { len: cell.train.len, count: GATE_SAMPLES, seed: cell.eval.seed };
     let marked = |sample: &Sample| match text_marks {

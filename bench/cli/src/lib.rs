@@ -12,7 +12,7 @@ mod conflict;
 mod conform;
 mod count;
 mod data;
-mod diff_records;
+mod diff;
 mod differences;
 mod eval;
 mod explain;
@@ -30,12 +30,12 @@ mod new;
 mod nightly;
 mod out;
 mod pack;
+mod parsers;
 mod references;
 mod report;
 mod reproduce;
 mod run;
 mod samples;
-mod size;
 mod speed;
 mod stability;
 mod status;
@@ -56,6 +56,7 @@ use pe_zoo::{PeError, Registry};
 use sweep::{process, signals};
 use train::host::Build;
 
+use cluster::System;
 use out::say;
 
 #[derive(Parser)]
@@ -115,14 +116,10 @@ enum Command {
     Status(status::StatusArgs),
     /// Writes what runs a suite on a cluster: a Slurm batch script, or Kubernetes manifests.
     #[command(subcommand)]
-    Cluster(cluster::System),
-    /// Joins the records of several results folders, with their weights and checkpoints.
-    ///
-    /// Records with the same key must have equal results; differences are reported.
-    #[command(
-        after_help = "Example: pe-bench merge results/part-1 results/part-2 --out results/all"
-    )]
-    Merge(merge::MergeArgs),
+    Cluster(System),
+    /// Joins, packs or compares the records of results folders.
+    #[command(subcommand)]
+    Records(RecordsCommand),
     /// Writes the report of one or more results folders, without training anything.
     #[command(
         after_help = "Examples:\n  pe-bench report results/quick\n  pe-bench report results/* --out page\n  pe-bench report results/quick --out paper --formats tex,svg"
@@ -134,19 +131,11 @@ enum Command {
     /// records of `run`.
     #[command(after_help = "Example: pe-bench judge scores.csv --out results/mine")]
     Judge(judge::JudgeArgs),
-    /// Packs the records of a results folder into one Parquet file, which every command reads like the records; `run` writes them to `cells` again.
-    #[command(
-        after_help = "Example: pe-bench pack results/zoo --lean --out results/zoo/laptop_2026-11"
-    )]
-    Pack(pack::PackArgs),
     /// Prints results as a table of a paper, encodings by splits and lengths, or its references.
     #[command(
         after_help = "Examples:\n  pe-bench table results/quick --workload counting --spread interval\n  pe-bench table results/quick --lens 128 --encodings rope,cope --format tex-column\n  pe-bench table results/quick --format bibtex > references.bib"
     )]
     Table(table::TableArgs),
-    /// Compares the records of two results folders, ignoring timings and provenance.
-    #[command(after_help = "Example: pe-bench diff-records results/quick results/quick-again")]
-    DiffRecords(diff_records::DiffArgs),
     /// Compares published numbers with the records: agrees, differs, other recipe or not run.
     #[command(
         after_help = "Example: pe-bench reproduce results/contextual --paper cope --verdict other-recipe"
@@ -196,25 +185,14 @@ enum Command {
         #[command(subcommand)]
         command: data::DataCommand,
     },
-    /// Prints an annotated example suite to start your own from.
-    #[command(
-        after_help = "Example: pe-bench new-suite mine > mine.toml && pe-bench run mine.toml"
-    )]
-    NewSuite {
-        /// Name of the suite.
-        name: String,
-    },
-    /// Prints the source of an encoding to start your own from, which passes the conformance kit as it is.
-    #[command(after_help = "Example: pe-bench new-encoding my-bias > pe-zoo/src/zoo/my_bias.rs")]
-    NewEncoding {
-        /// Id of the encoding: lower-case letters, digits and `-`.
-        id: String,
-    },
     /// Writes samples of a task for other programs, the same as a run trains on or is evaluated on.
     #[command(
         after_help = "Examples:\n  pe-bench samples counting --set variables=3 --len 64\n  pe-bench samples flip-flop --split sparse --len 256 --count 2000 --out sparse.npz"
     )]
     Samples(samples::SamplesArgs),
+    /// Prints a suite or an encoding to start your own from.
+    #[command(subcommand)]
+    New(NewCommand),
     /// Measures the time and memory of one training step for each encoding at a fixed size.
     #[command(after_help = "Example: pe-bench speed --encodings rope,cope")]
     Speed(speed::SpeedArgs),
@@ -254,11 +232,63 @@ enum Command {
     /// Evaluates a pretrained model on local files of published benchmarks.
     #[command(after_help = "Example: pe-bench benchmark smollm2 questions.jsonl --limit 100")]
     Benchmark(benchmark::BenchmarkArgs),
-    /// Runs the cell described on standard input; started by `run`.
-    #[command(hide = true)]
-    Worker,
-    /// Runs training steps of a record's cell on one thread; started by `nightly --count`.
-    #[command(hide = true)]
+    /// Computes for another command, which starts it.
+    #[command(hide = true, subcommand)]
+    Worker(HiddenCommand),
+}
+
+/// Commands about the records of results folders.
+#[derive(Subcommand)]
+enum RecordsCommand {
+    /// Joins the records of several results folders, with their weights and checkpoints.
+    ///
+    /// Records with the same key must have equal results; differences are reported.
+    #[command(
+        after_help = "Example: pe-bench records merge results/part-1 results/part-2 --out results/all"
+    )]
+    Merge(merge::MergeArgs),
+    /// Packs the records of a results folder into one Parquet file, which every command reads like the records; `run` writes them to `cells` again.
+    #[command(
+        after_help = "Example: pe-bench records pack results/zoo --lean --out results/zoo/laptop_2026-11"
+    )]
+    Pack(pack::PackArgs),
+    /// Compares the records of two results folders, ignoring timings and provenance.
+    #[command(after_help = "Example: pe-bench records diff results/quick results/quick-again")]
+    Diff(diff::DiffArgs),
+}
+
+/// Files to start from.
+#[derive(Subcommand)]
+enum NewCommand {
+    /// Prints an annotated example suite to start your own from.
+    #[command(
+        after_help = "Example: pe-bench new suite mine > mine.toml && pe-bench run mine.toml"
+    )]
+    Suite {
+        /// Name of the suite.
+        name: String,
+    },
+    /// Prints the source of an encoding to start your own from, which passes the conformance kit as it is.
+    #[command(after_help = "Example: pe-bench new encoding my-bias > pe-zoo/src/zoo/my_bias.rs")]
+    Encoding {
+        /// Id of the encoding: lower-case letters, digits and `-`.
+        id: String,
+    },
+}
+
+/// Work of a process that another command starts.
+#[derive(Subcommand)]
+enum HiddenCommand {
+    /// Runs the cell described on standard input, for `run`.
+    Cell,
+    /// Measures training steps and prints a row, for `speed`.
+    Speed {
+        /// Index of the device.
+        device: usize,
+        /// The request as JSON.
+        request: String,
+    },
+    /// Runs training steps of a record's cell on one thread, for `nightly --count`.
     Steps {
         /// Path of the record.
         record: PathBuf,
@@ -290,26 +320,15 @@ pub(crate) struct RunArgs {
     suite: String,
     #[command(flatten)]
     compute: compute::ComputeArgs,
-    /// Devices to run cells on, one at a time on each, such as 0-7 or 0,2; --jobs is then their number.
-    ///
-    /// On a GPU backend the numbers are those of GPUs, with CUDA among those that CUDA_VISIBLE_DEVICES names. On a CPU
-    /// backend device I is the I-th group of --threads processors, to which its worker is bound (Linux). Another sweep
-    /// with --devices cannot use the same devices.
-    #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
-    devices: Option<train::backend::pool::DeviceList>,
+    #[command(flatten)]
+    pool: run::PoolArgs,
     /// Number of devices that train a cell together, each on its share of the micro-batches of a step.
     ///
     /// Every cell needs train.micro_batch_size, with a number of micro-batches that is a multiple of N. No bit of a
     /// result changes: records have the same keys, and checkpoints of one device resume on several. With --devices, every
     /// N devices of the list train one cell at a time. On a CPU backend a device has --threads threads.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parsers::number(1..=parsers::MOST))]
     data_parallel: usize,
-    /// CPU threads per cell, or per device of a cell with --data-parallel.
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
-    /// Number of cells to run in parallel; default: number of CPUs divided by --threads (1 on a GPU).
-    #[arg(long)]
-    jobs: Option<usize>,
     /// Seed to run instead of the suite's; may be repeated or separated by commas.
     #[arg(long = "seed", value_name = "SEED", value_delimiter = ',')]
     seeds: Vec<u64>,
@@ -401,9 +420,7 @@ fn set_up(registry: Result<Registry, PeError>) -> anyhow::Result<()> {
         anyhow::anyhow!("the registry of encodings is already in use and cannot be replaced")
     })?;
     out::print_panics();
-    process::check_address_space()
-        .and_then(|()| process::start_threads())
-        .map_err(anyhow::Error::msg)?;
+    process::start_threads().map_err(anyhow::Error::msg)?;
     if let Err(error) = signals::survive_file_size_limit() {
         out::complain(&format!("cannot install a handler for SIGXFSZ: {error}"));
     }
@@ -415,13 +432,14 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Eval(arguments) => return eval::eval(&arguments),
         Command::Status(arguments) => return status::status(&arguments),
-        Command::Cluster(system) => cluster::cluster(&system)?,
-        Command::Merge(arguments) => return merge::merge(&arguments),
+        Command::Cluster(System::Slurm(arguments)) => cluster::slurm(&arguments)?,
+        Command::Cluster(System::Kubernetes(arguments)) => cluster::kubernetes(&arguments)?,
+        Command::Records(RecordsCommand::Merge(arguments)) => return merge::merge(&arguments),
+        Command::Records(RecordsCommand::Pack(arguments)) => pack::run(&arguments)?,
+        Command::Records(RecordsCommand::Diff(arguments)) => return diff::diff(&arguments),
         Command::Report(arguments) => report::report(&arguments)?,
         Command::Judge(arguments) => judge::run(&arguments)?,
-        Command::Pack(arguments) => pack::run(&arguments)?,
         Command::Table(arguments) => table::run(&arguments)?,
-        Command::DiffRecords(arguments) => return diff_records::diff(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
         Command::Compare(arguments) => compare::run(&arguments)?,
         Command::Stability(arguments) => stability::run(&arguments)?,
@@ -430,9 +448,9 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Completions { shell } => completions::completions(shell),
         Command::List { kind, json } => list::list(kind, json),
         Command::Data { command } => data::data(command)?,
-        Command::NewSuite { name } => say(&new::suite(&name)?),
-        Command::NewEncoding { id } => say(&new::encoding(&id)?),
         Command::Samples(arguments) => samples::run(&arguments)?,
+        Command::New(NewCommand::Suite { name }) => say(&new::suite(&name)?),
+        Command::New(NewCommand::Encoding { id }) => say(&new::encoding(&id)?),
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
         Command::Explain { name, json } => explain::explain(&name, json)?,
@@ -442,11 +460,11 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Extend(arguments) => return extend::extend(&arguments),
         Command::Generate(arguments) => return generate::run(&arguments),
         Command::Benchmark(arguments) => benchmark::benchmark(&arguments)?,
-        Command::Steps { record, count } => count::steps(&record, count)?,
-        Command::Worker => {
-            sweep::worker_main(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
-                .map_err(anyhow::Error::msg)?;
+        Command::Worker(HiddenCommand::Cell) => {
+            sweep::worker_main(std::io::BufReader::new(std::io::stdin()), std::io::stdout())?;
         }
+        Command::Worker(HiddenCommand::Speed { device, request }) => speed::here(device, &request)?,
+        Command::Worker(HiddenCommand::Steps { record, count }) => count::steps(&record, count)?,
     }
     Ok(ExitCode::SUCCESS)
 }

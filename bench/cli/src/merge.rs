@@ -1,4 +1,4 @@
-//! `pe-bench merge`: joins results folders that were written apart.
+//! `pe-bench records merge`: joins results folders that were written apart.
 
 mod files;
 
@@ -24,7 +24,7 @@ use sweep::claim;
 /// Maximum number of messages of each kind that are printed; the rest are only counted.
 const PRINTED: usize = 20;
 
-/// Arguments of `merge`.
+/// Arguments of `records merge`.
 #[derive(Args, Clone)]
 pub(super) struct MergeArgs {
     /// Results folders to join.

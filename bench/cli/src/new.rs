@@ -1,4 +1,4 @@
-//! `pe-bench new-suite` and `pe-bench new-encoding`: files to start from.
+//! `pe-bench new`: files to start from.
 
 use anyhow::ensure;
 

@@ -1,4 +1,4 @@
-//! `pe-bench pack`: the records of a results folder in one file.
+//! `pe-bench records pack`: the records of a results folder in one file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::folders;
 use super::out::{complain, say};
 use train::run::evaluate::Relabelled;
 
-/// Arguments of `pack`.
+/// Arguments of `records pack`.
 #[derive(Args, Clone)]
 pub(crate) struct PackArgs {
     /// Results folder.
@@ -109,7 +109,7 @@ fn check_loses_nothing(
     let path = folder.join(PACKED);
     anyhow::ensure!(
         absent == 0,
-        "{} has {absent} records that are not among those to pack; join the folders with `pe-bench merge` and pack the result, or \
+        "{} has {absent} records that are not among those to pack; join the folders with `pe-bench records merge` and pack the result, or \
          use another --out",
         path.display()
     );

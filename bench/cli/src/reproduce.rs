@@ -15,6 +15,7 @@ use stats::Mean;
 use super::columns::say_rows;
 use super::folders::{self, messages};
 use super::out::say;
+use train::names::unknown;
 
 /// Arguments of `reproduce`.
 #[derive(Args, Clone)]
@@ -75,13 +76,8 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
 fn choose_papers(found: &mut Reproduction, asked: &[String]) -> anyhow::Result<()> {
     let known: Vec<String> = found.papers.iter().map(|paper| paper.source.id.clone()).collect();
     for name in asked {
-        let near = pe_zoo::settings::nearest(name, known.iter().map(String::as_str))
-            .map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
-        anyhow::ensure!(
-            known.contains(name),
-            "unknown source `{name}`{near}; known: {}",
-            known.join(", ")
-        );
+        let all = known.iter().map(String::as_str);
+        anyhow::ensure!(known.contains(name), unknown("source", name, all));
     }
     if !asked.is_empty() {
         found.papers.retain(|paper| asked.contains(&paper.source.id));

@@ -1,7 +1,6 @@
 //! `pe-bench run`: sweep over a suite, followed by its report.
 
 mod beside;
-pub(super) mod devices;
 mod estimate;
 mod forecast;
 mod json_lines;
@@ -12,11 +11,10 @@ mod table;
 mod weights;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use analysis::ReportMeta;
-use anyhow::Context;
 use pe_zoo::attention::Engine;
 use records::RunRecord;
 
@@ -30,28 +28,73 @@ use sweep::{
     SkippedWorkload, SweepManifest, SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep,
     training_seconds,
 };
-use train::backend::{self, Hardware};
 use train::experiment::Experiment;
-use train::host;
 use train::run::kept::Reuse;
 use train::suite::{self, Overrides, Suite};
 
-pub(crate) use options::{SweepArgs, seconds};
+pub(crate) use options::{PoolArgs, SweepArgs};
 use output::SweepOutput;
 pub(super) use table::clock;
 
-/// Maximum number of threads, jobs or devices.
-pub(super) const MOST: usize = 1 << 16;
+/// Suite that a command line of `run` asks for, with what it says besides the cells.
+pub(super) struct RunRequest {
+    /// Name or path of the suite.
+    name: String,
+    text: String,
+    overrides: Overrides,
+    pub(super) suite: Suite,
+    /// Criteria of the report: the suite's, overridden by the command line.
+    settings: records::settings::Settings,
+    /// Results folder.
+    pub(super) out: PathBuf,
+}
+
+impl RunRequest {
+    /// Reads the suite; `results` has the results folder unless the command line names one.
+    ///
+    /// # Errors
+    ///
+    /// If an option has no meaning, or the suite cannot be read.
+    pub(super) fn new(
+        arguments: &RunArgs,
+        backend: &str,
+        engine: Engine,
+        results: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        if let Some(path) = &arguments.data {
+            anyhow::ensure!(path.exists(), "--data {}: no such file or folder", path.display());
+        }
+        let (name, text) = suite::text(&arguments.suite)?;
+        let overrides = Overrides {
+            seeds: arguments.seeds.clone(),
+            backend: Some(backend.to_owned()),
+            engine: Some(engine),
+            precision: arguments.compute.precision,
+            data: arguments.data.clone(),
+            encodings: arguments.encodings.clone(),
+            workloads: arguments.workloads.clone(),
+        };
+        let suite = suite::parse(&name, &text, &overrides)?;
+        if let Some(base) = arguments.criteria.ablation_base() {
+            // With --encodings, kept records of the suite's other encodings are in the report too.
+            let all = Overrides { encodings: Vec::new(), ..overrides.clone() };
+            let whole = suite::parse(&name, &text, &all)?;
+            suite.check_encoding(BASE, base).or_else(|_| whole.check_encoding(BASE, base))?;
+        }
+        let settings = arguments.criteria.over(suite.report.clone())?;
+        let results = Path::new(results.unwrap_or("results"));
+        let out = arguments.out.clone().unwrap_or_else(|| results.join(&suite.name));
+        Ok(Self { name, text, overrides, suite, settings, out })
+    }
+}
 
 pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let compute = arguments.compute.open()?;
     let each = arguments.data_parallel;
-    let (name, text, overrides) = asked(arguments, &compute.backend, compute.engine)?;
-    let suite = suite::parse(&name, &text, &overrides)?;
-    let title = suite.title.clone();
-    let settings = criteria(arguments, &suite, &name, &text, &overrides)?;
-    let out = out_of(arguments, &suite);
-    let is_namesake = |(built_in, own): &(&str, &str)| *built_in == suite.name && *own != text;
+    let request = RunRequest::new(arguments, &compute.backend, compute.engine, None)?;
+    let RunRequest { suite, out, .. } = &request;
+    let is_namesake =
+        |(built_in, own): &(&str, &str)| *built_in == suite.name && *own != request.text;
     if arguments.out.is_none() && suite::BUILT_IN.iter().any(is_namesake) {
         complain(&format!(
             "warning: suite {} has the name of the built-in suite `{}` and writes to the same folder, {}; rename it or \
@@ -61,33 +104,20 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
             out.display()
         ));
     }
-    let devices = devices::reserve(
-        &arguments.compute.place,
-        arguments.devices.as_ref(),
-        arguments.jobs,
-        Some(arguments.threads),
-        each,
-        !arguments.dry_run,
-    )?;
-    let jobs = arguments.jobs.unwrap_or_else(|| jobs(&compute.backend, arguments.threads * each));
-    let mut options = arguments.sweep.options(out, jobs, arguments.threads, devices);
-    options.data_parallel = each;
-    options.budget.check().context("budget of a cell")?;
-    let plan = if arguments.dry_run {
-        SweepPlan::offline(suite.clone())?
-    } else {
-        SweepPlan::new(suite.clone())?
-    };
-    let kept = check(arguments, &suite, &plan, &mut options)?;
+    let RunArgs { pool, sweep, compute: computing, dry_run, .. } = arguments;
+    let mut options = pool.options(sweep, out.clone(), &computing.place, each, !dry_run)?;
+    let plan =
+        if *dry_run { SweepPlan::offline(suite.clone())? } else { SweepPlan::new(suite.clone())? };
+    let kept = check(arguments, suite, &plan, &mut options)?;
     complain_about(&plan);
     let rate = || {
-        each as f64 * rate::operations_per_second(&arguments.compute, &compute, arguments.threads)
+        each as f64 * rate::operations_per_second(computing.place.device, &compute, pool.threads)
     };
-    if !arguments.sweep.quiet && !arguments.sweep.json {
+    if !sweep.quiet && !sweep.json {
         say(&kept);
     }
-    if arguments.dry_run {
-        estimate::print(&plan, &options, arguments.sweep.json, rate);
+    if *dry_run {
+        estimate::print(&plan, &options, sweep.json, rate);
         let fresh = suite.following().count();
         if fresh > 0 {
             complain(&format!(
@@ -97,42 +127,18 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let beside = if arguments.encodings.is_empty() {
-        Vec::new()
-    } else {
-        beside::records(&name, &text, &overrides, &plan, &options.out)?
-    };
+    let beside =
+        if arguments.encodings.is_empty() { Vec::new() } else { beside::records(&request, &plan)? };
     let watched = Watched {
         stop: StopFlag::install()?,
         options,
-        arguments: &arguments.sweep,
-        stored: StoredReport { title, settings },
+        arguments: sweep,
+        stored: StoredReport { title: suite.title.clone(), settings: request.settings },
         command: format!("pe-bench run {}", arguments.suite),
         beside,
         rate: &rate,
     };
-    watched.run(plan, Some(suite))
-}
-
-/// Criteria of the report: the suite's, overridden by the command line.
-///
-/// # Errors
-///
-/// If an option names an encoding that the suite does not have.
-pub(super) fn criteria(
-    arguments: &RunArgs,
-    suite: &Suite,
-    name: &str,
-    text: &str,
-    overrides: &Overrides,
-) -> anyhow::Result<records::settings::Settings> {
-    if let Some(base) = arguments.criteria.ablation_base() {
-        // With --encodings, kept records of the suite's other encodings are in the report too.
-        let whole =
-            suite::parse(name, text, &Overrides { encodings: Vec::new(), ..overrides.clone() })?;
-        suite.check_encoding(BASE, base).or_else(|_| whole.check_encoding(BASE, base))?;
-    }
-    arguments.criteria.over(suite.report.clone())
+    watched.run(plan, Some(request.suite))
 }
 
 /// Checks the command line against the cells, and returns the line about weights; `options` states which are kept.
@@ -167,51 +173,10 @@ pub(super) fn check(
     weights::decide(&arguments.sweep, plan, options)
 }
 
-/// Name and text of the suite of the command line, and the settings that the command line overrides.
-///
-/// # Errors
-///
-/// If an option has no meaning, or the suite cannot be read.
-pub(super) fn asked(
-    arguments: &RunArgs,
-    backend: &str,
-    engine: Engine,
-) -> anyhow::Result<(String, String, Overrides)> {
-    anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
-    anyhow::ensure!(arguments.jobs != Some(0), "--jobs is 0, expected at least 1");
-    anyhow::ensure!(arguments.data_parallel > 0, "--data-parallel is 0, expected at least 1");
-    for (option, count) in [
-        ("--threads", arguments.threads),
-        ("--jobs", arguments.jobs.unwrap_or(1)),
-        ("--data-parallel", arguments.data_parallel),
-    ] {
-        anyhow::ensure!(count <= MOST, "{option} is {count}, expected at most {MOST}");
-    }
-    if let Some(path) = &arguments.data {
-        anyhow::ensure!(path.exists(), "--data {}: no such file or folder", path.display());
-    }
-    let (name, text) = suite::text(&arguments.suite)?;
-    let overrides = Overrides {
-        seeds: arguments.seeds.clone(),
-        backend: Some(backend.to_owned()),
-        engine: Some(engine),
-        precision: arguments.compute.precision,
-        data: arguments.data.clone(),
-        encodings: arguments.encodings.clone(),
-        workloads: arguments.workloads.clone(),
-    };
-    Ok((name, text, overrides))
-}
-
-/// Results folder of the command line.
-pub(super) fn out_of(arguments: &RunArgs, suite: &Suite) -> PathBuf {
-    arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite.name))
-}
-
 /// Prints the notes of a plan's tasks and the workloads that are skipped.
 pub(super) fn complain_about(plan: &SweepPlan) {
     let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
-    for note in notes.collect::<std::collections::BTreeSet<_>>() {
+    for note in notes.collect::<BTreeSet<_>>() {
         complain(&format!("note: {note}"));
     }
     for unrunnable in &plan.unrunnable {
@@ -221,14 +186,6 @@ pub(super) fn complain_about(plan: &SweepPlan) {
             counted(unrunnable.cells, "cell"),
             unrunnable.reason
         ));
-    }
-}
-
-/// Number of cells run in parallel; by default the CPUs divided by the threads of a cell, and 1 on other devices.
-pub(super) fn jobs(backend: &str, threads: usize) -> usize {
-    match backend::meta(backend).map(|meta| meta.hardware) {
-        Ok(Hardware::Processor) => (host::logical_cpus() / threads).max(1),
-        _ => 1,
     }
 }
 
@@ -268,7 +225,7 @@ impl Watched<'_> {
             if outcome.records.len() + outcome.unreadable.len() < plan.cells.len() {
                 complain(
                     "note: fresh seeds run when every cell of the grid has a record; run the same command again, or, if each \
-                     machine has a folder of its own, join the folders with `pe-bench merge` and run the suite on the result",
+                     machine has a folder of its own, join the folders with `pe-bench records merge` and run the suite on the result",
                 );
                 return self.conclude(&plan, &outcome, true);
             }
@@ -312,7 +269,7 @@ impl Watched<'_> {
             show.event(&event);
         });
         show.finish();
-        Ok(outcome?)
+        outcome
     }
 
     fn interrupted(&self, plan: &SweepPlan, outcome: &SweepOutcome) -> ExitCode {

@@ -1,7 +1,6 @@
 //! `pe-bench speed`: time and memory of a training step, per encoding.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
 use std::process::Stdio;
 
 use anyhow::Context;
@@ -11,9 +10,9 @@ use pe_zoo::Combination;
 use super::columns::padded;
 use super::compute::{Compute, ComputeArgs};
 use super::out::{chain, complain, counted, say};
-use super::run::MOST;
-use super::size::SizeArgs;
+use super::parsers::{MOST, number};
 use sweep::process;
+use train::backend;
 use train::speed::{SpeedRequest, SpeedRow, SpeedSize, measure};
 use train::suite::{self, Overrides};
 
@@ -33,52 +32,71 @@ pub(crate) struct SpeedArgs {
     #[command(flatten)]
     size: SizeArgs,
     /// Number of times that each encoding is measured, in turns; printed are the medians.
-    #[arg(long, default_value_t = NonZeroUsize::MIN)]
-    rounds: NonZeroUsize,
+    #[arg(long, default_value_t = 1, value_parser = number(1..=MOST))]
+    rounds: usize,
     #[command(flatten)]
     compute: ComputeArgs,
     /// Print one JSON object per encoding instead of a table.
     #[arg(long)]
     json: bool,
-    /// Measure in this process; used for the processes that `speed` starts.
-    #[arg(long, hide = true)]
-    in_process: bool,
+}
+
+/// Size of the measured work.
+#[derive(Args, Clone, Copy)]
+struct SizeArgs {
+    /// Number of sequences per step.
+    #[arg(long, default_value_t = 16)]
+    batch: usize,
+    /// Number of tokens per sequence.
+    #[arg(long, default_value_t = 512)]
+    len: usize,
+    /// Width of the model.
+    #[arg(long, default_value_t = 256)]
+    dim: usize,
+    /// Number of attention heads.
+    #[arg(long, default_value_t = 4)]
+    heads: usize,
+    /// Number of transformer layers.
+    #[arg(long, default_value_t = 4)]
+    layers: usize,
+    /// Size of the vocabulary.
+    #[arg(long, default_value_t = 64)]
+    vocab: usize,
+    /// Number of timed steps, after two that are not timed.
+    #[arg(long, default_value_t = 7)]
+    steps: usize,
+    /// Number of CPU threads.
+    #[arg(long, default_value_t = 2, value_parser = number(1..=MOST))]
+    threads: usize,
+    /// Time one attention layer instead of the model, forward and backward.
+    #[arg(long, conflicts_with_all = ["layers", "vocab"])]
+    attention: bool,
+}
+
+impl SizeArgs {
+    fn size(self) -> SpeedSize {
+        let Self { batch, len, dim, heads, layers, vocab, steps, threads, attention } = self;
+        SpeedSize { batch, len, dim, heads, layers, vocab, steps, threads, attention }
+    }
 }
 
 /// Encoding that the ratios of the table are relative to.
 const BASELINE: &str = "rope";
 
 pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
-    let (threads, rounds) = (arguments.size.threads, arguments.rounds.get());
-    anyhow::ensure!((1..=MOST).contains(&threads), "--threads is {threads}, expected 1 to {MOST}");
-    anyhow::ensure!(rounds <= MOST, "--rounds is {rounds}, expected at most {MOST}");
+    let rounds = arguments.rounds;
     if arguments.suite.is_none() {
-        arguments.size.size().check().map_err(anyhow::Error::msg)?;
+        arguments.size.size().check()?;
     }
     let compute = arguments.compute.open()?;
     let (mut encodings, size) = asked(arguments, &compute)?;
     anyhow::ensure!(!encodings.is_empty(), "--encodings is empty, expected at least one encoding");
     // The others are shown relative to it.
     encodings.sort_by_key(|(name, _)| name != BASELINE);
-    let request = |encoding: &str| SpeedRequest {
-        encoding: encoding.to_owned(),
-        backend: compute.backend.clone(),
-        engine: compute.engine,
-        precision: compute.precision(),
-        size,
-    };
     for (_, encoding) in &encodings {
-        request(encoding).check().map_err(anyhow::Error::msg)?;
+        compute.speed_request(encoding, size).check()?;
     }
-    if arguments.in_process {
-        process::compute_on_this_thread(size.threads).map_err(anyhow::Error::msg)?;
-        for (_, encoding) in &encodings {
-            let row = measure(&request(encoding)).map_err(anyhow::Error::msg)?;
-            say(&serde_json::to_string(&row)?);
-        }
-        return Ok(());
-    }
-    let mut output = SpeedOutput::new(arguments.json, &encodings, &request(BASELINE));
+    let mut output = SpeedOutput::new(arguments.json, &encodings, &compute);
     let mut measured = vec![Vec::with_capacity(rounds); encodings.len()];
     let mut failed = BTreeSet::new();
     for round in 1..=rounds {
@@ -86,7 +104,8 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
             if failed.contains(name) {
                 continue;
             }
-            match elsewhere(&arguments.compute, size, encoding) {
+            let request = compute.speed_request(encoding, size);
+            match elsewhere(&request, arguments.compute.place.device) {
                 Ok(row) => own.push(SpeedRow { encoding: name.clone(), ..row }),
                 // The others are measured nevertheless.
                 Err(error) => {
@@ -157,22 +176,30 @@ fn asked(
 }
 
 /// Measures in a separate process, so that the peak memory is that of this encoding alone.
-fn elsewhere(compute: &ComputeArgs, size: SpeedSize, encoding: &str) -> anyhow::Result<SpeedRow> {
-    let mut command = process::dependent(size.threads)?;
-    command
-        .args(["speed", "--in-process", "--encodings", encoding])
-        .args(compute.arguments())
-        .args(SizeArgs::arguments(&size))
-        .stderr(Stdio::piped());
-    let output = process::output(command).context("cannot start the process that measures")?;
+pub(super) fn elsewhere(request: &SpeedRequest, device: usize) -> anyhow::Result<SpeedRow> {
+    let mut command = process::dependent(request.size.threads)?;
+    let device = device.to_string();
+    command.args(["worker", "speed", &device, &serde_json::to_string(request)?]);
+    let output = process::output(command.stderr(Stdio::piped()));
+    let output = output.context("cannot start the process that measures")?;
     let said = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(
         output.status.success(),
-        "{encoding}: {}",
+        "{}: {}",
+        request.encoding,
         said.trim().trim_start_matches("error: ")
     );
     serde_json::from_slice(&output.stdout)
         .context("cannot read the output of the process that measures")
+}
+
+/// Measures in this process, which [`elsewhere`] starts.
+pub(super) fn here(device: usize, request: &str) -> anyhow::Result<()> {
+    let request: SpeedRequest = serde_json::from_str(request)?;
+    backend::select(&[device]);
+    process::compute_on_this_thread(request.size.threads).map_err(anyhow::Error::msg)?;
+    say(&serde_json::to_string(&measure(&request)?)?);
+    Ok(())
 }
 
 /// Output of measurements as they end: rows of a table, or JSON lines.
@@ -185,10 +212,10 @@ struct SpeedOutput {
 
 impl SpeedOutput {
     /// Prints the head of the table.
-    fn new(json: bool, encodings: &[NamedExpression], request: &SpeedRequest) -> Self {
+    fn new(json: bool, encodings: &[NamedExpression], compute: &Compute) -> Self {
         let header = ["encoding", "backend", "engine", "step ms", "x rope", "tokens/s", "peak MiB"];
         let longest = encodings.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        let widest = [longest, request.backend.len(), request.engine.id().len(), 8, 6, 9, 8];
+        let widest = [longest, compute.backend.len(), compute.engine.id().len(), 8, 6, 9, 8];
         let widths = header.iter().zip(widest).map(|(title, width)| width.max(title.len()));
         let output = Self { json, widths: widths.collect(), baseline: None };
         if !json {

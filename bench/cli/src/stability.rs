@@ -11,6 +11,7 @@ use tasks::Task;
 use super::columns::say_table;
 use super::extend::read_parts;
 use super::out::say;
+use super::parsers::{MOST, number};
 use super::trained::{self, CellArgs, TrainedCell};
 use llm::extend::{LongText, TextWindows};
 use pe_zoo::model::Decoder;
@@ -48,7 +49,7 @@ pub(super) struct StabilityArgs {
     #[arg(long, default_value_t = 3)]
     offset: usize,
     /// Number of samples to measure.
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 8, value_parser = number(1..=MOST))]
     samples: usize,
     /// Length of the samples, in the task's unit; default: the training length, or 256 for pretrained models.
     #[arg(long)]
@@ -140,7 +141,6 @@ fn sequences(
         most <= MOST_TOKENS,
         "samples have up to {most} tokens, expected at most {MOST_TOKENS}; choose a smaller --len"
     );
-    anyhow::ensure!(arguments.samples > 0, "--samples is 0, expected at least 1");
     let split = task.splits().first().map_or("", |split| split.name);
     let count = task.max_eval_samples(len).map_or(arguments.samples, |n| n.min(arguments.samples));
     let samples = task.eval_set(split, len, count, seed)?;

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use super::CELLS_OPEN;
 use super::columns::aligned;
 use super::out::{complain, say};
-use super::run::{clock, seconds};
+use super::parsers::seconds;
+use super::run::clock;
 use sweep::{CellName, OverviewReader, SweepOverview};
 use train::host;
 

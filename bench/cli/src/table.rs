@@ -10,6 +10,7 @@ use reports::document::tables::{PaperLayout, Spread, paper};
 use reports::formats::{TexWidth, table_csv, tex_table, whole_table};
 
 use super::out::say_part;
+use super::parsers::one_of;
 use super::{folders, report};
 
 /// Format of a table.
@@ -27,27 +28,16 @@ enum Form {
     Bibtex,
 }
 
-/// Spread next to a mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SpreadChoice {
-    /// Standard deviation over seeds.
-    Deviation,
-    /// 95 % confidence interval.
-    Interval,
-    /// No spread.
-    None,
-}
+/// Metrics by name.
+const METRICS: [(&str, Metric); 3] = [
+    ("exact-match", Metric::ExactMatch),
+    ("token-accuracy", Metric::TokenAccuracy),
+    ("perplexity", Metric::Perplexity),
+];
 
-/// Metric of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum MetricChoice {
-    /// Share of samples that are correct as a whole.
-    ExactMatch,
-    /// Share of scored tokens that are predicted correctly.
-    TokenAccuracy,
-    /// Exponential of the mean negative log-likelihood per scored token.
-    Perplexity,
-}
+/// Spreads by name.
+const SPREADS: [(&str, Spread); 3] =
+    [("deviation", Spread::Deviation), ("interval", Spread::Interval), ("none", Spread::Omitted)];
 
 /// Arguments of `table`.
 #[derive(Args, Clone)]
@@ -59,11 +49,11 @@ pub(crate) struct TableArgs {
     #[arg(long = "workload", value_name = "NAME")]
     workloads: Vec<String>,
     /// Metric; default: the one that ranks encodings.
-    #[arg(long, value_enum)]
-    metric: Option<MetricChoice>,
-    /// Spread beside each mean.
-    #[arg(long, value_enum, default_value = "deviation")]
-    spread: SpreadChoice,
+    #[arg(long, value_parser = one_of(METRICS))]
+    metric: Option<Metric>,
+    /// Spread beside each mean: the standard deviation over seeds, the 95 % confidence interval, or none.
+    #[arg(long, value_parser = one_of(SPREADS), default_value = "deviation")]
+    spread: Spread,
     /// Encodings in the order of the rows, separated by commas; default: all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     encodings: Vec<String>,
@@ -86,16 +76,8 @@ pub(super) fn run(arguments: &TableArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let layout = PaperLayout {
-        metric: arguments.metric.map(|metric| match metric {
-            MetricChoice::ExactMatch => Metric::ExactMatch,
-            MetricChoice::TokenAccuracy => Metric::TokenAccuracy,
-            MetricChoice::Perplexity => Metric::Perplexity,
-        }),
-        spread: match arguments.spread {
-            SpreadChoice::Deviation => Spread::Deviation,
-            SpreadChoice::Interval => Spread::Interval,
-            SpreadChoice::None => Spread::Omitted,
-        },
+        metric: arguments.metric,
+        spread: arguments.spread,
         encodings: arguments.encodings.clone(),
         splits: arguments.splits.clone(),
         lens: arguments.lens.clone(),

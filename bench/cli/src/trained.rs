@@ -18,6 +18,7 @@ use llm::pretrained::{ModelMeta, Pretrained, known, place};
 use pe_zoo::model::Decoder;
 use train::backend;
 use train::experiment::{Experiment, of_record};
+use train::names::did_you_mean;
 use train::run;
 use train::run::kept::{KeptTraining, weights_path};
 use train::suite::{self, Overrides};
@@ -60,7 +61,7 @@ impl TrainedCell {
         let kept = find(arguments)?;
         let (mut experiment, task) = of_record(&kept.record)?;
         arguments.compute.apply(&mut experiment)?;
-        let (model, device) = run::build(&experiment, &*task).map_err(anyhow::Error::msg)?;
+        let (model, device) = run::build(&experiment, &*task)?;
         let model = kept.restore(model.valid())?;
         Ok(Self { experiment, task, record: kept.record, model, device: device.inner() })
     }
@@ -70,7 +71,7 @@ impl TrainedCell {
 pub(super) fn pretrained(given: &str, device: &Device) -> anyhow::Result<Pretrained> {
     let is_key = (4..=16).contains(&given.len()) && given.bytes().all(|b| b.is_ascii_hexdigit());
     if is_key && known(given).is_none() && !Path::new(given).exists() {
-        return Ok(Pretrained::of_kept(by_key(given, &[], WeightsAt::Last)?, device)?);
+        return Pretrained::of_kept(by_key(given, &[], WeightsAt::Last)?, device);
     }
     if let Some(meta) = known(given) {
         announce(meta);
@@ -256,8 +257,7 @@ fn by_name(
     let names: BTreeSet<String> = suite.cells.iter().map(|cell| cell.workload.clone()).collect();
     suite.cells.retain(|cell| cell.workload == workload);
     let Some(first) = suite.cells.first() else {
-        let near = pe_zoo::settings::nearest(workload, names.iter().map(String::as_str));
-        let near = near.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
+        let near = did_you_mean(workload, names.iter().map(String::as_str));
         let all = names.iter().cloned().collect::<Vec<_>>().join(", ");
         anyhow::bail!(
             "suite {name} has no workload `{workload}` with {encoding}{near}; it has: {all}"

@@ -4,6 +4,7 @@ use clap::Args;
 use pe_zoo::testkit::{MOST_VECTOR_TOKENS, vectors};
 
 use super::out::say;
+use super::parsers::number;
 
 /// Arguments of `vectors`.
 #[derive(Args, Clone)]
@@ -11,7 +12,7 @@ pub(super) struct VectorsArgs {
     /// Encoding or combination, such as 'cope{max_positions=16}+rope'.
     encoding: String,
     /// Number of tokens, from 1 to 64.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = number(1..=MOST_VECTOR_TOKENS as u64))]
     tokens: usize,
     /// Seed of the inputs.
     #[arg(long, default_value_t = 0)]
@@ -24,10 +25,6 @@ pub(super) struct VectorsArgs {
 pub(super) fn run(arguments: &VectorsArgs) -> anyhow::Result<()> {
     let config = train::encodings::parse(&arguments.encoding)?;
     let tokens = arguments.tokens;
-    anyhow::ensure!(
-        (1..=MOST_VECTOR_TOKENS).contains(&tokens),
-        "--tokens is {tokens}, expected 1 to {MOST_VECTOR_TOKENS}"
-    );
     let found = vectors(&config, tokens, arguments.seed).map_err(anyhow::Error::msg)?;
     if arguments.json {
         say(&serde_json::to_string(&found)?);

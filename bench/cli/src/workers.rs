@@ -2,17 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
-use clap::{Args, ValueEnum};
-use records::Status;
+use anyhow::{Context as _, anyhow};
+use clap::Args;
 
-use sweep::{CellFile, CellStatus, Shard, SweepPlan, look_up_all};
-use train::backend::BackendError;
-use train::backend::pool::{DeviceList, PoolError};
-use train::suite::{self, Suite};
+use sweep::cluster::command_line;
+use sweep::{CellFile, Shard, SweepPlan, look_up_all};
+use train::suite::Suite;
 
-use super::run;
-use super::{Cli, Command, RunArgs};
+use super::parsers::{MOST, number};
+use super::run::{self, RunRequest};
+use super::{Command, RunArgs};
 
 /// Options about the workers of a sweep.
 #[derive(Args, Clone)]
@@ -20,23 +19,15 @@ pub(super) struct WorkersArgs {
     /// A built-in suite (`pe-bench list suites`) or the path of a TOML file.
     pub(super) suite: String,
     /// Maximum number of workers.
-    #[arg(long = "max", value_name = "N", default_value_t = 16)]
+    #[arg(long = "max", value_name = "N", default_value_t = 16, value_parser = number(1..=MOST))]
     most: usize,
-    /// How workers divide the cells among themselves; default: claims, and with Slurm shards where locks do not hold.
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub(super) divide: Option<Division>,
+    /// Give each worker its own share of the cells (`run --shard`), where the locks of a shared folder do not hold; otherwise
+    /// each takes the next open cell.
+    #[arg(long)]
+    shards: bool,
     /// Options of `run` for every worker, after `--`.
     #[arg(last = true, value_name = "RUN OPTIONS")]
     run: Vec<String>,
-}
-
-/// Division of the cells among workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Division {
-    /// Each worker takes the next open cell; needs a shared folder whose locks hold.
-    Claims,
-    /// Each worker has its own share of the cells (`run --shard`).
-    Shards,
 }
 
 /// Workers of a sweep.
@@ -53,10 +44,22 @@ pub(super) struct Workers {
     pub(super) out: PathBuf,
     /// Arguments of a worker without its number or shard.
     pub(super) run: Vec<String>,
+    shards: bool,
+}
+
+impl Workers {
+    /// Arguments of a worker in a shell, which replaces its shard and its number.
+    pub(super) fn command(&self, shard: &str, number: &str) -> String {
+        let run = command_line(&self.run);
+        if self.shards {
+            return format!("{run} --shard \"{shard}/{}\"", self.count);
+        }
+        format!("{run} --worker \"{number}\"")
+    }
 }
 
 /// Plans the workers of a sweep; finished cells do not count. `fetch` says whether texts are fetched: workers that share the
-/// cache folder with this machine may have no network. `out` is the results folder unless the options of `run` name one.
+/// cache folder with this machine may have no network. `results` has the results folder unless the options of `run` name one.
 ///
 /// # Errors
 ///
@@ -64,36 +67,21 @@ pub(super) struct Workers {
 pub(super) fn plan(
     arguments: &WorkersArgs,
     fetch: bool,
-    out: Option<&str>,
+    results: Option<&str>,
 ) -> anyhow::Result<Workers> {
-    anyhow::ensure!(arguments.most > 0, "--max is 0, expected at least 1");
     let run = parsed(arguments)?;
-    let engine = match run.compute.open() {
-        Ok(compute) => compute.engine,
-        // The workers' machines may have what this one lacks.
-        Err(BackendError::NoDevice { .. } | BackendError::NotCompiled { .. }) => {
-            run.compute.engine_elsewhere()?
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let (source, text, overrides) = run::asked(&run, run.compute.place.backend(), engine)?;
-    let suite = suite::parse(&source, &text, &overrides)?;
-    let out = match (&run.out, out) {
-        (None, Some(out)) => PathBuf::from(out).join(&suite.name),
-        _ => run::out_of(&run, &suite),
-    };
-    run::criteria(&run, &suite, &source, &text, &overrides)?;
+    let engine = run.compute.engine_elsewhere()?;
+    let backend = run.compute.place.backend();
+    let RunRequest { suite, out, .. } = RunRequest::new(&run, backend, engine, results)?;
     let each = run.data_parallel;
-    let devices = run.devices.as_ref().map(DeviceList::count);
-    if let Some(count) = devices.filter(|count| count % each > 0) {
-        return Err(PoolError::Uneven { count, each }.into());
-    }
-    let jobs = devices.map_or(run.jobs.unwrap_or(1), |count| count / each);
+    let jobs = match &run.pool.devices {
+        Some(list) => list.workers(each)?,
+        None => run.pool.jobs.unwrap_or(1),
+    };
     let planned =
         |suite: Suite| if fetch { SweepPlan::new(suite) } else { SweepPlan::offline(suite) };
     let plan = planned(suite.clone())?;
-    let mut options = run.sweep.options(out.clone(), jobs, run.threads, Vec::new());
-    options.budget.check().context("budget of a cell")?;
+    let mut options = run.sweep.options(out.clone(), jobs, run.pool.threads)?;
     run::check(&run, &suite, &plan, &mut options)?;
     run::complain_about(&plan);
     let name = suite.name.clone();
@@ -110,29 +98,21 @@ pub(super) fn plan(
         following = 0;
     }
     let open = cells.iter().filter(|cell| !cell.is_settled()).count();
-    if open == 0 {
-        let is_done = |cell: &CellFile| match &cell.status {
-            CellStatus::Kept(record) => record.status == Status::Done,
-            CellStatus::Open | CellStatus::Unreadable(_) => false,
-        };
-        let again = if cells.iter().all(is_done) {
-            "choose another folder with --out after `--`"
-        } else {
-            "run those that failed again with --retry after `--`"
-        };
-        anyhow::bail!(
-            "{}: every cell of `{name}` has a record; write the report with `pe-bench report`, or {again}",
-            out.display()
-        );
-    }
+    anyhow::ensure!(
+        open > 0,
+        "{}: every cell of `{name}` has a record; write the report with `pe-bench report`, or run those that failed again \
+         with --retry after `--`, or all in another folder with --out",
+        out.display()
+    );
     let count = arguments.most.min(open);
     Ok(Workers {
         about: format!("{name}: {count} workers for {} cells", cells.len() + following),
         count,
-        cpus: jobs * each * run.threads,
+        cpus: jobs * each * run.pool.threads,
         run: words(arguments, &run, &out)?,
         suite: name,
         out,
+        shards: arguments.shards,
     })
 }
 
@@ -140,15 +120,12 @@ pub(super) fn plan(
 fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
     let words = ["pe-bench", "run", &arguments.suite].map(str::to_owned);
     let parsed = super::parse(words.into_iter().chain(arguments.run.iter().cloned()));
-    let run = match parsed {
-        Ok(Cli { command: Command::Run(run) }) => run,
-        Ok(_) => anyhow::bail!("the options after `--` are not options of `run`"),
-        Err(error) => {
-            let text = error.to_string();
-            let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            anyhow::bail!("options of `run` after `--`: {first}; see `pe-bench run --help`")
-        }
-    };
+    let parsed = parsed.map_err(|error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        anyhow!("options of `run` after `--`: {first}; see `pe-bench run --help`")
+    })?;
+    let Command::Run(run) = parsed.command else { unreachable!("the first word is `run`") };
     let sweep = &run.sweep;
     for (name, is_present) in [
         ("--dry-run", run.dry_run),
@@ -160,11 +137,10 @@ fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
         ("--shard", sweep.shard != Shard::WHOLE),
         ("--worker", sweep.worker.is_some()),
     ] {
-        let why = match name {
-            "--force" => "a worker that is queued again would start its cells again",
-            _ => "workers set it themselves",
-        };
-        anyhow::ensure!(!is_present, "{name} after `--`: {why}; leave it out");
+        anyhow::ensure!(
+            !is_present,
+            "{name} after `--`: workers set it themselves, or begin again without it; leave it out"
+        );
     }
     Ok(run)
 }
@@ -176,7 +152,7 @@ fn words(arguments: &WorkersArgs, run: &RunArgs, out: &Path) -> anyhow::Result<V
     if run.out.is_none() {
         words.extend(["--out".to_owned(), utf8(out)?.to_owned()]);
     }
-    if run.jobs.is_none() && run.devices.is_none() {
+    if run.pool.jobs.is_none() && run.pool.devices.is_none() {
         words.extend(["--jobs".to_owned(), "1".to_owned()]);
     }
     if !run.sweep.retry.is_empty() {

@@ -3,15 +3,12 @@
 
 mod program;
 
-use std::path::Path;
-use std::process::{Command, Output};
-
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use pe_zoo::model::ModelConfig;
-use program::{BENCH, text};
+use program::Place;
 use tasks::{Task, TaskConfig};
 use train::experiment::{Budget, EvalConfig, Experiment, TrainConfig};
 use train::run;
@@ -90,7 +87,7 @@ fn several_devices_give_the_bits_of_one() {
 fn micro_batches_that_cannot_be_divided_are_refused() {
     let (mut cell, _) = cell("rope", Engine::Fused);
     let refused = |train: &TrainConfig, devices, expected: &str| {
-        let said = Replicas::new("flex", devices, 1, train).unwrap_err();
+        let said = Replicas::new("flex", devices, 1, train).unwrap_err().to_string();
         assert!(said.contains(expected), "{said}");
     };
     refused(&cell.train, 4, "6 micro-batches (batch_size 17, micro_batch_size 3)");
@@ -100,76 +97,38 @@ fn micro_batches_that_cannot_be_divided_are_refused() {
     refused(&cell.train, 2, "set train.micro_batch_size, for instance to 9");
 }
 
-const SUITE: &str = r#"
-name = "parallel"
-title = "Parallel"
-about = "For tests."
-seeds = [0]
-encodings = ["rope", "cope"]
-[model]
-layers = 1
-width = 16
-dropout = 0.1
-[train]
-steps = 1500
-batch_size = 8
-micro_batch_size = 2
-len = 12
-[train.validation]
-every_steps = 500
-samples = 8
-[eval]
-lens = [12, 20]
-samples = 6
-[[workload]]
-name = "flip-flop"
-task = "flip-flop"
-"#;
-
-fn bench(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(BENCH);
-    // Devices of this test are not those of other tests.
-    command.current_dir(folder).env("TMPDIR", folder).args(arguments);
-    command.output().unwrap()
-}
-
 #[test]
 fn a_sweep_on_several_devices_has_the_records_of_one_and_resumes_from_its_checkpoints() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    std::fs::write(folder.join("suite.toml"), SUITE).unwrap();
-    let run = |out: &str, more: &[&str]| {
-        bench(folder, &[&["run", "suite.toml", "--out", out], more].concat())
-    };
-    let done = |output: Output| assert!(output.status.success(), "{}", text(&output));
-    done(run("one", &[]));
-    done(run("two", &["--data-parallel", "2"]));
+    let place = Place::new(
+        "seeds = [0]\nencodings = [\"rope\", \"cope\"]\nmodel.dropout = 0.1\neval.lens = [12, 20]\n\
+         [train]\nsteps = 1500\nbatch_size = 8\nmicro_batch_size = 2\nlen = 12\n\
+         validation = { every_steps = 500, samples = 8 }",
+    );
+    place.run("one", &[]);
+    place.run("two", &["--data-parallel", "2"]);
     // Interrupted on four devices, one cell at a time, and finished on one.
-    let stopped = run("four", &["--data-parallel", "4", "--jobs", "1", "--cell-seconds", "0.3"]);
-    assert!(text(&stopped).contains("--retry timed-out"), "{}", text(&stopped));
-    let resumed = run("four", &["--retry", "timed-out", "--json"]);
-    assert!(text(&resumed).contains(r#""event":"resumed""#), "{}", text(&resumed));
-    for other in ["two", "four"] {
-        done(bench(folder, &["diff-records", "one", other]));
-    }
+    let stopped = ["--data-parallel", "4", "--jobs", "1", "--cell-seconds", "0.3"];
+    place.refused("four", &stopped, "--retry timed-out");
+    let resumed = place.run("four", &["--retry", "timed-out", "--json"]);
+    assert!(resumed.contains(r#""event":"resumed""#), "{resumed}");
+    place.assert_equal("one", "two");
+    place.assert_equal("one", "four");
     let shares = |out: &str| {
-        let records = analysis::folder::read_dir(&folder.join(out)).unwrap();
+        let records = place.records(out);
         records.iter().map(|record| record.train.data_parallel).collect::<Vec<_>>()
     };
     assert_eq!((shares("one"), shares("two")), (vec![None; 2], vec![Some(2); 2]));
 
     if std::thread::available_parallelism().unwrap().get() > 1 {
-        let bound = run("bound", &["--data-parallel", "2", "--devices", "0-1", "--json"]);
-        assert!(text(&bound).contains(r#""devices":[0,1]"#), "{}", text(&bound));
-        done(bench(folder, &["diff-records", "one", "bound"]));
+        let bound = place.run("bound", &["--data-parallel", "2", "--devices", "0-1", "--json"]);
+        assert!(bound.contains(r#""devices":[0,1]"#), "{bound}");
+        place.assert_equal("one", "bound");
     }
     for (options, expected) in [
         (&["--data-parallel", "3"][..], "workload `flip-flop`: a step has 4 micro-batches"),
-        (&["--data-parallel", "0"], "--data-parallel is 0, expected at least 1"),
+        (&["--data-parallel", "0"], "0 is not in 1..="),
         (&["--data-parallel", "2", "--devices", "0"], "expected a multiple of --data-parallel 2"),
     ] {
-        let output = run("none", options);
-        assert_eq!(output.status.code(), Some(1), "{options:?}: {}", text(&output));
-        assert!(text(&output).contains(expected), "{options:?}: {}", text(&output));
+        place.refused("none", options, expected);
     }
 }

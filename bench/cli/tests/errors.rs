@@ -31,16 +31,16 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
     let task = format!("{{ kind = \"text\", path = '{}', field = \"body\" }}", plain.display());
     let (_sixth, field, _) = tiny(&TINY.replace("task = \"flip-flop\"", &format!("task = {task}")));
     for (arguments, expected) in [
-        (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); built in: "),
+        (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); known: "),
         (vec!["run", empty], "is a folder, and a suite is a TOML file or a built-in name"),
-        (vec!["new-suite", "quick"], "is that of a built-in suite"),
-        (vec!["new-encoding", "rope"], "RoPE has this id already; choose another"),
-        (vec!["new-encoding", "my_bias"], "expected a lower-case letter followed by"),
+        (vec!["new", "suite", "quick"], "is that of a built-in suite"),
+        (vec!["new", "encoding", "rope"], "RoPE has this id already; choose another"),
+        (vec!["new", "encoding", "my_bias"], "expected a lower-case letter followed by"),
         (
-            vec!["new-suite", "--", "-x"],
+            vec!["new", "suite", "--", "-x"],
             "suite name `-x`, expected a letter or digit at its beginning",
         ),
-        (vec!["new-suite", "--", "--help"], "suite name `--help`, expected a letter or digit"),
+        (vec!["new", "suite", "--", "--help"], "suite name `--help`, expected a letter or digit"),
         (vec!["run", &dashed], "at `name`: `-x`, expected a letter or digit at its beginning"),
         (
             vec!["run", &narrow],
@@ -68,12 +68,12 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         ),
         (vec!["extend", "m", "--factors", "x"], "expected a number"),
         (vec!["generate", "m", "--prompt", "p", "--temperature", "-1"], "temperature is -1"),
-        (vec!["eval", "r", "--samples", "0"], "--samples is 0, expected 1 to"),
+        (vec!["eval", "r", "--samples", "0"], "0 is not in 1..="),
         (vec!["eval", "r", "--lens", "8,12,8"], "error: --lens lists 8 twice, expected each once"),
         (vec!["eval", "r", "--splits", "a,a"], "error: --splits lists a twice, expected each once"),
         (vec!["run", &suite, "--workloads", "xyz"], "`xyz`, expected one of `flip-flop`"),
         (vec!["run", &suite, "--ablation-base", "xyz"], "`xyz`, expected one of `alibi`, `nope`"),
-        (vec!["speed", "--rounds", "0"], "expected a whole number of at least 1"),
+        (vec!["speed", "--rounds", "0"], "0 is not in 1..="),
         (vec!["speed", "--batch", "0"], "error: --batch is 0, expected 1 to"),
         (vec!["speed", "--suite", &suite, "--workload", "xyz"], "at `--workload`: no workload"),
         (vec!["inspect", "quick", "flip-flop", "cop"], "at `ENCODING`: unknown encoding `cop`"),
@@ -89,13 +89,13 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
             "max_positions: invalid value: integer `-1`, expected a whole number of at least 0",
         ),
         (vec!["run", &suite, "--ablation-base", "nop"], "did you mean `nope`?"),
-        (vec!["run", &suite, "--jobs", "0"], "--jobs is 0"),
-        (vec!["run", &suite, "--threads", "0"], "--threads is 0"),
-        (vec!["run", &suite, "--jobs", "65537"], "--jobs is 65537, expected at most 65536"),
-        (vec!["run", &suite, "--threads", "65537"], "--threads is 65537, expected at most"),
-        (vec!["run", &suite, "--data-parallel", "65537"], "--data-parallel is 65537"),
-        (vec!["speed", "--threads", "65537"], "--threads is 65537, expected 1 to 65536"),
-        (vec!["speed", "--rounds", "65537"], "--rounds is 65537, expected at most 65536"),
+        (vec!["run", &suite, "--jobs", "0"], "0 is not in 1..="),
+        (vec!["run", &suite, "--threads", "0"], "0 is not in 1..="),
+        (vec!["run", &suite, "--jobs", "65537"], "65537 is not in 1..=65536"),
+        (vec!["run", &suite, "--threads", "65537"], "65537 is not in 1..=65536"),
+        (vec!["run", &suite, "--data-parallel", "65537"], "65537 is not in 1..=65536"),
+        (vec!["speed", "--threads", "65537"], "65537 is not in 1..=65536"),
+        (vec!["speed", "--rounds", "65537"], "65537 is not in 1..=65536"),
         (vec!["run", &heads], "model.heads is 2"),
         (vec!["run", &odd], "model.head_dim is 3"),
         (vec!["run", "no/such/suite.toml"], "no/such/suite.toml"),
@@ -117,7 +117,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["eval", "no/such/results"], "there is no such folder"),
         (vec!["inspect", "quick"], "`quick` is a suite; name a workload"),
         (vec!["explain", "cope{max_positions=0}"], "max_positions is 0, expected at least 2"),
-        (vec!["worker"], "pe-bench run"),
+        (vec!["worker", "cell"], "pe-bench run"),
     ] {
         let output = bench(&arguments);
         assert!(!output.status.success(), "{arguments:?} succeeded");
@@ -288,7 +288,7 @@ fn errors_say_a_cause_once_and_refuse_what_would_break_later() {
     let missing = said(&["run", "missing.toml"]);
     assert_eq!(missing.matches("No such file").count(), 1, "{missing}");
     for name in ["a\"b", "My Suite", ""] {
-        let output = bench(&["new-suite", name]);
+        let output = bench(&["new", "suite", name]);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output));
         assert!(text(&output).contains("expected lower-case letters"), "{}", text(&output));
     }

@@ -104,7 +104,7 @@ fn benchmarks_are_answered_and_scored() {
             "accuracy_per_byte_standard_error": 0.5,
         })
     );
-    let [shown, asked, examples] = ["shown.jsonl", "asked.jsonl", "examples.jsonl"]
+    let [shown, asked, examples] = ["shown.json", "asked.jsonl", "examples.jsonl"]
         .map(|name| folder.path().join(name).display().to_string());
     for (path, question) in [(&asked, "w3"), (&examples, "w5")] {
         let lines = ["virology", "virology", "birds"].map(|subject| {
@@ -112,17 +112,8 @@ fn benchmarks_are_answered_and_scored() {
         });
         fs::write(path, lines.map(|line| line.to_string()).join("\n")).unwrap();
     }
-    let letters = [
-        &*asked,
-        "--options",
-        "letters",
-        "--shots",
-        "1",
-        "--examples",
-        &examples,
-        "--answers",
-        &shown,
-    ];
+    let letters =
+        [&*asked, "--options", "letters", "--shots", "1", "--examples", &examples, "--out", &shown];
     let output = run(&letters);
     let said: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
@@ -131,12 +122,10 @@ fn benchmarks_are_answered_and_scored() {
     assert_eq!(said["chosen"]["groups"]["other"], said["chosen"]["subjects"]["virology"]);
     assert_eq!(said["chosen"]["macro_average"]["subjects"], 2);
     assert_eq!(said["chosen"]["subjects_in_no_group"], json!(["birds"]));
-    let shown = fs::read_to_string(&shown).unwrap();
-    let shown = shown.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let shown = shown.collect::<Vec<_>>();
-    assert_eq!(shown.len(), 3);
-    assert_eq!((&shown[2]["item"], &shown[2]["answer"]["right"]), (&json!(3), &json!("A")));
-    assert_eq!(shown[0]["answer"]["log_likelihoods"].as_array().unwrap().len(), 2);
+    let shown: Value = serde_json::from_str(&fs::read_to_string(&shown).unwrap()).unwrap();
+    let shown = shown["files"][0]["answers"].as_array().unwrap();
+    assert_eq!((shown.len(), &shown[2]["right"]), (3, &json!("A")));
+    assert_eq!(shown[0]["log_likelihoods"].as_array().unwrap().len(), 2);
     let output = run(&[&letters[..1], &["--shots", "2", "--examples", &examples]].concat());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("1 of subject `birds`"), "{said}");
@@ -191,11 +180,8 @@ fn a_record_of_a_benchmark_has_settings_numbers_and_answers_and_is_not_replaced(
     assert_eq!(settings["longest_prompt"], json!(64 - 3));
     let new = folder.path().join("new.json");
     let new = new.to_str().unwrap();
-    let beside = folder.path().join(".").join("new.json").display().to_string();
     for (arguments, expected) in [
-        (&["--out", new, "--answers", new][..], "expected two files"),
-        (&["--out", new, "--answers", &beside], "expected two files"),
-        (&["--answers", items.to_str().unwrap()], "exists, expected the name of a new file"),
+        (&["--out", items.to_str().unwrap()][..], "exists, expected the name of a new file"),
         (&["--out", &format!("{new}/")], "expected the name of a new file"),
         (&["--tokens", "63"], "--tokens is 63, which leaves no room"),
     ] {

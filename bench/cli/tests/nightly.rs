@@ -129,13 +129,13 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
     assert_eq!(std::fs::read_dir(Path::new(&baseline).join("cells")).unwrap().count(), 16);
 
     // A packed baseline is replaced as well.
-    assert!(bench(&["pack", &baseline]).status.success());
+    assert!(bench(&["records", "pack", &baseline]).status.success());
     let (code, said) = judge(&wrong, &["--accept"]);
     assert_eq!(code, 0, "{said}");
     assert!(!Path::new(&baseline).join("records.parquet").exists());
 
     // So are records that are counted.
-    assert!(bench(&["pack", &second, "--out", &path("packed")]).status.success());
+    assert!(bench(&["records", "pack", &second, "--out", &path("packed")]).status.success());
     let (code, said) = judge(&path("packed"), &["--count", "--accept"]);
     assert_eq!(code, 0, "{said}");
     assert_eq!(std::fs::read_dir(Path::new(&path("packed")).join("cells")).unwrap().count(), 16);

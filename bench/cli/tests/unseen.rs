@@ -24,7 +24,7 @@ fn labels_of_committed_records_are_those_of_their_questions() {
         let records = read_dir(&folder).unwrap();
         let Relabelled { labels, .. } = Relabelled::of(&records).unwrap();
         let committed = LabelledQuestions::read(&folder).unwrap();
-        let advice = "write them with `pe-bench pack FOLDER --out ELSEWHERE`";
+        let advice = "write them with `pe-bench records pack FOLDER --out ELSEWHERE`";
         assert_eq!(committed, labels, "{}: {advice}", folder.display());
         labelled += usize::from(!labels.evaluations.is_empty());
     }

@@ -5,79 +5,32 @@ mod program;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use analysis::folder::read_dir;
-use program::{BENCH, bench, done, files, refused};
+use program::{Place, bench, done, files, refused};
 use records::{EvalPoint, RunRecord, WeightsAt};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use train::run::kept::KeptTraining;
 
-const SUITE: &str = r#"
-name = "kept"
-title = "Kept"
-about = "For tests."
+/// Two cells with validations.
+const KEPT: &str = r#"
 seeds = [0]
 encodings = ["cope", "learned-absolute"]
-[model]
-layers = 1
-width = 16
 [train]
-steps = STEPS
-batch_size = 4
+steps = 10
 len = 12
-[train.validation]
-every_steps = 4
-samples = 8
+validation = { every_steps = 4, samples = 8 }
 [eval]
 lens = [12, 20]
-samples = 6
-[[workload]]
-name = "flip-flop"
-task = "flip-flop"
 "#;
 
-/// A suite of two cells in a folder of its own.
-struct Place {
-    folder: tempfile::TempDir,
-}
-
-impl Place {
-    fn new() -> Self {
-        let place = Self { folder: tempfile::tempdir().unwrap() };
-        place.write("kept.toml", &SUITE.replace("STEPS", "10"));
-        place
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.folder.path().join(name).display().to_string()
-    }
-
-    fn write(&self, name: &str, content: &str) {
-        fs::write(self.folder.path().join(name), content).unwrap();
-    }
-
-    fn run(&self, out: &str, more: &[&str]) -> String {
-        let (suite, out) = (self.path("kept.toml"), self.path(out));
-        done(&[&["run", &suite, "--out", &out], more].concat())
-    }
-
-    fn records(&self, out: &str) -> Vec<RunRecord> {
-        read_dir(Path::new(&self.path(out))).unwrap()
-    }
-
-    /// The files of weights, without their settings.
-    fn weights(&self, out: &str) -> Vec<PathBuf> {
-        let mut found = files(&Path::new(&self.path(out)).join("weights"));
-        found.retain(|path| path.extension().is_some_and(|e| e == "safetensors"));
-        found
-    }
-
-    fn assert_equal(&self, one: &str, other: &str) {
-        program::assert_equal(Path::new(&self.path(one)), Path::new(&self.path(other)));
-    }
+/// The files of weights, without their settings.
+fn weights(place: &Place, out: &str) -> Vec<PathBuf> {
+    let mut found = files(&Path::new(&place.path(out)).join("weights"));
+    found.retain(|path| path.extension().is_some_and(|e| e == "safetensors"));
+    found
 }
 
 fn hash(path: &Path) -> String {
@@ -91,11 +44,11 @@ fn course(record: &RunRecord) -> Vec<Value> {
 
 #[test]
 fn a_cell_without_record_is_evaluated_from_its_weights() {
-    let place = Place::new();
+    let place = Place::new(KEPT);
     let said = place.run("a", &[]);
     let line = said.lines().find(|line| line.starts_with("weights: kept in")).unwrap();
     assert!(line.contains("KiB") && line.contains("--keep-weights none"), "{line}");
-    let (records, files) = (place.records("a"), place.weights("a"));
+    let (records, files) = (place.records("a"), weights(&place, "a"));
     assert_eq!((records.len(), files.len()), (2, 2));
     for record in &records {
         let weights = record.weights.as_ref().unwrap();
@@ -133,7 +86,7 @@ fn a_cell_without_record_is_evaluated_from_its_weights() {
     assert!(place.records("b").iter().all(|record| record.evaluated_by.is_none()));
     let said = place.run("c", &["--keep-weights", "none"]);
     assert!(said.contains("weights: not kept"), "{said}");
-    assert!(place.weights("c").is_empty() && place.records("c")[0].weights.is_none());
+    assert!(weights(&place, "c").is_empty() && place.records("c")[0].weights.is_none());
     place.assert_equal("a", "c");
 }
 
@@ -148,11 +101,10 @@ fn copy(from: &str, to: &str, folder: &str) {
 
 #[test]
 fn other_lengths_train_again() {
-    let place = Place::new();
+    let place = Place::new(KEPT);
     place.run("a", &[]);
     for lens in ["[12, 20, 30]", "[12]"] {
-        let suite = SUITE.replace("STEPS", "10").replace("[12, 20]", lens);
-        place.write("kept.toml", &suite);
+        place.suite(&KEPT.replace("[12, 20]", lens));
         place.run("a", &[]);
         place.run("b", &[]);
         let records = place.records("b");
@@ -182,15 +134,13 @@ fn other_lengths_train_again() {
 
 #[test]
 fn another_evaluation_takes_the_weights_and_gives_what_a_training_gives() {
-    let place = Place::new();
+    let place = Place::new(KEPT);
     place.run("a", &[]);
-    let more =
-        SUITE.replace("STEPS", "10").replace("samples = 6", "samples = 9\nsplits = [\"sparse\"]");
-    place.write("kept.toml", &more);
+    place.suite(&format!("{KEPT}samples = 9\nsplits = [\"sparse\"]"));
     place.run("a", &[]);
     place.run("b", &["--keep-weights", "none"]);
     let records = place.records("a");
-    assert_eq!((records.len(), place.weights("a").len()), (4, 2));
+    assert_eq!((records.len(), weights(&place, "a").len()), (4, 2));
     let reused = records.iter().filter(|record| record.evaluated_by.is_some()).collect::<Vec<_>>();
     assert_eq!(reused.len(), 2);
     for record in &reused {
@@ -206,9 +156,9 @@ fn another_evaluation_takes_the_weights_and_gives_what_a_training_gives() {
 
 #[test]
 fn damaged_weights_are_not_believed() {
-    let place = Place::new();
+    let place = Place::new(KEPT);
     place.run("a", &[]);
-    let files = place.weights("a");
+    let files = weights(&place, "a");
     let before = files.iter().map(|file| hash(file)).collect::<Vec<_>>();
     let mut bytes = fs::read(&files[0]).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -227,9 +177,9 @@ fn damaged_weights_are_not_believed() {
 
 #[test]
 fn the_weights_of_the_best_validation_are_kept_beside_the_last() {
-    let place = Place::new();
+    let place = Place::new(KEPT);
     place.run("a", &["--keep-weights", "best"]);
-    assert_eq!(place.weights("a").len(), 4);
+    assert_eq!(weights(&place, "a").len(), 4);
     for record in place.records("a") {
         let last = record.weights.clone().unwrap();
         let best = last.file.replace(".safetensors", "-best.safetensors");
@@ -241,8 +191,8 @@ fn the_weights_of_the_best_validation_are_kept_beside_the_last() {
         assert_eq!(course(&kept.record), course(&record), "its settings have the whole training");
         assert_eq!(weights.sha256 == last.sha256, least.step == 10);
     }
-    let suite = SUITE.replace("STEPS", "10");
-    place.write("kept.toml", &suite.replace("samples = 6", "samples = 6\nweights = \"best\""));
+    let suite = format!("{KEPT}weights = \"best\"");
+    place.suite(&suite);
     let said = place.run("a", &[]);
     assert!(said.contains("with the best ones, which are evaluated"), "{said}");
     place.run("b", &[]);
@@ -254,34 +204,21 @@ fn the_weights_of_the_best_validation_are_kept_beside_the_last() {
         record.write(Path::new(&place.path("c"))).unwrap();
     }
     place.assert_equal("b", "c");
-    let (file, out) = (place.path("kept.toml"), place.path("d"));
-    refused(
-        &["run", &file, "--out", &out, "--keep-weights", "last"],
-        "evaluates the weights of the best",
-    );
-    place.write("kept.toml", &suite.replace("every_steps = 4\n", ""));
-    refused(
-        &["run", &file, "--out", &out, "--keep-weights", "best"],
-        "train.validation.every_steps",
-    );
+    place.refused("d", &["--keep-weights", "last"], "evaluates the weights of the best");
+    place.suite(&suite.replace("every_steps = 4, ", ""));
+    place.refused("d", &["--keep-weights", "best"], "train.validation.every_steps");
 }
 
 #[test]
 fn a_kill_between_weights_and_record_costs_no_training() {
-    let place = Place::new();
-    let slow = SUITE.replace("STEPS", "10").replace("samples = 6", "samples = 40000");
-    place.write("kept.toml", &slow.replace(", \"learned-absolute\"", ""));
-    let (suite, out) = (place.path("kept.toml"), place.path("a"));
-    let mut sweep = Command::new(BENCH)
-        .args(["run", &suite, "--out", &out, "--quiet"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let place = Place::new(KEPT);
+    place.suite(&format!("{}samples = 40000", KEPT.replace(", \"learned-absolute\"", "")));
+    let mut sweep = place.command("a", &["--quiet"]);
+    let mut sweep = sweep.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
     let settings = loop {
         assert!(begun.elapsed() < Duration::from_mins(2), "no weights were written");
-        if let [file] = &place.weights("a")[..]
+        if let [file] = &weights(&place, "a")[..]
             && file.with_extension("json").exists()
         {
             break file.with_extension("json");
@@ -296,14 +233,13 @@ fn a_kill_between_weights_and_record_costs_no_training() {
     let trained_steps = said.lines().filter(|line| line.contains("\"phase\":\"train\"")).count();
     let record = place.records("a").remove(0);
     assert_eq!((course(&record), trained_steps), (course(&trained), 0), "{said}");
-    assert!(!Path::new(&out).join("checkpoints").exists());
+    assert!(!Path::new(&place.path("a")).join("checkpoints").exists());
 }
 
 #[test]
 fn eval_evaluates_elsewhere_what_was_trained_once() {
-    let place = Place::new();
-    let criteria = "[report]\nsolved_exact_match = 0.75\n";
-    place.write("kept.toml", &(SUITE.replace("STEPS", "10") + criteria));
+    let place = Place::new(KEPT);
+    place.suite(&format!("{KEPT}[report]\nsolved_exact_match = 0.75\n"));
     place.run("a", &[]);
     let (a, before) = (place.path("a"), place.records("a"));
     let said = done(&["eval", &a, "--lens", "12,40", "--samples", "9", "--splits", "sparse"]);
@@ -343,33 +279,27 @@ fn eval_evaluates_elsewhere_what_was_trained_once() {
 }
 
 const TEXT: &str = r#"
-name = "letters"
-title = "Letters"
-about = "For tests."
 seeds = [0]
 encodings = ["rope", "alibi"]
-[model]
-layers = 1
-width = 16
 [train]
 steps = 30
-batch_size = 4
 len = 16
 [eval]
 samples = 4
+lens = [16]
 [[workload]]
 name = "text"
-task = { kind = "text", path = "PATH" }
+task = { kind = "text", path = "text.txt" }
 "#;
 
 #[test]
 fn kept_weights_are_a_model_for_every_command_that_takes_one() {
-    let place = Place::new();
+    let place = Place::new(KEPT);
     let words = "Question: the ferry left at nine with 1234567890 passengers, two dogs and a piano?\nAnswer: z.\n";
     place.write("text.txt", &words.repeat(60));
-    place.write("letters.toml", &TEXT.replace("PATH", &place.path("text.txt")));
-    let (suite, out) = (place.path("letters.toml"), place.path("a"));
-    done(&["run", &suite, "--out", &out]);
+    place.suite(&TEXT.replace("text.txt", &place.path("text.txt")));
+    place.run("a", &[]);
+    let out = place.path("a");
     let file = |encoding: &str| {
         let records = place.records("a");
         let record = records.iter().find(|r| r.encoding.id == encoding).unwrap();
@@ -428,8 +358,9 @@ fn kept_weights_are_a_model_for_every_command_that_takes_one() {
     assert!(lines[0].contains("rope  (a) 1  8.93 1e-2  ours "), "{beside}");
     assert!(lines[3].contains("rope  (b) 1  0.03 %  ours 0.00, n=1"), "{beside}");
     // A task without text has symbols between blanks.
+    place.suite(KEPT);
     place.run("b", &[]);
-    let symbols = place.weights("b").remove(0).display().to_string();
+    let symbols = weights(&place, "b").remove(0).display().to_string();
     let made = done(&["generate", &symbols, "--prompt", "w 0 i 1 r", "--tokens", "1"]);
     assert!(made.contains("5 prompt tokens"), "{made}");
     refused(&["generate", &symbols, "--prompt", "w 7"], "`7` is no symbol of flip-flop, expected:");
@@ -437,27 +368,22 @@ fn kept_weights_are_a_model_for_every_command_that_takes_one() {
 
 /// Cells that differ only in their evaluation, which needs the weights of the best validation.
 fn evaluated_in_four_ways() -> Place {
-    let place = Place::new();
-    let suite = SUITE.replace("STEPS", "60").replace(", \"learned-absolute\"", "");
-    let (settings, _) = suite.split_once("[[workload]]").unwrap();
     let workloads = [6, 7, 8, 9].map(|samples| {
         format!(
             "[[workload]]\nname = \"w{samples}\"\ntask = \"flip-flop\"\n\
              [workload.eval]\nsamples = {samples}\nweights = \"best\"\n"
         )
     });
-    place.write("kept.toml", &format!("{settings}{}", workloads.concat()));
-    place
+    let settings = KEPT.replace("steps = 10", "steps = 60").replace(", \"learned-absolute\"", "");
+    Place::new(&format!("{settings}{}", workloads.concat()))
 }
 
 #[test]
 fn cells_with_one_training_train_it_once_also_in_parallel_processes() {
     let place = evaluated_in_four_ways();
-    let (suite, out) = (place.path("kept.toml"), place.path("a"));
-    let arguments = ["run", &suite, "--out", &out, "--jobs", "2", "--json"];
     let sweeps = [(); 2].map(|()| {
-        let mut sweep = Command::new(BENCH);
-        sweep.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        let mut sweep = place.command("a", &["--jobs", "2", "--json"]);
+        sweep.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     });
     for sweep in sweeps {
         let output = sweep.wait_with_output().unwrap();

@@ -215,7 +215,7 @@ fn packed_records_give_the_same_report_and_stand_beside_an_encoding_of_ones_own(
     // Records that are kept in a repository: `results/<suite>/<machine>_<month>`.
     let kept = place.folder.path().join("results/rates/laptop_2026-11");
     let (from, to) = (place.out.to_str().unwrap(), kept.to_str().unwrap());
-    let (said, _) = place.bench(&["pack", from, "--lean", "--out", to]);
+    let (said, _) = place.bench(&["records", "pack", from, "--lean", "--out", to]);
     assert!(said.contains(&format!("{} records", GRID + FRESH)), "{said}");
     assert!(!kept.join("cells").exists());
     place.bench(&["report", to]);
@@ -234,12 +234,12 @@ fn packed_records_give_the_same_report_and_stand_beside_an_encoding_of_ones_own(
         records.into_iter().filter(move |r| r.grid.as_ref().is_some_and(|grid| grid.fresh) == fresh)
     };
     cells(false).for_each(|record| drop(record.write(&grid).unwrap()));
-    place.bench(&["pack", grid.to_str().unwrap()]);
+    place.bench(&["records", "pack", grid.to_str().unwrap()]);
     std::fs::remove_dir_all(grid.join("cells")).unwrap();
     let packed = || std::fs::read(grid.join("records.parquet")).unwrap();
     let before = packed();
     cells(true).for_each(|record| drop(record.write(&grid).unwrap()));
-    let (_, errors) = place.bench(&["pack", grid.to_str().unwrap(), "--lean"]);
+    let (_, errors) = place.bench(&["records", "pack", grid.to_str().unwrap(), "--lean"]);
     assert!(
         errors.contains(&format!("the only copy of what --lean leaves out of {GRID}")),
         "{errors}"
@@ -248,7 +248,7 @@ fn packed_records_give_the_same_report_and_stand_beside_an_encoding_of_ones_own(
 
     // Later cells of the same suite are added to packed ones.
     let joined = place.folder.path().join("joined");
-    let (said, _) = place.bench(&["merge", to, "--out", joined.to_str().unwrap()]);
+    let (said, _) = place.bench(&["records", "merge", to, "--out", joined.to_str().unwrap()]);
     assert!(said.contains(&format!("{} records in", GRID + FRESH)), "{said}");
     let copy = place.folder.path().join("copy");
     std::fs::create_dir(&copy).unwrap();

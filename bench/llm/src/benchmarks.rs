@@ -16,8 +16,8 @@ mod prompt;
 mod scores;
 mod summary;
 
-pub use ask::{AskSettings, BenchmarkError, ItemResult, ask, check};
-pub use items::{BenchmarkItem, ItemError, read};
-pub use prompt::{PromptStyle, Shots, ShotsError};
+pub use ask::{AskSettings, ItemResult, ask, check};
+pub use items::{BenchmarkItem, read};
+pub use prompt::{PromptStyle, Shots};
 pub use scores::{Rouge, exact_match, f1, rouge};
 pub use summary::{MeanScore, Scores, Summary};

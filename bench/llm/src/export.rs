@@ -16,60 +16,24 @@ mod staged;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use anyhow::{Context as _, Result, ensure};
+use pe_zoo::attention::AttentionKind;
 use serde_json::{Value, json};
 use tasks::tokenizer::Tokenizer;
 use tasks::{FileError, Task, write_in};
 
 use pe_zoo::model::{ModelConfig, NormKind};
-use train::experiment::{Experiment, OfRecordError, of_record};
+use train::experiment::{Experiment, of_record};
 use train::run::kept::KeptTraining;
-use train::weights::{NamedTensors, WeightsError};
+use train::weights::NamedTensors;
 
 pub use llama::ModelFacts;
 pub use staged::check_target;
 
 /// Text of the module in plain PyTorch.
 pub const PYTORCH_MODULE: &str = include_str!("export/pe_zoo_model.py");
-
-/// Error while a model is exported.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    /// A file cannot be written or read.
-    #[error(transparent)]
-    Io(#[from] FileError),
-    /// The experiment of the record cannot be restored.
-    #[error(transparent)]
-    Record(#[from] OfRecordError),
-    /// The weights cannot be stored.
-    #[error(transparent)]
-    Weights(#[from] WeightsError),
-    /// A folder has files that are not those of an earlier export.
-    #[error(
-        "{} has files that pe-bench did not export, expected a new or empty folder, or one with an earlier export and \
-         nothing else; choose another folder, or move the files away",
-        path.display()
-    )]
-    Foreign {
-        /// Path of the folder.
-        path: PathBuf,
-    },
-    /// A folder for transformers cannot have the architecture of the model.
-    #[error(
-        "a model of this architecture cannot be written as a folder for transformers, expected RMSNorm before each part, SwiGLU, no \
-         bias and soft attention, as in Llama"
-    )]
-    NotLlama,
-    /// The PyTorch module does not implement a part of the model.
-    #[error("{what} cannot be exported to PyTorch, expected {expected}")]
-    Unsupported {
-        /// Description of the part.
-        what: String,
-        /// Parts that can be exported.
-        expected: String,
-    },
-}
 
 /// Kind of the folder that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +49,8 @@ pub enum Exported {
 ///
 /// # Errors
 ///
-/// [`ExportError`], also if the folder has other files; the folder is then as before.
-pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported, ExportError> {
+/// If a part of the model cannot be exported, or the folder has other files; the folder is then as before.
+pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported> {
     let (experiment, task) = of_record(&kept.record)?;
     let lens = experiment.built_lens(&*task);
     let facts = ModelFacts {
@@ -131,15 +95,15 @@ pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported, ExportErro
 ///
 /// # Errors
 ///
-/// [`ExportError`], also if the architecture is not Llama's or the folder has other files; the folder is then as before.
+/// If the architecture is not Llama's, or the folder has other files; the folder is then as before.
 pub fn write_llama(
     facts: ModelFacts<'_>,
     other_type: &str,
     tensors: &NamedTensors,
     tokenizer: TokenizerFiles<'_>,
     folder: &Path,
-) -> Result<(), ExportError> {
-    let llama = llama::Llama::of(facts).ok_or(ExportError::NotLlama)?;
+) -> Result<()> {
+    let llama = llama::Llama::of(facts).context(NOT_LLAMA)?;
     staged::replace(folder, |folder| {
         write_in(folder, "model.safetensors", llama.tensors(tensors).bytes()?)?;
         write_in(folder, "config.json", format!("{:#}\n", llama.config(other_type)))?;
@@ -171,22 +135,22 @@ impl TokenizerFiles<'_> {
 ///
 /// # Errors
 ///
-/// [`ExportError::NotLlama`].
-pub fn check_llama(facts: ModelFacts<'_>) -> Result<(), ExportError> {
-    llama::Llama::of(facts).map(drop).ok_or(ExportError::NotLlama)
+/// If the architecture is not Llama's.
+pub fn check_llama(facts: ModelFacts<'_>) -> Result<()> {
+    llama::Llama::of(facts).map(drop).context(NOT_LLAMA)
 }
 
+/// A folder for transformers cannot have the architecture of the model.
+const NOT_LLAMA: &str = "a model of this architecture cannot be written as a folder for transformers, expected RMSNorm before \
+                         each part, SwiGLU, no bias and soft attention, as in Llama";
+
 /// Settings of the module in plain PyTorch.
-fn config(
-    experiment: &Experiment,
-    vocabulary: usize,
-    lens: [usize; 2],
-) -> Result<Value, ExportError> {
+fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Result<Value> {
     let model = &experiment.model;
-    if model.attention != pe_zoo::attention::AttentionKind::Soft {
-        let what = "hard attention".to_owned();
-        return Err(ExportError::Unsupported { what, expected: "soft attention".to_owned() });
-    }
+    ensure!(
+        model.attention == AttentionKind::Soft,
+        "hard attention cannot be exported to PyTorch, expected soft attention"
+    );
     let dims = experiment.encoding.dims_beside(&model.dims(lens[0], lens[1]));
     let parts = experiment.encoding.parts().iter();
     let encodings = parts.map(|part| encodings::settings(part, &dims));
@@ -205,7 +169,7 @@ fn config(
         "bias": model.bias,
         "tied_head": model.tied_head,
         "encoding": experiment.encoding.to_string(),
-        "encodings": encodings.collect::<Result<Vec<_>, _>>()?,
+        "encodings": encodings.collect::<Result<Vec<_>>>()?,
         "trained_tokens": lens[0],
     }))
 }

@@ -21,10 +21,9 @@ mod text;
 mod tune;
 mod tuned;
 
-pub use cell::{Context, ExtendCell, ExtendError};
+pub use cell::{Context, ExtendCell};
 pub use method::{EncodingVariant, Method, expression, variants};
 pub use pairs::InputOutput;
 pub use passkey::Passkey;
 pub use text::{LongText, TextWindows};
 pub use tune::{TuneConfig, Tuning};
-pub use tuned::TunedError;

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use anyhow::{Result, bail, ensure};
 use burn::tensor::Device;
-use pe_zoo::PeError;
 use pe_zoo::attention::Weights;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -25,47 +25,21 @@ pub enum Sampling {
     },
 }
 
-/// Error during generation of text.
-#[derive(Debug, thiserror::Error)]
-pub enum GenerateError {
-    /// The encoding has no positions for the sequence.
-    #[error(transparent)]
-    Encoding(#[from] PeError),
-    /// A setting or token is out of range.
-    #[error("{field} is {value}, expected {expected}")]
-    Number {
-        /// Name of the setting.
-        field: &'static str,
-        /// Value of the field.
-        value: String,
-        /// Description of the accepted values.
-        expected: &'static str,
-    },
-    /// Results could not be read back from the device.
-    #[error("results could not be read back from the device: {0}")]
-    Device(String),
-}
-
 impl Sampling {
     /// Checks that the settings are in range.
     ///
     /// # Errors
-    /// [`GenerateError::Number`], which names the setting.
-    pub fn check(self) -> Result<(), GenerateError> {
+    /// If a setting is out of range.
+    pub fn check(self) -> Result<()> {
         let Self::Sampled { temperature, top_p } = self else { return Ok(()) };
-        let refuse = |field, value: f64, expected| {
-            Err(GenerateError::Number { field, value: value.to_string(), expected })
-        };
-        if !(temperature.is_finite() && temperature > 0.0) {
-            return refuse(
-                "temperature",
-                temperature,
-                "a number above 0 (leave it out for greedy decoding)",
-            );
-        }
-        if !(top_p > 0.0 && top_p <= 1.0) {
-            return refuse("top_p", top_p, "a share above 0 and up to 1");
-        }
+        ensure!(
+            temperature.is_finite() && temperature > 0.0,
+            "temperature is {temperature}, expected a number above 0 (leave it out for greedy decoding)"
+        );
+        ensure!(
+            top_p > 0.0 && top_p <= 1.0,
+            "top_p is {top_p}, expected a share above 0 and up to 1"
+        );
         Ok(())
     }
 
@@ -127,26 +101,18 @@ impl<'a> Generation<'a> {
     /// Appends tokens and returns the logits of the next token, `[V]`.
     ///
     /// # Errors
-    /// [`GenerateError`] if `tokens` is empty, a token is not in the vocabulary or the encoding has no positions.
-    pub fn read(&mut self, tokens: &[u32]) -> Result<Vec<f32>, GenerateError> {
-        if tokens.is_empty() {
-            let (field, value) = ("the prompt", "empty".to_owned());
-            return Err(GenerateError::Number { field, value, expected: "at least one token" });
-        }
+    /// If `tokens` is empty, a token is not in the vocabulary or the encoding has no positions.
+    pub fn read(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
+        ensure!(!tokens.is_empty(), "the prompt is empty, expected at least one token");
         if let Some(token) = tokens.iter().find(|t| **t as usize >= self.model.vocabulary()) {
-            let (field, value) = ("a token", token.to_string());
-            return Err(GenerateError::Number {
-                field,
-                value,
-                expected: "a token of the vocabulary",
-            });
+            bail!("a token is {token}, expected a token of the vocabulary");
         }
         let at = self.model.positions(self.id, self.cache.len(), tokens.len())?;
         let ids = token_ids(tokens, &self.device).unsqueeze_dim::<2>(0);
         let pass =
             self.model.forward(ids, &at, Some(&mut self.cache), Dropout::off(), Weights::Drop);
         let last = pass.hidden.slice_dim(1, tokens.len() - 1..tokens.len()).squeeze_dim::<2>(1);
-        read(self.model.logits(last)).map_err(GenerateError::Device)
+        read(self.model.logits(last))
     }
 }
 
@@ -179,13 +145,13 @@ pub struct GeneratedText {
 /// Generates tokens after a prompt; `on_token` is called with each of them.
 ///
 /// # Errors
-/// [`GenerateError`].
+/// If a setting or token is out of range, or the encoding has no positions.
 pub fn generate(
     mut generation: Generation<'_>,
     request: GenerateRequest<'_>,
     rng: &mut ChaCha8Rng,
     on_token: &mut dyn FnMut(u32),
-) -> Result<GeneratedText, GenerateError> {
+) -> Result<GeneratedText> {
     request.choice.check()?;
     let start = Instant::now();
     let mut logits = generation.read(request.prompt)?;

@@ -27,6 +27,7 @@ mod version;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::{Result, bail, ensure};
 use burn::tensor::{Device, GradientCheckpointingStrategy};
 use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, EncodingConfig};
@@ -36,13 +37,12 @@ use folder::ModelFolder;
 use gguf::Gguf;
 use pe_zoo::model::{Decoder, DecoderWeights, ModelConfig};
 use settings::LlamaSettings;
-use train::run::kept::{KeptError, KeptTraining};
+use train::run::kept::{KeptTraining, of_weights};
 use train::streams::{Stream, stream};
 use train::weights::{NamedTensors, restore};
 use version::WrittenBy;
 
 pub use config::TUNED_TYPE;
-pub use error::PretrainedError;
 pub use fetch::{MODELS, ModelMeta, fetch, known, place, verify};
 pub use tasks::tokenizer::Around;
 pub use tokens::{ModelTokenizer, without_middle};
@@ -97,8 +97,8 @@ impl Pretrained {
     ///
     /// # Errors
     ///
-    /// [`PretrainedError`], with the file, tensor or setting at fault.
-    pub fn open(given: &str, device: &Device) -> Result<Self, PretrainedError> {
+    /// With the file, tensor or setting at fault.
+    pub fn open(given: &str, device: &Device) -> Result<Self> {
         let path = match known(given) {
             Some(meta) => fetch(meta)?,
             None => PathBuf::from(given),
@@ -113,10 +113,11 @@ impl Pretrained {
         {
             return Self::of_kept(kept, device);
         } else {
-            return Err(PretrainedError::NotAModel {
-                given: given.to_owned(),
-                known: MODELS.iter().map(|meta| meta.id).collect::<Vec<_>>().join(", "),
-            });
+            bail!(
+                "`{given}` is not a model: expected a folder with config.json and model.safetensors, a .gguf file, kept weights \
+                 (.safetensors) of `pe-bench run` or the key of their record, or one of: {}",
+                MODELS.iter().map(|meta| meta.id).collect::<Vec<_>>().join(", ")
+            );
         };
         // The name of a folder may contain dots, as `Llama-3.1-8B`.
         let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
@@ -125,11 +126,11 @@ impl Pretrained {
         Ok(opened)
     }
 
-    fn from_folder(path: &Path, device: &Device) -> Result<Self, PretrainedError> {
-        let read = |file: &str| {
+    fn from_folder(path: &Path, device: &Device) -> Result<Self> {
+        let read = |file: &str| -> Result<_> {
             let path = path.join(file);
             let text = tasks::read_text(&path)?;
-            Ok::<_, PretrainedError>((path, text))
+            Ok((path, text))
         };
         let optional = |file: &str| path.join(file).exists().then(|| read(file)).transpose();
         let (config, text) = read("config.json")?;
@@ -170,7 +171,7 @@ impl Pretrained {
         Ok(opened)
     }
 
-    fn from_gguf(path: &Path, device: &Device) -> Result<Self, PretrainedError> {
+    fn from_gguf(path: &Path, device: &Device) -> Result<Self> {
         let mut gguf = Gguf::open(path)?;
         let settings = gguf.settings()?;
         let tokenizer = gguf_tokens::read(&gguf, settings.vocabulary)?;
@@ -184,7 +185,7 @@ impl Pretrained {
         weights: ModelWeights,
         weights_sha256: String,
         tokenizer: Arc<dyn ModelTokenizer>,
-    ) -> Result<Self, PretrainedError> {
+    ) -> Result<Self> {
         let LlamaSettings { model, rope, vocabulary, context, window, end, tuned, .. } = settings;
         let (own, own_lens, rope) = if let Some((encoding, lens)) = tuned {
             (encoding, Some(lens), None)
@@ -235,14 +236,13 @@ impl Pretrained {
     ///
     /// # Errors
     ///
-    /// [`PretrainedError::Encoding`] if the encoding refuses the sizes, [`PretrainedError::BeyondWindow`] if `max_len` is
-    /// larger than the model's window.
+    /// If the encoding refuses the sizes, or `max_len` is larger than the model's window.
     pub fn decoder(
         &self,
         encoding: &Combination,
         max_len: usize,
         encoding_rng: &mut ChaCha8Rng,
-    ) -> Result<Decoder, PretrainedError> {
+    ) -> Result<Decoder> {
         self.decoder_with(encoding, max_len, encoding_rng, None)
     }
 
@@ -258,7 +258,7 @@ impl Pretrained {
         max_len: usize,
         encoding_rng: &mut ChaCha8Rng,
         gradients: Option<GradientCheckpointingStrategy>,
-    ) -> Result<Decoder, PretrainedError> {
+    ) -> Result<Decoder> {
         // The last token of a sequence is only predicted.
         self.check_window(max_len.saturating_sub(1))?;
         let [train_len, max_len] = self.lens_under(encoding, max_len);
@@ -307,14 +307,16 @@ impl Pretrained {
     ///
     /// # Errors
     ///
-    /// [`PretrainedError::BeyondWindow`] if not.
-    pub fn check_window(&self, len: usize) -> Result<(), PretrainedError> {
-        match self.window.filter(|window| len > *window) {
-            Some(window) => {
-                Err(PretrainedError::BeyondWindow { name: self.name.clone(), len, window })
-            }
-            None => Ok(()),
-        }
+    /// If not.
+    pub fn check_window(&self, len: usize) -> Result<()> {
+        let window = self.window.unwrap_or(len);
+        ensure!(
+            len <= window,
+            "`{}` attends to the last {window} tokens, expected sequences of at most as many, and not of up to {len}; choose \
+             shorter ones",
+            self.name
+        );
+        Ok(())
     }
 
     /// Trained and longest length for which the model is built under an encoding: its own keeps those of its training.
@@ -330,18 +332,19 @@ fn restored(
     path: &Path,
     tensors: &NamedTensors,
     wanted: impl Fn(&str) -> bool,
-) -> Result<Decoder, PretrainedError> {
-    restore(model, tensors, wanted, false, &mut ())
-        .map_err(|source| KeptError::Weights { path: path.to_owned(), source }.into())
+) -> Result<Decoder> {
+    restore(model, tensors, wanted, false, &mut ()).map_err(|error| of_weights(path, &error))
 }
 
 /// Prefix of the names of an encoding's weights.
 const ENCODING: &str = "encoding.";
 
 /// Refuses values that are NaN or infinite.
-fn finite(path: &Path, name: &str, values: Vec<f32>) -> Result<Vec<f32>, PretrainedError> {
-    if values.iter().all(|value| value.is_finite()) {
-        return Ok(values);
-    }
-    Err(PretrainedError::NotFinite { path: path.to_owned(), name: name.to_owned() })
+fn finite(path: &Path, name: &str, values: Vec<f32>) -> Result<Vec<f32>> {
+    ensure!(
+        values.iter().all(|value| value.is_finite()),
+        "{}: tensor `{name}` contains values that are not finite; the file is damaged, get it again",
+        path.display()
+    );
+    Ok(values)
 }

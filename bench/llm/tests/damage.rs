@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use candle_core::quantized::gguf_file::Value as Gguf;
 use candle_core::quantized::{GgmlDType, QTensor};
-use llm::pretrained::PretrainedError;
 use pe_zoo::rotary::Scaling;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -282,7 +281,7 @@ fn foreign_gguf_files_are_refused_with_the_setting_at_fault() {
     for cut in [0, 3, 20, 1000, whole.len() - 200] {
         fs::write(&path, &whole[..cut]).unwrap();
         let error = open(&path).unwrap_err();
-        assert!(matches!(error, PretrainedError::Damaged { .. }), "{cut}: {error}");
+        assert!(error.to_string().contains("is damaged"), "{cut}: {error}");
     }
 }
 

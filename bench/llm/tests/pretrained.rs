@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use burn::tensor::Device;
-use llm::pretrained::{Pretrained, PretrainedError};
+use llm::pretrained::Pretrained;
 use pe_zoo::Combination;
 use pe_zoo::encoding::PositionRequest;
 use pe_zoo::erased::positions;
@@ -73,7 +73,8 @@ fn sequences_longer_than_the_window_are_refused() {
     let built = |len: usize| pretrained.decoder(&own, len, &mut stream(0, Stream::Encoding));
     // Of 66 tokens the last is only predicted.
     let error = built(66).unwrap_err();
-    assert!(matches!(error, PretrainedError::BeyondWindow { len: 65, window: 64, .. }), "{error}");
+    assert!(error.to_string().contains("the last 64 tokens"), "{error}");
+    assert!(error.to_string().contains("not of up to 65"), "{error}");
     let decoder = built(65).unwrap();
     for (tokens, is_allowed) in [(64, true), (65, false)] {
         let request = PositionRequest { cached_tokens: 0, new_tokens: tokens, training_rng: None };
@@ -345,34 +346,37 @@ fn damaged_weights_are_refused_with_the_tensor_at_fault() {
         let mut changed = tensors.clone();
         change(&mut changed);
         write_tensors(&path, &changed);
-        open(folder.path()).unwrap_err()
+        open(folder.path()).unwrap_err().to_string()
     };
-    let error = refused(&|t| {
+    let name = &tensors[key].name;
+    let said = refused(&|t| {
         t.remove(key);
     });
-    assert!(matches!(&error, PretrainedError::MissingTensor { name, expected, .. }
-        if name == &tensors[key].name && expected == &[8, 16]));
-    let error = refused(&|t| t[key].shape = vec![16, 8]);
-    assert!(matches!(&error, PretrainedError::WrongShape { name, expected, found, .. }
-        if name == &tensors[key].name && expected == &[8, 16] && found == &[16, 8]));
-    let error = refused(&|t| t[key].dtype = "I32".to_owned());
-    assert!(matches!(&error, PretrainedError::WrongDtype { found, .. } if found == "I32"));
-    let error = refused(&|t| t[key].bytes[4..8].copy_from_slice(&f32::NAN.to_le_bytes()));
     assert!(
-        matches!(&error, PretrainedError::NotFinite { name, .. } if name == &tensors[key].name)
+        said.contains(&format!("has no tensor `{name}`, expected with shape [8, 16]")),
+        "{said}"
     );
-    let error = refused(&|t| t.push(Stored { name: "extra".to_owned(), ..t[key].clone() }));
-    assert!(matches!(&error, PretrainedError::UnexpectedTensors { count: 1, names, .. }
-        if names == &["extra"]));
-    let error = refused(&|t| t[key].shape = vec![8, 17]);
-    assert!(matches!(&error, PretrainedError::Damaged { .. }), "{error}");
+    let said = refused(&|t| t[key].shape = vec![16, 8]);
+    let expected = format!("tensor `{name}` has shape [16, 8], expected [8, 16]");
+    assert!(said.contains(&expected), "{said}");
+    let said = refused(&|t| t[key].dtype = "I32".to_owned());
+    assert!(said.contains(&format!("tensor `{name}` is I32, expected F32")), "{said}");
+    let said = refused(&|t| t[key].bytes[4..8].copy_from_slice(&f32::NAN.to_le_bytes()));
+    assert!(
+        said.contains(&format!("tensor `{name}` contains values that are not finite")),
+        "{said}"
+    );
+    let said = refused(&|t| t.push(Stored { name: "extra".to_owned(), ..t[key].clone() }));
+    assert!(said.contains("has 1 tensors") && said.contains("the first is `extra`"), "{said}");
+    let said = refused(&|t| t[key].shape = vec![8, 17]);
+    assert!(said.contains("is damaged"), "{said}");
 
     write_tensors(&path, &tensors);
     let whole = fs::read(&path).unwrap();
     for cut in [0, 7, 8, 100, whole.len() - 1] {
         fs::write(&path, &whole[..cut]).unwrap();
         let error = open(folder.path()).unwrap_err();
-        assert!(matches!(&error, PretrainedError::Damaged { .. }), "{cut}: {error}");
+        assert!(error.to_string().contains("is damaged"), "{cut}: {error}");
         assert!(error.to_string().contains("model.safetensors"), "{error}");
     }
     // Buffers of old checkpoints are passed over.

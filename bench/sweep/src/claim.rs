@@ -20,7 +20,6 @@
 mod holder;
 mod list;
 mod lock;
-mod probe;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -37,18 +36,12 @@ use tasks::FileError;
 pub use holder::ClaimHolder;
 pub use list::{ListedClaim, list};
 use lock::{Lock, Locking, NoLock};
-pub use probe::LockProbe;
 
 /// Number of times that a claim is touched within its expiry time.
 const TOUCHES: u32 = 6;
 
 /// Maximum time between touches of a claim.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// Error while a claim is read or written.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}; check that the results folder is writable and has free space")]
-pub struct ClaimError(#[from] FileError);
 
 /// Result of trying to claim a cell.
 #[derive(Debug)]
@@ -95,12 +88,12 @@ impl Claims {
     /// Claims in the folder `claims` of a folder; they expire when they are not touched for `patience`.
     ///
     /// # Errors
-    /// [`ClaimError`] if the folder cannot be created.
-    pub fn new(within: &Path, patience: Duration) -> Result<Self, ClaimError> {
+    /// If the folder cannot be created.
+    pub fn new(within: &Path, patience: Duration) -> Result<Self, FileError> {
         Self::with(within, patience, Locking::default())
     }
 
-    fn with(within: &Path, patience: Duration, locking: Locking) -> Result<Self, ClaimError> {
+    fn with(within: &Path, patience: Duration, locking: Locking) -> Result<Self, FileError> {
         let folder = within.join("claims");
         fs::create_dir_all(&folder).map_err(FileError::of("create", &folder))?;
         let pause = (patience / TOUCHES).min(LONGEST_PAUSE);
@@ -149,8 +142,8 @@ impl Claims {
     /// Claims a cell or a training, unless this or another sweep holds it.
     ///
     /// # Errors
-    /// [`ClaimError`].
-    pub fn claim(&self, key: &str) -> Result<ClaimAttempt, ClaimError> {
+    /// If the claim cannot be read or written.
+    pub fn claim(&self, key: &str) -> Result<ClaimAttempt, FileError> {
         let shared = &self.shared;
         let path = shared.path(key);
         if let Some(holder) = shared.living_holder(key, &path) {
@@ -201,8 +194,8 @@ impl Claim {
     /// Looks up whether the claim is still this sweep's.
     ///
     /// # Errors
-    /// [`ClaimError`] if the claim cannot be read.
-    pub fn is_still_mine(&self) -> Result<bool, ClaimError> {
+    /// If the claim cannot be read.
+    pub fn is_still_mine(&self) -> Result<bool, FileError> {
         self.shared.restore_if_deleted()?;
         let mine = self.shared.is_mine(&self.key)?;
         self.lost.fetch_or(!mine, Ordering::SeqCst);
@@ -227,7 +220,7 @@ impl Shared {
     }
 
     /// Takes the lock; `None` if it is unavailable and the sweep continues without it.
-    fn lock(&self) -> Result<Option<Lock>, ClaimError> {
+    fn lock(&self) -> Result<Option<Lock>, FileError> {
         self.restore_if_deleted()?;
         if self.unlocked.load(Ordering::SeqCst) {
             return Ok(None);
@@ -235,7 +228,7 @@ impl Shared {
         let path = self.folder.join(".lock");
         let why = match Lock::take(&path, self.locking) {
             Ok(lock) => return Ok(Some(lock)),
-            Err(NoLock::Io(error)) => return Err(FileError::of("lock", &path)(error).into()),
+            Err(NoLock::Io(error)) => return Err(FileError::of("lock", &path)(error)),
             Err(NoLock::Unsupported(error)) => format!("its file system has no locks ({error})"),
             Err(NoLock::Busy) => {
                 let seconds = self.locking.patience.as_secs_f64();
@@ -252,7 +245,7 @@ impl Shared {
     }
 
     /// Creates the folder again with the claims that this sweep holds, if it was deleted.
-    fn restore_if_deleted(&self) -> Result<(), ClaimError> {
+    fn restore_if_deleted(&self) -> Result<(), FileError> {
         if self.folder.is_dir() {
             return Ok(());
         }
@@ -261,15 +254,15 @@ impl Shared {
             let path = self.path(key);
             fs::rename(self.write(key)?, &path).map_err(FileError::of("write", &path))?;
         }
+        let folder = self.folder.display();
         self.warn(format!(
-            "the folder {} was deleted during the sweep and has been created again",
-            self.folder.display()
+            "the folder {folder} was deleted during the sweep and has been created again"
         ));
         Ok(())
     }
 
     /// Writes a claim to a temporary file of this process, to be renamed.
-    fn write(&self, key: &str) -> Result<PathBuf, ClaimError> {
+    fn write(&self, key: &str) -> Result<PathBuf, FileError> {
         let temporary = self.folder.join(format!(".{key}.{}", self.me.nonce));
         let failed = FileError::of("write", &temporary);
         let text = serde_json::to_vec_pretty(&self.me).map_err(|error| failed(error.into()))?;
@@ -321,7 +314,7 @@ impl Shared {
     }
 
     /// Whether the claim on a cell is this sweep's.
-    fn is_mine(&self, key: &str) -> Result<bool, ClaimError> {
+    fn is_mine(&self, key: &str) -> Result<bool, FileError> {
         Ok(holder_in(&self.path(key))?.is_some_and(|holder| holder.nonce == self.me.nonce))
     }
 

@@ -1,4 +1,6 @@
-//! Batch scripts for Slurm and manifests for Kubernetes: templates, the words of a shell, and the names that both accept.
+//! Batch scripts for Slurm and manifests for Kubernetes: templates, and the words of a shell.
+
+use std::collections::BTreeMap;
 
 /// Template of the batch script for Slurm.
 pub const SLURM: &str = include_str!("cluster/slurm.sh");
@@ -6,34 +8,19 @@ pub const SLURM: &str = include_str!("cluster/slurm.sh");
 /// Template of the manifests for Kubernetes.
 pub const KUBERNETES: &str = include_str!("cluster/kubernetes.yaml");
 
-/// Longest name of a Job: an index is added to the names of its pods, which have at most 63 characters.
-const MOST_NAME: usize = 50;
-
-/// Name of a placeholder with the texts to write: the line is left out if there are none, and repeated if there are several.
-#[derive(Debug)]
-pub struct Field<'a> {
-    /// Name of the placeholder, which the template has in double braces.
-    pub name: &'a str,
-    /// Texts that replace the placeholder.
-    pub texts: Vec<String>,
-}
-
-/// Writes a template with its placeholders filled in. Texts are not searched for placeholders.
+/// Writes a template with its placeholders filled in, which are the names of `fields` in double braces. A line is left out if a
+/// field has no texts, and repeated if it has several. Texts are not searched for placeholders.
 ///
 /// # Panics
 ///
 /// If the template has a placeholder without a field.
-pub fn render(template: &str, fields: &[Field<'_>]) -> String {
-    let texts = |name: &str| {
-        let field = fields.iter().find(|field| field.name == name);
-        field.unwrap_or_else(|| panic!("no field `{name}`")).texts.as_slice()
-    };
+pub fn render(template: &str, fields: &BTreeMap<&str, Vec<String>>) -> String {
     let mut rendered = String::new();
     for line in template.lines() {
         let mut pieces = line.split("{{");
         let start = pieces.next().unwrap_or_default();
         let pieces = pieces.filter_map(|piece| piece.split_once("}}"));
-        let pieces = pieces.map(|(name, rest)| (texts(name), rest)).collect::<Vec<_>>();
+        let pieces = pieces.map(|(name, rest)| (&fields[name], rest)).collect::<Vec<_>>();
         let counts = pieces.iter().map(|(texts, _)| texts.len());
         let times = if counts.clone().any(|n| n == 0) { 0 } else { counts.max().unwrap_or(1) };
         for i in 0..times {
@@ -80,29 +67,12 @@ pub fn command_line<W: AsRef<str>>(words: &[W]) -> String {
 /// Message with the value.
 pub fn sbatch_value(text: &str) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@[]&|*()!".contains(c);
-    if text.is_empty() || !text.chars().all(allowed) {
-        return Err(format!(
+    let fits = !text.is_empty() && text.chars().all(allowed);
+    fits.then(|| text.to_owned()).ok_or_else(|| {
+        format!(
             "`{text}` cannot be the value of an option of sbatch, expected letters, digits and _-./:=,+@[]&|*()!"
-        ));
-    }
-    Ok(text.to_owned())
-}
-
-/// Parses the name of a Kubernetes object.
-///
-/// # Errors
-/// Message with the name and the allowed characters.
-pub fn object_name(text: &str) -> Result<String, String> {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let ends = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let fits = (1..=MOST_NAME).contains(&text.len()) && text.chars().all(allowed);
-    if fits && text.starts_with(|c: char| c.is_ascii_lowercase()) && text.ends_with(ends) {
-        return Ok(text.to_owned());
-    }
-    Err(format!(
-        "`{text}` cannot be a name in Kubernetes, expected at most {MOST_NAME} lower-case letters, digits and `-`, a letter \
-         first and no `-` at the end"
-    ))
+        )
+    })
 }
 
 #[cfg(test)]
@@ -113,11 +83,9 @@ mod tests {
 
     #[test]
     fn a_line_is_written_once_for_each_text_of_its_placeholder() {
-        let field = |name, texts: &[&str]| Field {
-            name,
-            texts: texts.iter().map(|&text| text.to_owned()).collect(),
-        };
+        let field = |name, texts: &[&str]| (name, texts.iter().map(|&t| t.to_owned()).collect());
         let fields = [field("a", &["1", "{{b}}"]), field("b", &["x"]), field("none", &[])];
+        let fields = fields.into_iter().collect();
         let rendered = render("start\n{{b}}: {{a}};\n- {{none}} {{a}}\nend", &fields);
         assert_eq!(rendered, "start\nx: 1;\nx: {{b}};\nend\n");
     }
@@ -149,17 +117,6 @@ mod tests {
         }
         for text in ["", "a b", "a\n#SBATCH --x", "a'b", "a#b", "a\u{1b}", "$(x)", "a%b", "a\\b"] {
             assert!(sbatch_value(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn names_follow_the_rules_of_kubernetes() {
-        for text in ["a", "quick", "gpt2-124m"] {
-            assert_eq!(object_name(text), Ok(text.to_owned()));
-        }
-        let long = "a".repeat(MOST_NAME + 1);
-        for text in ["", "-a", "a-", "1a", "A", "a_b", "a\nb", "a: b", &long] {
-            assert!(object_name(text).unwrap_err().contains("cannot be a name"), "{text}");
         }
     }
 }

@@ -28,17 +28,14 @@ mod worker;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use records::RunRecord;
 use records::store::{PackedReader, RecordError};
-use records::{CurvePoint, RunRecord, Validation};
 
 pub use cells::{SweepCells, look_up_all};
-use claim::ClaimError;
 pub use estimate::{EVAL_SHARE, FLOPS_PER_SECOND, training_seconds};
-pub use manifest::{ManifestCell, ManifestError, SweepManifest};
-pub use overview::{
-    CellName, EndedCell, OpenCell, OverviewError, OverviewReader, RunningCell, SweepOverview,
-};
-pub use plan::{PlanError, PlannedCell, SkippedWorkload, SweepPlan};
+pub use manifest::{ManifestCell, SweepManifest};
+pub use overview::{CellName, EndedCell, OpenCell, OverviewReader, RunningCell, SweepOverview};
+pub use plan::{PlannedCell, SkippedWorkload, SweepPlan};
 pub use protocol::WorkerRequest;
 pub use retry::{Retry, RetryPolicy};
 pub use shard::Shard;
@@ -48,7 +45,7 @@ pub use worker::{serve, worker_main};
 
 use train::backend::pool::PooledDevices;
 use train::experiment::Budget;
-use train::run::Progress;
+use train::run::RunEvent;
 use train::run::kept::WeightsPolicy;
 
 /// Options of a sweep.
@@ -101,19 +98,8 @@ pub enum CellEvent {
         /// Numbers of its devices in `--devices`; empty if that is not given.
         devices: Vec<usize>,
     },
-    /// The cell resumes from a checkpoint.
-    Resumed {
-        /// Steps done in earlier attempts.
-        step: usize,
-    },
-    /// Progress of the training or the evaluation.
-    Progress(Progress),
-    /// A point of the training curve.
-    Point(CurvePoint),
-    /// A validation during the training.
-    Validated(Validation),
-    /// A problem that does not end the cell, as a message.
-    Trouble(String),
+    /// Event of its run, or a problem of the sweep that does not end the cell.
+    Run(RunEvent),
     /// Another sweep holds the cell, or another cell is training the weights that this one needs.
     Held {
         /// Name of the process that holds the claim, and what it does if it does not run this cell.
@@ -153,38 +139,4 @@ impl SweepOutcome {
         self.interrupted |= other.interrupted;
         self
     }
-}
-
-/// Error that ends a sweep.
-#[derive(Debug, thiserror::Error)]
-pub enum SweepError {
-    /// A record cannot be written. The next sweep resumes the cell from its last checkpoint.
-    #[error(
-        "{0}; free some space or make the folder writable, and run the same command again: finished cells are kept"
-    )]
-    Record(#[from] RecordError),
-    /// Cells cannot be claimed.
-    #[error(transparent)]
-    Claim(#[from] ClaimError),
-    /// A worker process cannot be started.
-    #[error(
-        "cannot start a worker process: {0}; check that the program file still exists, and the limits of processes, open files \
-         and memory"
-    )]
-    Spawn(std::io::Error),
-    /// The request to a worker has no JSON form, for instance because the path of the results folder is not UTF-8.
-    #[error(
-        "the request to a worker cannot be written as JSON: {0}; use a results folder whose path is UTF-8"
-    )]
-    Request(serde_json::Error),
-    /// A thread cannot be started.
-    #[error(
-        "cannot start a thread of the sweep: {0}; use fewer --jobs or raise the limits of memory and processes"
-    )]
-    Thread(std::io::Error),
-    /// There is a memory budget, but the system does not report the memory of other processes.
-    #[error(
-        "memory budgets need a system that reports the memory of other processes; leave out --cell-memory and the suite's memory_bytes"
-    )]
-    MemoryUntold,
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use tasks::FileError;
@@ -39,22 +39,6 @@ pub struct ManifestCell {
     pub steps: usize,
     /// Analytic operations of the training.
     pub train_flops: u64,
-}
-
-/// Error while a manifest is read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
-    /// An operation of the file system failed.
-    #[error(transparent)]
-    Io(#[from] FileError),
-    /// The file is not a manifest.
-    #[error("{} is not a list of cells: {reason}; delete it, the next `pe-bench run` writes it again", path.display())]
-    Damaged {
-        /// Path of the file.
-        path: PathBuf,
-        /// Description of the defect.
-        reason: String,
-    },
 }
 
 impl SweepManifest {
@@ -95,8 +79,8 @@ impl SweepManifest {
     /// Writes the manifest to a results folder, unless the one there has the same cells.
     ///
     /// # Errors
-    /// [`ManifestError::Io`].
-    pub fn write(&self, results: &Path) -> Result<(), ManifestError> {
+    /// If the file cannot be written.
+    pub fn write(&self, results: &Path) -> Result<(), FileError> {
         // A damaged manifest is replaced.
         if let Ok(Some(there)) = Self::read(results)
             && there == (Self { flops_per_second: there.flops_per_second, ..self.clone() })
@@ -106,21 +90,25 @@ impl SweepManifest {
         let path = results.join(Self::FILE);
         let failed = FileError::of("write", &path);
         let text = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
-        Ok(records::store::write_atomically(&path, &text).map_err(failed)?)
+        records::store::write_atomically(&path, &text).map_err(failed)
     }
 
     /// Reads the manifest of a results folder; `None` if it has none, as folders of older versions.
     ///
     /// # Errors
-    /// [`ManifestError`].
-    pub fn read(results: &Path) -> Result<Option<Self>, ManifestError> {
+    /// If the file cannot be read, or is not a manifest.
+    pub fn read(results: &Path) -> anyhow::Result<Option<Self>> {
         let path = results.join(Self::FILE);
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             bytes => bytes.map_err(FileError::of("read", &path))?,
         };
-        let manifest = serde_json::from_slice(&bytes)
-            .map_err(|error| ManifestError::Damaged { path, reason: error.to_string() })?;
+        let manifest = serde_json::from_slice(&bytes).map_err(|error| {
+            let path = path.display();
+            anyhow::anyhow!(
+                "{path} is not a list of cells: {error}; delete it, the next `pe-bench run` writes it again"
+            )
+        })?;
         Ok(Some(manifest))
     }
 }

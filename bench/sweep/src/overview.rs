@@ -10,26 +10,11 @@ use rayon::prelude::*;
 use records::store::{PackedReader, RecordError};
 use records::{GridPoint, RunRecord, Status};
 use serde::Serialize;
-use tasks::FileError;
 
 use super::claim::{self, ListedClaim};
-use super::manifest::{ManifestCell, ManifestError, SweepManifest};
+use super::manifest::{ManifestCell, SweepManifest};
 use times::CellTimes;
 use train::run::checkpoint::CheckpointFolder;
-
-/// Error while a results folder is read.
-#[derive(Debug, thiserror::Error)]
-pub enum OverviewError {
-    /// The list of cells cannot be read.
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
-    /// The records cannot be listed.
-    #[error(transparent)]
-    Records(#[from] RecordError),
-    /// The claims cannot be listed.
-    #[error(transparent)]
-    Claims(#[from] FileError),
-}
 
 /// State of a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -178,8 +163,8 @@ impl OverviewReader {
     /// Reads the state of the folder now.
     ///
     /// # Errors
-    /// [`OverviewError`]; unreadable records are part of the overview.
-    pub fn read(&mut self) -> Result<SweepOverview, OverviewError> {
+    /// If the list of cells, the records or the claims cannot be read; unreadable records are part of the overview.
+    pub fn read(&mut self) -> anyhow::Result<SweepOverview> {
         let manifest = SweepManifest::read(&self.results)?;
         // Before the records: a cell that ends in the meantime is shown as running, not as open.
         let claims = claim::list(&self.results)?;
@@ -200,7 +185,7 @@ impl OverviewReader {
         Ok(overview)
     }
 
-    fn read_records(&mut self) -> Result<(), OverviewError> {
+    fn read_records(&mut self) -> Result<(), RecordError> {
         if self.packed.is_none() {
             let (mut packed, mut messages) = (BTreeMap::new(), Vec::new());
             for record in (self.read_packed)(&self.results)? {

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use anyhow::{Result, anyhow};
 use records::{GridPoint, RunRecord};
 use tasks::corpus::CorpusState;
 use tasks::{CorpusError, DataError, Task, TaskConfig, TaskError};
 
 use super::cells::SweepCells;
-use train::experiment::{Budget, Experiment, ExperimentError, TrainingId};
+use train::experiment::{Budget, Experiment, TrainingId};
 use train::run::{self, RunContext};
 use train::suite::Suite;
 
@@ -66,25 +67,13 @@ pub struct SweepPlan {
     pub unrunnable: Vec<SkippedWorkload>,
 }
 
-/// Invalid cell of a suite.
-#[derive(Debug, thiserror::Error)]
-#[error("workload `{workload}`, encoding `{encoding}`: {source}")]
-pub struct PlanError {
-    /// Workload of the cell.
-    pub workload: String,
-    /// Encoding of the cell.
-    pub encoding: String,
-    /// Error of the cell.
-    pub source: Box<ExperimentError>,
-}
-
 impl SweepPlan {
     /// Builds the tasks of a suite and checks every cell.
     ///
     /// # Errors
-    /// [`PlanError`] for the first invalid cell. Unavailable data are not an error, see
+    /// For the first invalid cell. Unavailable data are not an error, see
     /// [`SweepPlan::unrunnable`].
-    pub fn new(suite: Suite) -> Result<Self, PlanError> {
+    pub fn new(suite: Suite) -> Result<Self> {
         Self::with(suite, |_| None)
     }
 
@@ -92,7 +81,7 @@ impl SweepPlan {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn offline(suite: Suite) -> Result<Self, PlanError> {
+    pub fn offline(suite: Suite) -> Result<Self> {
         Self::with(suite, absent_corpus)
     }
 
@@ -104,17 +93,13 @@ impl SweepPlan {
     }
 
     /// `unavailable` returns the reason if the data of a task are unavailable.
-    fn with(
-        suite: Suite,
-        unavailable: impl Fn(&TaskConfig) -> Option<String>,
-    ) -> Result<Self, PlanError> {
-        let mut tasks: BTreeMap<String, Result<Arc<dyn Task>, String>> = BTreeMap::new();
+    fn with(suite: Suite, unavailable: impl Fn(&TaskConfig) -> Option<String>) -> Result<Self> {
+        let mut tasks: BTreeMap<String, std::result::Result<Arc<dyn Task>, String>> =
+            BTreeMap::new();
         let (mut cells, mut unrunnable) = (Vec::new(), Vec::<SkippedWorkload>::new());
         for cell in suite.cells {
-            let refuse = |cell: &Experiment, source: ExperimentError| PlanError {
-                workload: cell.workload.clone(),
-                encoding: cell.name.clone(),
-                source: Box::new(source),
+            let refuse = |error: anyhow::Error| {
+                anyhow!("workload `{}`, encoding `{}`: {error}", cell.workload, cell.name)
             };
             let key = serde_json::to_string(&cell.task).unwrap_or_default();
             let known = if let Some(known) = tasks.get(&key) {
@@ -126,14 +111,14 @@ impl SweepPlan {
                     Ok(Ok(task)) => Ok(Arc::from(task)),
                     Ok(Err(reason)) => Err(reason),
                     Err(TaskError::Corpus(error)) if !is_mistake(&error) => Err(error.to_string()),
-                    Err(error) => return Err(refuse(&cell, error.into())),
+                    Err(error) => return Err(refuse(error.into())),
                 };
                 tasks.insert(key, built.clone());
                 built
             };
             match known {
                 Ok(task) => {
-                    cell.check(&*task).map_err(|source| refuse(&cell, source))?;
+                    cell.check(&*task).map_err(refuse)?;
                     cells.push(PlannedCell { cell, task });
                 }
                 Err(reason) => match unrunnable.iter_mut().find(|u| u.workload == cell.workload) {
@@ -188,7 +173,7 @@ impl SweepCells for SweepPlan {
     }
 
     fn worker_arguments(&self, _index: usize) -> Vec<OsString> {
-        vec!["worker".into()]
+        vec!["worker".into(), "cell".into()]
     }
 }
 

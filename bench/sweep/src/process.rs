@@ -52,7 +52,7 @@ pub fn dependent(threads: usize) -> io::Result<Command> {
 ///
 /// # Errors
 /// If it cannot be started or waited for.
-pub fn status(mut command: Command) -> io::Result<ExitStatus> {
+pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
     held_open(command.spawn()?, |mut child| child.wait())
 }
 
@@ -60,7 +60,7 @@ pub fn status(mut command: Command) -> io::Result<ExitStatus> {
 ///
 /// # Errors
 /// If it cannot be started or waited for.
-pub fn output(mut command: Command) -> io::Result<Output> {
+pub fn output(command: &mut Command) -> io::Result<Output> {
     held_open(command.stdout(Stdio::piped()).spawn()?, Child::wait_with_output)
 }
 
@@ -140,28 +140,4 @@ fn build(pool: rayon::ThreadPoolBuilder) -> Result<(), String> {
         // Other errors say that something was computed before on other threads, which give the same results.
         _ => Ok(()),
     }
-}
-
-/// Checks the limit of the address space (`ulimit -v`). Other systems than Linux do not limit it.
-///
-/// # Errors
-/// Message, if it is less than this program needs.
-pub fn check_address_space() -> Result<(), String> {
-    #[cfg(target_os = "linux")]
-    {
-        use nix::sys::resource::{Resource, getrlimit};
-        // What a small sweep needs with its report: below it, allocations fail, which ends a program of Rust by SIGABRT.
-        let least = 256 << 20;
-        if let Ok((limit, _)) = getrlimit(Resource::RLIMIT_AS)
-            && limit < least
-        {
-            return Err(format!(
-                "the address space of this process is limited to {} MiB, expected at least {}; raise the limit, for instance \
-                 with `ulimit -v unlimited`",
-                limit >> 20,
-                least >> 20
-            ));
-        }
-    }
-    Ok(())
 }

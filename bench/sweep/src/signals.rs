@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Number of the signal of Ctrl-C, also on systems without Unix signals.
+/// Number of the signal of Ctrl-C.
 pub const INTERRUPT: i32 = 2;
 
 /// Exit status of a program ended by a signal, by convention 128 plus its number.
@@ -11,16 +11,9 @@ pub fn exit_status(signal: i32) -> u8 {
 }
 
 /// Name of a signal, such as `SIGKILL`; `signal 42` for one without a known name.
-#[cfg(unix)]
 pub fn name(signal: i32) -> String {
     let known = nix::sys::signal::Signal::try_from(signal);
     known.map_or_else(|_| format!("signal {signal}"), |known| known.as_str().to_owned())
-}
-
-/// Name of a signal; on systems without Unix signals only Ctrl-C is known.
-#[cfg(not(unix))]
-pub fn name(signal: i32) -> String {
-    if signal == INTERRUPT { "Ctrl-C".to_owned() } else { format!("signal {signal}") }
 }
 
 /// Calls `on_signal`, on a separate thread, with the number of each SIGINT, SIGTERM, SIGHUP and SIGUSR1, the signals that
@@ -30,7 +23,6 @@ pub fn name(signal: i32) -> String {
 /// # Errors
 ///
 /// If a handler cannot be installed or the thread cannot be started.
-#[cfg(unix)]
 pub fn on_stop(mut on_signal: impl FnMut(i32) + Send + 'static) -> io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
     let hang_up = (!ignores(SIGHUP)).then_some(SIGHUP);
@@ -44,29 +36,7 @@ pub fn on_stop(mut on_signal: impl FnMut(i32) + Send + 'static) -> io::Result<()
     Ok(())
 }
 
-/// Calls `on_signal` for Ctrl-C.
-///
-/// # Errors
-/// If the handler cannot be installed or its thread cannot be started.
-#[cfg(not(unix))]
-pub fn on_stop(mut on_signal: impl FnMut(i32) + Send + 'static) -> io::Result<()> {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    let caught = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(INTERRUPT, caught.clone())?;
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        loop {
-            if caught.swap(false, Ordering::SeqCst) {
-                on_signal(INTERRUPT);
-            }
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-    })?;
-    Ok(())
-}
-
 /// Whether this process ignores a signal; `false` on systems other than Linux, where this is unknown.
-#[cfg(unix)]
 fn ignores(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -82,10 +52,6 @@ fn ignores(signal: i32) -> bool {
 ///
 /// If the handler cannot be installed.
 pub fn survive_file_size_limit() -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        let nobody_asks = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-        signal_hook::flag::register(signal_hook::consts::SIGXFSZ, nobody_asks)?;
-    }
-    Ok(())
+    let nobody_asks = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, nobody_asks).map(|_| ())
 }

@@ -3,10 +3,13 @@
 mod files;
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
+
+use anyhow::{Result, anyhow, ensure};
 
 use super::cells::{self, SweepCells};
 use super::claim::{Claim, ClaimAttempt, Claims};
@@ -15,7 +18,7 @@ use super::protocol::WorkerRequest;
 use super::queue::WorkQueue;
 use super::status::CellFile;
 use super::worker::{self, WorkerCommand, WorkerEnd};
-use super::{CellEvent, SweepError, SweepEvent, SweepOptions, SweepOutcome};
+use super::{CellEvent, SweepEvent, SweepOptions, SweepOutcome};
 use files::{is_resumable, outcome_of};
 use train::backend::pool::PooledDevices;
 use train::experiment::TrainingId;
@@ -28,7 +31,8 @@ use train::run::{RunContext, RunEvent};
 /// determine the [`order`] of their start.
 ///
 /// # Errors
-/// [`SweepError`]; cells that ended before keep their records.
+/// If a record or a claim cannot be written, or a process or thread cannot be started; cells that ended before keep their
+/// records.
 pub fn sweep(
     cells: &dyn SweepCells,
     options: &SweepOptions,
@@ -36,21 +40,23 @@ pub fn sweep(
     seconds: &[f64],
     stop: &AtomicBool,
     on_event: &mut dyn FnMut(SweepEvent),
-) -> Result<SweepOutcome, SweepError> {
+) -> Result<SweepOutcome> {
     let keys = cells.keys();
     let mut budgets = (0..keys.len()).map(|index| options.budget.or(cells.budget(index)));
-    if budgets.any(|budget| budget.memory_bytes.is_some())
-        && host::resident_bytes(std::process::id()).is_none()
-    {
-        return Err(SweepError::MemoryUntold);
-    }
+    let has_limit = budgets.any(|budget| budget.memory_bytes.is_some());
+    ensure!(
+        !has_limit || host::resident_bytes(std::process::id()).is_some(),
+        "memory budgets need a system that reports the memory of other processes; leave out --cell-memory and the suite's \
+         memory_bytes"
+    );
     let patience = Duration::try_from_secs_f64(options.claim_seconds).unwrap_or(Duration::MAX);
-    let claims = Claims::new(&options.out, patience)?;
+    let claims = Claims::new(&options.out, patience).map_err(unwritable)?;
     // Cells that differ in their evaluation alone write the same files of weights.
     let trainings = match options.weights.keep {
         None => None,
         Some(_) => Some(Trainings {
-            claims: Claims::new(&options.weights.results.join("weights"), patience)?,
+            claims: Claims::new(&options.weights.results.join("weights"), patience)
+                .map_err(unwritable)?,
             of_cells: (0..keys.len()).map(|index| cells.training(index)).collect(),
         }),
     };
@@ -94,7 +100,9 @@ pub fn sweep(
             .collect::<std::io::Result<Vec<_>>>()
             .map_err(|error| {
                 stop.store(true, Ordering::SeqCst);
-                SweepError::Thread(error)
+                anyhow!(
+                    "cannot start a thread of the sweep: {error}; use fewer --jobs or raise the limits of memory and processes"
+                )
             });
         drop(sweeper);
         for event in receiver {
@@ -136,7 +144,7 @@ struct Trainings {
 
 impl Sweeper<'_> {
     /// Runs cells from the queue until it is empty or the sweep is stopped.
-    fn work(&self) -> Result<(), SweepError> {
+    fn work(&self) -> Result<()> {
         let mut held = std::collections::BTreeMap::new();
         while let Some(index) = self.queue.next(self.stop) {
             // Most cells of a large sweep are ended by others; no claim is needed to see that.
@@ -171,7 +179,7 @@ impl Sweeper<'_> {
     }
 
     /// Claims a cell, and before it its training if weights are kept.
-    fn claim(&self, index: usize) -> Result<Claimed, SweepError> {
+    fn claim(&self, index: usize) -> Result<Claimed> {
         let key = &self.cells.keys()[index];
         let mut training = None;
         if let Some(Trainings { claims, of_cells }) = self.trainings
@@ -179,7 +187,7 @@ impl Sweeper<'_> {
         {
             let claimed = claims.claim(&id.to_string());
             self.warn(index, claims);
-            match claimed? {
+            match claimed.map_err(unwritable)? {
                 ClaimAttempt::Mine(claim) => training = Some(claim),
                 ClaimAttempt::Held(holder) => {
                     let what =
@@ -192,7 +200,7 @@ impl Sweeper<'_> {
         }
         let claimed = self.claims.claim(key);
         self.warn(index, self.claims);
-        Ok(match claimed? {
+        Ok(match claimed.map_err(unwritable)? {
             ClaimAttempt::Mine(cell) => Claimed::Mine(cell, training),
             ClaimAttempt::Held(holder) => {
                 Claimed::Held { by: holder.text(), wait: self.options.wait }
@@ -201,7 +209,7 @@ impl Sweeper<'_> {
     }
 
     /// Runs a claimed cell and returns whether it is settled.
-    fn run(&self, index: usize, claim: &Claim) -> Result<bool, SweepError> {
+    fn run(&self, index: usize, claim: &Claim) -> Result<bool> {
         cells::refresh(self.cells, &self.options.out, index);
         let now = self.look_up(index);
         if self.ended_elsewhere(index, &now) {
@@ -225,14 +233,7 @@ impl Sweeper<'_> {
             environment: self.devices.and_then(PooledDevices::environment),
         };
         let end = worker::run(&request, &command, self.stop, claim, &mut |event| {
-            let what = match event {
-                RunEvent::Resumed { step, .. } => CellEvent::Resumed { step },
-                RunEvent::Progress(progress) => CellEvent::Progress(progress),
-                RunEvent::Point(point) => CellEvent::Point(point),
-                RunEvent::Validated(validation) => CellEvent::Validated(validation),
-                RunEvent::Trouble(text) => CellEvent::Trouble(text),
-            };
-            self.tell(index, what);
+            self.tell(index, CellEvent::Run(event));
         })?;
         let has_died = matches!(end, WorkerEnd::Died { .. });
         let record = match end {
@@ -270,7 +271,7 @@ impl Sweeper<'_> {
 
     /// Tells of a problem that does not end the cell.
     fn complain(&self, index: usize, text: &dyn ToString) {
-        self.tell(index, CellEvent::Trouble(text.to_string()));
+        self.tell(index, CellEvent::Run(RunEvent::Trouble(text.to_string())));
     }
 
     /// Reports reduced protection by claims.
@@ -292,4 +293,11 @@ enum Claimed {
         /// Whether the cell is tried again later.
         wait: bool,
     },
+}
+
+/// Error of a file of the results folder.
+fn unwritable(error: impl Display) -> anyhow::Error {
+    anyhow!(
+        "{error}; make the results folder writable or free some space, and run the same command again: finished cells are kept"
+    )
 }

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, Result, anyhow, bail};
 use records::{RunRecord, Status};
 
-use super::SweepError;
 use super::claim::Claim;
 use super::memory::SystemKills;
 use super::process;
@@ -71,6 +71,9 @@ pub(super) struct WorkerCommand<'a> {
     pub(super) environment: Option<(&'a str, &'a str)>,
 }
 
+const SPAWN: &str = "cannot start a worker process; check that the program file still exists, and the limits of processes, \
+                     open files and memory";
+
 /// Runs a cell in a worker process and calls `heard` with its events.
 pub(super) fn run(
     request: &WorkerRequest,
@@ -78,20 +81,20 @@ pub(super) fn run(
     stop: &AtomicBool,
     claim: &Claim,
     heard: &mut dyn FnMut(RunEvent),
-) -> Result<WorkerEnd, SweepError> {
-    let request_line = serde_json::to_string(request).map_err(SweepError::Request)?;
+) -> Result<WorkerEnd> {
+    let request_line = serde_json::to_string(request)?;
     let kills = SystemKills::now();
     let mut child = process::again(request.context.threads)
-        .map_err(SweepError::Spawn)?
+        .context(SPAWN)?
         .args(&command.arguments)
         .envs(command.environment)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(SweepError::Spawn)?;
-    let complaints = complaints(&mut child).map_err(SweepError::Spawn)?;
-    let answers = answers(&mut child).map_err(SweepError::Spawn)?;
+        .context(SPAWN)?;
+    let complaints = complaints(&mut child).context(SPAWN)?;
+    let answers = answers(&mut child).context(SPAWN)?;
     let mut stdin = hand_over(&mut child, &request_line);
     let mut watchdog = Watchdog::new(request.budget, stop, claim);
     let mut unreadable = None;
@@ -114,7 +117,7 @@ pub(super) fn run(
     };
     // A worker that has sent its last reply exits when its input is closed.
     drop(stdin);
-    let status = child.wait().map_err(SweepError::Spawn)?;
+    let status = child.wait().context(SPAWN)?;
     let said = complaints.join().unwrap_or_else(|_| "its standard error is lost".to_owned());
     let stopping = stop.load(Ordering::SeqCst);
     Ok(match (last, &watchdog.killed) {
@@ -145,10 +148,9 @@ pub(super) fn run(
 ///
 /// # Errors
 /// As [`serve`].
-pub fn worker_main(input: impl BufRead + Send + 'static, output: impl Write) -> Result<(), String> {
+pub fn worker_main(input: impl BufRead + Send + 'static, output: impl Write) -> Result<()> {
     serve(input, output, |request, execute| {
-        let (experiment, task) =
-            as_configured(&request.record).map_err(|error| error.to_string())?;
+        let (experiment, task) = as_configured(&request.record)?;
         let experiment = Experiment { budget: request.budget, ..experiment };
         execute(runner::plan(&experiment, &*task, &request.context))
     })
@@ -159,22 +161,19 @@ pub fn worker_main(input: impl BufRead + Send + 'static, output: impl Write) -> 
 /// whose claim on the cell expires.
 ///
 /// # Errors
-/// Message, if the request is invalid, the plan cannot be built or `output` cannot be written.
+/// If the request is invalid, the plan cannot be built or `output` cannot be written.
 pub fn serve(
     mut input: impl BufRead + Send + 'static,
     mut output: impl Write,
-    work: impl FnOnce(
-        &WorkerRequest,
-        &mut dyn FnMut(RunPlan<'_>) -> Result<(), String>,
-    ) -> Result<(), String>,
-) -> Result<(), String> {
+    work: impl FnOnce(&WorkerRequest, &mut dyn FnMut(RunPlan<'_>) -> Result<()>) -> Result<()>,
+) -> Result<()> {
     let mut line = String::new();
-    input.read_line(&mut line).map_err(|error| format!("worker: {error}"))?;
+    input.read_line(&mut line)?;
     let request: WorkerRequest = serde_json::from_str(&line).map_err(|error| {
-        format!("worker: {error}; workers are started by `pe-bench run SUITE`, which should be used instead")
+        anyhow!("worker: {error}; workers are started by `pe-bench run SUITE`, which should be used instead")
     })?;
     if let Some(devices) = &request.devices {
-        devices.take().map_err(|error| format!("worker: {error}"))?;
+        devices.take()?;
     }
     process::compute_on_this_thread(request.context.threads)
         .map_err(|error| format!("worker: {error}"))?;
@@ -182,7 +181,7 @@ pub fn serve(
     // A terminal or a batch system may signal the whole group of processes.
     let on_signal = stop.clone();
     signals::on_stop(move |_| on_signal.store(true, Ordering::SeqCst))
-        .map_err(|error| format!("worker: cannot install the signal handlers: {error}"))?;
+        .context("worker: cannot install the signal handlers")?;
     let on_line = stop.clone();
     let listen = move || {
         for line in input.lines().map_while(Result::ok) {
@@ -192,12 +191,10 @@ pub fn serve(
         std::thread::sleep(ORPHAN_GRACE);
         std::process::exit(process::ORPHANED);
     };
-    std::thread::Builder::new()
-        .spawn(listen)
-        .map_err(|error| format!("worker: cannot start a thread: {error}"))?;
-    let mut reply = |reply: &WorkerReply| -> Result<(), String> {
-        let line = serde_json::to_string(reply).map_err(|error| error.to_string())?;
-        writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| error.to_string())
+    std::thread::Builder::new().spawn(listen).context("worker: cannot start a thread")?;
+    let mut reply = |reply: &WorkerReply| {
+        writeln!(output, "{}", serde_json::to_string(reply)?)?;
+        Ok(output.flush()?)
     };
     let mut execute = |plan: RunPlan<'_>| {
         if plan.record.key != request.record.key {
@@ -205,7 +202,7 @@ pub fn serve(
         }
         match guarded(plan, &request, &stop, &mut reply) {
             Ok(record) => reply(&WorkerReply::Record(Box::new(record))),
-            Err(reason) => reply(&WorkerReply::Broke(reason)),
+            Err(reason) => reply(&WorkerReply::Broke(reason.to_string())),
         }
     };
     work(&request, &mut execute)
@@ -216,8 +213,8 @@ fn guarded(
     plan: RunPlan<'_>,
     request: &WorkerRequest,
     stop: &AtomicBool,
-    reply: &mut dyn FnMut(&WorkerReply) -> Result<(), String>,
-) -> Result<RunRecord, String> {
+    reply: &mut dyn FnMut(&WorkerReply) -> Result<()>,
+) -> Result<RunRecord> {
     let mut last = Instant::now();
     let mut unheard = None;
     let mut on_event = |event: RunEvent| {
@@ -236,22 +233,23 @@ fn guarded(
     let folder = CheckpointFolder::new(&request.results, &request.record.key);
     let every = Duration::try_from_secs_f64(request.checkpoint_seconds).unwrap_or(Duration::MAX);
     let ran = catch_unwind(AssertUnwindSafe(|| {
-        let hooks = RunHooks::new(&mut on_event)
-            .with_checkpoints(Checkpointer::new(folder, every))
-            .with_weights(request.weights.clone())
-            .across(request.data_parallel, request.context.threads)
-            .within(request.budget.seconds)
-            .until(stop);
+        let mut hooks = RunHooks::new(&mut on_event);
+        hooks.checkpointer = Some(Checkpointer::new(folder, every));
+        hooks.weights = request.weights.clone();
+        hooks.devices = request.data_parallel;
+        hooks.threads = request.context.threads;
+        hooks.seconds = request.budget.seconds;
+        hooks.stop = Some(stop);
         runner::execute(plan, hooks)
     }));
     if let Some(error) = unheard {
-        return Err(format!("an event cannot be sent: {error}"));
+        bail!("an event cannot be sent: {error}");
     }
     ran.map_err(|panic| {
         let text = panic
             .downcast_ref::<String>()
             .cloned()
             .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        format!("panicked: {}", text.unwrap_or_else(|| "no message".to_owned()))
+        anyhow!("panicked: {}", text.unwrap_or_else(|| "no message".to_owned()))
     })
 }

@@ -8,13 +8,14 @@ pub mod pool;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use anyhow::{Context as _, Result, bail, ensure};
 use burn::tensor::Device;
 use pe_zoo::attention::Engine;
 use pe_zoo::device::{DeviceFacts, facts, identity, open};
 use pe_zoo::ops::MatmulPrecision;
 use records::DeviceInfo;
 
-use crate::host;
+use crate::{host, names};
 
 /// Backend that can be named with `--backend`.
 #[derive(Debug, Clone, Copy)]
@@ -137,106 +138,34 @@ fn adapter(index: usize) -> Device {
     })
 }
 
-/// Error for a backend that cannot be used.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum BackendError {
-    /// No backend has this name.
-    #[error("unknown backend `{id}`{}; known: {known}", nearest.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default())]
-    Unknown {
-        /// The value that was requested.
-        id: String,
-        /// The known name with the most similar spelling, if there is one.
-        nearest: Option<String>,
-        /// All existing names, for the message.
-        known: String,
-    },
-    /// The backend is not compiled in.
-    #[error(
-        "backend `{id}` is not compiled in; this program has: {compiled}; \
-         build with `cargo build --release --features {feature}`"
-    )]
-    NotCompiled {
-        /// The value that was requested.
-        id: String,
-        /// Cargo feature that compiles it in.
-        feature: &'static str,
-        /// Backends that are compiled in, for the message.
-        compiled: String,
-    },
-    /// The backend has one device only.
-    #[error(
-        "backend `{id}` has only device 0, --device is {index}; `run --devices` binds workers to processors"
-    )]
-    OneDevice {
-        /// Name of the backend.
-        id: &'static str,
-        /// The value that was requested.
-        index: usize,
-    },
-    /// The device of the backend cannot be opened.
-    #[error(
-        "backend `{id}` has no usable device {index}: {reason}; check its driver, or choose another device or backend \
-         (`pe-bench list backends`)"
-    )]
-    NoDevice {
-        /// The value that was requested.
-        id: String,
-        /// Index of the device.
-        index: usize,
-        /// Message of the driver.
-        reason: String,
-    },
-    /// The device does not support the precision.
-    #[error(
-        "backend `{backend}` does not support precision {precision} on this machine, expected one of: {possible}; \
-         change `precision` under [train], or --precision"
-    )]
-    NoPrecision {
-        /// Name of the backend.
-        backend: String,
-        /// The value that was requested.
-        precision: &'static str,
-        /// Combinations that work, for the message.
-        possible: String,
-    },
-    /// The backend has no such engine.
-    #[error("backend `{backend}` has no fused engine; use --engine auto or --engine reference")]
-    NoFusedEngine {
-        /// Name of the backend.
-        backend: String,
-    },
-}
-
 /// Checks that a backend has an engine; `None` is its fastest.
 ///
 /// # Errors
-/// [`BackendError`] if the backend is unavailable or does not have the engine.
-pub fn engine(engine: Option<Engine>, backend: &str) -> Result<Engine, BackendError> {
+/// If the backend is unavailable or does not have the engine.
+pub fn engine(engine: Option<Engine>, backend: &str) -> Result<Engine> {
     let device = device(backend)?;
-    match engine.unwrap_or_else(|| Engine::best(&device)) {
-        engine if engine.available(&device) => Ok(engine),
-        _ => Err(BackendError::NoFusedEngine { backend: backend.to_owned() }),
-    }
+    let engine = engine.unwrap_or_else(|| Engine::best(&device));
+    ensure!(
+        engine.available(&device),
+        "backend `{backend}` has no fused engine; use --engine auto or --engine reference"
+    );
+    Ok(engine)
 }
 
 /// Checks that the device of a backend supports a precision.
 ///
 /// # Errors
-/// [`BackendError::NoPrecision`], with the supported ones.
-pub fn precision(
-    wanted: MatmulPrecision,
-    backend: &str,
-    device: &Device,
-) -> Result<(), BackendError> {
-    if wanted.available(device) {
-        return Ok(());
-    }
+/// If it does not, with the supported ones.
+pub fn precision(wanted: MatmulPrecision, backend: &str, device: &Device) -> Result<()> {
     let possible = MatmulPrecision::ALL.into_iter().filter(|precision| precision.available(device));
-    Err(BackendError::NoPrecision {
-        backend: backend.to_owned(),
-        precision: wanted.id(),
-        possible: possible.map(MatmulPrecision::id).collect::<Vec<_>>().join(", "),
-    })
+    ensure!(
+        wanted.available(device),
+        "backend `{backend}` does not support precision {} on this machine, expected one of: {}; change `precision` under \
+         [train], or --precision",
+        wanted.id(),
+        possible.map(MatmulPrecision::id).collect::<Vec<_>>().join(", ")
+    );
+    Ok(())
 }
 
 /// Parses the name of a precision.
@@ -252,11 +181,6 @@ pub fn named_precision(text: &str) -> Result<MatmulPrecision, String> {
 }
 
 impl BackendMeta {
-    /// Whether the backend is compiled in.
-    pub fn is_compiled(&self) -> bool {
-        self.device.is_some()
-    }
-
     /// Facts of the device, or the reason why it cannot be opened; `None` if the backend is not compiled in.
     pub fn facts(&self) -> Option<Result<DeviceFacts, String>> {
         self.device.map(|make| facts(&make(0)))
@@ -282,21 +206,17 @@ static OPENED: Mutex<OpenedDevices> = Mutex::new(BTreeMap::new());
 /// Description of a backend.
 ///
 /// # Errors
-/// [`BackendError::Unknown`], with the nearest name.
-pub fn meta(id: &str) -> Result<&'static BackendMeta, BackendError> {
-    let known = || ALL.iter().map(|meta| meta.id);
-    ALL.iter().find(|meta| meta.id == id).ok_or_else(|| BackendError::Unknown {
-        id: id.to_owned(),
-        nearest: pe_zoo::settings::nearest(id, known()),
-        known: known().collect::<Vec<_>>().join(", "),
-    })
+/// If there is none, with the nearest name.
+pub fn meta(id: &str) -> Result<&'static BackendMeta> {
+    let known = || names::unknown("backend", id, ALL.iter().map(|meta| meta.id));
+    ALL.iter().find(|meta| meta.id == id).with_context(known)
 }
 
 /// The device of a backend that this process computes on; see [`select`].
 ///
 /// # Errors
-/// [`BackendError`] if the name is unknown or the backend is unavailable.
-pub fn device(id: &str) -> Result<Device, BackendError> {
+/// If the name is unknown or the backend is unavailable.
+pub fn device(id: &str) -> Result<Device> {
     device_at(id, selected(0))
 }
 
@@ -304,8 +224,8 @@ pub fn device(id: &str) -> Result<Device, BackendError> {
 /// the devices after the last of them. A backend for the processor has any number of devices, which are all the same.
 ///
 /// # Errors
-/// [`BackendError`] if the name is unknown or a device is unavailable.
-pub fn devices(id: &str, count: usize) -> Result<Vec<Device>, BackendError> {
+/// If the name is unknown or a device is unavailable.
+pub fn devices(id: &str, count: usize) -> Result<Vec<Device>> {
     let is_processor = meta(id)?.hardware == Hardware::Processor;
     (0..count).map(|n| device_at(id, selected(if is_processor { 0 } else { n }))).collect()
 }
@@ -321,28 +241,28 @@ fn selected(n: usize) -> usize {
 }
 
 /// Opens the device of a backend with an index.
-fn device_at(id: &str, index: usize) -> Result<Device, BackendError> {
+fn device_at(id: &str, index: usize) -> Result<Device> {
     let meta = meta(id)?;
-    let make = meta.device.ok_or_else(|| BackendError::NotCompiled {
-        id: id.to_owned(),
-        feature: meta.feature,
-        compiled: ALL
-            .iter()
-            .filter(|meta| meta.is_compiled())
-            .map(|meta| meta.id)
-            .collect::<Vec<_>>()
-            .join(", "),
+    let make = meta.device.with_context(|| {
+        let compiled = ALL.iter().filter(|meta| meta.device.is_some()).map(|meta| meta.id);
+        format!(
+            "backend `{id}` is not compiled in; this program has: {}; build with `cargo build --release --features {}`",
+            compiled.collect::<Vec<_>>().join(", "),
+            meta.feature
+        )
     })?;
-    if index > 0 && meta.hardware.is_single() {
-        return Err(BackendError::OneDevice { id: meta.id, index });
-    }
+    ensure!(
+        index == 0 || !meta.hardware.is_single(),
+        "backend `{id}` has only device 0, --device is {index}; `run --devices` binds workers to processors"
+    );
     let device = make(index);
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     match opened.entry((meta.id, index)).or_insert_with(|| open(&device)) {
         Ok(()) => Ok(device),
-        Err(reason) => {
-            Err(BackendError::NoDevice { id: id.to_owned(), index, reason: reason.clone() })
-        }
+        Err(reason) => bail!(
+            "backend `{id}` has no usable device {index}: {reason}; check its driver, or choose another device or backend \
+             (`pe-bench list backends`)"
+        ),
     }
 }
 
@@ -380,7 +300,7 @@ mod tests {
     fn what_is_compiled_in_says_what_it_computes_with() {
         for meta in ALL {
             match meta.facts() {
-                None => assert!(!meta.is_compiled()),
+                None => assert!(meta.device.is_none()),
                 Some(Ok(facts)) => assert!(facts.floats.contains(&"f32"), "{}: {facts:?}", meta.id),
                 Some(Err(reason)) => assert!(!reason.is_empty(), "{}", meta.id),
             }

@@ -3,7 +3,6 @@
 
 pub mod budget;
 pub mod check;
-mod error;
 mod eval;
 mod of_record;
 mod optimizer;
@@ -18,9 +17,8 @@ use serde_json::{Value, json};
 use tasks::TaskConfig;
 
 pub use budget::Budget;
-pub use error::ExperimentError;
 pub use eval::EvalConfig;
-pub use of_record::{OfRecordError, as_configured, of_record};
+pub use of_record::{as_configured, of_record};
 pub use optimizer::{Decay, OptimizerConfig};
 pub use train::{EarlyStop, TrainConfig, ValidationConfig};
 
@@ -130,4 +128,13 @@ impl Experiment {
         let longest = self.eval.lens_or(&self.train.len).iter().map(|len| input(*len)).max();
         [train, longest.unwrap_or(train).max(train)]
     }
+}
+
+/// Error about a setting of a suite.
+fn out_of_range(
+    field: &str,
+    value: impl fmt::Display,
+    expected: impl fmt::Display,
+) -> anyhow::Error {
+    anyhow::anyhow!("{field} is {value}, expected {expected}; change it in the suite")
 }

@@ -8,6 +8,7 @@
 //! | [`mod@run`] | the runner: training, checkpoints, evaluation, record |
 //! | [`suite`] | TOML files of encodings x workloads x seeds |
 //! | [`backend`], [`host`] | backends and their devices; processor and memory of this machine |
+//! | [`names`] | messages about names that do not exist |
 //! | [`streams`] | random generators of a run |
 //! | [`allocations`] | memory requests of a training step |
 //! | [`flops`], [`speed`] | operations by formula; measured time and memory of a step |
@@ -21,6 +22,7 @@ pub mod experiment;
 pub mod flops;
 pub mod host;
 pub mod inspect;
+pub mod names;
 pub mod run;
 pub mod speed;
 pub mod streams;

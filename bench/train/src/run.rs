@@ -21,13 +21,14 @@ pub mod train;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use anyhow::{Context as _, Result, anyhow};
 use burn::module::Module as _;
 use burn::tensor::Device;
 use records::{Allocations, RunRecord, SkippedEval, Status, TrainSummary, WeightsAt};
 use serde::{Deserialize, Serialize};
 use tasks::{Sample, Task};
 
-pub use gates::{GATE_SAMPLES, GateError, GateSamples, gate_scores};
+pub use gates::{GATE_SAMPLES, GateSamples, gate_scores};
 pub use hooks::{RunEvent, RunHooks};
 pub use observe::{AttentionMap, Look, Observed, observe, observe_at};
 pub use plan::{counted_step, plan, unfinished_record};
@@ -38,7 +39,6 @@ use crate::flops::CountedStep;
 use crate::streams::{Stream, stream};
 use crate::{backend, host};
 use evaluate::{EvalRequest, evaluate};
-use kept::KeptTraining;
 use observer::{HookObserver, Reported, best_step, summary};
 use pe_zoo::model::Decoder;
 use train::{Diverged, Trainer, train};
@@ -99,7 +99,7 @@ pub struct RunPlan<'a> {
     /// Length and seed of the gate scores' samples; `None`: gates are not scored.
     pub gates: Option<(usize, u64)>,
     /// Builds the model on its device, with autodiff if there is a training.
-    pub start: Box<dyn FnOnce() -> Result<(Decoder, Device), String> + 'a>,
+    pub start: Box<dyn FnOnce() -> Result<(Decoder, Device)> + 'a>,
     /// Counts the allocations of a training step, after the evaluation.
     pub count: Box<dyn FnOnce() -> Option<Allocations> + 'a>,
 }
@@ -146,7 +146,7 @@ pub fn run(
 pub fn execute(plan: RunPlan<'_>, mut hooks: RunHooks<'_>) -> RunRecord {
     let mut record = plan.record.clone();
     if let Err(reason) = fill(&mut record, plan, &mut hooks) {
-        record.status = Status::Failed { reason };
+        record.status = Status::Failed { reason: reason.to_string() };
     }
     match record.device {
         Some(_) => record.host_peak_bytes = record.host_peak_bytes.or_else(host::peak_bytes),
@@ -158,15 +158,13 @@ pub fn execute(plan: RunPlan<'_>, mut hooks: RunHooks<'_>) -> RunRecord {
 /// Builds the model of an experiment with random weights on its backend's device, with autodiff.
 ///
 /// # Errors
-/// Message, if the experiment is invalid or the backend is unavailable.
-pub fn build(experiment: &Experiment, task: &dyn Task) -> Result<(Decoder, Device), String> {
-    experiment.check(task).map_err(|error| error.to_string())?;
-    let device = backend::device(&experiment.backend).map_err(|error| error.to_string())?;
-    let device = experiment.train.autodiff(device);
-    backend::precision(experiment.train.precision, &experiment.backend, &device)
-        .map_err(|error| error.to_string())?;
+/// If the experiment is invalid or the backend is unavailable.
+pub fn build(experiment: &Experiment, task: &dyn Task) -> Result<(Decoder, Device)> {
+    experiment.check(task)?;
+    let device = experiment.train.autodiff(backend::device(&experiment.backend)?);
+    backend::precision(experiment.train.precision, &experiment.backend, &device)?;
     let [train_len, max_len] = experiment.built_lens(task);
-    let model = Decoder::new(
+    let mut model = Decoder::new(
         &experiment.model,
         task.vocab_size(),
         &experiment.encoding,
@@ -174,21 +172,20 @@ pub fn build(experiment: &Experiment, task: &dyn Task) -> Result<(Decoder, Devic
         &mut stream(experiment.seed, Stream::Model),
         &mut stream(experiment.seed, Stream::Encoding),
         &device,
-    );
-    let mut model = model.map_err(|error| error.to_string())?;
+    )?;
     model.engine = experiment.attending();
     model.precision = experiment.train.precision;
     Ok((model, device))
 }
 
-fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> Result<(), String> {
+fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> Result<()> {
     let RunPlan { encoding_id: id, seed, training, task, requests, gates, start, count, .. } = plan;
     let (mut model, mut device) = start()?;
     record.device = backend::accelerator(&record.backend, &device);
     record.score_form = Some(model.support(&device).id().to_owned());
     if let Some(unstated) = plan.unstated {
         record.params = unstated.params(model.encoding.num_params());
-        record.flops = unstated.measured().map_err(|error| error.to_string())?;
+        record.flops = unstated.measured()?;
     }
     let mut last_step = None;
     if let Some(training) = training {
@@ -246,7 +243,7 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
         let samples = GateSamples { len, count: GATE_SAMPLES, seed };
         let marked = |sample: &Sample| task.counted(sample);
         record.gates = gate_scores(&model, id, task, &marked, samples, &device)
-            .map_err(|error| format!("gate scores: {error}"))?;
+            .map_err(|error| anyhow!("gate scores: {error}"))?;
     }
     // Counting builds another model, whose memory is not part of the run.
     match record.device {
@@ -292,21 +289,23 @@ impl TrainingRun<'_> {
     ///
     /// # Errors
     ///
-    /// Message, if the training fails or the weights to evaluate are not there.
+    /// If the training fails or the weights to evaluate are not there.
     fn model(
         self,
         record: &mut RunRecord,
         model: Decoder,
         device: &Device,
         hooks: &mut RunHooks<'_>,
-    ) -> Result<ControlFlow<Status, Decoder>, String> {
-        if let Some(kept) = self.find(hooks)? {
+    ) -> Result<ControlFlow<Status, Decoder>> {
+        let Self { id, seed, training: Training { config, dropout, task }, kept } = self;
+        let found =
+            kept.as_ref().map(|(training, at)| hooks.reusable(training, *at)).transpose()?;
+        if let Some(kept) = found.flatten() {
             // Kept weights have no adapters; new ones are zero.
-            let model = kept.restore(model.valid().merged()).map_err(|error| error.to_string())?;
+            let model = kept.restore(model.valid().merged())?;
             kept.describe_in(record);
             return Ok(ControlFlow::Continue(model));
         }
-        let Self { id, seed, training: Training { config, dropout, task }, kept } = self;
         let mut trainer = Trainer::new(model, id, config, dropout, task, seed, device);
         if let Some(replicas) = hooks.replicas(&record.backend, config)? {
             trainer = trainer.across(replicas);
@@ -316,7 +315,7 @@ impl TrainingRun<'_> {
         let training = kept.as_ref().map(|(training, _)| training);
         let mut observer = HookObserver { config, hooks, record, training, reported };
         let load_before = host::load();
-        let trained = train(trainer, &mut observer).map_err(|error| error.to_string())?;
+        let trained = train(trainer, &mut observer)?;
         record.train = TrainSummary {
             machine_load: load_before.into_iter().chain(host::load()).reduce(f64::max),
             data_parallel: hooks.data_parallel(),
@@ -345,16 +344,12 @@ impl TrainingRun<'_> {
             record.weights = weights;
             return Ok(ControlFlow::Continue(model));
         }
-        let best = hooks.kept(&training, at)?.ok_or(
+        let best = hooks.kept(&training, at)?.context(
             "`eval.weights` is best, and the weights of the best validation were not kept; run the cell with \
              --keep-weights best",
         )?;
-        let model = best.restore(model).map_err(|error| error.to_string())?;
+        let model = best.restore(model)?;
         record.weights = best.record.weights;
         Ok(ControlFlow::Continue(model))
-    }
-
-    fn find(&self, hooks: &mut RunHooks<'_>) -> Result<Option<KeptTraining>, String> {
-        self.kept.as_ref().map_or(Ok(None), |(training, at)| hooks.reusable(training, *at))
     }
 }

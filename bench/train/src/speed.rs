@@ -6,6 +6,7 @@ mod attention;
 
 use std::time::Instant;
 
+use anyhow::{Context as _, Result, anyhow, ensure};
 use burn::tensor::Device;
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
@@ -27,7 +28,7 @@ use pe_zoo::model::{ActivationKind, Decoder, MOST_STEP_OPERATIONS, ModelConfig};
 const MOST: usize = 1 << 24;
 
 /// Size of the measured work.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct SpeedSize {
     /// Number of sequences per step.
     pub batch: usize,
@@ -53,8 +54,8 @@ impl SpeedSize {
     /// Checks the sizes.
     ///
     /// # Errors
-    /// Message with the option.
-    pub fn check(&self) -> Result<(), String> {
+    /// If a size is out of range, with the option.
+    pub fn check(&self) -> Result<()> {
         let Self { batch, len, dim, heads, layers, vocab, steps, .. } = *self;
         for (name, value) in [
             ("--batch", batch),
@@ -65,19 +66,18 @@ impl SpeedSize {
             ("--vocab", vocab),
             ("--steps", steps),
         ] {
-            if !(1..=MOST).contains(&value) {
-                return Err(format!("{name} is {value}, expected 1 to {MOST}"));
-            }
+            ensure!((1..=MOST).contains(&value), "{name} is {value}, expected 1 to {MOST}");
         }
-        if !dim.is_multiple_of(heads) {
-            return Err(format!("--heads is {heads}, expected a divisor of --dim, which is {dim}"));
-        }
+        ensure!(
+            dim.is_multiple_of(heads),
+            "--heads is {heads}, expected a divisor of --dim, which is {dim}"
+        );
         Ok(())
     }
 }
 
 /// Request for a measurement.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SpeedRequest {
     /// The encoding, as an expression.
     pub encoding: String,
@@ -167,28 +167,28 @@ impl SpeedRequest {
     /// Checks everything that can be wrong before the measurement, and returns the encoding.
     ///
     /// # Errors
-    /// Message about the encoding or a size.
-    pub fn check(&self) -> Result<Combination, String> {
+    /// About the encoding or a size.
+    pub fn check(&self) -> Result<Combination> {
         self.size.check()?;
         let SpeedSize { batch, len, vocab, attention, .. } = self.size;
-        let encoding = crate::encodings::parse(&self.encoding).map_err(|e| e.to_string())?;
-        encoding.check(&self.dims()).map_err(|error| error.to_string())?;
+        let encoding = crate::encodings::parse(&self.encoding)?;
+        encoding.check(&self.dims())?;
         if attention {
             return Ok(encoding);
         }
         let model = self.model();
-        model.check().map_err(|error| error.to_string())?;
+        model.check()?;
         let operations = model.step_operations(vocab, len, batch);
-        if operations > MOST_STEP_OPERATIONS {
-            return Err(format!(
-                "a step of --batch {batch} and --len {len} has about {operations:.0e} operations, expected at most \
-                 {MOST_STEP_OPERATIONS:.0e}; choose a smaller batch, length or model"
-            ));
-        }
+        ensure!(
+            operations <= MOST_STEP_OPERATIONS,
+            "a step of --batch {batch} and --len {len} has about {operations:.0e} operations, expected at most \
+             {MOST_STEP_OPERATIONS:.0e}; choose a smaller batch, length or model"
+        );
         Ok(encoding)
     }
 
-    fn model(&self) -> ModelConfig {
+    /// Model whose training steps are measured.
+    pub fn model(&self) -> ModelConfig {
         let SpeedSize { dim, heads, layers, .. } = self.size;
         ModelConfig {
             layers,
@@ -209,15 +209,16 @@ impl SpeedRequest {
 /// Measures one encoding in this process.
 ///
 /// # Errors
-/// Message, if a setting is invalid or the measurement fails.
-pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
+/// If a setting is invalid or the measurement fails.
+pub fn measure(request: &SpeedRequest) -> Result<SpeedRow> {
     let encoding = request.check()?;
     if request.size.attention {
         return attention::measure(request, &encoding);
     }
     with_trainer(request, |trainer, device| {
         let step_seconds = timed(request.size.steps, device, || {
-            trainer.step().map(drop).map_err(|error| error.to_string())
+            trainer.step()?;
+            Ok(())
         })?;
         let request = SpeedRequest { encoding: encoding.to_string(), ..request.clone() };
         Ok(SpeedRow::of(&request, step_seconds, device))
@@ -227,11 +228,11 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
 /// Runs `work` with the trainer of the measured model at its first step, and with its autodiff device.
 ///
 /// # Errors
-/// Message, if a setting is invalid or `work` fails.
+/// If a setting is invalid or `work` fails.
 pub fn with_trainer<R>(
     request: &SpeedRequest,
-    work: impl FnOnce(&mut Trainer<'_>, &Device) -> Result<R, String>,
-) -> Result<R, String> {
+    work: impl FnOnce(&mut Trainer<'_>, &Device) -> Result<R>,
+) -> Result<R> {
     let encoding = request.check()?;
     let SpeedSize { batch, len, vocab, steps, .. } = request.size;
     let config = TrainConfig {
@@ -246,7 +247,7 @@ pub fn with_trainer<R>(
         },
         ..TrainConfig::default()
     };
-    let device = backend::device(&request.backend).map_err(|error| error.to_string())?.autodiff();
+    let device = backend::device(&request.backend)?.autodiff();
     let model = request.model();
     let mut decoder = Decoder::new(
         &model,
@@ -256,11 +257,9 @@ pub fn with_trainer<R>(
         &mut stream(0, Stream::Model),
         &mut stream(0, Stream::Encoding),
         &device,
-    )
-    .map_err(|error| error.to_string())?;
+    )?;
     decoder.engine = request.engine;
-    backend::precision(request.precision, &request.backend, &device)
-        .map_err(|error| error.to_string())?;
+    backend::precision(request.precision, &request.backend, &device)?;
     decoder.precision = request.precision;
     let task = RandomTokens { vocabulary: vocab };
     let mut trainer = Trainer::new(decoder, encoding.id(), &config, 0.0, &task, 0, &device);
@@ -272,22 +271,18 @@ const WARM_UP: usize = 2;
 /// Returns the median time of `steps` calls in seconds, after [`WARM_UP`] calls that are not timed. `steps` is at least 1.
 ///
 /// # Errors
-/// Message of the first call that fails.
-fn timed(
-    steps: usize,
-    device: &Device,
-    mut call: impl FnMut() -> Result<(), String>,
-) -> Result<f64, String> {
+/// That of the first call that fails.
+fn timed(steps: usize, device: &Device, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut seconds = Vec::with_capacity(steps);
     for step in 0..steps + WARM_UP {
         let start = Instant::now();
         call()?;
-        device.sync().map_err(|error| format!("{error:?}"))?;
+        device.sync().map_err(|error| anyhow!("{error:?}"))?;
         if step >= WARM_UP {
             seconds.push(start.elapsed().as_secs_f64());
         }
     }
-    median(&seconds).ok_or_else(|| "--steps is 0, expected at least 1".to_owned())
+    median(&seconds).context("--steps is 0, expected at least 1")
 }
 
 static META: TaskMeta = TaskMeta {

@@ -123,7 +123,7 @@ impl Suite {
     /// Checks that a cell has the encoding that `option` of the command line names.
     ///
     /// # Errors
-    /// [`SuiteError::Field`] with the names of the suite.
+    /// [`SuiteError`] with the names of the suite.
     pub fn check_encoding(&self, option: &str, name: &str) -> Result<(), SuiteError> {
         let known = || self.cells.iter().map(|cell| cell.name.as_str());
         if known().any(|known| known == name) {

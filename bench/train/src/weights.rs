@@ -8,7 +8,7 @@ mod named;
 mod role;
 mod visit;
 
-pub use named::{NamedTensors, WeightsError};
+pub use named::NamedTensors;
 pub(crate) use role::AutodiffRole;
 pub(crate) use visit::collect;
 pub use visit::{Extras, restore};

@@ -13,10 +13,10 @@ use pe_zoo::model::ModelConfig;
 use records::{RunRecord, Status};
 use tasks::{Task, TaskConfig};
 use train::experiment::{EvalConfig, Experiment, TrainConfig, ValidationConfig};
-use train::run::checkpoint::{CheckpointFolder, Checkpointer, StateError, pack, unpack};
+use train::run::checkpoint::{CheckpointFolder, Checkpointer, pack, unpack};
 use train::run::train::{TrainState, Trainer};
 use train::run::{self, Progress, RunContext, RunEvent, RunHooks};
-use train::weights::{NamedTensors, WeightsError};
+use train::weights::NamedTensors;
 
 const STEPS: usize = 24;
 
@@ -135,7 +135,7 @@ fn a_checkpoint_of_another_model_or_a_cut_one_changes_nothing() {
     let mut into = trainer(&other, &*task);
     let before = pack(into.state(), 0.0).unwrap();
     let error = unpack(&bytes, into.state_mut()).unwrap_err();
-    assert!(matches!(error, StateError::Weights(WeightsError::OtherModel { .. })), "{error}");
+    assert!(error.to_string().contains("for the model"), "{error}");
     let mut into_rope = trainer(&rope, &*task);
     let own = pack(into_rope.state(), 0.0).unwrap();
     for len in [0, 7, 20, bytes.len() / 2, bytes.len() - 4] {
@@ -164,7 +164,8 @@ fn run(
     };
     let checkpointer =
         Checkpointer::new(CheckpointFolder::new(results, &cell.key(task)), Duration::ZERO);
-    let hooks = RunHooks::new(&mut news).with_checkpoints(checkpointer).until(&stop);
+    let mut hooks = RunHooks::new(&mut news);
+    (hooks.checkpointer, hooks.stop) = (Some(checkpointer), Some(&stop));
     (run::execute(run::plan(cell, task, &context()), hooks), from, troubles)
 }
 
@@ -246,7 +247,8 @@ fn a_cell_out_of_time_says_how_far_it_came_and_goes_on_with_more() {
             CheckpointFolder::new(results.path(), &cell.key(&*task)),
             Duration::MAX,
         );
-        let hooks = RunHooks::new(&mut news).with_checkpoints(checkpointer).within(Some(seconds));
+        let mut hooks = RunHooks::new(&mut news);
+        (hooks.checkpointer, hooks.seconds) = (Some(checkpointer), Some(seconds));
         run::execute(run::plan(&cell, &*task, &context()), hooks)
     };
     let record = within(1e-6);
@@ -268,7 +270,8 @@ fn a_cell_stopped_between_evaluations_has_none() {
             stop.store(done == 1, Ordering::SeqCst);
         }
     };
-    let hooks = RunHooks::new(&mut news).until(&stop);
+    let mut hooks = RunHooks::new(&mut news);
+    hooks.stop = Some(&stop);
     let record = run::execute(run::plan(&cell, &*task, &context()), hooks);
     assert_eq!((record.status, evaluated), (Status::Interrupted, 1));
     assert_eq!((record.evals, record.skipped_evals), (vec![], vec![]));

@@ -214,7 +214,7 @@ fn facts_found_by_probing_are_those_of_the_examples() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// `pe-bench new-encoding` prints this file under another name.
+/// `pe-bench new encoding` prints this file under another name.
 #[test]
 fn the_encoding_to_start_from_passes_what_others_pass() {
     use new_encoding::{NewEncoding, tests::EXAMPLES};

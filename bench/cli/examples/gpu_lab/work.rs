@@ -46,7 +46,7 @@ impl Lab {
             Work::Attention(work) => self.attention(work),
             Work::Product(work) => product(work, &self.device()?),
             Work::Step(work) => {
-                let row = measure(&self.request(work))?;
+                let row = measure(&self.request(work)).map_err(|error| error.to_string())?;
                 serde_json::to_value(row).map_err(|error| error.to_string())
             }
             Work::Kernels(work) => kernels(&self.request(work)),
@@ -173,15 +173,16 @@ fn product(work: &ProductWork, device: &Device) -> Result<Value, String> {
 /// Kernels of the last of a few training steps.
 fn kernels(request: &SpeedRequest) -> Result<Value, String> {
     with_trainer(request, |trainer, device| {
-        let mut step = || trainer.step().map(drop).map_err(|error| error.to_string());
+        let mut step = || trainer.step().map(drop);
         for _ in 1..request.size.steps.max(2) {
             step()?;
         }
-        device.sync().map_err(|error| format!("{error:?}"))?;
+        device.sync().map_err(|error| anyhow::anyhow!("{error:?}"))?;
         let (outcome, launches) = timed_launches(&mut step);
         outcome?;
         Ok(summary(&launches))
     })
+    .map_err(|error| error.to_string())
 }
 
 fn summary(launches: &[TimedLaunch]) -> Value {

@@ -8,7 +8,7 @@ use crate::out::{complain, say};
 use llm::extend::{Context, ExtendCell};
 use sweep::{CellEvent, SweepCells, SweepEvent, SweepOptions, look_up_all};
 use train::experiment::TrainingId;
-use train::run::RunContext;
+use train::run::{RunContext, RunEvent};
 
 /// Cells of `extend`; the worker of a cell is the same command line with `--only KEY`.
 pub(super) struct ExtendSweep {
@@ -53,18 +53,20 @@ impl ExtendSweep {
         let name = &self.names[event.index];
         match &event.what {
             CellEvent::Began { .. } => say(name),
-            CellEvent::Resumed { step } => say(&format!("{name}: resumes after step {step}")),
+            CellEvent::Run(RunEvent::Resumed { step, .. }) => {
+                say(&format!("{name}: resumes after step {step}"));
+            }
             CellEvent::Held { by } => say(&format!("{name}: held by {by}")),
             CellEvent::Interrupted => say(&format!("{name}: interrupted")),
             CellEvent::Lost => complain(&format!("{name}: taken over by another process")),
-            CellEvent::Trouble(text) => complain(&format!("{name}: {text}")),
+            CellEvent::Run(RunEvent::Trouble(text)) => complain(&format!("{name}: {text}")),
             CellEvent::Ended(record) | CellEvent::PickedUp(record) => {
                 let reason = record.status.reason();
                 if !reason.is_empty() {
                     complain(&format!("{name}: {}: {reason}", record.status.name()));
                 }
             }
-            CellEvent::Progress(_) | CellEvent::Point(_) | CellEvent::Validated(_) => {}
+            CellEvent::Run(_) => {}
         }
     }
 }

@@ -54,7 +54,7 @@ impl Prepared {
         let windows = if before.is_empty() {
             String::new()
         } else {
-            let tokens = pretrained.tokenizer().decode(&before).map_err(anyhow::Error::msg)?;
+            let tokens = pretrained.tokenizer().decode(&before)?;
             let how = if arguments.no_begin_token { "without" } else { "after" };
             format!(" {how} {tokens}")
         };

@@ -1,28 +1,24 @@
 //! Kept records of a suite's other cells, which a run with `--encodings` is reported together with.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use records::RunRecord;
 
+use super::RunRequest;
 use crate::conflict;
 use crate::folders;
 use crate::out::complain;
 use sweep::{SweepCells, SweepPlan};
 use train::suite::{self, Overrides};
 
-/// Finds the finished records of all cells of a suite that `plan` does not run, in `out` and below `results/<suite>`, by
+/// Finds the finished records of all cells of a suite that `plan` does not run, in its results folder and below `results/<suite>`, by
 /// their keys. Nothing is run for them.
 ///
 /// # Errors
 /// If the suite cannot be planned, or two folders have different results of a cell.
-pub(super) fn records(
-    name: &str,
-    text: &str,
-    overrides: &Overrides,
-    plan: &SweepPlan,
-    out: &Path,
-) -> anyhow::Result<Vec<RunRecord>> {
+pub(super) fn records(request: &RunRequest, plan: &SweepPlan) -> anyhow::Result<Vec<RunRecord>> {
+    let RunRequest { name, text, overrides, out, .. } = request;
     let whole = Overrides { encodings: Vec::new(), ..overrides.clone() };
     let mut suite = suite::parse(name, text, &whole)?;
     suite.cells.append(&mut suite.fresh);

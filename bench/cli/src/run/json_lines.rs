@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use super::table::seconds_of;
 use crate::out::say;
 use sweep::{CellEvent, CellFile, SweepEvent, SweepOptions, SweepOutcome, SweepPlan};
-use train::run::Progress;
+use train::run::{Progress, RunEvent};
 
 /// Prints the first event.
 pub(super) fn start(plan: &SweepPlan, statuses: &[CellFile], options: &SweepOptions) {
@@ -50,16 +50,16 @@ pub(super) fn event(plan: &SweepPlan, event: &SweepEvent) {
             [] => ("began", json!({})),
             [first, ..] => ("began", json!({ "device": first, "devices": devices })),
         },
-        CellEvent::Resumed { step } => ("resumed", json!({ "step": step })),
-        CellEvent::Progress(Progress::Train { done, of, loss }) => {
+        CellEvent::Run(RunEvent::Resumed { step, .. }) => ("resumed", json!({ "step": step })),
+        CellEvent::Run(RunEvent::Progress(Progress::Train { done, of, loss })) => {
             ("progress", json!({ "phase": "train", "done": done, "of": of, "loss": loss }))
         }
-        CellEvent::Progress(Progress::Eval { done, of }) => {
+        CellEvent::Run(RunEvent::Progress(Progress::Eval { done, of })) => {
             ("progress", json!({ "phase": "eval", "done": done, "of": of, "loss": null }))
         }
-        CellEvent::Point(point) => ("point", json!(point)),
-        CellEvent::Validated(validation) => ("validated", json!(validation)),
-        CellEvent::Trouble(text) => ("trouble", json!({ "text": text })),
+        CellEvent::Run(RunEvent::Point(point)) => ("point", json!(point)),
+        CellEvent::Run(RunEvent::Validated(validation)) => ("validated", json!(validation)),
+        CellEvent::Run(RunEvent::Trouble(text)) => ("trouble", json!({ "text": text })),
         CellEvent::Held { by } => ("held", json!({ "by": by })),
         CellEvent::PickedUp(record) => ("picked-up", end_of(record)),
         CellEvent::Ended(record) => {

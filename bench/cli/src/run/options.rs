@@ -2,11 +2,16 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
+use crate::compute::DeviceArgs;
+use crate::parsers::{MOST, number, seconds};
 use sweep::{Retry, RetryPolicy, Shard, SweepOptions};
-use train::backend::pool::PooledDevices;
+use train::backend::pool::{self, DeviceList};
+use train::backend::{self, Hardware};
 use train::experiment::budget::{Budget, bytes};
+use train::host;
 use train::run::kept::{Reuse, WeightsPolicy};
 
 /// Options of a sweep.
@@ -77,18 +82,20 @@ pub(crate) struct SweepArgs {
 }
 
 impl SweepArgs {
-    /// Builds the options of a sweep from the arguments.
+    /// Options of a sweep on the default devices, one cell on each.
+    ///
+    /// # Errors
+    /// If the budget of a cell is out of range.
     pub(crate) fn options(
         &self,
         out: PathBuf,
         jobs: usize,
         threads: usize,
-        devices: Vec<PooledDevices>,
-    ) -> SweepOptions {
-        let given = Budget { seconds: self.cell_seconds, memory_bytes: self.cell_memory };
-        let jobs = if devices.is_empty() { jobs } else { devices.len() };
+    ) -> anyhow::Result<SweepOptions> {
+        let budget = Budget { seconds: self.cell_seconds, memory_bytes: self.cell_memory };
+        budget.check().context("budget of a cell")?;
         let reuse = if self.force { Reuse::Never } else { Reuse::IfKept };
-        SweepOptions {
+        Ok(SweepOptions {
             weights: WeightsPolicy { results: out.clone(), keep: None, reuse },
             out,
             jobs,
@@ -100,14 +107,66 @@ impl SweepArgs {
             },
             shard: self.shard,
             worker: self.worker,
-            budget: given,
+            budget,
             checkpoint_seconds: self.checkpoint_seconds,
             claim_seconds: self.claim_seconds,
             packed: analysis::folder::packed_only,
             wait: !self.no_wait,
             data_parallel: 1,
-            devices: devices.into(),
-        }
+            devices: Vec::new().into(),
+        })
+    }
+}
+
+/// Processors and devices of the cells of a sweep.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PoolArgs {
+    /// Devices to run cells on, one at a time on each, such as 0-7 or 0,2; --jobs is then their number.
+    ///
+    /// On a GPU backend the numbers are those of GPUs, with CUDA among those that CUDA_VISIBLE_DEVICES names. On a CPU
+    /// backend device I is the I-th group of --threads processors, to which its worker is bound (Linux). Another sweep
+    /// with --devices cannot use the same devices.
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
+    pub(crate) devices: Option<DeviceList>,
+    /// CPU threads per cell, or per device of a cell with --data-parallel.
+    #[arg(long, default_value_t = 1, value_parser = number(1..=MOST))]
+    pub(crate) threads: usize,
+    /// Number of cells to run in parallel; default: number of CPUs divided by --threads (1 on a GPU).
+    #[arg(long, value_parser = number(1..=MOST))]
+    pub(crate) jobs: Option<usize>,
+}
+
+impl PoolArgs {
+    /// Options of a sweep, `each` devices for a cell. Those that --devices or `place` names are reserved; none if all workers
+    /// use the first devices of a CPU backend, or device 0. Without `hold` they are checked and not locked.
+    ///
+    /// # Errors
+    /// If a device does not exist or is in use, or --jobs cells were to share one.
+    pub(crate) fn options(
+        &self,
+        sweep: &SweepArgs,
+        out: PathBuf,
+        place: &DeviceArgs,
+        each: usize,
+        hold: bool,
+    ) -> anyhow::Result<SweepOptions> {
+        let is_processor = backend::meta(place.backend())?.hardware == Hardware::Processor;
+        let is_named = place.device > 0 || (each > 1 && !is_processor);
+        let named = is_named.then(|| DeviceList::range(place.device, each));
+        anyhow::ensure!(
+            self.devices.is_some() || named.is_none() || self.jobs.is_none_or(|jobs| jobs == 1),
+            "--device {} with {each} devices for each cell runs one cell at a time; leave out --jobs, or name more --devices",
+            place.device
+        );
+        let devices = match self.devices.as_ref().or(named.as_ref()) {
+            Some(list) => pool::reserve(place.backend(), list, self.threads, each, hold)?,
+            None => Vec::new(),
+        };
+        let all = if is_processor { host::logical_cpus() / (self.threads * each) } else { 1 };
+        let jobs = self.jobs.unwrap_or_else(|| all.max(1));
+        let jobs = if devices.is_empty() { jobs } else { devices.len() };
+        let options = sweep.options(out, jobs, self.threads)?;
+        Ok(SweepOptions { data_parallel: each, devices: devices.into(), ..options })
     }
 }
 
@@ -120,14 +179,4 @@ pub(crate) enum KeepWeights {
     Best,
     /// No weights.
     None,
-}
-
-/// Parses a positive, finite number of seconds.
-pub(crate) fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds.is_finite() && seconds > 0.0 => Ok(seconds),
-        _ => Err(format!(
-            "`{text}` is not a number of seconds, expected a number above 0 such as 2.5"
-        )),
-    }
 }

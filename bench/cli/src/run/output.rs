@@ -7,6 +7,7 @@ use super::options::SweepArgs;
 use super::table::ProgressTable;
 use crate::out::{complain, say};
 use sweep::{CellEvent, CellFile, CellStatus, SweepEvent, SweepOptions, SweepOutcome, SweepPlan};
+use train::run::RunEvent;
 
 /// Output of a sweep in progress.
 pub(super) enum SweepOutput<'a> {
@@ -44,7 +45,9 @@ impl<'a> SweepOutput<'a> {
             Self::Quiet(plan) => {
                 let name = || plan.cells[event.index].cell_name();
                 match &event.what {
-                    CellEvent::Trouble(text) => complain(&format!("{}: {text}", name())),
+                    CellEvent::Run(RunEvent::Trouble(text)) => {
+                        complain(&format!("{}: {text}", name()));
+                    }
                     CellEvent::Ended(record) if !record.status.reason().is_empty() => {
                         let (status, reason) = (record.status.name(), record.status.reason());
                         complain(&format!("{}: {status}: {reason}", name()));

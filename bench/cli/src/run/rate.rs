@@ -1,41 +1,26 @@
 //! Speed of a device, for estimates of cells without a record like them: measured once and kept in the cache.
 
 use std::collections::BTreeMap;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use pe_zoo::Combination;
 
-use crate::compute::{Compute, ComputeArgs};
-use crate::size::SizeArgs;
+use crate::compute::Compute;
+use crate::speed;
 use pe_zoo::model::{ActivationKind, ModelConfig};
 use sweep::FLOPS_PER_SECOND;
-use sweep::process;
 use train::backend;
 use train::flops::CountedStep;
 use train::host;
-use train::speed::{SpeedRow, SpeedSize};
+use train::speed::SpeedSize;
 
-/// Time after which a measurement is given up.
-const PATIENCE: Duration = Duration::from_mins(1);
-
-/// Encoding and sizes of the measured training step.
+/// Encoding of the measured training step.
 const ENCODING: &str = "rope";
-const BATCH: usize = 8;
-const LEN: usize = 128;
-const VOCABULARY: usize = 64;
-const STEPS: usize = 5;
 
-/// Operations per second of a training on the device, with `threads` threads on the CPU.
+/// Operations per second of a training on the device with this index, with `threads` threads on the CPU.
 ///
 /// The first call on a machine measures it in a child process. If that fails, [`FLOPS_PER_SECOND`] per thread are
 /// assumed.
-pub(crate) fn operations_per_second(
-    arguments: &ComputeArgs,
-    compute: &Compute,
-    threads: usize,
-) -> f64 {
+pub(crate) fn operations_per_second(device: usize, compute: &Compute, threads: usize) -> f64 {
     let path = tasks::corpus::cache_dir().join("rates.json");
     let key = key(compute, threads);
     // Empty if the file is missing or damaged.
@@ -44,7 +29,8 @@ pub(crate) fn operations_per_second(
     if let Some(rate) = rates.get(&key).filter(|rate| rate.is_finite() && **rate > 0.0) {
         return *rate;
     }
-    let Ok(rate) = measured(arguments, threads) else { return FLOPS_PER_SECOND * threads as f64 };
+    let measured = measured(device, compute, threads);
+    let Ok(rate) = measured else { return FLOPS_PER_SECOND * threads as f64 };
     rates.insert(key, rate);
     // A cache that cannot be written costs another measurement.
     if let Ok(text) = serde_json::to_vec_pretty(&rates) {
@@ -69,54 +55,28 @@ fn key(compute: &Compute, threads: usize) -> String {
 }
 
 /// Measures training steps in a process of its own.
-fn measured(arguments: &ComputeArgs, threads: usize) -> anyhow::Result<f64> {
-    let model = ModelConfig {
-        layers: 2,
-        width: 64,
-        heads: 4,
-        activation: ActivationKind::Gelu,
-        ..ModelConfig::default()
-    };
+fn measured(device: usize, compute: &Compute, threads: usize) -> anyhow::Result<f64> {
     let size = SpeedSize {
-        batch: BATCH,
-        len: LEN,
-        dim: model.width,
-        heads: model.heads,
-        layers: model.layers,
-        vocab: VOCABULARY,
-        steps: STEPS,
+        batch: 8,
+        len: 128,
+        dim: 64,
+        heads: 4,
+        layers: 2,
+        vocab: 64,
+        steps: 5,
         threads,
         attention: false,
     };
-    let mut command = process::dependent(threads)?;
-    command
-        .args(["speed", "--in-process", "--encodings", ENCODING])
-        .args(arguments.arguments())
-        .args(SizeArgs::arguments(&size))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let row: SpeedRow = serde_json::from_slice(&within(command.spawn()?, PATIENCE)?)?;
+    let request = compute.speed_request(ENCODING, size);
+    let row = speed::elsewhere(&request, device)?;
+    let model = request.model();
     let step = CountedStep {
         encoding: &Combination::parse(ENCODING)?,
         model: &model,
-        dims: model.dims(LEN, LEN),
-        vocabulary: VOCABULARY,
-        sequences: BATCH,
-        tokens: LEN,
+        dims: model.dims(size.len, size.len),
+        vocabulary: size.vocab,
+        sequences: size.batch,
+        tokens: size.len,
     };
     Ok(step.count().train_step as f64 / row.step_seconds)
-}
-
-/// Output of a process that ends in time; it is killed otherwise.
-fn within(mut child: Child, patience: Duration) -> anyhow::Result<Vec<u8>> {
-    let start = Instant::now();
-    // It prints one line, which a pipe holds until it is read.
-    while child.try_wait()?.is_none() {
-        if start.elapsed() > patience {
-            child.kill()?;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let output = child.wait_with_output()?;
-    output.status.success().then_some(output.stdout).context("the measurement failed")
 }

@@ -9,6 +9,7 @@ use records::{EvalPoint, GridPoint, RunRecord, Status};
 use super::forecast::Forecast;
 use crate::out::{Printable, counted, print};
 use sweep::{CellEvent, CellFile, SweepEvent, SweepOptions, SweepPlan};
+use train::run::RunEvent;
 
 const BAR_STEPS: u64 = 1000;
 
@@ -71,15 +72,19 @@ impl<'a> ProgressTable<'a> {
         let index = event.index;
         self.held.retain(|held| *held != index || matches!(event.what, CellEvent::Held { .. }));
         match &event.what {
-            CellEvent::Point(_) | CellEvent::Validated(_) => {}
+            CellEvent::Run(RunEvent::Point(_) | RunEvent::Validated(_)) => {}
             CellEvent::Began { .. } => self.forecast.began(index),
-            CellEvent::Resumed { step } => {
+            CellEvent::Run(RunEvent::Resumed { step, .. }) => {
                 let steps = self.plan.cells[index].cell.train.steps;
                 self.forecast.resumed(index, *step, steps);
                 self.note(index, &format!("resumes after {step} of {steps} steps"), &Style::new());
             }
-            CellEvent::Progress(progress) => self.forecast.progress(index, *progress),
-            CellEvent::Trouble(text) => self.note(index, text, &Style::new().yellow()),
+            CellEvent::Run(RunEvent::Progress(progress)) => {
+                self.forecast.progress(index, *progress);
+            }
+            CellEvent::Run(RunEvent::Trouble(text)) => {
+                self.note(index, text, &Style::new().yellow());
+            }
             CellEvent::Held { by } => {
                 if !self.held.contains(&index) {
                     self.held.push(index);

@@ -432,7 +432,7 @@ fn interrupt_and_resume(model: &Path, text: &str, tuned: &str, [out, undisturbed
     let (done, said) = extend(model, undisturbed, &arguments);
     assert!(done && !said.contains("resumes after step"), "{said}");
     let compared = Command::new(env!("CARGO_BIN_EXE_pe-bench"))
-        .arg("diff-records")
+        .args(["records", "diff"])
         .args([out, undisturbed])
         .output()
         .unwrap();

@@ -4,6 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use records::RunRecord;
+use toml::{Table, Value};
+
 pub(crate) const BENCH: &str = env!("CARGO_BIN_EXE_pe-bench");
 
 /// A suite of four cells of a second each.
@@ -27,6 +30,75 @@ samples = 6
 name = "flip-flop"
 task = "flip-flop"
 "#;
+
+/// The suite [`TINY`] with other values of these fields.
+pub(crate) fn tiny_with(changes: &str) -> String {
+    fn change(table: &mut Table, changes: Table) {
+        for (key, value) in changes {
+            match (table.get_mut(&key), value) {
+                (Some(Value::Table(table)), Value::Table(changes)) => change(table, changes),
+                (_, value) => drop(table.insert(key, value)),
+            }
+        }
+    }
+    let mut suite = TINY.parse().unwrap();
+    change(&mut suite, changes.parse().unwrap());
+    suite.to_string()
+}
+
+/// A suite in a folder of its own, with the results of its runs.
+pub(crate) struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    /// With the suite [`TINY`] with these changes.
+    pub(crate) fn new(changes: &str) -> Self {
+        let place = Self { folder: tempfile::tempdir().unwrap() };
+        place.suite(changes);
+        place
+    }
+
+    pub(crate) fn suite(&self, changes: &str) {
+        self.write("suite.toml", &tiny_with(changes));
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    pub(crate) fn write(&self, name: &str, content: &str) {
+        std::fs::write(self.path(name), content).unwrap();
+    }
+
+    /// A run of the suite in this folder, whose devices are not those of other tests.
+    pub(crate) fn command(&self, out: &str, more: &[&str]) -> Command {
+        let mut command = Command::new(BENCH);
+        command.current_dir(self.folder.path()).env("TMPDIR", self.folder.path());
+        command.args(["run", "suite.toml", "--out", out]).args(more);
+        command
+    }
+
+    pub(crate) fn run(&self, out: &str, more: &[&str]) -> String {
+        let output = self.command(out, more).output().unwrap();
+        assert!(output.status.success(), "{more:?}: {}", text(&output));
+        text(&output)
+    }
+
+    pub(crate) fn refused(&self, out: &str, more: &[&str], expected: &str) {
+        let output = self.command(out, more).output().unwrap();
+        assert!(!output.status.success(), "{more:?}: {}", text(&output));
+        assert!(text(&output).contains(expected), "{more:?}: {}", text(&output));
+    }
+
+    pub(crate) fn records(&self, out: &str) -> Vec<RunRecord> {
+        analysis::folder::read_dir(Path::new(&self.path(out))).unwrap()
+    }
+
+    pub(crate) fn assert_equal(&self, one: &str, other: &str) {
+        assert_equal(Path::new(&self.path(one)), Path::new(&self.path(other)));
+    }
+}
 
 /// Runs the program to its end.
 pub(crate) fn bench(arguments: &[&str]) -> Output {
@@ -82,6 +154,6 @@ pub(crate) fn cells(out: &str) -> Vec<PathBuf> {
 
 /// Asserts that two folders have the same results.
 pub(crate) fn assert_equal(one: &Path, other: &Path) {
-    let output = Command::new(BENCH).arg("diff-records").args([one, other]).output().unwrap();
+    let output = Command::new(BENCH).args(["records", "diff"]).args([one, other]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
 }

@@ -119,8 +119,13 @@ fn different_results_of_a_cell_are_a_conflict_in_every_command() {
     let mut changed = records[0].clone();
     changed.train.final_loss = Some(0.25);
     changed.write(&b).unwrap();
-    let merged =
-        Command::new(BENCH).arg("merge").args(both).arg("--out").arg(&all).output().unwrap();
+    let merged = Command::new(BENCH)
+        .args(["records", "merge"])
+        .args(both)
+        .arg("--out")
+        .arg(&all)
+        .output()
+        .unwrap();
     let words = format!(
         "{} and {} have different results of the cell {key}: {key}.train.final_loss: ",
         a.display(),
@@ -144,7 +149,7 @@ fn damaged_packed_records_hide_no_others_and_the_advice_helps() {
     let [good, bad] = ["good", "bad"].map(|name| place.out(name));
     assert!(place.run(&good, &[]).status.success());
     assert!(place.run(&bad, &["--no-report"]).status.success());
-    assert!(on(&["pack"], &[&bad]).status.success());
+    assert!(on(&["records", "pack"], &[&bad]).status.success());
     fs::remove_dir_all(bad.join("cells")).unwrap();
     let packed = bad.join("records.parquet");
     let whole = fs::read(&packed).unwrap();

@@ -12,12 +12,12 @@ fn k8s(suite: &str, more: &[&str]) -> Output {
 }
 
 #[test]
-fn a_built_in_suite_needs_an_indexed_job_and_a_report() {
+fn a_suite_is_mounted_for_an_indexed_job_and_a_report_follows() {
     let output =
         k8s("smoke", &["--max", "3", "--gpus", "1", "--memory", "4Gi", "--", "--threads", "2"]);
     assert!(output.status.success(), "{}", text(&output));
     let said = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(said.matches("\n---\n").count(), 2, "{said}");
+    assert_eq!(said.matches("\n---\n").count(), 3, "{said}");
     for part in [
         "  name: \"smoke\"\n",
         "  name: \"smoke-report\"\n",
@@ -27,25 +27,26 @@ fn a_built_in_suite_needs_an_indexed_job_and_a_report() {
         "            claimName: \"results\"\n",
         "              mountPath: \"/data/results\"\n",
         " --out /data/results/smoke ",
+        "run /etc/pe-bench/smoke.toml ",
         " --no-wait --no-report --worker \\\"$JOB_COMPLETION_INDEX\\\"\"]\n",
         "pe-bench status /data/results/smoke --watch",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    assert!(!said.contains("--shard") && !said.contains("ConfigMap"), "{said}");
+    assert!(!said.contains("--shard"), "{said}");
 }
 
 #[test]
-fn a_file_is_mounted_and_shards_follow_the_index() {
+fn texts_are_quoted_and_shards_follow_the_index() {
     let place = Place::new(3);
     let suite = std::fs::read_to_string(place.suite()).unwrap();
     let hostile = suite.replace("For tests.", "x\\n---\\nkind: Secret $(HOME)");
     std::fs::write(place.suite(), &hostile).unwrap();
-    let more = ["--divide", "shards", "--namespace", "lab", "--name", "mine", "--mount", "/r/"];
+    let more = ["--shards", "--namespace", "lab", "--name", "mine", "--mount", "/r/"];
     let output = k8s(place.suite().to_str().unwrap(), &more);
     assert!(output.status.success(), "{}", text(&output));
     let said = String::from_utf8(output.stdout).unwrap();
-    let line = format!("\"data\":{{\"small.toml\":{}}}", serde_json::json!(hostile));
+    let line = format!("data: {{\"small.toml\":{}}}\n", serde_json::json!(hostile));
     assert!(said.contains(&line), "{said}");
     assert!(!said.lines().any(|line| line.starts_with("kind: Secret")), "{said}");
     assert!(said.contains("--shard \\\"$$((JOB_COMPLETION_INDEX + 1))/2\\\""), "{said}");
@@ -53,21 +54,15 @@ fn a_file_is_mounted_and_shards_follow_the_index() {
         said.contains("run /etc/pe-bench/small.toml") && said.contains("--out /r/small"),
         "{said}"
     );
-    assert_eq!(said.matches("  namespace: \"lab\"\n").count(), 2);
-    assert!(said.contains("{\"name\":\"mine-suite\",\"namespace\":\"lab\"}"), "{said}");
-    assert!(
-        said.contains("- {\"configMap\":{\"name\":\"mine-suite\"},\"name\":\"suite\"}\n"),
-        "{said}"
-    );
+    assert_eq!(said.matches("  namespace: \"lab\"\n").count(), 3);
+    assert!(said.contains("          configMap:\n            name: \"mine-suite\"\n"), "{said}");
 }
 
 #[test]
-fn wrong_names_and_folders_are_refused() {
+fn wrong_numbers_and_folders_are_refused() {
     for (more, expected) in [
-        (&["--name", "Big"][..], "cannot be a name in Kubernetes"),
-        (&["--namespace", "a b"], "cannot be a name in Kubernetes"),
-        (&["--mount", "results"], "expected an absolute path"),
-        (&["--max", "0"], "--max is 0"),
+        (&["--mount", "results"][..], "expected an absolute path"),
+        (&["--max", "0"], "0 is not in 1..="),
         (&["--", "--out", "/elsewhere/x"], "is not below /data/results"),
         (&["--", "--seed", "x"], "options of `run` after `--`"),
     ] {
@@ -75,7 +70,4 @@ fn wrong_names_and_folders_are_refused() {
         assert!(!output.status.success(), "{more:?}");
         assert!(text(&output).contains(expected), "{more:?}: {}", text(&output));
     }
-    let command = ["cluster", "kubernetes", "smoke", "--image", "a b", "--volume", "v"];
-    let output = Command::new(BENCH).args(command).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
 }

@@ -1,4 +1,4 @@
-//! `pe-bench merge`: folders that were written apart.
+//! `pe-bench records merge`: folders that were written apart.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,14 @@ use crate::program::{BENCH, assert_equal, files, text};
 
 fn merge(folders: &[&Path], out: &Path, more: &[&str]) -> Output {
     let mut command = Command::new(BENCH);
-    command.arg("merge").args(folders).arg("--out").arg(out).args(more).output().unwrap()
+    command
+        .args(["records", "merge"])
+        .args(folders)
+        .arg("--out")
+        .arg(out)
+        .args(more)
+        .output()
+        .unwrap()
 }
 
 fn merged(folders: &[&Path], out: &Path) -> Value {
@@ -191,7 +198,7 @@ fn packing_never_replaces_the_only_copy_of_a_record() {
     with_seeds(&place, "[1]");
     assert!(place.run(&b, &["--no-report"]).status.success());
     let pack = |from: &Path, more: &[&str]| {
-        Command::new(BENCH).arg("pack").arg(from).args(more).output().unwrap()
+        Command::new(BENCH).args(["records", "pack"]).arg(from).args(more).output().unwrap()
     };
     let out = kept.to_str().unwrap();
     assert!(pack(&a, &["--out", out]).status.success());

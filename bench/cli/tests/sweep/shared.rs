@@ -85,7 +85,7 @@ fn workers_with_numbers_begin_with_different_cells_and_make_equal_records() {
     assert!(cells[0].len() == 8 && cells[1] == cells[0] && cells[2] == cells[0], "{orders:?}");
     for other in ["1", "2"] {
         let mut compare = Command::new(BENCH);
-        let compare = compare.arg("diff-records").args([place.out("0"), place.out(other)]);
+        let compare = compare.args(["records", "diff"]).args([place.out("0"), place.out(other)]);
         let output = compare.output().unwrap();
         assert!(output.status.success(), "{}", text(&output));
     }

@@ -1,16 +1,16 @@
 //! Evaluation of a pretrained model on benchmark items.
 
+use anyhow::Result;
 use burn::tensor::Device;
-use pe_zoo::PeError;
 use pe_zoo::attention::Weights;
 use pe_zoo::ops::cross_entropy;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::items::BenchmarkItem;
-use super::prompt::{PromptStyle, Shots, ShotsError};
+use super::prompt::{PromptStyle, Shots};
 use super::scores::{Rouge, exact_match, f1, rouge};
-use crate::generate::{GenerateError, GenerateRequest, Generation, Sampling, generate};
+use crate::generate::{GenerateRequest, Generation, Sampling, generate};
 use crate::pretrained::{ModelTokenizer, without_middle};
 use pe_zoo::model::{Decoder, Dropout};
 use train::run::scored::{read, token_ids};
@@ -59,26 +59,6 @@ pub enum ItemResult {
     },
 }
 
-/// Error while an item is evaluated.
-#[derive(Debug, thiserror::Error)]
-pub enum BenchmarkError {
-    /// The encoding has no positions for the prompt.
-    #[error(transparent)]
-    Encoding(#[from] PeError),
-    /// The answer cannot be generated.
-    #[error(transparent)]
-    Generate(#[from] GenerateError),
-    /// There are too few examples.
-    #[error(transparent)]
-    Shots(#[from] ShotsError),
-    /// The tokenizer rejects the item.
-    #[error("the tokenizer rejects the item: {0}")]
-    Tokens(String),
-    /// Results could not be read back from the device.
-    #[error("results could not be read back from the device: {0}")]
-    Device(String),
-}
-
 /// Tokens of an item's prompts.
 enum TokenizedPrompts {
     /// The prompt of a free answer.
@@ -92,13 +72,10 @@ impl TokenizedPrompts {
         tokens: &dyn ModelTokenizer,
         item: &BenchmarkItem,
         settings: AskSettings<'_>,
-    ) -> Result<Self, BenchmarkError> {
+    ) -> Result<Self> {
         let encode = |text: &str| {
-            let ids = tokens.prompt(text).map_err(BenchmarkError::Tokens)?;
-            if ids.is_empty() {
-                return Err(BenchmarkError::Tokens("its prompt has no tokens".to_owned()));
-            }
-            Ok(ids)
+            let ids = tokens.prompt(text).map_err(rejected)?;
+            if ids.is_empty() { Err(rejected("its prompt has no tokens")) } else { Ok(ids) }
         };
         let shots = settings.shots.before(item, settings.style)?;
         match item {
@@ -118,7 +95,7 @@ impl TokenizedPrompts {
                         let reason = format!(
                             "option `{option}` cannot be separated from the prompt, because its tokens merge with it"
                         );
-                        return Err(BenchmarkError::Tokens(reason));
+                        return Err(rejected(reason));
                     }
                     let longest = settings.longest.saturating_sub(answer.len()).max(1);
                     Ok([without_middle(prompt.to_vec(), longest), answer.to_vec()])
@@ -130,22 +107,26 @@ impl TokenizedPrompts {
     }
 }
 
+fn rejected(reason: impl std::fmt::Display) -> anyhow::Error {
+    anyhow::anyhow!("the tokenizer rejects the item: {reason}")
+}
+
 /// Checks that an item can be asked, without a pass of a model.
 ///
 /// # Errors
-/// [`BenchmarkError::Shots`] and [`BenchmarkError::Tokens`].
+/// If there are too few examples, or the tokenizer rejects the item.
 pub fn check(
     tokens: &dyn ModelTokenizer,
     item: &BenchmarkItem,
     settings: AskSettings<'_>,
-) -> Result<(), BenchmarkError> {
+) -> Result<()> {
     TokenizedPrompts::of(tokens, item, settings).map(drop)
 }
 
 /// Evaluates a model on one item.
 ///
 /// # Errors
-/// [`BenchmarkError`].
+/// As [`check`], and if the model has no positions for the prompt.
 pub fn ask(
     model: &Decoder,
     id: &str,
@@ -153,7 +134,7 @@ pub fn ask(
     item: &BenchmarkItem,
     settings: AskSettings<'_>,
     device: &Device,
-) -> Result<ItemResult, BenchmarkError> {
+) -> Result<ItemResult> {
     match (item, TokenizedPrompts::of(tokens, item, settings)?) {
         (BenchmarkItem::Write { outputs, .. }, TokenizedPrompts::Write(prompt)) => {
             let request = GenerateRequest {
@@ -165,7 +146,7 @@ pub fn ask(
             let generation = Generation::new(model, id, device);
             let mut rng = ChaCha8Rng::seed_from_u64(0);
             let made = generate(generation, request, &mut rng, &mut |_| {})?;
-            let text = tokens.decode(&made.tokens).map_err(BenchmarkError::Tokens)?;
+            let text = tokens.decode(&made.tokens).map_err(rejected)?;
             // Examples end with a blank line, after which a model may go on with a next item.
             let ends = settings.shots.count > 0 && outputs.iter().all(|o| !o.contains("\n\n"));
             let text = match text.trim_start().split_once("\n\n") {
@@ -193,7 +174,7 @@ pub fn ask(
             let score = |both: &[Vec<u32>; 2]| {
                 log_likelihood(model, id, &both.concat(), both[1].len(), device)
             };
-            let scores = prompts.iter().map(score).collect::<Result<Vec<_>, _>>()?;
+            let scores = prompts.iter().map(score).collect::<Result<Vec<_>>>()?;
             // The first of equal ones; a file has at least one option.
             let best = |score: &dyn Fn(usize) -> f64| {
                 let better = |a: usize, b: usize| if score(b) > score(a) { b } else { a };
@@ -217,7 +198,7 @@ fn log_likelihood(
     tokens: &[u32],
     answer: usize,
     device: &Device,
-) -> Result<f64, BenchmarkError> {
+) -> Result<f64> {
     let read_tokens = tokens.len() - 1;
     let at = model.positions(id, 0, read_tokens)?;
     let input = token_ids(&tokens[..read_tokens], device).unsqueeze_dim::<2>(0);
@@ -225,6 +206,6 @@ fn log_likelihood(
     let rows = hidden.slice_dim(1, read_tokens - answer..read_tokens).squeeze_dim::<2>(0);
     let labels = token_ids(&tokens[tokens.len() - answer..], device);
     let sum = cross_entropy(model.logits(rows), labels).sum().neg();
-    let values = read(sum).map_err(BenchmarkError::Device)?;
+    let values = read(sum)?;
     Ok(values.iter().map(|sum| f64::from(*sum)).sum())
 }

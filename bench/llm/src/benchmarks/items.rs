@@ -1,8 +1,9 @@
 //! Parser of benchmark files.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use anyhow::{Result, anyhow, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -37,30 +38,6 @@ impl BenchmarkItem {
             Self::Choose { subject, .. } => subject.as_deref(),
         }
     }
-}
-
-/// Error in a benchmark file.
-#[derive(Debug, thiserror::Error)]
-pub enum ItemError {
-    /// The file cannot be read.
-    #[error(transparent)]
-    Io(#[from] tasks::FileError),
-    /// A line does not have the fields of a known data set.
-    #[error("{} line {line}: {reason}; see the fields under `pe-bench benchmark --help`", path.display())]
-    Line {
-        /// Path of the file.
-        path: PathBuf,
-        /// Number of the line, from 1.
-        line: usize,
-        /// Description of what is wrong.
-        reason: String,
-    },
-    /// The file has no items.
-    #[error("{} contains no item", path.display())]
-    Empty {
-        /// Path of the file.
-        path: PathBuf,
-    },
 }
 
 /// Line of a benchmark file. Other fields are ignored.
@@ -136,15 +113,19 @@ enum AnswerField {
 /// first, as in the data set's evaluator.
 ///
 /// # Errors
-/// [`ItemError`], with the number of the line.
-pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>, ItemError> {
+/// If the file has no items, or a line does not have the fields of a known data set, with its number.
+pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>> {
     let text = tasks::read_text(path)?;
     let mut items = Vec::new();
     // Number of the line, and index of the item, with each id.
     let mut places = BTreeMap::<String, (usize, usize)>::new();
     for (number, line) in tasks::json_lines(&text) {
-        let refuse =
-            |reason: String| ItemError::Line { path: path.to_owned(), line: number, reason };
+        let refuse = |reason: String| {
+            let path = path.display();
+            anyhow!(
+                "{path} line {number}: {reason}; see the fields under `pe-bench benchmark --help`"
+            )
+        };
         let parsed = serde_json::from_str::<Line>(line).map_err(|e| {
             let known = "expected an object with the fields of SCROLLS, QuALITY, MMLU or ARC";
             refuse(if e.is_data() { known.to_owned() } else { e.to_string() })
@@ -170,9 +151,7 @@ pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>, ItemError> {
         }
         items.extend(read);
     }
-    if items.is_empty() {
-        return Err(ItemError::Empty { path: path.to_owned() });
-    }
+    ensure!(!items.is_empty(), "{} contains no item", path.display());
     Ok(items)
 }
 
@@ -258,7 +237,7 @@ fn labelled(labels: &[String], key: &str) -> Result<usize, String> {
 mod tests {
     use super::*;
 
-    fn parse(lines: &str) -> Result<Vec<BenchmarkItem>, ItemError> {
+    fn parse(lines: &str) -> Result<Vec<BenchmarkItem>> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("items.jsonl");
         std::fs::write(&path, lines).unwrap();
@@ -353,6 +332,6 @@ mod tests {
             let said = parse(&format!("\n{line}\n")).unwrap_err().to_string();
             assert!(said.contains("line 2") && said.contains(expected), "{line}: {said}");
         }
-        assert!(matches!(parse("\n"), Err(ItemError::Empty { .. })));
+        assert!(parse("\n").unwrap_err().to_string().ends_with("contains no item"));
     }
 }

@@ -80,33 +80,25 @@ pub struct Shots<'a> {
     pub count: usize,
 }
 
-/// Too few examples for an item.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{count} examples are requested, and the file of examples has {found}{of} besides the item itself; request fewer, or add some"
-)]
-pub struct ShotsError {
-    count: usize,
-    found: usize,
-    of: String,
-}
-
 impl Shots<'_> {
     /// Text before an item: with letters a line that names its subject, and the examples, the first ones of its subject, or
     /// of all if it states none. An item is not an example of itself.
     ///
     /// # Errors
-    /// [`ShotsError`] if there are fewer than requested.
-    pub fn before(&self, item: &BenchmarkItem, style: PromptStyle) -> Result<String, ShotsError> {
+    /// If there are fewer than requested.
+    pub fn before(&self, item: &BenchmarkItem, style: PromptStyle) -> anyhow::Result<String> {
         let subject = item.subject();
         let fits = |example: &&BenchmarkItem| {
             *example != item && (subject.is_none() || example.subject() == subject)
         };
         let examples = self.items.iter().filter(fits).take(self.count).collect::<Vec<_>>();
-        if examples.len() < self.count {
-            let of = subject.map(|subject| format!(" of subject `{subject}`")).unwrap_or_default();
-            return Err(ShotsError { count: self.count, found: examples.len(), of });
-        }
+        anyhow::ensure!(
+            examples.len() == self.count,
+            "{} examples are requested, and the file of examples has {}{} besides the item itself; request fewer, or add some",
+            self.count,
+            examples.len(),
+            subject.map(|subject| format!(" of subject `{subject}`")).unwrap_or_default()
+        );
         let examples = examples.into_iter().map(|example| style.example(example));
         Ok(iter::once(style.header(item)).chain(examples).collect())
     }

@@ -1,14 +1,14 @@
 //! Settings of encodings as the PyTorch module reads them, with what this crate computes from them.
 
+use anyhow::{Result, bail};
 use pe_zoo::zoo::{alibi, cope, fox, learned_absolute, nope, rope, sinusoidal, t5_bias};
 use pe_zoo::{Dims, EncodingConfig, PositionEncoding};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::ExportError;
 use pe_zoo::rotary::Scaling;
 
-type PartSettings = fn(&EncodingConfig, &Dims) -> Result<Value, ExportError>;
+type PartSettings = fn(&EncodingConfig, &Dims) -> Result<Value>;
 
 /// Encodings that the module implements, by id.
 const KNOWN: [(&str, PartSettings); 8] = [
@@ -55,13 +55,14 @@ const KNOWN: [(&str, PartSettings); 8] = [
 ///
 /// # Errors
 ///
-/// [`ExportError::Unsupported`] if the module does not implement the encoding.
-pub(super) fn settings(part: &EncodingConfig, dims: &Dims) -> Result<Value, ExportError> {
+/// If the module does not implement the encoding.
+pub(super) fn settings(part: &EncodingConfig, dims: &Dims) -> Result<Value> {
     let id = part.card().id;
     let Some((_, settings)) = KNOWN.iter().find(|(known, _)| *known == id) else {
         let known = KNOWN.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
-        let expected = format!("one of {known}, or a combination of them");
-        return Err(ExportError::Unsupported { what: format!("encoding `{id}`"), expected });
+        bail!(
+            "encoding `{id}` cannot be exported to PyTorch, expected one of {known}, or a combination of them"
+        );
     };
     let mut settings = settings(part, dims)?;
     settings["kind"] = json!(id);
@@ -77,7 +78,7 @@ where
     serde_json::from_value(part.fields().clone().into()).expect("settings of the encoding")
 }
 
-fn of_rope(settings: &rope::RopeConfig, dims: &Dims) -> Result<Value, ExportError> {
+fn of_rope(settings: &rope::RopeConfig, dims: &Dims) -> Result<Value> {
     let scaling = settings.scaling.resolved(dims);
     let rotated = (settings.rotary_fraction * dims.head_dim as f64) as usize;
     let spectrum = |longest: Option<usize>, len: usize| {
@@ -100,10 +101,11 @@ fn of_rope(settings: &rope::RopeConfig, dims: &Dims) -> Result<Value, ExportErro
             (vec![spectrum(None, 1)], dynamic)
         }
         scaling if scaling.depends_on_length() => {
-            let expected =
-                "a scaling that is the same at every length, or one that depends on it alone";
-            let what = format!("rotation with the scaling `{}`", scaling.id());
-            return Err(ExportError::Unsupported { what, expected: expected.to_owned() });
+            bail!(
+                "rotation with the scaling `{}` cannot be exported to PyTorch, expected a scaling that is the same at every \
+                 length, or one that depends on it alone",
+                scaling.id()
+            );
         }
         _ => (vec![spectrum(None, 1)], Value::Null),
     };

@@ -1,20 +1,19 @@
 //! Cell of a length extension: one encoding on one task with pretrained weights.
 
+use anyhow::{Result, bail};
 use burn::tensor::Device;
-use pe_zoo::PeError;
 use pe_zoo::attention::{AttentionKind, Engine};
 use pe_zoo::card::ActsOn;
 use pe_zoo::ops::MatmulPrecision;
 use records::{RunRecord, WeightsAt};
 use serde_json::{Value, json};
-use tasks::{Task, TaskError};
+use tasks::Task;
 
 use super::method::EncodingVariant;
 use super::tune::{TuneConfig, Tuning};
-use crate::pretrained::{Pretrained, PretrainedError};
-use pe_zoo::model::LoraError;
+use crate::pretrained::Pretrained;
 use pe_zoo::model::{Decoder, ModelConfig};
-use train::experiment::{EvalConfig, ExperimentError, TrainingId};
+use train::experiment::{EvalConfig, TrainingId};
 use train::flops::CountedStep;
 use train::run::evaluate::EvalRequest;
 use train::run::{RecordBuilder, RunContext, RunPlan, Training};
@@ -52,42 +51,6 @@ pub struct ExtendCell<'a> {
     pub eval: &'a EvalConfig,
     /// Tuning before the evaluation and its text; `None`: no tuning.
     pub tune: Option<(&'a TuneConfig, &'a dyn Task)>,
-}
-
-/// Error in the configuration of a cell.
-#[derive(Debug, thiserror::Error)]
-pub enum ExtendError {
-    /// The encoding refuses the sizes.
-    #[error(transparent)]
-    Encoding(#[from] PeError),
-    /// The task refuses a length.
-    #[error(transparent)]
-    Task(#[from] TaskError),
-    /// The settings of the adapters are invalid.
-    #[error(transparent)]
-    Lora(#[from] LoraError),
-    /// The settings of the training are invalid.
-    #[error(transparent)]
-    Train(#[from] ExperimentError),
-    /// The window of the model is shorter than the sequences of the tuning.
-    #[error(transparent)]
-    Window(#[from] PretrainedError),
-    /// The encoding or the window length does not allow the groups.
-    #[error("--groups is {groups}, expected {expected}; change it or leave it out")]
-    Groups {
-        /// The value that was requested.
-        groups: usize,
-        /// Values that would be accepted.
-        expected: String,
-    },
-    /// Only the encoding is tuned, and it has no weights.
-    #[error(
-        "`{name}` has no weights of its own, so tuning the encoding alone would change nothing; use all or lora"
-    )]
-    NothingLearns {
-        /// Name of the encoding without weights.
-        name: String,
-    },
 }
 
 impl ExtendCell<'_> {
@@ -171,8 +134,8 @@ impl ExtendCell<'_> {
     /// Checks the configuration before anything is computed.
     ///
     /// # Errors
-    /// [`ExtendError`].
-    pub fn check(&self, context: &Context<'_>) -> Result<(), ExtendError> {
+    /// If the encoding, the task or the tuning refuses a setting.
+    pub fn check(&self, context: &Context<'_>) -> Result<()> {
         let dims = self.dims(context);
         self.variant.encoding.check(&dims)?;
         if let Some((config, text)) = self.tune {
@@ -186,7 +149,10 @@ impl ExtendCell<'_> {
             match &config.what {
                 Tuning::Lora(lora) => lora.check(context.pretrained.model.width)?,
                 Tuning::Encoding {} if self.variant.encoding.param_count(&dims) == Some(0) => {
-                    return Err(ExtendError::NothingLearns { name: self.variant.name.clone() });
+                    bail!(
+                        "`{}` has no weights of its own, so tuning the encoding alone would change nothing; use all or lora",
+                        self.variant.name
+                    );
                 }
                 Tuning::All {} | Tuning::Encoding {} => {}
             }
@@ -194,27 +160,18 @@ impl ExtendCell<'_> {
         Ok(())
     }
 
-    fn check_groups(
-        &self,
-        model: &ModelConfig,
-        groups: usize,
-        len: usize,
-    ) -> Result<(), ExtendError> {
-        let refuse = |expected| Err(ExtendError::Groups { groups, expected });
-        if groups == 0 || !len.is_multiple_of(groups.saturating_mul(2)) {
-            return refuse(format!("half a divisor of the window's {len} tokens"));
-        }
-        if model.attention != AttentionKind::Soft {
-            return refuse("none in a model with hard attention".to_owned());
-        }
+    fn check_groups(&self, model: &ModelConfig, groups: usize, len: usize) -> Result<()> {
         let acts_on = &self.variant.encoding.properties()?.acts_on;
-        if acts_on.iter().any(|place| *place != ActsOn::QueryKey) {
-            let name = &self.variant.name;
-            return refuse(format!(
-                "none under `{name}`, which acts on more than queries and keys"
-            ));
-        }
-        Ok(())
+        let expected = if groups == 0 || !len.is_multiple_of(groups.saturating_mul(2)) {
+            format!("half a divisor of the window's {len} tokens")
+        } else if model.attention != AttentionKind::Soft {
+            "none in a model with hard attention".to_owned()
+        } else if acts_on.iter().any(|place| *place != ActsOn::QueryKey) {
+            format!("none under `{}`, which acts on more than queries and keys", self.variant.name)
+        } else {
+            return Ok(());
+        };
+        bail!("--groups is {groups}, expected {expected}; change it or leave it out")
     }
 
     /// Record of a cell that has not begun.
@@ -286,8 +243,8 @@ impl ExtendCell<'_> {
     }
 
     /// Builds the pretrained model with this encoding; on an autodiff device and with frozen weights if it is tuned.
-    fn start(&self, context: &Context<'_>) -> Result<(Decoder, Device), String> {
-        self.check(context).map_err(|error| error.to_string())?;
+    fn start(&self, context: &Context<'_>) -> Result<(Decoder, Device)> {
+        self.check(context)?;
         let (encoding, longest) = (&self.variant.encoding, self.longest(context));
         let mut rng = stream(context.seed, Stream::Encoding);
         let device = context.backend.1.clone();
@@ -297,8 +254,7 @@ impl ExtendCell<'_> {
         };
         let gradients =
             self.tune.map(|_| device.gradient_checkpointing_strategy().unwrap_or_default());
-        let model = context.pretrained.decoder_with(encoding, longest, &mut rng, gradients);
-        let mut model = model.map_err(|error| error.to_string())?;
+        let mut model = context.pretrained.decoder_with(encoding, longest, &mut rng, gradients)?;
         (model.engine, model.precision) = (context.engine, context.precision);
         if let Some((config, _)) = self.tune {
             model.groups = config.groups;

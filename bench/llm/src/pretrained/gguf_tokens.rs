@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Result;
 use candle_core::quantized::gguf_file::Value as GgufValue;
 use serde_json::{Value, json};
 
-use super::PretrainedError;
+use super::error;
 use super::gguf::{Gguf, kind};
 use super::tokens::{HuggingFace, from_json, template};
 
@@ -14,9 +15,8 @@ const CONTROL: i64 = 3;
 const USER_DEFINED: i64 = 4;
 
 /// Builds the tokenizer described in a GGUF file: byte-pair encoding with a supported pre-tokenizer.
-pub(super) fn read(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, PretrainedError> {
-    let refuse =
-        |reason: String| PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason };
+pub(super) fn read(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace> {
+    let refuse = |reason: String| error::of_tokenizer(gguf.path(), reason);
     let model = gguf.text("tokenizer.ggml.model")?;
     if model != "gpt2" {
         return Err(refuse(format!(
@@ -141,7 +141,7 @@ impl Splits {
 }
 
 /// Returns the post-processor that adds special tokens around a text.
-fn post_processor(gguf: &Gguf, tokens: &[&str], splits: Splits) -> Result<Value, PretrainedError> {
+fn post_processor(gguf: &Gguf, tokens: &[&str], splits: Splits) -> Result<Value> {
     let token = |kind: &str, place: &str| {
         let is_default = splits == Splits::Llama3 && kind == "bos";
         let stated = gguf.optional_flag(&format!("tokenizer.ggml.add_{kind}_token"))?;
@@ -151,7 +151,7 @@ fn post_processor(gguf: &Gguf, tokens: &[&str], splits: Splits) -> Result<Value,
         let id = gguf.optional_number(&format!("tokenizer.ggml.{kind}_token_id"))?;
         let Some((id, text)) = id.and_then(|id| Some((id, *tokens.get(id)?))) else {
             let reason = format!("it adds a token {place} texts, but does not name it");
-            return Err(PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason });
+            return Err(error::of_tokenizer(gguf.path(), reason));
         };
         Ok(Some((text, id as u32)))
     };

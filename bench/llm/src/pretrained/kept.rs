@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use anyhow::{Context as _, Result};
 use burn::tensor::Device;
 use pe_zoo::PositionEncoding as _;
 use pe_zoo::zoo::rope::{self, Rope};
 use tasks::Task;
 
 use super::tokens::ModelTokenizer;
-use super::{ModelWeights, Pretrained, PretrainedError};
+use super::{ModelWeights, Pretrained};
 use train::experiment::of_record;
 use train::run::kept::KeptTraining;
 use train::streams::{Stream, stream};
@@ -20,8 +21,8 @@ impl Pretrained {
     ///
     /// # Errors
     ///
-    /// [`PretrainedError::Record`] if its experiment cannot be restored.
-    pub fn of_kept(kept: KeptTraining, device: &Device) -> Result<Self, PretrainedError> {
+    /// If its experiment cannot be restored.
+    pub fn of_kept(kept: KeptTraining, device: &Device) -> Result<Self> {
         let (experiment, task) = of_record(&kept.record)?;
         let [context, longest] = experiment.built_lens(&*task);
         let own = experiment.encoding;
@@ -78,14 +79,14 @@ impl TaskTokenizer {
 }
 
 impl ModelTokenizer for TaskTokenizer {
-    fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
+    fn encode(&self, text: &str) -> Result<Vec<u32>> {
         if let Some(tokenizer) = self.task.tokenizer() {
             let mut tokens = Vec::new();
-            tokenizer.encode(text, &mut tokens).map_err(|error| error.to_string())?;
+            tokenizer.encode(text, &mut tokens)?;
             return Ok(tokens);
         }
         let symbol = |word: &str| {
-            self.symbols.get(word).copied().ok_or_else(|| {
+            self.symbols.get(word).copied().with_context(|| {
                 let known = self.symbols.keys().map(String::as_str).collect::<Vec<_>>().join(" ");
                 format!("`{word}` is no symbol of {}, expected: {known}", self.task.meta().id)
             })
@@ -93,7 +94,7 @@ impl ModelTokenizer for TaskTokenizer {
         text.split_whitespace().map(symbol).collect()
     }
 
-    fn decode(&self, tokens: &[u32]) -> Result<String, String> {
+    fn decode(&self, tokens: &[u32]) -> Result<String> {
         if let Some(tokenizer) = self.task.tokenizer() {
             return Ok(tokenizer.decode(tokens));
         }

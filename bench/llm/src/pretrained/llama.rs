@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use anyhow::{Result, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::PretrainedError;
 use super::settings::LlamaSettings;
 use pe_zoo::model::{BlockWeights, DecoderWeights};
 
@@ -68,7 +68,7 @@ pub(super) trait WeightSource {
     fn path(&self) -> &Path;
 
     /// Removes a weight from the source and returns it in row-major order, with half-split pairs of rotated channels.
-    fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>, PretrainedError>;
+    fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>>;
 
     /// Names of the weights that have not been taken.
     fn left(&self) -> Vec<String>;
@@ -82,7 +82,7 @@ pub(super) fn read(
     settings: &LlamaSettings,
     source: &mut dyn WeightSource,
     device: &Device,
-) -> Result<DecoderWeights, PretrainedError> {
+) -> Result<DecoderWeights> {
     let model = &settings.model;
     let (width, kv_width, hidden) = (model.width, model.kv_width(), model.hidden());
     let mut reader = WeightReader { source, device };
@@ -110,13 +110,13 @@ pub(super) fn read(
         Some(reader.rows(&[(HEAD, settings.vocabulary)], width)?.transpose())
     };
     let left = source.left();
-    if !left.is_empty() {
-        return Err(PretrainedError::UnexpectedTensors {
-            path: source.path().to_owned(),
-            count: left.len(),
-            names: left.into_iter().take(NAMES_SHOWN).collect(),
-        });
-    }
+    ensure!(
+        left.is_empty(),
+        "{} has {} tensors that a Llama-type model with its settings does not have, the first is `{}`; use another model",
+        source.path().display(),
+        left.len(),
+        left[..left.len().min(NAMES_SHOWN)].join("`, `")
+    );
     Ok(DecoderWeights { embedding, blocks, last_norm, head })
 }
 
@@ -126,13 +126,13 @@ struct WeightReader<'a> {
 }
 
 impl WeightReader<'_> {
-    fn gain(&mut self, slot: WeightId, width: usize) -> Result<Tensor<1>, PretrainedError> {
+    fn gain(&mut self, slot: WeightId, width: usize) -> Result<Tensor<1>> {
         let values = self.source.take(slot, &[width])?;
         Ok(Tensor::from_data(TensorData::new(values, [width]), self.device))
     }
 
     /// Concatenates biases, `[sum of outputs]`.
-    fn biases(&mut self, slots: &[(WeightId, usize)]) -> Result<Tensor<1>, PretrainedError> {
+    fn biases(&mut self, slots: &[(WeightId, usize)]) -> Result<Tensor<1>> {
         let mut values = Vec::new();
         for (slot, outputs) in slots {
             values.extend(self.source.take(*slot, &[*outputs])?);
@@ -142,11 +142,7 @@ impl WeightReader<'_> {
     }
 
     /// Stacks linear maps, `[sum of outputs, inputs]`.
-    fn rows(
-        &mut self,
-        slots: &[(WeightId, usize)],
-        inputs: usize,
-    ) -> Result<Tensor<2>, PretrainedError> {
+    fn rows(&mut self, slots: &[(WeightId, usize)], inputs: usize) -> Result<Tensor<2>> {
         let mut values = Vec::new();
         let mut rows = 0;
         for (slot, outputs) in slots {

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use anyhow::Result;
 use pe_zoo::rotary::{ORIGINAL_LENGTH, Scaling, Yarn};
 use pe_zoo::zoo::rope;
 use serde_json::{Map, Value};
 
-use super::PretrainedError;
+use super::error;
 use super::version::WrittenBy;
 
 /// Base of the rotation if the file states none: the default of transformers and llama.cpp.
@@ -51,7 +52,7 @@ const PARAMETERS: &str = "rope_parameters";
 impl RotationFields<'_> {
     /// Reads the rotation; `path` is that of the file. Old files have `rope_theta` beside `rope_scaling`, new ones have both in
     /// `rope_parameters`, some of them in an object for each kind of layer. Several objects must describe the same rotation.
-    pub(super) fn read(&self, path: &Path) -> Result<ReadRotation, PretrainedError> {
+    pub(super) fn read(&self, path: &Path) -> Result<ReadRotation> {
         let mut objects = Vec::new();
         for (field, settings) in [(SCALING, self.scaling), (PARAMETERS, self.parameters)] {
             if let Some(settings) = settings {
@@ -65,20 +66,20 @@ impl RotationFields<'_> {
         let rotations = objects.iter().map(|object| self.read_object(path, object));
         let mut rotations = rotations.collect::<Result<Vec<_>, _>>()?.into_iter();
         let Some(first) = rotations.next() else {
-            return Err(PretrainedError::damaged(path, "it has no rotation"));
+            return Err(error::damaged(path, "it has no rotation"));
         };
         match rotations.find(|other| other.rope != first.rope) {
             None => Ok(first),
             Some(other) if self.scaling.is_some() && self.parameters.is_some() => {
                 let value = format!("another rotation than `{}`", first.field);
                 let expected = format!("the same one, or one of `{SCALING}` and `{PARAMETERS}`");
-                let error = PretrainedError::unsupported(path, &other.field, value, expected);
-                Err(error.remedied("remove the wrong one"))
+                let expected = format!("{expected}; remove the wrong one");
+                Err(error::unsuitable(path, &other.field, value, expected))
             }
             Some(other) => {
                 let value = format!("another rotation than `{}`", first.field);
                 let expected = "one rotation for all kinds of layers";
-                Err(PretrainedError::unsupported(path, &other.field, value, expected))
+                Err(error::unsupported(path, &other.field, value, expected))
             }
         }
     }
@@ -89,7 +90,7 @@ impl RotationFields<'_> {
         path: &Path,
         field: &str,
         settings: &'a Map<String, Value>,
-    ) -> Result<Vec<RotationObject<'a>>, PretrainedError> {
+    ) -> Result<Vec<RotationObject<'a>>> {
         if !settings.values().any(Value::is_object) {
             return Ok(vec![RotationObject { field: field.to_owned(), settings }]);
         }
@@ -104,7 +105,7 @@ impl RotationFields<'_> {
                 // Layers of this kind have no positions.
                 Value::Null => {
                     let expected = "a rotation for all kinds of layers";
-                    return Err(PretrainedError::unsupported(path, &field, "null", expected));
+                    return Err(error::unsupported(path, &field, "null", expected));
                 }
                 // A setting that version 5 leaves beside the objects, which have their own.
                 _ => {}
@@ -113,16 +114,12 @@ impl RotationFields<'_> {
         if objects.is_empty() {
             let kinds = settings.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             let expected = "a rotation for the kinds in `layer_types`";
-            return Err(PretrainedError::unsupported(path, field, kinds, expected));
+            return Err(error::unsupported(path, field, kinds, expected));
         }
         Ok(objects)
     }
 
-    fn read_object(
-        &self,
-        path: &Path,
-        object: &RotationObject<'_>,
-    ) -> Result<ReadRotation, PretrainedError> {
+    fn read_object(&self, path: &Path, object: &RotationObject<'_>) -> Result<ReadRotation> {
         let field = object.field.as_str();
         let mut scaling = object.settings.clone();
         scaling.retain(|_, value| !value.is_null());
@@ -136,7 +133,7 @@ impl RotationFields<'_> {
         {
             None => Ok(beside.unwrap_or(otherwise)),
             Some(value) => value.as_f64().ok_or_else(|| {
-                PretrainedError::unsupported(path, &format!("{field}.{key}"), value, "a number")
+                error::unsupported(path, &format!("{field}.{key}"), value, "a number")
             }),
         };
         let base = number("rope_theta", self.theta, THETA)?;
@@ -152,13 +149,13 @@ impl RotationFields<'_> {
             serde_json::from_value(Value::Object(scaling)).map_err(|reason| {
                 let expected = "a supported type of rotary scaling, with its settings";
                 let value = format!("{} ({reason})", Value::Object(object.settings.clone()));
-                PretrainedError::unsupported(path, field, value, expected)
+                error::unsupported(path, field, value, expected)
             })?
         };
         if matches!(scaling, Scaling::Yarn(Yarn { factor: None, .. })) {
             let expected = format!("a number, or `{ORIGINAL_LENGTH}`, which determines it");
             let field = format!("{field}.factor");
-            return Err(PretrainedError::unsupported(path, &field, "absent", expected));
+            return Err(error::unsupported(path, &field, "absent", expected));
         }
         let rope =
             rope::RopeConfig { base, rotary_fraction, scaling, ..rope::RopeConfig::default() };

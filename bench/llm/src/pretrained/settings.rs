@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use anyhow::{Result, anyhow};
 use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, Dims, PositionEncoding};
 
-use super::PretrainedError;
+use super::error;
 use pe_zoo::model::{ActivationKind, ModelConfig, NormKind};
 
 /// Maximum size that a model may have; products of two larger sizes overflow.
@@ -44,12 +45,7 @@ pub(super) struct LlamaSizes {
 
 impl LlamaSizes {
     /// Returns the decoder configuration with these sizes.
-    pub(super) fn model(
-        &self,
-        path: &Path,
-        epsilon: f64,
-        tied_head: bool,
-    ) -> Result<ModelConfig, PretrainedError> {
+    pub(super) fn model(&self, path: &Path, epsilon: f64, tied_head: bool) -> Result<ModelConfig> {
         for (field, value) in [
             ("layers", self.layers),
             ("width", self.width),
@@ -61,7 +57,7 @@ impl LlamaSizes {
         ] {
             if value == 0 || value > LARGEST {
                 let expected = format!("1 to {LARGEST}");
-                return Err(PretrainedError::unsupported(path, field, value, expected));
+                return Err(error::unsupported(path, field, value, expected));
             }
         }
         let model = ModelConfig {
@@ -78,26 +74,24 @@ impl LlamaSizes {
             tied_head,
             ..ModelConfig::default()
         };
-        match model.check() {
-            Ok(()) => Ok(model),
-            Err(source) => Err(PretrainedError::Model { path: path.to_owned(), source }),
-        }
+        model.check().map_err(|error| anyhow!("{}: {error}", path.display()))?;
+        Ok(model)
     }
 }
 
 impl LlamaSettings {
     /// Adds tokens that end a text, from the file at `path`.
-    pub(super) fn with_end(mut self, path: &Path, end: &[u32]) -> Result<Self, PretrainedError> {
+    pub(super) fn with_end(mut self, path: &Path, end: &[u32]) -> Result<Self> {
         let new = end.iter().filter(|id| !self.end.contains(id)).copied().collect::<Vec<_>>();
         self.end.extend(new);
         self.checked(path)
     }
 
     /// Refuses ends of a text that are no tokens.
-    pub(super) fn checked(self, path: &Path) -> Result<Self, PretrainedError> {
+    pub(super) fn checked(self, path: &Path) -> Result<Self> {
         if let Some(id) = self.end.iter().find(|id| **id as usize >= self.vocabulary) {
             let expected = format!("less than {}, the size of the vocabulary", self.vocabulary);
-            return Err(PretrainedError::unsupported(path, "eos_token_id", id, expected));
+            return Err(error::unsupported(path, "eos_token_id", id, expected));
         }
         Ok(self)
     }
@@ -109,10 +103,6 @@ pub(super) fn check_rotation(
     field: &str,
     rope: &rope::RopeConfig,
     dims: &Dims,
-) -> Result<(), PretrainedError> {
-    Rope::check(rope, dims).map_err(|source| PretrainedError::Rotation {
-        path: path.to_owned(),
-        field: field.to_owned(),
-        source: Box::new(source),
-    })
+) -> Result<()> {
+    Rope::check(rope, dims).map_err(|error| anyhow!("{}: `{field}`: {error}", path.display()))
 }

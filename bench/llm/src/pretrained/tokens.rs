@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
 
+use anyhow::Result;
 use serde_json::{Map, Value, json};
 use tasks::tokenizer::{Around, around};
 use tokenizers::{PostProcessorWrapper, Tokenizer};
 
-use super::PretrainedError;
+use super::error;
 use super::version::WrittenBy;
 
 /// Tokenizer of a pretrained model.
@@ -17,8 +18,8 @@ pub trait ModelTokenizer: Send + Sync + Debug {
     /// Converts a text to token ids, without special tokens around it.
     ///
     /// # Errors
-    /// Message, if the tokenizer rejects the text.
-    fn encode(&self, text: &str) -> Result<Vec<u32>, String>;
+    /// If the tokenizer rejects the text.
+    fn encode(&self, text: &str) -> Result<Vec<u32>>;
 
     /// Special tokens that belong around a text.
     fn around(&self) -> Around {
@@ -29,7 +30,7 @@ pub trait ModelTokenizer: Send + Sync + Debug {
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
-    fn prompt(&self, text: &str) -> Result<Vec<u32>, String> {
+    fn prompt(&self, text: &str) -> Result<Vec<u32>> {
         let mut tokens = self.around().before;
         tokens.extend(self.encode(text)?);
         Ok(tokens)
@@ -38,8 +39,8 @@ pub trait ModelTokenizer: Send + Sync + Debug {
     /// Converts token ids to text, special tokens included.
     ///
     /// # Errors
-    /// Message, if a token is unknown.
-    fn decode(&self, tokens: &[u32]) -> Result<String, String>;
+    /// If a token is unknown.
+    fn decode(&self, tokens: &[u32]) -> Result<String>;
 
     /// Text of its `tokenizer.json`; `None` if it has none.
     fn json(&self) -> Option<String> {
@@ -71,17 +72,17 @@ pub(super) struct HuggingFace {
 }
 
 impl ModelTokenizer for HuggingFace {
-    fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
+    fn encode(&self, text: &str) -> Result<Vec<u32>> {
         let encoding = self.tokenizer.encode_fast(text, false);
-        encoding.map(|encoding| encoding.get_ids().to_vec()).map_err(|e| e.to_string())
+        encoding.map(|encoding| encoding.get_ids().to_vec()).map_err(anyhow::Error::from_boxed)
     }
 
     fn around(&self) -> Around {
         self.around.clone()
     }
 
-    fn decode(&self, tokens: &[u32]) -> Result<String, String> {
-        self.tokenizer.decode(tokens, false).map_err(|e| e.to_string())
+    fn decode(&self, tokens: &[u32]) -> Result<String> {
+        self.tokenizer.decode(tokens, false).map_err(anyhow::Error::from_boxed)
     }
 
     fn json(&self) -> Option<String> {
@@ -114,7 +115,7 @@ impl HuggingFace {
         file: &Map<String, Value>,
         class: Option<&str>,
         written_by: &WrittenBy,
-    ) -> Result<Self, PretrainedError> {
+    ) -> Result<Self> {
         let given = |name: &str| file.get(name);
         let content =
             |value: &Value| Some(value.get("content").unwrap_or(value).as_str()?.to_owned());
@@ -144,7 +145,7 @@ impl HuggingFace {
                 None => {
                     let value = &file[setting];
                     let expected = "true or false";
-                    return Err(PretrainedError::unsupported(path, setting, value, expected));
+                    return Err(error::unsupported(path, setting, value, expected));
                 }
             }
             let text = self.special.get(name).map_or(DEFAULTS[place], String::as_str);
@@ -153,15 +154,15 @@ impl HuggingFace {
                     "`{setting}` is on and `{name}` is \"{text}\", which tokenizer.json does not have; name one of its \
                      tokens, or set `{setting}` to false"
                 );
-                PretrainedError::Tokenizer { path: path.to_owned(), reason }
+                error::of_tokenizer(path, reason)
             })?;
             Ok(Some((text, id)))
         };
         let template = template(added(0)?, added(1)?);
         let template = serde_json::from_value::<PostProcessorWrapper>(template)
-            .map_err(|e| PretrainedError::damaged(path, e))?;
+            .map_err(|e| error::damaged(path, e))?;
         self.tokenizer.with_post_processor(Some(template));
-        self.around = around(&self.tokenizer).map_err(|why| PretrainedError::damaged(path, why))?;
+        self.around = around(&self.tokenizer).map_err(|why| error::damaged(path, why))?;
         Ok(self)
     }
 }
@@ -185,12 +186,8 @@ pub(super) fn template(first: Option<(&str, u32)>, last: Option<(&str, u32)>) ->
 
 /// Reads a `tokenizer.json` for a model of `vocabulary` tokens, without truncation, padding and sampling, so that a
 /// prompt always has the same tokens.
-pub(super) fn from_json(
-    path: &Path,
-    text: &str,
-    vocabulary: usize,
-) -> Result<HuggingFace, PretrainedError> {
-    let refuse = |reason: String| PretrainedError::Tokenizer { path: path.to_owned(), reason };
+pub(super) fn from_json(path: &Path, text: &str, vocabulary: usize) -> Result<HuggingFace> {
+    let refuse = |reason: String| error::of_tokenizer(path, reason);
     let tokenizer = tasks::tokenizer::load(text.as_bytes())
         .map_err(|e| refuse(format!("it is not a known kind of tokenizer.json: {e}")))?;
     let around = around(&tokenizer).map_err(refuse)?;
@@ -279,7 +276,7 @@ mod tests {
             // What is written reads as the same.
             let written = from_json(path, &tokens.json().unwrap(), 4).unwrap();
             assert_eq!(written.around, tokens.around, "{settings:?}");
-            Ok::<_, PretrainedError>(whole(&tokens, "ab"))
+            Ok::<_, anyhow::Error>(whole(&tokens, "ab"))
         };
         let encoded = |changes: &Value, settings: &Value| by_version(changes, settings, "4.57.1");
         let of = |class: Option<&str>, flags: [Option<bool>; 2]| {
@@ -328,7 +325,7 @@ mod tests {
             let settings = fields(path, &settings.to_string())?;
             let tokens =
                 tokens.configured(path, &settings, Some(class), &written_by(&json!({})))?;
-            Ok::<_, PretrainedError>(whole(&tokens, "ab"))
+            Ok::<_, anyhow::Error>(whole(&tokens, "ab"))
         };
         let (llama, qwen) = ("LlamaTokenizer", "Qwen2Tokenizer");
         let begin = json!({ "bos_token": "b" });

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use anyhow::Result;
 use serde_json::{Map, Value};
 
-use super::PretrainedError;
+use super::error;
 
 /// Class of tokenizers that version 5 of transformers writes.
 const CLASS_OF_5: &str = "TokenizersBackend";
@@ -23,14 +24,14 @@ impl WrittenBy {
         path: &Path,
         config: &Map<String, Value>,
         tokenizer_config: &Map<String, Value>,
-    ) -> Result<Self, PretrainedError> {
+    ) -> Result<Self> {
         let of = |major, evidence: &str| Ok(Self { major, evidence: evidence.to_owned() });
         if let Some(stated) = config.get("transformers_version") {
             let major = stated.as_str().and_then(|text| text.split('.').next()?.parse().ok());
             if major.is_none() {
                 let expected = "a version of transformers, such as \"4.57.1\"";
                 let field = "transformers_version";
-                return Err(PretrainedError::unsupported(path, field, stated, expected));
+                return Err(error::unsupported(path, field, stated, expected));
             }
             return of(major, &format!("config.json states {}", stated.as_str().unwrap_or("")));
         }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use llm::pretrained::{Pretrained, PretrainedError};
+use llm::pretrained::Pretrained;
 use pe_zoo::attention::Weights;
 use pe_zoo::model::Dropout;
 use pe_zoo::testkit::close::numbers;
@@ -76,7 +76,7 @@ pub(crate) fn set_version(folder: &Path, version: Option<&str>) {
     fs::write(path, Value::Object(config).to_string()).unwrap();
 }
 
-pub(crate) fn open(path: &Path) -> Result<Pretrained, PretrainedError> {
+pub(crate) fn open(path: &Path) -> anyhow::Result<Pretrained> {
     Pretrained::open(path.to_str().unwrap(), &Device::flex())
 }
 

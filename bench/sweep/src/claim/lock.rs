@@ -69,13 +69,6 @@ impl Lock {
 
 /// Whether an error means that the file system has no locks, as some network and overlay file systems.
 fn is_unsupported(error: &io::Error) -> bool {
-    #[cfg(unix)]
-    {
-        use nix::errno::Errno;
-        let number = error.raw_os_error().map(Errno::from_raw);
-        if matches!(number, Some(Errno::ENOLCK | Errno::ENOSYS | Errno::EOPNOTSUPP)) {
-            return true;
-        }
-    }
-    error.kind() == io::ErrorKind::Unsupported
+    let no_locks = nix::errno::Errno::ENOLCK as i32;
+    error.raw_os_error() == Some(no_locks) || error.kind() == io::ErrorKind::Unsupported
 }

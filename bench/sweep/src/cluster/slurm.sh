@@ -4,6 +4,11 @@
 #   bash {{script}} submit    queues the workers, and the report after them
 #   bash {{script}} report    writes the report now
 #
+#SBATCH --job-name={{name}}
+#SBATCH --array=1-{{workers}}
+#SBATCH --cpus-per-task={{cpus}}
+#SBATCH --output={{logs}}/%A_%a.log
+#SBATCH --gres={{gres}}
 #SBATCH {{option}}
 #SBATCH --open-mode=append
 #SBATCH --requeue
@@ -13,7 +18,7 @@
 script={{script}}
 # Restarts after which a task does not enter the queue again.
 most_restarts=100
-report_options=({{report_options}})
+report_options=({{report_options}} --job-name={{name}}-report --cpus-per-task=2 --output={{quoted_logs}}/report_%j.log)
 bench=({{program}})
 run=({{run}})
 report=({{report}})

@@ -5,12 +5,12 @@ use std::sync::PoisonError;
 use records::store::RecordError;
 use records::{RunRecord, Status, store};
 
-use super::Sweeper;
+use super::{Sweeper, unwritable};
 use crate::cells::{self, SweepCells, look_up_all};
 use crate::claim::{Claim, ClaimAttempt};
 use crate::retry::RetryPolicy;
 use crate::status::{CellFile, CellStatus};
-use crate::{CellEvent, SweepError, SweepOptions, SweepOutcome};
+use crate::{CellEvent, SweepOptions, SweepOutcome};
 use train::run::checkpoint::CheckpointFolder;
 
 /// Number of deaths of a worker by signals after which its cell is recorded as failed.
@@ -31,10 +31,10 @@ impl Sweeper<'_> {
     }
 
     /// Removes files of earlier attempts that the new one must not use.
-    pub(super) fn prepare(&self, index: usize, status: &CellStatus) -> Result<(), SweepError> {
+    pub(super) fn prepare(&self, index: usize, status: &CellStatus) -> anyhow::Result<()> {
         let path = cells::record_path(self.cells, &self.options.out, index);
         if let CellStatus::Unreadable(RecordError::Damaged { .. }) = status {
-            let aside = store::set_aside(&path)?;
+            let aside = store::set_aside(&path).map_err(unwritable)?;
             self.complain(index, &format!("the damaged record is kept as {}", aside.display()));
         }
         store::remove_leftovers(&path);
@@ -86,7 +86,7 @@ impl Sweeper<'_> {
         claim: &Claim,
         record: Box<RunRecord>,
         resumes: bool,
-    ) -> Result<(), SweepError> {
+    ) -> anyhow::Result<()> {
         let mine = claim.is_still_mine().unwrap_or_else(|error| {
             self.complain(index, &format!("{error}; the record is written anyway"));
             true
@@ -103,7 +103,7 @@ impl Sweeper<'_> {
         }
         if let Err(error) = record.write(&self.options.out) {
             if mine {
-                return Err(error.into());
+                return Err(unwritable(error));
             }
             // The process that took the cell over removed the temporary file; it writes the same record.
             self.complain(index, &error);
@@ -122,7 +122,7 @@ impl Sweeper<'_> {
 
     /// Removes checkpoints and claims that are no longer needed, from sweeps that died between writing a record and
     /// removing them.
-    pub(super) fn clear_settled(&self) -> Result<(), SweepError> {
+    pub(super) fn clear_settled(&self) -> anyhow::Result<()> {
         for (index, found) in self.found.iter().enumerate() {
             let Some(record) = found.kept() else { continue };
             let (checkpoints, key) = (self.checkpoints(index), &self.cells.keys()[index]);
@@ -133,7 +133,7 @@ impl Sweeper<'_> {
                 continue;
             }
             // An expired claim is taken and released at once.
-            if let ClaimAttempt::Mine(_claim) = self.claims.claim(key)?
+            if let ClaimAttempt::Mine(_claim) = self.claims.claim(key).map_err(unwritable)?
                 && spent
             {
                 // Checkpoints that cannot be removed do no harm.

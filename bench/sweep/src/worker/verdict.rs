@@ -52,12 +52,6 @@ pub(super) fn asks_to_end(signal: i32) -> bool {
     matches!(signal, 1 | 2 | 15)
 }
 
-#[cfg(unix)]
 pub(super) fn signal(status: ExitStatus) -> Option<i32> {
     std::os::unix::process::ExitStatusExt::signal(&status)
-}
-
-#[cfg(not(unix))]
-pub(super) fn signal(_status: ExitStatus) -> Option<i32> {
-    None
 }

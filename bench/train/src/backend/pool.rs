@@ -3,12 +3,12 @@
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io;
-use std::path::PathBuf;
 use std::str::FromStr;
 
+use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::{BackendError, Hardware, meta, select};
+use super::{Hardware, meta, select};
 
 /// Numbers of devices, written as `0-3` or `0,2`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,9 +18,17 @@ pub struct DeviceList(Vec<usize>);
 const MOST: usize = 1024;
 
 impl DeviceList {
-    /// Number of devices of the list.
-    pub fn count(&self) -> usize {
-        self.0.len()
+    /// Number of workers with `each` devices.
+    ///
+    /// # Errors
+    /// If the devices cannot be divided among them.
+    pub fn workers(&self, each: usize) -> anyhow::Result<usize> {
+        let count = self.0.len();
+        ensure!(
+            count.is_multiple_of(each),
+            "--devices has {count} devices, expected a multiple of --data-parallel {each}; name more or fewer devices"
+        );
+        Ok(count / each)
     }
 
     /// List of `count` devices from `first` on.
@@ -62,56 +70,6 @@ impl fmt::Display for DeviceList {
     }
 }
 
-/// Error while the devices of a sweep are reserved.
-#[derive(Debug, thiserror::Error)]
-pub enum PoolError {
-    /// The backend is unknown or not compiled in.
-    #[error(transparent)]
-    Backend(#[from] BackendError),
-    /// The machine has no such device.
-    #[error("--devices has device {index}, expected less than {count}: {about}")]
-    Missing {
-        /// Number of the device.
-        index: usize,
-        /// Number of devices.
-        count: usize,
-        /// Description of the backend's devices.
-        about: String,
-    },
-    /// The devices cannot be divided among the workers.
-    #[error(
-        "--devices has {count} devices, expected a multiple of --data-parallel {each}; name more or fewer devices"
-    )]
-    Uneven {
-        /// Number of devices.
-        count: usize,
-        /// Number of devices of a worker.
-        each: usize,
-    },
-    /// Another sweep uses the device.
-    #[error(
-        "device {index} is used by another sweep, which holds {}; name other --devices or wait for its end",
-        path.display()
-    )]
-    Busy {
-        /// Number of the device.
-        index: usize,
-        /// Locked file.
-        path: PathBuf,
-    },
-    /// The lock of a device cannot be taken.
-    #[error("cannot lock {}: {source}; make it writable or remove it", path.display())]
-    Lock {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
-    /// The system cannot bind a process to processors.
-    #[error("--devices with backend `{0}` binds workers to processors, which needs Linux")]
-    Unbound(String),
-}
-
 /// Devices of one worker, reserved until dropped.
 #[derive(Debug)]
 pub struct PooledDevices {
@@ -149,8 +107,8 @@ impl WorkerDevices {
     /// Makes this process compute on the devices. Threads that exist already keep their processors.
     ///
     /// # Errors
-    /// Message, if the system refuses the processors.
-    pub fn take(&self) -> Result<(), String> {
+    /// If the system refuses the processors.
+    pub fn take(&self) -> Result<()> {
         select(&self.indices);
         processors::bind(&self.processors)
     }
@@ -164,30 +122,28 @@ const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 /// is the `i`-th group of `threads` processors that this process may use. Without `hold` they are checked and not locked.
 ///
 /// # Errors
-/// [`PoolError`].
+/// If a device does not exist or is in use, or the devices cannot be divided among the workers.
 pub fn reserve(
     backend: &str,
     list: &DeviceList,
     threads: usize,
     each: usize,
     hold: bool,
-) -> Result<Vec<PooledDevices>, PoolError> {
+) -> Result<Vec<PooledDevices>> {
     let hardware = meta(backend)?.hardware;
     let visible = std::env::var(VISIBLE).ok();
-    if !list.0.len().is_multiple_of(each) {
-        return Err(PoolError::Uneven { count: list.0.len(), each });
-    }
+    list.workers(each)?;
     let places = list.0.iter().map(|index| {
         let place = place(backend, hardware, *index, threads, visible.as_deref())?;
         Ok((*index, place))
     });
     // All must exist before one is locked.
-    let places = places.collect::<Result<Vec<_>, PoolError>>()?;
+    let places = places.collect::<Result<Vec<_>>>()?;
     places.chunks(each).map(|places| pooled(places, hold)).collect()
 }
 
 /// Devices of one worker, locked with `hold`.
-fn pooled(places: &[(usize, DevicePlace)], hold: bool) -> Result<PooledDevices, PoolError> {
+fn pooled(places: &[(usize, DevicePlace)], hold: bool) -> Result<PooledDevices> {
     let visible = places.iter().filter_map(|(_, place)| place.visible.as_deref());
     let visible = visible.collect::<Vec<_>>();
     let indices = if visible.is_empty() {
@@ -224,15 +180,20 @@ fn place(
     index: usize,
     threads: usize,
     visible: Option<&str>,
-) -> Result<DevicePlace, PoolError> {
-    let missing = |count, about: &str| PoolError::Missing { index, count, about: about.to_owned() };
+) -> Result<DevicePlace> {
+    let missing = |count: usize, about: &str| {
+        format!("--devices has device {index}, expected less than {count}: {about}")
+    };
     Ok(match hardware {
         Hardware::Processor => {
-            let usable =
-                processors::usable().ok_or_else(|| PoolError::Unbound(backend.to_owned()))?;
+            let usable = processors::usable().with_context(|| {
+                format!(
+                    "--devices with backend `{backend}` binds workers to processors, which needs Linux"
+                )
+            })?;
             let mut groups = usable.chunks_exact(threads.max(1));
             let count = groups.len();
-            let group = groups.nth(index).ok_or_else(|| {
+            let group = groups.nth(index).with_context(|| {
                 let (usable, threads) = (usable.len(), threads);
                 missing(count, &format!("{usable} processors in groups of --threads {threads}"))
             })?;
@@ -247,7 +208,7 @@ fn place(
                     let names = visible.split(',').map(str::trim).filter(|name| !name.is_empty());
                     let names = names.collect::<Vec<_>>();
                     let about = format!("{VISIBLE} is `{visible}`");
-                    let name = names.get(index).ok_or_else(|| missing(names.len(), &about))?;
+                    let name = names.get(index).with_context(|| missing(names.len(), &about))?;
                     (*name).to_owned()
                 }
             };
@@ -255,7 +216,7 @@ fn place(
             DevicePlace { name: format!("cuda-{name}"), index, visible, processors }
         }
         Hardware::Metal if index > 0 => {
-            return Err(missing(1, "this backend has one device"));
+            bail!(missing(1, "this backend has one device"));
         }
         Hardware::Metal | Hardware::Wgpu => {
             let name = format!("{backend}-{index}");
@@ -265,28 +226,29 @@ fn place(
 }
 
 /// Locks a file that stands for a device of this machine.
-fn lock(index: usize, name: &str) -> Result<Option<File>, PoolError> {
+fn lock(index: usize, name: &str) -> Result<Option<File>> {
     let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name = name.chars().map(safe).collect::<String>();
     let path = std::env::temp_dir().join(format!("pe-bench-{name}.lock"));
+    let fault = || format!("cannot lock {}; make it writable or remove it", path.display());
     // The file of another user can be read and locked, but not written.
     let file = File::options().create(true).truncate(false).write(true).open(&path);
-    let file = file.or_else(|error| File::open(&path).map_err(|_| error));
-    let file = match file {
-        Ok(file) => file,
-        Err(source) => return Err(PoolError::Lock { path, source }),
-    };
+    let file = file.or_else(|error| File::open(&path).map_err(|_| error)).with_context(fault)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Err(PoolError::Busy { index, path }),
+        Err(TryLockError::WouldBlock) => bail!(
+            "device {index} is used by another sweep, which holds {}; name other --devices or wait for its end",
+            path.display()
+        ),
         Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
-        Err(TryLockError::Error(source)) => Err(PoolError::Lock { path, source }),
+        Err(TryLockError::Error(source)) => Err(source).with_context(fault),
     }
 }
 
 /// Logical processors of this process.
 #[cfg(target_os = "linux")]
 mod processors {
+    use anyhow::Context as _;
     use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
     use nix::unistd::Pid;
 
@@ -297,15 +259,15 @@ mod processors {
     }
 
     /// Binds this thread, and those that it starts, to processors; to none: no change.
-    pub(super) fn bind(processors: &[usize]) -> Result<(), String> {
+    pub(super) fn bind(processors: &[usize]) -> anyhow::Result<()> {
         if processors.is_empty() {
             return Ok(());
         }
         let mut set = CpuSet::new();
         let bound = processors.iter().try_for_each(|cpu| set.set(*cpu));
-        bound.and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).map_err(|error| {
-            format!("cannot bind the worker to processors {processors:?}: {error}")
-        })
+        bound
+            .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+            .with_context(|| format!("cannot bind the worker to processors {processors:?}"))
     }
 }
 
@@ -316,7 +278,7 @@ mod processors {
         None
     }
 
-    pub(super) fn bind(_processors: &[usize]) -> Result<(), String> {
+    pub(super) fn bind(_processors: &[usize]) -> anyhow::Result<()> {
         Ok(())
     }
 }
@@ -384,8 +346,7 @@ mod tests {
         assert!(said.to_string().contains("device 3 is used by another sweep"), "{said}");
         drop(held);
         lock(3, &name).unwrap();
-        let PoolError::Busy { path, .. } = said else { panic!("{said}") };
-        std::fs::remove_file(path).unwrap();
+        std::fs::remove_file(std::env::temp_dir().join(format!("pe-bench-{name}.lock"))).unwrap();
     }
 
     #[test]

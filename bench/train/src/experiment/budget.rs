@@ -1,5 +1,6 @@
 //! Limits of time and memory of a run.
 
+use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 /// Limits of a run; `None`: no limit. Not part of the key, because limits bound a run and do not
@@ -13,35 +14,19 @@ pub struct Budget {
     pub memory_bytes: Option<u64>,
 }
 
-/// Error in the budget of a cell.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum BudgetError {
-    /// The time limit is not a positive, finite number.
-    #[error("budget.seconds is {0}, expected a finite number above 0")]
-    Seconds(f64),
-    /// The memory limit is 0.
-    #[error("budget.memory_bytes is 0, expected at least 1")]
-    Memory,
-    /// The text is not an amount of memory.
-    #[error(
-        "`{0}` is not an amount of memory, expected bytes or a number with KiB, MiB, GiB, KB, MB or GB, such as 4GiB"
-    )]
-    Text(String),
-}
-
 impl Budget {
     /// Checks the limits.
     ///
     /// # Errors
-    /// [`BudgetError`], which names the field.
-    pub fn check(&self) -> Result<(), BudgetError> {
-        match (self.seconds, self.memory_bytes) {
-            (Some(seconds), _) if !(seconds.is_finite() && seconds > 0.0) => {
-                Err(BudgetError::Seconds(seconds))
-            }
-            (_, Some(0)) => Err(BudgetError::Memory),
-            _ => Ok(()),
-        }
+    /// If one is out of range, with the field.
+    pub fn check(&self) -> Result<()> {
+        let seconds = self.seconds.unwrap_or(1.0);
+        ensure!(
+            seconds.is_finite() && seconds > 0.0,
+            "budget.seconds is {seconds}, expected a finite number above 0"
+        );
+        ensure!(self.memory_bytes != Some(0), "budget.memory_bytes is 0, expected at least 1");
+        Ok(())
     }
 
     /// Limits of this budget, with those of `other` where this one has none.
@@ -67,19 +52,21 @@ const UNITS: [(&str, u64); 7] = [
 /// Parses an amount of memory such as `4GiB`, `512 MB` or `1000000` to bytes.
 ///
 /// # Errors
-/// [`BudgetError::Text`] for anything else, and [`BudgetError::Memory`] for 0.
-pub fn bytes(text: &str) -> Result<u64, BudgetError> {
+/// For anything else, and for 0.
+pub fn bytes(text: &str) -> Result<u64> {
     let lower = text.trim().to_ascii_lowercase();
     let unit = UNITS.iter().find_map(|(name, factor)| Some((lower.strip_suffix(name)?, *factor)));
     let (number, factor) = unit.unwrap_or((&lower, 1));
     let number = number.trim();
     let plain = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let bytes = number.parse::<f64>().ok().filter(|_| plain).map(|n| (n * factor as f64).floor());
-    match bytes {
-        Some(0.0) => Err(BudgetError::Memory),
-        // Above this a float cannot represent every number of bytes; no machine has that much memory.
-        Some(bytes) if bytes < (1u64 << 53) as f64 => Ok(bytes as u64),
-        _ => Err(BudgetError::Text(text.to_owned())),
+    // Above 2^53 a float cannot represent every number of bytes; no machine has that much memory.
+    match bytes.filter(|bytes| (1.0..(1u64 << 53) as f64).contains(bytes)) {
+        Some(bytes) => Ok(bytes as u64),
+        None => bail!(
+            "`{text}` is not an amount of memory, expected at least one byte, as a number with KiB, MiB, GiB, KB, MB or GB, \
+             such as 4GiB"
+        ),
     }
 }
 
@@ -107,12 +94,14 @@ mod tests {
             ("1000", 1_000),
             ("7b", 7),
         ] {
-            assert_eq!(bytes(text), Ok(expected), "{text}");
+            assert_eq!(bytes(text).unwrap(), expected, "{text}");
         }
-        for text in ["", "GiB", "4 XiB", "-1GiB", "1e9", "inf", "nan", "99999999999GiB", "1,5GiB"] {
-            assert_eq!(bytes(text), Err(BudgetError::Text(text.to_owned())), "{text}");
+        for text in
+            ["", "GiB", "4 XiB", "-1GiB", "1e9", "inf", "nan", "99999999999GiB", "1,5GiB", "0"]
+        {
+            let said = bytes(text).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("`{text}` is not an amount of memory")), "{said}");
         }
-        assert_eq!(bytes("0"), Err(BudgetError::Memory));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Checks of an experiment before anything is built.
 
+use anyhow::{Result, anyhow};
 use records::WeightsAt;
 
-use super::error::ExperimentError;
-use super::{EvalConfig, Experiment, TrainConfig};
+use super::{EvalConfig, Experiment, TrainConfig, out_of_range};
 use pe_zoo::model::MOST_STEP_OPERATIONS;
 
 /// Maximum number of training steps.
@@ -19,13 +19,10 @@ const MOST_TOKENS: usize = 1 << 26;
 pub const MOST_EVAL_TOKENS: usize = 1 << 40;
 
 /// Refuses values that are 0 or above their limit; each with the name of its field.
-fn check_numbers(numbers: &[(&'static str, usize, usize)]) -> Result<(), ExperimentError> {
+fn check_numbers(numbers: &[(&'static str, usize, usize)]) -> Result<()> {
     match numbers.iter().find(|(_, value, most)| *value == 0 || value > most) {
         None => Ok(()),
-        Some((field, value, most)) => {
-            let expected = format!("1 to {most}");
-            Err(ExperimentError::Number { field, value: value.to_string(), expected })
-        }
+        Some((field, value, most)) => Err(out_of_range(field, value, format!("1 to {most}"))),
     }
 }
 
@@ -38,8 +35,8 @@ impl TrainConfig {
     /// Checks steps and batches.
     ///
     /// # Errors
-    /// [`ExperimentError::Number`], which names the field.
-    pub fn check_sizes(&self) -> Result<(), ExperimentError> {
+    /// If a number is out of range, with the field.
+    pub fn check_sizes(&self) -> Result<()> {
         check_numbers(&[
             ("train.steps", self.steps, MOST_STEPS),
             ("train.batch_size", self.batch_size, MOST_SEQUENCES),
@@ -53,8 +50,8 @@ impl Experiment {
     /// Checks the configuration before anything is trained.
     ///
     /// # Errors
-    /// [`ExperimentError`], which names the field.
-    pub fn check(&self, task: &dyn tasks::Task) -> Result<(), ExperimentError> {
+    /// If a setting is out of range or does not fit the task, with the field.
+    pub fn check(&self, task: &dyn tasks::Task) -> Result<()> {
         self.model.check()?;
         self.train.check_sizes()?;
         check_numbers(&[
@@ -66,7 +63,7 @@ impl Experiment {
         self.train.optimizer.check()?;
         self.check_validation(task)?;
         self.check_weights(task)?;
-        let at = |field| move |source| ExperimentError::Len { field, source };
+        let at = |field| move |source| anyhow!("{field}: {source}");
         task.check_len(self.train.len).map_err(at("train.len"))?;
         for len in self.eval.lens_or(&self.train.len) {
             task.check_len(*len).map_err(at("eval.lens"))?;
@@ -83,7 +80,7 @@ impl Experiment {
     }
 
     /// Refuses a training whose operations exceed what a counter can hold.
-    fn check_operations(&self, task: &dyn tasks::Task) -> Result<(), ExperimentError> {
+    fn check_operations(&self, task: &dyn tasks::Task) -> Result<()> {
         let [tokens, longest] = self.token_lens(task);
         for (field, batch_size, len) in [
             ("train.batch_size", self.train.at_once(), tokens),
@@ -95,18 +92,14 @@ impl Experiment {
                     "a batch of at most {MOST_STEP_OPERATIONS:e} operations, and this one of {len} tokens \
                      each has about {operations:.0e}; or a smaller model"
                 );
-                return Err(ExperimentError::Number {
-                    field,
-                    value: batch_size.to_string(),
-                    expected,
-                });
+                return Err(out_of_range(field, batch_size, expected));
             }
         }
         Ok(())
     }
 
     /// Refuses lengths and splits that would count the same evaluation several times, and a list of no splits.
-    fn check_evaluations(&self) -> Result<(), ExperimentError> {
+    fn check_evaluations(&self) -> Result<()> {
         let EvalConfig { lens, splits, .. } = &self.eval;
         let splits = splits.as_deref();
         let once = |value: String| format!("each once, without the second {value}");
@@ -120,32 +113,29 @@ impl Experiment {
         } else {
             return Ok(());
         };
-        Err(ExperimentError::Number { field, value, expected })
+        Err(out_of_range(field, value, expected))
     }
 
-    fn check_weights(&self, task: &dyn tasks::Task) -> Result<(), ExperimentError> {
-        let refuse = |field, value: String, expected: String| {
-            Err(ExperimentError::Number { field, value, expected })
-        };
+    fn check_weights(&self, task: &dyn tasks::Task) -> Result<()> {
         let [train, _] = self.token_lens(task);
         let possible = train..=train.max(MOST_TOKENS);
         if let Some(tokens) = self.eval.trained_for.filter(|tokens| !possible.contains(tokens)) {
             let expected = format!(
                 "at least {train}, the tokens of a training sequence, and at most {MOST_TOKENS}"
             );
-            return refuse("eval.trained_for", tokens.to_string(), expected);
+            return Err(out_of_range("eval.trained_for", tokens, expected));
         }
         let validation = self.train.validation.as_ref();
         if self.eval.weights == WeightsAt::Best
             && validation.is_none_or(|validation| validation.every_steps.is_none())
         {
-            let expected = "last, or a training with train.validation.every_steps".to_owned();
-            return refuse("eval.weights", "best".to_owned(), expected);
+            let expected = "last, or a training with train.validation.every_steps";
+            return Err(out_of_range("eval.weights", "best", expected));
         }
         Ok(())
     }
 
-    fn check_validation(&self, task: &dyn tasks::Task) -> Result<(), ExperimentError> {
+    fn check_validation(&self, task: &dyn tasks::Task) -> Result<()> {
         let Some(validation) = &self.train.validation else { return Ok(()) };
         let limit = validation.solved_exact_match;
         let splits = &validation.splits;
@@ -199,9 +189,7 @@ impl Experiment {
         ];
         match checks.into_iter().find(|(_, _, fine, _)| !fine) {
             None => Ok(()),
-            Some((field, value, _, expected)) => {
-                Err(ExperimentError::Number { field, value, expected: expected.to_owned() })
-            }
+            Some((field, value, _, expected)) => Err(out_of_range(field, value, expected)),
         }
     }
 }

@@ -4,7 +4,7 @@ use pe_zoo::Combination;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::error::ExperimentError;
+use super::out_of_range;
 
 /// Decay of the learning rate after the warm-up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,8 +75,8 @@ impl OptimizerConfig {
     /// Checks that all numbers are in range.
     ///
     /// # Errors
-    /// [`ExperimentError::Number`], which names the field.
-    pub fn check(&self) -> Result<(), ExperimentError> {
+    /// If one is out of range, with the field.
+    pub fn check(&self) -> anyhow::Result<()> {
         let positive = |x: f64| x.is_finite() && x > 0.0;
         let share = |x: f64| (0.0..1.0).contains(&x);
         let not_negative = |x: f64| x.is_finite() && x >= 0.0;
@@ -100,11 +100,10 @@ impl OptimizerConfig {
         ];
         match checks.into_iter().find(|(_, _, fine)| !fine) {
             None => Ok(()),
-            Some((field, value, _)) => Err(ExperimentError::Number {
-                field,
-                value: value.to_string(),
-                expected: "a finite number in range (rates above 0, shares in 0..1)".to_owned(),
-            }),
+            Some((field, value, _)) => {
+                let expected = "a finite number in range (rates above 0, shares in 0..1)";
+                Err(out_of_range(field, value, expected))
+            }
         }
     }
 

@@ -53,19 +53,18 @@ impl TrainConfig {
     /// Checks that every device of data parallel training gets the same number of micro-batches.
     ///
     /// # Errors
-    /// Message with the numbers.
-    pub fn check_data_parallel(&self, devices: usize) -> Result<(), String> {
+    /// If it does not, with the numbers.
+    pub fn check_data_parallel(&self, devices: usize) -> anyhow::Result<()> {
         let micro_batches = self.micro_batches();
-        if devices > 0 && micro_batches.is_multiple_of(devices) {
-            return Ok(());
-        }
-        Err(format!(
+        anyhow::ensure!(
+            micro_batches.is_multiple_of(devices),
             "a step has {micro_batches} micro-batches (batch_size {}, micro_batch_size {}), expected a multiple of the \
              {devices} devices of --data-parallel; set train.micro_batch_size, for instance to {}",
             self.batch_size,
             self.at_once(),
             self.batch_size.div_ceil(devices.max(1))
-        ))
+        );
+        Ok(())
     }
 
     /// Autodiff device to train on, with gradient checkpointing if it is set.

@@ -51,18 +51,17 @@ fn combined(a: &AttentionMap, b: &AttentionMap, f: fn(f32, f32) -> f32) -> Atten
 /// Returns the maps of `seen` less those of `other`, for the quantities that both have in a layer.
 ///
 /// # Errors
-/// Message, if the numbers of layers, heads or tokens differ.
-pub fn difference(seen: &Observed, other: &Observed) -> Result<Observed, String> {
+/// If the numbers of layers, heads or tokens differ.
+pub fn difference(seen: &Observed, other: &Observed) -> anyhow::Result<Observed> {
     let shape = |seen: &Observed| {
         let first = seen.layers.first().and_then(|maps| maps.first());
         first.map(|map| [seen.layers.len(), map.heads.len(), map.heads[0].len()])
     };
     let (own, others) = (shape(seen), shape(other));
-    if own != others {
-        return Err(format!(
-            "the models differ in layers, heads or tokens ({own:?} and {others:?}), expected the same"
-        ));
-    }
+    anyhow::ensure!(
+        own == others,
+        "the models differ in layers, heads or tokens ({own:?} and {others:?}), expected the same"
+    );
     let layer = |(own, other): (&Vec<AttentionMap>, &Vec<AttentionMap>)| {
         let pair = |map: &AttentionMap| {
             let other = other.iter().find(|other| other.look == map.look)?;
@@ -149,6 +148,6 @@ mod tests {
         assert_eq!(found.layers[0].len(), 1);
         assert_eq!(found.layers[0][0].heads[0], [vec![0.0], vec![-0.25, 0.25]]);
         let short = one(map(Look::Attention, &[&[1.0]]));
-        assert!(difference(&a, &short).unwrap_err().contains("expected the same"));
+        assert!(difference(&a, &short).unwrap_err().to_string().contains("expected the same"));
     }
 }

@@ -8,13 +8,13 @@
 //! - *products*: the relative change of the products of positions alone ([`TraceKind::PositionProducts`]),
 //!   `sum |p'_ij - p_ij| / sum |p_ij|` over the original columns that rows see.
 
+use anyhow::Result;
 use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::Positions;
 use pe_zoo::attention::TraceKind;
 use pe_zoo::erased::check_limit;
 use serde::Serialize;
 
-use crate::run::evaluate::EvalError;
 use crate::run::scored::token_ids;
 use crate::run::{AttentionMap, Look, Observed, observe_at};
 use pe_zoo::model::Decoder;
@@ -47,14 +47,14 @@ pub struct LayerStability {
 /// Measures the change of each layer of a model under a shift of the sequences.
 ///
 /// # Errors
-/// [`EvalError`], if the encoding has no positions for the shifted sequences.
+/// If the encoding has no positions for the shifted sequences.
 pub fn stability(
     model: &Decoder,
     id: &str,
     sequences: &[Vec<u32>],
     shift: Shift,
     device: &Device,
-) -> Result<Vec<LayerStability>, EvalError> {
+) -> Result<Vec<LayerStability>> {
     let mut layers: Vec<ShiftSums> = Vec::new();
     for tokens in sequences {
         let before = observe_at(model, inputs(tokens, device), &at(model, id, tokens.len(), 0)?)?;
@@ -73,7 +73,7 @@ pub fn stability(
 }
 
 /// Returns the encoding's positions, shifted by an offset.
-fn at(model: &Decoder, id: &str, tokens: usize, offset: usize) -> Result<Positions, EvalError> {
+fn at(model: &Decoder, id: &str, tokens: usize, offset: usize) -> Result<Positions> {
     let at = model.positions(id, 0, tokens)?.shifted(offset);
     check_limit(&model.encoding, id, &at)?;
     Ok(at)

@@ -11,6 +11,6 @@ mod rng_state;
 mod state;
 
 pub use checkpointer::{Checkpointer, Moment, Resumed};
-pub use file::{Damage, VERSION};
-pub use folder::{CheckpointError, CheckpointFolder};
-pub use state::{CheckpointMeta, StateError, pack, unpack};
+pub use file::VERSION;
+pub use folder::CheckpointFolder;
+pub use state::{CheckpointMeta, pack, unpack};

@@ -4,6 +4,7 @@
 //! thread: with more threads the tensor library splits its work depending on which threads are free, and each piece may
 //! allocate its own buffers.
 
+use anyhow::{Context as _, Result};
 use records::Allocations;
 use tasks::Task;
 
@@ -23,7 +24,7 @@ const BACKEND: &str = "flex";
 ///
 /// # Errors
 /// The reason, if the cell cannot be built or trained.
-pub fn step_allocations(cell: &Experiment, task: &dyn Task) -> Result<Option<Allocations>, String> {
+pub fn step_allocations(cell: &Experiment, task: &dyn Task) -> Result<Option<Allocations>> {
     if cell.backend != BACKEND {
         return Ok(None);
     }
@@ -37,14 +38,9 @@ pub fn step_allocations(cell: &Experiment, task: &dyn Task) -> Result<Option<All
 ///
 /// # Errors
 /// The reason, if the cell cannot be built or trained.
-pub fn take_steps(
-    cell: &Experiment,
-    task: &dyn Task,
-    count: usize,
-) -> Result<Vec<Allocations>, String> {
+pub fn take_steps(cell: &Experiment, task: &dyn Task, count: usize) -> Result<Vec<Allocations>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    let pool = pool.map_err(|error| format!("cannot start a thread for counting: {error}"))?;
-    pool.install(|| {
+    pool.context("cannot start a thread for counting")?.install(|| {
         let (model, device) = super::build(cell, task)?;
         let (id, dropout) = (cell.encoding.id(), cell.model.dropout);
         let mut trainer = Trainer::new(model, id, &cell.train, dropout, task, cell.seed, &device);
@@ -52,7 +48,7 @@ pub fn take_steps(
         let mut notes = Vec::with_capacity(count + 1);
         notes.push(asked());
         for _ in 0..count {
-            trainer.step().map_err(|error| error.to_string())?;
+            trainer.step()?;
             notes.push(asked());
         }
         Ok(if is_counted() { notes } else { Vec::new() })

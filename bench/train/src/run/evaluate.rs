@@ -6,11 +6,12 @@ mod slices;
 
 use std::time::Instant;
 
+use anyhow::Result;
 use burn::tensor::Device;
+use pe_zoo::Positions;
 use pe_zoo::ops::cross_entropy;
-use pe_zoo::{PeError, Positions};
 use records::EvalPoint;
-use tasks::{Batch, EvaluatedSplit, Sample, Task, TaskError};
+use tasks::{Batch, EvaluatedSplit, Sample, Task};
 
 use crate::run::scored::{Scored, read, reused};
 use labels::Labels;
@@ -39,20 +40,6 @@ pub struct EvalRequest<'a> {
     pub slices: bool,
 }
 
-/// Error during an evaluation.
-#[derive(Debug, thiserror::Error)]
-pub enum EvalError {
-    /// The encoding has no positions at this length.
-    #[error(transparent)]
-    Encoding(#[from] PeError),
-    /// The task rejects the split, length or number of samples.
-    #[error(transparent)]
-    Task(#[from] TaskError),
-    /// Results could not be read back from the device.
-    #[error("results could not be read back from the device: {0}")]
-    Device(String),
-}
-
 #[derive(Default)]
 struct Totals {
     samples: u64,
@@ -67,14 +54,14 @@ struct Totals {
 /// Evaluates a model on one split at one length.
 ///
 /// # Errors
-/// [`EvalError`].
+/// If the encoding has no positions at this length, or the task rejects the split, length or number of samples.
 pub fn evaluate(
     model: &Decoder,
     id: &str,
     task: &dyn Task,
     request: EvalRequest<'_>,
     device: &Device,
-) -> Result<EvalPoint, EvalError> {
+) -> Result<EvalPoint> {
     let start = Instant::now();
     let samples = task.eval_set(request.split, request.len, request.samples, request.seed)?;
     let bytes: Option<u64> = samples.iter().map(|sample| task.scored_bytes(sample)).sum();
@@ -151,14 +138,14 @@ fn answers_of(
     samples: &[Sample],
     at: &Positions,
     device: &Device,
-) -> Result<Vec<SampleAnswers>, EvalError> {
+) -> Result<Vec<SampleAnswers>> {
     let scored = Scored::of(batch, device);
     let (mut right, mut losses) = (Vec::new(), Vec::new());
     for (logits, labels) in scored.in_pieces(model, at) {
         let chosen = logits.clone().argmax(1).squeeze_dim::<1>(1);
         let hits = chosen.equal(labels.clone()).float();
-        right.extend(read(hits).map_err(EvalError::Device)?);
-        losses.extend(read(cross_entropy(logits, labels)).map_err(EvalError::Device)?);
+        right.extend(read(hits)?);
+        losses.extend(read(cross_entropy(logits, labels))?);
     }
     let mut begin = 0;
     let of = |sample: &Sample| {

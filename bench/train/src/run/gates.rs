@@ -6,25 +6,13 @@ use burn::tensor::Device;
 use pe_zoo::attention::TraceKind;
 use records::GateScore;
 use stats::auc;
-use tasks::{Sample, Task, TaskError};
+use tasks::{Sample, Task};
 
 use super::observe::{AttentionMap, Look, observe};
-use crate::run::evaluate::EvalError;
 use pe_zoo::model::Decoder;
 
 /// Number of samples for the gate scores of a record.
 pub const GATE_SAMPLES: usize = 32;
-
-/// Error while gates are scored.
-#[derive(Debug, thiserror::Error)]
-pub enum GateError {
-    /// The task rejects the length or number of samples.
-    #[error(transparent)]
-    Task(#[from] TaskError),
-    /// The model cannot be evaluated.
-    #[error(transparent)]
-    Eval(#[from] EvalError),
-}
 
 /// Sum of the areas under the ROC curves, and the number of rows.
 #[derive(Default)]
@@ -70,7 +58,7 @@ pub struct GateSamples {
 /// classes; empty if nothing is marked or the model has no gates.
 ///
 /// # Errors
-/// [`GateError`].
+/// If the task rejects the length or number of samples, or the model cannot be evaluated.
 pub fn gate_scores(
     model: &Decoder,
     id: &str,
@@ -78,7 +66,7 @@ pub fn gate_scores(
     marked: &dyn Fn(&Sample) -> Option<Vec<bool>>,
     samples: GateSamples,
     device: &Device,
-) -> Result<Vec<GateScore>, GateError> {
+) -> anyhow::Result<Vec<GateScore>> {
     let GateSamples { len, count, seed } = samples;
     let split = task.splits().first().map_or("", |split| split.name);
     let count = task.max_eval_samples(len).map_or(count, |most| most.min(count));

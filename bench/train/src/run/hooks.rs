@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 use records::{CurvePoint, KeptWeights, RunRecord, Status, Validation, WeightsAt};
@@ -38,12 +39,18 @@ pub enum RunEvent {
 /// Hooks of one run.
 pub struct RunHooks<'a> {
     on_event: &'a mut dyn FnMut(RunEvent),
-    checkpointer: Option<Checkpointer>,
-    weights: WeightsPolicy,
-    seconds: Option<f64>,
-    stop: Option<&'a AtomicBool>,
-    /// Devices that share the micro-batches, and CPU threads of each.
-    devices: (usize, usize),
+    /// Where the run resumes and writes checkpoints; `None`: nowhere.
+    pub checkpointer: Option<Checkpointer>,
+    /// Weights that are kept after the training, and those that are read instead of training.
+    pub weights: WeightsPolicy,
+    /// Seconds after which the run stops, including those of earlier attempts.
+    pub seconds: Option<f64>,
+    /// Stops the run when it becomes true.
+    pub stop: Option<&'a AtomicBool>,
+    /// Number of devices that share the micro-batches.
+    pub devices: usize,
+    /// CPU threads of each device.
+    pub threads: usize,
     start: Instant,
     before_seconds: f64,
 }
@@ -66,40 +73,11 @@ impl<'a> RunHooks<'a> {
             weights: WeightsPolicy::none(),
             seconds: None,
             stop: None,
-            devices: (1, 1),
+            devices: 1,
+            threads: 1,
             start: Instant::now(),
             before_seconds: 0.0,
         }
-    }
-
-    /// Resumes from a checkpoint and keeps writing new ones.
-    #[must_use]
-    pub fn with_checkpoints(self, checkpointer: Checkpointer) -> Self {
-        Self { checkpointer: Some(checkpointer), ..self }
-    }
-
-    /// Keeps weights after the training, or reads kept ones instead of training.
-    #[must_use]
-    pub fn with_weights(self, weights: WeightsPolicy) -> Self {
-        Self { weights, ..self }
-    }
-
-    /// Stops after `seconds`, including those of earlier attempts.
-    #[must_use]
-    pub fn within(self, seconds: Option<f64>) -> Self {
-        Self { seconds, ..self }
-    }
-
-    /// Stops when `stop` becomes true.
-    #[must_use]
-    pub fn until(self, stop: &'a AtomicBool) -> Self {
-        Self { stop: Some(stop), ..self }
-    }
-
-    /// Trains on `devices` devices in parallel, with `threads` CPU threads each.
-    #[must_use]
-    pub fn across(self, devices: usize, threads: usize) -> Self {
-        Self { devices: (devices, threads), ..self }
     }
 
     /// Devices of the training; `None` if there is only one.
@@ -107,21 +85,16 @@ impl<'a> RunHooks<'a> {
     /// # Errors
     ///
     /// As [`Replicas::new`].
-    pub(super) fn replicas(
-        &self,
-        backend: &str,
-        config: &TrainConfig,
-    ) -> Result<Option<Replicas>, String> {
-        let (devices, threads) = self.devices;
-        if devices == 1 {
+    pub(super) fn replicas(&self, backend: &str, config: &TrainConfig) -> Result<Option<Replicas>> {
+        if self.devices == 1 {
             return Ok(None);
         }
-        Replicas::new(backend, devices, threads, config).map(Some)
+        Replicas::new(backend, self.devices, self.threads, config).map(Some)
     }
 
     /// Number of devices that share the micro-batches, for the record; `None` if there is only one.
     pub(super) fn data_parallel(&self) -> Option<u64> {
-        Some(self.devices.0 as u64).filter(|devices| *devices > 1)
+        Some(self.devices as u64).filter(|devices| *devices > 1)
     }
 
     pub(super) fn tell(&mut self, event: RunEvent) {
@@ -164,12 +137,12 @@ impl<'a> RunHooks<'a> {
     ///
     /// # Errors
     ///
-    /// Message, if the run may not train and there are none.
+    /// If the run may not train and there are none.
     pub(super) fn reusable(
         &mut self,
         training: &TrainingId,
         at: WeightsAt,
-    ) -> Result<Option<KeptTraining>, String> {
+    ) -> Result<Option<KeptTraining>> {
         let path = weights_path(&self.weights.results, training, at);
         match self.weights.reuse {
             Reuse::Never => Ok(None),
@@ -178,7 +151,7 @@ impl<'a> RunHooks<'a> {
                 None
             })),
             Reuse::Only => match self.kept(training, at)? {
-                None => Err(format!("there are no kept weights {}", path.display())),
+                None => bail!("there are no kept weights {}", path.display()),
                 found => Ok(found),
             },
         }
@@ -188,14 +161,13 @@ impl<'a> RunHooks<'a> {
     ///
     /// # Errors
     ///
-    /// Message, if they are damaged.
+    /// If they are damaged.
     pub(super) fn kept(
         &self,
         training: &TrainingId,
         at: WeightsAt,
-    ) -> Result<Option<KeptTraining>, String> {
-        let path = weights_path(&self.weights.results, training, at);
-        KeptTraining::read(&path).map_err(|error| error.to_string())
+    ) -> Result<Option<KeptTraining>> {
+        KeptTraining::read(&weights_path(&self.weights.results, training, at))
     }
 
     /// Writes the weights if the policy requests it. A failure is reported and does not end the run.

@@ -9,43 +9,16 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use records::store::RecordError;
+use anyhow::{Result, anyhow, bail, ensure};
 use records::{KeptWeights, Program, RunRecord, Status, WeightsAt, store};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::experiment::TrainingId;
 use crate::host;
-use crate::weights::{NamedTensors, WeightsError, collect, restore};
+use crate::weights::{NamedTensors, collect, restore};
 use pe_zoo::model::Decoder;
 use tasks::{FileError, unless_absent};
-
-/// Error while kept weights are written or read.
-#[derive(Debug, thiserror::Error)]
-pub enum KeptError {
-    /// An operation of the file system failed.
-    #[error(transparent)]
-    Io(#[from] FileError),
-    /// The settings cannot be read or written.
-    #[error("the settings of kept weights: {0}")]
-    Settings(#[from] RecordError),
-    /// The weights do not match the hash in their settings file.
-    #[error("{} is damaged: {reason}; delete it, and run the cell again with --force", path.display())]
-    Damaged {
-        /// Path of the file.
-        path: PathBuf,
-        /// Description of what is wrong.
-        reason: String,
-    },
-    /// The tensors cannot be stored or do not match the model.
-    #[error("weights {}: {source}", path.display())]
-    Weights {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the tensors.
-        source: WeightsError,
-    },
-}
 
 /// Use of kept weights by a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,25 +87,26 @@ impl KeptTraining {
     ///
     /// # Errors
     ///
-    /// [`KeptError`] if the files cannot be read or do not belong together.
-    pub fn read(path: &Path) -> Result<Option<Self>, KeptError> {
+    /// If the files cannot be read or do not belong together.
+    pub fn read(path: &Path) -> Result<Option<Self>> {
         let settings = path.with_extension("json");
         let text = match fs::read(&settings) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             text => text.map_err(FileError::of("read", &settings))?,
         };
-        let record = RunRecord::parse(&settings, &text)?;
+        let record = RunRecord::parse(&settings, &text).map_err(of_settings)?;
         if record.status != Status::Done {
             return Ok(None);
         }
         let bytes = fs::read(path).map_err(FileError::of("read", path))?;
         let stated = record.weights.as_ref().map(|weights| weights.sha256.as_str());
-        if stated != Some(&sha256(&bytes)) {
-            let reason = format!("its checksum is not the one in {}", settings.display());
-            return Err(KeptError::Damaged { path: path.to_owned(), reason });
-        }
-        let tensors = NamedTensors::parse(&bytes)
-            .map_err(|source| KeptError::Weights { path: path.to_owned(), source })?;
+        ensure!(
+            stated == Some(&sha256(&bytes)),
+            "{} is damaged: its checksum is not the one in {}; {REMEDY}",
+            path.display(),
+            settings.display()
+        );
+        let tensors = NamedTensors::parse(&bytes).map_err(|error| of_weights(path, &error))?;
         Ok(Some(Self { path: path.to_owned(), record, tensors }))
     }
 
@@ -140,10 +114,10 @@ impl KeptTraining {
     ///
     /// # Errors
     ///
-    /// [`KeptError::Weights`] if the model has other parameters.
-    pub fn restore(&self, model: Decoder) -> Result<Decoder, KeptError> {
+    /// If the model has other parameters.
+    pub fn restore(&self, model: Decoder) -> Result<Decoder> {
         restore(model, &self.tensors, |_| true, false, &mut ())
-            .map_err(|source| KeptError::Weights { path: self.path.clone(), source })
+            .map_err(|error| of_weights(&self.path, &error))
     }
 
     /// Copies the description of the training into the record of another evaluation of the same training.
@@ -178,7 +152,7 @@ impl KeptTraining {
 ///
 /// # Errors
 ///
-/// [`KeptError`].
+/// If a file cannot be written.
 pub fn write(
     path: &Path,
     model: &Decoder,
@@ -186,9 +160,9 @@ pub fn write(
     at: WeightsAt,
     step: usize,
     has_ended: bool,
-) -> Result<KeptWeights, KeptError> {
-    let of_path = |source| KeptError::Weights { path: path.to_owned(), source };
-    let bytes = collect(model, false, &()).and_then(|tensors| tensors.bytes()).map_err(of_path)?;
+) -> Result<KeptWeights> {
+    let bytes = collect(model, false, &()).and_then(|tensors| tensors.bytes());
+    let bytes = bytes.map_err(|error| of_weights(path, &error))?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
     }
@@ -210,7 +184,7 @@ fn write_settings(
     record: &RunRecord,
     weights: &KeptWeights,
     has_ended: bool,
-) -> Result<(), KeptError> {
+) -> Result<()> {
     let settings = path.with_extension("json");
     let record = RunRecord {
         status: if has_ended { Status::Done } else { Status::Interrupted },
@@ -219,7 +193,7 @@ fn write_settings(
         ..record.clone()
     };
     store::remove_leftovers(&settings);
-    store::write_atomically(&settings, record.text()?.as_bytes())
+    store::write_atomically(&settings, record.text().map_err(of_settings)?.as_bytes())
         .map_err(FileError::of("write", &settings))?;
     Ok(())
 }
@@ -228,20 +202,31 @@ fn write_settings(
 ///
 /// # Errors
 ///
-/// [`KeptError`], also if the file holds the weights of another step than `step`.
-pub fn finish_best(path: &Path, record: &RunRecord, step: usize) -> Result<(), KeptError> {
+/// If a file cannot be read or written, or holds the weights of another step than `step`.
+pub fn finish_best(path: &Path, record: &RunRecord, step: usize) -> Result<()> {
     let settings = path.with_extension("json");
     let text = fs::read(&settings).map_err(FileError::of("read", &settings))?;
-    match RunRecord::parse(&settings, &text)?.weights {
+    match RunRecord::parse(&settings, &text).map_err(of_settings)?.weights {
         Some(weights) if weights.step == step as u64 => {
             write_settings(path, record, &weights, true)
         }
-        found => {
-            let found = found.map_or(0, |weights| weights.step);
-            let reason = format!("it holds the weights after {found} steps, expected {step}");
-            Err(KeptError::Damaged { path: path.to_owned(), reason })
-        }
+        found => bail!(
+            "{} is damaged: it holds the weights after {} steps, expected {step}; {REMEDY}",
+            path.display(),
+            found.map_or(0, |weights| weights.step)
+        ),
     }
+}
+
+const REMEDY: &str = "delete it, and run the cell again with --force";
+
+fn of_settings(error: impl std::fmt::Display) -> anyhow::Error {
+    anyhow!("the settings of kept weights: {error}")
+}
+
+/// Error about the tensors of a file of weights.
+pub fn of_weights(path: &Path, error: &anyhow::Error) -> anyhow::Error {
+    anyhow!("weights {}: {error}", path.display())
 }
 
 fn sha256(bytes: &[u8]) -> String {

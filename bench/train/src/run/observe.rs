@@ -1,11 +1,11 @@
 //! Observation of a forward pass: attention weights and traces of the encoding.
 
+use anyhow::Result;
 use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::Positions;
 use pe_zoo::attention::{Trace, TraceKind, Weights};
 use tasks::{Batch, Sample};
 
-use crate::run::evaluate::EvalError;
 use crate::run::scored::{Scored, read, reused};
 use pe_zoo::model::{Decoder, Dropout};
 
@@ -72,13 +72,13 @@ pub struct Observed {
 /// Observes a model on samples, each in a batch of its own, because padding would be visible.
 ///
 /// # Errors
-/// [`EvalError`].
+/// If the encoding refuses the positions.
 pub fn observe(
     model: &Decoder,
     id: &str,
     samples: &[Sample],
     device: &Device,
-) -> Result<Vec<Observed>, EvalError> {
+) -> Result<Vec<Observed>> {
     let mut last_at = None;
     let mut seen = Vec::with_capacity(samples.len());
     for sample in samples {
@@ -92,12 +92,8 @@ pub fn observe(
 /// Observes a model on one sequence of tokens, `[1, T]`, at the given positions.
 ///
 /// # Errors
-/// [`EvalError`] if the encoding refuses the positions.
-pub fn observe_at(
-    model: &Decoder,
-    inputs: Tensor<2, Int>,
-    at: &Positions,
-) -> Result<Observed, EvalError> {
+/// If a map cannot be read back from the device.
+pub fn observe_at(model: &Decoder, inputs: Tensor<2, Int>, at: &Positions) -> Result<Observed> {
     let pass = model.forward(inputs, at, None, Dropout::off(), Weights::Explain);
     let layers = pass.weights.into_iter().zip(pass.traces).map(|(weights, traces)| {
         let [_one, heads, tokens, _columns] = weights.dims();
@@ -107,17 +103,12 @@ pub fn observe_at(
         }
         Ok(maps)
     });
-    Ok(Observed { layers: layers.collect::<Result<_, EvalError>>()? })
+    Ok(Observed { layers: layers.collect::<Result<_>>()? })
 }
 
-fn map(
-    look: Look,
-    values: Tensor<4>,
-    heads: usize,
-    tokens: usize,
-) -> Result<AttentionMap, EvalError> {
+fn map(look: Look, values: Tensor<4>, heads: usize, tokens: usize) -> Result<AttentionMap> {
     let [_one, _heads, rows, columns] = values.dims();
-    let values = read(values.expand([1, heads, rows, columns])).map_err(EvalError::Device)?;
+    let values = read(values.expand([1, heads, rows, columns]))?;
     let row =
         |(i, row): (usize, &[f32])| row[..if rows < tokens { columns } else { i + 1 }].to_vec();
     let heads = values

@@ -1,5 +1,7 @@
 //! Scored predictions of a batch, in training and in evaluation.
 
+use std::fmt::Debug;
+
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use pe_zoo::Positions;
 use pe_zoo::ops::cross_entropy;
@@ -28,10 +30,13 @@ pub fn token_ids(tokens: &[u32], device: &Device) -> Tensor<1, Int> {
 /// Reads numbers back from their device.
 ///
 /// # Errors
-/// The device's message.
-pub fn read<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>, String> {
-    let data = tensor.try_into_data().map_err(|error| format!("{error:?}"))?;
-    data.convert::<f32>().try_into_vec::<f32>().map_err(|error| format!("{error:?}"))
+/// With the device's message.
+pub fn read<const D: usize>(tensor: Tensor<D>) -> anyhow::Result<Vec<f32>> {
+    let fault = |error: &dyn Debug| {
+        anyhow::anyhow!("results could not be read back from the device: {error:?}")
+    };
+    let data = tensor.try_into_data().map_err(|error| fault(&error))?;
+    data.convert::<f32>().try_into_vec::<f32>().map_err(|error| fault(&error))
 }
 
 /// Scored predictions of a batch.

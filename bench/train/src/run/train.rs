@@ -8,6 +8,7 @@ mod replicas;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use anyhow::{Result, anyhow};
 use burn::module::Module;
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::Device;
@@ -24,7 +25,7 @@ pub use progress::{Diverged, TrainProgress};
 pub use replicas::Replicas;
 
 use crate::experiment::{TrainConfig, ValidationConfig};
-use crate::run::evaluate::{EvalError, EvalRequest, evaluate};
+use crate::run::evaluate::{EvalRequest, evaluate};
 use crate::run::optimizer::Optimizer;
 use crate::run::scored::reused;
 use crate::streams::{Stream, stream};
@@ -39,22 +40,6 @@ pub struct Trained {
     pub progress: TrainProgress,
     /// Status with which the training was stopped from outside; `None`: it ended by itself.
     pub stopped: Option<Status>,
-}
-
-/// Error during a training.
-#[derive(Debug, thiserror::Error)]
-pub enum TrainError {
-    /// The encoding has no positions for a batch.
-    #[error(transparent)]
-    Encoding(#[from] PeError),
-    /// A validation during training failed.
-    #[error("validation after {step} steps: {source}")]
-    Validation {
-        /// Optimizer steps done so far.
-        step: usize,
-        /// Reason for the failure.
-        source: EvalError,
-    },
 }
 
 /// Observer of a training, called after each step; it may stop the training.
@@ -222,7 +207,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Validates the model on fresh samples of the training distribution and of the further splits.
-    fn validate(&mut self) -> Result<(), TrainError> {
+    fn validate(&mut self) -> Result<()> {
         let Some(config) = &self.config.validation else { return Ok(()) };
         let model = self.state.model.valid();
         let first = self.task.splits().first().map_or("", |split| split.name);
@@ -241,7 +226,7 @@ impl<'a> Trainer<'a> {
         model: &Decoder,
         config: &ValidationConfig,
         split: &str,
-    ) -> Result<Validation, TrainError> {
+    ) -> Result<Validation> {
         let step = self.state.progress.step;
         let request = EvalRequest {
             split,
@@ -256,7 +241,7 @@ impl<'a> Trainer<'a> {
             slices: false,
         };
         let seen = evaluate(model, &self.id, self.task, request, &self.device.clone().inner())
-            .map_err(|source| TrainError::Validation { step, source })?;
+            .map_err(|error| anyhow!("validation after {step} steps: {error}"))?;
         Ok(Validation {
             step: step as u64,
             exact_match: seen.exact_match,
@@ -275,11 +260,8 @@ fn scored_labels(batch: &Batch) -> usize {
 /// Trains a model from its current state to the end. Batches are drawn in a separate thread.
 ///
 /// # Errors
-/// [`TrainError`].
-pub fn train(
-    mut trainer: Trainer<'_>,
-    watch: &mut dyn TrainObserver,
-) -> Result<Trained, TrainError> {
+/// If the encoding has no positions for a batch, or a validation fails.
+pub fn train(mut trainer: Trainer<'_>, watch: &mut dyn TrainObserver) -> Result<Trained> {
     let stopped = std::thread::scope(|scope| {
         let (task, config) = (trainer.task, trainer.config);
         let batches = feed::spawn(scope, task, config, trainer.state.data_rng.clone());
@@ -298,7 +280,7 @@ pub fn train(
                 return Ok(Some(stop));
             }
         }
-        Ok::<_, TrainError>(None)
+        Ok::<_, anyhow::Error>(None)
     })?;
     let TrainState { model, progress, .. } = trainer.state;
     Ok(Trained { model: model.valid(), progress, stopped })

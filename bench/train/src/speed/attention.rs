@@ -16,18 +16,15 @@ use crate::streams::{Stream, stream};
 ///
 /// # Errors
 ///
-/// Message, if a setting is invalid or the measurement fails.
-pub(super) fn measure(request: &SpeedRequest, encoding: &Combination) -> Result<SpeedRow, String> {
+/// If a setting is invalid or the measurement fails.
+pub(super) fn measure(request: &SpeedRequest, encoding: &Combination) -> anyhow::Result<SpeedRow> {
     let SpeedSize { batch, len, dim, heads, steps, .. } = request.size;
-    let device = backend::device(&request.backend).map_err(|error| error.to_string())?.autodiff();
-    backend::precision(request.precision, &request.backend, &device)
-        .map_err(|error| error.to_string())?;
+    let device = backend::device(&request.backend)?.autodiff();
+    backend::precision(request.precision, &request.backend, &device)?;
     let encoding_id = encoding.id();
-    let encoding = encoding
-        .init(&request.dims(), &mut stream(0, Stream::Encoding), &device)
-        .map_err(|error| error.to_string())?;
+    let encoding = encoding.init(&request.dims(), &mut stream(0, Stream::Encoding), &device)?;
     let new = PositionRequest { cached_tokens: 0, new_tokens: len, training_rng: None };
-    let at = positions(&encoding, encoding_id, new).map_err(|error| error.to_string())?;
+    let at = positions(&encoding, encoding_id, new)?;
     let mut rng = stream(0, Stream::Data);
     let x = random([batch, len, dim], &mut rng, &device);
     let [q, k, v] = [(); 3]

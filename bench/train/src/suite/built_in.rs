@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use pe_zoo::settings::nearest;
-
-use super::SuiteError;
+use crate::names::unknown;
 
 /// Suites that are part of the program: name and text of each file of `suites/`, sorted by name. The build script
 /// lists them.
@@ -19,23 +17,28 @@ pub fn example(name: &str) -> String {
 /// Name and text of a built-in suite, or of the file at a path.
 ///
 /// # Errors
-/// [`SuiteError::Unknown`], [`SuiteError::Folder`] or [`SuiteError::Unreadable`].
-pub fn text(name_or_path: &str) -> Result<(String, String), SuiteError> {
+/// If there is none.
+pub fn text(name_or_path: &str) -> anyhow::Result<(String, String)> {
     if let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
         return Ok(((*name).to_owned(), (*text).to_owned()));
     }
     let path = Path::new(name_or_path);
     let looks_like_path = path.extension().is_some() || name_or_path.contains(['/', '\\']);
-    if !looks_like_path && !path.is_file() {
-        return Err(SuiteError::Unknown {
-            name: name_or_path.to_owned(),
-            nearest: nearest(name_or_path, BUILT_IN.iter().map(|(name, _)| *name)),
-            known: BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
-        });
-    }
-    match tasks::read_text(path) {
-        Ok(text) => Ok((name_or_path.to_owned(), text)),
-        Err(_) if path.is_dir() => Err(SuiteError::Folder { path: path.to_owned() }),
-        Err(error) => Err(SuiteError::Unreadable { path: path.to_owned(), source: error.cause }),
-    }
+    anyhow::ensure!(
+        looks_like_path || path.is_file(),
+        "{}; or give the path of a TOML file",
+        unknown("suite", name_or_path, BUILT_IN.iter().map(|(name, _)| *name))
+    );
+    anyhow::ensure!(
+        !path.is_dir(),
+        "{name_or_path} is a folder, and a suite is a TOML file or a built-in name (`pe-bench list suites`); commands that \
+         read records take their folder with --results"
+    );
+    let text = tasks::read_text(path).map_err(|error| {
+        anyhow::anyhow!(
+            "cannot read suite {name_or_path}: {}; check the path, or name a built-in suite (`pe-bench list suites`)",
+            error.cause
+        )
+    })?;
+    Ok((name_or_path.to_owned(), text))
 }

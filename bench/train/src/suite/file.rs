@@ -1,6 +1,6 @@
 //! Format of suite files.
 
-use pe_zoo::settings::{explain, nearest};
+use pe_zoo::settings::explain;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
@@ -9,6 +9,7 @@ use super::SuiteError;
 use super::ablation::AblationSection;
 use super::built_in::BUILT_IN;
 use super::error::{FieldError, at};
+use crate::names::did_you_mean;
 
 /// Key of the built-in suite that a file changes.
 const EXTENDS: &str = "extends";
@@ -116,9 +117,11 @@ impl SuiteFile {
 
 /// Reads the fields of a file.
 fn fields(name: &str, text: &str) -> Result<Map<String, Value>, SuiteError> {
-    let table: toml::Table = toml::from_str(text)
-        .map_err(|source| SuiteError::Syntax { name: name.to_owned(), source: Box::new(source) })?;
-    table_fields("", table).map_err(|error| SuiteError::field(name, error))
+    let table: Result<toml::Table, _> = toml::from_str(text);
+    table
+        .map_err(|error| (String::new(), error.to_string()))
+        .and_then(|table| table_fields("", table))
+        .map_err(|error| SuiteError::field(name, error))
 }
 
 /// Returns the fields of the built-in suite `base`, changed by `own`: sections are merged, everything else is replaced.
@@ -131,8 +134,7 @@ fn extended(
     let Some((name, text)) =
         BUILT_IN.iter().find(|(name, _)| base.as_str().is_some_and(|base| base == *name))
     else {
-        let near = base.as_str().and_then(|base| nearest(base, known()));
-        let near = near.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
+        let near = did_you_mean(base.as_str().unwrap_or_default(), known());
         return Err(format!("{base}, expected the name of a built-in suite{near}"));
     };
     let mut all = fields(name, text).map_err(|error| error.to_string())?;
@@ -226,7 +228,7 @@ pub(super) fn read<T: DeserializeOwned>(prefix: &str, value: Value) -> Result<T,
             (prefix, inner) => format!("{prefix}.{inner}"),
         };
         let said = explain(&error.into_inner().to_string());
-        let example = "; `pe-bench new-suite NAME` prints a suite with every section";
+        let example = "; `pe-bench new suite NAME` prints a suite with every section";
         let example = if said.starts_with("missing field") { example } else { "" };
         (path, format!("{said}{example}"))
     })

@@ -305,7 +305,7 @@ fn every_mistake_is_named_with_its_place() {
         ("{ kind = \"rope\", base = 500.0 }", "\"nope\"", "is listed twice"),
         ("[3, 4]", "[]", "no cell"),
         ("[3, 4]", "3", "at `seeds`: invalid type: integer `3`, expected a list"),
-        ("seeds = [3, 4]", "", "suite test: missing field `seeds`; `pe-bench new-suite NAME`"),
+        ("seeds = [3, 4]", "", "suite test: missing field `seeds`; `pe-bench new suite NAME`"),
         ("[3, 4]", "[3, 3]", "is listed twice"),
     ] {
         let error = parsed(&SMALL.replacen(from, to, 1)).unwrap_err().to_string();

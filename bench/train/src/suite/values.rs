@@ -4,6 +4,8 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value};
 
+use crate::experiment::check::repeated;
+
 /// Values of an axis.
 ///
 /// # Errors
@@ -26,10 +28,7 @@ pub(super) fn list(values: &Value) -> Result<&[Value], String> {
 /// # Errors
 /// Message with the value.
 pub(super) fn distinct<T: PartialEq + Display>(values: &[T]) -> Result<(), String> {
-    match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
-        Some((_, double)) => Err(format!("{double} is listed twice; keep one")),
-        None => Ok(()),
-    }
+    repeated(values).map_or(Ok(()), |double| Err(format!("{double} is listed twice; keep one")))
 }
 
 /// Sets the value at a dotted path; missing maps on the way are created.

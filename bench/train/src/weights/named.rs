@@ -1,44 +1,11 @@
 //! Tensors by name, in memory and in safetensors files.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
-use burn::tensor::DType;
+use anyhow::Result;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
-
-/// Error while parameters are stored or restored.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WeightsError {
-    /// A tensor cannot be read back from the device.
-    #[error("parameter `{name}` cannot be read back from the device: {reason}")]
-    Device {
-        /// Name of the parameter.
-        name: String,
-        /// Message of the device.
-        reason: String,
-    },
-    /// A parameter has an element type that is not stored.
-    #[error("parameter `{name}` has type {dtype:?}, expected F32")]
-    Type {
-        /// Name of the parameter.
-        name: String,
-        /// Element type of the tensor.
-        dtype: DType,
-    },
-    /// The bytes are not safetensors, or hold another element type.
-    #[error("these are no weights in f32: {0}")]
-    Format(String),
-    /// The stored tensors are not the parameters of the model.
-    #[error(
-        "it has {found}, expected {expected} for the model; it was written by another program version"
-    )]
-    OtherModel {
-        /// Description of the stored tensor.
-        found: String,
-        /// Description of the model's parameter.
-        expected: String,
-    },
-}
 
 /// Shape and bytes of a stored tensor.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,10 +34,9 @@ impl NamedTensors {
     ///
     /// # Errors
     ///
-    /// [`WeightsError::Format`].
-    pub fn parse(bytes: &[u8]) -> Result<Self, WeightsError> {
-        let file = SafeTensors::deserialize(bytes)
-            .map_err(|error| WeightsError::Format(error.to_string()))?;
+    /// If the bytes are not safetensors, or hold another element type.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let file = SafeTensors::deserialize(bytes).map_err(malformed)?;
         let mut read = Self::default();
         for (name, view) in file.tensors() {
             let bytes = view.data().to_vec();
@@ -81,10 +47,7 @@ impl NamedTensors {
                 Dtype::U8 => {
                     read.blobs.insert(name, bytes);
                 }
-                other => {
-                    let reason = format!("tensor `{name}` has type {other:?}");
-                    return Err(WeightsError::Format(reason));
-                }
+                other => return Err(malformed(format!("tensor `{name}` has type {other:?}"))),
             }
         }
         Ok(read)
@@ -94,19 +57,18 @@ impl NamedTensors {
     ///
     /// # Errors
     ///
-    /// [`WeightsError::Format`] if there are more than the format can hold.
-    pub fn bytes(&self) -> Result<Vec<u8>, WeightsError> {
-        let refuse = |error: safetensors::SafeTensorError| WeightsError::Format(error.to_string());
+    /// If there are more than the format can hold.
+    pub fn bytes(&self) -> Result<Vec<u8>> {
         let tensors = self.tensors.iter().map(|(name, Stored { dims, bytes })| {
-            Ok((name, TensorView::new(Dtype::F32, dims.clone(), bytes).map_err(refuse)?))
+            Ok((name, TensorView::new(Dtype::F32, dims.clone(), bytes).map_err(malformed)?))
         });
         let blobs = self.blobs.iter().map(|(name, bytes)| {
-            Ok((name, TensorView::new(Dtype::U8, vec![bytes.len()], bytes).map_err(refuse)?))
+            Ok((name, TensorView::new(Dtype::U8, vec![bytes.len()], bytes).map_err(malformed)?))
         });
-        let views = tensors.chain(blobs).collect::<Result<Vec<_>, WeightsError>>()?;
+        let views = tensors.chain(blobs).collect::<Result<Vec<_>>>()?;
         // Readers of transformers ask for this entry.
         let about = [("format".to_owned(), "pt".to_owned())];
-        safetensors::serialize(views, Some(about.into_iter().collect())).map_err(refuse)
+        safetensors::serialize(views, Some(about.into_iter().collect())).map_err(malformed)
     }
 
     /// Names and shapes of the tensors, sorted by name.
@@ -144,4 +106,8 @@ impl NamedTensors {
 
 pub(super) fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+fn malformed(reason: impl Display) -> anyhow::Error {
+    anyhow::anyhow!("these are no weights in f32: {reason}")
 }

@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor};
 use pe_zoo::Combination;
 use pe_zoo::testkit::close::numbers;
 
-use super::{NamedTensors, WeightsError, collect, restore};
+use super::{NamedTensors, collect, restore};
 use crate::streams::{Stream, stream};
 use pe_zoo::model::{Decoder, ModelConfig, NormKind};
 
@@ -99,7 +99,7 @@ fn files_give_every_bit_back() {
 fn tensors_of_another_model_are_refused_by_name() {
     let refused = |stored: &NamedTensors, into: Decoder| {
         let error = restore(into, stored, |_| true, false, &mut ()).unwrap_err();
-        assert!(matches!(error, WeightsError::OtherModel { .. }), "{error}");
+        assert!(error.to_string().contains("for the model"), "{error}");
         error.to_string()
     };
     let rope = tensors(&model("rope", 1));
@@ -122,7 +122,7 @@ fn files_that_are_no_weights_are_refused() {
     let bytes = tensors(&model("rope", 1)).bytes().unwrap();
     for cut in [0, 7, 100, bytes.len() - 1] {
         let error = NamedTensors::parse(&bytes[..cut]).unwrap_err();
-        assert!(matches!(error, WeightsError::Format(_)), "{cut}: {error}");
+        assert!(error.to_string().contains("these are no weights in f32"), "{cut}: {error}");
     }
     let mut other = bytes.clone();
     let place = bytes.windows(5).position(|five| five == b"\"F32\"").unwrap();

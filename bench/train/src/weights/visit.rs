@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use anyhow::{Result, anyhow};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::named::{NamedTensors, Stored, WeightsError, floats};
+use super::named::{NamedTensors, Stored, floats};
 use super::role::AutodiffRole;
 
 /// Tensors stored beside those of a parameter, such as the moments of an optimizer.
@@ -35,12 +36,12 @@ impl Extras for () {
 ///
 /// # Errors
 ///
-/// [`WeightsError::Device`] or [`WeightsError::Type`].
+/// If a tensor cannot be read back from the device, or has another element type than f32.
 pub(crate) fn collect<E: Extras>(
     module: &impl Module,
     trainable_only: bool,
     extras: &E,
-) -> Result<NamedTensors, WeightsError> {
+) -> Result<NamedTensors> {
     let found = NamedTensors::default();
     let mut collect =
         Collect { path: ParamPath::default(), found, error: None, trainable_only, extras };
@@ -53,14 +54,14 @@ pub(crate) fn collect<E: Extras>(
 ///
 /// # Errors
 ///
-/// [`WeightsError::OtherModel`] if a tensor is missing, has another shape, or belongs to no parameter.
+/// If a tensor is missing, has another shape, or belongs to no parameter.
 pub fn restore<M: Module, E: Extras>(
     module: M,
     stored: &NamedTensors,
     wanted: impl Fn(&str) -> bool,
     trainable_only: bool,
     extras: &mut E,
-) -> Result<M, WeightsError> {
+) -> Result<M> {
     let mut fit = Fit {
         path: ParamPath::default(),
         stored,
@@ -79,11 +80,16 @@ pub fn restore<M: Module, E: Extras>(
         wanted(owner) && !fit.known.contains(owner)
     });
     if let Some((name, tensor)) = strange {
-        let expected = "no such parameter".to_owned();
-        return Err(WeightsError::OtherModel { found: tensor.text(name), expected });
+        return Err(of_other_model(&tensor.text(name), "no such parameter"));
     }
     let path = ParamPath::default();
     Ok(module.map(&mut Put { path, stored, wanted: &wanted, trainable_only, extras }))
+}
+
+fn of_other_model(found: &str, expected: &str) -> anyhow::Error {
+    anyhow!(
+        "it has {found}, expected {expected} for the model; it was written by another program version"
+    )
 }
 
 /// Name of the parameter that a tensor belongs to.
@@ -140,21 +146,21 @@ fn transposed(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
 struct Collect<'a, E> {
     path: ParamPath,
     found: NamedTensors,
-    error: Option<WeightsError>,
+    error: Option<anyhow::Error>,
     trainable_only: bool,
     extras: &'a E,
 }
 
 impl<E> Collect<'_, E> {
-    fn add<const D: usize>(&mut self, name: String, tensor: Tensor<D>) -> Result<(), WeightsError> {
-        let data = tensor.try_into_data().map_err(|error| WeightsError::Device {
-            name: name.clone(),
-            reason: format!("{error:?}"),
+    fn add<const D: usize>(&mut self, name: String, tensor: Tensor<D>) -> Result<()> {
+        let data = tensor.try_into_data().map_err(|error| {
+            anyhow!("parameter `{name}` cannot be read back from the device: {error:?}")
         })?;
         let dtype = data.dtype();
         let mut dims = data.shape().to_vec();
-        let values =
-            data.as_slice::<f32>().map_err(|_| WeightsError::Type { name: name.clone(), dtype })?;
+        let values = data
+            .as_slice::<f32>()
+            .map_err(|_| anyhow!("parameter `{name}` has type {dtype:?}, expected F32"))?;
         if let ([rows, columns], true) = (&mut dims[..], self.path.is_transposed()) {
             let values = transposed(values, *rows, *columns);
             std::mem::swap(rows, columns);
@@ -191,7 +197,7 @@ struct Fit<'a, W> {
     trainable_only: bool,
     known: BTreeSet<String>,
     extras: &'static [&'static str],
-    error: Option<WeightsError>,
+    error: Option<anyhow::Error>,
 }
 
 impl<W: Fn(&str) -> bool> ModuleVisitor for Fit<'_, W> {
@@ -215,7 +221,7 @@ impl<W: Fn(&str) -> bool> ModuleVisitor for Fit<'_, W> {
                 None => format!("no tensor `{stored}`"),
             };
             let expected = Stored { dims: dims.clone(), bytes: Vec::new() }.text(&stored);
-            self.error.get_or_insert(WeightsError::OtherModel { found, expected });
+            self.error.get_or_insert_with(|| of_other_model(&found, &expected));
         }
         self.known.insert(name);
     }

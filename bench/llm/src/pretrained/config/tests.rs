@@ -17,11 +17,11 @@ fn config(change: Value) -> Value {
     config
 }
 
-fn parse(change: Value) -> Result<LlamaSettings, PretrainedError> {
+fn parse(change: Value) -> Result<LlamaSettings> {
     parse_text(&config(change).to_string())
 }
 
-fn parse_text(text: &str) -> Result<LlamaSettings, PretrainedError> {
+fn parse_text(text: &str) -> Result<LlamaSettings> {
     let path = Path::new("config.json");
     let fields = fields(path, text)?;
     let written_by = WrittenBy::of(path, &fields, &Map::new())?;
@@ -307,14 +307,13 @@ fn values_of_a_wrong_type_are_unsupported_and_a_missing_field_is_damage() {
     for field in ["hidden_size", "attention_bias", "sliding_window", "eos_token_id", "rope_scaling"]
     {
         let error = parse(json!({ field: "wide" })).unwrap_err();
-        let is_named =
-            matches!(&error, PretrainedError::Unsupported { field: named, .. } if named == field);
+        let is_named = error.to_string().contains(&format!("`{field}` is "));
         assert!(is_named && !error.to_string().contains("untagged"), "{field}: {error}");
     }
     let mut without = config(json!({}));
     without.as_object_mut().unwrap().remove("hidden_size");
     let error = parse_text(&without.to_string()).unwrap_err();
-    assert!(matches!(&error, PretrainedError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("is damaged"), "{error}");
     assert!(error.to_string().contains("hidden_size"), "{error}");
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::anyhow;
+
 use super::{CheckpointFolder, CheckpointMeta, pack, unpack};
 use crate::run::train::{TrainState, Trainer};
 
@@ -54,10 +56,9 @@ impl Checkpointer {
         };
         for (index, file) in files.iter().enumerate() {
             let name = file.display();
-            let tried = match self.folder.read(file) {
-                Ok(bytes) => unpack(&bytes, state).map_err(|error| format!("{name}: {error}")),
-                Err(error) => Err(error.to_string()),
-            };
+            let tried = self.folder.read(file).and_then(|bytes| {
+                unpack(&bytes, state).map_err(|error| anyhow!("{name}: {error}"))
+            });
             match tried {
                 Ok(kept) => {
                     resumed.from = Some(kept);
@@ -99,9 +100,8 @@ impl Checkpointer {
         }
         let state = trainer.state();
         let step = state.progress.step;
-        let kept = pack(state, cell_seconds)
-            .map_err(|error| error.to_string())
-            .and_then(|bytes| self.folder.write(step, &bytes).map_err(|error| error.to_string()));
+        let kept =
+            pack(state, cell_seconds).and_then(|bytes| Ok(self.folder.write(step, &bytes)?));
         // After the work, so that its duration is not part of the interval.
         self.last = Instant::now();
         kept.map_err(|reason| {

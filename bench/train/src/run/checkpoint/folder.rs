@@ -5,29 +5,13 @@ use std::path::{Path, PathBuf};
 
 use tasks::{FileError, unless_absent};
 
-use super::file::{self, Damage};
+use super::file;
 
 /// Number of checkpoints kept, two so that one may be damaged.
 const KEPT: usize = 2;
 const EXTENSION: &str = "ckpt";
 /// File with the number of deaths of the cell's worker.
 const DEATHS: &str = "deaths";
-
-/// Error while a checkpoint is read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum CheckpointError {
-    /// An operation of the file system failed.
-    #[error(transparent)]
-    Io(#[from] FileError),
-    /// The file is damaged.
-    #[error("{} is damaged: {damage}", path.display())]
-    Damaged {
-        /// Path of the file.
-        path: PathBuf,
-        /// Description of what is wrong.
-        damage: Damage,
-    },
-}
 
 /// Folder with the checkpoints of one cell, used only by the process that holds the cell's claim.
 #[derive(Debug, Clone)]
@@ -50,8 +34,8 @@ impl CheckpointFolder {
     /// Writes the checkpoint after `step` steps atomically and removes all but the last two.
     ///
     /// # Errors
-    /// [`CheckpointError::Io`]; earlier checkpoints are unchanged.
-    pub fn write(&self, step: usize, content: &[u8]) -> Result<(), CheckpointError> {
+    /// If it cannot be written; earlier checkpoints are unchanged.
+    pub fn write(&self, step: usize, content: &[u8]) -> Result<(), FileError> {
         fs::create_dir_all(&self.path).map_err(FileError::of("create", &self.path))?;
         self.remove_leftovers();
         let path = self.path.join(format!("{step:010}.{EXTENSION}"));
@@ -78,8 +62,8 @@ impl CheckpointFolder {
     /// Checkpoint files, the newest first.
     ///
     /// # Errors
-    /// [`CheckpointError::Io`] if the folder cannot be listed; a missing folder counts as empty.
-    pub fn newest_first(&self) -> Result<Vec<PathBuf>, CheckpointError> {
+    /// If the folder cannot be listed; a missing folder counts as empty.
+    pub fn newest_first(&self) -> Result<Vec<PathBuf>, FileError> {
         let found = records::store::files_in(&self.path, EXTENSION);
         let mut found = found.map_err(FileError::of("list", &self.path))?;
         // Steps have leading zeros: the order of names is the order of steps.
@@ -96,13 +80,11 @@ impl CheckpointFolder {
     /// Reads the content of one of [`newest_first`](Self::newest_first).
     ///
     /// # Errors
-    /// [`CheckpointError`]; nothing is changed on disk.
-    pub fn read(&self, path: &Path) -> Result<Vec<u8>, CheckpointError> {
+    /// If it cannot be read or is damaged; nothing is changed on disk.
+    pub fn read(&self, path: &Path) -> anyhow::Result<Vec<u8>> {
         let bytes = fs::read(path).map_err(FileError::of("read", path))?;
-        match file::open(&self.key, &bytes) {
-            Ok(content) => Ok(content.to_owned()),
-            Err(damage) => Err(CheckpointError::Damaged { path: path.to_owned(), damage }),
-        }
+        let content = file::open(&self.key, &bytes).map(<[u8]>::to_owned);
+        content.map_err(|damage| anyhow::anyhow!("{} is damaged: {damage}", path.display()))
     }
 
     /// Stored number of times that the cell's worker died by a signal; `None` if there is none.
@@ -115,19 +97,19 @@ impl CheckpointFolder {
     /// Stores the number of times that the cell's worker died by a signal.
     ///
     /// # Errors
-    /// [`CheckpointError::Io`].
-    pub fn note_deaths(&self, deaths: u32) -> Result<(), CheckpointError> {
+    /// If the file cannot be written.
+    pub fn note_deaths(&self, deaths: u32) -> Result<(), FileError> {
         fs::create_dir_all(&self.path).map_err(FileError::of("create", &self.path))?;
         let path = self.path.join(DEATHS);
         let written = records::store::write_atomically(&path, deaths.to_string().as_bytes());
-        Ok(written.map_err(FileError::of("write", &path))?)
+        written.map_err(FileError::of("write", &path))
     }
 
     /// Removes all checkpoints of the cell and the temporary files of interrupted writes.
     ///
     /// # Errors
-    /// [`CheckpointError::Io`]; a missing folder is not an error.
-    pub fn remove(&self) -> Result<(), CheckpointError> {
+    /// If a file cannot be removed; a missing folder is not an error.
+    pub fn remove(&self) -> Result<(), FileError> {
         unless_absent(fs::remove_dir_all(&self.path))
             .map_err(FileError::of("remove", &self.path))?;
         // The folder of all cells goes with the last of them; it is not empty before.

@@ -3,26 +3,16 @@
 //!
 //! CBOR preserves every bit of a float, unlike JSON (points of curves have the 15 digits of records).
 
+use anyhow::{Context as _, Result, anyhow};
 use serde::{Deserialize, Serialize};
 
 use super::rng_state::RngState;
 use crate::run::optimizer::Optimizer;
 use crate::run::train::{TrainProgress, TrainState};
-use crate::weights::{NamedTensors, WeightsError, collect, restore};
+use crate::weights::{NamedTensors, collect, restore};
 
 /// Name of the header among the tensors.
 const HEADER: &str = "state";
-
-/// Error while a training state is serialized or restored; the state is unchanged.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StateError {
-    /// The weights or moments cannot be stored or restored.
-    #[error(transparent)]
-    Weights(#[from] WeightsError),
-    /// The header cannot be read.
-    #[error("cannot read the header of the checkpoint: {0}")]
-    Head(String),
-}
 
 /// Step and time of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -50,8 +40,8 @@ struct StateHeader {
 ///
 /// # Errors
 ///
-/// [`StateError`].
-pub fn pack(state: &TrainState, cell_seconds: f64) -> Result<Vec<u8>, StateError> {
+/// If a tensor cannot be read or stored.
+pub fn pack(state: &TrainState, cell_seconds: f64) -> Result<Vec<u8>> {
     let mut tensors = collect(&state.model, true, &state.optimizer)?;
     let header = StateHeader {
         kept: CheckpointMeta { step: state.progress.step, cell_seconds },
@@ -62,23 +52,21 @@ pub fn pack(state: &TrainState, cell_seconds: f64) -> Result<Vec<u8>, StateError
         optimizer_steps: state.optimizer.steps(),
     };
     let mut bytes = Vec::new();
-    ciborium::into_writer(&header, &mut bytes)
-        .map_err(|error| StateError::Head(error.to_string()))?;
+    ciborium::into_writer(&header, &mut bytes)?;
     tensors.insert_blob(HEADER, bytes);
-    Ok(tensors.bytes()?)
+    tensors.bytes()
 }
 
 /// Replaces the state of a training that has just begun by a serialized one.
 ///
 /// # Errors
 ///
-/// [`StateError`]; `state` is then unchanged.
-pub fn unpack(bytes: &[u8], state: &mut TrainState) -> Result<CheckpointMeta, StateError> {
+/// If the bytes are not of such a state; `state` is then unchanged.
+pub fn unpack(bytes: &[u8], state: &mut TrainState) -> Result<CheckpointMeta> {
     let tensors = NamedTensors::parse(bytes)?;
-    let header =
-        tensors.blob(HEADER).ok_or_else(|| StateError::Head("it is missing".to_owned()))?;
-    let header: StateHeader =
-        ciborium::from_reader(header).map_err(|error| StateError::Head(error.to_string()))?;
+    let header = tensors.blob(HEADER).context("the checkpoint has no header")?;
+    let header: StateHeader = ciborium::from_reader(header)
+        .map_err(|error| anyhow!("cannot read the header of the checkpoint: {error}"))?;
     let mut optimizer = Optimizer::after(header.optimizer_steps);
     state.model = restore(state.model.clone(), &tensors, |_| true, true, &mut optimizer)?;
     state.optimizer = optimizer;

@@ -8,6 +8,7 @@
 use std::panic::resume_unwind;
 use std::sync::mpsc::sync_channel;
 
+use anyhow::{Context as _, Result};
 use burn::module::Module;
 use burn::tensor::Device;
 
@@ -35,22 +36,16 @@ impl Replicas {
     ///
     /// # Errors
     ///
-    /// Message, if the micro-batches cannot be divided among the devices, or a device or a thread is unavailable.
-    pub fn new(
-        backend: &str,
-        count: usize,
-        threads: usize,
-        config: &TrainConfig,
-    ) -> Result<Self, String> {
+    /// If the micro-batches cannot be divided among the devices, or a device or a thread is unavailable.
+    pub fn new(backend: &str, count: usize, threads: usize, config: &TrainConfig) -> Result<Self> {
         config.check_data_parallel(count)?;
-        let devices = backend::devices(backend, count).map_err(|error| error.to_string())?;
+        let devices = backend::devices(backend, count)?;
         let replicas = devices.into_iter().map(|device| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            let pool =
-                pool.map_err(|error| format!("cannot start the threads of a device: {error}"))?;
+            let pool = pool.context("cannot start the threads of a device")?;
             Ok(Replica { device: config.autodiff(device), pool })
         });
-        Ok(Self(replicas.collect::<Result<_, String>>()?))
+        Ok(Self(replicas.collect::<Result<_>>()?))
     }
 
     /// Runs micro-batches on the devices in turn and calls `add` with their results in their order, with the gradients on

@@ -1,4 +1,4 @@
-//! `pe-bench diff-records`: comparison of the records of two results folders.
+//! `pe-bench records diff`: comparison of the records of two results folders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::out::say;
 /// Maximum number of differences printed; the rest are only counted.
 const PRINTED: usize = 50;
 
-/// Arguments of `diff-records`.
+/// Arguments of `records diff`.
 #[derive(Args)]
 pub(super) struct DiffArgs {
     /// First results folder.
