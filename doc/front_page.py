@@ -73,16 +73,16 @@ def holm(p):
 records = [json.loads(text) for text in parquet.read_table(FOLDER + "/records.parquet")["record"].to_pylist()]
 records = [r for r in records if r["grid"] and r["grid"].get("fresh") and r["status"]["state"] == "done"]
 labels = {(e["questions"], e["train_len"]): e for e in json.load(open(FOLDER + "/unseen.json"))["evaluations"]}
-runs, flops = {}, {}  # workload -> region -> encoding -> seed -> [(value, chance, answers)]
+runs, flops, training = {}, {}, {}  # runs: workload -> region -> encoding -> seed -> [(value, chance, answers)]
 for r in records:
     name, text = r["encoding"]["name"], r["task"]["headline"] == "perplexity"
-    flops.setdefault(r["workload"], {})[name] = r["flops"]["train_step"]
+    flops.setdefault(r["workload"], {})[name] = step = r["flops"]["train_step"]
+    training.setdefault(r["workload"], {}).setdefault(name, []).append(step * r["train"]["steps"])
     for e in sorted(r["evals"], key=lambda e: (e["split"], e["len"])):
         y, chance = answers(e["outcomes"]), e.get("chance", r["task"]["chance"])
         value, label = e["nll"] if text else e["exact_match"], labels.get((e["outcomes"]["questions"], r["train_len"]), {})
         if "unseen" in label:
-            y = y[bits(label["unseen"]["marked"], e["samples"]) == 1]
-            if len(y) == 0:
+            if len(y := y[bits(label["unseen"]["marked"], e["samples"]) == 1]) == 0:
                 continue  # training draws all of these questions
             value, chance = y.mean(), label.get("chance", chance)
         longer, same = e["len"] > r["train_len"], e["trained_split"]
@@ -128,15 +128,15 @@ for workload, regions in runs.items():
 rng, lines = np.random.default_rng(0), {}
 iqm = lambda x: np.sort(x)[len(x) // 4: len(x) - len(x) // 4].mean()
 steps = {s["encoding"]: s["step_seconds"] for s in map(json.loads, open(FOLDER + "/speed.jsonl"))}
-tasks = max(map(len, scores.values()))
 for k, of in scores.items():
-    if len(of) == tasks:
+    if len(of) == max(map(len, scores.values())):
         draw = lambda: np.concatenate([rng.choice(x, len(x)) + rng.normal(0, np.sqrt(v)) for x, v in of])
         half = np.std([iqm(draw()) for _ in range(4000)]) * 2.01 * np.sqrt(8 / 7)  # t(0.975, 49), eight seeds
         value = iqm(np.concatenate([x for x, _ in of]))
         ratio = np.median([f[k] / f[CONTROL] for f in flops.values() if k in f])
+        whole = np.median([np.mean(f[k]) / np.mean(f[CONTROL]) for f in training.values() if k in f])
         against = "–" if k == CONTROL else f"{better.get(k, 0)} / {worse.get(k, 0)}"
-        row = [f"{100 * value:.1f} %", str(firsts[k]), against, f"{ratio:.2f}", f"{steps[k] / steps[CONTROL]:.2f}"]
+        row = [f"{100 * value:.1f} %", str(firsts[k]), against, f"{ratio:.2f}", f"{whole:.2f}", f"{steps[k] / steps[CONTROL]:.2f}"]
         lines[100 * value] = (k, row, (100 * (value - half), 100 * min(value + half, 1)))
 table = [line for line in open(README) if re.match(r"\| .* \| -?[0-9.]+ % \[", line)]
 wrong = len(table) != len(lines)

@@ -16,7 +16,4 @@ mod testkit;
 mod text;
 
 pub use formats::{html_document, html_table, markdown_document, plain_page};
-pub use report::{
-    Rendered, ReportError, ReportSummary, render_report, write_files, write_report,
-    write_report_with,
-};
+pub use report::{Rendered, ReportError, ReportSummary, render_report, write_files, write_report};

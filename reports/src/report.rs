@@ -16,17 +16,11 @@ use records::store::write_unsynced;
 /// Maximum number of sentences that stand for a report.
 const SENTENCES: usize = 3;
 
-/// Paths of a written report and its most important sentences.
+/// A written report: its first page and its most important sentences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportSummary {
     /// Path of the page, `index.html`.
     pub html: PathBuf,
-    /// Path of the Markdown file, `report.md`.
-    pub markdown: PathBuf,
-    /// Path of the folder of tables.
-    pub tables: PathBuf,
-    /// Path of `data.parquet`, which has every evaluation of every cell.
-    pub data: PathBuf,
     /// The most important sentences, at most three.
     pub sentences: Vec<String>,
 }
@@ -50,18 +44,6 @@ pub enum ReportError {
     },
 }
 
-/// Writes a report with the default settings; see [`write_report_with`].
-///
-/// # Errors
-/// As [`write_report_with`].
-pub fn write_report(
-    records: impl AsRef<[RunRecord]>,
-    out_dir: &Path,
-    meta: &ReportMeta,
-) -> Result<ReportSummary, ReportError> {
-    write_report_with(records, out_dir, meta, &Settings::default())
-}
-
 /// Writes `index.html`, `pages/`, `report.md`, `report.tex`, `tables/*.csv`, `tables/*.tex`, `data.parquet` and
 /// `figures/*.svg` to `out_dir`, which is made if it does not exist.
 ///
@@ -71,7 +53,7 @@ pub fn write_report(
 ///
 /// # Errors
 /// [`ReportError`]; nothing is written unless all formats could be rendered.
-pub fn write_report_with(
+pub fn write_report(
     records: impl AsRef<[RunRecord]>,
     out_dir: &Path,
     meta: &ReportMeta,
@@ -80,13 +62,7 @@ pub fn write_report_with(
     let frames = Frames::of(records.as_ref()).map_err(AnalysisError::from)?;
     let Rendered { sentences, files, .. } = render_report(frames, meta, settings, &[])?;
     write_files(&files, out_dir)?;
-    Ok(ReportSummary {
-        html: out_dir.join("index.html"),
-        markdown: out_dir.join("report.md"),
-        tables: out_dir.join("tables"),
-        data: out_dir.join("data.parquet"),
-        sentences,
-    })
+    Ok(ReportSummary { html: out_dir.join("index.html"), sentences })
 }
 
 /// A rendered report that is not written to disk yet.

@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use records::settings::Settings;
 use records::{Answers, EvalPoint, RunRecord, Status};
-use reports::document::text::{AbstractSentence, abstract_of};
+use reports::document::text::{AbstractSentence, abstract_of, uses};
 use stats::over_tasks::interquartile_mean;
 
 /// Values by workload, encoding and seed.
@@ -132,14 +132,6 @@ impl Recomputed {
         };
         self.deciding.iter().map(of).collect()
     }
-
-    /// Values of an encoding, one list of seeds for each workload.
-    fn values(&self, encoding: &str) -> Vec<Vec<f64>> {
-        let of = |by_encoding: &BTreeMap<String, BTreeMap<u64, f64>>| {
-            by_encoding[encoding].values().copied().collect()
-        };
-        self.deciding.values().map(of).collect()
-    }
 }
 
 /// Standard deviation of a statistic over draws of the seeds of each list with replacement.
@@ -152,25 +144,6 @@ fn bootstrap(lists: &[Vec<f64>], statistic: impl Fn(&[Vec<f64>]) -> f64) -> f64 
         .map(|_| statistic(&lists.iter().map(|list| draw(list, &mut rng)).collect::<Vec<_>>()))
         .collect();
     deviation(&draws)
-}
-
-/// Share of pairs that the first list wins, ties counting half, mean over workloads.
-fn probability(a: &[Vec<f64>], b: &[Vec<f64>]) -> f64 {
-    let of = |(a, b): (&Vec<f64>, &Vec<f64>)| {
-        let won = a.iter().flat_map(|x| {
-            b.iter().map(move |y| {
-                if x > y {
-                    1.0
-                } else if x < y {
-                    0.0
-                } else {
-                    0.5
-                }
-            })
-        });
-        mean(&won.collect::<Vec<f64>>())
-    };
-    mean(&a.iter().zip(b).map(of).collect::<Vec<_>>())
 }
 
 /// 97.5 % quantiles of Student's t, for 1 to 15 degrees of freedom.
@@ -213,9 +186,17 @@ fn check(folder: &Path) {
     records.iter_mut().for_each(only_unseen);
     let (frames, errors) = analysis::frame::read_frames(folder).unwrap();
     assert!(errors.is_empty(), "{errors:?}");
-    let report = Report::with(frames, &ReportMeta::default(), &Settings::default()).unwrap();
-    let found = abstract_of(&report);
-    assert_eq!(found.len(), 5, "{}: {found:#?}", folder.display());
+    let stored = std::fs::read_to_string(folder.join("report.json")).unwrap();
+    let stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
+    let settings: Settings = serde_json::from_value(stored["settings"].clone()).unwrap();
+    let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
+    let mut found = uses(&report);
+    // One for each use, and one for all tasks.
+    let named = settings.uses.len();
+    assert_eq!(found.len(), if named > 0 { named + 1 } else { 0 }, "{found:#?}");
+    let own = abstract_of(&report);
+    assert_eq!(own.len(), 4, "{}: {own:#?}", folder.display());
+    found.extend(own);
     let records = counted(records);
     let again = recompute(&records, "exact-match");
     let texts = recompute(&records, "perplexity");
@@ -229,12 +210,36 @@ fn check(folder: &Path) {
                 assert!(text.contains(&format!("{:.2} times the time", number.value)), "{text}");
                 continue;
             }
+            if let ["use", encoding, ref name @ ..] = words[..] {
+                let name = name.join(" ");
+                let one = settings.uses.iter().find(|one| one.name == name).unwrap();
+                let values = |all: &Values| -> Option<f64> {
+                    let of = |task: &String| {
+                        let seeds = all.get(task)?[encoding].values().copied();
+                        Some(mean(&seeds.collect::<Vec<f64>>()))
+                    };
+                    let means: Option<Vec<f64>> = one.tasks.iter().map(of).collect();
+                    Some(mean(&means?))
+                };
+                let (value, shown) = match values(&again.deciding) {
+                    Some(exact) => (exact, format!("{:.1} %", 100.0 * exact)),
+                    None => {
+                        let nll = -values(&texts.deciding).unwrap();
+                        (nll, format!(" {:.2}", nll.exp()))
+                    }
+                };
+                close(&number.name, number.value, value, 1e-9);
+                assert!(text.contains(&shown), "{text} lacks {shown}");
+                continue;
+            }
             let (low, high) = number.interval.unwrap();
             let shown = match words[0] {
-                "flops" | "seconds" => format!("{:.2} times [{low:.2} to {high:.2}]", number.value),
+                "flops" | "seconds" | "training" => {
+                    format!("{:.2} times [{low:.2} to {high:.2}]", number.value)
+                }
                 _ => format!("[{:.1} to {:.1}]", 100.0 * low, 100.0 * high).replace("-0.0", "0.0"),
             };
-            // Changes carry a sign.
+            // Changes lose their sign to the verb.
             assert!(words[0] == "change" || text.contains(&shown), "{text} lacks {shown}");
             match words[..] {
                 ["score", encoding] => {
@@ -273,12 +278,6 @@ fn check(folder: &Path) {
                         0.01,
                     );
                 }
-                ["probability", a, b] => {
-                    let all = |name: &str| [again.scores(name), texts.values(name)].concat();
-                    let (a, b) = (all(a), all(b));
-                    close(&number.name, number.value, probability(&a, &b), 1e-9);
-                    assert!((0.0..=1.0).contains(&low) && high <= 1.0);
-                }
                 ["change", encoding] => {
                     let of = |workload: &String| {
                         let (out, inside) = (
@@ -316,26 +315,30 @@ fn check(folder: &Path) {
                         true,
                         0.01,
                     );
-                    let points = format!("{:.1} points", 100.0 * number.value);
+                    let points = format!("{:.1} points", (100.0 * number.value).abs());
                     assert!(text.contains(&points), "{text} lacks {points}");
                 }
-                ["flops", encoding] => {
+                [kind @ ("flops" | "training"), encoding] => {
                     let workloads: BTreeSet<&str> = records.iter().map(|r| &*r.workload).collect();
                     let flops = |workload: &str, encoding: &str| {
                         let own =
                             |r: &&RunRecord| r.workload == workload && r.encoding.name == encoding;
-                        records.iter().find(own).map(|r| r.flops.train_step as f64)
+                        let steps = |r: &RunRecord| if kind == "flops" { 1 } else { r.train.steps };
+                        let all = records.iter().filter(own);
+                        let all = all.map(|r| (r.flops.train_step * steps(r)) as f64);
+                        let all: Vec<f64> = all.collect();
+                        (!all.is_empty()).then(|| mean(&all))
                     };
                     let ratio = |workload: &&str| {
                         Some(flops(workload, encoding)? / flops(workload, "rope")?)
                     };
                     let mut ratios: Vec<f64> = workloads.iter().filter_map(ratio).collect();
                     ratios.sort_by(f64::total_cmp);
-                    close(&number.name, low, ratios[0], 1e-12);
-                    close(&number.name, high, *ratios.last().unwrap(), 1e-12);
+                    close(&number.name, low, ratios[0], 1e-9);
+                    close(&number.name, high, *ratios.last().unwrap(), 1e-9);
                     let middle =
                         f64::midpoint(ratios[(ratios.len() - 1) / 2], ratios[ratios.len() / 2]);
-                    close(&number.name, number.value, middle, 1e-12);
+                    close(&number.name, number.value, middle, 1e-9);
                 }
                 ["seconds", encoding] => {
                     let own =

@@ -283,7 +283,12 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         skipped: outcome.unreadable.iter().map(ToString::to_string).collect(),
         ..known_of(&outcome.records)
     };
-    let summary = reports::write_report(&outcome.records, &options.out, &meta)?;
+    let summary = reports::write_report(
+        &outcome.records,
+        &options.out,
+        &meta,
+        &records::settings::Settings::default(),
+    )?;
     say(&format!("Report: {}", summary.html.display()));
     let is_exported = match &arguments.export {
         Some(folder) => export(all, &context, &out, folder),

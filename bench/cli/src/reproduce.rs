@@ -1,5 +1,6 @@
 //! `pe-bench reproduce`: comparison with published numbers.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -7,7 +8,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use reports::reproduction::published::{PublishedRow, PublishedTable};
 use reports::reproduction::{
-    NumberResult, PaperResult, Reproduction, TableResult, VERDICTS, Verdict, reproduction,
+    NumberResult, Reproduction, TableResult, VERDICTS, Verdict, reproduction,
 };
 use serde_json::Value;
 use stats::Mean;
@@ -51,17 +52,15 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
     choose_papers(&mut found, &arguments.paper)?;
     let measured = arguments.stability.iter().map(|path| measured(path));
     let measured = measured.collect::<anyhow::Result<Vec<_>>>()?;
-    for paper in &found.papers {
-        for table in &paper.tables {
-            print(paper, table, arguments);
-            print_stability(paper, &table.table, &measured);
-        }
+    for result in &found.tables {
+        print(result, arguments);
+        print_stability(result, &measured);
     }
     for (path, output) in arguments.stability.iter().zip(&measured) {
-        let mut tables = found.papers.iter().flat_map(|paper| &paper.tables);
-        if !tables
-            .any(|TableResult { table, .. }| table.rows.iter().any(|row| fits(table, row, output)))
-        {
+        let is_of = |TableResult { table, .. }: &TableResult| {
+            table.rows.iter().any(|row| fits(table, row, output))
+        };
+        if !found.tables.iter().any(is_of) {
             say(&format!("{}: no published number has its encoding and shifts", path.display()));
         }
     }
@@ -74,19 +73,20 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
 
 /// Removes papers that were not requested on the command line.
 fn choose_papers(found: &mut Reproduction, asked: &[String]) -> anyhow::Result<()> {
-    let known: Vec<String> = found.papers.iter().map(|paper| paper.source.id.clone()).collect();
+    let known: BTreeSet<String> =
+        found.tables.iter().map(|table| table.source.id.clone()).collect();
     for name in asked {
         let all = known.iter().map(String::as_str);
         anyhow::ensure!(known.contains(name), unknown("source", name, all));
     }
     if !asked.is_empty() {
-        found.papers.retain(|paper| asked.contains(&paper.source.id));
+        found.tables.retain(|table| asked.contains(&table.source.id));
     }
     Ok(())
 }
 
 /// Prints one line per requested number, or per recipe of it with --all.
-fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
+fn print(result: &TableResult, arguments: &ReproduceArgs) {
     let wanted = |number: &NumberResult| {
         if arguments.verdict.is_empty() {
             !number.runs.is_empty() || !number.other_sizes.is_empty()
@@ -95,40 +95,30 @@ fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
         }
     };
     let mut rows = Vec::new();
-    for ((title, column), number) in result.numbers().filter(|(_, number)| wanted(number)) {
+    for (title, column, number) in result.numbers().filter(|(.., number)| wanted(number)) {
         let metric = result.table.metric_of(column);
         let published = format!("{} {}", number.published.text, metric.unit());
-        let ahead = |ours: String, verdict: &str| {
-            vec![
-                format!("  {title}"),
-                column.name.clone(),
-                published.clone(),
-                ours,
-                verdict.to_owned(),
-            ]
+        let ahead = |ours: String, verdict: String| {
+            vec![format!("  {title}"), column.name.clone(), published.clone(), ours, verdict]
         };
         let shown = if arguments.all { number.runs.len() } else { 1 };
         for (index, run) in number.runs.iter().take(shown).enumerate() {
-            let verdict = if index == 0 { number.verdict.label() } else { "" };
-            let mut row = ahead(format!("ours {}", run.text(metric)), verdict);
-            let differences = run.differences.iter().map(ToString::to_string);
-            row.push(
-                differences.chain(number.unlike.iter().cloned()).collect::<Vec<_>>().join("; "),
-            );
+            let verdict = if index == 0 { number.verdict.label() } else { String::new() };
+            let mut row = ahead(format!("ours {}", run.text()), verdict);
+            row.push(result.differences(run));
             rows.push(row);
         }
         if number.runs.is_empty() {
-            let others = number.other_sizes.iter().map(|other| format!("ours {}", other.text()));
-            let ours = others.reduce(|all, own| format!("{all}; {own}"));
+            let ours = Some(number.other_sizes_text()).filter(|text| !text.is_empty());
             rows.push(ahead(ours.unwrap_or_else(|| "–".to_owned()), number.verdict.label()));
         }
     }
-    let mut orders = result.orders.iter().filter(|order| order.correlation().is_some()).peekable();
+    let mut orders = result.orders.iter().filter(|order| order.pairs > 0).peekable();
     if rows.is_empty() && orders.peek().is_none() {
         return;
     }
     let table = &result.table;
-    say(&format!("{}: {} ({})", paper.source.label, table.what, table.id));
+    say(&format!("{}: {} ({})", result.source.label, table.what, table.id));
     say_rows(&rows);
     for order in orders {
         say(&format!("  {}", order.text()));
@@ -174,8 +164,8 @@ fn two_decimals(value: f64) -> String {
 }
 
 /// Prints the measured numbers of a table, means with intervals over models, beside the published ones.
-fn print_stability(paper: &PaperResult, table: &PublishedTable, measured: &[Value]) {
-    let mut rows = Vec::new();
+fn print_stability(result: &TableResult, measured: &[Value]) {
+    let (table, mut rows) = (&result.table, Vec::new());
     for row in &table.rows {
         let outputs = measured.iter().filter(|output| fits(table, row, output)).collect::<Vec<_>>();
         for (column, published) in table.columns.iter().zip(&row.values) {
@@ -196,7 +186,7 @@ fn print_stability(paper: &PaperResult, table: &PublishedTable, measured: &[Valu
         }
     }
     if !rows.is_empty() {
-        say(&format!("{}: {} ({})", paper.source.label, table.what, table.id));
+        say(&format!("{}: {} ({})", result.source.label, table.what, table.id));
         say_rows(&rows);
         say_notes(table);
     }

@@ -317,7 +317,7 @@ impl Watched<'_> {
         add_files(&options.out, &options.out, &mut meta)?;
         stored.write(&options.out)?;
         let has_report = !outcome.records.is_empty() && !self.arguments.no_report;
-        let write = || reports::write_report_with(&records, &options.out, &meta, &stored.settings);
+        let write = || reports::write_report(&records, &options.out, &meta, &stored.settings);
         let summary = has_report.then(write).transpose()?;
         output::end(self.arguments, plan, outcome, summary.as_ref());
         let troubles = troubles(plan, outcome, options);

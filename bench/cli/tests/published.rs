@@ -6,9 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use pe_zoo::Combination;
-use reports::reproduction::published::{
-    Coverage, PublishedRow, PublishedTable, SmallerSuite, papers,
-};
+use reports::reproduction::published::{PublishedRow, PublishedTable, SmallerSuite, papers};
 use reports::reproduction::recipe::{Identity, differences, flat, is_identical};
 use serde_json::{Value, json};
 use tasks::TaskConfig;
@@ -63,7 +61,7 @@ fn the_settings_of_every_published_encoding_are_those_of_the_zoo() {
 fn every_path_of_a_recipe_exists() {
     let mut known = BTreeSet::new();
     for table in tables() {
-        let Some(id) = table.task() else { continue };
+        let Some(id) = table.task.as_deref() else { continue };
         let task = serde_json::to_value(TaskConfig::from_id(id).unwrap()).unwrap();
         let columns = table.columns.iter().flat_map(|column| column.identity.keys());
         let rows = table.rows.iter().flat_map(|row| row.identity.keys());
@@ -109,7 +107,7 @@ fn every_path_of_a_recipe_exists() {
 fn the_suites_of_papers_have_the_published_recipes() {
     let (mut missing, mut unknown) = (Vec::new(), BTreeSet::new());
     for table in tables() {
-        let Coverage::Records { suite: Some(name), task } = &table.plan else { continue };
+        let Some((name, task)) = table.suite.as_ref().zip(table.task.as_ref()) else { continue };
         let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| known == name) else {
             unknown.insert(name.clone());
             continue;

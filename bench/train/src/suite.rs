@@ -191,6 +191,8 @@ fn expanded(file: &SuiteFile, overrides: &Overrides) -> Result<Expanded, FieldEr
     let claimed = file.claim.iter().flat_map(|claim| &claim.comparisons);
     let claimed = claimed.flat_map(|question| &question.tasks);
     let asked = asked.chain(claimed.map(|task| ("claim.comparisons.tasks", task)));
+    let used = file.uses.iter().flat_map(|one| &one.tasks);
+    let asked = asked.chain(used.map(|task| ("use.tasks", task)));
     for (path, task) in asked.chain(asked_for.iter().map(|task| (WORKLOADS, task))) {
         if !names.contains(task) {
             return Err(at(path)(unknown("workload", task, names.iter().map(String::as_str))));
@@ -251,6 +253,7 @@ fn select(file: &SuiteFile) -> Result<(Vec<Vec<Named>>, records::settings::Setti
         return Err(at("report.claims")(reason));
     }
     report.claims.extend(file.claim.iter().cloned());
+    report.uses.extend(file.uses.iter().cloned());
     report.check().map_err(|error| at("report")(error.to_string()))?;
     let asked = report.question.iter().flat_map(|question| &question.encodings);
     let claimed = report.claims.iter().flat_map(|claim| &claim.comparisons);

@@ -44,16 +44,6 @@ impl Contrast {
     pub fn gain(&self) -> &Paired {
         &self.gain
     }
-
-    /// Returns the same contrast with its sides exchanged.
-    #[must_use]
-    pub fn reversed(self) -> Self {
-        Self {
-            gain: self.gain.reversed(),
-            a_above_chance: self.b_above_chance,
-            b_above_chance: self.a_above_chance,
-        }
-    }
 }
 
 /// Judges contrasts as one family, in which `planned` comparisons were defined in advance (0: none). The results are those of

@@ -4,7 +4,6 @@
 //! results, computed by lazy queries over the frames and by the statistics of [`stats`].
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
-pub mod ablation;
 pub mod aggregate;
 pub mod answers;
 mod caught;

@@ -124,6 +124,15 @@ pub struct Ranking {
     pub seeds_needed: Option<u32>,
 }
 
+impl RankedPair {
+    /// Returns the comparison as gains of the encoding of this name over the other.
+    pub fn gains(&self, encoding: &str) -> Comparison {
+        let paired = self.comparison.paired;
+        let paired = if self.better == encoding { paired } else { paired.reversed() };
+        Comparison { paired, ..self.comparison }
+    }
+}
+
 impl Ranking {
     /// Ranks the encodings of `runs`, which must be the selected runs of one workload, sorted by encoding and seed.
     /// `display` maps names of encodings to display names.
@@ -285,20 +294,14 @@ impl Ranking {
             .collect();
     }
 
-    /// Returns the comparisons of all other encodings with a control, corrected as a family of their own: they are fewer than
-    /// all pairs.
+    /// Returns the comparisons of all other encodings with a control that is named in advance, corrected as a family of their own:
+    /// they are fewer than all pairs, and so separate more. RoPE is such a control, and the base of an ablation.
     pub fn contrasts(&self, control: &str) -> Vec<RankedPair> {
         let has_control = |pair: &&RankedPair| pair.better == control || pair.worse == control;
         let pairs: Vec<&RankedPair> = self.pairs.iter().filter(has_control).collect();
         let family: Vec<Contrast> = pairs.iter().map(|pair| pair.contrast).collect();
         let judged = pairs.into_iter().zip(judge(&family, 0));
         judged.map(|(pair, comparison)| RankedPair { comparison, ..pair.clone() }).collect()
-    }
-
-    /// Returns the contrast of two encodings; `None` without a seed in common or without all evaluations.
-    pub fn contrast(&self, a: &str, b: &str) -> Option<Contrast> {
-        let reversed = || self.pair(b, a).map(|pair| pair.contrast.reversed());
-        self.pair(a, b).map(|pair| pair.contrast).or_else(reversed)
     }
 
     /// Returns the comparison of two encodings, the one with the better mean first; `None` in the other order.

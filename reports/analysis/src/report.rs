@@ -6,7 +6,6 @@ use polars::prelude::*;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::ablation::Ablation;
 use super::aggregate::{Aggregate, aggregate};
 use super::answers::widen;
 use super::claim::{self, JudgedClaim};
@@ -102,8 +101,6 @@ pub struct Workload {
     pub rankings: Vec<Ranking>,
     /// Metrics of individual runs, one for each encoding; empty for tasks without exact match.
     pub run_metrics: Vec<RunMetrics>,
-    /// Changes of [`Settings::ablation_base`] in each region; empty without a base.
-    pub ablations: Vec<Ablation>,
     /// The grid, if there is one; all other fields are then at the selected values.
     pub grid: Option<GridReport>,
     /// Aggregated evaluations of this workload.
@@ -411,11 +408,6 @@ fn workload(
             Some(GridReport { grid, defaults: rankings_of(&SeedRun::all(&defaults)?) })
         }
     };
-    let ablations = settings
-        .ablation_base
-        .iter()
-        .flat_map(|base| rankings.iter().filter_map(|ranking| Ablation::of(ranking, base)));
-    let ablations = ablations.collect();
     let mut train_lens: Vec<u64> = tasks.iter().map(|task| task.train_len).collect();
     train_lens.sort_unstable();
     train_lens.dedup();
@@ -435,7 +427,6 @@ fn workload(
         train_lens,
         run_metrics: run_metrics(&ended, settings)?,
         rankings,
-        ablations,
         grid,
         rows,
         training: training(&counted)?,

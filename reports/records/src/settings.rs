@@ -3,12 +3,14 @@
 mod claim;
 mod question;
 mod region;
+mod use_case;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::claim::{ExpectedResult, PaperClaim};
 pub use self::question::Question;
 pub use self::region::Region;
+pub use self::use_case::UseCase;
 
 /// Error of the settings of a report.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +54,9 @@ pub struct Settings {
     /// Claims of papers that the results are set beside. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<PaperClaim>,
+    /// Uses for each of which the report begins with the best encodings. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub uses: Vec<UseCase>,
 }
 
 impl Default for Settings {
@@ -63,6 +68,7 @@ impl Default for Settings {
             ablation_base: None,
             question: None,
             claims: Vec::new(),
+            uses: Vec::new(),
         }
     }
 }

@@ -2,9 +2,8 @@
 
 use super::comparison::{Better, HeadToHead, PairwiseComparison};
 use super::tables::{label, sections};
-use crate::document::plot::Plot;
-use crate::document::plot::{Axis, Dots, Point, Series};
-use crate::document::scale::Scale;
+use crate::document::figures::forest;
+use crate::document::plot::{Point, Series};
 use crate::document::{Document, Element, Figure};
 use analysis::{NEUTRAL, looks};
 use records::number::{capital, count, listed, points};
@@ -18,7 +17,7 @@ pub fn document(found: &HeadToHead) -> Document {
          correction; not separable does not mean equal. The interval is not corrected.",
         a.name, b.name
     );
-    let figures = region_names(found).into_iter().filter_map(|region| forest(found, region));
+    let figures = region_names(found).into_iter().filter_map(|region| figure(found, region));
     let prose = verdict(found).into_iter().chain([about]).map(Element::Prose);
     Document {
         title: format!("{} against {}", a.label, b.label),
@@ -75,7 +74,7 @@ fn verdict(found: &HeadToHead) -> Vec<String> {
 
 /// Draws the differences of a region as dots with intervals, one row for each workload; `None` if no metric that is a
 /// share was compared.
-fn forest(found: &HeadToHead, region: &str) -> Option<Figure> {
+fn figure(found: &HeadToHead, region: &str) -> Option<Figure> {
     let comparisons = found.comparisons.iter().filter_map(|comparison| {
         let line = comparison.regions.iter().find(|line| line.place.region == region)?;
         let label = label(found, comparison);
@@ -99,18 +98,9 @@ fn forest(found: &HeadToHead, region: &str) -> Option<Figure> {
     if series.is_empty() {
         return None;
     }
-    let ends = series.iter().flat_map(|s| &s.points).flat_map(|p| {
-        let (low, high) = p.bar.unwrap_or((p.y, p.y));
-        [0.0, p.y, low, high]
-    });
-    let value = Axis::new("points", Scale::linear(&ends.collect::<Vec<_>>()));
     let heading = format!("points, {} minus {}", found.a.label, found.b.label);
     let title = format!("{} against {}, {region}", found.a.label, found.b.label);
-    let plot = Plot::Dots(Dots {
-        value,
-        rules: vec![(0.0, "equal".to_owned())],
-        groups: vec![(heading, series)],
-    });
+    let plot = forest::plot("points", vec![(heading, series)]);
     let caption = format!(
         "Mean difference {region} with its 95 % interval. The mark is that of the encoding that is significantly \
          better, {} to the right and {} to the left, or a grey circle: not separable.",

@@ -6,6 +6,7 @@ use super::comparison::{
     Better, Compared, Difference, EvaluationPoint, HeadToHead, PairwiseComparison,
     RegionEvaluations, Slice,
 };
+use crate::document::tables::MOST_EFFECT;
 use crate::document::{Element, Section, Table, TableCell};
 use crate::text::add_new;
 use records::number::{
@@ -194,10 +195,10 @@ fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
         change(d.difference).into(),
         TableCell::optional(d.ci95, |(low, high)| format!("{} to {}", end(low), end(high))),
         TableCell::optional(d.p_holm, |p| p_value(p).trim_start_matches("= ").to_owned()),
-        TableCell {
-            detail: bracketed(d.effect_ci95, |g| format!("{g:.1}")),
-            ..TableCell::optional(d.effect, |g| format!("{g:.1}"))
-        },
+        TableCell::optional(d.effect.filter(|g| g.abs() <= MOST_EFFECT), |g| {
+            let interval = bracketed(d.effect_ci95, |g| format!("{g:.1}"));
+            TableCell::with_detail(format!("{g:.1}"), interval)
+        }),
         format!("{}-{}-{}", d.won, d.lost, d.tied).into(),
         better,
     ]

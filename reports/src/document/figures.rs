@@ -1,8 +1,12 @@
 //! The figures of a report, each module for one subject.
 
 pub(crate) mod cost;
+pub(crate) mod forest;
 pub(crate) mod lengths;
+mod matrix;
 pub(crate) mod overall;
+mod panels;
+pub(crate) mod seeds;
 mod series;
 pub(crate) mod size;
 pub(crate) mod slices;

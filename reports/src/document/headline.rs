@@ -5,8 +5,9 @@ use super::section::{Document, Element};
 use super::{tables, text};
 use analysis::Report;
 
-/// Returns the figure of the aggregate and the last one against a price, the abstract, and a table with one line for each
-/// encoding; nothing for a report without an aggregate over workloads. `document` is that of the report.
+/// Returns which encoding is for which use, the figure of the aggregate, the heat map and the last figure against a price, the
+/// abstract, and a table with one line for each encoding; nothing for a report without an aggregate over workloads. `document`
+/// is that of the report.
 pub(crate) fn headline(report: &Report, document: &Document) -> Vec<Element> {
     let table = tables::headline(report);
     if table.rows.is_empty() {
@@ -19,8 +20,9 @@ pub(crate) fn headline(report: &Report, document: &Document) -> Vec<Element> {
     let shown = |figure: &&&Figure| {
         Element::Figure(Figure { caption: String::new(), ..Figure::clone(figure) })
     };
-    let mut elements: Vec<Element> =
-        over_tasks().take(1).chain(priced).map(|figure| shown(&figure)).collect();
+    let uses = text::uses(report).into_iter().map(|sentence| sentence.text);
+    let mut elements = vec![Element::List(uses.collect())];
+    elements.extend(over_tasks().take(2).chain(priced).map(|figure| shown(&figure)));
     elements.extend([Element::Prose(text::lead(report).join(" ")), Element::Table(table)]);
     elements
 }

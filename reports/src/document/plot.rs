@@ -106,6 +106,29 @@ pub(crate) struct HeatMap {
     pub(crate) values: Vec<Vec<Option<f64>>>,
 }
 
+/// Shares in colours with their values: a row for each encoding, a column for each workload.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Matrix {
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<MatrixRow>,
+}
+
+/// Row of a [`Matrix`] with one cell per column.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MatrixRow {
+    /// Look of the encoding; `None` for reference values.
+    pub(crate) look: Option<usize>,
+    pub(crate) label: String,
+    pub(crate) cells: Vec<Option<MatrixCell>>,
+}
+
+/// Share of a [`Matrix`], 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct MatrixCell {
+    pub(crate) share: f64,
+    pub(crate) is_hatched: bool,
+}
+
 /// The plot of a figure.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Plot {
@@ -113,4 +136,7 @@ pub(crate) enum Plot {
     Dots(Dots),
     Scatter(Scatter),
     Heat(Heat),
+    Matrix(Matrix),
+    /// Small line charts of shares below their names, with the names of all series once.
+    Panels(Vec<(String, Lines)>),
 }

@@ -45,12 +45,14 @@ pub(crate) fn report(report: &Report, published: Section) -> PolarsResult<Docume
         .collect();
     let question = tables::question(report)
         .map(|(heading, table)| Section::of_table(heading, table.with_id("question")));
+    let mut claims = Section::of_figures("Claims of papers", figures::forest::claims(report));
+    claims.elements.push(Element::Table(tables::claims(report).with_id("claims")));
     let mut sections =
         vec![Section::of_table("Summary", tables::summary(report).with_id("summary"))];
     sections.extend(question);
     sections.extend([
-        Section::of_table("Claims of papers", tables::claims(report).with_id("claims")),
-        Section::of_table("Cost and effective length", tables::prices(report).with_id("prices")),
+        claims,
+        Section::of_table("Cost", tables::prices(report).with_id("prices")),
         Section::of_table(
             "Training steps measured alone",
             tables::measured(report).with_id("measured"),
@@ -74,9 +76,11 @@ pub(crate) fn report(report: &Report, published: Section) -> PolarsResult<Docume
     Ok(Document { title, elements: front(report), sections }.pruned().with_figure_files())
 }
 
-/// Returns what comes first: the results in a few sentences, a figure, and what is not counted.
+/// Returns what comes first: which encoding for which use, the results in a few sentences, what is not counted, a figure.
 fn front(report: &Report) -> Vec<Element> {
-    let mut elements = vec![Element::Prose(text::lead(report).join(" "))];
+    let uses = text::uses(report).into_iter().map(|sentence| sentence.text);
+    let mut elements =
+        vec![Element::List(uses.collect()), Element::Prose(text::lead(report).join(" "))];
     let lost = report.not_counted.len() as u64;
     let warnings = text::warnings(report).len() as u64;
     let cells = count(report.frames.cells.height() as u64, "cell");

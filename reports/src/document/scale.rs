@@ -48,6 +48,14 @@ impl Scale {
         Self { low, high, spacing: spacing(log), ticks, only_ticks: false }
     }
 
+    /// Labels the ticks as percent of shares.
+    pub(crate) fn in_percent(mut self) -> Self {
+        for (value, label) in &mut self.ticks {
+            *label = format!("{:.0} %", 100.0 * *value);
+        }
+        self
+    }
+
     /// Creates a linear scale over the range of `values` with round ticks.
     pub(crate) fn linear(values: &[f64]) -> Self {
         let (low, high) = range(values);

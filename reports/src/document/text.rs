@@ -5,6 +5,7 @@ mod leaders;
 mod limits;
 mod method;
 mod unseen;
+mod uses;
 mod verdict;
 mod warnings;
 
@@ -13,6 +14,7 @@ pub(crate) use self::leaders::leaders;
 pub(crate) use self::limits::{about, limits};
 pub(crate) use self::method::method;
 pub(crate) use self::unseen::unseen;
+pub use self::uses::uses;
 pub use self::verdict::NOTHING;
 pub(crate) use self::verdict::{lead, verdict};
 pub(crate) use self::warnings::warnings;

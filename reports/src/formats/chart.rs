@@ -7,6 +7,8 @@ mod dots;
 mod draw;
 mod heat;
 mod lines;
+mod matrix;
+mod panels;
 mod scatter;
 mod style;
 
@@ -39,6 +41,8 @@ pub(crate) fn chart_of(title: &str, plot: &Plot) -> String {
         Plot::Dots(plot) => dots::dots(title, plot),
         Plot::Scatter(plot) => scatter::scatter(title, plot),
         Plot::Heat(plot) => heat::heat(title, plot),
+        Plot::Matrix(plot) => matrix::matrix(title, plot),
+        Plot::Panels(plots) => panels::panels(title, plots),
     }
 }
 

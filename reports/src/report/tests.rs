@@ -39,14 +39,14 @@ fn the_same_records_in_any_order_give_the_same_bytes() {
     records[0].evals[0].nll = 0.1 + 0.2;
     let written: Vec<_> = records.iter().map(|r| r.as_written().unwrap()).collect();
     assert_ne!(written, records);
-    write_report(&written, one.path(), &meta()).unwrap();
+    write_report(&written, one.path(), &meta(), &Settings::default()).unwrap();
     records.reverse();
     for record in &records {
         record.write(two.path()).unwrap();
     }
     let read = analysis::folder::read_dir(two.path()).unwrap();
     fs::remove_dir_all(two.path().join("cells")).unwrap();
-    write_report(&read, two.path(), &meta()).unwrap();
+    write_report(&read, two.path(), &meta(), &Settings::default()).unwrap();
     let (a, b) = (files(one.path()), files(two.path()));
     assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
     for (name, bytes) in &a {
@@ -94,19 +94,21 @@ fn files_of_other_formats_are_not_linked() {
 fn the_tables_on_disk_are_the_tables() {
     let dir = tempfile::tempdir().unwrap();
     let records = suite();
-    let summary = write_report(&records, dir.path(), &meta()).unwrap();
+    let summary = write_report(&records, dir.path(), &meta(), &Settings::default()).unwrap();
     let report = Report::new(&records, &meta()).unwrap();
-    let parquet = ParquetReader::new(fs::File::open(&summary.data).unwrap()).finish().unwrap();
+    let parquet = ParquetReader::new(fs::File::open(dir.path().join("data.parquet")).unwrap())
+        .finish()
+        .unwrap();
     assert!(
         parquet.equals_missing(&report.frames.clone().with_settings().unwrap().data().unwrap())
     );
-    let csv = fs::File::open(summary.tables.join("evaluations.csv")).unwrap();
+    let csv = fs::File::open(dir.path().join("tables/evaluations.csv")).unwrap();
     let csv = CsvReader::new(csv).finish().unwrap();
     let rows = || report.workloads.iter().flat_map(|w| &w.rows);
     assert_eq!(csv.height(), rows().count());
     let mean = csv.column("exact_match_mean").unwrap().f64().unwrap().sum();
     assert_eq!(mean, Some(rows().map(|row| row.exact_match.mean).sum()));
-    let cells = fs::read_to_string(summary.tables.join("cells.csv")).unwrap();
+    let cells = fs::read_to_string(dir.path().join("tables/cells.csv")).unwrap();
     assert_eq!(cells.lines().count(), records.len() + 1);
     assert_eq!(summary.sentences, crate::document::text::lead(&report));
 }
@@ -114,10 +116,10 @@ fn the_tables_on_disk_are_the_tables() {
 #[test]
 fn nothing_and_one_cell_are_reports_too() {
     let dir = tempfile::tempdir().unwrap();
-    let summary = write_report(&[][..], dir.path(), &meta()).unwrap();
+    let summary = write_report(&[][..], dir.path(), &meta(), &Settings::default()).unwrap();
     assert_eq!(summary.sentences, [crate::document::text::NOTHING]);
     let one = vec![TestCell::new("w", "rope", 0).record()];
-    let summary = write_report(one, dir.path(), &meta()).unwrap();
+    let summary = write_report(one, dir.path(), &meta(), &Settings::default()).unwrap();
     assert!(summary.sentences[0].contains("of one encoding: RoPE"), "{summary:?}");
 }
 
@@ -148,7 +150,8 @@ fn a_folder_that_cannot_be_written_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "x").unwrap();
-    let error = write_report(suite(), &file.join("out"), &meta()).unwrap_err();
+    let error =
+        write_report(suite(), &file.join("out"), &meta(), &Settings::default()).unwrap_err();
     assert!(error.to_string().contains(&*file.to_string_lossy()), "{error}");
 }
 
@@ -207,7 +210,7 @@ fn counts_near_the_largest_number_do_not_overflow() {
         };
         let frames = Frames::of(&records).unwrap();
         let reproduced = crate::reproduction::reproduction(&frames).unwrap();
-        assert!(!reproduced.papers.is_empty(), "{path}");
+        assert!(!reproduced.tables.is_empty(), "{path}");
         let names = ["markdown".to_owned(), "csv".to_owned()];
         let rendered = render_report(frames, &meta(), &Settings::default(), &names);
         assert!(rendered.is_ok(), "{path}: {:?}", rendered.err());

@@ -1,9 +1,9 @@
 //! The reproduction as sections with tables, for all formats.
 
 use super::order::SizeOrder;
-use super::published::{Coverage, PublishedTable};
-use super::result::{NumberResult, PaperResult, Reproduction, TableResult};
+use super::published::PublishedTable;
 use super::verdict::{VERDICTS, Verdict};
+use super::{NumberResult, Reproduction, TableResult};
 use crate::document::{Element, Section, Table, TableCell};
 
 /// Explanation of the verdicts, in the wording of METHODOLOGY.md.
@@ -15,80 +15,80 @@ const RULE: [&str; 3] = [
      standard deviation that is not carried over here. Too few seeds: the same recipe with fewer than 3 seeds.",
     "Other recipe: every run has settings other than the published ones, or the task is not quite the \
      same. Such a run never agrees or differs: the differences are listed. Of several recipes the one with \
-     the fewest differences is shown.",
+     the fewest differences is shown. Other size: every run is of a suite whose models are smaller.",
 ];
 
 impl Reproduction {
     /// Returns the table of the number of verdicts of each kind by source.
     pub fn summary(&self) -> Table {
-        let number = |paper: &PaperResult, of: &dyn Fn(Verdict) -> bool| {
-            let numbers = paper.tables.iter().flat_map(TableResult::numbers);
-            numbers.filter(|(_, number)| of(number.verdict)).count().to_string()
+        let number = |tables: &[TableResult], of: &dyn Fn(Verdict) -> bool| {
+            let numbers = tables.iter().flat_map(|table| table.rows.iter().flatten());
+            numbers.filter(|number| of(number.verdict)).count().to_string()
         };
-        let table = Table::of(&self.papers)
-            .column("source", |paper| paper.source.label.clone())
-            .column("numbers", |paper| number(paper, &|_| true))
+        let table = Table::of(self.tables.chunk_by(|a, b| a.source.id == b.source.id))
+            .column("source", |tables| tables[0].source.label.clone())
+            .column("numbers", |tables| number(tables, &|_| true))
             .columns(
                 VERDICTS,
-                |verdict| verdict.label().to_owned(),
-                |verdict, paper| number(paper, &|other| other == *verdict).into(),
+                |verdict| verdict.label(),
+                |verdict, tables| number(tables, &|other| other == *verdict).into(),
             )
             .table();
         Table { notes: RULE.map(str::to_owned).to_vec(), ..table }
     }
 
-    /// Returns a section with the summary, and within one for each table of each source.
+    /// Returns a section with the summary, and within one for each table of each source. Without a verdict, a sentence stands
+    /// for the summary.
     pub fn section(&self) -> Section {
-        let of_paper = |paper: &PaperResult| -> Vec<Section> {
-            paper.tables.iter().map(|table| section(&paper.source.label, table)).collect()
+        let numbers = || self.tables.iter().flat_map(|table| table.rows.iter().flatten());
+        let count = |verdict| numbers().filter(|number| number.verdict == verdict).count();
+        let is_decided = VERDICTS[..4].iter().any(|verdict| count(*verdict) > 0);
+        let summary = if is_decided {
+            Element::Table(self.summary().with_id("published"))
+        } else {
+            Element::Prose(format!(
+                "No record has the setting of a published number. Of {} published numbers, {} stand beside runs of another \
+                 recipe and {} beside runs of another size.",
+                numbers().count(),
+                count(Verdict::OtherRecipe),
+                count(Verdict::OtherSize)
+            ))
         };
-        Section::of_table("Published numbers", self.summary().with_id("published"))
-            .with(self.papers.iter().flat_map(of_paper))
+        Section::of("Published numbers", vec![summary]).with(self.tables.iter().map(section))
     }
 }
 
-fn section(paper: &str, result: &TableResult) -> Section {
+fn section(result: &TableResult) -> Section {
     let table = &result.table;
-    let mut columns = vec!["encoding".to_owned()];
-    columns.extend(table.columns.iter().map(|column| match &column.metric {
+    let mut recipes: Vec<String> = Vec::new();
+    let mut cell = |number: &NumberResult| {
+        let text = match number.published.value {
+            Some(_) => number.published.text.clone(),
+            None => number.verdict.label(),
+        };
+        // Where no run is of the experiment itself, those at another size are shown.
+        let detail = number.runs.first().map_or_else(
+            || number.other_sizes_text(),
+            |run| {
+                let differences = result.differences(run);
+                let recipe = recipe(&mut recipes, differences);
+                format!("ours {}, {}{recipe}", run.text(), number.verdict.label())
+            },
+        );
+        let strong = number.verdict == Verdict::Agrees;
+        TableCell { strong, ..TableCell::with_detail(text, detail) }
+    };
+    let rows = table.rows.iter().zip(&result.rows).map(|(row, numbers)| {
+        std::iter::once(row.title().into()).chain(numbers.iter().map(&mut cell)).collect()
+    });
+    let rows: Vec<Vec<TableCell>> = rows.collect();
+    let heads = table.columns.iter().map(|column| match &column.metric {
         Some(metric) => format!("{} ({})", column.name, metric.unit()),
         None => column.name.clone(),
-    }));
-    let mut recipes: Vec<String> = Vec::new();
-    let rows = result
-        .rows
-        .iter()
-        .map(|row| {
-            let mut cells = vec![TableCell::from(&row.title)];
-            let columns = table.columns.iter();
-            cells.extend(row.numbers.iter().zip(columns).map(|(number, column)| {
-                let text = match number.published.value {
-                    Some(_) => &*number.published.text,
-                    None => number.verdict.label(),
-                };
-                let ours = number.runs.first().map(|r| r.text(table.metric_of(column)));
-                let mut detail = detail(number, ours, &mut recipes);
-                // Where no run is of the experiment itself, those at another size are shown.
-                if number.runs.is_empty() {
-                    let others: Vec<String> = number
-                        .other_sizes
-                        .iter()
-                        .map(|other| format!("ours {}", other.text()))
-                        .collect();
-                    detail = others.join("; ");
-                }
-                let strong = number.verdict == Verdict::Agrees;
-                TableCell { strong, ..TableCell::with_detail(text, detail) }
-            }));
-            cells
-        })
-        .collect();
-    let mut notes: Vec<String> = recipes
-        .into_iter()
-        .enumerate()
-        .map(|(index, recipe)| format!("Recipe {}: {recipe}.", index + 1))
-        .collect();
-    notes.push(format!("Trust: {}", table.trust));
+    });
+    let columns = std::iter::once("encoding".to_owned()).chain(heads).collect();
+    let recipes = (1..).zip(recipes).map(|(index, recipe)| format!("Recipe {index}: {recipe}."));
+    let mut notes: Vec<String> = recipes.chain([format!("Trust: {}", table.trust)]).collect();
     if !table.unknown.is_empty() {
         notes.push(format!("Not published: {}", table.unknown.join(" ")));
     }
@@ -102,7 +102,7 @@ fn section(paper: &str, result: &TableResult) -> Section {
     let about = [format!("{}; numbers are {}.", table.what, table.metric.unit()), plan(table)];
     let paragraphs = about.into_iter().chain(result.orders.iter().map(SizeOrder::text));
     let table_element = Element::Table(Table { columns, rows, notes, ..Table::default() });
-    let heading = format!("{paper}, {}: {}", lower_first(&table.source), table.id);
+    let heading = format!("{}, {}: {}", result.source.label, lower_first(&table.source), table.id);
     Section::of(heading, paragraphs.map(Element::Prose).chain([table_element]).collect()).folded()
 }
 
@@ -113,33 +113,28 @@ fn lower_first(text: &str) -> String {
 }
 
 fn plan(table: &PublishedTable) -> String {
-    match &table.plan {
-        Coverage::Records { suite: Some(suite), .. } => {
+    match table {
+        PublishedTable { suite: Some(suite), .. } => {
             format!("The suite `{suite}` has this recipe: `pe-bench run {suite}`.")
         }
-        Coverage::Records { suite: None, task } => {
-            format!(
-                "Runs of the task `{task}` with this table's settings are shown here; no suite has its recipe."
-            )
+        PublishedTable { task: Some(task), .. } => format!(
+            "Runs of the task `{task}` with this table's settings are shown here; no suite has its recipe."
+        ),
+        PublishedTable { instead: Some(command), .. } => format!("Shown by `{command}`."),
+        PublishedTable { missing, .. } => {
+            format!("Not run: {}.", missing.as_deref().unwrap_or_default())
         }
-        Coverage::Instead(command) => format!("Shown by `{command}`."),
-        Coverage::Missing(reason) => format!("Not run: {reason}."),
     }
 }
 
-/// Formats the result of our runs: `ours 12.1 [8.0 to 16.1] n=3, other recipe 1`; empty without runs.
-fn detail(number: &NumberResult, ours: Option<String>, recipes: &mut Vec<String>) -> String {
-    let Some(ours) = ours else { return String::new() };
-    let listed = number.listed_differences();
-    let which = if listed.is_empty() {
-        String::new()
-    } else {
-        let known = recipes.iter().position(|known| *known == listed);
-        let index = known.unwrap_or_else(|| {
-            recipes.push(listed);
-            recipes.len() - 1
-        });
-        format!(" {}", index + 1)
-    };
-    format!("ours {ours}, {}{which}", number.verdict.label())
+/// Returns the number of a list of differences, after a space; nothing without differences.
+fn recipe(recipes: &mut Vec<String>, differences: String) -> String {
+    if differences.is_empty() {
+        return String::new();
+    }
+    let index = recipes.iter().position(|known| *known == differences).unwrap_or_else(|| {
+        recipes.push(differences);
+        recipes.len() - 1
+    });
+    format!(" {}", index + 1)
 }

@@ -74,13 +74,25 @@ fn with(mut records: Vec<RunRecord>, section: &str, key: &str, value: u64) -> Ve
 }
 
 fn result(records: &[RunRecord]) -> Reproduction {
-    let paper = published::parse("p", TEXT).unwrap();
+    result_of(TEXT, records)
+}
+
+/// Compares the numbers of a source with records.
+fn result_of(text: &str, records: &[RunRecord]) -> Reproduction {
+    let paper = published::parse("p", text).unwrap();
+    paper.tables.iter().for_each(|table| assert_eq!(table.check(), Ok(())));
     beside(vec![paper], &encodings(), &Frames::of(records).unwrap()).unwrap()
+}
+
+/// The differences of the nearest run of a number.
+fn differences(reproduction: &Reproduction, row: usize, column: usize) -> String {
+    let table = &reproduction.tables[0];
+    table.differences(&table.rows[row][column].runs[0])
 }
 
 /// Returns the number of a row and column.
 fn at(reproduction: &Reproduction, row: usize, column: usize) -> &NumberResult {
-    &reproduction.papers[0].tables[0].rows[row].numbers[column]
+    &reproduction.tables[0].rows[row][column]
 }
 
 #[test]
@@ -92,7 +104,7 @@ fn a_number_within_the_interval_agrees_and_one_outside_differs() {
     // t(0.975, 2) / sqrt(3) = 2.484; the deviation is 1 point.
     let (low, high) = run.interval.unwrap();
     assert!((low - 17.516).abs() < 1e-3 && (high - 22.484).abs() < 1e-3, "{low} {high}");
-    assert_eq!(run.text(&published::PublishedMetric::ErrorPercent), "20.0 [17.5 to 22.5] n=3");
+    assert_eq!(run.text(), "20.0 [17.5 to 22.5] n=3");
     let far = result(&rope(&[0.49, 0.50, 0.51]));
     assert_eq!(at(&far, 0, 1).verdict, Verdict::Differs);
     // 1.8 % wrong in every seed: without observed spread the resolution is used.
@@ -115,7 +127,7 @@ fn nothing_is_claimed_below_three_seeds_or_with_another_recipe() {
     assert_eq!(at(&result(&rope(&[0.203])), 0, 1).verdict, Verdict::TooFewSeeds);
     let found = result(&with(rope(&[0.19, 0.20, 0.21]), "train", "steps", 900));
     assert_eq!(at(&found, 0, 1).verdict, Verdict::OtherRecipe);
-    assert_eq!(at(&found, 0, 1).listed_differences(), "train.steps 900 (published: 10000)");
+    assert_eq!(differences(&found, 0, 1), "train.steps 900 (published: 10000)");
 }
 
 #[test]
@@ -125,7 +137,7 @@ fn a_run_that_stopped_early_has_another_recipe() {
     records[1].train.steps = 700;
     let found = result(&records);
     assert_eq!(at(&found, 0, 1).verdict, Verdict::OtherRecipe);
-    let told = at(&found, 0, 1).listed_differences();
+    let told = differences(&found, 0, 1);
     assert_eq!(told, "train, stopped as soon as solved, from step 700 on (published: to the end)");
 }
 
@@ -133,32 +145,25 @@ fn a_run_that_stopped_early_has_another_recipe() {
 fn what_is_always_different_is_another_recipe() {
     let text =
         TEXT.replace("trust =", "unlike = [\"the model recurs\"]\nneeds = \"depth\"\ntrust =");
-    let paper = published::parse("p", &text).unwrap();
-    let found = beside(vec![paper], &encodings(), &Frames::of(&rope(&[0.19, 0.20, 0.21])).unwrap())
-        .unwrap();
+    let found = result_of(&text, &rope(&[0.19, 0.20, 0.21]));
     assert_eq!(at(&found, 0, 1).verdict, Verdict::OtherRecipe);
-    assert_eq!(at(&found, 0, 1).listed_differences(), "the model recurs");
+    assert_eq!(differences(&found, 0, 1), "the model recurs");
 }
 
 #[test]
 fn a_number_whose_deviation_is_not_carried_over_never_differs() {
     let text = TEXT.replace("trust =", "unread_deviations = \"lost\"\ntrust =");
-    let found = |errors: &[f64]| {
-        let paper = published::parse("p", &text).unwrap();
-        beside(vec![paper], &encodings(), &Frames::of(&rope(errors)).unwrap()).unwrap()
-    };
+    let found = |errors: &[f64]| result_of(&text, &rope(errors));
     // 1.8 % in distribution has no deviation, 20.3 % beyond has one.
     let verdicts = |found: &Reproduction| [at(found, 0, 0).verdict, at(found, 0, 1).verdict];
     assert_eq!(verdicts(&found(&[0.203; 3])), [Verdict::Agrees; 2]);
     let mut worse = rope(&[0.5; 3]);
     worse.iter_mut().flat_map(|record| &mut record.evals).for_each(|e| e.exact_match = 0.5);
-    let paper = published::parse("p", &text).unwrap();
-    let far = beside(vec![paper], &encodings(), &Frames::of(&worse).unwrap()).unwrap();
+    let far = result_of(&text, &worse);
     assert_eq!(verdicts(&far), [Verdict::Undecided, Verdict::Differs]);
     worse[0].status = Status::Diverged { step: 3, reason: "NaN".into() };
     worse.extend(rope(&[0.5; 4]).into_iter().skip(3));
-    let paper = published::parse("p", &text).unwrap();
-    let diverged = beside(vec![paper], &encodings(), &Frames::of(&worse).unwrap()).unwrap();
+    let diverged = result_of(&text, &worse);
     assert_eq!(at(&diverged, 0, 0).verdict, Verdict::Differs);
 }
 
@@ -169,7 +174,7 @@ fn a_seed_that_diverged_is_no_agreement() {
     records[3].evals.clear();
     let found = result(&records);
     let run = &at(&found, 0, 1).runs[0];
-    assert_eq!((run.seeds, run.diverged), (3, 1));
+    assert_eq!((run.seeds(), run.diverged), (3, 1));
     assert_eq!(at(&found, 0, 1).verdict, Verdict::Differs);
 }
 
@@ -216,8 +221,8 @@ fn the_nearest_recipe_stands_first_and_a_repeated_seed_counts_once() {
         let found = result(&records);
         let runs = &at(&found, 0, 1).runs;
         assert_eq!(runs.len(), 2);
-        assert_eq!((runs[0].seeds, runs[0].differences.len()), (3, 0));
-        assert_eq!((runs[1].seeds, runs[1].differences.len()), (4, 2));
+        assert_eq!((runs[0].seeds(), runs[0].differences.len()), (3, 0));
+        assert_eq!((runs[1].seeds(), runs[1].differences.len()), (4, 2));
         assert!((runs[0].mean.unwrap() - 20.0).abs() < 1e-9);
     }
 }
@@ -233,7 +238,7 @@ fn of_equally_many_differences_the_smallest_stand_first() {
                 records.push(record);
             }
         }
-        let first = at(&result(&records), 0, 1).listed_differences();
+        let first = differences(&result(&records), 0, 1);
         assert_eq!(first, "train.steps 20000 (published: 10000)");
     }
 }
@@ -253,7 +258,7 @@ fn an_evaluation_of_kept_weights_is_newer_than_its_training() {
     records.push(again);
     let found = result(&records);
     let run = &at(&found, 0, 1).runs[0];
-    assert_eq!((run.seeds, run.newest.as_str()), (3, "2026-05-05T00:00:00Z"));
+    assert_eq!((run.seeds(), run.newest.as_str()), (3, "2026-05-05T00:00:00Z"));
     assert!((run.mean.unwrap() - 21.0).abs() < 1e-9);
 }
 
@@ -265,7 +270,7 @@ fn cells_that_chose_the_rate_are_no_results_beside_fresh_seeds() {
             let axis = "train.optimizer.learning_rate".to_owned();
             record.grid = Some(GridPoint { axis, value: 1e-3, default: true, fresh });
         }
-        at(&result(&records), 0, 1).runs[0].seeds
+        at(&result(&records), 0, 1).runs[0].seeds()
     };
     assert_eq!(seeds([true, true, true, false]), 3);
     assert_eq!(seeds([false; 4]), 4);
@@ -289,21 +294,28 @@ fn sections_mirror_the_papers_table_and_name_every_recipe_once() {
     assert_eq!(recipes, ["Recipe 1: train.steps 900 (published: 10000)."]);
     let summary = found.summary();
     let row: Vec<&str> = summary.rows[0].iter().map(|cell| cell.text.as_str()).collect();
-    assert_eq!(row, ["Paper", "4", "0", "0", "0", "0", "2", "2", "0", "0"]);
+    assert_eq!(row, ["Paper", "4", "0", "0", "0", "0", "2", "0", "2", "0", "0"]);
+    let said = prose_of(&found.section()).join(" ");
+    assert!(
+        said.contains("Of 4 published numbers, 2 stand beside runs of another recipe"),
+        "{said}"
+    );
+    // With a verdict, the table stands there.
+    let decided = result(&self::rope(&[0.19, 0.20, 0.21])).section();
+    assert_eq!(table_of(&decided).rows.len(), 1);
 }
 
 #[test]
 fn without_records_every_published_number_is_there_and_not_run() {
     let found = reproduction(&Frames::of(&[]).unwrap()).unwrap();
-    let tables = || found.papers.iter().flat_map(|paper| &paper.tables);
-    let verdicts: Vec<Verdict> =
-        tables().flat_map(TableResult::numbers).map(|(_, n)| n.verdict).collect();
+    let numbers = || found.tables.iter().flat_map(TableResult::numbers).map(|(.., number)| number);
+    let verdicts: Vec<Verdict> = numbers().map(|number| number.verdict).collect();
     assert_eq!(verdicts.len(), 363);
     let not_run = [Verdict::NotRun, Verdict::Elsewhere, Verdict::Unread];
     assert!(verdicts.iter().all(|verdict| not_run.contains(verdict)));
-    assert_eq!(found.section().sections.len(), tables().count());
+    assert_eq!(found.section().sections.len(), found.tables.len());
     // Each number lies within its own interval.
-    for (_, number) in tables().flat_map(TableResult::numbers) {
+    for number in numbers() {
         let held = number.published_interval.zip(number.published.value);
         assert!(
             held.is_none_or(|((low, high), value)| low <= value && value <= high),
@@ -344,7 +356,7 @@ fn an_unpublished_setting_is_chosen_freely_told_and_never_chosen_by_result() {
     );
     assert_eq!(at(&found, 1, 1).verdict, Verdict::Differs);
     assert_eq!(at(&result(&cope(16)), 1, 1).verdict, Verdict::Agrees);
-    let text = runs[1].text(&published::PublishedMetric::ErrorPercent);
+    let text = runs[1].text();
     assert!(text.ends_with("n=3, max_positions 16"), "{text}");
 }
 
@@ -372,27 +384,24 @@ fn smaller(errors: [[f64; 3]; 2]) -> Vec<RunRecord> {
 fn a_suite_of_another_size_is_compared_by_order_alone() {
     let text =
         TEXT.replace("trust =", "smaller = [{ suite = \"small\", task = \"flip-flop\" }]\ntrust =");
-    let order = |records: &[RunRecord]| {
-        let paper = published::parse("p", &text).unwrap();
-        let found = beside(vec![paper], &encodings(), &Frames::of(records).unwrap()).unwrap();
-        found.papers[0].tables[0].orders[0].clone()
-    };
+    let order = |records: &[RunRecord]| result_of(&text, records).tables[0].orders[0].clone();
     // Published: RoPE has more errors than CoPE in both columns; inside there is a tie here.
     let same = order(&smaller([[0.3, 0.4, 0.2], [0.1, 0.1, 0.1]]));
-    assert_eq!((same.pairs, same.same, same.opposite, same.seeds), (2, 1, 0, 3));
-    assert_eq!((same.correlation(), same.interval), (Some(0.5), Some((0.5, 0.5))));
+    assert_eq!((same.pairs, same.same, same.opposite), (2, 1, 0));
+    // Three seeds cannot carry two comparisons.
+    assert_eq!((same.holds, same.contradicted), (0, 0));
     assert_eq!((same.rows, same.converged), (2, Some(2)));
     let other = order(&smaller([[0.0, 0.1, 0.0], [0.2, 0.3, 0.4]]));
     assert_eq!((other.same, other.opposite), (0, 1));
     // Records of another suite do not count.
     assert_eq!(order(&rope(&[0.3; 3])).pairs, 0);
-    let paper = published::parse("p", &text).unwrap();
-    let records = smaller([[0.3, 0.4, 0.2], [0.1, 0.1, 0.1]]);
-    let found = beside(vec![paper], &encodings(), &Frames::of(&records).unwrap()).unwrap();
+    let found = result_of(&text, &smaller([[0.3, 0.4, 0.2], [0.1, 0.1, 0.1]]));
     let section = found.section().sections.remove(0);
     let said = prose_of(&section).join(" ");
     assert!(
-        said.contains("Another size: no pair in the opposite order in `small`, 1 of 2 pairs"),
+        said.contains(
+            "Another size: in `small` 1 of 2 pairs of rows have their means in the published order"
+        ),
         "{said}"
     );
 }
@@ -412,13 +421,12 @@ fn every_suite_of_another_size_is_compared_and_its_numbers_shown() {
         record.key = records::store::cell_key(&record.config);
         record
     }));
-    let paper = published::parse("p", &text).unwrap();
-    let found = beside(vec![paper], &encodings(), &Frames::of(&records).unwrap()).unwrap();
-    let orders = &found.papers[0].tables[0].orders;
+    let found = result_of(&text, &records);
+    let orders = &found.tables[0].orders;
     let counts: Vec<_> = orders.iter().map(|o| (&*o.suite, o.same, o.opposite)).collect();
     assert_eq!(counts, [("small", 1, 0), ("tiny", 0, 1)]);
     // Without records of the experiment there is no verdict.
-    assert_eq!((at(&found, 0, 1).verdict, at(&found, 0, 1).runs.len()), (Verdict::NotRun, 0));
+    assert_eq!((at(&found, 0, 1).verdict, at(&found, 0, 1).runs.len()), (Verdict::OtherSize, 0));
     let section = found.section().sections.remove(0);
     assert_eq!(prose_of(&section).iter().filter(|p| p.starts_with("Another size")).count(), 2);
     let cell = &table_of(&section).rows[0][2];
@@ -435,11 +443,10 @@ fn every_suite_of_another_size_is_compared_and_its_numbers_shown() {
 fn a_refused_encoding_is_compared_with_the_one_that_stands_for_it() {
     let text =
         TEXT.replace("{ encoding = \"cope\",", "{ encoding = \"cope\", trained_as = \"rope\",");
-    let paper = published::parse("p", &text.replace("free = [\"max_positions\"], ", "")).unwrap();
-    let frames = Frames::of(&rope(&[0.04, 0.05, 0.06])).unwrap();
-    let found = beside(vec![paper], &encodings(), &frames).unwrap();
+    let text = text.replace("free = [\"max_positions\"], ", "");
+    let found = result_of(&text, &rope(&[0.04, 0.05, 0.06]));
     assert_eq!((at(&found, 1, 1).runs.len(), at(&found, 1, 1).verdict), (1, Verdict::Agrees));
-    assert_eq!(found.papers[0].tables[0].rows[1].title, "cope");
+    assert_eq!(found.tables[0].table.rows[1].title(), "cope");
 }
 
 #[test]
@@ -453,19 +460,15 @@ fn a_text_is_found_by_a_part_of_its_path() {
         for record in &mut records {
             record.config["task"] = json!({"kind": "flip-flop", "path": path});
         }
-        let paper = published::parse("p", &text).unwrap();
-        let found = beside(vec![paper], &encodings(), &Frames::of(&records).unwrap()).unwrap();
-        assert_eq!(at(&found, 0, 1).runs.len(), runs, "{path}");
+        assert_eq!(at(&result_of(&text, &records), 0, 1).runs.len(), runs, "{path}");
     }
 }
 
 #[test]
 fn another_size_may_have_other_widths_and_a_loss_in_place_of_a_score() {
     let order = |text: &str| {
-        let paper = published::parse("p", text).unwrap();
         let records = smaller([[0.3, 0.4, 0.2], [0.1, 0.1, 0.1]]);
-        let found = beside(vec![paper], &encodings(), &Frames::of(&records).unwrap()).unwrap();
-        found.papers[0].tables[0].orders[0].clone()
+        result_of(text, &records).tables[0].orders[0].clone()
     };
     let suite = "suite = \"small\", task = \"flip-flop\"";
     let row = "{ encoding = \"rope\", identity = { \"model.width\" = 512 },";
@@ -495,7 +498,7 @@ fn another_size_may_have_other_widths_and_a_loss_in_place_of_a_score() {
         (metric(", metric = { other = \"points\" }"), "expected a metric that records have"),
         (sized(", metric = \"perplexity\""), "expected a `split` where"),
     ] {
-        let said = published::parse("p", &wrong).unwrap_err().to_string();
-        assert!(said.contains(expected), "{said}");
+        let (_, reason) = published::parse("p", &wrong).unwrap().tables[0].check().unwrap_err();
+        assert!(reason.contains(expected), "{reason}");
     }
 }

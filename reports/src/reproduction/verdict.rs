@@ -1,7 +1,7 @@
 //! Verdicts on published numbers.
 
+use super::NumberResult;
 use super::published::{Printed, PublishedColumn, PublishedRow, PublishedTable};
-use super::runs::RecipeRun;
 use stats::LEAST_SEEDS;
 use stats::estimate::half_width_factor;
 
@@ -23,6 +23,8 @@ pub enum Verdict {
     TooFewSeeds,
     /// All runs have other settings, or the task differs slightly, so that no claim is possible.
     OtherRecipe,
+    /// All runs are those of a suite of another size.
+    OtherSize,
     /// There is no record of the experiment.
     NotRun,
     /// The number is verified by a command and not by records.
@@ -32,40 +34,37 @@ pub enum Verdict {
 }
 
 /// All verdicts, in the order of table columns.
-pub const VERDICTS: [Verdict; 8] = [
+pub const VERDICTS: [Verdict; 9] = [
     Verdict::Agrees,
     Verdict::Differs,
     Verdict::Undecided,
     Verdict::TooFewSeeds,
     Verdict::OtherRecipe,
+    Verdict::OtherSize,
     Verdict::NotRun,
     Verdict::Elsewhere,
     Verdict::Unread,
 ];
 
 impl Verdict {
-    /// Returns the names on the command line and in tables.
-    fn names(self) -> (&'static str, &'static str) {
+    /// Returns the kebab-case name, as on the command line.
+    pub fn id(self) -> &'static str {
         match self {
-            Self::Agrees => ("agrees", "agrees"),
-            Self::Differs => ("differs", "differs"),
-            Self::Undecided => ("undecided", "undecided"),
-            Self::TooFewSeeds => ("too-few-seeds", "too few seeds"),
-            Self::OtherRecipe => ("other-recipe", "other recipe"),
-            Self::NotRun => ("not-run", "not run"),
-            Self::Elsewhere => ("elsewhere", "shown elsewhere"),
-            Self::Unread => ("unread", "not carried over"),
+            Self::Agrees => "agrees",
+            Self::Differs => "differs",
+            Self::Undecided => "undecided",
+            Self::TooFewSeeds => "too-few-seeds",
+            Self::OtherRecipe => "other-recipe",
+            Self::OtherSize => "other-size",
+            Self::NotRun => "not-run",
+            Self::Elsewhere => "elsewhere",
+            Self::Unread => "unread",
         }
     }
 
-    /// Returns the kebab-case name, as on the command line.
-    pub fn id(self) -> &'static str {
-        self.names().0
-    }
-
     /// Returns the name of the verdict for use in tables.
-    pub fn label(self) -> &'static str {
-        self.names().1
+    pub fn label(self) -> String {
+        self.id().replace('-', " ")
     }
 }
 
@@ -94,18 +93,21 @@ pub fn published_interval(
     })
 }
 
-/// Gives the verdict on a run. METHODOLOGY.md states the rule. `spread_known` is whether the published interval includes
-/// the uncertainty of the number, or none is printed.
-pub(super) fn judge(
-    table: &PublishedTable,
-    run: &RecipeRun,
-    published: (f64, f64),
-    spread_known: bool,
-) -> Verdict {
+/// Gives the verdict on a number from the first of its runs. METHODOLOGY.md states the rule. `spread_known` is whether the
+/// published interval includes the uncertainty of the number, or none is printed.
+pub(super) fn judge(table: &PublishedTable, number: &NumberResult, spread_known: bool) -> Verdict {
+    let Some(published) = number.published_interval else { return Verdict::Unread };
+    let Some(run) = number.runs.first() else {
+        return match (&table.instead, number.other_sizes.is_empty()) {
+            (_, false) => Verdict::OtherSize,
+            (Some(_), true) => Verdict::Elsewhere,
+            (None, true) => Verdict::NotRun,
+        };
+    };
     if !run.differences.is_empty() || !table.unlike.is_empty() {
         return Verdict::OtherRecipe;
     }
-    if run.seeds + run.diverged < LEAST_SEEDS {
+    if run.seeds() + run.diverged < LEAST_SEEDS {
         return Verdict::TooFewSeeds;
     }
     match run.interval {

@@ -35,6 +35,8 @@ pub(super) struct SuiteFile {
     pub(super) question: Option<records::settings::Question>,
     #[serde(default)]
     pub(super) claim: Vec<records::settings::PaperClaim>,
+    #[serde(default, rename = "use")]
+    pub(super) uses: Vec<records::settings::UseCase>,
     #[serde(default)]
     pub(super) report: records::settings::Settings,
     #[serde(default)]

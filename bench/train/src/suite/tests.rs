@@ -386,6 +386,15 @@ fn claims_are_read_strictly_and_name_what_the_suite_has() {
 }
 
 #[test]
+fn uses_name_workloads_of_the_suite() {
+    let used =
+        |task: &str| parsed(&format!("{SMALL}\n[[use]]\nname = 'Counting'\ntasks = ['{task}']"));
+    assert_eq!(used("w").unwrap().report.uses[0].tasks, ["w"]);
+    let error = used("v").unwrap_err().to_string();
+    assert!(error.contains("use.tasks") && error.contains("named `v`"), "{error}");
+}
+
+#[test]
 fn a_question_is_read_strictly_and_names_what_the_suite_has() {
     let small =
         SMALL.replace(r#"["nope", { kind = "rope", base = 500.0 }]"#, r#"["nope", "rope"]"#);

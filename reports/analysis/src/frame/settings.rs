@@ -1,13 +1,9 @@
 //! Settings of cells as columns.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use polars::prelude::*;
 use rayon::prelude::*;
-use serde::Deserialize as _;
-use serde::de::value::SeqAccessDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 /// Number of cells whose settings are read by one thread at a time.
@@ -51,11 +47,11 @@ impl SettingValues {
     }
 
     /// Appends the value of a cell, given by its number, after nulls for the cells before it.
-    fn push(&mut self, cell: usize, is: impl Fn(&Value) -> bool, value: impl FnOnce() -> Value) {
+    fn push(&mut self, cell: usize, value: Value) {
         self.fill(cell);
         // Cells of one workload and encoding are neighbours.
         let last = self.places.last().copied().unwrap_or_default();
-        let place = if is(&self.values[last as usize]) { last } else { self.place(value()) };
+        let place = if self.values[last as usize] == value { last } else { self.place(value) };
         self.places.push(place);
     }
 
@@ -111,15 +107,30 @@ impl SettingsBatch {
     /// Reads the settings of cells from their configurations as JSON.
     fn read(texts: &[Option<&str>]) -> PolarsResult<Self> {
         let mut batch = Self::default();
-        let mut path = String::from("config");
         for text in texts {
-            let mut reader = serde_json::Deserializer::from_str(text.unwrap_or("null"));
-            Flatten { path: &mut path, batch: &mut batch }
-                .deserialize(&mut reader)
+            let config = serde_json::from_str(text.unwrap_or("null"))
                 .map_err(|error| polars_err!(ComputeError: "column `config`: {error}"))?;
+            batch.add(&mut String::from("config"), config);
             batch.cells += 1;
         }
         Ok(batch)
+    }
+
+    /// Adds the settings of a cell at a path and below it.
+    fn add(&mut self, path: &mut String, value: Value) {
+        let own = path.len();
+        if let Value::Object(fields) = value {
+            for (name, value) in fields {
+                path.push('.');
+                path.push_str(&name);
+                self.add(path, value);
+                path.truncate(own);
+            }
+        } else if let Some(setting) = self.settings.get_mut(path) {
+            setting.push(self.cells, value);
+        } else {
+            self.settings.entry(path.clone()).or_default().push(self.cells, value);
+        }
     }
 
     /// Appends the cells of another batch.
@@ -132,92 +143,5 @@ impl SettingsBatch {
             own.places.extend(setting.places.into_iter().map(|place| places[place as usize]));
         }
         self.cells += other.cells;
-    }
-
-    fn put(&mut self, path: &str, is: impl Fn(&Value) -> bool, value: impl FnOnce() -> Value) {
-        if let Some(setting) = self.settings.get_mut(path) {
-            setting.push(self.cells, is, value);
-        } else {
-            let mut setting = SettingValues::default();
-            setting.push(self.cells, is, value);
-            self.settings.insert(path.to_owned(), setting);
-        }
-    }
-}
-
-/// Visitor of a value at a path, which adds its settings to a batch.
-struct Flatten<'a> {
-    path: &'a mut String,
-    batch: &'a mut SettingsBatch,
-}
-
-impl Flatten<'_> {
-    fn put(self, value: impl Into<Value>) {
-        let value = value.into();
-        self.batch.put(self.path, |other| *other == value, || value.clone());
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Flatten<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Flatten<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        self.put(Value::Null);
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<(), E> {
-        self.put(value);
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<(), E> {
-        self.put(value);
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<(), E> {
-        self.put(value);
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        self.put(value);
-        Ok(())
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<(), E> {
-        // The text is copied only if it is not that of the cell before.
-        self.batch.put(self.path, |other| other == value, || value.into());
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<(), A::Error> {
-        let items = Value::deserialize(SeqAccessDeserializer::new(items))?;
-        self.put(items);
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        let own = self.path.len();
-        while let Some(name) = fields.next_key::<String>()? {
-            self.path.push('.');
-            self.path.push_str(&name);
-            fields.next_value_seed(Flatten { path: &mut *self.path, batch: &mut *self.batch })?;
-            self.path.truncate(own);
-        }
-        Ok(())
     }
 }

@@ -265,3 +265,70 @@ fn contrasts_with_a_control_are_a_family_of_their_own() {
         ]
     );
 }
+
+fn cells(encoding: &str, values: &[f64]) -> Vec<RunRecord> {
+    let cell =
+        |(seed, value): (u64, &f64)| TestCell::new("w", encoding, seed).beyond(*value).record();
+    (0..).zip(values).map(cell).collect()
+}
+
+/// Returns the gains of an encoding over a control.
+fn gains(ranking: &Ranking, control: &str, encoding: &str) -> Comparison {
+    let pairs = ranking.contrasts(control);
+    let own = |pair: &&RankedPair| pair.better == encoding || pair.worse == encoding;
+    pairs.iter().find(own).unwrap().gains(encoding)
+}
+
+#[test]
+fn each_encoding_is_compared_with_the_control_and_not_with_the_best() {
+    let records = [
+        cells("cope", &[0.80, 0.82, 0.84, 0.82]),
+        cells("cope(gates=none)", &[0.40, 0.43, 0.44, 0.42]),
+        cells("cope(wide)", &[0.81, 0.80, 0.86, 0.82]),
+        cells("rope", &[0.95, 0.96, 0.98, 0.97]),
+    ]
+    .concat();
+    let ranking = ranking(&records, Region::Both, Metric::ExactMatch);
+    let gains = |encoding: &str| gains(&ranking, "cope", encoding);
+    let better = ["cope(gates=none)", "cope(wide)", "rope"].map(|name| gains(name).better());
+    assert_eq!(better, [Better::B, Better::NotSeparable, Better::A]);
+    let worse = gains("cope(gates=none)");
+    assert_eq!(worse.family, 3, "three comparisons, not six pairs");
+    assert!((worse.paired.mean_difference + 0.3975).abs() < 1e-6);
+    assert_eq!(ranking.contrasts("alibi"), []);
+}
+
+#[test]
+fn less_perplexity_than_the_control_is_a_gain() {
+    let cell = |encoding, seed, nll| TestCell::new("t", encoding, seed).text(1.4, nll).record();
+    let records: Vec<RunRecord> = (0..3)
+        .flat_map(|seed| {
+            let noise = 0.01 * seed as f64;
+            [cell("cope", seed, 1.5 + noise), cell("rope", seed, 1.7 + 2.0 * noise)]
+        })
+        .collect();
+    let ranking = ranking(&records, Region::Both, Metric::Perplexity);
+    assert_eq!(gains(&ranking, "rope", "cope").better(), Better::A);
+    assert_eq!(gains(&ranking, "cope", "rope").better(), Better::B);
+}
+
+#[test]
+fn comparisons_with_a_control_have_the_error_of_the_questions() {
+    let answered = |encoding, seed, right: u64| {
+        let answers: Vec<bool> = (0..20).map(|question| question < right).collect();
+        let answers = records::Answers::ExactMatch(answers);
+        let outcomes = records::Outcomes { questions: "q".into(), answers };
+        TestCell::new("w", encoding, seed)
+            .exact(right as f64 / 20.0)
+            .change(|r| r.evals.iter_mut().for_each(|e| e.outcomes = Some(outcomes.clone())))
+            .record()
+    };
+    let records: Vec<RunRecord> =
+        (0..5).flat_map(|seed| [answered("a", seed, 14), answered("b", seed, 12)]).collect();
+    let ranking = ranking(&records, Region::Both, Metric::ExactMatch);
+    let comparison = gains(&ranking, "a", "b");
+    assert!((comparison.paired.mean_difference + 0.1).abs() < 1e-9);
+    assert!(comparison.paired.question_error.is_some());
+    // Five equal seeds, but two of twenty questions.
+    assert_eq!(comparison.better(), Better::NotSeparable);
+}

@@ -131,16 +131,12 @@ fn a_diverged_seed_is_in_the_fit_rate_unless_it_was_run_again() {
 }
 
 #[test]
-fn settings_that_cannot_work_are_refused_and_a_base_gives_ablations() {
+fn settings_that_cannot_work_are_refused() {
     let meta = ReportMeta::default();
-    let frames = || Frames::of(&suite()).unwrap();
+    let frames = Frames::of(&suite()).unwrap();
     let wrong = Settings { solved_loss: -1.0, ..Settings::default() };
-    let error = Report::with(frames(), &meta, &wrong).unwrap_err().to_string();
+    let error = Report::with(frames, &meta, &wrong).unwrap_err().to_string();
     assert!(error.contains("`solved_loss` is -1"), "{error}");
-    let based = Settings { ablation_base: Some("cope".into()), ..Settings::default() };
-    let report = Report::with(frames(), &meta, &based).unwrap();
-    let counts: Vec<_> = report.workloads.iter().map(|w| w.ablations.len()).collect();
-    assert_eq!(counts, [2, 2]);
 }
 
 #[test]

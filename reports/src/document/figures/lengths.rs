@@ -13,7 +13,13 @@ use records::Metric;
 /// Label of the exact match of guessing.
 pub(super) const CHANCE: &str = "chance";
 
-fn series_by_encoding(report: &Report, rows: &[&Aggregate], metric: Metric) -> Vec<Series> {
+/// Returns the values of each encoding, each at the `place` of its row.
+pub(super) fn series_by_encoding(
+    report: &Report,
+    rows: &[&Aggregate],
+    metric: Metric,
+    place: impl Fn(&Aggregate) -> f64,
+) -> Vec<Series> {
     let mut by_encoding: BTreeMap<&str, Vec<&Aggregate>> = BTreeMap::new();
     for row in rows {
         by_encoding.entry(&row.encoding).or_default().push(row);
@@ -24,7 +30,7 @@ fn series_by_encoding(report: &Report, rows: &[&Aggregate], metric: Metric) -> V
             let point = |row: &Aggregate| {
                 let estimate = row.estimate(metric);
                 let (y, bar) = drawn(metric, &estimate);
-                Point { x: row.len as f64, y, bar, note: note(metric, &estimate) }
+                Point { x: place(row), y, bar, note: note(metric, &estimate) }
             };
             series_of(report, encoding, rows.into_iter().map(point).collect())
         })
@@ -64,7 +70,7 @@ pub(crate) fn figures(report: &Report, workload: &Workload, metric: Metric) -> V
     let mut ordered: Vec<_> = splits.into_iter().collect();
     ordered.sort_by_key(|(_, rows)| !rows.iter().any(|r| r.in_distribution));
     for (split, rows) in ordered {
-        let series = series_by_encoding(report, &rows, metric);
+        let series = series_by_encoding(report, &rows, metric, |row| row.len as f64);
         let lens: BTreeSet<u64> = rows.iter().map(|r| r.len).collect();
         if let [len] = lens.iter().copied().collect::<Vec<_>>()[..] {
             let region = if rows.iter().any(|r| r.in_distribution) {
@@ -82,7 +88,7 @@ pub(crate) fn figures(report: &Report, workload: &Workload, metric: Metric) -> V
             x: Axis::new(format!("length in {}", workload.len_unit), Scale::at(&along)),
             y: Axis::new(metric.name(), scale_of(metric, &series)),
             rules: rules.clone(),
-            level: if guessing { chance(&rows) } else { None },
+            level: if guessing { chance(&rows, |row| row.len as f64) } else { None },
             marks: Marks::Points,
             series,
         });
@@ -106,11 +112,15 @@ pub(crate) fn figures(report: &Report, workload: &Workload, metric: Metric) -> V
     figures
 }
 
-/// Returns the exact match of guessing by length, if the task defines it.
-fn chance(rows: &[&Aggregate]) -> Option<(Vec<(f64, f64)>, String)> {
-    let known = rows.iter().filter_map(|row| Some((row.len, row.chance?)));
-    let by_len: BTreeMap<u64, f64> = known.collect();
+/// Returns the exact match of guessing at the `place` of each row, if the task defines it.
+pub(super) fn chance(
+    rows: &[&Aggregate],
+    place: impl Fn(&Aggregate) -> f64,
+) -> Option<(Vec<(f64, f64)>, String)> {
+    // The order of positive numbers is that of their bits.
+    let chances = rows.iter().filter_map(|row| Some((place(row).to_bits(), row.chance?)));
+    let by_place: BTreeMap<u64, f64> = chances.collect();
     let points: Vec<(f64, f64)> =
-        by_len.into_iter().map(|(len, chance)| (len as f64, chance)).collect();
+        by_place.into_iter().map(|(place, chance)| (f64::from_bits(place), chance)).collect();
     (points.len() > 1).then(|| (points, CHANCE.to_owned()))
 }

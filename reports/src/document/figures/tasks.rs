@@ -1,24 +1,30 @@
-//! Figures over all tasks besides the aggregate: performance profiles, probability of improvement, mean ranks, and the
-//! aggregate against prices.
+//! Figures over all tasks besides the aggregate: the heat map, small charts by length, learning against holding, the
+//! aggregate against prices, performance profiles, probability of improvement, mean ranks.
 
 use std::collections::BTreeSet;
 
 use super::cost::against_cost;
 use super::lengths::CHANCE;
 use super::series::{dot, series_of};
+use super::{matrix, panels};
 use crate::document::figure::Figure;
-use crate::document::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
+use crate::document::plot::{Axis, Dots, Lines, Marks, Plot, Point, Scatter, Series};
 use crate::document::scale::Scale;
 use crate::document::tables::improvement_explained;
-use analysis::{EncodingCost, Overall, Report, YARDSTICK};
+use analysis::ranking::{EncodingResult, Ranking};
+use analysis::{EncodingCost, Overall, OverallScore, Report, YARDSTICK};
+use records::Metric;
 use records::number::{
     capital, count, least_p_value, p_value, percent, points, value_and_interval,
 };
+use records::settings::Region;
 
 pub(crate) fn figures(report: &Report) -> Vec<Figure> {
     let Some(overall) = &report.overall else { return Vec::new() };
-    let mut figures: Vec<Figure> =
-        PRICES.iter().filter_map(|p| price(report, overall, p)).collect();
+    let mut figures: Vec<Figure> = matrix::figure(report, overall).into_iter().collect();
+    figures.extend(panels::figure(report, overall));
+    figures.extend(inside_and_outside(report, overall));
+    figures.extend(PRICES.iter().filter_map(|p| price(report, overall, p)));
     figures.extend(profiles(report, overall));
     figures.extend(improvement(report, overall));
     figures.extend(mean_ranks(report, overall));
@@ -27,6 +33,45 @@ pub(crate) fn figures(report: &Report) -> Vec<Figure> {
 
 fn over_tasks(title: &str, caption: String, plot: Plot) -> Figure {
     Figure::new(format!("All tasks: {title}"), caption, plot)
+}
+
+/// Exact match in the deciding region against that in distribution: learning a task and holding beyond it.
+fn inside_and_outside(report: &Report, overall: &Overall) -> Option<Figure> {
+    let exact = |ranking: &&Ranking| ranking.metric == Metric::ExactMatch;
+    let both: Vec<(&Ranking, &Ranking)> = report
+        .workloads
+        .iter()
+        .filter_map(|w| w.ranking(Region::Inside).filter(exact).zip(w.deciding().filter(exact)))
+        .filter(|(_, deciding)| deciding.region != Region::Inside)
+        .collect();
+    let value = |ranking: &Ranking, name: &str| {
+        let own = ranking.results.iter().find(|result| result.encoding == name);
+        own.map_or(f64::NAN, EncodingResult::mean)
+    };
+    let place = |score: &OverallScore| {
+        let name = &score.encoding;
+        let inside = both.iter().map(|(inside, _)| value(inside, name)).sum::<f64>();
+        let outside = both.iter().map(|(_, outside)| value(outside, name)).sum::<f64>();
+        let (x, y) = (inside / both.len() as f64, outside / both.len() as f64);
+        let note = format!("{} in distribution, {} outside", percent(x), percent(y));
+        let point = Point { x, y, bar: None, note };
+        (x.is_finite() && y.is_finite()).then(|| series_of(report, name, vec![point]))
+    };
+    let series: Vec<Series> = overall.scores.iter().filter_map(place).collect();
+    let places: Vec<f64> = series.iter().flat_map(|s| &s.points).map(|p| p.x).collect();
+    let plot = Plot::Scatter(Scatter {
+        x: Axis::new("exact match in distribution", Scale::around(&places).in_percent()),
+        y: Axis::new("exact match outside", Scale::percent()),
+        level: None,
+        front: Vec::new(),
+        series,
+    });
+    let caption = format!(
+        "Exact match in the region that ranks a workload against that in distribution, mean over {} and seeds.",
+        count(both.len() as u64, "workload")
+    );
+    let title = "in and outside of the training distribution";
+    (both.len() > 1 && places.len() > 1).then(|| over_tasks(title, caption, plot))
 }
 
 /// Share of runs above each score; `None` without scores.

@@ -26,6 +26,7 @@ fn splits_with_lengths_have_lines_and_the_others_share_dots() {
         [
             "flip-flop: exact match on sparse",
             "flip-flop: exact match, splits of one length",
+            "flip-flop: single seeds",
             "flip-flop: token accuracy on sparse",
             "flip-flop: token accuracy, splits of one length",
             "flip-flop: training loss",
@@ -207,8 +208,7 @@ fn a_price_is_the_median_over_the_workloads_that_have_it() {
         let text = |encoding: &str| TestCell::new("text", encoding, seed).text(1.4, 1.5).record();
         records.extend(["cope", "rope"].map(text));
     }
-    let figure = of(&records, "All tasks: ").remove(1);
-    let caption = figure.caption;
+    let caption = of(&records, "All tasks: score against FLOPs").remove(0).caption;
     // The score is over the two workloads with exact match.
     let expected = "against FLOPs of a training step times RoPE's: the median over 3 workloads";
     assert!(caption.contains(expected), "{caption}");
@@ -223,4 +223,95 @@ fn costs_are_traded_only_where_there_are_several_encodings() {
     };
     assert_eq!((costs("flip-flop"), costs("text")), (3, 3));
     assert!(of(&[TestCell::new("w", "rope", 0).record()], " against ").is_empty());
+}
+
+/// Two workloads, on the second of which RoPE does not learn the task.
+fn half_learned() -> Vec<records::RunRecord> {
+    let mut records = records::testkit::two_workloads();
+    for record in &mut records {
+        if record.workload == "w" && record.encoding.name == "rope" {
+            record.evals[0].exact_match = 0.5;
+        }
+    }
+    records
+}
+
+#[test]
+fn the_heat_map_has_every_workload_and_hatches_what_is_not_learned() {
+    let found = of(&half_learned(), "by encoding and workload");
+    let [Figure { plot: Plot::Matrix(matrix), .. }] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(matrix.columns, ["v", "w"]);
+    let row = |label: &str| matrix.rows.iter().find(|row| row.label == label).unwrap();
+    let hatched =
+        |label: &str| row(label).cells.iter().flatten().map(|c| c.is_hatched).collect::<Vec<_>>();
+    assert_eq!((hatched("CoPE"), hatched("RoPE")), (vec![false, false], vec![false, true]));
+    assert!((row("CoPE").cells[0].unwrap().share - 0.935).abs() < 1e-9);
+    assert_eq!(matrix.rows.last().unwrap().label, "chance");
+}
+
+#[test]
+fn learning_a_task_and_holding_beyond_it_are_one_figure() {
+    let found = of(&half_learned(), "in and outside");
+    let [Figure { plot: Plot::Scatter(scatter), .. }] = &found[..] else { panic!("{found:?}") };
+    let rope = scatter.series.iter().find(|series| series.label == "RoPE").unwrap();
+    let point = &rope.points[0];
+    assert!((point.x - 0.75).abs() < 1e-9 && (point.y - 0.785).abs() < 1e-9, "{point:?}");
+}
+
+#[test]
+fn lengths_are_small_charts_of_the_workloads_that_have_several() {
+    let records: Vec<_> = ["v", "w", "one length"]
+        .iter()
+        .flat_map(|name| ["cope", "rope"].map(|encoding| (name, encoding)))
+        .map(|(name, encoding)| {
+            let cell = TestCell::new(name, encoding, 0);
+            let cell = if *name == "v" || *name == "w" {
+                cell.eval("in-distribution", false, 128, 0.5)
+            } else {
+                cell
+            };
+            cell.record()
+        })
+        .collect();
+    let found = of(&records, "exact match by length");
+    let [Figure { plot: Plot::Panels(panels), .. }] = &found[..] else { panic!("{found:?}") };
+    let names: Vec<&str> = panels.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["v", "w"]);
+    let at: Vec<(f64, f64)> = panels[0].1.series[0].points.iter().map(|p| (p.x, p.y)).collect();
+    assert_eq!(at, [(1.0, 1.0), (2.0, 0.5)]);
+}
+
+#[test]
+fn every_seed_is_a_dot() {
+    let found = of(&records::testkit::two_workloads(), "v: single seeds");
+    let [Figure { plot: Plot::Dots(dots), .. }] = &found[..] else { panic!("{found:?}") };
+    let points: Vec<usize> = dots.groups[0].1.iter().map(|series| series.points.len()).collect();
+    assert_eq!(points, [8, 8]);
+    assert!(of(&[TestCell::new("w", "rope", 0).record()], "single seeds").is_empty());
+}
+
+#[test]
+fn claims_are_a_forest_on_the_side_of_the_better_one() {
+    let claim = |pair: &str| {
+        let comparisons = format!("[{{ encodings = {pair}, tasks = ['v'] }}]");
+        let text =
+            format!("text = 'It counts'\nsource = 's'\nrecipe = 'r'\ncomparisons = {comparisons}");
+        toml::from_str::<records::settings::PaperClaim>(&text).unwrap()
+    };
+    let claims = vec![claim("['cope', 'rope']"), claim("['rope', 'cope']")];
+    let settings = records::settings::Settings { claims, ..Default::default() };
+    let frames = analysis::frame::Frames::of(&records::testkit::two_workloads()).unwrap();
+    let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
+    let found: Vec<Figure> =
+        figures(&report).into_iter().filter(|f| f.title.starts_with("Claims")).collect();
+    let [Figure { plot: Plot::Dots(dots), .. }] = &found[..] else { panic!("{found:?}") };
+    let values: Vec<(&str, f64)> = dots
+        .groups
+        .iter()
+        .map(|(_, series)| (&*series[0].label, series[0].points[0].y.round()))
+        .collect();
+    assert_eq!(values, [("v", 20.0), ("v", -20.0)]);
+    // CoPE is significantly better in both.
+    let cope = report.encoding("cope").unwrap().look;
+    assert!(dots.groups.iter().all(|(_, series)| series[0].look == cope));
 }

@@ -126,7 +126,7 @@ fn of_looks(figure: &Figure, looks: &[usize]) -> Option<Figure> {
     let series: usize = match &mut figure.plot {
         Plot::Lines(lines) => keep(&mut lines.series),
         Plot::Dots(dots) => dots.groups.iter_mut().map(|(_, series)| keep(series)).sum(),
-        Plot::Scatter(_) | Plot::Heat(_) => 0,
+        Plot::Scatter(_) | Plot::Heat(_) | Plot::Matrix(_) | Plot::Panels(_) => 0,
     };
     (series > 0).then_some(figure)
 }

@@ -57,15 +57,7 @@ fn sections_have_one_order_and_none_is_empty() {
     let headings: Vec<&str> = document.sections.iter().map(|own| &*own.heading).collect();
     assert_eq!(
         headings,
-        [
-            "Summary",
-            "Cost and effective length",
-            "All tasks",
-            "Workloads",
-            "Encodings",
-            "Provenance",
-            "Cells"
-        ]
+        ["Summary", "Cost", "All tasks", "Workloads", "Encodings", "Provenance", "Cells"]
     );
     let count = find(&find(&document.sections, "Workloads").sections, "count");
     let headings: Vec<&str> = count.sections.iter().map(|own| &*own.heading).collect();

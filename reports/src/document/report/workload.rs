@@ -36,8 +36,10 @@ pub(super) fn section(report: &Report, workload: &Workload, by_length: &[Figure]
     let costs =
         figures::cost::figures(report, workload).into_iter().map(Element::Figure).chain(costs);
     let evaluations = tables::evaluations(report, workload).with_id(id("evaluations", workload));
+    let results =
+        by_length.iter().cloned().chain(figures::seeds::figure(report, workload)).collect();
     let sections = [
-        Section::of_figures("Results", by_length.to_vec()).with(statistics(report, workload)),
+        Section::of_figures("Results", results).with(statistics(report, workload)),
         Section::of_figures("By sample property", figures::slices::figures(report, workload)),
         Section::of_figures("Token accuracy", token_accuracy).folded(),
         Section::of_figures("Training", figures::training::figures(report, workload)),
@@ -78,9 +80,12 @@ fn statistics(report: &Report, workload: &Workload) -> Vec<Section> {
     let metrics = tables::run_metrics(report, workload);
     let metrics = section("Solving and effective length".into(), "solving".into(), metrics);
     let gates = section("Gate scores".into(), "gates".into(), tables::gates(report, workload));
-    let changes = workload.ablations.iter().map(|ablation| {
-        let heading = format!("Changes of {}, {}", ablation.base_display, ablation.region.name());
-        section(heading, format!("changes-{}", ablation.region.id()), tables::ablation(ablation))
+    let bases = report.settings.ablation_base.iter();
+    let changes = bases.flat_map(|base| workload.rankings.iter().map(move |of| (base, of)));
+    let changes = changes.map(|(base, ranking)| {
+        let region = ranking.region;
+        let heading = format!("Changes of {}, {}", report.display(base), region.name());
+        section(heading, format!("changes-{}", region.id()), tables::ablation(ranking, base))
     });
     let grid = workload.grid.iter().map(|grid| {
         let table = tables::grid(report, workload, grid);

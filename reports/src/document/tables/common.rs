@@ -73,25 +73,13 @@ pub(super) fn median(metric: Metric, estimate: &Estimate) -> TableCell {
 
 /// Returns a cell with the median of values over several workloads, and their range in smaller print; a dash without
 /// values.
-pub(super) fn spread(values: Vec<f64>, show: impl Fn(f64) -> String) -> TableCell {
-    spread_of_bounds(values.into_iter().map(|value| (value, false)).collect(), show)
-}
-
-/// Like [`spread`], for values some of which are lower bounds: a number that depends on a bound is marked with `≥`.
-pub(super) fn spread_of_bounds(
-    mut values: Vec<(f64, bool)>,
-    show: impl Fn(f64) -> String,
-) -> TableCell {
-    values.retain(|(value, _)| value.is_finite());
-    values.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+pub(super) fn spread(mut values: Vec<f64>, show: impl Fn(f64) -> String) -> TableCell {
+    values.retain(|value| value.is_finite());
+    values.sort_by(f64::total_cmp);
     let (Some(low), Some(high)) = (values.first(), values.last()) else { return "–".into() };
-    let bound =
-        |(value, bound): (f64, bool)| format!("{}{}", if bound { "≥ " } else { "" }, show(value));
-    let (below, above) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
-    let middle = (f64::midpoint(below.0, above.0), below.1 || above.1);
-    let is_one = bound(*low) == bound(*high);
-    let detail = format!("[{} to {}]", bound(*low), bound(*high));
-    TableCell::with_detail(bound(middle), if is_one { String::new() } else { detail })
+    let (low, high) = (show(*low), show(*high));
+    let detail = if low == high { String::new() } else { format!("[{low} to {high}]") };
+    TableCell::with_detail(show(stats::sorted_median(&values)), detail)
 }
 
 /// Formats a ratio with two decimals.

@@ -69,8 +69,11 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
             YARDSTICK => "–".to_owned(),
             name => format!("{} / {}", significant(name, YARDSTICK), significant(YARDSTICK, name)),
         })
-        .column("FLOPs, times RoPE's", |score| {
+        .column("FLOPs of a step, times RoPE's", |score| {
             TableCell::optional(report.flops_ratio(&score.encoding), ratio)
+        })
+        .column("FLOPs of the training, times RoPE's", |score| {
+            TableCell::optional(report.flops_training_ratio(&score.encoding), ratio)
         })
         .column("step time, times RoPE's", |score| {
             TableCell::optional(report.step_time_ratio(&score.encoding), ratio)

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::common::{MEAN, TOO_FEW_SEEDS, UNRANKED, interval, ratio, spread, spread_of_bounds};
+use super::common::{MEAN, TOO_FEW_SEEDS, UNRANKED, interval, ratio, spread};
 use crate::document::table::{Table, TableCell};
 use analysis::grid::GridReport;
 use analysis::ranking::{EncodingResult, Rank, Ranking};
@@ -159,23 +159,15 @@ fn chosen(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     workloads.into_iter().map(note).collect()
 }
 
-/// Returns the table of costs and effective lengths of encodings over all workloads.
+/// Returns the table of costs of encodings over all workloads.
 pub fn prices(report: &Report) -> Table {
     let costs = |encoding: &Encoding, get: fn(&EncodingCost) -> Option<f64>| -> Vec<f64> {
         let costs = report.workloads.iter().flat_map(|workload| &workload.costs);
         costs.filter(|cost| cost.encoding == encoding.name).filter_map(get).collect()
     };
-    let reach = |encoding: &Encoding| -> Vec<(f64, bool)> {
-        let metrics = report.workloads.iter().flat_map(|workload| &workload.run_metrics);
-        let of_encoding = metrics.filter(|metrics| metrics.encoding == encoding.name);
-        of_encoding.filter_map(|m| Some((m.effective_ratio?, m.effective_at_least))).collect()
-    };
     let whole = |value: f64| thousands(value as u64);
     let mut table = Table::of(&report.encodings)
         .column("encoding", |own| TableCell::of_encoding(report, &own.name))
-        .column("effective length\ntimes training length", |own| {
-            spread_of_bounds(reach(own), ratio)
-        })
         .column("parameters", |own| spread(costs(own, |c| Some(c.params_total as f64)), whole))
         .column("of the encoding", |own| {
             spread(costs(own, |c| Some(c.params_encoding as f64)), whole)
@@ -200,10 +192,6 @@ pub fn prices(report: &Report) -> Table {
     }
     table
         .with_legend("Over several workloads: median, with minimum and maximum in brackets.")
-        .with_legend(
-            "Effective length: the largest evaluated length up to which exact match stays high; ≥: it is the longest \
-             evaluated length, so that the true value may be larger.",
-        )
         .with_legend(
             "FLOPs and ms: of a training step, relative to RoPE on the same workload. Training FLOPs: of all steps of a run, \
              which may stop early, without the search for a learning rate. FLOPs count matrix products alone, \

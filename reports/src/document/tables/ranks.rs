@@ -6,14 +6,14 @@ use super::common::{
 };
 use crate::document::table::{Table, TableBuilder, TableCell, texts};
 use crate::document::text::method;
-use analysis::ablation::{Ablation, Effect};
-use analysis::ranking::{EncodingResult, Rank, Ranking};
+use analysis::contrast::on_scale;
+use analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking};
 use analysis::run_metrics::{MedianRange, RunMetrics};
 use analysis::{Report, Workload};
 use records::Metric;
 use records::number::{bracketed, count, least_p_value, p_value, percent, points, three_digits};
 use records::settings::Settings;
-use stats::{Comparison, Estimate, hedges_g_interval};
+use stats::{Better, Comparison, hedges_g_interval};
 
 /// Note on the columns of [`ranks`].
 const RANKS: [&str; 2] = [
@@ -21,6 +21,9 @@ const RANKS: [&str; 2] = [
      therefore share a rank that one with a better mean does not; more than 20 points (for text 0.2 nats) behind, it has none.",
     "Behind the best: mean difference paired by seed, with its 95 % confidence interval, not corrected.",
 ];
+
+/// Largest effect size that is shown.
+pub(crate) const MOST_EFFECT: f64 = 10.0;
 
 /// Returns the table of the ranked encodings by rank and mean, followed by those without a rank.
 pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
@@ -140,10 +143,12 @@ fn p_cell(comparison: &Comparison) -> TableCell {
 fn effect_cell(comparison: &Comparison) -> TableCell {
     let paired = &comparison.paired;
     match paired.effect {
-        Some(g) => {
+        // Beyond that, all seeds are at a ceiling and the spread says nothing.
+        Some(g) if g.abs() <= MOST_EFFECT => {
             let interval = bracketed(hedges_g_interval(g, paired.n), three_digits);
             TableCell::with_detail(three_digits(g), interval)
         }
+        Some(_) => "–".into(),
         None if paired.is_the_same_in_every_seed() => "no spread".into(),
         None => "–".into(),
     }
@@ -229,25 +234,37 @@ fn middle(median: Option<MedianRange>, show: fn(f64) -> String) -> TableCell {
     })
 }
 
-/// Returns the table of an ablation: each change compared with the base.
-pub(crate) fn ablation(ablation: &Ablation) -> Table {
-    let metric = ablation.metric;
-    let value = |e: Option<Estimate>| TableCell::optional(e, |e| with_interval(metric, &e));
-    let change = if metric.higher_is_better() { "change minus base" } else { "change over base" };
-    let mut table = Table::of(&ablation.changes)
+/// Returns the table of an ablation: the base, and each other encoding as a change of it, sorted by name; no rows if the
+/// ranking lacks the base.
+pub(crate) fn ablation(ranking: &Ranking, base: &str) -> Table {
+    let metric = ranking.metric;
+    let value = |result: &EncodingResult| {
+        TableCell::optional(result.estimate, |estimate| with_interval(metric, &estimate))
+    };
+    let (bases, changes): (Vec<&EncodingResult>, Vec<_>) =
+        ranking.results.iter().partition(|result| result.encoding == base);
+    let [base] = bases[..] else { return Table::default() };
+    let pairs = ranking.contrasts(&base.encoding);
+    let gains = |change: &EncodingResult| {
+        let is_own = |pair: &&RankedPair| [&pair.better, &pair.worse].contains(&&change.encoding);
+        pairs.iter().find(is_own).map(|pair| pair.gains(&change.encoding))
+    };
+    let difference =
+        if metric.higher_is_better() { "change minus base" } else { "change over base" };
+    let mut table = Table::of(changes)
         .column("encoding", |change| change.display.clone())
-        .column(metric.name(), |change| value(change.estimate))
-        .compared(change, |_| metric, |change| change.comparison)
-        .column("against the base", |change| match change.effect {
-            Effect::Better => "better".to_owned(),
-            Effect::Worse => "worse".to_owned(),
-            Effect::NotSeparable(n) => format!("not separable with n = {n}"),
-            Effect::NotComparable => "evaluations or common seeds are missing".to_owned(),
+        .column(metric.name(), |change| value(change))
+        .compared(difference, |_| metric, |change| gains(change).map(|own| on_scale(metric, &own)))
+        .column("against the base", |change| match gains(change).map(|own| (own.better(), own)) {
+            Some((Better::A, _)) => "better".to_owned(),
+            Some((Better::B, _)) => "worse".to_owned(),
+            Some((Better::NotSeparable, own)) => format!("not separable with n = {}", own.paired.n),
+            None => "evaluations or common seeds are missing".to_owned(),
         })
         .table();
-    let mut base = texts([&ablation.base_display, "", "–", "–", "–", "base"]);
-    base[1] = value(ablation.base_estimate);
-    table.rows.insert(0, base);
+    let mut first = texts([&base.display, "", "–", "–", "–", "base"]);
+    first[1] = value(base);
+    table.rows.insert(0, first);
     table.with_legend(
         "Ablation: each change is paired with the base by seed [95 % interval of the mean difference, not \
          corrected]; Holm's correction runs over the changes.",

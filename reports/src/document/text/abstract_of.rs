@@ -1,11 +1,11 @@
-//! The results of a report in five sentences, each with a number and its interval.
+//! The results of a report in four sentences, each with a number and its interval.
 
 use std::collections::BTreeMap;
 
 use analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking, separable};
-use analysis::{Answer, AnswerLine, EncodingCost, Overall, Report, Workload, YARDSTICK};
+use analysis::{AnswerLine, EncodingCost, Overall, Report, Workload, YARDSTICK};
 use records::Metric;
-use records::number::{count, p_value, points, value_and_interval};
+use records::number::{count, listed, p_value, points, value_and_interval};
 use records::settings::Region;
 use stats::{Comparison, Estimate, sorted_median};
 
@@ -21,17 +21,17 @@ pub struct AbstractSentence {
 /// Number of a sentence, before rounding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatedNumber {
-    /// Quantity and encodings: `score cope`, `difference cope rope counting`, `probability cope rope`, `change cope`,
-    /// `flops cope`, `seconds cope`, `measured cope`.
+    /// Quantity and encodings: `use cope Counting`, `score cope`, `difference cope rope counting`, `change cope`, `flops cope`,
+    /// `seconds cope`, `measured cope`, `training cope`.
     pub name: String,
     /// Value of the quantity.
     pub value: f64,
-    /// 95 % interval, or for prices the range over the workloads; `None` for a single measurement.
+    /// 95 % interval, or for prices the range over the workloads; `None` for a single measurement and means of a use.
     pub interval: Option<(f64, f64)>,
 }
 
 impl StatedNumber {
-    fn new(name: String, value: f64, interval: Option<(f64, f64)>) -> Self {
+    pub(super) fn new(name: String, value: f64, interval: Option<(f64, f64)>) -> Self {
         Self { name, value, interval }
     }
 
@@ -40,8 +40,8 @@ impl StatedNumber {
     }
 }
 
-/// Returns the abstract of a report: the encoding with the best aggregate, its largest difference from RoPE (or the
-/// planned question), how often it is better, the change from the training distribution to other lengths, and the price.
+/// Returns the abstract of a report: the encoding with the best aggregate, the planned question (or its largest difference from
+/// RoPE), the change from the training distribution to other lengths, and the price.
 /// A sentence whose numbers do not exist is left out; without an aggregate over workloads there is none.
 pub fn abstract_of(report: &Report) -> Vec<AbstractSentence> {
     let Some(overall) = report.overall.as_ref().filter(|overall| overall.scores.len() > 1) else {
@@ -55,8 +55,7 @@ pub fn abstract_of(report: &Report) -> Vec<AbstractSentence> {
         others().find(|name| *name == YARDSTICK).or_else(|| others().next()).unwrap_or(best);
     let sentences = [
         Some(lead(report, overall)),
-        contrast(report, best, other),
-        improvement(report, overall, best, other),
+        planned(report).or_else(|| largest(report, best, other)),
         change(report, best, other),
         price(report, if best == YARDSTICK { other } else { best }),
     ];
@@ -89,14 +88,20 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
     };
     let outside =
         if report.workloads.iter().any(inside) { "" } else { " outside the training distribution" };
+    let mut numbers = numbers;
+    let rope = overall.scores[2..].iter().position(|score| score.encoding == YARDSTICK);
+    let rope = rope.map_or_else(String::new, |place| {
+        numbers.push(number(place + 2));
+        format!("; {} gets {}", name(place + 2), numbers[2].shown(points, " %"))
+    });
     let text = format!(
-        "Of {} trained on {} ({seeds}), {} has the best {}{by}{outside}, {}, before {} with \
-         {}{overlap}.",
+        "Of {} trained on {} ({seeds}), {} gets {}{by}{outside}, where guessing is 0 % and all answers right is 100 % ({}), \
+         before {} with {}{overlap}{rope}.",
         count(overall.scores.len() as u64, "encoding"),
         count(all as u64, "workload"),
         name(0),
-        Overall::NAME,
         numbers[0].shown(points, " %"),
+        Overall::NAME,
         name(1),
         numbers[1].shown(points, " %"),
     );
@@ -115,86 +120,75 @@ fn difference(pair: &RankedPair, comparison: &Comparison, workload: &str) -> Sta
     StatedNumber::new(name, comparison.paired.mean_difference, interval)
 }
 
-/// The planned question if it was answered by exact match, otherwise the largest significant difference between the two
-/// encodings, or the largest one if none is significant.
-fn contrast(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
-    let planned = report.answer.iter().flat_map(|answer| &answer.lines);
-    let of_line = |line: &'_ AnswerLine| {
-        let pair =
-            line.ranking.pairs.first().filter(|_| line.ranking.metric == Metric::ExactMatch)?;
-        Some((line.workload.clone(), line.ranking.region, pair.clone(), line.comparison))
-    };
-    let all_workloads = report.workloads.iter().filter_map(|workload| {
-        let ranking = workload.deciding()?;
-        let pair = pair_of(ranking, a, b)?;
-        Some((workload.name.clone(), ranking.region, pair.clone(), pair.comparison))
-    });
-    let mut lines: Vec<(String, Region, RankedPair, Comparison)> =
-        planned.clone().filter_map(of_line).collect();
-    let is_planned = !lines.is_empty();
-    let mut compared: Vec<&Ranking> = planned.map(|line| &line.ranking).collect();
-    if !is_planned {
-        lines = all_workloads.collect();
-        compared = report.workloads.iter().filter_map(Workload::deciding).collect();
+/// The planned question on the workloads that are compared by exact match; `None` if there is none.
+fn planned(report: &Report) -> Option<AbstractSentence> {
+    let answer = report.answer.as_ref()?;
+    let exact = |line: &&AnswerLine| line.ranking.metric == Metric::ExactMatch;
+    let lines: Vec<&AnswerLine> = answer.lines.iter().filter(exact).collect();
+    let mut numbers = Vec::new();
+    let mut clauses: BTreeMap<Option<&str>, Vec<String>> = BTreeMap::new();
+    for line in &lines {
+        let pair = line.ranking.pairs.first()?;
+        let number = difference(pair, &line.comparison, &line.workload);
+        let size = number.shown(points, " points");
+        clauses.entry(line.better()).or_default().push(match line.better() {
+            Some(_) => format!("by {size} on {}", line.workload),
+            None => {
+                let [a, b] = [&pair.better, &pair.worse].map(|name| report.display(name));
+                format!("{} ({a} minus {b}: {size})", line.workload)
+            }
+        });
+        numbers.push(number);
     }
-    // The count leaves out workloads that were compared by another metric.
-    let others = compared.iter().any(|ranking| ranking.metric != Metric::ExactMatch);
-    let by = if others { " compared by exact match" } else { "" };
-    let all = lines.len();
-    let won = lines.iter().filter(|(.., comparison)| separable(Some(comparison))).count();
-    let size = |line: &(String, Region, RankedPair, Comparison)| {
-        (separable(Some(&line.3)), line.3.paired.mean_difference.abs())
+    let [a, b] = answer.question.compared();
+    let won = |own: &str, other: &str| {
+        let clauses = clauses.get(&Some(own))?;
+        let (own, other) = (report.display(own), report.display(other));
+        Some(format!("{own} is better than {other} {}", listed(clauses, "and")))
     };
-    let (workload, region, pair, comparison) = lines.into_iter().max_by(|x, y| {
-        let (x, y) = (size(x), size(y));
-        x.0.cmp(&y.0).then(x.1.total_cmp(&y.1))
-    })?;
-    let largest = if won > 0 && won < all {
-        "the largest significant difference"
+    let neither = |on: &Vec<String>| format!("they are not separable on {}", listed(on, "and"));
+    let parts = [won(&a, &b), won(&b, &a), clauses.get(&None).map(neither)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let of = if lines.len() == answer.planned {
+        count(lines.len() as u64, "planned workload")
     } else {
-        "the largest difference"
+        format!("{} of {}", lines.len(), count(answer.planned as u64, "planned workload"))
     };
-    let number = difference(&pair, &comparison, &workload);
-    let names = [&pair.better, &pair.worse].map(|name| report.display(name));
-    let p = comparison.p_holm.map_or_else(String::new, |p| format!(", p {}", p_value(p)));
-    let (head, of) = match report.answer.as_ref().filter(|_| is_planned) {
-        Some(answer) => ("The planned question separates", workloads_of(answer, all, by)),
-        None => ("Seeds separate", format!("{}{by}", count(all as u64, "workload"))),
-    };
+    let text = format!("On {of}, {}.", parts.join("; "));
+    (!lines.is_empty()).then_some(AbstractSentence { text, numbers })
+}
+
+/// The largest significant difference between two encodings by exact match, or the largest one if none is significant.
+fn largest(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
+    let rankings = || report.workloads.iter().filter_map(|w| Some((w, w.deciding()?)));
+    let pairs = rankings().filter_map(|(workload, ranking)| {
+        Some((&workload.name, ranking.region, pair_of(ranking, a, b)?))
+    });
+    let pairs: Vec<(&String, Region, &RankedPair)> = pairs.collect();
+    let is_won = |pair: &RankedPair| separable(Some(&pair.comparison));
+    let won = pairs.iter().filter(|(.., pair)| is_won(pair)).count();
+    let size = |pair: &RankedPair| pair.comparison.paired.mean_difference.abs();
+    let (workload, region, pair) = pairs
+        .iter()
+        .max_by(|(.., x), (.., y)| is_won(x).cmp(&is_won(y)).then(size(x).total_cmp(&size(y))))?;
+    let significant = if won > 0 && won < pairs.len() { "significant " } else { "" };
+    let number = difference(pair, &pair.comparison, workload);
+    let [better, worse] = [&pair.better, &pair.worse].map(|name| report.display(name));
+    let p = pair.comparison.p_holm.map_or_else(String::new, |p| format!(", p {}", p_value(p)));
     let size = number.shown(points, " points");
-    let [better, worse] = names;
-    let what = if separable(Some(&comparison)) {
+    let what = if is_won(pair) {
         format!("{better} is better by {size}{p}")
     } else {
         format!("the mean difference is {size} ({better} minus {worse}), not significant{p}")
     };
+    // The count leaves out workloads that are ranked by another metric.
+    let others = rankings().any(|(_, ranking)| ranking.metric != Metric::ExactMatch);
+    let by = if others { " compared by exact match" } else { "" };
     let text = format!(
-        "{head} {better} and {worse} on {won} of {of}; {largest} is that on {workload}, {}, where {what}.",
+        "Seeds separate {better} and {worse} on {won} of {}{by}; the largest {significant}difference is that on {workload}, \
+         {}, where {what}.",
+        count(pairs.len() as u64, "workload"),
         region.name(),
-    );
-    Some(AbstractSentence { text, numbers: vec![number] })
-}
-
-/// Returns the number of the workloads of an answer that are `chosen`, as `by` says: `2 workloads`; where some of the
-/// planned ones have no result, `the 2 workloads computed so far, of 3 planned`.
-fn workloads_of(answer: &Answer, chosen: usize, by: &str) -> String {
-    let chosen = count(chosen as u64, "workload");
-    if answer.lines.len() == answer.planned {
-        return format!("{chosen}{by}");
-    }
-    let and = if by.is_empty() { "" } else { " and" };
-    format!("the {chosen} computed so far{and}{by}, of {} planned", answer.planned)
-}
-
-fn improvement(report: &Report, overall: &Overall, a: &str, b: &str) -> Option<AbstractSentence> {
-    let probability = overall.improvement(a, b)?;
-    let number =
-        StatedNumber::new(format!("probability {a} {b}"), probability.value, probability.ci95);
-    let text = format!(
-        "A random training with {} is better than a random one with {} on the same workload with a probability of {}.",
-        report.display(a),
-        report.display(b),
-        number.shown(points, " %"),
     );
     Some(AbstractSentence { text, numbers: vec![number] })
 }
@@ -231,14 +225,21 @@ fn change(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
         Some(StatedNumber::new(format!("change {name}"), estimate.mean, interval))
     };
     let (own, other) = (number(a, &of_a)?, number(b, &of_b)?);
-    let signed = |x: f64| if x > 0.0 { format!("+{}", points(x)) } else { points(x) };
+    let moves = |number: &StatedNumber, name: &str| {
+        let StatedNumber { value, interval, .. } = *number;
+        let (verb, interval) = if value < 0.0 {
+            ("falls", interval.map(|(low, high)| (-high, -low)))
+        } else {
+            ("rises", interval)
+        };
+        let size = value_and_interval(points(value.abs()) + " points", interval, points);
+        format!("{verb} by {size} with {}", report.display(name))
+    };
     let text = format!(
-        "From the training distribution to the evaluations that rank, exact match changes by {} with {} and by {} with {} \
-         (mean over {}; intervals over seeds).",
-        own.shown(signed, " points"),
-        report.display(a),
-        other.shown(signed, " points"),
-        report.display(b),
+        "From the training distribution to the evaluations that rank, exact match {} and {} (mean over {}; intervals over \
+         seeds).",
+        moves(&own, a),
+        moves(&other, b),
         count(workloads as u64, "workload"),
     );
     Some(AbstractSentence { text, numbers: vec![own, other] })
@@ -263,6 +264,17 @@ fn price(report: &Report, encoding: &str) -> Option<AbstractSentence> {
     let and_time = time
         .as_ref()
         .map_or_else(String::new, |time| format!(" and {} the time", time.shown(ratio, " times")));
+    let ratios = || costs().filter_map(|cost| cost.flops_training_ratio.zip(cost.flops_ratio));
+    let training = number("training", ratios().map(|(training, _)| training).collect());
+    // Without early stops it is the ratio of a step.
+    let stops = ratios().any(|(training, step)| (training / step - 1.0).abs() > 1e-9);
+    let training = training.filter(|_| stops);
+    let and_training = training.as_ref().map_or_else(String::new, |training| {
+        format!(
+            "; a whole training, which stops when the task is solved, {} the operations",
+            training.shown(ratio, " times")
+        )
+    });
     let source = match (&time, measured) {
         (None, _) => {
             "median and range over the workloads); times are not compared, because no workload has undisturbed times of both"
@@ -273,11 +285,14 @@ fn price(report: &Report, encoding: &str) -> Option<AbstractSentence> {
         }
     };
     let text = format!(
-        "A training step with {} takes {} the floating-point operations{and_time} of one with RoPE ({source}.",
+        "A training step with {} takes {} the floating-point operations{and_time} of one with RoPE{and_training} ({source}.",
         report.display(encoding),
         flops.shown(ratio, " times"),
     );
-    Some(AbstractSentence { text, numbers: std::iter::once(flops).chain(time).collect() })
+    Some(AbstractSentence {
+        text,
+        numbers: std::iter::once(flops).chain(time).chain(training).collect(),
+    })
 }
 
 #[cfg(test)]
@@ -301,26 +316,28 @@ mod tests {
     }
 
     #[test]
-    fn five_sentences_hold_the_numbers_that_they_state() {
+    fn four_sentences_hold_the_numbers_that_they_state() {
         let report = Report::new(records(), &ReportMeta::default()).unwrap();
         let sentences = abstract_of(&report);
         let texts: Vec<&str> = sentences.iter().map(|sentence| &*sentence.text).collect();
-        assert_eq!(sentences.len(), 5, "{texts:?}");
-        assert!(texts[0].starts_with("Of 2 encodings trained on 2 workloads (8 seeds), CoPE has"));
+        assert_eq!(sentences.len(), 4, "{texts:?}");
+        assert!(texts[0].starts_with("Of 2 encodings trained on 2 workloads (8 seeds), CoPE gets"));
         assert!(
             texts[1].starts_with("Seeds separate CoPE and RoPE on 2 of 2 workloads"),
             "{}",
             texts[1]
         );
-        assert!(texts[2].contains("with a probability of 100.0 %"), "{}", texts[2]);
         // Inside everything is right; outside 93.5 % and 71.5 % on average.
         assert!(
-            texts[3].contains("changes by -6.5 points") && texts[3].contains("by -28.5 points")
+            texts[2].contains("falls by 6.5 points [")
+                && texts[2].contains("falls by 28.5 points [")
         );
-        assert!(texts[4].contains("1.00 times") && texts[4].contains("2.00 times"), "{}", texts[4]);
+        assert!(texts[3].contains("1.00 times") && texts[3].contains("2.00 times"), "{}", texts[3]);
+        // No training stopped early.
+        assert!(!texts[3].contains("a whole training"), "{}", texts[3]);
         let numbers = sentences.iter().flat_map(|sentence| &sentence.numbers);
         assert!(numbers.clone().all(|number| number.interval.is_some()));
-        assert_eq!(numbers.count(), 8);
+        assert_eq!(numbers.count(), 7);
     }
 
     #[test]
@@ -351,7 +368,7 @@ mod tests {
         let report = Report::new(records, &ReportMeta::default()).unwrap();
         let text = change(&report, "cope", "rope").unwrap().text;
         assert!(
-            text.contains("changes by -6.5 points") && text.contains("by -28.5 points"),
+            text.contains("falls by 6.5 points") && text.contains("falls by 28.5 points"),
             "{text}"
         );
         assert!(text.ends_with("(mean over 2 workloads; intervals over seeds)."), "{text}");
@@ -380,10 +397,34 @@ mod tests {
             record.evals[1].exact_match = if record.seed < 4 { 0.99 } else { 0.6 };
         }
         let report = Report::new(records, &ReportMeta::default()).unwrap();
-        let text = contrast(&report, "cope", "rope").unwrap().text;
+        let text = largest(&report, "cope", "rope").unwrap().text;
         assert!(text.contains("on 0 of 2 workloads; the largest difference"), "{text}");
         assert!(text.contains("where the mean difference is 8.0 points ["), "{text}");
         assert!(text.contains("(CoPE minus RoPE), not significant, p = "), "{text}");
+    }
+
+    #[test]
+    fn the_planned_question_is_answered_on_each_of_its_workloads() {
+        let answered = |tasks: &str| {
+            let text = format!("encodings = ['rope', 'cope']\ntasks = {tasks}");
+            let question = Some(toml::from_str(&text).unwrap());
+            let settings = records::settings::Settings { question, ..Default::default() };
+            let mut records = records();
+            for record in records.iter_mut().filter(|r| r.workload == "b") {
+                record.evals[1].exact_match = 0.8 + 0.01 * record.seed as f64;
+            }
+            let frames = analysis::frame::Frames::of(&records).unwrap();
+            let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
+            abstract_of(&report).remove(1).text
+        };
+        let both = answered("['a', 'b']");
+        assert!(
+            both.starts_with("On 2 planned workloads, CoPE is better than RoPE by 22.0 points ["),
+            "{both}"
+        );
+        assert!(both.contains("on a; they are not separable on b ("), "{both}");
+        let missing = answered("['a', 'c']");
+        assert!(missing.starts_with("On 1 of 2 planned workloads, CoPE"), "{missing}");
     }
 
     #[test]
@@ -401,7 +442,7 @@ mod tests {
         };
         let text = first(&records);
         assert!(text.contains(" trained on 3 workloads "), "{text}");
-        let outside = "above chance on the 2 with exact match outside the training distribution, ";
+        let outside = " on the 2 with exact match outside the training distribution, ";
         assert!(text.contains(outside), "{text}");
         for record in records.iter_mut().filter(|r| r.workload == "a") {
             record.evals.remove(0);

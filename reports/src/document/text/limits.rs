@@ -61,24 +61,7 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
             si(high as f64)
         ));
     }
-    limits.push(
-        "Holm's correction runs over the pairs of one workload and region. Each of these is a family \
-         of its own: among 20 families without any true difference, one false positive is expected."
-            .to_owned(),
-    );
-    limits.push(
-        "The paired t test assumes normally distributed seeds. Seeds that either solve a task or fail it \
-         are not: p-values are never below what the number of seeds allows whatever their distribution, and the \
-         fit rate stands beside the rank."
-            .to_owned(),
-    );
     if let Some(overall) = &report.overall {
-        limits.push(
-            "Aggregates over workloads take these workloads as given: their intervals are about other seeds and \
-             questions, not about other tasks. Mean ranks and Friedman's test take the workloads as a random sample \
-             of independent tasks."
-                .to_owned(),
-        );
         if !overall.without_chance.is_empty() {
             limits.push(format!(
                 "The chance of guessing is not known on {}; it counts as 0 in scores above chance.",
@@ -94,8 +77,5 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
     limits.push(format!(
         "All encodings of a workload share their settings{but}. An encoding may do better with settings of its own."
     ));
-    limits.push(
-        "Times and memory were measured on the host named here and hold for no other.".to_owned(),
-    );
     limits
 }

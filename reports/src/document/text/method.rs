@@ -7,7 +7,7 @@ use records::number::{joined, two_digits};
 use stats::sign_flip::least_p;
 use stats::{Comparison, LEAST_SEEDS, LEVEL, Test, minimum_p_value};
 
-/// Returns the name of the test that decides the comparisons of a ranking, with the reason; `None` if nothing with
+/// Returns the name of the test that decides the comparisons of a ranking, and the least p-value that it can give; `None` if nothing with
 /// two or more seeds is compared or all encodings are equal.
 pub(crate) fn method(ranking: &Ranking) -> Option<String> {
     if ranking.common_value().is_some() {
@@ -20,44 +20,19 @@ pub(crate) fn method(ranking: &Ranking) -> Option<String> {
 
 fn way(c: &Comparison) -> String {
     let (n, family) = (c.paired.n, c.family);
-    let holm = if family > 1 {
-        format!(" with Holm's correction over {family} pairs")
-    } else {
-        String::new()
+    let (name, least) = match c.test {
+        Test::TooFewSeeds => {
+            return format!("none ({n} seeds are too few, {LEAST_SEEDS} are needed)");
+        }
+        Test::SignFlip => ("sign-flip permutation test", least_p(n)),
+        Test::PairedT => ("paired t test", minimum_p_value(n)),
     };
-    let least = least_p(n);
-    // If a single pair can reach 5 %, the correction over all pairs is the reason.
-    let over = if least <= LEVEL { format!(" over {family} pairs") } else { String::new() };
-    let because = format!(
-        "because {n} seeds cannot reach 5 %{over} by permutation (minimum p {})",
-        two_digits(least)
-    );
-    match c.test {
-        Test::TooFewSeeds => format!("none ({n} seeds are too few, {LEAST_SEEDS} are needed)"),
-        Test::SignFlip => {
-            let questions = if c.paired.question_error.is_some() {
-                ", p no less than that of the t test over seeds and questions"
-            } else {
-                ""
-            };
-            format!("sign-flip permutation test over {n} seeds{holm}{questions}")
-        }
-        Test::PairedT => {
-            let sources = match c.paired.question_error {
-                Some(_) => " over seeds and questions",
-                None => "",
-            };
-            let bound = minimum_p_value(n);
-            let so = if bound * f64::from(family) > LEVEL {
-                ", so that nothing is separable"
-            } else {
-                ""
-            };
-            format!(
-                "paired t test{sources}{holm}, {because}, with p-values of at least {}, the least that {n} seeds \
-                 allow{so}",
-                two_digits(bound)
-            )
-        }
-    }
+    let questions = if c.paired.question_error.is_some() { " and questions" } else { "" };
+    let holm = match family {
+        0 | 1 => String::new(),
+        _ => format!(" with Holm's correction over {family} pairs"),
+    };
+    let lost = least * f64::from(family) > LEVEL;
+    let so = if lost { ", so that nothing is separable" } else { "" };
+    format!("{name} over {n} seeds{questions}{holm}, p at least {}{so}", two_digits(least))
 }

@@ -95,7 +95,8 @@ fn standing(
     }
     let of = count(ranked.len() as u64, "encoding");
     if ranked.iter().all(|result| result.group == Some(1)) {
-        return format!("All {of} share the first rank.");
+        let seeds = count(best.estimate.map_or(0, |estimate| estimate.n), "seed");
+        return format!("All {of} share the first rank: {seeds} cannot rank them.");
     }
     let first: Vec<&&EncodingResult> = ranked.iter().filter(|r| r.group == Some(1)).collect();
     format!("First rank: {}, of {of}.", names(&first))

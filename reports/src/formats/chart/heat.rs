@@ -26,7 +26,7 @@ const COLOURS: [[f64; 3]; 9] = [
 ];
 
 /// Returns the colour of a share as `#rrggbb`.
-fn colour(share: f64) -> String {
+pub(super) fn colour(share: f64) -> String {
     let step = share.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f64;
     let from = (step.floor() as usize).min(COLOURS.len() - 2);
     let between = step - from as f64;

@@ -1,5 +1,7 @@
 use super::*;
-use crate::document::plot::{Axis, Dots, Heat, HeatMap, Lines, Marks, Point, Scatter, Series};
+use crate::document::plot::{
+    Axis, Dots, Heat, HeatMap, Lines, Marks, Matrix, MatrixCell, MatrixRow, Point, Scatter, Series,
+};
 use crate::document::scale::Scale;
 use crate::document::{Section, report};
 use analysis::{Report, ReportMeta};
@@ -113,4 +115,36 @@ fn what_was_not_measured_is_a_hole_in_the_map() {
     let file = svg(&figure("t", Plot::Heat(plot)));
     // Three cells and the 24 steps of the scale.
     assert_eq!(file.matches(" fill=\"#").count(), 27);
+}
+
+#[test]
+fn the_numbers_of_a_matrix_can_be_read_on_their_colours() {
+    let cell = |share: f64, is_hatched: bool| Some(MatrixCell { share, is_hatched });
+    let cells = vec![cell(0.04, true), cell(0.96, false), None, cell(f64::NAN, false)];
+    let rows = vec![MatrixRow { look: Some(0), label: "a<b".into(), cells }];
+    let columns = ["v", "w", "x", "y"].map(str::to_owned).to_vec();
+    let file = svg(&figure("t", Plot::Matrix(Matrix { columns, rows })));
+    assert!(file.contains("class=\"pale\"") && file.contains(">4</text>"), "{file}");
+    assert!(
+        file.contains("class=\"dark\"") && file.contains(">96</text>") && file.contains("a&lt;b")
+    );
+    assert_eq!((file.matches("class=\"hatch").count(), file.contains("NaN")), (1, false));
+}
+
+#[test]
+fn small_charts_share_one_legend() {
+    let panel = |name: &str| {
+        let axis = Axis::new("length", Scale::at(&[1.0, 2.0]));
+        let share = Axis::new("exact match", Scale::percent());
+        (
+            name.to_owned(),
+            Lines::new(axis, share, Marks::Points, vec![series(0, "RoPE", &[1.0, 0.5])]),
+        )
+    };
+    let file = svg(&figure("t", Plot::Panels(vec![panel("v"), panel("w")])));
+    assert_eq!(file.matches(">RoPE</text>").count(), 1, "{file}");
+    assert_eq!(
+        (file.matches("class=\"line\"").count(), file.matches("class=\"frame\"").count()),
+        (2, 2)
+    );
 }

@@ -101,7 +101,18 @@ fn disturbed_seconds_to_solve_are_marked() {
 fn changes_stand_against_their_base() {
     let settings = Settings { ablation_base: Some("rope".into()), ..Settings::default() };
     let report = report(&settings);
-    insta::assert_snapshot!("ablation", show(&ablation(&report.workloads[0].ablations[1])));
+    let ranking = &report.workloads[0].rankings[1];
+    insta::assert_snapshot!("ablation", show(&ablation(ranking, "rope")));
+    assert_eq!(ablation(ranking, "alibi"), Table::default());
+}
+
+#[test]
+fn a_change_without_the_evaluations_of_the_base_is_not_compared() {
+    let mut records = vec![TestCell::new("w", "learned", 0).limited_to(64).record()];
+    records.extend((0..3).map(|seed| TestCell::new("w", "rope", seed).beyond(0.9).record()));
+    let report = Report::new(&records, &ReportMeta::default()).unwrap();
+    let table = ablation(report.workloads[0].deciding().unwrap(), "rope");
+    assert_eq!(table.rows[1].last().unwrap().text, "evaluations or common seeds are missing");
 }
 
 #[test]

@@ -1,16 +1,23 @@
-//! Consistency checks of published tables that types do not enforce.
+//! Conditions of published tables that types do not enforce, for the tests of the files.
 
 use std::collections::BTreeSet;
 
-use super::table::{Coverage, PublishedMetric, PublishedTable, SmallerSuite};
+use crate::reproduction::published::{PublishedMetric, PublishedTable, SmallerSuite};
 
 impl PublishedTable {
     /// Checks the conditions that the types do not enforce. Fails with the place and the reason.
-    pub(super) fn check(&self) -> Result<(), (String, String)> {
+    pub(in crate::reproduction) fn check(&self) -> Result<(), (String, String)> {
         let wrong = |what: &str, reason: &str| {
             Err((format!("table `{}`: {what}", self.id), reason.to_owned()))
         };
-        let records = matches!(self.plan, Coverage::Records { .. });
+        let plans = [&self.task, &self.instead, &self.missing];
+        if plans.into_iter().flatten().count() != 1 || (self.suite.is_some() && self.task.is_none())
+        {
+            let reason =
+                "expected exactly one of `task` (with or without `suite`), `instead` and `missing`";
+            return wrong("plan", reason);
+        }
+        let records = self.task.is_some();
         let judgeable = records && self.unlike.is_empty();
         if judgeable == self.needs.is_some() {
             let reason = "expected the requirement for a verdict where there is `missing`, `instead` or `unlike`, and \

@@ -1,0 +1,86 @@
+//! Forest plots: differences with their intervals, and which side is better.
+
+use crate::document::figure::Figure;
+use crate::document::plot::{Axis, Dots, Plot, Point, Series};
+use crate::document::scale::Scale;
+use analysis::{Answer, AnswerLine, ClaimVerdict, JudgedClaim, NEUTRAL, Report};
+use records::Metric;
+
+/// Returns the plot of differences, each the only point of its series; `groups` have headings.
+pub(crate) fn plot(axis: &str, groups: Vec<(String, Vec<Series>)>) -> Plot {
+    let points = groups.iter().flat_map(|(_, series)| series).flat_map(|series| &series.points);
+    let ends = points.flat_map(|point| {
+        let (low, high) = point.bar.unwrap_or((point.y, point.y));
+        [0.0, point.y, low, high]
+    });
+    let value = Axis::new(axis, Scale::linear(&ends.collect::<Vec<_>>()));
+    Plot::Dots(Dots { value, rules: vec![(0.0, "equal".to_owned())], groups })
+}
+
+/// Unit of the differences of a forest plot.
+struct Unit {
+    name: &'static str,
+    axis: &'static str,
+    is_perplexity: bool,
+    /// Converts a gain: a difference of shares, or of log-likelihoods.
+    of: fn(f64) -> f64,
+}
+
+const UNITS: [Unit; 2] = [
+    Unit {
+        name: "shares",
+        axis: "points by which the first encoding is better",
+        is_perplexity: false,
+        of: |gain| 100.0 * gain.clamp(-1.0, 1.0),
+    },
+    Unit {
+        name: "perplexity",
+        axis: "% by which the second perplexity exceeds the first",
+        is_perplexity: true,
+        of: |gain| 100.0 * gain.exp_m1(),
+    },
+];
+
+/// Returns the claims of papers as forest plots: one of shares, one of perplexities.
+pub(crate) fn claims(report: &Report) -> Vec<Figure> {
+    UNITS.iter().filter_map(|unit| figure(report, unit)).collect()
+}
+
+fn figure(report: &Report, unit: &Unit) -> Option<Figure> {
+    let group = |claim: &'_ JudgedClaim| {
+        let is_shown =
+            |line: &AnswerLine| (line.ranking.metric == Metric::Perplexity) == unit.is_perplexity;
+        let lines: Vec<_> = claim.lines().filter(|(_, line, _)| is_shown(line)).collect();
+        let (first, line, _) = lines.first()?;
+        let one_pair =
+            lines.iter().all(|(own, ..)| own.question.encodings == first.question.encodings);
+        let one_region = lines.iter().all(|(_, own, _)| own.ranking.region == line.ranking.region);
+        let row = |(answer, line, _): &(&Answer, &AnswerLine, ClaimVerdict)| {
+            let names = answer.question.compared();
+            let encoding =
+                if one_pair { String::new() } else { format!("{}: ", report.display(&names[0])) };
+            let region =
+                if one_region { String::new() } else { format!(", {}", line.ranking.region.id()) };
+            let label = format!("{encoding}{}{region}", line.workload);
+            Series { label, ..row(report, &names[0], line, unit) }
+        };
+        Some((claim.claim.text.clone(), lines.iter().map(row).collect()))
+    };
+    let groups: Vec<(String, Vec<Series>)> = report.claims.iter().filter_map(group).collect();
+    let caption = "Mean difference of the two encodings of each comparison with its 95 % interval, which is not corrected. The \
+                   mark is that of the encoding that is significantly better, or a grey circle: undecided.";
+    let title = format!("Claims of papers: {}", unit.name);
+    (!groups.is_empty()).then(|| Figure::new(title, caption, plot(unit.axis, groups)))
+}
+
+/// Returns the difference of a comparison, positive where the encoding of this name is better.
+fn row(report: &Report, first: &str, line: &AnswerLine, unit: &Unit) -> Series {
+    let paired = &line.comparison.paired;
+    let is_first = line.ranking.pairs.first().is_some_and(|pair| pair.better == first);
+    let paired = if is_first { *paired } else { paired.reversed() };
+    let look = line.better().and_then(|name| report.encoding(name)).map_or(NEUTRAL, |e| e.look);
+    let y = (unit.of)(paired.mean_difference);
+    let bar = paired.ci95.map(|(low, high)| ((unit.of)(low), (unit.of)(high)));
+    let point = Point { x: 0.0, y, bar, note: format!("{y:.1}, n={}", paired.n) };
+    Series { look, label: String::new(), points: vec![point] }
+}
