@@ -1,0 +1,217 @@
+"""The interface of an encoding, and the pieces that several encodings share.
+
+Shapes: B batch, T tokens, H heads, D channels of a head, C = H D channels of a token.
+"""
+import dataclasses
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+@dataclasses.dataclass(frozen=True)
+class Dims:
+    """Sizes of the model that an encoding is built for."""
+
+    heads: int
+    head_dim: int
+    layers: int = 1
+    train_len: int = 512  # longest training sequence in tokens
+    max_len: int = 512  # longest sequence in tokens
+
+    @property
+    def width(self):
+        return self.heads * self.head_dim
+
+    def raised(self, train_len=0, max_len=0):
+        """The same sizes with lengths of at least these."""
+        longest = max(self.train_len, train_len), max(self.max_len, max_len)
+        return dataclasses.replace(self, train_len=longest[0], max_len=longest[1])
+
+
+@dataclasses.dataclass
+class Layer:
+    """What an encoding may read in one attention layer."""
+
+    index: int  # of the layer, from 0
+    positions: torch.Tensor  # of the tokens, integers, [T]
+    x: torch.Tensor  # input of the attention, [B, T, C]
+    v: torch.Tensor  # values, [B, H, T, D]
+    state: torch.Tensor | None = None  # carried from the layer before
+
+    @property
+    def distances(self):
+        """Distance from each key to each query, [T, T]; 0 for later keys."""
+        return (self.positions[:, None] - self.positions[None, :]).clamp(min=0)
+
+    @property
+    def root(self):
+        """sqrt(D); `v` has the model's D even if an encoding widens queries and keys."""
+        return math.sqrt(self.v.shape[-1])
+
+    def content(self, q, k):
+        """q_i . k_j / sqrt(D), [B, H, T, T]."""
+        return q @ k.mT / self.root
+
+
+class Encoding(nn.Module):
+    """A position encoding without effect; each family overrides the hooks that it needs.
+
+    One module serves all layers. Combinations call the hooks of their parts one after the other and add up the
+    biases.
+    """
+
+    id = "nope"
+    brackets = None  # the setting and its tag that `id(word)` sets
+    over = None  # encoding in the brackets if none is written, for one without effect by itself
+    without_score_mod = None  # reason why FlexAttention cannot express the encoding
+    max_len = None  # number of positions; None if unlimited
+
+    def __init__(self, dims):
+        super().__init__()
+        self.dims = dims
+
+    @staticmethod
+    def dims_beside(dims, **settings):
+        """Sizes for the encodings that act together with this one."""
+        return dims
+
+    def positions(self, tokens):
+        """Positions of the tokens, [T]; random ones are drawn anew while the module is in training mode."""
+        return torch.arange(tokens)
+
+    def embed(self, x, ids, positions):
+        """Embeddings [B, T, C] of the tokens `ids` [B, T] with the encoding added."""
+        return x
+
+    def state(self, layer):
+        """State of the tokens in this layer, from that of the layer before."""
+        return layer.state
+
+    def transform(self, q, k, layer):
+        """Queries and keys [B, H, T, D] before their products."""
+        return q, k
+
+    def bias(self, q, k, layer):
+        """Term added to q_i . k_j / sqrt(D) of transformed queries and keys, [B or 1, H or 1, T, T]; 0 if none."""
+        return 0.0
+
+    def weights(self, logits):
+        """Attention weights of masked logits [B, H, T, T]."""
+        return logits.softmax(-1)
+
+    def term(self, q, k, layer):
+        """The bias as a function of (score, batch, head, query, key) for FlexAttention; None if there is none."""
+        return None
+
+    def after_attention(self, weights, layer):
+        """State after the attention."""
+        return layer.state
+
+    def after_feed_forward(self, state, output, index):
+        """State after the feed-forward block of a layer; `output` [B, T, C] is that before the residual sum."""
+        return state
+
+
+def choice(name, value, *allowed):
+    """Returns the value of a setting if it is allowed."""
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}, expected {', '.join(map(repr, allowed))}")
+    return value
+
+
+def fields(setting, tag="type", **defaults):
+    """Splits a setting such as {"type": "full", "bias": 5.0} into its kind and its fields, `defaults` filled in."""
+    unknown = setting.keys() - defaults.keys() - {tag}
+    if unknown:
+        raise ValueError(f"unknown field {min(unknown)!r} in {setting}; known: {', '.join(defaults)}")
+    return {**defaults, **setting}
+
+
+def of_layer(sets, index):
+    """Parameters of a layer; the last ones serve all further layers, so that one set is shared by all."""
+    return sets[min(index, len(sets) - 1)]
+
+
+def sets(sharing, layers):
+    """Number of sets of parameters."""
+    return layers if choice("sharing", sharing, "per-layer", "all-layers") == "per-layer" else 1
+
+
+def normal(std, *shape):
+    return nn.Parameter(torch.randn(shape) * std)
+
+
+def uniform(bound, *shape):
+    return nn.Parameter((torch.rand(shape) * 2 - 1) * bound)
+
+
+def constant(values, like):
+    """Fixed numbers as a tensor of the type of another one."""
+    return torch.tensor(values, dtype=like.dtype, device=like.device)
+
+
+def by_head(x, heads):
+    """[B, T, H E] as [B, H, T, E]."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+class PerHead(nn.Module):
+    """One number per head and token from the input of the layer, [B, T, C] to [B, H, T]."""
+
+    def __init__(self, dims, bias):
+        super().__init__()
+        self.weight = normal(0.02, dims.width, dims.heads)
+        self.bias = nn.Parameter(torch.full((dims.heads,), float(bias)))
+
+    def forward(self, x):
+        return (x @ self.weight + self.bias).mT
+
+
+def frequencies(base, channels):
+    """base^(-2 m / channels) for each pair m."""
+    return [base ** (-2 * m / channels) for m in range(channels // 2)]
+
+
+def angles(positions, per_position):
+    """Positions times frequencies, [T, pairs], in f64."""
+    return positions[:, None].double() * constant(per_position, positions.double())
+
+
+def rotate(u, cos, sin, interleaved=False):
+    """Turns the pairs (m, m + R/2), or (2m, 2m + 1), of the first R channels of u [B, H, T, D]; `cos` and `sin` are
+    [..., T, R/2]."""
+    cos, sin = cos.to(u), sin.to(u)
+    turning, rest = u[..., : 2 * cos.shape[-1]], u[..., 2 * cos.shape[-1] :]
+    a, b = (turning[..., 0::2], turning[..., 1::2]) if interleaved else turning.chunk(2, -1)
+    turned = torch.stack([a * cos - b * sin, b * cos + a * sin], -1 if interleaved else -2)
+    return torch.cat([turned.flatten(-2), rest], -1)
+
+
+def slopes(heads):
+    """ALiBi's slopes; those of other numbers than powers of two are taken from the next powers, as in its code."""
+    geometric = lambda n: [2 ** (-8 * (h + 1) / n) for h in range(n)]
+    below = 2 ** int(math.log2(heads))
+    return geometric(below) + geometric(2 * below)[::2][: heads - below]
+
+
+def sum_from(x):
+    """Sum over m >= j of the last axis."""
+    return x.flip(-1).cumsum(-1).flip(-1)
+
+
+def causal_filter(x, taps):
+    """Causal convolution of each channel of x [B, T, C]; the last of `taps` [C, K] is the token's own."""
+    channels, kernel = taps.shape
+    return F.conv1d(F.pad(x.mT, (kernel - 1, 0)), taps[:, None], groups=channels).mT
+
+
+def unit(x, eps=1e-6):
+    """Vectors divided by sqrt(squared length + eps)."""
+    return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + eps)
+
+
+def rms(x, eps):
+    """Vectors divided by the root of their mean square."""
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)

@@ -1,0 +1,153 @@
+"""GRAPE in four variants; Zhang et al. 2025."""
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from .base import (
+    Encoding, angles, by_head, choice, constant, frequencies, normal, rms, rotate, slopes, sum_from,
+)
+
+
+class Norms(nn.Module):
+    """Learned RMS normalisation of queries and keys; none without parameters."""
+
+    def __init__(self, dims, qk_norm):
+        super().__init__()
+        count = dims.layers * (choice("qk_norm", qk_norm, "none", "rms") == "rms")
+        ones = lambda: nn.ParameterList([nn.Parameter(torch.ones(dims.head_dim)) for _ in range(count)])
+        self.q, self.k = ones(), ones()
+
+    def forward(self, q, k, index):
+        if not len(self.q):
+            return q, k
+        return rms(q, 1e-5) * self.q[index], rms(k, 1e-5) * self.k[index]
+
+
+def logs(base, head_dim):
+    return torch.tensor(frequencies(base, head_dim)).log()
+
+
+class Multiplicative(Encoding):
+    """Plane (m, m + D/2) is turned by -n exp(stored_m / storage)."""
+
+    def __init__(self, dims, base=1e4, spectrum="all-heads", storage=16.0, qk_norm="none"):
+        super().__init__(dims)
+        self.storage = storage
+        rows = dims.heads if choice("spectrum", spectrum, "all-heads", "per-head") == "per-head" else 1
+        start = logs(base, dims.head_dim) * storage
+        self.stored = nn.ParameterList([nn.Parameter(start.repeat(rows, 1)) for _ in range(dims.layers)])
+        self.norms = Norms(dims, qk_norm)
+
+    def transform(self, q, k, layer):
+        turns = (self.stored[layer.index] / self.storage).exp()  # [1 or H, D/2]
+        angle = -layer.positions[:, None].to(q) * turns[:, None]
+        return self.norms(*(rotate(u, angle.cos(), angle.sin()) for u in (q, k)), layer.index)
+
+
+class Contextual(Encoding):
+    """Plane (m, m + D/2) is turned by -exp(stored_m) times the sum of sigma((W x + b) / 16) over earlier tokens."""
+
+    def __init__(self, dims, base=1e4, phase="all-heads", qk_norm="rms"):
+        super().__init__(dims)
+        steps = dims.heads if choice("phase", phase, "all-heads", "per-head") == "per-head" else 1
+        each = lambda start: nn.ParameterList([nn.Parameter(start.clone()) for _ in range(dims.layers)])
+        self.stored = each(logs(base, dims.head_dim))
+        self.weight = each(torch.zeros(dims.width, steps))
+        self.bias = each(torch.full((steps,), -6.907255))
+        self.norms = Norms(dims, qk_norm)
+
+    def transform(self, q, k, layer):
+        n = layer.index
+        omega = ((layer.x @ self.weight[n] + self.bias[n]) / 16).sigmoid().mT  # [B, 1 or H, T]
+        phase = omega.cumsum(-1) - omega
+        angle = -phase[..., None] * self.stored[n].exp()
+        return self.norms(*(rotate(u, angle.cos(), angle.sin()) for u in (q, k)), n)
+
+
+class Additive(Encoding):
+    """-(i - j) softplus(w_h) slope_h (softplus(u_h . k_j / (|u_h| sqrt(D))) + softplus(v_h . q_i / (|v_h| sqrt(D))))."""
+
+    def __init__(self, dims, gate="key", qk_norm="none"):
+        super().__init__(dims)
+        choice("gate", gate, "key", "query", "both")
+        self.slopes = slopes(dims.heads)
+        self.omega = nn.ParameterList([nn.Parameter(torch.full((dims.heads,), 0.54132485)) for _ in range(dims.layers)])
+        directions = lambda count: nn.ParameterList(
+            [normal(dims.head_dim**-0.5, dims.heads, dims.head_dim) for _ in range(count)]
+        )
+        self.key, self.query = directions(dims.layers * (gate != "query")), directions(dims.layers * (gate != "key"))
+        self.norms = Norms(dims, qk_norm)
+
+    def transform(self, q, k, layer):
+        return self.norms(q, k, layer.index)
+
+    def prices(self, q, k, layer):
+        """Rate per head, and prices of the queries and of the keys, [B, H, T]."""
+
+        def price(u, directions):
+            if not len(directions):
+                return u.new_zeros(u.shape[:-1])
+            direction = F.normalize(directions[layer.index], dim=1, eps=1e-6)
+            return F.softplus((u * direction[:, None]).sum(-1) / layer.root)
+
+        rate = F.softplus(self.omega[layer.index]) * constant(self.slopes, q)
+        return rate, price(q, self.query), price(k, self.key)
+
+    def bias(self, q, k, layer):
+        rate, of_query, of_key = self.prices(q, k, layer)
+        return -layer.distances * rate[:, None, None] * (of_query[..., :, None] + of_key[..., None, :])
+
+    def term(self, q, k, layer):
+        (rate, of_query, of_key), at = self.prices(q, k, layer), layer.positions
+        return lambda score, b, h, i, j: -(at[i] - at[j]) * rate[h] * (of_query[b, h, i] + of_key[b, h, j])
+
+
+class Path(Encoding):
+    """slope_h times the sum over l in j+1..=i of ln sigma(p_i . R_l rms(p_l) / d), p = W x."""
+
+    without_score_mod = "the bias of a pair is a sum over the tokens in between, each with a price set by the query"
+
+    def __init__(self, dims, dim=8, qk_norm="rms"):
+        super().__init__(dims)
+        self.slopes = slopes(dims.heads)
+        draw = lambda: normal(0.5 * dims.width**-0.5, dims.width, dims.heads * dim)
+        self.projection = nn.ParameterList([draw() for _ in range(dims.layers)])
+        self.norms = Norms(dims, qk_norm)
+
+    def transform(self, q, k, layer):
+        return self.norms(q, k, layer.index)
+
+    def bias(self, q, k, layer):
+        p = by_head(layer.x @ self.projection[layer.index], len(self.slopes))
+        pairs = p.shape[-1] // 2
+        angle = angles(-layer.positions, [1.0] * pairs)
+        turned = rotate(rms(p, torch.finfo(torch.float32).eps), angle.cos(), angle.sin())
+        prices = F.logsigmoid(p @ turned.mT / p.shape[-1]).tril()
+        return constant(self.slopes, q)[:, None, None] * (sum_from(prices) - prices)
+
+
+class Grape(Encoding):
+    """One of the variants, under whose name its parameters are."""
+
+    id = "grape"
+    variants = {"multiplicative": Multiplicative, "contextual": Contextual, "additive": Additive, "path": Path}
+
+    def __init__(self, dims, variant={"type": "path"}):
+        super().__init__(dims)
+        settings = dict(variant)
+        kind = self.variants[choice("variant.type", settings.pop("type"), *self.variants)]
+        self.add_module(kind.__name__, kind(dims, **settings))
+        self.without_score_mod = kind.without_score_mod
+
+    @property
+    def variant(self):
+        return next(self.children())
+
+    def transform(self, q, k, layer):
+        return self.variant.transform(q, k, layer)
+
+    def bias(self, q, k, layer):
+        return self.variant.bias(q, k, layer)
+
+    def term(self, q, k, layer):
+        return self.variant.term(q, k, layer)
