@@ -23,7 +23,7 @@ def attend(encoding, q, k, layer):
     """Plain attention of queries and keys [B, H, T, D] over the values of the layer."""
     layer.state = encoding.state(layer)
     q, k = encoding.transform(q, k, layer)
-    logits = layer.content(q, k) + encoding.bias(q, k, layer)
+    logits = layer.content(q, k) + encoding.score_bias(q, k, layer)
     future = torch.ones(logits.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
     logits = logits.masked_fill(future, -math.inf)
     weights = encoding.weights(logits)

@@ -93,7 +93,7 @@ class Encoding(nn.Module):
         """Queries and keys [B, H, T, D] before their products."""
         return q, k
 
-    def bias(self, q, k, layer):
+    def score_bias(self, q, k, layer):
         """Term added to q_i . k_j / sqrt(D) of transformed queries and keys, [B or 1, H or 1, T, T]; 0 if none."""
         return 0.0
 
@@ -101,7 +101,7 @@ class Encoding(nn.Module):
         """Attention weights of masked logits [B, H, T, T]."""
         return logits.softmax(-1)
 
-    def term(self, q, k, layer):
+    def score_term(self, q, k, layer):
         """The bias as a function of (score, batch, head, query, key) for FlexAttention; None if there is none."""
         return None
 

@@ -104,17 +104,17 @@ class Combination(Encoding):
             q, k = part.transform(q, k, layer)
         return q, k
 
-    def bias(self, q, k, layer):
-        return sum(part.bias(q, k, layer) for part in self.parts)
+    def score_bias(self, q, k, layer):
+        return sum(part.score_bias(q, k, layer) for part in self.parts)
 
     def weights(self, logits):
         return self.chosen("weights").weights(logits)
 
-    def term(self, q, k, layer):
+    def score_term(self, q, k, layer):
         for part in self.parts:
             if part.without_score_mod:
                 raise ValueError(f"`{part.id}` cannot be a score_mod: {part.without_score_mod}")
-        terms = [part.term(q, k, layer) for part in self.parts]
+        terms = [part.score_term(q, k, layer) for part in self.parts]
         terms = [term for term in terms if term is not None]
         if not terms:
             return None
@@ -125,7 +125,7 @@ class Combination(Encoding):
 
         Raises ValueError with the reason if an encoding cannot be written as one.
         """
-        term = self.term(q, k, layer)
+        term = self.score_term(q, k, layer)
         return None if term is None else lambda score, b, h, i, j: score + term(score, b, h, i, j)
 
     def after_attention(self, weights, layer):

@@ -36,7 +36,7 @@ class Counted(Encoding):
         """z[i, j] for positions p [B, H, T, T]."""
         raise NotImplementedError
 
-    def bias(self, q, k, layer):
+    def score_bias(self, q, k, layer):
         slot = self.slot(layer.index)
         if slot is None:
             return 0.0

@@ -37,10 +37,10 @@ class Dape(Encoding):
         planes = dims.heads * (1 + len(self.base))
         self.networks = nn.ModuleList([Network(planes, dims.heads, width, self.taps) for _ in range(dims.layers)])
 
-    def bias(self, q, k, layer):
+    def score_bias(self, q, k, layer):
         planes, bias = layer.content(q, k), 0.0
         for base in self.base.values():
-            bias = base.bias(q, k, layer).expand_as(planes)
+            bias = base.score_bias(q, k, layer).expand_as(planes)
             planes = torch.cat([planes, bias], 1)
         network = self.networks[layer.index]
         side = self.taps // 2

@@ -13,10 +13,10 @@ class DistanceBias(Encoding):
         """Biases [H, ...] of distances [...] in a layer."""
         raise NotImplementedError
 
-    def bias(self, q, k, layer):
+    def score_bias(self, q, k, layer):
         return self.at(layer.distances.to(q), layer.index)
 
-    def term(self, q, k, layer):
+    def score_term(self, q, k, layer):
         positions = layer.positions
         longest = int(positions[-1] - positions[0])
         table = self.at(torch.arange(longest + 1, device=q.device).to(q), layer.index)
@@ -89,14 +89,14 @@ class Kerple(DistanceBias):
         p = column(straight_through(of_layer(self.weight_p, index), 0.01, 2.0))
         return (-a * distances**p).exp()
 
-    def bias(self, q, k, layer):
-        bias = super().bias(q, k, layer)
+    def score_bias(self, q, k, layer):
+        bias = super().score_bias(q, k, layer)
         if self.weight == "none":
             return bias
         return bias + layer.content(q, k) * (self.factors(layer.distances.to(q), layer.index) - 1)
 
-    def term(self, q, k, layer):
-        bias = super().term(q, k, layer)
+    def score_term(self, q, k, layer):
+        bias = super().score_term(q, k, layer)
         if self.weight == "none":
             return bias
         factors = self.factors(layer.distances.to(q), layer.index)
@@ -210,19 +210,20 @@ class Fire(Encoding):
         threshold = (network.multiplier * self.initial_len).abs()
         return psi(distance) / (psi(torch.maximum(position, threshold)) + self.eps)
 
-    def bias(self, q, k, layer):
+    def score_bias(self, q, k, layer):
         network = of_layer(self.networks, layer.index)
         u = self.scaled(layer.distances.to(q), layer.positions[:, None].to(q), network)
         hidden = self.activation(u[..., None] * network.w1 + network.b1)
         return (hidden @ network.w2.mT + network.b2).permute(2, 0, 1)
 
-    def term(self, q, k, layer):
+    def score_term(self, q, k, layer):
         network, at = of_layer(self.networks, layer.index), layer.positions.to(q)
-        units = range(len(network.w1))
 
         def term(score, b, h, i, j):
             u = self.scaled((at[i] - at[j]).clamp(min=0), at[i], network)[0]
-            hidden = (self.activation(u * network.w1[n] + network.b1[n]) for n in units)
-            return network.b2[h] + sum(network.w2[h, n] * value for n, value in enumerate(hidden))
+            bias = network.b2[h]
+            for n in range(len(network.w1)):
+                bias = bias + network.w2[h, n] * self.activation(u * network.w1[n] + network.b1[n])
+            return bias
 
         return term

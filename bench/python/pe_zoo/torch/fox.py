@@ -10,6 +10,21 @@ from .base import Encoding, PerHead, by_head, choice, constant, fields, sum_from
 HIDDEN = -1e9  # logit of a key outside the window
 
 
+class PerRow(nn.Module):
+    """Logarithms of gates of pairs, [B, H, T, T]."""
+
+    def __init__(self, dims, dim):
+        super().__init__()
+        draw = lambda: uniform(dims.width**-0.5, dims.width, dims.heads * dim)
+        self.rows = nn.ParameterList([draw() for _ in range(dims.layers)])
+        self.keys = nn.ParameterList([draw() for _ in range(dims.layers)])
+        self.heads = dims.heads
+
+    def forward(self, x, index):
+        rows, keys = (by_head(x @ maps[index], self.heads) for maps in (self.rows, self.keys))
+        return F.logsigmoid(rows @ keys.mT / math.sqrt(rows.shape[-1]))
+
+
 class Fox(Encoding):
     """sum over j < l <= i of ln f_l, f_t = sigma(w_h . x_t + b_h). Gates `per-row` are those of pairs,
     f_il = sigma((A_h x_i) . (B_h x_l) / sqrt(dim)), summed over j <= l < i."""
@@ -26,9 +41,7 @@ class Fox(Encoding):
             self.gates = nn.ModuleDict({"Full": nn.ModuleList([PerHead(dims, bias) for _ in layers])})
         elif self.kind == "per-row":
             self.without_score_mod = "the gate of each token in between depends on the query"
-            outputs = dims.heads * fields(gates, dim=8)["dim"]
-            draw = lambda: nn.ParameterList([uniform(dims.width**-0.5, dims.width, outputs) for _ in layers])
-            self.gates = nn.ModuleDict({"PerRow": nn.ModuleDict({"rows": draw(), "keys": draw()})})
+            self.gates = nn.ModuleDict({"PerRow": PerRow(dims, fields(gates, dim=8)["dim"])})
         else:
             taus = fields(gates, tau_min=2.0, tau_max=128.0)
             ratio, steps = math.log(taus["tau_max"] / taus["tau_min"]), max(dims.heads - 1, 1)
@@ -49,17 +62,15 @@ class Fox(Encoding):
             values = F.logsigmoid(self.gates["BiasOnly"][layer.index])
         return values[None, :, None].expand(1, -1, layer.x.shape[1])
 
-    def bias(self, q, k, layer):
+    def score_bias(self, q, k, layer):
         if self.kind == "per-row":
-            project = lambda part: by_head(layer.x @ self.gates["PerRow"][part][layer.index], self.dims.heads)
-            rows, keys = project("rows"), project("keys")
-            forgotten = sum_from(F.logsigmoid(rows @ keys.mT / math.sqrt(rows.shape[-1])).tril(-1))
+            forgotten = sum_from(self.gates["PerRow"](layer.x, layer.index).tril(-1))
         else:
             total = self.log_forget(layer).cumsum(-1)
             forgotten = total[..., :, None] - total[..., None, :]
         return forgotten if self.window is None else forgotten + HIDDEN * (layer.distances >= self.window)
 
-    def term(self, q, k, layer):
+    def score_term(self, q, k, layer):
         total = self.log_forget(layer).cumsum(-1).expand(layer.x.shape[0], -1, -1)
         at, window = layer.positions, self.window
 

@@ -93,11 +93,11 @@ class Additive(Encoding):
         rate = F.softplus(self.omega[layer.index]) * constant(self.slopes, q)
         return rate, price(q, self.query), price(k, self.key)
 
-    def bias(self, q, k, layer):
+    def score_bias(self, q, k, layer):
         rate, of_query, of_key = self.prices(q, k, layer)
         return -layer.distances * rate[:, None, None] * (of_query[..., :, None] + of_key[..., None, :])
 
-    def term(self, q, k, layer):
+    def score_term(self, q, k, layer):
         (rate, of_query, of_key), at = self.prices(q, k, layer), layer.positions
         return lambda score, b, h, i, j: -(at[i] - at[j]) * rate[h] * (of_query[b, h, i] + of_key[b, h, j])
 
@@ -117,7 +117,7 @@ class Path(Encoding):
     def transform(self, q, k, layer):
         return self.norms(q, k, layer.index)
 
-    def bias(self, q, k, layer):
+    def score_bias(self, q, k, layer):
         p = by_head(layer.x @ self.projection[layer.index], len(self.slopes))
         pairs = p.shape[-1] // 2
         angle = angles(-layer.positions, [1.0] * pairs)
@@ -146,8 +146,8 @@ class Grape(Encoding):
     def transform(self, q, k, layer):
         return self.variant.transform(q, k, layer)
 
-    def bias(self, q, k, layer):
-        return self.variant.bias(q, k, layer)
+    def score_bias(self, q, k, layer):
+        return self.variant.score_bias(q, k, layer)
 
-    def term(self, q, k, layer):
-        return self.variant.term(q, k, layer)
+    def score_term(self, q, k, layer):
+        return self.variant.score_term(q, k, layer)

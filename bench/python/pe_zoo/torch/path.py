@@ -29,7 +29,7 @@ class Path(Encoding):
         bias = fields(forget, bias=0.0)["bias"] if is_gated else None
         self.layers = nn.ModuleList([PathLayer(dims, rank, kernel, bias) for _ in range(dims.layers)])
 
-    def bias(self, q, k, layer):
+    def score_bias(self, q, k, layer):
         weights, x = self.layers[layer.index], layer.x
         w = F.silu(causal_filter(x @ weights.down @ weights.up, weights.kernel.mT))
         w = unit(by_head(w, self.dims.heads))

@@ -16,13 +16,13 @@ class Relative(Encoding):
         """q_i . e[n] / sqrt(D) of each query and entry."""
         return q @ self.table / layer.root
 
-    def bias(self, q, k, layer):
+    def score_bias(self, q, k, layer):
         last = self.table.shape[1] - 1
         entries = layer.distances.clamp(max=last).expand(*q.shape[:2], -1, -1)
         bias = self.products(q, layer).gather(-1, entries)
         return bias if self.is_capped else bias * (layer.distances <= last)
 
-    def term(self, q, k, layer):
+    def score_term(self, q, k, layer):
         products, at, last = self.products(q, layer), layer.positions, self.table.shape[1] - 1
 
         def term(score, b, h, i, j):
