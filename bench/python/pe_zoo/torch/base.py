@@ -66,6 +66,12 @@ class Encoding(nn.Module):
     brackets = None  # the setting and its tag that `id(word)` sets
     over = None  # encoding in the brackets if none is written, for one without effect by itself
     without_score_mod = None  # reason why FlexAttention cannot express the encoding
+    # Facts that decide which encodings act together (rules.py).
+    turns = None  # layout and channels of the pairs that `transform` turns, if it does nothing else; () if nothing
+    ignores_positions = False  # only the order of the tokens counts
+    reads_vectors = False  # multiplies queries or keys with something else than each other
+    distorts_vectors = False  # `transform` changes more than the direction of queries and keys
+    changes_content = None  # how the products of queries and keys are changed
     max_len = None  # number of positions; None if unlimited
 
     def __init__(self, dims):

@@ -6,6 +6,7 @@ from torch import nn
 from . import absolute, cope, dape, distance, fox, grape, path, relative, rotary, selective_rope, stick_breaking, tape
 from .base import Dims, Encoding
 from .expression import Part, parse
+from .rules import reason_against
 
 ENCODINGS = {
     kind.id: kind
@@ -29,7 +30,7 @@ def encoding(text, heads, head_dim, layers=1, train_len=512, max_len=None, **set
 
     `text` is an id or an expression as pe-bench writes it, such as "cope{max_positions=16}+rope"; `settings` are
     further settings of an expression of one encoding. `train_len` is the longest training sequence in tokens, `max_len`
-    the longest of all (default: the same). Which encodings may be combined is what `pe-bench explain` says.
+    the longest of all (default: the same).
     """
     parts = parse(text)
     if settings:
@@ -68,17 +69,15 @@ class Combination(Encoding):
 
     def __init__(self, dims, parts):
         super().__init__(dims)
-        ids = [part.id for part in parts]
-        for id in ids:
-            if ids.count(id) > 1:
-                raise ValueError(f"`{id}` is given twice; write it once")
-        self.id = "+".join(ids)
+        self.id = "+".join(part.id for part in parts)
         self.parts = nn.ModuleList()
         for at, part in enumerate(parts):
             sizes = dims
             for other in parts[:at] + parts[at + 1 :]:
                 sizes = ENCODINGS[other.id].dims_beside(sizes, **other.settings)
             self.parts.append(ENCODINGS[part.id](sizes, **part.settings))
+        if reason := reason_against(self.parts):
+            raise ValueError(f"`{self.id}`: {reason}")
         self.max_len = min((part.max_len for part in self.parts if part.max_len), default=None)
 
     def chosen(self, hook):

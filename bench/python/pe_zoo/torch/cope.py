@@ -11,11 +11,13 @@ class Counted(Encoding):
     """p[i, j] = sum of sigma(q_i . k_m / sqrt(D)) for m in j..=i, and a bias z[i, j] computed from it."""
 
     without_score_mod = "the position of a key is a sum of gates over other keys of the row"
+    ignores_positions = True
     layers = {"type": "all"}  # layers with the encoding
 
     def __init__(self, dims, convention):
         super().__init__(dims)
         self.convention = choice("convention", convention, "listing", "code", "equation")
+        self.changes_content = "undivided" if convention == "equation" else None
 
     def slot(self, index):
         """Number of a layer among those with the encoding; None for others."""
@@ -52,6 +54,7 @@ class Cope(Counted):
     """z[i, j] = q_i . e[p], linear between e[floor p] and e[ceil p]."""
 
     id = "cope"
+    reads_vectors = True
 
     def __init__(
         self, dims, max_positions=64, convention="listing", gates="query-key", sharing="per-layer",
@@ -113,6 +116,7 @@ class CopeMlp(Counted):
     """z[i, j] = q_i . (W2 act(W1 p + b1) + b2)."""
 
     id = "cope-mlp"
+    reads_vectors = True
 
     def __init__(
         self, dims, width=64, max_positions=64, activation="relu", layers={"type": "all"}, convention="listing"

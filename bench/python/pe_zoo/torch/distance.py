@@ -66,6 +66,7 @@ class Kerple(DistanceBias):
         super().__init__(dims)
         self.kernel = choice("kernel", kernel, "logarithmic", "power", "none")
         self.weight = choice("weight", weight, "none", "power")
+        self.changes_content = None if weight == "none" else "scaled"
         count = sets(sharing, dims.layers)
         draw = lambda most, n: nn.ParameterList([nn.Parameter(torch.rand(dims.heads) * most) for _ in range(n)])
         of_kernel, of_weight = count * (kernel != "none"), count * (weight != "none")

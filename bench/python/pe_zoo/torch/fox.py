@@ -33,7 +33,7 @@ class Fox(Encoding):
 
     def __init__(self, dims, gates={"type": "full"}, window=None):
         super().__init__(dims)
-        self.window = window
+        self.window, self.ignores_positions = window, window is None
         self.kind = choice("gates.type", gates["type"], "full", "per-row", "bias-only", "fixed")
         layers = range(dims.layers)
         if self.kind == "full":

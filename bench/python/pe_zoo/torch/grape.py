@@ -33,6 +33,7 @@ class Multiplicative(Encoding):
     def __init__(self, dims, base=1e4, spectrum="all-heads", storage=16.0, qk_norm="none"):
         super().__init__(dims)
         self.storage = storage
+        self.turns = ("half-split", dims.head_dim) if qk_norm == "none" else None
         rows = dims.heads if choice("spectrum", spectrum, "all-heads", "per-head") == "per-head" else 1
         start = logs(base, dims.head_dim) * storage
         self.stored = nn.ParameterList([nn.Parameter(start.repeat(rows, 1)) for _ in range(dims.layers)])
@@ -47,8 +48,11 @@ class Multiplicative(Encoding):
 class Contextual(Encoding):
     """Plane (m, m + D/2) is turned by -exp(stored_m) times the sum of sigma((W x + b) / 16) over earlier tokens."""
 
+    ignores_positions = True
+
     def __init__(self, dims, base=1e4, phase="all-heads", qk_norm="rms"):
         super().__init__(dims)
+        self.turns = ("half-split", dims.head_dim) if qk_norm == "none" else None
         steps = dims.heads if choice("phase", phase, "all-heads", "per-head") == "per-head" else 1
         each = lambda start: nn.ParameterList([nn.Parameter(start.clone()) for _ in range(dims.layers)])
         self.stored = each(logs(base, dims.head_dim))
@@ -67,9 +71,12 @@ class Contextual(Encoding):
 class Additive(Encoding):
     """-(i - j) softplus(w_h) slope_h (softplus(u_h . k_j / (|u_h| sqrt(D))) + softplus(v_h . q_i / (|v_h| sqrt(D))))."""
 
+    reads_vectors = True
+
     def __init__(self, dims, gate="key", qk_norm="none"):
         super().__init__(dims)
         choice("gate", gate, "key", "query", "both")
+        self.turns = () if qk_norm == "none" else None
         self.slopes = slopes(dims.heads)
         self.omega = nn.ParameterList([nn.Parameter(torch.full((dims.heads,), 0.54132485)) for _ in range(dims.layers)])
         directions = lambda count: nn.ParameterList(
@@ -109,6 +116,7 @@ class Path(Encoding):
 
     def __init__(self, dims, dim=8, qk_norm="rms"):
         super().__init__(dims)
+        self.turns = () if qk_norm == "none" else None
         self.slopes = slopes(dims.heads)
         draw = lambda: normal(0.5 * dims.width**-0.5, dims.width, dims.heads * dim)
         self.projection = nn.ParameterList([draw() for _ in range(dims.layers)])

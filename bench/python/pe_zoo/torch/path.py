@@ -21,6 +21,8 @@ class Path(Encoding):
     + (sum over j < l <= i of ln f_l) / sqrt(D)."""
 
     id = "path"
+    ignores_positions = reads_vectors = True
+    changes_content = "replaced"
     without_score_mod = "a product of maps of all tokens in between lies between query and key"
 
     def __init__(self, dims, rank=32, kernel=3, forget={"type": "none"}):

@@ -7,6 +7,7 @@ class Relative(Encoding):
 
     id = "relative"
     is_capped = False
+    reads_vectors = True
 
     def __init__(self, dims, max_distance=None, std=None):
         super().__init__(dims)

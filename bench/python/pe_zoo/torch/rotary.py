@@ -20,6 +20,7 @@ class Rope(Encoding):
         self.is_interleaved = choice("layout", layout, "half-split", "interleaved") == "interleaved"
         self.rotary = Rotary.plain(base, int(rotary_fraction * dims.head_dim), dims)
         self.scaling = checked(scaling)
+        self.turns = (layout, self.rotary.channels)
 
     def transform(self, q, k, layer):
         length = int(layer.positions[-1]) + 1 if depends_on_length(self.scaling) else 0
@@ -34,10 +35,12 @@ class Xpos(Encoding):
     Sun et al. 2022."""
 
     id = "xpos"
+    distorts_vectors = True
 
     def __init__(self, dims, layout="interleaved", base=10000.0, scale_base=512.0, centre="middle"):
         super().__init__(dims)
         self.is_interleaved = choice("layout", layout, "half-split", "interleaved") == "interleaved"
+        self.turns = (layout, dims.head_dim)
         self.scale_base = scale_base
         self.centre = centre["given"] if isinstance(centre, dict) else choice("centre", centre, "middle", "torchscale")
         self.frequencies = frequencies(base, dims.head_dim)
@@ -58,6 +61,7 @@ class Pope(Encoding):
     Gopalakrishnan et al. 2025. The first R channels become 2 R: their cosine and sine parts."""
 
     id = "pope"
+    distorts_vectors = True
 
     def __init__(self, dims, base=10000.0, rotary_fraction=1.0, initial_phase="zero"):
         super().__init__(dims)
@@ -87,6 +91,7 @@ class Fope(Encoding):
 
     def __init__(self, dims, base=10000.0, gain=0.3, padding="code"):
         super().__init__(dims)
+        self.turns = ("half-split", dims.head_dim)
         self.padded_sine = float(choice("padding", padding, "code", "zero") == "code")
         slowest = 2 * math.pi / dims.train_len
         self.frequencies = [f for f in frequencies(base, dims.head_dim) if f >= slowest]

@@ -76,12 +76,14 @@ class Phases(nn.Module):
 
 class SelectiveRope(Encoding):
     id = "selective-rope"
+    ignores_positions = True
 
     def __init__(
         self, dims, map={"kind": "low-rank", "rank": 32}, filter={"kind": "convolution"}, bias=False,
         gate={"kind": "none"}, temperature={"kind": "rope"},
     ):
         super().__init__(dims)
+        self.turns = ("half-split", dims.head_dim)
         self.layers = nn.ModuleList([Phases(dims, map, filter, bias, gate) for _ in range(dims.layers)])
         if choice("temperature.kind", temperature["kind"], "rope", "rfa") == "rope":
             temperature = fields(temperature, "kind", base=500000.0, largest=1.0)

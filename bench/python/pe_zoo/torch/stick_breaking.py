@@ -9,6 +9,7 @@ class StickBreaking(Encoding):
     """sigma(z[i, j]) times the product over j < m < i of (1 - sigma(z[i, m])), z the logits."""
 
     id = "stick-breaking"
+    ignores_positions = True
     without_score_mod = "it replaces the softmax"
 
     def __init__(self, dims, current="excluded", remainder="dropped"):
