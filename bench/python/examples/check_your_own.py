@@ -2,6 +2,7 @@
 
 Replace `attention` by your own; here it is ALiBi.
 """
+
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ import torch
 
 
 def attention(q, k, v, x, parameters, layer):
-    """Output [H, T, D] of one layer, for queries, keys and values [H, T, D] and its input x [T, C]."""
+    """Output [H, T, D] of a layer, from queries, keys and values [H, T, D] and input x [T, C]."""
     heads, tokens, channels = q.shape
     slopes = torch.tensor([2**-4, 2**-8, 2**-2]).double()  # three heads
     distance = torch.arange(tokens)[:, None] - torch.arange(tokens)
@@ -19,9 +20,13 @@ def attention(q, k, v, x, parameters, layer):
 
 
 def test_outputs_and_gradients(encoding="alibi"):
-    found = json.loads(subprocess.check_output([os.environ["PE_BENCH"], "vectors", encoding, "--json"]))
+    found = json.loads(
+        subprocess.check_output([os.environ["PE_BENCH"], "vectors", encoding, "--json"])
+    )
     q, k, v, x = (torch.tensor(found[name]).double().requires_grad_() for name in "qkvx")
-    parameters = {p["name"]: torch.tensor(p["values"]).double().view(p["shape"]) for p in found["parameters"]}
+    parameters = {
+        p["name"]: torch.tensor(p["values"]).double().view(p["shape"]) for p in found["parameters"]
+    }
     loss = 0
     for index, layer in enumerate(found["layers"]):
         output = attention(q, k, v, x, parameters, index)
@@ -29,4 +34,6 @@ def test_outputs_and_gradients(encoding="alibi"):
         loss = loss + output.flatten() @ torch.tensor(found["output_weights"]).double()
     gradients = torch.autograd.grad(loss, [q, k, v])
     for gradient, name in zip(gradients, "qkv"):
-        torch.testing.assert_close(gradient, torch.tensor(found["gradients"][name]).double(), rtol=1e-6, atol=1e-7)
+        torch.testing.assert_close(
+            gradient, torch.tensor(found["gradients"][name]).double(), rtol=1e-6, atol=1e-7
+        )

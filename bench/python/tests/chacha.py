@@ -1,4 +1,5 @@
 """Generator of pe-bench, ChaCha with 8 rounds, for the constants that vectors do not contain."""
+
 import math
 import struct
 
@@ -33,6 +34,7 @@ def block(key, counter):
 
 def normals(seed):
     """Standard normal numbers."""
+
     def uniforms():
         key, counter = seed_from_u64(seed), 0
         while True:

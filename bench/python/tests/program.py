@@ -1,4 +1,5 @@
 """Output of pe-bench, which the environment variable PE_BENCH names."""
+
 import functools
 import json
 import os

@@ -1,4 +1,5 @@
-"""What vectors do not show: state from layer to layer, positions of a training, and the attention module."""
+"""What vectors do not show: carried state, positions of a training, and the attention module."""
+
 import itertools
 import json
 import pathlib
@@ -12,7 +13,12 @@ FIXTURES = pathlib.Path(__file__).parents[3] / "pe-zoo/fixtures/vectors.json"
 TAPES = [
     f"tape{{form={form},attention_update={update},feed_forward_update={{type={feed_forward}}}}}"
     for form in ("tensor", "vector", "tensor-not-equivariant", "vector-not-equivariant")
-    for update, feed_forward in (("code", "on"), ("full-mix", "on"), ("full-mix", "off"), ("none", "on"))
+    for update, feed_forward in (
+        ("code", "on"),
+        ("full-mix", "on"),
+        ("full-mix", "off"),
+        ("none", "on"),
+    )
 ]
 
 
@@ -25,7 +31,7 @@ def randomised(encoding, std=0.5):
 
 
 def group(form, heads, channels, h, d):
-    """Index of a component among those that are mixed with it, and all of these, as TAPE's forms define them."""
+    """Index of a component among those that are mixed with it, and all of these."""
     if form.startswith("tensor"):
         return h, [(e, d) for e in range(heads)]
     if form == "vector":
@@ -64,7 +70,13 @@ def test_tape_updates_its_state(text):
     torch.manual_seed(0)
     encoding = randomised(zoo.encoding(text, heads=2, head_dim=4, layers=2))
     draw = lambda *shape: torch.randn(*shape).double()
-    q, k, v, x, output = draw(1, 2, 3, 4), draw(1, 2, 3, 4), draw(1, 2, 3, 4), draw(1, 3, 8), draw(1, 3, 8)
+    q, k, v, x, output = (
+        draw(1, 2, 3, 4),
+        draw(1, 2, 3, 4),
+        draw(1, 2, 3, 4),
+        draw(1, 3, 8),
+        draw(1, 3, 8),
+    )
     layer = zoo.Layer(0, encoding.positions(3), x, v)
     attended = zoo.attend(encoding, q, k, layer)
     state = encoding.after_feed_forward(attended.state, output, 0)
@@ -83,7 +95,9 @@ def test_a_shift_changes_no_weight_of_tape():
     for shift in (0, 17):
         state = None
         for index in range(2):
-            attended = zoo.attend(encoding, q, k, zoo.Layer(index, torch.arange(5) + shift, x, v, state))
+            attended = zoo.attend(
+                encoding, q, k, zoo.Layer(index, torch.arange(5) + shift, x, v, state)
+            )
             state = encoding.after_feed_forward(attended.state, x, index)
         weights.append(attended.weights)
     torch.testing.assert_close(*weights)
@@ -98,8 +112,14 @@ def test_tape_has_the_numbers_of_the_authors_code(update, name):
     encoding = zoo.encoding(text, heads=2, head_dim=4, layers=2).double()
     grid = lambda *shape: torch.meshgrid(*(torch.arange(n).double() for n in shape), indexing="ij")
     (h, t, d), (u, c) = grid(2, 5, 4), grid(5, 8)
-    q, k = (1 + 0.7 * h + 0.31 * t + 0.53 * d).sin()[None], (0.4 + 0.9 * h + 0.23 * t + 0.61 * d).cos()[None]
-    v, x = (0.2 + 0.5 * h + 0.17 * t + 0.29 * d).sin()[None], (0.3 + 0.41 * u + 0.19 * c).cos()[None]
+    q, k = (
+        (1 + 0.7 * h + 0.31 * t + 0.53 * d).sin()[None],
+        (0.4 + 0.9 * h + 0.23 * t + 0.61 * d).cos()[None],
+    )
+    v, x = (
+        (0.2 + 0.5 * h + 0.17 * t + 0.29 * d).sin()[None],
+        (0.3 + 0.41 * u + 0.19 * c).cos()[None],
+    )
     maps = encoding.parts[0].layers[0]
     weights = {
         maps.attention[0]: lambda h, e: 0.2 * (1 + h + 2 * e).sin(),
@@ -111,7 +131,9 @@ def test_tape_has_the_numbers_of_the_authors_code(update, name):
         parameter.copy_(values(*grid(*parameter.shape)))
 
     def assert_row(row, ours):
-        lines = [torch.tensor(line, dtype=torch.float64).flatten() for head in rows[row] for line in head]
+        lines = [
+            torch.tensor(line, dtype=torch.float64).flatten() for head in rows[row] for line in head
+        ]
         torch.testing.assert_close(ours.flatten(), torch.cat(lines), rtol=1e-11, atol=1e-11)
 
     seen = torch.ones(5, 5, dtype=torch.bool).tril()
@@ -124,7 +146,9 @@ def test_tape_has_the_numbers_of_the_authors_code(update, name):
     assert_row(f"tape_layer1_logits_{name}_same_qk", attended.logits[0, :, seen])
 
 
-@pytest.mark.parametrize("text", ["cope{max_positions=4}+rope", "t5-bias", "fox", "path", "dape(alibi)", "pope"])
+@pytest.mark.parametrize(
+    "text", ["cope{max_positions=4}+rope", "t5-bias", "fox", "path", "dape(alibi)", "pope"]
+)
 def test_attention_is_causal_and_treats_sequences_alike(text):
     torch.manual_seed(0)
     attention = zoo.SelfAttention(width=16, heads=2, encoding=text, train_len=8).double()
@@ -171,10 +195,15 @@ def test_positions_are_random_in_training_only(text):
     assert len({tuple(encoding.positions(4).tolist()) for _ in range(5)}) == 1
 
 
-@pytest.mark.parametrize("evaluation, expected", [("spread", [0, 5, 10, 15]), ("contiguous", [0, 1, 2, 3])])
+@pytest.mark.parametrize(
+    "evaluation, expected", [("spread", [0, 5, 10, 15]), ("contiguous", [0, 1, 2, 3])]
+)
 def test_positions_of_an_evaluation(evaluation, expected):
     text = f"randomized{{longest=20,evaluation={{type={evaluation}}}}}(rope)"
-    assert zoo.encoding(text, heads=1, head_dim=2, train_len=4).eval().positions(4).tolist() == expected
+    assert (
+        zoo.encoding(text, heads=1, head_dim=2, train_len=4).eval().positions(4).tolist()
+        == expected
+    )
 
 
 def test_positions_past_a_table_are_refused():
@@ -187,16 +216,32 @@ def test_positions_past_a_table_are_refused():
 def test_settings_beside_the_expression():
     encoding = zoo.encoding("cope", heads=2, head_dim=8, max_positions=5)
     assert encoding.parts[0].tables[0].shape == (8, 5)
-    for text, settings in [("cope+rope", {"max_positions": 5}), ("cope", {"max_position": 5}), ("coppe", {})]:
+    for text, settings in [
+        ("cope+rope", {"max_positions": 5}),
+        ("cope", {"max_position": 5}),
+        ("coppe", {}),
+    ]:
         with pytest.raises(ValueError):
             zoo.encoding(text, heads=2, head_dim=8, **settings)
 
 
 @pytest.mark.parametrize("id", sorted(zoo.ENCODINGS))
-def test_every_encoding_trains_in_bfloat16(id):
-    encoding = zoo.encoding(id, heads=2, head_dim=8).bfloat16()
-    draw = lambda *shape: torch.randn(*shape, dtype=torch.bfloat16, requires_grad=True)
-    q, k, v, x = draw(1, 2, 6, 8), draw(1, 2, 6, 8), draw(1, 2, 6, 8), draw(1, 6, 16)
-    output = zoo.attend(encoding, q, k, zoo.Layer(0, encoding.positions(6), x, v)).output
-    assert output.dtype == torch.bfloat16
-    output.sum().backward()
+def test_bfloat16_is_close_and_has_gradients(id):
+    torch.manual_seed(0)
+    encoding = zoo.encoding(id, heads=2, head_dim=8)
+    inputs = [torch.randn(1, 2, 300, 8) for _ in range(3)] + [torch.randn(1, 300, 16)]
+    outputs = []
+    for dtype in (torch.float64, torch.bfloat16):
+        encoding.to(dtype)
+        q, k, v, x = (tensor.to(dtype).requires_grad_() for tensor in inputs)
+        output = zoo.attend(encoding, q, k, zoo.Layer(0, torch.arange(300), x, v)).output
+        assert output.dtype == dtype
+        output.sum().backward()
+        outputs.append(output.double())
+    assert (outputs[0] - outputs[1]).abs().mean() < 0.01
+
+
+def test_what_acts_outside_of_attention_is_refused_inside():
+    for text in ("abacus", "learned-absolute", "randomized(rope)", "sinusoidal+rope", "tape"):
+        with pytest.raises(ValueError, match="acts outside"):
+            zoo.SelfAttention(width=16, heads=2, encoding=text)

@@ -1,4 +1,5 @@
 """Compares every encoding with the numbers of `pe-bench vectors`, in f64."""
+
 import inspect
 import math
 import pathlib
@@ -15,7 +16,13 @@ import pe_zoo.torch as zoo
 HERE = pathlib.Path(__file__).parent
 VARIANTS = (HERE / "variants.txt").read_text().splitlines()
 # Past all buckets, past the training length of 16 tokens, and past the entries of the tables.
-LONG = ["t5-bias", "relative", "relative-capped", "rope{scaling={rope_type=dynamic,factor=2}}", "path"]
+LONG = [
+    "t5-bias",
+    "relative",
+    "relative-capped",
+    "rope{scaling={rope_type=dynamic,factor=2}}",
+    "path",
+]
 EXACT = 1e-12  # of logits, weights, outputs and the loss
 DIFFERENCE = 5e-9  # of gradients: vectors have central differences with about nine digits
 
@@ -29,7 +36,9 @@ def assert_close(name, ours, theirs, tolerance):
 
 def tensors(expected):
     """Queries, keys, values and `x` with a batch of one."""
-    return [torch.tensor([expected[name]], dtype=torch.float64, requires_grad=True) for name in "qkvx"]
+    return [
+        torch.tensor([expected[name]], dtype=torch.float64, requires_grad=True) for name in "qkvx"
+    ]
 
 
 def built(expected):
@@ -50,12 +59,14 @@ def built(expected):
 
 
 def mix(fope, gain, seed=7):
-    """Draws the mixtures of FoPE as pe-bench does; they are not parameters and thus not in the vectors."""
+    """Draws FoPE's mixtures as pe-bench does: vectors contain parameters only."""
     normals = chacha.normals(seed)
     for mixture in fope.buffers():
         heads, waves, outputs = mixture.shape
         std, step = gain * math.sqrt(2 / ((waves + heads) * outputs)), math.ceil(waves / outputs)
-        own = [float(d == m * step) for _ in range(heads) for d in range(waves) for m in range(outputs)]
+        own = [
+            float(d == m * step) for _ in range(heads) for d in range(waves) for m in range(outputs)
+        ]
         values = torch.tensor([one + std * next(normals) for one in own], dtype=torch.float32)
         mixture.copy_(values.view_as(mixture))
 
@@ -88,18 +99,27 @@ def check(expected):
     for index, layer in enumerate(expected["layers"]):
         attended = zoo.attend(encoding, q, k, zoo.Layer(index, positions, x, v))
         if layer["logits"]:
-            assert_close("logits", attended.logits[0, :, seen].flatten(), lower(layer["logits"]), EXACT)
-        assert_close("weights", attended.weights[0, :, seen].flatten(), lower(layer["weights"]), EXACT)
+            assert_close(
+                "logits", attended.logits[0, :, seen].flatten(), lower(layer["logits"]), EXACT
+            )
+        assert_close(
+            "weights", attended.weights[0, :, seen].flatten(), lower(layer["weights"]), EXACT
+        )
         assert_close("output", attended.output, [layer["output"]], EXACT)
         loss = loss + attended.output.flatten() @ flat("output_weights")
     assert abs(loss.item() - expected["loss"]) < EXACT * max(1, abs(expected["loss"]))
 
     loss.backward()
-    ours = [tensor.new_zeros(tensor.shape) if tensor.grad is None else tensor.grad for tensor in inputs + parameters]
-    theirs = [[expected["gradients"][name]] for name in "qkvx"] + expected["gradients"]["parameters"]
+    ours = [
+        tensor.new_zeros(tensor.shape) if tensor.grad is None else tensor.grad
+        for tensor in inputs + parameters
+    ]
+    theirs = [[expected["gradients"][name]] for name in "qkvx"] + expected["gradients"][
+        "parameters"
+    ]
     names = [*"qkvx"] + [parameter["name"] for parameter in expected["parameters"]]
-    for name, ours, theirs in zip(names, ours, theirs, strict=True):
-        assert_close(f"gradient of {name}", ours, theirs, DIFFERENCE)
+    for name, one, other in zip(names, ours, theirs, strict=True):
+        assert_close(f"gradient of {name}", one, other, DIFFERENCE)
 
 
 WITHOUT_SCORE_MOD = {"cope", "cope-alibi", "cope-mlp", "dape", "grape", "path", "stick-breaking"}
@@ -141,10 +161,13 @@ def test_settings_and_defaults(id):
             assert (list(default) if isinstance(default, tuple) else default) == theirs, name
 
 
-REFUSED = """rope+rope alibi+nope cope+randomized abacus+tape alibi+stick-breaking cope+pope relative+xpos
-cope{convention=equation}+path kerple{weight=power}+path rope+tape rope{layout=interleaved}+selective-rope
-grape+rope xpos{layout=half-split}+rope{layout=interleaved} grape{variant={type=additive}}+pope rope(alibi)
-dape(rope) rope{bas=1} cope{max_positions=2 rope+ {} cope{gates=none}""".split()
+REFUSED = """
+rope+rope alibi+nope cope+randomized abacus+tape alibi+stick-breaking cope+pope relative+xpos
+cope{convention=equation}+path kerple{weight=power}+path rope+tape grape+rope
+rope{layout=interleaved}+selective-rope xpos{layout=half-split}+rope{layout=interleaved}
+grape{variant={type=additive}}+pope rope(alibi) dape(rope) rope{bas=1} cope{max_positions=2 rope+
+{} cope{gates=none}
+""".split()
 
 
 @pytest.mark.parametrize("text", REFUSED)
@@ -160,7 +183,9 @@ def test_a_clamped_kerple_passes_gradients_straight_through():
         encoding.parts[0].p[0].fill_(-0.5)
     bias = encoding.parts[0].at(torch.tensor([3.0]), 0)
     bias.sum().backward()
-    assert torch.allclose(bias, -0.01 * (1 + encoding.parts[0].a[0].clamp(min=0.01) * 3).log()[:, None])
+    assert torch.allclose(
+        bias, -0.01 * (1 + encoding.parts[0].a[0].clamp(min=0.01) * 3).log()[:, None]
+    )
     assert (encoding.parts[0].p[0].grad != 0).all()
 
 

@@ -1,6 +1,6 @@
 """Encodings that are added to the token embeddings."""
+
 import torch
-from torch import nn
 
 from .base import Encoding, angles, choice, frequencies, normal
 
@@ -34,7 +34,8 @@ class Sinusoidal(Encoding):
 
 
 class Abacus(Encoding):
-    """x[n] + table[i]: digits are numbered within their number, other tokens have row 0; McLeish et al. 2024.
+    """x[n] + table[i]: digits are numbered within their number, other tokens have row 0;
+    McLeish et al. 2024.
 
     The offset of the counts is the position of the first token, which is random in training.
     """
@@ -68,8 +69,9 @@ class Abacus(Encoding):
 class Randomized(Encoding):
     """Random positions in ascending order from a long range; Ruoss et al. 2023.
 
-    Those of training are drawn anew for each pass; `sampled` positions of the evaluation depend on seed and number
-    of tokens only, and are others than those of pe-bench, whose generator PyTorch does not have.
+    Those of training are drawn anew for each pass; `sampled` positions of the evaluation depend on
+    the seed and the number of tokens only. The draws differ from those of pe-bench, which has
+    another generator.
     """
 
     id = "randomized"

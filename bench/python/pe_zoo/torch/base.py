@@ -2,6 +2,7 @@
 
 Shapes: B batch, T tokens, H heads, D channels of a head, C = H D channels of a token.
 """
+
 import dataclasses
 import math
 
@@ -46,20 +47,25 @@ class Layer:
         return (self.positions[:, None] - self.positions[None, :]).clamp(min=0)
 
     @property
+    def float_distances(self):
+        """The distances in the type of the values, or in f32 if that is narrower."""
+        return self.distances.to(wide(self.v[:0]))
+
+    @property
     def root(self):
         """sqrt(D); `v` has the model's D even if an encoding widens queries and keys."""
         return math.sqrt(self.v.shape[-1])
 
     def content(self, q, k):
         """q_i . k_j / sqrt(D), [B, H, T, T]."""
-        return q @ k.mT / self.root
+        return wide(q @ k.mT) / self.root
 
 
 class Encoding(nn.Module):
     """A position encoding without effect; each family overrides the hooks that it needs.
 
-    One module serves all layers. Combinations call the hooks of their parts one after the other and add up the
-    biases.
+    One module serves all layers. Combinations call the hooks of their parts one after the other
+    and add up the biases.
     """
 
     id = "nope"
@@ -67,7 +73,9 @@ class Encoding(nn.Module):
     over = None  # encoding in the brackets if none is written, for one without effect by itself
     without_score_mod = None  # reason why FlexAttention cannot express the encoding
     # Facts that decide which encodings act together (rules.py).
-    turns = None  # layout and channels of the pairs that `transform` turns, if it does nothing else; () if nothing
+    # Layout and channels of the pairs that `transform` turns; () if it changes nothing, None if it
+    # does something else.
+    turns = None
     ignores_positions = False  # only the order of the tokens counts
     reads_vectors = False  # multiplies queries or keys with something else than each other
     distorts_vectors = False  # `transform` changes more than the direction of queries and keys
@@ -84,7 +92,7 @@ class Encoding(nn.Module):
         return dims
 
     def positions(self, tokens):
-        """Positions of the tokens, [T]; random ones are drawn anew while the module is in training mode."""
+        """Positions of the tokens, [T]; in training mode random ones are drawn anew."""
         return torch.arange(tokens)
 
     def embed(self, x, ids, positions):
@@ -100,7 +108,8 @@ class Encoding(nn.Module):
         return q, k
 
     def score_bias(self, q, k, layer):
-        """Term added to q_i . k_j / sqrt(D) of transformed queries and keys, [B or 1, H or 1, T, T]; 0 if none."""
+        """Term added to q_i . k_j / sqrt(D) of transformed queries and keys, [B, H, T, T] without
+        the axes on which it does not depend; 0 if there is none."""
         return 0.0
 
     def weights(self, logits):
@@ -108,16 +117,21 @@ class Encoding(nn.Module):
         return logits.softmax(-1)
 
     def score_term(self, q, k, layer):
-        """The bias as a function of (score, batch, head, query, key) for FlexAttention; None if there is none."""
-        return None
+        """The bias as a function of score, batch, head, query and key; None if there is none."""
 
     def after_attention(self, weights, layer):
         """State after the attention."""
         return layer.state
 
     def after_feed_forward(self, state, output, index):
-        """State after the feed-forward block of a layer; `output` [B, T, C] is that before the residual sum."""
+        """State after the feed-forward block of a layer; its `output` [B, T, C] is that before the
+        residual sum."""
         return state
+
+
+def overrides(part, hook):
+    """Whether an encoding has its own form of a hook."""
+    return getattr(type(part), hook) is not getattr(Encoding, hook)
 
 
 def choice(name, value, *allowed):
@@ -128,15 +142,17 @@ def choice(name, value, *allowed):
 
 
 def fields(setting, tag="type", **defaults):
-    """Splits a setting such as {"type": "full", "bias": 5.0} into its kind and its fields, `defaults` filled in."""
+    """A setting such as {"type": "full", "bias": 5.0} with the defaults of its kind filled in."""
     unknown = setting.keys() - defaults.keys() - {tag}
     if unknown:
-        raise ValueError(f"unknown field {min(unknown)!r} in {setting}; known: {', '.join(defaults)}")
+        raise ValueError(
+            f"unknown field {min(unknown)!r} in {setting}; known: {', '.join(defaults)}"
+        )
     return {**defaults, **setting}
 
 
 def of_layer(sets, index):
-    """Parameters of a layer; the last ones serve all further layers, so that one set is shared by all."""
+    """Parameters of a layer; a single set serves all layers."""
     return sets[min(index, len(sets) - 1)]
 
 
@@ -186,8 +202,8 @@ def angles(positions, per_position):
 
 
 def rotate(u, cos, sin, interleaved=False):
-    """Turns the pairs (m, m + R/2), or (2m, 2m + 1), of the first R channels of u [B, H, T, D]; `cos` and `sin` are
-    [..., T, R/2]."""
+    """Turns the pairs (m, m + R/2), or (2m, 2m + 1), of the first R channels of u [B, H, T, D];
+    `cos` and `sin` are [..., T, R/2]."""
     cos, sin = cos.to(u), sin.to(u)
     turning, rest = u[..., : 2 * cos.shape[-1]], u[..., 2 * cos.shape[-1] :]
     a, b = (turning[..., 0::2], turning[..., 1::2]) if interleaved else turning.chunk(2, -1)
@@ -196,19 +212,32 @@ def rotate(u, cos, sin, interleaved=False):
 
 
 def slopes(heads):
-    """ALiBi's slopes; those of other numbers than powers of two are taken from the next powers, as in its code."""
+    """ALiBi's slopes; for other numbers than powers of two taken from the next powers, as in its
+    authors' code."""
     geometric = lambda n: [2 ** (-8 * (h + 1) / n) for h in range(n)]
     below = 2 ** int(math.log2(heads))
     return geometric(below) + geometric(2 * below)[::2][: heads - below]
 
 
+def wide(x):
+    """The tensor in f32 if it is in a narrower type: for distances, running sums and logits."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 def sum_from(x):
     """Sum over m >= j of the last axis."""
-    return x.flip(-1).cumsum(-1).flip(-1)
+    return wide(x).flip(-1).cumsum(-1).flip(-1)
+
+
+def between(x):
+    """Sums over the tokens l in j+1..=i of x [..., T], [..., T, T]; negative for later keys."""
+    total = wide(x).cumsum(-1)
+    return total[..., :, None] - total[..., None, :]
 
 
 def causal_filter(x, taps):
-    """Causal convolution of each channel of x [B, T, C]; the last of `taps` [C, K] is the token's own."""
+    """Causal convolution of each channel of x [B, T, C]; the last of `taps` [C, K] is that of the
+    token itself."""
     channels, kernel = taps.shape
     return F.conv1d(F.pad(x.mT, (kernel - 1, 0)), taps[:, None], groups=channels).mT
 

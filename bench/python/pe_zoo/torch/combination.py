@@ -1,10 +1,24 @@
 """The registry of encodings, and combinations of them."""
+
 import inspect
 
 from torch import nn
 
-from . import absolute, cope, dape, distance, fox, grape, path, relative, rotary, selective_rope, stick_breaking, tape
-from .base import Dims, Encoding
+from . import (
+    absolute,
+    cope,
+    dape,
+    distance,
+    fox,
+    grape,
+    path,
+    relative,
+    rotary,
+    selective_rope,
+    stick_breaking,
+    tape,
+)
+from .base import Dims, Encoding, overrides
 from .expression import Part, parse
 from .rules import reason_against
 
@@ -12,15 +26,32 @@ ENCODINGS = {
     kind.id: kind
     for kind in [
         Encoding,
-        absolute.Abacus, absolute.LearnedAbsolute, absolute.Randomized, absolute.Sinusoidal,
-        cope.Cope, cope.CopeAlibi, cope.CopeMlp,
+        absolute.Abacus,
+        absolute.LearnedAbsolute,
+        absolute.Randomized,
+        absolute.Sinusoidal,
+        cope.Cope,
+        cope.CopeAlibi,
+        cope.CopeMlp,
         dape.Dape,
-        distance.Alibi, distance.DynamicPositionBias, distance.Fire, distance.Kerple, distance.Sandwich,
+        distance.Alibi,
+        distance.DynamicPositionBias,
+        distance.Fire,
+        distance.Kerple,
+        distance.Sandwich,
         distance.T5Bias,
-        fox.Fox, grape.Grape, path.Path,
-        relative.Relative, relative.RelativeCapped,
-        rotary.Fope, rotary.Pope, rotary.Rope, rotary.Xpos,
-        selective_rope.SelectiveRope, stick_breaking.StickBreaking, tape.Tape,
+        fox.Fox,
+        grape.Grape,
+        path.Path,
+        relative.Relative,
+        relative.RelativeCapped,
+        rotary.Fope,
+        rotary.Pope,
+        rotary.Rope,
+        rotary.Xpos,
+        selective_rope.SelectiveRope,
+        stick_breaking.StickBreaking,
+        tape.Tape,
     ]
 }
 
@@ -28,9 +59,9 @@ ENCODINGS = {
 def encoding(text, heads, head_dim, layers=1, train_len=512, max_len=None, **settings):
     """Builds an encoding, or a combination, for a model of these sizes.
 
-    `text` is an id or an expression as pe-bench writes it, such as "cope{max_positions=16}+rope"; `settings` are
-    further settings of an expression of one encoding. `train_len` is the longest training sequence in tokens, `max_len`
-    the longest of all (default: the same).
+    `text` is an id or an expression of pe-bench, such as "cope{max_positions=16}+rope"; `settings`
+    are further settings of an expression of one encoding. `train_len` is the longest training
+    sequence in tokens, `max_len` the longest of all (default: the same).
     """
     parts = parse(text)
     if settings:
@@ -53,11 +84,14 @@ def flattened(part):
     known = list(inspect.signature(kind).parameters)[1:]
     for name in part.settings:
         if name not in known:
-            raise ValueError(f"`{part.id}` has no setting {name!r}; known: {', '.join(known) or 'none'}")
+            raise ValueError(
+                f"`{part.id}` has no setting {name!r}; known: {', '.join(known) or 'none'}"
+            )
     if part.inner is None:
         return [part]
     if kind.over:
-        return [Part(part.id, part.settings, None)] + [flat for inner in part.inner for flat in flattened(inner)]
+        inner = [flat for inner in part.inner for flat in flattened(inner)]
+        return [Part(part.id, part.settings, None), *inner]
     if not kind.brackets or len(part.inner) > 1:
         raise ValueError(f"`{part.id}` takes no such encoding in brackets; combine with `+`")
     (setting, tag), inner = kind.brackets, part.inner[0]
@@ -65,7 +99,8 @@ def flattened(part):
 
 
 class Combination(Encoding):
-    """One or more encodings that act together; parameters are `parts.0.…` and so on, in the order of pe-bench."""
+    """One or more encodings that act together; parameters have the names that pe-bench gives them,
+    `parts.0.…` and so on."""
 
     def __init__(self, dims, parts):
         super().__init__(dims)
@@ -81,13 +116,14 @@ class Combination(Encoding):
         self.max_len = min((part.max_len for part in self.parts if part.max_len), default=None)
 
     def chosen(self, hook):
-        """The part with its own form of a hook that only one part may have; the first if there is none."""
-        base = getattr(Encoding, hook)
-        return next((part for part in self.parts if getattr(type(part), hook) is not base), self.parts[0])
+        """The part with its own form of a hook, of which there is at most one, or the first."""
+        return next((part for part in self.parts if overrides(part, hook)), self.parts[0])
 
     def positions(self, tokens):
         if self.max_len and tokens > self.max_len:
-            raise ValueError(f"{tokens} tokens, expected at most {self.max_len}, the limit of `{self.id}`")
+            raise ValueError(
+                f"{tokens} tokens, expected at most {self.max_len}, the limit of `{self.id}`"
+            )
         return self.chosen("positions").positions(tokens)
 
     def embed(self, x, ids, positions):
@@ -117,15 +153,14 @@ class Combination(Encoding):
         terms = [term for term in terms if term is not None]
         if not terms:
             return None
-        return lambda score, b, h, i, j: sum(term(score, b, h, i, j) for term in terms)
+        return lambda score, *at: sum(term(score, *at) for term in terms)
 
     def score_mod(self, q, k, layer):
-        """The `score_mod` of `flex_attention`, for transformed queries and keys; None if nothing is added.
-
-        Raises ValueError with the reason if an encoding cannot be written as one.
+        """The `score_mod` of `flex_attention` for transformed queries and keys; None if nothing is
+        added. Raises ValueError with the reason if an encoding cannot be written as one.
         """
         term = self.score_term(q, k, layer)
-        return None if term is None else lambda score, b, h, i, j: score + term(score, b, h, i, j)
+        return term and (lambda score, *at: score + term(score, *at))
 
     def after_attention(self, weights, layer):
         return self.chosen("after_attention").after_attention(weights, layer)

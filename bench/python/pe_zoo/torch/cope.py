@@ -8,7 +8,7 @@ from .base import Encoding, by_head, choice, constant, of_layer, sets, sum_from,
 
 
 class Counted(Encoding):
-    """p[i, j] = sum of sigma(q_i . k_m / sqrt(D)) for m in j..=i, and a bias z[i, j] computed from it."""
+    """p[i, j] = sum of sigma(q_i . k_m / sqrt(D)) for m in j..=i, and a bias z[i, j] from it."""
 
     without_score_mod = "the position of a key is a sum of gates over other keys of the row"
     ignores_positions = True
@@ -57,17 +57,22 @@ class Cope(Counted):
     reads_vectors = True
 
     def __init__(
-        self, dims, max_positions=64, convention="listing", gates="query-key", sharing="per-layer",
+        self,
+        dims,
+        max_positions=64,
+        convention="listing",
+        gates="query-key",
+        sharing="per-layer",
         layers={"type": "all"},
     ):
         super().__init__(dims, convention)
         self.layers = layers
         self.gates = choice("gates", gates, "query-key", "query-value", "separate-keys")
         table = lambda: nn.Parameter(torch.zeros(dims.head_dim, max_positions))
-        self.tables = nn.ParameterList([table() for _ in range(sets(sharing, self.slots))])
+        self.tables = nn.ParameterList(table() for _ in range(sets(sharing, self.slots)))
         key_weights = self.slots * (gates == "separate-keys")
         self.key_weights = nn.ParameterList(
-            [uniform(dims.width**-0.5, dims.width, dims.width) for _ in range(key_weights)]
+            uniform(dims.width**-0.5, dims.width, dims.width) for _ in range(key_weights)
         )
 
     def gate_keys(self, k, layer):
@@ -94,7 +99,9 @@ class CopeAlibi(Counted):
         first = first[choice("slopes", slopes, *first)]
         self.sign = -1 if choice("sign", sign, "minus", "plus") == "minus" else 1
         learned = dims.layers * (first is None)
-        self.learned = nn.ParameterList([nn.Parameter(torch.zeros(dims.heads)) for _ in range(learned)])
+        self.learned = nn.ParameterList(
+            nn.Parameter(torch.zeros(dims.heads)) for _ in range(learned)
+        )
         self.fixed = [2.0 ** -(first + h) for h in range(dims.heads)] if first is not None else None
 
     def added(self, q, p, slot):
@@ -107,7 +114,8 @@ class Network(nn.Module):
         super().__init__()
         sign = torch.randint(2, (width,)) * 2.0 - 1
         self.w1 = nn.Parameter(sign / last)
-        self.b1 = nn.Parameter(-sign * torch.rand(width))  # kinks uniform over the range of positions
+        # The kinks of the units are uniform over the range of positions.
+        self.b1 = nn.Parameter(-sign * torch.rand(width))
         self.w2 = nn.Parameter(torch.zeros(head_dim, width))
         self.b2 = nn.Parameter(torch.zeros(head_dim))
 
@@ -119,14 +127,27 @@ class CopeMlp(Counted):
     reads_vectors = True
 
     def __init__(
-        self, dims, width=64, max_positions=64, activation="relu", layers={"type": "all"}, convention="listing"
+        self,
+        dims,
+        width=64,
+        max_positions=64,
+        activation="relu",
+        layers={"type": "all"},
+        convention="listing",
     ):
         super().__init__(dims, convention)
         self.layers, self.last = layers, max_positions - 1
-        self.activation = F.relu if choice("activation", activation, "relu", "gelu") == "relu" else F.gelu
-        self.networks = nn.ModuleList([Network(dims.head_dim, width, self.last) for _ in range(self.slots)])
+        self.activation = (
+            F.relu if choice("activation", activation, "relu", "gelu") == "relu" else F.gelu
+        )
+        self.networks = nn.ModuleList(
+            Network(dims.head_dim, width, self.last) for _ in range(self.slots)
+        )
 
     def added(self, q, p, slot):
         network = self.networks[slot]
         hidden = self.activation(p.clamp(max=self.last)[..., None] * network.w1 + network.b1)
-        return torch.einsum("bhijw,bhiw->bhij", hidden, q @ network.w2) + (q @ network.b2)[..., None]
+        return (
+            torch.einsum("bhijw,bhiw->bhij", hidden.to(q), q @ network.w2)
+            + (q @ network.b2)[..., None]
+        )

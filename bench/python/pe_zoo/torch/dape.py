@@ -1,4 +1,5 @@
 """A bias that a network across heads adapts to the content; Zheng et al. 2024."""
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -16,8 +17,8 @@ class Network(nn.Module):
 
 
 class Dape(Encoding):
-    """b + W2 act(W1 [s; b] + c1) + c2 at each pair, s = q.k / sqrt(D), b the base bias, act LeakyReLU. In the
-    convolution W1 and W2 also take the keys j - 1 and j + 1."""
+    """b + W2 act(W1 [s; b] + c1) + c2 at each pair, s = q.k / sqrt(D), b the base bias, act
+    LeakyReLU. In the convolution W1 and W2 also take the keys j - 1 and j + 1."""
 
     id = "dape"
     brackets = ("base", "type")
@@ -35,7 +36,9 @@ class Dape(Encoding):
             self.base[kind.capitalize()] = self.bases[kind](dims, **settings)
         self.taps = 1 if choice("mixer", mixer, "per-pair", "convolution") == "per-pair" else 3
         planes = dims.heads * (1 + len(self.base))
-        self.networks = nn.ModuleList([Network(planes, dims.heads, width, self.taps) for _ in range(dims.layers)])
+        self.networks = nn.ModuleList(
+            Network(planes, dims.heads, width, self.taps) for _ in range(dims.layers)
+        )
 
     def score_bias(self, q, k, layer):
         planes, bias = layer.content(q, k), 0.0
@@ -46,6 +49,7 @@ class Dape(Encoding):
         side = self.taps // 2
         # Weights are [outputs, taps inputs]. The hidden units reach one key past the last.
         kernel = lambda weight: weight.unflatten(1, (self.taps, -1)).mT[:, :, None]
+        planes = planes.to(network.w1)
         seen = F.pad(planes.tril(), (side, 2 * side)) if side else planes
         hidden = F.leaky_relu(F.conv2d(seen, kernel(network.w1), network.c1))
         return bias + F.conv2d(F.pad(hidden, (side, 0)), kernel(network.w2), network.c2)

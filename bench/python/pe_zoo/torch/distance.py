@@ -1,4 +1,5 @@
 """Biases that depend on the distance of the two tokens."""
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -14,12 +15,13 @@ class DistanceBias(Encoding):
         raise NotImplementedError
 
     def score_bias(self, q, k, layer):
-        return self.at(layer.distances.to(q), layer.index)
+        return self.at(layer.float_distances, layer.index)
 
     def score_term(self, q, k, layer):
         positions = layer.positions
         longest = int(positions[-1] - positions[0])
-        table = self.at(torch.arange(longest + 1, device=q.device).to(q), layer.index)
+        distances = torch.arange(longest + 1).to(layer.float_distances)
+        table = self.at(distances, layer.index)
         return lambda score, b, h, i, j: table[h, (positions[i] - positions[j]).clamp(min=0)]
 
 
@@ -33,7 +35,7 @@ class Alibi(DistanceBias):
         self.slopes = self.initial(slopes, dims.heads)
         learned = 0 if learning == "fixed" else sets(learning, dims.layers)
         logs = torch.tensor(self.slopes).log() if learned else None
-        self.log_slopes = nn.ParameterList([nn.Parameter(logs.clone()) for _ in range(learned)])
+        self.log_slopes = nn.ParameterList(nn.Parameter(logs.clone()) for _ in range(learned))
 
     @staticmethod
     def initial(setting, heads):
@@ -57,8 +59,8 @@ def straight_through(x, low, high=None):
 
 
 class Kerple(DistanceBias):
-    """-p_h ln(1 + a_h (i - j)), or -a_h (i - j)^p_h; Chi et al. 2022. With a weight the content is multiplied by
-    exp(-wa_h (i - j)^wp_h)."""
+    """-p_h ln(1 + a_h (i - j)), or -a_h (i - j)^p_h; Chi et al. 2022. With a weight the content is
+    multiplied by exp(-wa_h (i - j)^wp_h)."""
 
     id = "kerple"
 
@@ -68,7 +70,9 @@ class Kerple(DistanceBias):
         self.weight = choice("weight", weight, "none", "power")
         self.changes_content = None if weight == "none" else "scaled"
         count = sets(sharing, dims.layers)
-        draw = lambda most, n: nn.ParameterList([nn.Parameter(torch.rand(dims.heads) * most) for _ in range(n)])
+        draw = lambda most, count: nn.ParameterList(
+            nn.Parameter(torch.rand(dims.heads) * most) for _ in range(count)
+        )
         of_kernel, of_weight = count * (kernel != "none"), count * (weight != "none")
         self.a, self.p = draw(1.0, of_kernel), draw(2.0, of_kernel)
         self.weight_a, self.weight_p = draw(1.0, of_weight), draw(2.0, of_weight)
@@ -94,14 +98,21 @@ class Kerple(DistanceBias):
         bias = super().score_bias(q, k, layer)
         if self.weight == "none":
             return bias
-        return bias + layer.content(q, k) * (self.factors(layer.distances.to(q), layer.index) - 1)
+        return bias + layer.content(q, k) * (self.factors(layer.float_distances, layer.index) - 1)
 
     def score_term(self, q, k, layer):
         bias = super().score_term(q, k, layer)
         if self.weight == "none":
             return bias
-        factors = self.factors(layer.distances.to(q), layer.index)
-        return lambda score, b, h, i, j: bias(score, b, h, i, j) + score * (factors[h, i, j] - 1)
+        positions = layer.positions
+        distances = torch.arange(int(positions[-1] - positions[0]) + 1).to(layer.float_distances)
+        factors = self.factors(distances, layer.index)
+
+        def term(score, b, h, i, j):
+            factor = factors[h, (positions[i] - positions[j]).clamp(min=0)]
+            return bias(score, b, h, i, j) + score * (factor - 1)
+
+        return term
 
 
 class Sandwich(DistanceBias):
@@ -127,13 +138,19 @@ class T5Bias(DistanceBias):
     id = "t5-bias"
 
     def __init__(
-        self, dims, num_buckets=32, max_distance=128, buckets="causal", std=None, sharing="all-layers"
+        self,
+        dims,
+        num_buckets=32,
+        max_distance=128,
+        buckets="causal",
+        std=None,
+        sharing="all-layers",
     ):
         super().__init__(dims)
         both_sides = choice("buckets", buckets, "causal", "bidirectional") == "bidirectional"
         self.buckets, self.max_distance = num_buckets // (2 if both_sides else 1), max_distance
         draw = lambda: normal(std or dims.width**-0.5, num_buckets, dims.heads)
-        self.tables = nn.ParameterList([draw() for _ in range(sets(sharing, dims.layers))])
+        self.tables = nn.ParameterList(draw() for _ in range(sets(sharing, dims.layers)))
 
     def bucket(self, distances):
         exact = self.buckets // 2
@@ -150,16 +167,17 @@ class T5Bias(DistanceBias):
 class BiasNetwork(nn.Module):
     def __init__(self, sizes):
         super().__init__()
-        self.maps = nn.ModuleList([BiasMap(*shape) for shape in zip(sizes, sizes[1:])])
+        self.maps = nn.ModuleList(BiasMap(*shape) for shape in zip(sizes, sizes[1:]))
 
 
 class BiasMap(nn.Module):
     def __init__(self, inputs, outputs):
         super().__init__()
-        self.weight, self.bias = uniform(inputs**-0.5, inputs, outputs), uniform(inputs**-0.5, outputs)
+        self.weight = uniform(inputs**-0.5, inputs, outputs)
+        self.bias = uniform(inputs**-0.5, outputs)
 
     def forward(self, x):
-        return x @ self.weight + self.bias
+        return x.to(self.weight) @ self.weight + self.bias
 
 
 class DynamicPositionBias(DistanceBias):
@@ -171,7 +189,7 @@ class DynamicPositionBias(DistanceBias):
         super().__init__(dims)
         self.is_log = choice("distance", distance, "linear", "log") == "log"
         sizes = [1] + [width or dims.width // 4] * depth + [dims.heads]
-        self.networks = nn.ModuleList([BiasNetwork(sizes) for _ in range(sets(sharing, dims.layers))])
+        self.networks = nn.ModuleList(BiasNetwork(sizes) for _ in range(sets(sharing, dims.layers)))
 
     def at(self, distances, index):
         *hidden, last = of_layer(self.networks, index).maps
@@ -190,20 +208,27 @@ class FireNetwork(nn.Module):
 
 
 class Fire(Encoding):
-    """(W2 act(w1 u + b1) + b2)[h], u = psi(i - j) / (psi(max(i, |m L0|)) + eps), psi(x) = ln(|c x| + 1);
-    Li et al. 2023."""
+    """(W2 act(w1 u + b1) + b2)[h], u = psi(i - j) / (psi(max(i, |m L0|)) + eps),
+    psi(x) = ln(|c x| + 1); Li et al. 2023."""
 
     id = "fire"
 
     def __init__(
-        self, dims, width=32, c=0.1, initial_len=512.0, eps=1e-6, activation=None, sharing="per-layer"
+        self,
+        dims,
+        width=32,
+        c=0.1,
+        initial_len=512.0,
+        eps=1e-6,
+        activation=None,
+        sharing="per-layer",
     ):
         super().__init__(dims)
         self.initial_len, self.eps = initial_len, eps
         activation = choice("activation", activation or "relu", "relu", "leaky-relu")
         self.activation = F.relu if activation == "relu" else F.leaky_relu
         count = sets(sharing, dims.layers)
-        self.networks = nn.ModuleList([FireNetwork(dims.heads, width, c) for _ in range(count)])
+        self.networks = nn.ModuleList(FireNetwork(dims.heads, width, c) for _ in range(count))
 
     def scaled(self, distance, position, network):
         """Distance divided by position, both on the learned logarithmic scale."""
@@ -213,12 +238,14 @@ class Fire(Encoding):
 
     def score_bias(self, q, k, layer):
         network = of_layer(self.networks, layer.index)
-        u = self.scaled(layer.distances.to(q), layer.positions[:, None].to(q), network)
+        distances = layer.float_distances
+        u = self.scaled(distances, layer.positions[:, None].to(distances), network)
         hidden = self.activation(u[..., None] * network.w1 + network.b1)
-        return (hidden @ network.w2.mT + network.b2).permute(2, 0, 1)
+        return (hidden.to(network.w2) @ network.w2.mT + network.b2).permute(2, 0, 1)
 
     def score_term(self, q, k, layer):
-        network, at = of_layer(self.networks, layer.index), layer.positions.to(q)
+        network = of_layer(self.networks, layer.index)
+        at = layer.positions.to(layer.float_distances)
 
         def term(score, b, h, i, j):
             u = self.scaled((at[i] - at[j]).clamp(min=0), at[i], network)[0]

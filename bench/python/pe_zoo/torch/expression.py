@@ -5,6 +5,7 @@ part       = id [ "{" options "}" ] [ "(" expression ")" ]
 options    = [ key "=" value { "," key "=" value } ]
 value      = number | true | false | null | word | "text" | "[" values "]" | "{" options "}"
 """
+
 import dataclasses
 import json
 import re
@@ -38,7 +39,9 @@ class Reader:
 
     def error(self, expected):
         found = f"`{self.next()}`" if self.next() else "the end"
-        return ValueError(f"{self.text!r}, character {self.at + 1}: found {found}, expected {expected}")
+        return ValueError(
+            f"{self.text!r}, character {self.at + 1}: found {found}, expected {expected}"
+        )
 
     def next(self):
         rest = self.text[self.at :]

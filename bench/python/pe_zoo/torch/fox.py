@@ -1,11 +1,23 @@
 """Gates that forget what came before; Lin et al. 2025."""
+
 import math
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .base import Encoding, PerHead, by_head, choice, constant, fields, sum_from, uniform
+from .base import (
+    Encoding,
+    PerHead,
+    between,
+    by_head,
+    choice,
+    constant,
+    fields,
+    sum_from,
+    uniform,
+    wide,
+)
 
 HIDDEN = -1e9  # logit of a key outside the window
 
@@ -16,8 +28,8 @@ class PerRow(nn.Module):
     def __init__(self, dims, dim):
         super().__init__()
         draw = lambda: uniform(dims.width**-0.5, dims.width, dims.heads * dim)
-        self.rows = nn.ParameterList([draw() for _ in range(dims.layers)])
-        self.keys = nn.ParameterList([draw() for _ in range(dims.layers)])
+        self.rows = nn.ParameterList(draw() for _ in range(dims.layers))
+        self.keys = nn.ParameterList(draw() for _ in range(dims.layers))
         self.heads = dims.heads
 
     def forward(self, x, index):
@@ -26,8 +38,8 @@ class PerRow(nn.Module):
 
 
 class Fox(Encoding):
-    """sum over j < l <= i of ln f_l, f_t = sigma(w_h . x_t + b_h). Gates `per-row` are those of pairs,
-    f_il = sigma((A_h x_i) . (B_h x_l) / sqrt(dim)), summed over j <= l < i."""
+    """sum over j < l <= i of ln f_l, f_t = sigma(w_h . x_t + b_h). Gates `per-row` are those of
+    pairs, f_il = sigma((A_h x_i) . (B_h x_l) / sqrt(dim)), summed over j <= l < i."""
 
     id = "fox"
 
@@ -38,18 +50,19 @@ class Fox(Encoding):
         layers = range(dims.layers)
         if self.kind == "full":
             bias = fields(gates, bias=5.0)["bias"]
-            self.gates = nn.ModuleDict({"Full": nn.ModuleList([PerHead(dims, bias) for _ in layers])})
+            self.gates = nn.ModuleDict({"Full": nn.ModuleList(PerHead(dims, bias) for _ in layers)})
         elif self.kind == "per-row":
             self.without_score_mod = "the gate of each token in between depends on the query"
             self.gates = nn.ModuleDict({"PerRow": PerRow(dims, fields(gates, dim=8)["dim"])})
         else:
             taus = fields(gates, tau_min=2.0, tau_max=128.0)
-            ratio, steps = math.log(taus["tau_max"] / taus["tau_min"]), max(dims.heads - 1, 1)
-            self.fixed = [-1 / (taus["tau_min"] * math.exp(ratio * h / steps)) for h in range(dims.heads)]
+            least, ratio = taus["tau_min"], taus["tau_max"] / taus["tau_min"]
+            steps = max(dims.heads - 1, 1)
+            self.fixed = [-1 / (least * ratio ** (h / steps)) for h in range(dims.heads)]
             if self.kind == "bias-only":
                 # ln f = -1 / tau if b = -ln(e^(1 / tau) - 1)
                 start = -torch.tensor(self.fixed).neg().expm1().log()
-                biases = nn.ParameterList([nn.Parameter(start.clone()) for _ in layers])
+                biases = nn.ParameterList(nn.Parameter(start.clone()) for _ in layers)
                 self.gates = nn.ModuleDict({"BiasOnly": biases})
 
     def log_forget(self, layer):
@@ -66,12 +79,13 @@ class Fox(Encoding):
         if self.kind == "per-row":
             forgotten = sum_from(self.gates["PerRow"](layer.x, layer.index).tril(-1))
         else:
-            total = self.log_forget(layer).cumsum(-1)
-            forgotten = total[..., :, None] - total[..., None, :]
-        return forgotten if self.window is None else forgotten + HIDDEN * (layer.distances >= self.window)
+            forgotten = between(self.log_forget(layer))
+        if self.window is None:
+            return forgotten
+        return forgotten + HIDDEN * (layer.distances >= self.window)
 
     def score_term(self, q, k, layer):
-        total = self.log_forget(layer).cumsum(-1).expand(layer.x.shape[0], -1, -1)
+        total = wide(self.log_forget(layer)).cumsum(-1).expand(layer.x.shape[0], -1, -1)
         at, window = layer.positions, self.window
 
         def term(score, b, h, i, j):

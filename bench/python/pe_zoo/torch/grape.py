@@ -1,10 +1,22 @@
 """GRAPE in four variants; Zhang et al. 2025."""
+
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from .base import (
-    Encoding, angles, by_head, choice, constant, frequencies, normal, rms, rotate, slopes, sum_from,
+    Encoding,
+    angles,
+    by_head,
+    choice,
+    constant,
+    frequencies,
+    normal,
+    rms,
+    rotate,
+    slopes,
+    sum_from,
+    wide,
 )
 
 
@@ -14,7 +26,9 @@ class Norms(nn.Module):
     def __init__(self, dims, qk_norm):
         super().__init__()
         count = dims.layers * (choice("qk_norm", qk_norm, "none", "rms") == "rms")
-        ones = lambda: nn.ParameterList([nn.Parameter(torch.ones(dims.head_dim)) for _ in range(count)])
+        ones = lambda: nn.ParameterList(
+            nn.Parameter(torch.ones(dims.head_dim)) for _ in range(count)
+        )
         self.q, self.k = ones(), ones()
 
     def forward(self, q, k, index):
@@ -34,27 +48,31 @@ class Multiplicative(Encoding):
         super().__init__(dims)
         self.storage = storage
         self.turns = ("half-split", dims.head_dim) if qk_norm == "none" else None
-        rows = dims.heads if choice("spectrum", spectrum, "all-heads", "per-head") == "per-head" else 1
-        start = logs(base, dims.head_dim) * storage
-        self.stored = nn.ParameterList([nn.Parameter(start.repeat(rows, 1)) for _ in range(dims.layers)])
+        is_shared = choice("spectrum", spectrum, "all-heads", "per-head") == "all-heads"
+        start = logs(base, dims.head_dim).repeat(1 if is_shared else dims.heads, 1) * storage
+        self.stored = nn.ParameterList(nn.Parameter(start.clone()) for _ in range(dims.layers))
         self.norms = Norms(dims, qk_norm)
 
     def transform(self, q, k, layer):
         turns = (self.stored[layer.index] / self.storage).exp()  # [1 or H, D/2]
-        angle = -layer.positions[:, None].to(q) * turns[:, None]
+        angle = -wide(turns)[:, None] * layer.positions[:, None]
         return self.norms(*(rotate(u, angle.cos(), angle.sin()) for u in (q, k)), layer.index)
 
 
 class Contextual(Encoding):
-    """Plane (m, m + D/2) is turned by -exp(stored_m) times the sum of sigma((W x + b) / 16) over earlier tokens."""
+    """Plane (m, m + D/2) is turned by -exp(stored_m) times the sum of sigma((W x + b) / 16) over
+    the earlier tokens."""
 
     ignores_positions = True
 
     def __init__(self, dims, base=1e4, phase="all-heads", qk_norm="rms"):
         super().__init__(dims)
         self.turns = ("half-split", dims.head_dim) if qk_norm == "none" else None
-        steps = dims.heads if choice("phase", phase, "all-heads", "per-head") == "per-head" else 1
-        each = lambda start: nn.ParameterList([nn.Parameter(start.clone()) for _ in range(dims.layers)])
+        is_shared = choice("phase", phase, "all-heads", "per-head") == "all-heads"
+        steps = 1 if is_shared else dims.heads
+        each = lambda start: nn.ParameterList(
+            nn.Parameter(start.clone()) for _ in range(dims.layers)
+        )
         self.stored = each(logs(base, dims.head_dim))
         self.weight = each(torch.zeros(dims.width, steps))
         self.bias = each(torch.full((steps,), -6.907255))
@@ -63,13 +81,14 @@ class Contextual(Encoding):
     def transform(self, q, k, layer):
         n = layer.index
         omega = ((layer.x @ self.weight[n] + self.bias[n]) / 16).sigmoid().mT  # [B, 1 or H, T]
-        phase = omega.cumsum(-1) - omega
+        phase = wide(omega).cumsum(-1) - omega
         angle = -phase[..., None] * self.stored[n].exp()
         return self.norms(*(rotate(u, angle.cos(), angle.sin()) for u in (q, k)), n)
 
 
 class Additive(Encoding):
-    """-(i - j) softplus(w_h) slope_h (softplus(u_h . k_j / (|u_h| sqrt(D))) + softplus(v_h . q_i / (|v_h| sqrt(D))))."""
+    """-(i - j) softplus(w_h) slope_h (g_j + g'_i), g_j = softplus(u_h . k_j / (|u_h| sqrt(D))),
+    g'_i = softplus(v_h . q_i / (|v_h| sqrt(D)))."""
 
     reads_vectors = True
 
@@ -78,11 +97,14 @@ class Additive(Encoding):
         choice("gate", gate, "key", "query", "both")
         self.turns = () if qk_norm == "none" else None
         self.slopes = slopes(dims.heads)
-        self.omega = nn.ParameterList([nn.Parameter(torch.full((dims.heads,), 0.54132485)) for _ in range(dims.layers)])
-        directions = lambda count: nn.ParameterList(
-            [normal(dims.head_dim**-0.5, dims.heads, dims.head_dim) for _ in range(count)]
+        self.omega = nn.ParameterList(
+            nn.Parameter(torch.full((dims.heads,), 0.54132485)) for _ in range(dims.layers)
         )
-        self.key, self.query = directions(dims.layers * (gate != "query")), directions(dims.layers * (gate != "key"))
+        directions = lambda count: nn.ParameterList(
+            normal(dims.head_dim**-0.5, dims.heads, dims.head_dim) for _ in range(count)
+        )
+        self.key = directions(dims.layers * (gate != "query"))
+        self.query = directions(dims.layers * (gate != "key"))
         self.norms = Norms(dims, qk_norm)
 
     def transform(self, q, k, layer):
@@ -102,24 +124,29 @@ class Additive(Encoding):
 
     def score_bias(self, q, k, layer):
         rate, of_query, of_key = self.prices(q, k, layer)
-        return -layer.distances * rate[:, None, None] * (of_query[..., :, None] + of_key[..., None, :])
+        gates = of_query[..., :, None] + of_key[..., None, :]
+        return -layer.float_distances * rate[:, None, None] * gates
 
     def score_term(self, q, k, layer):
         (rate, of_query, of_key), at = self.prices(q, k, layer), layer.positions
-        return lambda score, b, h, i, j: -(at[i] - at[j]) * rate[h] * (of_query[b, h, i] + of_key[b, h, j])
+        return lambda score, b, h, i, j: (
+            -(at[i] - at[j]) * rate[h] * (of_query[b, h, i] + of_key[b, h, j])
+        )
 
 
 class Path(Encoding):
     """slope_h times the sum over l in j+1..=i of ln sigma(p_i . R_l rms(p_l) / d), p = W x."""
 
-    without_score_mod = "the bias of a pair is a sum over the tokens in between, each with a price set by the query"
+    without_score_mod = (
+        "the bias of a pair is a sum over the tokens in between, each with a price set by the query"
+    )
 
     def __init__(self, dims, dim=8, qk_norm="rms"):
         super().__init__(dims)
         self.turns = () if qk_norm == "none" else None
         self.slopes = slopes(dims.heads)
         draw = lambda: normal(0.5 * dims.width**-0.5, dims.width, dims.heads * dim)
-        self.projection = nn.ParameterList([draw() for _ in range(dims.layers)])
+        self.projection = nn.ParameterList(draw() for _ in range(dims.layers))
         self.norms = Norms(dims, qk_norm)
 
     def transform(self, q, k, layer):
@@ -138,7 +165,12 @@ class Grape(Encoding):
     """One of the variants, under whose name its parameters are."""
 
     id = "grape"
-    variants = {"multiplicative": Multiplicative, "contextual": Contextual, "additive": Additive, "path": Path}
+    variants = {
+        "multiplicative": Multiplicative,
+        "contextual": Contextual,
+        "additive": Additive,
+        "path": Path,
+    }
 
     def __init__(self, dims, variant={"type": "path"}):
         super().__init__(dims)

@@ -1,9 +1,21 @@
 """Keys changed by every token on the way; Yang et al. 2025."""
+
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .base import Encoding, PerHead, by_head, causal_filter, choice, fields, normal, uniform, unit
+from .base import (
+    Encoding,
+    PerHead,
+    between,
+    by_head,
+    causal_filter,
+    choice,
+    fields,
+    normal,
+    uniform,
+    unit,
+)
 
 
 class PathLayer(nn.Module):
@@ -29,7 +41,7 @@ class Path(Encoding):
         super().__init__(dims)
         is_gated = choice("forget.type", forget["type"], "none", "gate") == "gate"
         bias = fields(forget, bias=0.0)["bias"] if is_gated else None
-        self.layers = nn.ModuleList([PathLayer(dims, rank, kernel, bias) for _ in range(dims.layers)])
+        self.layers = nn.ModuleList(PathLayer(dims, rank, kernel, bias) for _ in range(dims.layers))
 
     def score_bias(self, q, k, layer):
         weights, x = self.layers[layer.index], layer.x
@@ -44,6 +56,5 @@ class Path(Encoding):
             rows.append(keys @ q[:, :, t, :, None])
         bias = torch.cat(rows, -1).mT / layer.root - layer.content(q, k)
         if weights.forget is not None:
-            total = F.logsigmoid(weights.forget(x)).cumsum(-1)
-            bias = bias + (total[..., :, None] - total[..., None, :]) / layer.root
+            bias = bias + between(F.logsigmoid(weights.forget(x))) / layer.root
         return bias

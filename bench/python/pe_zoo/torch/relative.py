@@ -1,4 +1,5 @@
-"""Learned vectors per distance that the query is multiplied with; Shaw et al. 2018, as in CoPE's baseline."""
+"""Learned vectors per distance that the query is multiplied with; Shaw et al. 2018."""
+
 from .base import Encoding, normal
 
 
@@ -11,7 +12,9 @@ class Relative(Encoding):
 
     def __init__(self, dims, max_distance=None, std=None):
         super().__init__(dims)
-        self.table = normal(std or dims.head_dim**-0.5, dims.head_dim, max_distance or dims.train_len)
+        self.table = normal(
+            std or dims.head_dim**-0.5, dims.head_dim, max_distance or dims.train_len
+        )
 
     def products(self, q, layer):
         """q_i . e[n] / sqrt(D) of each query and entry."""

@@ -1,4 +1,5 @@
 """Rotations of queries and keys by their positions."""
+
 import math
 
 import torch
@@ -10,8 +11,8 @@ from .scaling import Rotary, checked, depends_on_length, spectrum
 
 
 class Rope(Encoding):
-    """(a, b) -> (a cos - b sin, b cos + a sin) for each pair of channels, by the angle n base^(-2m / R);
-    Su et al. 2021."""
+    """(a, b) -> (a cos - b sin, b cos + a sin) for each pair of channels, by the angle
+    n base^(-2m / R); Su et al. 2021."""
 
     id = "rope"
 
@@ -31,8 +32,8 @@ class Rope(Encoding):
 
 
 class Xpos(Encoding):
-    """RoPE with queries multiplied and keys divided by zeta_m^((n - c) / S), zeta_m = (2m + 0.4 D) / (1.4 D);
-    Sun et al. 2022."""
+    """RoPE with queries multiplied and keys divided by zeta_m^((n - c) / S),
+    zeta_m = (2m + 0.4 D) / (1.4 D); Sun et al. 2022."""
 
     id = "xpos"
     distorts_vectors = True
@@ -42,17 +43,24 @@ class Xpos(Encoding):
         self.is_interleaved = choice("layout", layout, "half-split", "interleaved") == "interleaved"
         self.turns = (layout, dims.head_dim)
         self.scale_base = scale_base
-        self.centre = centre["given"] if isinstance(centre, dict) else choice("centre", centre, "middle", "torchscale")
+        self.centre = centre["given"] if isinstance(centre, dict) else None
+        if self.centre is None:
+            self.rule = choice("centre", centre, "middle", "torchscale")
         self.frequencies = frequencies(base, dims.head_dim)
         width = dims.head_dim
         self.logs = [math.log((2 * m + 0.4 * width) / (1.4 * width)) for m in range(width // 2)]
 
     def transform(self, q, k, layer):
-        at = layer.positions.double()
-        centres = {"middle": (at[0] + at[-1]) / 2, "torchscale": ((at[-1] + 1) / 2).ceil()}
+        at, centre = layer.positions.double(), self.centre
+        if centre is None:
+            is_middle = self.rule == "middle"
+            centre = (at[0] + at[-1]) / 2 if is_middle else ((at[-1] + 1) / 2).ceil()
         angle = angles(layer.positions, self.frequencies)
-        stretch = ((at - centres.get(self.centre, self.centre)) / self.scale_base)[:, None] * constant(self.logs, at)
-        turn = lambda u, factor: rotate(u, factor * angle.cos(), factor * angle.sin(), self.is_interleaved)
+        stretch = (at - centre)[:, None] / self.scale_base * constant(self.logs, at)
+
+        def turn(u, factor):
+            return rotate(u, factor * angle.cos(), factor * angle.sin(), self.is_interleaved)
+
         return turn(q, stretch.exp()), turn(k, (-stretch).exp())
 
 
@@ -67,25 +75,27 @@ class Pope(Encoding):
         super().__init__(dims)
         turning = int(rotary_fraction * dims.head_dim)
         self.frequencies = [base ** (-c / turning) for c in range(turning)]
-        least = choice("initial_phase", initial_phase, "zero", "uniform") == "uniform" and -2 * math.pi
+        is_zero = choice("initial_phase", initial_phase, "zero", "uniform") == "zero"
+        least = 0.0 if is_zero else -2 * math.pi
         phase = lambda: nn.Parameter(torch.rand(dims.heads, turning) * least)
-        self.phases = nn.ParameterList([phase() for _ in range(dims.layers)])
+        self.phases = nn.ParameterList(phase() for _ in range(dims.layers))
 
     def transform(self, q, k, layer):
         turning = len(self.frequencies)
-        angle = angles(layer.positions, self.frequencies).to(q)
+        angle = angles(layer.positions, self.frequencies)
         phase = self.phases[layer.index].clamp(-2 * math.pi, 0)[:, None]
 
         def polar(u, angle):
-            magnitude = F.softplus(u[..., :turning])
-            return torch.cat([magnitude * angle.cos(), magnitude * angle.sin(), u[..., turning:]], -1)
+            magnitude, cos, sin = F.softplus(u[..., :turning]), angle.cos().to(u), angle.sin().to(u)
+            return torch.cat([magnitude * cos, magnitude * sin, u[..., turning:]], -1)
 
         return polar(q, angle), polar(k, angle + phase)
 
 
 class Fope(Encoding):
-    """Each of the first pairs is turned by a fixed random mixture of the waves that complete a turn within the
-    training length; Hua et al. 2024. The mixtures are buffers, `cos.0` and so on, [H, waves, outputs]."""
+    """Each of the first pairs is turned by a fixed random mixture of the waves that complete a turn
+    within the training length; Hua et al. 2024. The mixtures are buffers, `cos.0` and so on,
+    [H, waves, outputs]."""
 
     id = "fope"
 
@@ -108,9 +118,9 @@ class Fope(Encoding):
             self.add_module(name, mixtures)
 
     def transform(self, q, k, layer):
-        angle = angles(layer.positions, self.frequencies).to(q)
-        mixture = lambda name: getattr(getattr(self, name), str(layer.index))
-        cos, sin = angle.cos() @ mixture("cos"), angle.sin() @ mixture("sin")  # [H, T, outputs]
+        angle = angles(layer.positions, self.frequencies)
+        mixed = lambda name, wave: wave.to(q) @ getattr(getattr(self, name), str(layer.index))
+        cos, sin = mixed("cos", angle.cos()), mixed("sin", angle.sin())  # [H, T, outputs]
         rest = (0, q.shape[-1] // 2 - cos.shape[-1])
         cos, sin = F.pad(cos, rest, value=1.0), F.pad(sin, rest, value=self.padded_sine)
         return rotate(q, cos, sin), rotate(k, cos, sin)

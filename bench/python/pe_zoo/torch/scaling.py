@@ -1,4 +1,5 @@
-"""Scalings of RoPE, as objects of HuggingFace's `rope_scaling`, and `ntk`, `part-ntk` and `composed`."""
+"""Scalings of RoPE: HuggingFace's `rope_scaling`, and `ntk`, `part-ntk` and `composed`."""
+
 import dataclasses
 import math
 
@@ -10,20 +11,33 @@ KINDS = {
     "ntk": {"factor": None},
     "dynamic": {"factor": None, "original_max_position_embeddings": None},
     "yarn": {
-        "factor": None, "original_max_position_embeddings": None, "beta_fast": 32.0, "beta_slow": 1.0,
-        "truncate": True, "attention_factor": None, "mscale": None, "mscale_all_dim": None,
+        "factor": None,
+        "original_max_position_embeddings": None,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "truncate": True,
+        "attention_factor": None,
+        "mscale": None,
+        "mscale_all_dim": None,
         "extrapolation_factor": 1.0,
     },
     "longrope": {
-        "short_factor": None, "long_factor": None, "factor": 1.0, "attention_factor": None,
+        "short_factor": None,
+        "long_factor": None,
+        "factor": 1.0,
+        "attention_factor": None,
         "original_max_position_embeddings": None,
     },
     "llama3": {
-        "factor": None, "low_freq_factor": None, "high_freq_factor": None,
+        "factor": None,
+        "low_freq_factor": None,
+        "high_freq_factor": None,
         "original_max_position_embeddings": None,
     },
     "part-ntk": {
-        "factor": None, "ntk_factor": 1.0, "extrapolation_factor": 1.0,
+        "factor": None,
+        "ntk_factor": 1.0,
+        "extrapolation_factor": 1.0,
         "original_max_position_embeddings": None,
     },
     "composed": {"parts": None},
@@ -82,7 +96,7 @@ class Rotary:
         return min(max(at, 0), 2 * len(logs))
 
     def fast(self, turns, original, truncate=True):
-        """1 for pairs with more turns than the first number, 0 for those with fewer than the second."""
+        """1 for pairs with more turns than the first number, 0 with fewer than the second."""
         low, high = (self.pair(n, original) for n in turns)
         if truncate:
             low, high = math.floor(low), math.ceil(high)
@@ -96,7 +110,7 @@ def magnitude(factor, mscale=1.0):
 
 
 def spectrum(scaling, rotary, length):
-    """Frequencies per pair, and the factor of cosines and sines, for a sequence of so many positions."""
+    """Frequencies per pair, and the factor of cosines and sines, for a sequence of this length."""
     kind, own = scaling["rope_type"], rotary.frequencies
     factor = scaling.get("factor")
     original = scaling.get("original_max_position_embeddings") or rotary.dims.train_len
@@ -108,11 +122,14 @@ def spectrum(scaling, rotary, length):
         return rotary.ntk(factor * max(length, original) / original - (factor - 1)), 1.0
     if kind == "yarn":
         factor = factor or max(rotary.dims.max_len / original, 1.0)
-        fast = rotary.fast((scaling["beta_fast"], scaling["beta_slow"]), original, scaling["truncate"])
+        fast = rotary.fast(
+            (scaling["beta_fast"], scaling["beta_slow"]), original, scaling["truncate"]
+        )
         kept = [share * scaling["extrapolation_factor"] for share in fast]
         attention = scaling["attention_factor"] or magnitude(factor)
         if scaling["mscale"] and scaling["mscale_all_dim"]:
-            attention = magnitude(factor, scaling["mscale"]) / magnitude(factor, scaling["mscale_all_dim"])
+            attention = magnitude(factor, scaling["mscale"])
+            attention /= magnitude(factor, scaling["mscale_all_dim"])
         return [f * (share + (1 - share) / factor) for f, share in zip(own, kept)], attention
     if kind == "longrope":
         divisors = scaling["long_factor" if length > original else "short_factor"]
@@ -124,8 +141,13 @@ def spectrum(scaling, rotary, length):
         return [f * (share + (1 - share) / factor) for f, share in zip(own, kept)], 1.0
     if kind == "part-ntk":
         by_ntk = [share * scaling["ntk_factor"] for share in rotary.fast((1.25, 0.75), original)]
-        kept = [share * scaling["extrapolation_factor"] for share in rotary.fast((16.0, 2.0), original)]
-        slow = [f / factor * (1 - n) + raised * n for f, raised, n in zip(own, rotary.ntk(factor), by_ntk)]
+        kept = [
+            share * scaling["extrapolation_factor"] for share in rotary.fast((16.0, 2.0), original)
+        ]
+        slow = [
+            f / factor * (1 - n) + raised * n
+            for f, raised, n in zip(own, rotary.ntk(factor), by_ntk)
+        ]
         return [s * (1 - share) + f * share for s, f, share in zip(slow, own, kept)], 1.0
     if kind == "composed":
         attention = 1.0

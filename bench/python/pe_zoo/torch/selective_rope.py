@@ -1,11 +1,24 @@
 """Rotations by angles that grow by steps computed from the tokens; Movahedi et al. 2025."""
+
 import math
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .base import Encoding, by_head, causal_filter, choice, constant, fields, frequencies, rotate, uniform, unit
+from .base import (
+    Encoding,
+    by_head,
+    causal_filter,
+    choice,
+    constant,
+    fields,
+    frequencies,
+    rotate,
+    uniform,
+    unit,
+    wide,
+)
 
 
 class Projection(nn.Module):
@@ -26,7 +39,9 @@ class FullRank(nn.Module):
 
     def __init__(self, dims):
         super().__init__()
-        self.weight = uniform(math.sqrt(12 / dims.head_dim), dims.heads, dims.head_dim, dims.head_dim // 2)
+        self.weight = uniform(
+            math.sqrt(12 / dims.head_dim), dims.heads, dims.head_dim, dims.head_dim // 2
+        )
         self.multiplier = nn.Parameter(torch.ones(dims.heads))
 
     def forward(self, slices):
@@ -49,9 +64,15 @@ class Phases(nn.Module):
         if choice("filter.kind", filter["kind"], "convolution", "difference") == "convolution":
             filter = fields(filter, "kind", kernel=4, activation="none")
             self.taps = uniform(filter["kernel"] ** -0.5, heads * pairs, filter["kernel"])
-            self.is_silu = choice("filter.activation", filter["activation"], "none", "silu") == "silu"
+            self.is_silu = filter["activation"] == "silu"
+            choice("filter.activation", filter["activation"], "none", "silu")
         self.bias = nn.Parameter(torch.zeros(heads, pairs)) if bias else None
-        gates = {"none": 0, "per-head": heads, "per-head-low-rank": heads, "per-channel": heads * pairs}
+        gates = {
+            "none": 0,
+            "per-head": heads,
+            "per-head-low-rank": heads,
+            "per-channel": heads * pairs,
+        }
         kind = choice("gate.kind", gate["kind"], *gates)
         rank = None if kind == "per-head" else gate.get("rank", 16)
         self.gate = Projection(width, gates[kind], rank, has_offset=True) if gates[kind] else None
@@ -71,20 +92,31 @@ class Phases(nn.Module):
             steps = F.silu(steps)
         if self.bias is not None:
             steps = steps + self.bias.exp()[:, None]
-        return steps if self.gate is None else steps * by_head(self.gate(normed), self.heads).sigmoid()
+        if self.gate is not None:
+            steps = steps * by_head(self.gate(normed), self.heads).sigmoid()
+        return steps
 
 
 class SelectiveRope(Encoding):
+    """Pair (m, m + D/2) is turned by tau_m times the running sum of the steps of the tokens."""
+
     id = "selective-rope"
     ignores_positions = True
 
     def __init__(
-        self, dims, map={"kind": "low-rank", "rank": 32}, filter={"kind": "convolution"}, bias=False,
-        gate={"kind": "none"}, temperature={"kind": "rope"},
+        self,
+        dims,
+        map={"kind": "low-rank", "rank": 32},
+        filter={"kind": "convolution"},
+        bias=False,
+        gate={"kind": "none"},
+        temperature={"kind": "rope"},
     ):
         super().__init__(dims)
         self.turns = ("half-split", dims.head_dim)
-        self.layers = nn.ModuleList([Phases(dims, map, filter, bias, gate) for _ in range(dims.layers)])
+        self.layers = nn.ModuleList(
+            Phases(dims, map, filter, bias, gate) for _ in range(dims.layers)
+        )
         if choice("temperature.kind", temperature["kind"], "rope", "rfa") == "rope":
             temperature = fields(temperature, "kind", base=500000.0, largest=1.0)
             relative = frequencies(temperature["base"], dims.head_dim)
@@ -96,5 +128,6 @@ class SelectiveRope(Encoding):
         self.temperatures = [temperature["largest"] * t for t in relative]
 
     def transform(self, q, k, layer):
-        angle = self.layers[layer.index](layer.x).cumsum(2) * constant(self.temperatures, q)
+        steps = wide(self.layers[layer.index](layer.x))
+        angle = steps.cumsum(2) * constant(self.temperatures, steps)
         return rotate(q, angle.cos(), angle.sin()), rotate(k, angle.cos(), angle.sin())

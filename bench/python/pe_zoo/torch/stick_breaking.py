@@ -1,4 +1,5 @@
 """Weights without a softmax; Tan et al. 2024."""
+
 import torch
 from torch.nn import functional as F
 

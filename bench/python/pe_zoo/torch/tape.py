@@ -1,4 +1,5 @@
 """Rotations that attention and feed-forward blocks update from layer to layer; Zhu et al. 2025."""
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -8,15 +9,17 @@ from .scaling import Rotary, checked, depends_on_length, spectrum
 
 
 class Maps(nn.Module):
-    """Maps of one layer; two in a list are for the cosine and for the sine part, one is for both."""
+    """Maps of one layer; two in a list are for cosine and sine part, one is for both."""
 
     def __init__(self, dims, mixed, attention, feed_forward, size):
         super().__init__()
-        zeros = lambda count, *shape: nn.ParameterList([nn.Parameter(torch.zeros(shape)) for _ in range(count)])
+        zeros = lambda count, *shape: nn.ParameterList(
+            nn.Parameter(torch.zeros(shape)) for _ in range(count)
+        )
         self.attention = zeros(attention, mixed, mixed)
         self.up = zeros(feed_forward, size, mixed)
         self.gate = normal(0.02, size, dims.width) if feed_forward else None
-        self.down = nn.ParameterList([normal(0.02, mixed, size) for _ in range(feed_forward)])
+        self.down = nn.ParameterList(normal(0.02, mixed, size) for _ in range(feed_forward))
 
 
 class Tape(Encoding):
@@ -30,25 +33,33 @@ class Tape(Encoding):
     brackets = ("scaling", "rope_type")
 
     def __init__(
-        self, dims, base=10000.0, attention_update="code", feed_forward_update={"type": "on"}, form="tensor",
-        scaling=None, training_shift={"type": "random"},
+        self,
+        dims,
+        base=10000.0,
+        attention_update="code",
+        feed_forward_update={"type": "on"},
+        form="tensor",
+        scaling=None,
+        training_shift={"type": "random"},
     ):
         super().__init__(dims)
         forms = ("tensor", "vector", "tensor-not-equivariant", "vector-not-equivariant")
         self.form = choice("form", form, *forms)
         self.update = choice("attention_update", attention_update, "code", "full-mix", "none")
-        mixed = {"vector": dims.head_dim, "vector-not-equivariant": dims.width}.get(form, dims.heads)
+        mixes = {"vector": dims.head_dim, "vector-not-equivariant": dims.width}
+        mixed = mixes.get(form, dims.heads)
         attention = (2 if "not" in form else 1) * (attention_update != "none")
         kind = choice("feed_forward_update.type", feed_forward_update["type"], "on", "off")
         feed_forward = (2 if form == "tensor-not-equivariant" else 1) * (kind == "on")
         size = feed_forward_update.get("position_size") or 4 * dims.heads
         self.layers = nn.ModuleList(
-            [Maps(dims, mixed, attention, feed_forward, size) for _ in range(dims.layers)]
+            Maps(dims, mixed, attention, feed_forward, size) for _ in range(dims.layers)
         )
         scaling = checked(scaling)
         if depends_on_length(scaling):
-            raise ValueError("scaling depends on the length, expected one that is the same at every length")
-        self.frequencies, self.factor = spectrum(scaling, Rotary.plain(base, dims.head_dim, dims), dims.train_len)
+            raise ValueError("scaling depends on the length, expected one that does not")
+        rotary = Rotary.plain(base, dims.head_dim, dims)
+        self.frequencies, self.factor = spectrum(scaling, rotary, dims.train_len)
         self.shift = self.longest_shift(dims, training_shift)
 
     @staticmethod
