@@ -43,19 +43,25 @@ def tensors(expected):
 
 def built(expected):
     """The encoding of the vectors, with their parameters."""
-    dims = expected["dims"]
-    encoding = zoo.encoding(expected["encoding"], **dims).double()
+    encoding = zoo.encoding(expected["encoding"], **expected["dims"]).double()
+    values = {
+        weight_name(parameter["name"]): torch.tensor(parameter["values"], dtype=torch.float64).view(
+            parameter["shape"]
+        )
+        for parameter in expected["parameters"]
+    }
     named = dict(encoding.named_parameters())
-    assert named.keys() == {parameter["name"] for parameter in expected["parameters"]}
-    with torch.no_grad():
-        for parameter in expected["parameters"]:
-            values = torch.tensor(parameter["values"], dtype=torch.float64).view(parameter["shape"])
-            assert named[parameter["name"]].shape == values.shape, parameter["name"]
-            named[parameter["name"]].copy_(values)
+    assert named.keys() == values.keys()
+    encoding.load_state_dict({**encoding.state_dict(), **values})
     for part in encoding.parts:
         if part.id == "fope":
             mix(part, expected["settings"]["settings"]["gain"])
-    return encoding, [named[parameter["name"]] for parameter in expected["parameters"]]
+    return encoding, [named[name] for name in values]
+
+
+def weight_name(name):
+    """The name that kept weights give a parameter: without `parts` and variants of enums."""
+    return ".".join(word for word in name.split(".") if word != "parts" and not word[0].isupper())
 
 
 def mix(fope, gain, seed=7):

@@ -1,5 +1,7 @@
 """Causal attention that applies an encoding."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 

@@ -3,6 +3,8 @@
 Shapes: B batch, T tokens, H heads, D channels of a head, C = H D channels of a token.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 

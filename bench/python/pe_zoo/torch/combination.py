@@ -2,8 +2,6 @@
 
 import inspect
 
-from torch import nn
-
 from . import (
     absolute,
     cope,
@@ -99,21 +97,24 @@ def flattened(part):
 
 
 class Combination(Encoding):
-    """One or more encodings that act together; parameters have the names that pe-bench gives them,
-    `parts.0.…` and so on."""
+    """One or more encodings that act together. Parameters have the names of the
+    weights that pe-bench keeps, such as `encoding.0.tables.1` if this module is `encoding`."""
 
     def __init__(self, dims, parts):
         super().__init__(dims)
         self.id = "+".join(part.id for part in parts)
-        self.parts = nn.ModuleList()
         for at, part in enumerate(parts):
             sizes = dims
             for other in parts[:at] + parts[at + 1 :]:
                 sizes = ENCODINGS[other.id].dims_beside(sizes, **other.settings)
-            self.parts.append(ENCODINGS[part.id](sizes, **part.settings))
+            self.add_module(str(at), ENCODINGS[part.id](sizes, **part.settings))
         if reason := reason_against(self.parts):
             raise ValueError(f"`{self.id}`: {reason}")
         self.max_len = min((part.max_len for part in self.parts if part.max_len), default=None)
+
+    @property
+    def parts(self):
+        return list(self.children())
 
     def chosen(self, hook):
         """The part with its own form of a hook, of which there is at most one, or the first."""

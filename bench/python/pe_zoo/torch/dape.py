@@ -31,19 +31,17 @@ class Dape(Encoding):
         kind = choice("base.type", settings.pop("type"), "none", *self.bases)
         if kind == "fire":
             settings["activation"] = settings.get("activation") or "leaky-relu"
-        self.base = nn.ModuleDict()
-        if kind != "none":
-            self.base[kind.capitalize()] = self.bases[kind](dims, **settings)
+        self.base = None if kind == "none" else self.bases[kind](dims, **settings)
         self.taps = 1 if choice("mixer", mixer, "per-pair", "convolution") == "per-pair" else 3
-        planes = dims.heads * (1 + len(self.base))
+        planes = dims.heads * (1 if self.base is None else 2)
         self.networks = nn.ModuleList(
             Network(planes, dims.heads, width, self.taps) for _ in range(dims.layers)
         )
 
     def score_bias(self, q, k, layer):
         planes, bias = layer.content(q, k), 0.0
-        for base in self.base.values():
-            bias = base.score_bias(q, k, layer).expand_as(planes)
+        if self.base is not None:
+            bias = self.base.score_bias(q, k, layer).expand_as(planes)
             planes = torch.cat([planes, bias], 1)
         network = self.networks[layer.index]
         side = self.taps // 2

@@ -6,6 +6,8 @@ options    = [ key "=" value { "," key "=" value } ]
 value      = number | true | false | null | word | "text" | "[" values "]" | "{" options "}"
 """
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import re

@@ -50,10 +50,10 @@ class Fox(Encoding):
         layers = range(dims.layers)
         if self.kind == "full":
             bias = fields(gates, bias=5.0)["bias"]
-            self.gates = nn.ModuleDict({"Full": nn.ModuleList(PerHead(dims, bias) for _ in layers)})
+            self.gates = nn.ModuleList(PerHead(dims, bias) for _ in layers)
         elif self.kind == "per-row":
             self.without_score_mod = "the gate of each token in between depends on the query"
-            self.gates = nn.ModuleDict({"PerRow": PerRow(dims, fields(gates, dim=8)["dim"])})
+            self.gates = PerRow(dims, fields(gates, dim=8)["dim"])
         else:
             taus = fields(gates, tau_min=2.0, tau_max=128.0)
             least, ratio = taus["tau_min"], taus["tau_max"] / taus["tau_min"]
@@ -62,22 +62,21 @@ class Fox(Encoding):
             if self.kind == "bias-only":
                 # ln f = -1 / tau if b = -ln(e^(1 / tau) - 1)
                 start = -torch.tensor(self.fixed).neg().expm1().log()
-                biases = nn.ParameterList(nn.Parameter(start.clone()) for _ in layers)
-                self.gates = nn.ModuleDict({"BiasOnly": biases})
+                self.gates = nn.ParameterList(nn.Parameter(start.clone()) for _ in layers)
 
     def log_forget(self, layer):
         """ln f of each token, [B or 1, H, T]."""
         if self.kind == "full":
-            return F.logsigmoid(self.gates["Full"][layer.index](layer.x))
+            return F.logsigmoid(self.gates[layer.index](layer.x))
         if self.kind == "fixed":
             values = constant(self.fixed, layer.x)
         else:
-            values = F.logsigmoid(self.gates["BiasOnly"][layer.index])
+            values = F.logsigmoid(self.gates[layer.index])
         return values[None, :, None].expand(1, -1, layer.x.shape[1])
 
     def score_bias(self, q, k, layer):
         if self.kind == "per-row":
-            forgotten = sum_from(self.gates["PerRow"](layer.x, layer.index).tril(-1))
+            forgotten = sum_from(self.gates(layer.x, layer.index).tril(-1))
         else:
             forgotten = between(self.log_forget(layer))
         if self.window is None:

@@ -20,6 +20,23 @@ from .base import (
 )
 
 
+class Grape(Encoding):
+    """One of the variants below: a new module gets the class of its variant."""
+
+    id = "grape"
+
+    def __init__(self, dims, variant={"type": "path"}):
+        settings = dict(variant)
+        variants = {
+            "multiplicative": Multiplicative,
+            "contextual": Contextual,
+            "additive": Additive,
+            "path": Path,
+        }
+        self.__class__ = variants[choice("variant.type", settings.pop("type"), *variants)]
+        self.__init__(dims, **settings)
+
+
 class Norms(nn.Module):
     """Learned RMS normalisation of queries and keys; none without parameters."""
 
@@ -41,11 +58,11 @@ def logs(base, head_dim):
     return torch.tensor(frequencies(base, head_dim)).log()
 
 
-class Multiplicative(Encoding):
+class Multiplicative(Grape):
     """Plane (m, m + D/2) is turned by -n exp(stored_m / storage)."""
 
     def __init__(self, dims, base=1e4, spectrum="all-heads", storage=16.0, qk_norm="none"):
-        super().__init__(dims)
+        Encoding.__init__(self, dims)
         self.storage = storage
         self.turns = ("half-split", dims.head_dim) if qk_norm == "none" else None
         is_shared = choice("spectrum", spectrum, "all-heads", "per-head") == "all-heads"
@@ -59,14 +76,14 @@ class Multiplicative(Encoding):
         return self.norms(*(rotate(u, angle.cos(), angle.sin()) for u in (q, k)), layer.index)
 
 
-class Contextual(Encoding):
+class Contextual(Grape):
     """Plane (m, m + D/2) is turned by -exp(stored_m) times the sum of sigma((W x + b) / 16) over
     the earlier tokens."""
 
     ignores_positions = True
 
     def __init__(self, dims, base=1e4, phase="all-heads", qk_norm="rms"):
-        super().__init__(dims)
+        Encoding.__init__(self, dims)
         self.turns = ("half-split", dims.head_dim) if qk_norm == "none" else None
         is_shared = choice("phase", phase, "all-heads", "per-head") == "all-heads"
         steps = 1 if is_shared else dims.heads
@@ -86,14 +103,14 @@ class Contextual(Encoding):
         return self.norms(*(rotate(u, angle.cos(), angle.sin()) for u in (q, k)), n)
 
 
-class Additive(Encoding):
+class Additive(Grape):
     """-(i - j) softplus(w_h) slope_h (g_j + g'_i), g_j = softplus(u_h . k_j / (|u_h| sqrt(D))),
     g'_i = softplus(v_h . q_i / (|v_h| sqrt(D)))."""
 
     reads_vectors = True
 
     def __init__(self, dims, gate="key", qk_norm="none"):
-        super().__init__(dims)
+        Encoding.__init__(self, dims)
         choice("gate", gate, "key", "query", "both")
         self.turns = () if qk_norm == "none" else None
         self.slopes = slopes(dims.heads)
@@ -134,7 +151,7 @@ class Additive(Encoding):
         )
 
 
-class Path(Encoding):
+class Path(Grape):
     """slope_h times the sum over l in j+1..=i of ln sigma(p_i . R_l rms(p_l) / d), p = W x."""
 
     without_score_mod = (
@@ -142,7 +159,7 @@ class Path(Encoding):
     )
 
     def __init__(self, dims, dim=8, qk_norm="rms"):
-        super().__init__(dims)
+        Encoding.__init__(self, dims)
         self.turns = () if qk_norm == "none" else None
         self.slopes = slopes(dims.heads)
         draw = lambda: normal(0.5 * dims.width**-0.5, dims.width, dims.heads * dim)
@@ -159,35 +176,3 @@ class Path(Encoding):
         turned = rotate(rms(p, torch.finfo(torch.float32).eps), angle.cos(), angle.sin())
         prices = F.logsigmoid(p @ turned.mT / p.shape[-1]).tril()
         return constant(self.slopes, q)[:, None, None] * (sum_from(prices) - prices)
-
-
-class Grape(Encoding):
-    """One of the variants, under whose name its parameters are."""
-
-    id = "grape"
-    variants = {
-        "multiplicative": Multiplicative,
-        "contextual": Contextual,
-        "additive": Additive,
-        "path": Path,
-    }
-
-    def __init__(self, dims, variant={"type": "path"}):
-        super().__init__(dims)
-        settings = dict(variant)
-        kind = self.variants[choice("variant.type", settings.pop("type"), *self.variants)]
-        self.add_module(kind.__name__, kind(dims, **settings))
-        self.without_score_mod = kind.without_score_mod
-
-    @property
-    def variant(self):
-        return next(self.children())
-
-    def transform(self, q, k, layer):
-        return self.variant.transform(q, k, layer)
-
-    def score_bias(self, q, k, layer):
-        return self.variant.score_bias(q, k, layer)
-
-    def score_term(self, q, k, layer):
-        return self.variant.score_term(q, k, layer)

@@ -4,51 +4,36 @@ import itertools
 
 from .base import overrides
 
+HOOKS = ("positions", "embed", "transform", "score_bias", "weights")
+
 
 def reason_against(parts):
     """The reason why these encodings cannot act together, as in pe-bench; None if they can."""
     ids = [part.id for part in parts]
-    for id in ids:
-        if ids.count(id) > 1:
-            return f"`{id}` is given twice; write it once"
+    if repeated := next((id for id in ids if ids.count(id) > 1), None):
+        return f"`{repeated}` is given twice; write it once"
     if len(parts) == 1:
         return None
-    members = [Member(part) for part in parts]
-    for member in members:
-        if not member.hooks:
-            return f"`{member.id}` has no effect beside others; leave it out"
-        others = [other for other in members if other is not member]
-        if member.over and all(other.facts.ignores_positions for other in others):
-            return f"`{member.id}` chooses positions, but `{others[0].id}` does not depend on them"
-    for one, other in itertools.permutations(members, 2):
-        if "positions" in one.hooks and "positions" in other.hooks:
-            return f"`{one.id}` and `{other.id}` both choose the positions"
-        if "weights" in one.hooks and "score_bias" in other.hooks:
+    for part in parts:
+        if not any(acts(part, hook) for hook in HOOKS):
+            return f"`{part.id}` has no effect beside others; leave it out"
+        if part.over and all(other.ignores_positions for other in parts if other is not part):
+            return f"`{part.id}` chooses positions, on which nothing else depends"
+    for one, other in itertools.permutations(parts, 2):
+        both = lambda hook, one=one, other=other: acts(one, hook) and acts(other, hook)
+        names = f"`{one.id}` and `{other.id}`"
+        if both("positions"):
+            return f"{names} both choose the positions"
+        if acts(one, "weights") and acts(other, "score_bias"):
             return f"`{one.id}` replaces the softmax, whose logits `{other.id}` adds to"
-        if one.facts.distorts_vectors and other.facts.reads_vectors:
+        if one.distorts_vectors and other.reads_vectors:
             return f"`{one.id}` changes the vectors that `{other.id}` reads"
-        kinds = {one.facts.changes_content, other.facts.changes_content} - {None}
-        if len(kinds) == 2:
-            return f"`{one.id}` and `{other.id}` both change the products of queries and keys"
-        turns = {one.facts.turns, other.facts.turns}
-        if (
-            "transform" in one.hooks
-            and "transform" in other.hooks
-            and (len(turns) == 2 or None in turns)
-        ):
-            return (
-                f"the order matters in which `{one.id}` and `{other.id}` transform queries and keys"
-            )
+        if len({one.changes_content, other.changes_content} - {None}) == 2:
+            return f"{names} both change the products of queries and keys"
+        if both("transform") and (one.turns != other.turns or one.turns is None):
+            return f"{names} both transform queries and keys, and the order matters"
     return None
 
 
-class Member:
-    """A part, and the hooks that it overrides."""
-
-    def __init__(self, part):
-        self.id, self.over = part.id, part.over
-        self.facts = getattr(part, "variant", part)
-        hooks = ("positions", "embed", "transform", "score_bias", "weights")
-        self.hooks = {hook for hook in hooks if overrides(self.facts, hook)}
-        if self.facts.turns == ():
-            self.hooks.discard("transform")
+def acts(part, hook):
+    return overrides(part, hook) and not (hook == "transform" and part.turns == ())

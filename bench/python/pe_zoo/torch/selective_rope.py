@@ -56,10 +56,8 @@ class Phases(nn.Module):
         width, heads, pairs = dims.width, dims.heads, dims.head_dim // 2
         self.heads = heads
         self.is_full_rank = choice("map.kind", map["kind"], "low-rank", "full-rank") == "full-rank"
-        if self.is_full_rank:
-            self.map = nn.ModuleDict({"FullRank": FullRank(dims)})
-        else:
-            self.map = nn.ModuleDict({"LowRank": Projection(width, heads * pairs, map["rank"])})
+        low_rank = lambda: Projection(width, heads * pairs, map["rank"])
+        self.map = FullRank(dims) if self.is_full_rank else low_rank()
         self.taps, self.is_silu = None, False
         if choice("filter.kind", filter["kind"], "convolution", "difference") == "convolution":
             filter = fields(filter, "kind", kernel=4, activation="none")
@@ -81,9 +79,9 @@ class Phases(nn.Module):
         slices = unit(by_head(x, self.heads))
         normed = slices.transpose(1, 2).flatten(2)
         if self.is_full_rank:
-            steps = self.map["FullRank"](slices).transpose(1, 2).flatten(2)
+            steps = self.map(slices).transpose(1, 2).flatten(2)
         else:
-            steps = self.map["LowRank"](normed)
+            steps = self.map(normed)
         taps = self.taps
         if taps is None:
             taps = constant([[-1.0, 1.0]], steps).expand(steps.shape[-1], 2)
