@@ -3,6 +3,7 @@
 import itertools
 import json
 import pathlib
+import re
 
 import pytest
 import torch
@@ -245,3 +246,16 @@ def test_what_acts_outside_of_attention_is_refused_inside():
     for text in ("abacus", "learned-absolute", "randomized(rope)", "sinusoidal+rope", "tape"):
         with pytest.raises(ValueError, match="acts outside"):
             zoo.SelfAttention(width=16, heads=2, encoding=text)
+
+
+def test_the_code_of_the_guide_runs():
+    guide = (pathlib.Path(__file__).parents[3] / "doc/guide/pytorch.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    assert len(blocks) == 3
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    assert names["y"].shape == (2, 64, 256)
+    assert names["logits"].shape == (2, 32, 64)
+    for text in zoo.ENCODINGS:
+        names["Decoder"](encoding=text)(torch.randint(64, (2, 32))).sum().backward()
