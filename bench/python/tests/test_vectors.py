@@ -17,11 +17,12 @@ HERE = pathlib.Path(__file__).parent
 VARIANTS = (HERE / "variants.txt").read_text().splitlines()
 # Past all buckets, past the training length of 16 tokens, and past the entries of the tables.
 LONG = [
-    "t5-bias",
+    "path",
     "relative",
     "relative-capped",
     "rope{scaling={rope_type=dynamic,factor=2}}",
-    "path",
+    "t5-bias",
+    "t5-bias{num_buckets=10,max_distance=160}",  # distance 10 is on the edge of a bucket
 ]
 EXACT = 1e-12  # of logits, weights, outputs and the loss
 DIFFERENCE = 5e-9  # of gradients: vectors have central differences with about nine digits
