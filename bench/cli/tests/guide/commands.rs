@@ -23,6 +23,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("pe-bench data tokens rust-code", "needs a network, for the corpus"),
     ("pe-bench nightly ", "judges times; run by bench/cli/tests/nightly.rs"),
     ("python3 doc/data.py", "needs Python's duckdb"),
+    ("PE_BENCH=pe-bench python -m pytest ", "needs PyTorch; run by bench/python/tests"),
     ("pe-bench cluster slurm ", "needs Slurm"),
     ("parallel ", "needs GNU parallel"),
     ("hq ", "needs HyperQueue"),

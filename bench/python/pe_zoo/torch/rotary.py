@@ -1,0 +1,126 @@
+"""Rotations of queries and keys by their positions."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from .base import Encoding, angles, choice, constant, frequencies, rotate
+from .scaling import Rotary, checked, depends_on_length, spectrum
+
+
+class Rope(Encoding):
+    """(a, b) -> (a cos - b sin, b cos + a sin) for each pair of channels, by the angle
+    n base^(-2m / R); Su et al. 2021."""
+
+    id = "rope"
+
+    def __init__(self, dims, layout="half-split", base=10000.0, rotary_fraction=1.0, scaling=None):
+        super().__init__(dims)
+        self.is_interleaved = choice("layout", layout, "half-split", "interleaved") == "interleaved"
+        self.rotary = Rotary.plain(base, int(rotary_fraction * dims.head_dim), dims)
+        self.scaling = checked(scaling)
+        self.turns = (layout, self.rotary.channels)
+
+    def transform(self, q, k, layer):
+        length = int(layer.positions[-1]) + 1 if depends_on_length(self.scaling) else 0
+        turns, factor = spectrum(self.scaling, self.rotary, length)
+        angle = angles(layer.positions, turns)
+        cos, sin = factor * angle.cos(), factor * angle.sin()
+        return rotate(q, cos, sin, self.is_interleaved), rotate(k, cos, sin, self.is_interleaved)
+
+
+class Xpos(Encoding):
+    """RoPE with queries multiplied and keys divided by zeta_m^((n - c) / S),
+    zeta_m = (2m + 0.4 D) / (1.4 D); Sun et al. 2022."""
+
+    id = "xpos"
+    distorts_vectors = True
+
+    def __init__(self, dims, layout="interleaved", base=10000.0, scale_base=512.0, centre="middle"):
+        super().__init__(dims)
+        self.is_interleaved = choice("layout", layout, "half-split", "interleaved") == "interleaved"
+        self.turns = (layout, dims.head_dim)
+        self.scale_base = scale_base
+        self.centre = centre["given"] if isinstance(centre, dict) else None
+        if self.centre is None:
+            self.rule = choice("centre", centre, "middle", "torchscale")
+        self.frequencies = frequencies(base, dims.head_dim)
+        width = dims.head_dim
+        self.logs = [math.log((2 * m + 0.4 * width) / (1.4 * width)) for m in range(width // 2)]
+
+    def transform(self, q, k, layer):
+        at, centre = layer.positions.double(), self.centre
+        if centre is None:
+            is_middle = self.rule == "middle"
+            centre = (at[0] + at[-1]) / 2 if is_middle else ((at[-1] + 1) / 2).ceil()
+        angle = angles(layer.positions, self.frequencies)
+        stretch = (at - centre)[:, None] / self.scale_base * constant(self.logs, at)
+
+        def turn(u, factor):
+            return rotate(u, factor * angle.cos(), factor * angle.sin(), self.is_interleaved)
+
+        return turn(q, stretch.exp()), turn(k, (-stretch).exp())
+
+
+class Pope(Encoding):
+    """sum over c of softplus(q_c) softplus(k_c) cos((j - i) base^(-c / R) + delta[h, c]) / sqrt(D);
+    Gopalakrishnan et al. 2025. The first R channels become 2 R: their cosine and sine parts."""
+
+    id = "pope"
+    distorts_vectors = True
+
+    def __init__(self, dims, base=10000.0, rotary_fraction=1.0, initial_phase="zero"):
+        super().__init__(dims)
+        turning = int(rotary_fraction * dims.head_dim)
+        self.frequencies = [base ** (-c / turning) for c in range(turning)]
+        is_zero = choice("initial_phase", initial_phase, "zero", "uniform") == "zero"
+        least = 0.0 if is_zero else -2 * math.pi
+        phase = lambda: nn.Parameter(torch.rand(dims.heads, turning) * least)
+        self.phases = nn.ParameterList(phase() for _ in range(dims.layers))
+
+    def transform(self, q, k, layer):
+        turning = len(self.frequencies)
+        angle = angles(layer.positions, self.frequencies)
+        phase = self.phases[layer.index].clamp(-2 * math.pi, 0)[:, None]
+
+        def polar(u, angle):
+            magnitude, cos, sin = F.softplus(u[..., :turning]), angle.cos().to(u), angle.sin().to(u)
+            return torch.cat([magnitude * cos, magnitude * sin, u[..., turning:]], -1)
+
+        return polar(q, angle), polar(k, angle + phase)
+
+
+class Fope(Encoding):
+    """Each of the first pairs is turned by a fixed random mixture of the waves that complete a turn
+    within the training length; Hua et al. 2024. The mixtures are buffers, `cos.0` and so on,
+    [H, waves, outputs]."""
+
+    id = "fope"
+
+    def __init__(self, dims, base=10000.0, gain=0.3, padding="code"):
+        super().__init__(dims)
+        self.turns = ("half-split", dims.head_dim)
+        self.padded_sine = float(choice("padding", padding, "code", "zero") == "code")
+        slowest = 2 * math.pi / dims.train_len
+        self.frequencies = [f for f in frequencies(base, dims.head_dim) if f >= slowest]
+        waves, outputs = len(self.frequencies), min(len(self.frequencies), dims.head_dim // 4)
+        std = gain * math.sqrt(2 / ((waves + dims.heads) * outputs))
+        own = torch.zeros(waves, outputs)
+        for m in range(outputs):
+            own[m * math.ceil(waves / outputs), m] = 1.0
+        for name in ("cos", "sin"):
+            mixtures = nn.Module()
+            for layer in range(dims.layers):
+                noise = torch.randn(dims.heads, waves, outputs)
+                mixtures.register_buffer(str(layer), own + std * noise)
+            self.add_module(name, mixtures)
+
+    def transform(self, q, k, layer):
+        angle = angles(layer.positions, self.frequencies)
+        mixed = lambda name, wave: wave.to(q) @ getattr(getattr(self, name), str(layer.index))
+        cos, sin = mixed("cos", angle.cos()), mixed("sin", angle.sin())  # [H, T, outputs]
+        rest = (0, q.shape[-1] // 2 - cos.shape[-1])
+        cos, sin = F.pad(cos, rest, value=1.0), F.pad(sin, rest, value=self.padded_sine)
+        return rotate(q, cos, sin), rotate(k, cos, sin)

@@ -1,0 +1,39 @@
+"""Which encodings cannot act together."""
+
+import itertools
+
+from .base import overrides
+
+HOOKS = ("positions", "embed", "transform", "score_bias", "weights")
+
+
+def reason_against(parts):
+    """The reason why these encodings cannot act together, as in pe-bench; None if they can."""
+    ids = [part.id for part in parts]
+    if repeated := next((id for id in ids if ids.count(id) > 1), None):
+        return f"`{repeated}` is given twice; write it once"
+    if len(parts) == 1:
+        return None
+    for part in parts:
+        if not any(acts(part, hook) for hook in HOOKS):
+            return f"`{part.id}` has no effect beside others; leave it out"
+        if part.over and all(other.ignores_positions for other in parts if other is not part):
+            return f"`{part.id}` chooses positions, on which nothing else depends"
+    for one, other in itertools.permutations(parts, 2):
+        both = lambda hook, one=one, other=other: acts(one, hook) and acts(other, hook)
+        names = f"`{one.id}` and `{other.id}`"
+        if both("positions"):
+            return f"{names} both choose the positions"
+        if acts(one, "weights") and acts(other, "score_bias"):
+            return f"`{one.id}` replaces the softmax, whose logits `{other.id}` adds to"
+        if one.distorts_vectors and other.reads_vectors:
+            return f"`{one.id}` changes the vectors that `{other.id}` reads"
+        if len({one.changes_content, other.changes_content} - {None}) == 2:
+            return f"{names} both change the products of queries and keys"
+        if both("transform") and (one.turns != other.turns or one.turns is None):
+            return f"{names} both transform queries and keys, and the order matters"
+    return None
+
+
+def acts(part, hook):
+    return overrides(part, hook) and not (hook == "transform" and part.turns == ())
