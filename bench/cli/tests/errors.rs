@@ -326,3 +326,14 @@ fn all_encodings_are_checked_before_one_is_measured() {
     ]);
     assert!(!output.status.success() && output.stdout.is_empty(), "{}", text(&output));
 }
+
+/// PoPE doubles the width of heads, for which another transform has no angles.
+#[test]
+fn transforms_of_other_widths_are_refused_without_a_panic() {
+    for second in ["selective-rope", "grape{variant={type=multiplicative}}", "rope"] {
+        let output = bench(&["explain", &format!("pope+{second}")]);
+        let text = text(&output);
+        assert!(text.contains("the order of their transforms matters"), "{text}");
+        assert!(!text.contains("panicked"), "{text}");
+    }
+}
