@@ -23,6 +23,7 @@ declare -A others=(
   [llvm-for-cuda]="installs a compiler"
   [nightly]="runs a night; nightly-test tests it"
   [peers]="measures PyTorch, 7 GB"
+  [python]="installs PyTorch, 5 GB"
   [repository]="writes the address of the repository"
   [sample-docs]="prints comments"
   [slurm-test]="installs Slurm"

@@ -226,11 +226,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     };
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&run.suite));
     if let Some(key) = &arguments.only {
-        let cell = cells.iter().find(|cell| cell.key(&context) == *key);
-        let cell = cell.with_context(|| format!("no cell has the key {key}"))?;
-        let (input, output) = (BufReader::new(std::io::stdin()), std::io::stdout());
-        sweep::serve(input, output, |_, execute| execute(cell.plan(&context)))?;
-        return Ok(ExitCode::SUCCESS);
+        return serve(key, &cells, &context);
     }
     for cell in &cells {
         cell.check(&context).with_context(|| cell.variant.name.clone())?;
@@ -309,6 +305,15 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Runs one cell as a worker process.
+fn serve(key: &str, cells: &[ExtendCell<'_>], context: &Context<'_>) -> anyhow::Result<ExitCode> {
+    let cell = cells.iter().find(|cell| cell.key(context) == key);
+    let cell = cell.with_context(|| format!("no cell has the key {key}"))?;
+    let (input, output) = (BufReader::new(std::io::stdin()), std::io::stdout());
+    sweep::serve(input, output, |_, execute| execute(cell.plan(context)))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Creates the folder of tuned models, and checks before anything is tuned that they can be written there.

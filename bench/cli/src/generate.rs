@@ -62,7 +62,7 @@ pub(super) struct GenerateArgs {
 
 pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<ExitCode> {
     if process::is_set_up(arguments.threads) {
-        process::compute_on_this_thread(arguments.threads).map_err(anyhow::Error::msg)?;
+        process::compute_on_this_thread(arguments.threads)?;
         here(arguments)?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -420,7 +420,7 @@ fn set_up(registry: Result<Registry, PeError>) -> anyhow::Result<()> {
         anyhow::anyhow!("the registry of encodings is already in use and cannot be replaced")
     })?;
     out::print_panics();
-    process::start_threads().map_err(anyhow::Error::msg)?;
+    process::start_threads()?;
     if let Err(error) = signals::survive_file_size_limit() {
         out::complain(&format!("cannot install a handler for SIGXFSZ: {error}"));
     }

@@ -197,7 +197,7 @@ pub(super) fn elsewhere(request: &SpeedRequest, device: usize) -> anyhow::Result
 pub(super) fn here(device: usize, request: &str) -> anyhow::Result<()> {
     let request: SpeedRequest = serde_json::from_str(request)?;
     backend::select(&[device]);
-    process::compute_on_this_thread(request.size.threads).map_err(anyhow::Error::msg)?;
+    process::compute_on_this_thread(request.size.threads)?;
     say(&serde_json::to_string(&measure(&request)?)?);
     Ok(())
 }

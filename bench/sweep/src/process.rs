@@ -108,8 +108,8 @@ pub fn is_set_up(threads: usize) -> bool {
 /// thread is one of them.
 ///
 /// # Errors
-/// Message, if a thread cannot be started.
-pub fn start_threads() -> Result<(), String> {
+/// A thread cannot be started.
+pub fn start_threads() -> anyhow::Result<()> {
     let again = std::env::var("RAYON_NUM_THREADS")
         .ok()
         .and_then(|threads| threads.parse().ok())
@@ -123,17 +123,17 @@ pub fn start_threads() -> Result<(), String> {
 /// No other thread may compute while this one waits for it, except in a thread pool of its own.
 ///
 /// # Errors
-/// Message, if a thread cannot be started.
-pub fn compute_on_this_thread(threads: usize) -> Result<(), String> {
+/// A thread cannot be started.
+pub fn compute_on_this_thread(threads: usize) -> anyhow::Result<()> {
     if !is_set_up(threads) {
         return Ok(());
     }
     build(rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread())
 }
 
-fn build(pool: rayon::ThreadPoolBuilder) -> Result<(), String> {
+fn build(pool: rayon::ThreadPoolBuilder) -> anyhow::Result<()> {
     match pool.build_global() {
-        Err(error) if std::error::Error::source(&error).is_some() => Err(format!(
+        Err(error) if std::error::Error::source(&error).is_some() => Err(anyhow::anyhow!(
             "cannot start a thread that computes: {error}; raise the limit of processes, for instance with `ulimit -u \
              unlimited`"
         )),

@@ -175,8 +175,7 @@ pub fn serve(
     if let Some(devices) = &request.devices {
         devices.take()?;
     }
-    process::compute_on_this_thread(request.context.threads)
-        .map_err(|error| format!("worker: {error}"))?;
+    process::compute_on_this_thread(request.context.threads).context("worker")?;
     let stop = Arc::new(AtomicBool::new(false));
     // A terminal or a batch system may signal the whole group of processes.
     let on_signal = stop.clone();

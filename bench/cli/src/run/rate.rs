@@ -6,7 +6,6 @@ use pe_zoo::Combination;
 
 use crate::compute::Compute;
 use crate::speed;
-use pe_zoo::model::{ActivationKind, ModelConfig};
 use sweep::FLOPS_PER_SECOND;
 use train::backend;
 use train::flops::CountedStep;
