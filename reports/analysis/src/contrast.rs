@@ -84,7 +84,7 @@ mod tests {
             let high = ContrastSide { by_seed: &high, above_chance: high_above };
             let low = ContrastSide { by_seed: &low, above_chance: low_above };
             let contrast = Contrast::of(metric, &high, &low, None).unwrap();
-            let both = [contrast, contrast.reversed()];
+            let both = [contrast, Contrast::of(metric, &low, &high, None).unwrap()];
             both.map(|contrast| judge(&[contrast], 0)[0].better())
         };
         assert_eq!(judged(Metric::ExactMatch, None, None), [Better::A, Better::B]);

@@ -108,12 +108,12 @@ pub(crate) struct HeatMap {
 
 /// Shares in colours with their values: a row for each encoding, a column for each workload.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Matrix {
+pub(crate) struct ShareMatrix {
     pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<MatrixRow>,
 }
 
-/// Row of a [`Matrix`] with one cell per column.
+/// Row of a [`ShareMatrix`] with one cell per column.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MatrixRow {
     /// Look of the encoding; `None` for reference values.
@@ -122,7 +122,7 @@ pub(crate) struct MatrixRow {
     pub(crate) cells: Vec<Option<MatrixCell>>,
 }
 
-/// Share of a [`Matrix`], 0 to 1.
+/// Share of a [`ShareMatrix`], 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MatrixCell {
     pub(crate) share: f64,
@@ -136,7 +136,7 @@ pub(crate) enum Plot {
     Dots(Dots),
     Scatter(Scatter),
     Heat(Heat),
-    Matrix(Matrix),
+    Matrix(ShareMatrix),
     /// Small line charts of shares below their names, with the names of all series once.
     Panels(Vec<(String, Lines)>),
 }

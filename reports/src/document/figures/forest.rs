@@ -18,7 +18,7 @@ pub(crate) fn plot(axis: &str, groups: Vec<(String, Vec<Series>)>) -> Plot {
 }
 
 /// Unit of the differences of a forest plot.
-struct Unit {
+struct DifferenceUnit {
     name: &'static str,
     axis: &'static str,
     is_perplexity: bool,
@@ -26,14 +26,14 @@ struct Unit {
     of: fn(f64) -> f64,
 }
 
-const UNITS: [Unit; 2] = [
-    Unit {
+const UNITS: [DifferenceUnit; 2] = [
+    DifferenceUnit {
         name: "shares",
         axis: "points by which the first encoding is better",
         is_perplexity: false,
         of: |gain| 100.0 * gain.clamp(-1.0, 1.0),
     },
-    Unit {
+    DifferenceUnit {
         name: "perplexity",
         axis: "% by which the second perplexity exceeds the first",
         is_perplexity: true,
@@ -46,7 +46,7 @@ pub(crate) fn claims(report: &Report) -> Vec<Figure> {
     UNITS.iter().filter_map(|unit| figure(report, unit)).collect()
 }
 
-fn figure(report: &Report, unit: &Unit) -> Option<Figure> {
+fn figure(report: &Report, unit: &DifferenceUnit) -> Option<Figure> {
     let group = |claim: &'_ JudgedClaim| {
         let is_shown =
             |line: &AnswerLine| (line.ranking.metric == Metric::Perplexity) == unit.is_perplexity;
@@ -74,7 +74,7 @@ fn figure(report: &Report, unit: &Unit) -> Option<Figure> {
 }
 
 /// Returns the difference of a comparison, positive where the encoding of this name is better.
-fn row(report: &Report, first: &str, line: &AnswerLine, unit: &Unit) -> Series {
+fn row(report: &Report, first: &str, line: &AnswerLine, unit: &DifferenceUnit) -> Series {
     let paired = &line.comparison.paired;
     let is_first = line.ranking.pairs.first().is_some_and(|pair| pair.better == first);
     let paired = if is_first { *paired } else { paired.reversed() };

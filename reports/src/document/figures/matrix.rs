@@ -1,7 +1,7 @@
 //! Heat map of all encodings and all workloads with exact match.
 
 use crate::document::figure::Figure;
-use crate::document::plot::{Matrix, MatrixCell, MatrixRow, Plot};
+use crate::document::plot::{MatrixCell, MatrixRow, Plot, ShareMatrix};
 use analysis::ranking::{EncodingResult, Rank, Ranking};
 use analysis::{Overall, Report, Workload};
 use records::Metric;
@@ -48,5 +48,5 @@ pub(super) fn figure(report: &Report, overall: &Overall) -> Option<Figure> {
     );
     let title = "All tasks: exact match by encoding and workload".to_owned();
     (workloads.len() > 1)
-        .then(|| Figure::new(title, caption, Plot::Matrix(Matrix { columns, rows })))
+        .then(|| Figure::new(title, caption, Plot::Matrix(ShareMatrix { columns, rows })))
 }

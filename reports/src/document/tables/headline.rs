@@ -127,7 +127,7 @@ mod tests {
         let many = headline(&report(7));
         let cope = many.rows.iter().find(|row| row[0].text == "CoPE").unwrap();
         let texts: Vec<&str> = cope.iter().map(|cell| &*cell.text).collect();
-        assert_eq!(texts[2..], ["4", "4 / 3", "1.00", "2.00"], "{:?}", many.columns);
+        assert_eq!(texts[2..], ["4", "4 / 3", "1.00", "1.00", "2.00"], "{:?}", many.columns);
         assert_eq!(headline(&report(1)).rows.len(), 0);
     }
 

@@ -7,7 +7,7 @@ use records::number::{joined, two_digits};
 use stats::sign_flip::least_p;
 use stats::{Comparison, LEAST_SEEDS, LEVEL, Test, minimum_p_value};
 
-/// Returns the name of the test that decides the comparisons of a ranking, and the least p-value that it can give; `None` if nothing with
+/// Returns the name of the test that decides the comparisons of a ranking, and the smallest p-value that it can give; `None` if nothing with
 /// two or more seeds is compared or all encodings are equal.
 pub(crate) fn method(ranking: &Ranking) -> Option<String> {
     if ranking.common_value().is_some() {

@@ -3,7 +3,7 @@
 use super::draw::{TOP, WIDTH, label, open, put, text, widest};
 use super::heat::colour;
 use super::style::MarkStyle;
-use crate::document::plot::{Matrix, MatrixCell, MatrixRow};
+use crate::document::plot::{MatrixCell, MatrixRow, ShareMatrix};
 use crate::text::html as escape;
 
 const ROW: f64 = 16.0;
@@ -14,7 +14,7 @@ const RUN: f64 = 0.26;
 const LIGHT: f64 = 0.5;
 
 /// Draws the table, names of columns above it.
-pub(super) fn matrix(title: &str, chart: &Matrix) -> String {
+pub(super) fn matrix(title: &str, chart: &ShareMatrix) -> String {
     let left = widest(chart.rows.iter().map(|row| row.label.as_str())).clamp(30.0, 150.0) + 22.0;
     let names = widest(chart.columns.iter().map(String::as_str)).clamp(30.0, 140.0);
     // The name of the last column ends right of it.

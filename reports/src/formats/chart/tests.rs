@@ -1,6 +1,7 @@
 use super::*;
 use crate::document::plot::{
-    Axis, Dots, Heat, HeatMap, Lines, Marks, Matrix, MatrixCell, MatrixRow, Point, Scatter, Series,
+    Axis, Dots, Heat, HeatMap, Lines, Marks, MatrixCell, MatrixRow, Point, Scatter, Series,
+    ShareMatrix,
 };
 use crate::document::scale::Scale;
 use crate::document::{Section, report};
@@ -123,7 +124,7 @@ fn the_numbers_of_a_matrix_can_be_read_on_their_colours() {
     let cells = vec![cell(0.04, true), cell(0.96, false), None, cell(f64::NAN, false)];
     let rows = vec![MatrixRow { look: Some(0), label: "a<b".into(), cells }];
     let columns = ["v", "w", "x", "y"].map(str::to_owned).to_vec();
-    let file = svg(&figure("t", Plot::Matrix(Matrix { columns, rows })));
+    let file = svg(&figure("t", Plot::Matrix(ShareMatrix { columns, rows })));
     assert!(file.contains("class=\"pale\"") && file.contains(">4</text>"), "{file}");
     assert!(
         file.contains("class=\"dark\"") && file.contains(">96</text>") && file.contains("a&lt;b")

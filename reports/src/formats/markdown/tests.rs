@@ -61,7 +61,7 @@ fn the_page_names_everything_and_every_link_has_a_file() {
         "##### Ranks on other distributions at longer lengths",
         "##### Solving and effective length",
         "not separable with n = 3",
-        "Test: paired t test with Holm's correction over 3 pairs",
+        "Test: paired t test over 3 seeds with Holm's correction over 3 pairs",
     ] {
         assert!(page.contains(text), "{text}\n{page}");
     }

@@ -79,7 +79,7 @@ fn the_lead_is_the_abstract_or_the_verdicts() {
     assert!(one.len() == 1 && one[0].starts_with("w: Best exact match"), "{one:?}");
     assert_eq!(
         lead(&report(records::testkit::two_workloads())).len(),
-        5,
+        4,
         "two workloads are too few to leave one out"
     );
 }
