@@ -30,7 +30,7 @@ format() {
   cargo fmt --manifest-path examples/outside/Cargo.toml --check
 }
 
-# Recomputes README's table by a program that shares nothing with the Rust code.
+# Recomputes the table of results/README.md by a program that shares nothing with the Rust code.
 front_page() {
   if python3 -c 'import numpy, pyarrow' 2>/dev/null; then
     python3 doc/front_page.py

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Recomputes the table of the front page: doc/front_page.py [results/zoo/2-cores_2026-11 [README.md]].
+"""Recomputes the table of the front page: doc/front_page.py [results/zoo/2-cores_2026-11 [results/README.md]].
 
 An independent check of the statistics: everything below is numpy on the JSON inside `records.parquet` and the marks of
 `unseen.json`. PyArrow opens the file (pip install numpy pyarrow). Every number of the table must be the same; the ends of
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as parquet
 
 FOLDER = sys.argv[1] if len(sys.argv) > 1 else "results/zoo/2-cores_2026-11"
-README = sys.argv[2] if len(sys.argv) > 2 else "README.md"
+README = sys.argv[2] if len(sys.argv) > 2 else "results/README.md"
 RESOLUTION, FAR, LEVEL, CONTROL = 0.001, 0.2, 0.05, "rope"
 
 def bits(text, count):

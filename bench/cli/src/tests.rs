@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use pe_zoo::{Combination, PeError, Registry};
 
 use super::{folders, report};
@@ -45,7 +46,7 @@ impl Documents {
         self.write(file, replaced(&text, marker, part).as_bytes());
     }
 
-    /// Writes the main result of README.md and its figures.
+    /// Writes the main result of README.md, its figures, and its table in results/README.md.
     fn write_result(&mut self) -> anyhow::Result<()> {
         let folders = folders::or_all(&[self.root.join(RESULT_OF)])?;
         let (frames, mut meta, settings) = report::gathered(&folders, RESULT_OF)?;
@@ -55,9 +56,12 @@ impl Documents {
         let cells = frames.cells.height();
         let rendered = reports::render_report(frames, &meta, &settings, &["svg".to_owned()])?;
         let headline = rendered.headline.replace("](figures/", &format!("]({FIGURES}/"));
+        let table = headline.find("\n| ").context("no table")?;
+        self.write_part("results/README.md", "zoo", &headline[table..]);
         let part = format!(
-            "\n{headline}\n`pe-bench report {RESULT_OF} --out page` writes the whole report of these {cells} cells: \
-             intervals, tests, curves, costs, and a page for each encoding and task.\n"
+            "\n{}\n[All encodings](results/README.md#the-zoo) in a table. `pe-bench report {RESULT_OF} --out page` writes the whole \
+             report of these {cells} cells: intervals, tests, curves, costs, and a page for each encoding and task.\n",
+            &headline[..table]
         );
         self.write_part("README.md", "result", &part);
         for file in &rendered.files {

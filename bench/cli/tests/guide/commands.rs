@@ -34,6 +34,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("pe-bench extend MODEL", "names a model of the reader"),
     ("pe-bench benchmark models/NAME", "names a model of the reader"),
     ("pe-bench run zoo --encodings mine", "names an encoding of the reader"),
+    ("pe-bench run quick --encodings rope,alibi,log-bias", "has an encoding that the reader writes"),
+    ("pe-bench compare log-bias", "has an encoding that the reader writes"),
 ];
 
 /// Words that take long, and the ones that are run instead.
@@ -79,6 +81,9 @@ impl Place {
             }
             fs::write(path(&format!("{name}.toml")), suite).unwrap();
         }
+        let scores = "encoding,task,train_len,seed,split,len,score\nmine,sorting,64,0,longer,128,0.6\n\
+                      rope,sorting,64,0,longer,128,0.2\n";
+        fs::write(path("scores.csv"), scores).unwrap();
         let line = "Question: the ferry left at nine with 1234567890 passengers?\nAnswer: z.\n";
         fs::write(path("text.txt"), line.repeat(1000)).unwrap();
         let language = TINY
