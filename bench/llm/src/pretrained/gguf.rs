@@ -198,7 +198,7 @@ impl Gguf {
             .and_then(|tensor| tensor.flatten_all())
             .and_then(|tensor| tensor.to_vec1::<f32>())
             .map_err(damaged)?;
-        super::finite(&self.path, &name, values)
+        super::finite(&self.path, name, values)
     }
 
     fn unsupported(
