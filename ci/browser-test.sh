@@ -73,7 +73,7 @@ else
   # The gate may reject the second night, which has another configuration; only its page is tested.
   "$bench" nightly "$quick" "${nights[@]}" > "$work/said.txt" 2>&1 || [ $? -eq 3 ] || { cat "$work/said.txt"; exit 1; }
   # Its records are packed, and are files in a merged folder.
-  said "$bench" merge "$quick" --out "$work/merged"
+  said "$bench" records merge "$quick" --out "$work/merged"
   python3 ci/browser/hostile.py "$work/merged" "$work/hostile"
   said "$bench" report "$work/hostile" --out "$work/hostile-report"
   names=()

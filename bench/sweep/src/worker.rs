@@ -82,7 +82,9 @@ pub(super) fn run(
     claim: &Claim,
     heard: &mut dyn FnMut(RunEvent),
 ) -> Result<WorkerEnd> {
-    let request_line = serde_json::to_string(request)?;
+    let request_line = serde_json::to_string(request).context(
+        "the request to a worker cannot be written as JSON; use a results folder whose path is UTF-8",
+    )?;
     let kills = SystemKills::now();
     let mut child = process::again(request.context.threads)
         .context(SPAWN)?
