@@ -34,7 +34,10 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("pe-bench extend MODEL", "names a model of the reader"),
     ("pe-bench benchmark models/NAME", "names a model of the reader"),
     ("pe-bench run zoo --encodings mine", "names an encoding of the reader"),
-    ("pe-bench run quick --encodings rope,alibi,log-bias", "has an encoding that the reader writes"),
+    (
+        "pe-bench run quick --encodings rope,alibi,log-bias",
+        "has an encoding that the reader writes",
+    ),
     ("pe-bench compare log-bias", "has an encoding that the reader writes"),
 ];
 
