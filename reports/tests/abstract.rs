@@ -221,12 +221,11 @@ fn check(folder: &Path) {
                     let means: Option<Vec<f64>> = one.tasks.iter().map(of).collect();
                     Some(mean(&means?))
                 };
-                let (value, shown) = match values(&again.deciding) {
-                    Some(exact) => (exact, format!("{:.1} %", 100.0 * exact)),
-                    None => {
-                        let nll = -values(&texts.deciding).unwrap();
-                        (nll, format!(" {:.2}", nll.exp()))
-                    }
+                let (value, shown) = if let Some(exact) = values(&again.deciding) {
+                    (exact, format!("{:.1} %", 100.0 * exact))
+                } else {
+                    let nll = -values(&texts.deciding).unwrap();
+                    (nll, format!(" {:.2}", nll.exp()))
                 };
                 close(&number.name, number.value, value, 1e-9);
                 assert!(text.contains(&shown), "{text} lacks {shown}");

@@ -66,6 +66,17 @@ rows! {
 const TIMED_STEPS: u64 = 100;
 
 impl EncodingCost {
+    /// Returns a count of parameters or FLOPs as a number; `None` for 0, which stands for an unknown one: trainings of other programs
+    /// need not state their costs.
+    pub fn known(count: u64) -> Option<f64> {
+        (count > 0).then_some(count as f64)
+    }
+
+    /// Returns the parameters of the encoding, if those of the model are known.
+    pub fn known_params_of_encoding(&self) -> Option<u64> {
+        (self.params_total > 0).then_some(self.params_encoding)
+    }
+
     /// Returns the ratio of its step time to that of `rope`; `None` unless the times of both are sound.
     pub fn sound_step_ratio(&self) -> Option<f64> {
         self.step_ratio.filter(|_| self.sound_times && self.rope_sound)

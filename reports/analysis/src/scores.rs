@@ -43,7 +43,7 @@ pub enum ScoresError {
         OPTIONAL.join(", ")
     )]
     Columns {
-        /// What is wrong.
+        /// Problem with the columns.
         problem: String,
     },
     /// A value cannot be used.
@@ -55,7 +55,7 @@ pub enum ScoresError {
         column: &'static str,
         /// Text of the value.
         value: String,
-        /// What can be used.
+        /// Values that can be used.
         expected: String,
     },
 }

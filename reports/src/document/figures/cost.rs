@@ -21,7 +21,7 @@ const PRICES: [Price; 3] = [
     Price {
         name: "FLOPs",
         axis: "FLOPs of a training step",
-        of: |cost| Some(cost.flops_train_step as f64),
+        of: |cost| EncodingCost::known(cost.flops_train_step),
         show: si,
     },
     Price {

@@ -21,7 +21,7 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
         })
         .column("training time", |cost| {
             time(
-                cost.training_seconds,
+                cost.training_seconds.filter(|seconds| *seconds > 0.0),
                 |seconds| format!("{} s", three_digits(seconds)),
                 cost.disturbed,
             )
@@ -46,16 +46,23 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
 /// Returns the table of parameters and FLOPs, arranged as Table 3 of TAPE (Zhu et al. 2025, arXiv 2501.00712), and of
 /// counts of a training step.
 pub fn flops(report: &Report, workload: &Workload) -> Table {
+    let known =
+        |count, show: fn(f64) -> String| TableCell::optional(EncodingCost::known(count), show);
+    let whole = |count: f64| thousands(count as u64);
     let table = Table::of(&workload.costs)
         .column("encoding", |cost| TableCell::of_encoding(report, &cost.encoding))
-        .column("parameters", |cost| thousands(cost.params_total))
-        .column("of the encoding", |cost| thousands(cost.params_encoding))
-        .column("FLOPs per token", |cost| si(cost.flops_forward_per_token as f64))
-        .column("FLOPs per step", |cost| si(cost.flops_train_step as f64))
+        .column("parameters", |cost| known(cost.params_total, whole))
+        .column("of the encoding", |cost| {
+            TableCell::optional(cost.known_params_of_encoding(), thousands)
+        })
+        .column("FLOPs per token", |cost| known(cost.flops_forward_per_token, si))
+        .column("FLOPs per step", |cost| known(cost.flops_train_step, si))
         .column("FLOPs / RoPE's", |cost| {
             TableCell::optional(cost.flops_ratio, |ratio| format!("{ratio:.3}"))
         })
-        .column("FLOPs of the training", |cost| TableCell::optional(cost.flops_training, si))
+        .column("FLOPs of the training", |cost| {
+            TableCell::optional(cost.flops_training.filter(|flops| *flops > 0.0), si)
+        })
         .column("instructions per step", |cost| TableCell::optional(cost.step_instructions, si))
         .column("allocations per step", |cost| {
             TableCell::optional(cost.step_allocations, |count| thousands(count.round() as u64))

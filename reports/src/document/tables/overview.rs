@@ -168,9 +168,11 @@ pub fn prices(report: &Report) -> Table {
     let whole = |value: f64| thousands(value as u64);
     let mut table = Table::of(&report.encodings)
         .column("encoding", |own| TableCell::of_encoding(report, &own.name))
-        .column("parameters", |own| spread(costs(own, |c| Some(c.params_total as f64)), whole))
+        .column("parameters", |own| {
+            spread(costs(own, |c| EncodingCost::known(c.params_total)), whole)
+        })
         .column("of the encoding", |own| {
-            spread(costs(own, |c| Some(c.params_encoding as f64)), whole)
+            spread(costs(own, |c| c.known_params_of_encoding().map(|n| n as f64)), whole)
         })
         .column("FLOPs\ntimes RoPE's", |own| {
             spread(costs(own, |c| c.flops_ratio), |ratio| format!("{ratio:.3}"))

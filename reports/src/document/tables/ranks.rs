@@ -143,14 +143,13 @@ fn p_cell(comparison: &Comparison) -> TableCell {
 fn effect_cell(comparison: &Comparison) -> TableCell {
     let paired = &comparison.paired;
     match paired.effect {
-        // Beyond that, all seeds are at a ceiling and the spread says nothing.
+        // Beyond that, all seeds are at a ceiling and the spread says nothing: no number is shown.
         Some(g) if g.abs() <= MOST_EFFECT => {
             let interval = bracketed(hedges_g_interval(g, paired.n), three_digits);
             TableCell::with_detail(three_digits(g), interval)
         }
-        Some(_) => "–".into(),
         None if paired.is_the_same_in_every_seed() => "no spread".into(),
-        None => "–".into(),
+        _ => "–".into(),
     }
 }
 

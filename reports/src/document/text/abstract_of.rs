@@ -131,13 +131,13 @@ fn planned(report: &Report) -> Option<AbstractSentence> {
         let pair = line.ranking.pairs.first()?;
         let number = difference(pair, &line.comparison, &line.workload);
         let size = number.shown(points, " points");
-        clauses.entry(line.better()).or_default().push(match line.better() {
-            Some(_) => format!("by {size} on {}", line.workload),
-            None => {
-                let [a, b] = [&pair.better, &pair.worse].map(|name| report.display(name));
-                format!("{} ({a} minus {b}: {size})", line.workload)
-            }
-        });
+        let clause = if line.better().is_some() {
+            format!("by {size} on {}", line.workload)
+        } else {
+            let [a, b] = [&pair.better, &pair.worse].map(|name| report.display(name));
+            format!("{} ({a} minus {b}: {size})", line.workload)
+        };
+        clauses.entry(line.better()).or_default().push(clause);
         numbers.push(number);
     }
     let [a, b] = answer.question.compared();
