@@ -38,7 +38,6 @@ const NOT_RUN: &[(&str, &str)] = &[
         "pe-bench run quick --encodings rope,alibi,log-bias",
         "has an encoding that the reader writes",
     ),
-    ("pe-bench compare log-bias", "has an encoding that the reader writes"),
 ];
 
 /// Words that take long, and the ones that are run instead.
