@@ -61,12 +61,12 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
             si(high as f64)
         ));
     }
-    let without_chance = report.overall.iter().flat_map(|overall| &overall.without_chance);
-    let without_chance = without_chance.collect::<Vec<_>>();
-    if !without_chance.is_empty() {
+    if let Some(overall) = &report.overall
+        && !overall.without_chance.is_empty()
+    {
         limits.push(format!(
             "The chance of guessing is not known on {}; it counts as 0 in scores above chance.",
-            listed(&without_chance, "and")
+            listed(&overall.without_chance, "and")
         ));
     }
     for workload in &report.workloads {
