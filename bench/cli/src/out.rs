@@ -91,6 +91,11 @@ fn write(text: &str) {
     }
 }
 
+/// Whether nobody reads standard output any more.
+pub(super) fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
+
 /// Whether output was lost for a reason other than a closed pipe.
 pub(super) fn has_failed() -> bool {
     FAILED.load(Ordering::Relaxed)

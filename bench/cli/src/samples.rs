@@ -2,7 +2,6 @@
 
 mod files;
 
-use std::io::{BufWriter, ErrorKind, Write as _, stdout};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -12,7 +11,7 @@ use tasks::{Sample, Task, TaskConfig};
 use train::run::evaluate::chance;
 use train::streams::{Stream, stream};
 
-use super::out::say;
+use super::out::{self, say};
 use files::SampleFormat;
 
 /// Value of `--split` for training samples.
@@ -56,7 +55,10 @@ pub(super) fn run(arguments: &SamplesArgs) -> anyhow::Result<()> {
         say(&about.to_string());
         return Ok(());
     }
-    let Some(path) = &arguments.out else { return print(&*task, draw(&*task, arguments)?) };
+    let Some(path) = &arguments.out else {
+        print(&*task, draw(&*task, arguments)?);
+        return Ok(());
+    };
     let format = SampleFormat::of(path)?;
     let samples = draw(&*task, arguments)?.collect::<Vec<_>>();
     anyhow::ensure!(!samples.is_empty(), "--count is 0, expected at least 1");
@@ -99,19 +101,10 @@ fn draw<'a>(
     Ok(Box::new(task.eval_set(split, *len, *count, *seed)?.into_iter()))
 }
 
-fn print(task: &dyn Task, samples: impl Iterator<Item = Sample>) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(stdout().lock());
-    for sample in samples {
-        match writeln!(out, "{}", json_of(task, &sample)) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
-            written => written.context("cannot write to standard output")?,
-        }
-    }
-    match out.flush() {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to standard output")
-        }
-        _ => Ok(()),
+/// Prints samples until the reader leaves, who may want fewer than there are.
+fn print(task: &dyn Task, samples: impl Iterator<Item = Sample>) {
+    for sample in samples.take_while(|_| !out::is_closed()) {
+        say(&json_of(task, &sample).to_string());
     }
 }
 
