@@ -55,7 +55,7 @@
 //! `x` is the input of the layer, `[B, T, C]`; `q`, `k` and `v` are its projections, `[B, H, T, D]`.
 //!
 //! A model that takes those too calls their hooks around its layers: positions of new tokens by
-//! [`erased::positions`](erased::positions), [`Hooks::embed`] after the embedding, and [`Hooks::update`] after each layer, with the
+//! [`erased::positions`], [`Hooks::embed`] after the embedding, and [`Hooks::update`] after each layer, with the
 //! [`TokenState`] that the layer before returned. `Decoder` in [`mod@model`] does, in full passes and in decoding. In training, random
 //! positions are drawn from the generator [`PositionRequest::training_rng`](encoding::PositionRequest::training_rng).
 //!
