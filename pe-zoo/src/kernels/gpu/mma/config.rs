@@ -5,17 +5,19 @@ use burn_cubecl::cubecl::client::Client;
 use burn_cubecl::cubecl::features;
 use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
 
-use super::exponential::NATIVE;
+use super::approximate::NATIVE;
+use crate::kernels::gpu::arguments::last_axis;
 #[cfg(feature = "lab")]
 use crate::kernels::gpu::lab;
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{Spec, WeightRule};
+use crate::score::Remainder;
 
 /// Units of a plane (a warp).
 const PLANE: usize = 32;
 /// Planes of a cube.
-const PLANES: usize = 4;
+pub(super) const PLANES: usize = 4;
 /// Units of a cube.
 pub(super) const UNITS: usize = PLANE * PLANES;
 /// Rows of a plane, and of one tensor instruction.
@@ -33,6 +35,20 @@ const WIDEST: usize = 128;
 /// Largest width at which the factors that a plane owns stay in registers through a walk.
 const RESIDENT: usize = 64;
 
+/// What depends on all columns from the diagonal to the left, or on a table of the row: forms whose blocks near the
+/// diagonal are computed in another way than those further left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum AlongRow {
+    /// Nothing.
+    Nothing,
+    /// Contextual positions: biases by sums of gates, which are those of the content.
+    Contextual,
+    /// Stick-breaking in place of a softmax; `strict` if a token does not attend to itself.
+    Sticks { strict: bool },
+    /// Products of the query with a vector for each distance.
+    QueryDistance,
+}
+
 /// Everything that is fixed when a kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each of them leaves code out of the kernel")]
@@ -43,6 +59,9 @@ pub(in crate::kernels::gpu) struct MmaConfig {
     pub(super) distance: bool,
     pub(super) decay: bool,
     pub(super) decay_residual: bool,
+    pub(super) along: AlongRow,
+    /// Entries of the row's table.
+    pub(super) entries: usize,
     /// Whether a power of two is one instruction.
     pub(super) native: bool,
 }
@@ -87,10 +106,42 @@ impl MmaConfig {
         self.differences() || self.distance
     }
 
-    /// Bytes of shared memory of the kernel that needs most: rows of its own, and two blocks to walk over.
+    /// Whether products become logits before the softmax, which multiplies them by the scale otherwise.
+    pub(super) const fn has_logits(&self) -> bool {
+        self.biased() || self.tables()
+    }
+
+    /// Whether sums along a row are carried from block to block.
+    pub(super) const fn carries(&self) -> bool {
+        matches!(self.along, AlongRow::Contextual | AlongRow::Sticks { .. })
+    }
+
+    /// Whether weights are those of broken sticks.
+    pub(super) const fn sticks(&self) -> bool {
+        matches!(self.along, AlongRow::Sticks { .. })
+    }
+
+    /// Whether a row has a table of its own.
+    pub(super) const fn tables(&self) -> bool {
+        matches!(self.along, AlongRow::Contextual | AlongRow::QueryDistance)
+    }
+
+    /// Whether keys and values get their gradients from a kernel that computes logits row by row.
+    pub(super) const fn by_rows(&self) -> bool {
+        self.carries() || self.tables()
+    }
+
+    /// Distance in shared memory of two rows of the table. It is odd, so that adjacent rows lie in different banks.
+    pub(super) const fn table_stride(&self) -> usize {
+        self.entries | 1
+    }
+
+    /// Bytes of shared memory of the kernel that needs most: rows of its own, two blocks to walk over, and weights with
+    /// their gradients, or tables.
     const fn shared_bytes(&self) -> usize {
-        let numbers = 3 * OWNED * (self.width() + self.value_width());
-        numbers * size_of::<u16>() + (8 + OWNED) * (OWNED + 1) * size_of::<f32>()
+        let factors = 3 * OWNED * (self.width() + self.value_width()) + 2 * OWNED * OWNED;
+        let numbers = (8 + OWNED) * (OWNED + 1) + OWNED * self.table_stride();
+        factors * size_of::<u16>() + numbers * size_of::<f32>()
     }
 }
 
@@ -127,18 +178,27 @@ pub(in crate::kernels::gpu) fn config<B: Backend>(
         .filter(|config| config.shared_bytes() <= shared_bytes && multiplies(client))
 }
 
-/// Returns the configuration of an attention with factors of bf16, heads of at most 128 channels in whole pieces, a
-/// softmax, and slopes, distance tables and running sums as the only biases.
+/// Returns the configuration of an attention with factors of bf16, heads of at most 128 channels in whole pieces, and
+/// either slopes, distance tables and running sums as biases of a softmax, or one form along the row.
 pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Option<MmaConfig> {
-    const UNSUPPORTED: [Slot; 6] = [
-        Slot::QueryDistance,
-        Slot::ContextualGateKeys,
-        Slot::ContextualVectors,
-        Slot::ContextualHidden,
-        Slot::ContextualSlopes,
-        Slot::Dense,
-    ];
+    const UNSUPPORTED: [Slot; 4] =
+        [Slot::ContextualGateKeys, Slot::ContextualHidden, Slot::ContextualSlopes, Slot::Dense];
     let Sizes { rows, head_dim, value_dim, .. } = operands.sizes();
+    let sticks = match spec.weights {
+        WeightRule::Softmax => None,
+        WeightRule::StickBreaking(rule) if rule.remainder == Remainder::Dropped => {
+            Some(AlongRow::Sticks { strict: spec.strict() })
+        }
+        WeightRule::StickBreaking(_) => return None,
+    };
+    let mut forms = [
+        present(&operands[Slot::ContextualVectors]).then_some(AlongRow::Contextual),
+        present(&operands[Slot::QueryDistance]).then_some(AlongRow::QueryDistance),
+        sticks,
+    ]
+    .into_iter()
+    .flatten();
+    let along = forms.next().unwrap_or(AlongRow::Nothing);
     let config = MmaConfig {
         head_dim,
         value_dim,
@@ -146,16 +206,23 @@ pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Opti
         distance: present(&operands[Slot::Distance]),
         decay: present(&operands[Slot::Decay]),
         decay_residual: present(&operands[Slot::DecayResidual]),
+        along,
+        entries: match along {
+            AlongRow::Contextual => last_axis(&operands[Slot::ContextualVectors]),
+            AlongRow::QueryDistance => last_axis(&operands[Slot::QueryDistance]),
+            AlongRow::Nothing | AlongRow::Sticks { .. } => 0,
+        },
         native: NATIVE,
     };
     let whole = |dim: usize| dim > 0 && dim <= WIDEST && dim.is_multiple_of(8);
+    let by_distance = config.slopes || config.distance || along == AlongRow::QueryDistance;
     // For a few rows, as in decoding, packing all columns takes longer than reading them.
     let takes = rows >= ROWS
         && spec.precision == MatmulPrecision::Bf16
-        && spec.weights == WeightRule::Softmax
-        && spec.contextual.is_none()
         && spec.content_scale.is_some_and(|scale| scale > 0.0)
-        && (spec.contiguous || !(config.slopes || config.distance))
+        && (spec.contiguous || !by_distance)
+        && forms.next().is_none()
+        && !(config.by_rows() && config.biased())
         && whole(head_dim)
         && whole(value_dim)
         && UNSUPPORTED.iter().all(|slot| !present(&operands[*slot]));

@@ -7,11 +7,13 @@ use burn::backend::ops::FloatTensorOps;
 use burn::tensor::{DType, FloatDType, Shape};
 use burn_cubecl::tensor::CubeTensor;
 
-use super::config::{MmaConfig, OWNED};
+use super::config::{AlongRow, MmaConfig, OWNED, padded};
 use super::dkv::{ColumnGradientsLaunch, dkv_kernel};
-use super::dq::{RowGradientsLaunch, dq_kernel};
-use super::forward::forward_kernel;
+use super::dkv_rows::dkv_rows_kernel;
+use super::dq::dq_kernel;
+use super::forward::{ForwardOutputsLaunch, forward_kernel};
 use super::packed::{LaunchGrid, PackedOperands, buffer, by_token, empty, grid, upstream};
+use super::row_sums::RowGradientsLaunch;
 use super::table::distance;
 use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot};
 use crate::kernels::spec::Spec;
@@ -42,8 +44,11 @@ pub(in crate::kernels::gpu) fn forward(
             dim,
             packed.inputs(),
             packed.place(),
-            buffer(&output),
-            packed.log.clone().into_buffer_arg(),
+            ForwardOutputsLaunch::new(
+                buffer(&output),
+                packed.log.clone().into_buffer_arg(),
+                packed.far_blocks.clone().into_buffer_arg(),
+            ),
             config,
         );
     }
@@ -61,6 +66,10 @@ struct MmaBackward {
     row_decay: CubeTensor,
     /// Gradients of the columns' running sums, `[B, H, S]`.
     column_decay: CubeTensor,
+    /// Gradients of the tables of rows, `[B, H, T, entries]`.
+    tables: CubeTensor,
+    /// What rows carry at the right edges of blocks of keys, `[B, H, padded S / 64, padded T, 2]`.
+    edges: CubeTensor,
     /// Gradients of the distance table, `[H, N]`, if there is one.
     distance: Option<CubeTensor>,
 }
@@ -68,10 +77,11 @@ struct MmaBackward {
 impl MmaBackward {
     fn unwritten(sizes: Sizes, like: &CubeTensor, config: MmaConfig) -> Self {
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = sizes;
-        let numbers = |written: bool, len: usize| {
-            let shape = if written { [batch, heads, len] } else { [1, 1, 1] };
-            empty(like, &shape, DType::F32)
+        let written = |written: bool, shape: &[usize]| {
+            empty(like, if written { shape } else { &[1] }, DType::F32)
         };
+        let numbers = |is_written: bool, len: usize| written(is_written, &[batch, heads, len]);
+        let edges = [batch, heads, padded(columns) / OWNED, padded(rows), 2];
         Self {
             q: by_token(like, [batch, heads, rows, head_dim]),
             k: by_token(like, [batch, heads, columns, head_dim]),
@@ -79,6 +89,8 @@ impl MmaBackward {
             slopes: numbers(config.slopes, rows),
             row_decay: numbers(config.decay, rows),
             column_decay: numbers(config.decay, columns),
+            tables: written(config.tables(), &[batch, heads, rows, config.entries]),
+            edges: written(config.carries(), &edges),
             distance: None,
         }
     }
@@ -104,27 +116,32 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
                 buffer(&written.q),
                 flat(&written.slopes),
                 flat(&written.row_decay),
+                flat(&written.tables),
+                flat(&written.edges),
             ),
             config,
         );
     }
     let LaunchGrid { count, dim } = grid(columns.div_ceil(OWNED), batch * heads);
+    let client = &packed.q.client;
+    let (inputs, place) = (packed.inputs(), packed.place());
+    let out = ColumnGradientsLaunch::new(
+        buffer(&written.k),
+        buffer(&written.values),
+        flat(&written.column_decay),
+    );
     // SAFETY: as above.
     unsafe {
-        dkv_kernel::launch_unchecked(
-            &packed.q.client,
-            count,
-            dim,
-            packed.inputs(),
-            packed.place(),
-            upstream.args(),
-            ColumnGradientsLaunch::new(
-                buffer(&written.k),
-                buffer(&written.values),
-                flat(&written.column_decay),
-            ),
-            config,
-        );
+        if config.by_rows() {
+            let edges = flat(&written.edges);
+            let upstream = upstream.args();
+            dkv_rows_kernel::launch_unchecked(
+                client, count, dim, inputs, place, upstream, edges, out, config,
+            );
+        } else {
+            let upstream = upstream.args();
+            dkv_kernel::launch_unchecked(client, count, dim, inputs, place, upstream, out, config);
+        }
     }
     written.distance = config.distance.then(|| distance(packed, &upstream, config));
     written
@@ -137,7 +154,7 @@ pub(in crate::kernels::gpu) fn gradients(
     grad: &CubeTensor,
     config: MmaConfig,
 ) -> [Option<CubeTensor>; SLOTS] {
-    let MmaBackward { q, k, values, slopes, row_decay, column_decay, distance } =
+    let MmaBackward { q, k, values, slopes, row_decay, column_decay, tables, edges: _, distance } =
         backward(forward, grad, config);
     let decay = config.decay.then(|| decay(row_decay, column_decay, forward.packed.first_row));
     let slopes = config.slopes.then(|| {
@@ -151,6 +168,8 @@ pub(in crate::kernels::gpu) fn gradients(
         Slot::Slope => slopes.clone(),
         Slot::Distance => distance.clone(),
         Slot::Decay => decay.clone(),
+        Slot::ContextualVectors if config.along == AlongRow::Contextual => Some(tables.clone()),
+        Slot::QueryDistance if config.along == AlongRow::QueryDistance => Some(tables.clone()),
         // Both operands are added to the same logits and have the same gradient.
         Slot::DecayResidual if config.decay_residual => decay.clone(),
         _ => None,

@@ -1,8 +1,8 @@
 //! PTX of the kernels, which `ci/gpu-budgets.sh` assembles and counts.
 
 use super::kernels;
-use crate::kernels::gpu::mma::config::{ACROSS, MmaConfig, OWNED, STEP};
-use crate::kernels::gpu::mma::exponential::NATIVE;
+use crate::kernels::gpu::mma::approximate::NATIVE;
+use crate::kernels::gpu::mma::config::{ACROSS, AlongRow, MmaConfig, OWNED, STEP};
 use crate::kernels::gpu::testing::ptx::{ptx, written};
 
 const PLAIN: MmaConfig = MmaConfig {
@@ -12,14 +12,19 @@ const PLAIN: MmaConfig = MmaConfig {
     distance: false,
     decay: false,
     decay_residual: false,
+    along: AlongRow::Nothing,
+    entries: 0,
     native: NATIVE,
 };
 
-const FORMS: [(&str, MmaConfig); 4] = [
+const FORMS: [(&str, MmaConfig); 7] = [
     ("no modifier", PLAIN),
     ("slopes", MmaConfig { slopes: true, ..PLAIN }),
     ("distances", MmaConfig { distance: true, ..PLAIN }),
     ("decay", MmaConfig { decay: true, decay_residual: true, ..PLAIN }),
+    ("contextual", MmaConfig { along: AlongRow::Contextual, entries: 64, ..PLAIN }),
+    ("sticks", MmaConfig { along: AlongRow::Sticks { strict: true }, ..PLAIN }),
+    ("distances by query", MmaConfig { along: AlongRow::QueryDistance, entries: 128, ..PLAIN }),
 ];
 
 #[test]
@@ -27,12 +32,17 @@ fn fragments_stay_in_registers() {
     for width in [32, 64, 96, 128] {
         for (name, config) in FORMS {
             let config = MmaConfig { head_dim: width, value_dim: width, ..config };
+            // Most walks have a part near the diagonal and one further left. Under sticks there is nothing further left, and
+            // whole rows of sums are added up in a walk of their own.
+            let (near, whole, far) =
+                (1, usize::from(config.carries()), usize::from(!config.sticks()));
+            let by_keys = if config.by_rows() { 1 } else { 2 };
+            let by_keys_columns = if config.by_rows() { OWNED } else { config.query_block() };
             for (pass, kernel, products, columns) in [
-                ("forward", kernels::forward(config), 2, config.block()),
-                ("dq", kernels::dq(config), 3, config.block()),
-                ("dkv", kernels::dkv(config), 4, config.query_block()),
-                // One loop, with masks.
-                ("bands", kernels::bands(config), 1, OWNED),
+                ("forward", kernels::forward(config), 2 * (near + far), config.block()),
+                ("dq", kernels::dq(config), 2 * whole + 3 * (near + far), config.block()),
+                ("dkv", kernels::dkv(config), 4 * by_keys, by_keys_columns),
+                ("bands", kernels::bands(config), 2, OWNED),
             ] {
                 if pass == "bands" && !config.distance {
                     continue;
@@ -43,8 +53,7 @@ fn fragments_stay_in_registers() {
                     written(&name, &text);
                 }
                 assert!(!text.contains(".local"), "{name}: an array lies in local memory");
-                // The walk has a masked part and one without a mask.
-                let expected = 2 * products * columns / ACROSS * width / STEP;
+                let expected = products * columns / ACROSS * width / STEP;
                 assert_eq!(text.matches("mma.sync.aligned.m16n8k16").count(), expected, "{name}");
             }
         }

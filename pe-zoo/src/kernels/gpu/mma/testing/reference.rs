@@ -4,6 +4,7 @@ use burn::tensor::bf16;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use super::row::RowProblem;
 use crate::init::standard_normal;
 use crate::kernels::gpu::mma::config::MmaConfig;
 use crate::kernels::operands::Sizes;
@@ -16,6 +17,8 @@ pub(super) struct SimulatedProblem {
     pub(super) config: MmaConfig,
     pub(super) sizes: Sizes,
     pub(super) scale: f32,
+    pub(super) gate_scale: f32,
+    pub(super) max_position: f32,
     /// `[B, H, T, D]`.
     pub(super) q: Vec<f32>,
     /// `[B, H, S, D]`.
@@ -30,6 +33,8 @@ pub(super) struct SimulatedProblem {
     pub(super) decay: Vec<f32>,
     /// `[B, H, S]`.
     pub(super) decay_residual: Vec<f32>,
+    /// `[B, H, T, entries]`.
+    pub(super) tables: Vec<f32>,
     /// Gradient of the output, `[B, H, T, E]`.
     pub(super) grad: Vec<f32>,
 }
@@ -43,6 +48,7 @@ pub(super) struct Solution<F> {
     pub(super) slopes: Vec<F>,
     pub(super) distance: Vec<F>,
     pub(super) decay: Vec<F>,
+    pub(super) tables: Vec<F>,
 }
 
 impl SimulatedProblem {
@@ -63,8 +69,26 @@ impl SimulatedProblem {
         // Running sums whose last digits are only in the residual.
         let decay = exact(planes * columns).iter().map(|step| 1000.0 + step * 2.0).collect();
         let decay_residual = exact(planes * columns).iter().map(|rest| rest * 0.3).collect();
+        let tables = exact(planes * rows * config.entries);
         let scale = 1.0 / (head_dim as f32).sqrt();
-        Self { config, sizes, scale, q, k, values, slopes, distance, decay, decay_residual, grad }
+        // Between two entries of a table with an odd number of them, at the last one otherwise.
+        let below = if config.entries % 2 == 0 { 1.0 } else { 1.7 };
+        Self {
+            config,
+            sizes,
+            scale,
+            gate_scale: 1.3 * scale,
+            max_position: (config.entries as f32 - below).max(0.0),
+            q,
+            k,
+            values,
+            slopes,
+            distance,
+            decay,
+            decay_residual,
+            tables,
+            grad,
+        }
     }
 
     fn bias(&self, plane: usize, own: usize, column: usize) -> f64 {
@@ -100,6 +124,7 @@ impl SimulatedProblem {
             slopes: zeros(heads),
             distance: zeros(heads * ENTRIES),
             decay: zeros(batch * heads * columns),
+            tables: zeros(self.tables.len()),
         };
         let scale = f64::from(self.scale);
         for plane in 0..batch * heads {
@@ -114,27 +139,33 @@ impl SimulatedProblem {
                 let dot = |left: &[f64], right: &[f32]| {
                     left.iter().zip(right).map(|(a, b)| a * f64::from(*b)).sum::<f64>()
                 };
-                let mut weights = (0..=own)
-                    .map(|column| {
-                        scale * dot(&q, &self.k[at(column, head_dim)..][..head_dim])
-                            + self.bias(plane, own, column)
-                    })
+                let products = (0..=own)
+                    .map(|column| dot(&q, &self.k[at(column, head_dim)..][..head_dim]))
                     .collect::<Vec<_>>();
-                let largest = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                for logit in &mut weights {
-                    *logit = (*logit - largest).exp();
-                }
-                let total = weights.iter().sum::<f64>();
-                for weight in &mut weights {
-                    *weight /= total;
-                }
+                let logits = products.iter().enumerate();
+                let logits = logits
+                    .map(|(column, product)| scale * product + self.bias(plane, own, column))
+                    .collect::<Vec<_>>();
+                let gate_scale = f64::from(self.gate_scale);
+                let gate_logits = products.iter().map(|product| gate_scale * product);
                 let of_weights = (0..=own)
                     .map(|column| dot(&grad, &self.values[at(column, value_dim)..][..value_dim]))
                     .collect::<Vec<_>>();
-                let share = weights.iter().zip(&of_weights).map(|(p, g)| p * g).sum::<f64>();
+                let entries = self.config.entries;
+                let table = at_row(&self.tables, entries);
+                let solved = RowProblem {
+                    along: self.config.along,
+                    logits: &logits,
+                    gate_logits: &gate_logits.collect::<Vec<_>>(),
+                    table: &table,
+                    max_position: f64::from(self.max_position),
+                    of_weights: &of_weights,
+                }
+                .solve();
+                solution.tables[line * entries..][..entries].copy_from_slice(&solved.table);
                 for column in 0..=own {
-                    let weight = weights[column];
-                    let gradient = weight * (of_weights[column] - share);
+                    let (weight, gradient) = (solved.weights[column], solved.logits[column]);
+                    let content = scale * gradient + gate_scale * solved.gate_logits[column];
                     for channel in 0..value_dim {
                         let of_column = at(column, value_dim) + channel;
                         let value = f64::from(self.values[of_column]);
@@ -144,8 +175,8 @@ impl SimulatedProblem {
                     for channel in 0..head_dim {
                         let of_column = at(column, head_dim) + channel;
                         let key = f64::from(self.k[of_column]);
-                        solution.q[line * head_dim + channel] += scale * gradient * key;
-                        solution.k[of_column] += scale * gradient * q[channel];
+                        solution.q[line * head_dim + channel] += content * key;
+                        solution.k[of_column] += content * q[channel];
                     }
                     solution.slopes[plane % heads] -= gradient * (own - column) as f64;
                     let entry = plane % heads * ENTRIES + (own - column).min(ENTRIES - 1);

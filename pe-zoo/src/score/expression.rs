@@ -1,0 +1,385 @@
+//! Number type that records a function of a pair as an expression, for kernels that are compiled at run time.
+
+use std::cell::RefCell;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use super::block::dual;
+use super::dual::Derivative;
+use super::number::{Number, Real};
+use super::pair::{Pair, PairTerm};
+
+/// Input of a pair's function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum PairInput {
+    Content,
+    Distance,
+    /// Parameter of the head.
+    Param(usize),
+    /// Value of the state of the row's token.
+    Row(usize),
+    /// Value of the state of the column's token.
+    Column(usize),
+}
+
+/// Step of an expression. Operands are indices of earlier steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Step {
+    Input(PairInput),
+    /// Bits of an f32.
+    Constant(u32),
+    Add(usize, usize),
+    Sub(usize, usize),
+    Mul(usize, usize),
+    Div(usize, usize),
+    Neg(usize),
+    Exp(usize),
+    Ln(usize),
+    Sqrt(usize),
+    Sigmoid(usize),
+    Softplus(usize),
+    Abs(usize),
+    Sign(usize),
+    /// 0 where the first operand is 0, else the second.
+    ZeroAtZero(usize, usize),
+    /// The third operand where the first is NaN or at least the second, else the fourth.
+    IfAtLeast(usize, usize, usize, usize),
+}
+
+/// Function of a pair as steps, of which some are its results.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Expression {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) results: Vec<usize>,
+}
+
+/// A term's function: its value, and the value's derivatives by content, parameters, state of the row and state of the
+/// column.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct TracedTerm {
+    pub(crate) params: usize,
+    pub(crate) state: usize,
+    pub(crate) value: Expression,
+    /// The value, then the derivatives in the order above.
+    pub(crate) derivatives: Expression,
+}
+
+/// Steps recorded so far.
+#[derive(Debug, Default)]
+struct Tape(RefCell<Vec<Step>>);
+
+/// Number on a tape, or a constant.
+#[derive(Debug, Clone, Copy)]
+enum Traced<'t> {
+    Constant(f32),
+    Step(&'t Tape, usize),
+}
+
+impl Tape {
+    /// Records a step, unless it is recorded already.
+    fn step(&self, step: Step) -> Traced<'_> {
+        let mut steps = self.0.borrow_mut();
+        let at = steps.iter().position(|recorded| *recorded == step).unwrap_or_else(|| {
+            steps.push(step);
+            steps.len() - 1
+        });
+        Traced::Step(self, at)
+    }
+
+    fn index(&self, number: Traced<'_>) -> usize {
+        match number {
+            Traced::Step(_, at) => at,
+            Traced::Constant(value) => match self.step(Step::Constant(value.to_bits())) {
+                Traced::Step(_, at) => at,
+                Traced::Constant(_) => unreachable!("a recorded step"),
+            },
+        }
+    }
+
+    fn pair<const P: usize, const K: usize>(&self) -> Pair<Traced<'_>, P, K> {
+        let input = |input| self.step(Step::Input(input));
+        Pair {
+            content: input(PairInput::Content),
+            distance: input(PairInput::Distance),
+            params: std::array::from_fn(|p| input(PairInput::Param(p))),
+            row: std::array::from_fn(|k| input(PairInput::Row(k))),
+            column: std::array::from_fn(|k| input(PairInput::Column(k))),
+        }
+    }
+
+    fn expression(self, results: Vec<usize>) -> Expression {
+        Expression { steps: self.0.into_inner(), results }
+    }
+}
+
+impl TracedTerm {
+    /// Records the function of a term and its derivatives.
+    pub(crate) fn new<T: PairTerm<P, K>, const P: usize, const K: usize>(term: &T) -> Self {
+        let tape = Tape::default();
+        let value = tape.index(term.value(tape.pair::<P, K>()));
+        let value = tape.expression(vec![value]);
+
+        let tape = Tape::default();
+        let pair = tape.pair::<P, K>();
+        let (value_again, derivative) = match term.derivative(pair) {
+            Some(derivative) => (term.value(pair), derivative),
+            None => {
+                let dual = term.value(dual(&pair));
+                (dual.value, dual.tangent)
+            }
+        };
+        let Derivative { content, params, row, column } = derivative;
+        let results = [value_again, content].into_iter().chain(params).chain(row).chain(column);
+        let results = results.map(|number| tape.index(number)).collect();
+        Self { params: P, state: K, value, derivatives: tape.expression(results) }
+    }
+}
+
+impl<'t> Traced<'t> {
+    fn constant(self) -> Option<f32> {
+        match self {
+            Self::Constant(value) => Some(value),
+            Self::Step(..) => None,
+        }
+    }
+
+    fn one(self, fold: fn(f64) -> f64, step: fn(usize) -> Step) -> Self {
+        match self {
+            Self::Constant(value) => Self::Constant(fold(f64::from(value)) as f32),
+            Self::Step(tape, at) => tape.step(step(at)),
+        }
+    }
+
+    fn two(
+        self,
+        other: Self,
+        fold: fn(f64, f64) -> f64,
+        step: fn(usize, usize) -> Step,
+    ) -> Self {
+        match (self, other) {
+            (Self::Constant(left), Self::Constant(right)) => {
+                Self::Constant(fold(f64::from(left), f64::from(right)) as f32)
+            }
+            (Self::Step(tape, _), _) | (_, Self::Step(tape, _)) => {
+                tape.step(step(tape.index(self), tape.index(other)))
+            }
+        }
+    }
+
+    fn is(self, value: f32) -> bool {
+        self.constant() == Some(value)
+    }
+}
+
+impl Add for Traced<'_> {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        // Adding either zero changes at most the sign of a zero.
+        if other.is(0.0) {
+            self
+        } else if self.is(0.0) {
+            other
+        } else {
+            self.two(other, |a, b| a + b, Step::Add)
+        }
+    }
+}
+
+impl Sub for Traced<'_> {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        if other.is(0.0) { self } else { self.two(other, |a, b| a - b, Step::Sub) }
+    }
+}
+
+impl Mul for Traced<'_> {
+    type Output = Self;
+
+    fn mul(self, other: Self) -> Self {
+        if other.is(1.0) {
+            self
+        } else if self.is(1.0) {
+            other
+        } else {
+            self.two(other, |a, b| a * b, Step::Mul)
+        }
+    }
+}
+
+impl Div for Traced<'_> {
+    type Output = Self;
+
+    fn div(self, other: Self) -> Self {
+        if other.is(1.0) { self } else { self.two(other, |a, b| a / b, Step::Div) }
+    }
+}
+
+impl Neg for Traced<'_> {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        self.one(|x| -x, Step::Neg)
+    }
+}
+
+impl Number for Traced<'_> {
+    fn constant(value: f64) -> Self {
+        Self::Constant(value as f32)
+    }
+
+    fn exp(self) -> Self {
+        self.one(f64::exp, Step::Exp)
+    }
+
+    fn ln(self) -> Self {
+        self.one(f64::ln, Step::Ln)
+    }
+
+    fn sqrt(self) -> Self {
+        self.one(f64::sqrt, Step::Sqrt)
+    }
+
+    fn pow(self, exponent: Self) -> Self {
+        self.zero_at_zero((exponent * self.ln()).exp())
+    }
+
+    fn sigmoid(self) -> Self {
+        self.one(Number::sigmoid, Step::Sigmoid)
+    }
+
+    fn softplus(self) -> Self {
+        self.one(Number::softplus, Step::Softplus)
+    }
+
+    fn abs(self) -> Self {
+        self.one(f64::abs, Step::Abs)
+    }
+
+    fn max(self, other: Self) -> Self {
+        self.if_at_least(other, self, other)
+    }
+
+    fn min(self, other: Self) -> Self {
+        (-self).if_at_least(-other, self, other)
+    }
+}
+
+impl Real for Traced<'_> {
+    const NO_TANGENT: Self = Self::Constant(-0.0);
+
+    fn chain(self, tangent: Self) -> Self {
+        match tangent {
+            Self::Constant(0.0) => Self::NO_TANGENT,
+            Self::Constant(_) => self * tangent,
+            Self::Step(..) => tangent.zero_at_zero(self * tangent),
+        }
+    }
+
+    fn zero_at_zero(self, other: Self) -> Self {
+        match self {
+            Self::Constant(0.0) => Self::Constant(0.0),
+            Self::Constant(_) => other,
+            Self::Step(tape, at) => tape.step(Step::ZeroAtZero(at, tape.index(other))),
+        }
+    }
+
+    fn if_at_least(self, other: Self, yes: Self, no: Self) -> Self {
+        match (self, other) {
+            (Self::Constant(left), Self::Constant(right)) => {
+                if left >= right || left.is_nan() { yes } else { no }
+            }
+            (Self::Step(tape, _), _) | (_, Self::Step(tape, _)) => {
+                let [left, right, yes, no] = [self, other, yes, no].map(|n| tape.index(n));
+                tape.step(Step::IfAtLeast(left, right, yes, no))
+            }
+        }
+    }
+
+    fn sign(self) -> Self {
+        self.one(Real::sign, Step::Sign)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::score::Dual;
+
+    /// Uses every function of a number, with parameters, state and constants.
+    #[derive(Debug, Clone)]
+    struct Everything;
+
+    impl PairTerm<2, 1> for Everything {
+        fn value<N: Number>(&self, pair: Pair<N, 2, 1>) -> N {
+            let [a, b] = pair.params;
+            let ([row], [column]) = (pair.row, pair.column);
+            let near = (pair.distance * a).pow(b.sigmoid()) - (row - column).abs();
+            let soft = (pair.content * column).softplus() / (N::constant(2.0) + row * row).sqrt();
+            let bent = near.max(pair.content).min(N::constant(1.5) * b);
+            let one = N::constant(4.0).sqrt() - N::constant(1.0);
+            bent * one + soft.exp() - (N::constant(1.0) + pair.distance).ln() * a
+        }
+    }
+
+    fn evaluate(expression: &Expression, pair: &Pair<f64, 2, 1>) -> Vec<f64> {
+        let mut values = Vec::<f64>::new();
+        for step in &expression.steps {
+            let at = |index: usize| values[index];
+            values.push(match *step {
+                Step::Input(PairInput::Content) => pair.content,
+                Step::Input(PairInput::Distance) => pair.distance,
+                Step::Input(PairInput::Param(p)) => pair.params[p],
+                Step::Input(PairInput::Row(k)) => pair.row[k],
+                Step::Input(PairInput::Column(k)) => pair.column[k],
+                Step::Constant(bits) => f64::from(f32::from_bits(bits)),
+                Step::Add(a, b) => at(a) + at(b),
+                Step::Sub(a, b) => at(a) - at(b),
+                Step::Mul(a, b) => at(a) * at(b),
+                Step::Div(a, b) => at(a) / at(b),
+                Step::Neg(a) => -at(a),
+                Step::Exp(a) => at(a).exp(),
+                Step::Ln(a) => at(a).ln(),
+                Step::Sqrt(a) => at(a).sqrt(),
+                Step::Sigmoid(a) => Number::sigmoid(at(a)),
+                Step::Softplus(a) => Number::softplus(at(a)),
+                Step::Abs(a) => at(a).abs(),
+                Step::Sign(a) => Real::sign(at(a)),
+                Step::ZeroAtZero(a, b) => at(a).zero_at_zero(at(b)),
+                Step::IfAtLeast(a, b, c, d) => at(a).if_at_least(at(b), at(c), at(d)),
+            });
+        }
+        expression.results.iter().map(|result| values[*result]).collect()
+    }
+
+    #[test]
+    fn an_expression_has_the_values_and_derivatives_of_its_function() {
+        let traced = TracedTerm::new::<_, 2, 1>(&Everything);
+        for (content, distance, a) in [(0.3, 0.0, 0.7), (-1.2, 3.0, 0.4), (2.5, 11.0, 1.3)] {
+            let pair = Pair { content, distance, params: [a, -0.6], row: [0.4], column: [0.9] };
+            let dual: Dual<f64, 2, 1> = Everything.value(dual(&pair));
+            let Derivative { content, params: [a, b], row: [row], column: [column] } = dual.tangent;
+            let expected = [dual.value, content, a, b, row, column];
+            for (traced, expected) in evaluate(&traced.derivatives, &pair).iter().zip(expected) {
+                assert!((traced - expected).abs() < 1e-6 * expected.abs().max(1.0), "{pair:?}");
+            }
+            let value = evaluate(&traced.value, &pair)[0];
+            assert!((value - Everything.value(pair)).abs() < 1e-6, "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn constants_are_folded_and_equal_steps_are_recorded_once() {
+        #[derive(Debug, Clone)]
+        struct Slope;
+        impl PairTerm<1> for Slope {
+            fn value<N: Number>(&self, pair: Pair<N, 1>) -> N {
+                pair.content * N::constant(1.0) - pair.params[0] * pair.distance
+            }
+        }
+        let TracedTerm { value, derivatives, .. } = TracedTerm::new::<_, 1, 0>(&Slope);
+        // Three inputs, a product and a difference.
+        assert_eq!(value.steps.len(), 5, "{value:?}");
+        assert!(derivatives.steps.len() <= 9, "{derivatives:?}");
+    }
+}
