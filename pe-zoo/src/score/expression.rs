@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::sync::{Mutex, PoisonError};
 
-use super::block::dual;
 use super::dual::Derivative;
 use super::number::{Number, Real};
-use super::pair::{Pair, PairTerm};
+use super::pair::{Pair, PairTerm, dual};
 
 /// Input of a pair's function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,28 +21,43 @@ pub(crate) enum PairInput {
     Column(usize),
 }
 
-/// Step of an expression. Operands are indices of earlier steps.
+/// What a step of an expression computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Step {
+pub(crate) enum Operation {
     Input(PairInput),
     /// Bits of an f32.
     Constant(u32),
-    Add(usize, usize),
-    Sub(usize, usize),
-    Mul(usize, usize),
-    Div(usize, usize),
-    Neg(usize),
-    Exp(usize),
-    Ln(usize),
-    Sqrt(usize),
-    Sigmoid(usize),
-    Softplus(usize),
-    Abs(usize),
-    Sign(usize),
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Neg,
+    Exp,
+    Ln,
+    Sqrt,
+    Sigmoid,
+    Softplus,
+    Abs,
+    Sign,
     /// 0 where the first operand is 0, else the second.
-    ZeroAtZero(usize, usize),
+    ZeroAtZero,
     /// The third operand where the first is NaN or at least the second, else the fourth.
-    IfAtLeast(usize, usize, usize, usize),
+    IfAtLeast,
+}
+
+/// Step of an expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Step {
+    pub(crate) operation: Operation,
+    /// Indices of earlier steps; 0 for those that the operation does not have.
+    pub(crate) operands: [usize; 4],
+}
+
+impl Step {
+    fn new(operation: Operation, operands: &[usize]) -> Self {
+        let operand = |at: usize| operands.get(at).copied().unwrap_or_default();
+        Self { operation, operands: std::array::from_fn(operand) }
+    }
 }
 
 /// Function of a pair as steps, of which some are its results.
@@ -76,7 +91,8 @@ enum Traced<'t> {
 
 impl Tape {
     /// Records a step, unless it is recorded already.
-    fn step(&self, step: Step) -> Traced<'_> {
+    fn step(&self, operation: Operation, operands: &[usize]) -> Traced<'_> {
+        let step = Step::new(operation, operands);
         let mut steps = self.0.borrow_mut();
         let at = steps.iter().position(|recorded| *recorded == step).unwrap_or_else(|| {
             steps.push(step);
@@ -88,7 +104,7 @@ impl Tape {
     fn index(&self, number: Traced<'_>) -> usize {
         match number {
             Traced::Step(_, at) => at,
-            Traced::Constant(value) => match self.step(Step::Constant(value.to_bits())) {
+            Traced::Constant(value) => match self.step(Operation::Constant(value.to_bits()), &[]) {
                 Traced::Step(_, at) => at,
                 Traced::Constant(_) => unreachable!("a recorded step"),
             },
@@ -96,7 +112,7 @@ impl Tape {
     }
 
     fn pair<const P: usize, const K: usize>(&self) -> Pair<Traced<'_>, P, K> {
-        let input = |input| self.step(Step::Input(input));
+        let input = |input| self.step(Operation::Input(input), &[]);
         Pair {
             content: input(PairInput::Content),
             distance: input(PairInput::Distance),
@@ -112,6 +128,62 @@ impl Tape {
 }
 
 impl TracedTerm {
+    /// Returns the one copy of this function in the process. A kernel is compiled for each function once.
+    pub(crate) fn interned(self) -> &'static Self {
+        static ALL: Mutex<Vec<&'static TracedTerm>> = Mutex::new(Vec::new());
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.iter().find(|known| ***known == self) {
+            return known;
+        }
+        let traced: &'static Self = Box::leak(Box::new(self));
+        all.push(traced);
+        traced
+    }
+
+    /// Number of inputs of a pair: content, distance, parameters, state of the row and state of the column.
+    pub(crate) const fn inputs(&self) -> usize {
+        2 + self.params + 2 * self.state
+    }
+
+    /// Index of an input in this order.
+    pub(crate) const fn input(&self, input: PairInput) -> usize {
+        match input {
+            PairInput::Content => 0,
+            PairInput::Distance => 1,
+            PairInput::Param(p) => 2 + p,
+            PairInput::Row(k) => 2 + self.params + k,
+            PairInput::Column(k) => 2 + self.params + self.state + k,
+        }
+    }
+
+    /// Computes the results of one of the expressions in f64, from the inputs in their order.
+    #[cfg(test)]
+    pub(crate) fn evaluate(&self, expression: &Expression, inputs: &[f64]) -> Vec<f64> {
+        let mut values = Vec::<f64>::new();
+        for step in &expression.steps {
+            let [a, b, c, d] = step.operands.map(|at| values.get(at).copied().unwrap_or_default());
+            values.push(match step.operation {
+                Operation::Input(input) => inputs[self.input(input)],
+                Operation::Constant(bits) => f64::from(f32::from_bits(bits)),
+                Operation::Add => a + b,
+                Operation::Sub => a - b,
+                Operation::Mul => a * b,
+                Operation::Div => a / b,
+                Operation::Neg => -a,
+                Operation::Exp => a.exp(),
+                Operation::Ln => a.ln(),
+                Operation::Sqrt => a.sqrt(),
+                Operation::Sigmoid => Number::sigmoid(a),
+                Operation::Softplus => Number::softplus(a),
+                Operation::Abs => a.abs(),
+                Operation::Sign => Real::sign(a),
+                Operation::ZeroAtZero => a.zero_at_zero(b),
+                Operation::IfAtLeast => a.if_at_least(b, c, d),
+            });
+        }
+        expression.results.iter().map(|result| values[*result]).collect()
+    }
+
     /// Records the function of a term and its derivatives.
     pub(crate) fn new<T: PairTerm<P, K>, const P: usize, const K: usize>(term: &T) -> Self {
         let tape = Tape::default();
@@ -142,25 +214,20 @@ impl<'t> Traced<'t> {
         }
     }
 
-    fn one(self, fold: fn(f64) -> f64, step: fn(usize) -> Step) -> Self {
+    fn one(self, fold: fn(f64) -> f64, operation: Operation) -> Self {
         match self {
             Self::Constant(value) => Self::Constant(fold(f64::from(value)) as f32),
-            Self::Step(tape, at) => tape.step(step(at)),
+            Self::Step(tape, at) => tape.step(operation, &[at]),
         }
     }
 
-    fn two(
-        self,
-        other: Self,
-        fold: fn(f64, f64) -> f64,
-        step: fn(usize, usize) -> Step,
-    ) -> Self {
+    fn two(self, other: Self, fold: fn(f64, f64) -> f64, operation: Operation) -> Self {
         match (self, other) {
             (Self::Constant(left), Self::Constant(right)) => {
                 Self::Constant(fold(f64::from(left), f64::from(right)) as f32)
             }
             (Self::Step(tape, _), _) | (_, Self::Step(tape, _)) => {
-                tape.step(step(tape.index(self), tape.index(other)))
+                tape.step(operation, &[tape.index(self), tape.index(other)])
             }
         }
     }
@@ -180,7 +247,7 @@ impl Add for Traced<'_> {
         } else if self.is(0.0) {
             other
         } else {
-            self.two(other, |a, b| a + b, Step::Add)
+            self.two(other, |a, b| a + b, Operation::Add)
         }
     }
 }
@@ -189,7 +256,7 @@ impl Sub for Traced<'_> {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        if other.is(0.0) { self } else { self.two(other, |a, b| a - b, Step::Sub) }
+        if other.is(0.0) { self } else { self.two(other, |a, b| a - b, Operation::Sub) }
     }
 }
 
@@ -202,7 +269,7 @@ impl Mul for Traced<'_> {
         } else if self.is(1.0) {
             other
         } else {
-            self.two(other, |a, b| a * b, Step::Mul)
+            self.two(other, |a, b| a * b, Operation::Mul)
         }
     }
 }
@@ -211,7 +278,7 @@ impl Div for Traced<'_> {
     type Output = Self;
 
     fn div(self, other: Self) -> Self {
-        if other.is(1.0) { self } else { self.two(other, |a, b| a / b, Step::Div) }
+        if other.is(1.0) { self } else { self.two(other, |a, b| a / b, Operation::Div) }
     }
 }
 
@@ -219,7 +286,7 @@ impl Neg for Traced<'_> {
     type Output = Self;
 
     fn neg(self) -> Self {
-        self.one(|x| -x, Step::Neg)
+        self.one(|x| -x, Operation::Neg)
     }
 }
 
@@ -229,15 +296,15 @@ impl Number for Traced<'_> {
     }
 
     fn exp(self) -> Self {
-        self.one(f64::exp, Step::Exp)
+        self.one(f64::exp, Operation::Exp)
     }
 
     fn ln(self) -> Self {
-        self.one(f64::ln, Step::Ln)
+        self.one(f64::ln, Operation::Ln)
     }
 
     fn sqrt(self) -> Self {
-        self.one(f64::sqrt, Step::Sqrt)
+        self.one(f64::sqrt, Operation::Sqrt)
     }
 
     fn pow(self, exponent: Self) -> Self {
@@ -245,15 +312,15 @@ impl Number for Traced<'_> {
     }
 
     fn sigmoid(self) -> Self {
-        self.one(Number::sigmoid, Step::Sigmoid)
+        self.one(Number::sigmoid, Operation::Sigmoid)
     }
 
     fn softplus(self) -> Self {
-        self.one(Number::softplus, Step::Softplus)
+        self.one(Number::softplus, Operation::Softplus)
     }
 
     fn abs(self) -> Self {
-        self.one(f64::abs, Step::Abs)
+        self.one(f64::abs, Operation::Abs)
     }
 
     fn max(self, other: Self) -> Self {
@@ -280,24 +347,28 @@ impl Real for Traced<'_> {
         match self {
             Self::Constant(0.0) => Self::Constant(0.0),
             Self::Constant(_) => other,
-            Self::Step(tape, at) => tape.step(Step::ZeroAtZero(at, tape.index(other))),
+            Self::Step(tape, at) => tape.step(Operation::ZeroAtZero, &[at, tape.index(other)]),
         }
     }
 
     fn if_at_least(self, other: Self, yes: Self, no: Self) -> Self {
         match (self, other) {
             (Self::Constant(left), Self::Constant(right)) => {
-                if left >= right || left.is_nan() { yes } else { no }
+                if left >= right || left.is_nan() {
+                    yes
+                } else {
+                    no
+                }
             }
             (Self::Step(tape, _), _) | (_, Self::Step(tape, _)) => {
-                let [left, right, yes, no] = [self, other, yes, no].map(|n| tape.index(n));
-                tape.step(Step::IfAtLeast(left, right, yes, no))
+                let operands = [self, other, yes, no].map(|number| tape.index(number));
+                tape.step(Operation::IfAtLeast, &operands)
             }
         }
     }
 
     fn sign(self) -> Self {
-        self.one(Real::sign, Step::Sign)
+        self.one(Real::sign, Operation::Sign)
     }
 }
 
@@ -322,34 +393,9 @@ mod tests {
         }
     }
 
-    fn evaluate(expression: &Expression, pair: &Pair<f64, 2, 1>) -> Vec<f64> {
-        let mut values = Vec::<f64>::new();
-        for step in &expression.steps {
-            let at = |index: usize| values[index];
-            values.push(match *step {
-                Step::Input(PairInput::Content) => pair.content,
-                Step::Input(PairInput::Distance) => pair.distance,
-                Step::Input(PairInput::Param(p)) => pair.params[p],
-                Step::Input(PairInput::Row(k)) => pair.row[k],
-                Step::Input(PairInput::Column(k)) => pair.column[k],
-                Step::Constant(bits) => f64::from(f32::from_bits(bits)),
-                Step::Add(a, b) => at(a) + at(b),
-                Step::Sub(a, b) => at(a) - at(b),
-                Step::Mul(a, b) => at(a) * at(b),
-                Step::Div(a, b) => at(a) / at(b),
-                Step::Neg(a) => -at(a),
-                Step::Exp(a) => at(a).exp(),
-                Step::Ln(a) => at(a).ln(),
-                Step::Sqrt(a) => at(a).sqrt(),
-                Step::Sigmoid(a) => Number::sigmoid(at(a)),
-                Step::Softplus(a) => Number::softplus(at(a)),
-                Step::Abs(a) => at(a).abs(),
-                Step::Sign(a) => Real::sign(at(a)),
-                Step::ZeroAtZero(a, b) => at(a).zero_at_zero(at(b)),
-                Step::IfAtLeast(a, b, c, d) => at(a).if_at_least(at(b), at(c), at(d)),
-            });
-        }
-        expression.results.iter().map(|result| values[*result]).collect()
+    fn evaluate(traced: &TracedTerm, which: &Expression, pair: &Pair<f64, 2, 1>) -> Vec<f64> {
+        let [a, b] = pair.params;
+        traced.evaluate(which, &[pair.content, pair.distance, a, b, pair.row[0], pair.column[0]])
     }
 
     #[test]
@@ -360,10 +406,12 @@ mod tests {
             let dual: Dual<f64, 2, 1> = Everything.value(dual(&pair));
             let Derivative { content, params: [a, b], row: [row], column: [column] } = dual.tangent;
             let expected = [dual.value, content, a, b, row, column];
-            for (traced, expected) in evaluate(&traced.derivatives, &pair).iter().zip(expected) {
+            for (traced, expected) in
+                evaluate(&traced, &traced.derivatives, &pair).iter().zip(expected)
+            {
                 assert!((traced - expected).abs() < 1e-6 * expected.abs().max(1.0), "{pair:?}");
             }
-            let value = evaluate(&traced.value, &pair)[0];
+            let value = evaluate(&traced, &traced.value, &pair)[0];
             assert!((value - Everything.value(pair)).abs() < 1e-6, "{pair:?}");
         }
     }
@@ -380,6 +428,6 @@ mod tests {
         let TracedTerm { value, derivatives, .. } = TracedTerm::new::<_, 1, 0>(&Slope);
         // Three inputs, a product and a difference.
         assert_eq!(value.steps.len(), 5, "{value:?}");
-        assert!(derivatives.steps.len() <= 9, "{derivatives:?}");
+        assert!(derivatives.steps.len() <= 10, "{derivatives:?}");
     }
 }

@@ -10,10 +10,13 @@ use burn_cubecl::cubecl::prelude::*;
 use super::approximate::{LOG2_E, logarithm, power_of_two, reciprocal};
 use super::biases::LOWEST;
 use super::config::{ACROSS, AlongRow, MmaConfig};
-use super::inputs::MmaSizes;
-use super::row_table::RowTable;
+use super::inputs::{MmaInputs, MmaSizes};
+use super::pair::{PairPlace, pair_place};
+use super::row_table::{RowTable, far_bias};
 use super::rows::RowStatistics;
+use super::terms::term_logits;
 use super::tile::{Results, SumPair};
+use super::walk::CubeWalk;
 
 /// Binary logarithm of the part of a stick, negated, at which what is left of it is lost in rounding.
 pub(super) const NOTHING_LEFT: f32 = 20.0;
@@ -46,17 +49,21 @@ impl Carried {
         }
         carried
     }
-}
 
-/// Where two adjacent columns of a row are.
-#[derive(CubeType, Clone, Copy)]
-pub(super) struct PairPlace {
-    /// Row in the cube.
-    pub(super) row: usize,
-    /// Index of the row among the columns.
-    pub(super) own: usize,
-    /// Index of the first of the two columns.
-    pub(super) column: usize,
+    /// Reads the biases of far columns.
+    pub(super) fn read_far(
+        &mut self,
+        inputs: &MmaInputs,
+        place: &MmaSizes,
+        walk: &CubeWalk,
+        #[comptime] config: MmaConfig,
+    ) {
+        #[unroll]
+        for half in 0..2usize {
+            let row = walk.first + walk.of_plane + UNIT_POS_PLANE as usize / 4 + half * 8;
+            self.far[half] = far_bias(inputs, place, walk.plane, row, config);
+        }
+    }
 }
 
 /// Numbers of two adjacent columns of a row.
@@ -108,6 +115,7 @@ pub(super) fn score(
     products: SumPair,
     passed: &mut Array<f32>,
     table: &RowTable,
+    inputs: &MmaInputs,
     place: &MmaSizes,
     at: &PairPlace,
     #[comptime] half: usize,
@@ -167,6 +175,9 @@ pub(super) fn score(
             logits.insert(one, fma(bias, f32::new(LOG2_E), content.extract(one)));
         }
     }
+    if comptime![config.term().is_some()] {
+        logits = term_logits(inputs, place, at, products, config);
+    }
     let mut visible = SumPair::empty();
     #[unroll]
     for one in 0..2usize {
@@ -186,6 +197,23 @@ pub(super) struct PairGradients {
     pub(super) content: SumPair,
 }
 
+/// Weights of two adjacent columns.
+#[cube]
+pub(super) fn weights_of(
+    scored: &ScoredPair,
+    rows: &RowStatistics,
+    #[comptime] half: usize,
+    #[comptime] config: MmaConfig,
+) -> SumPair {
+    let mut weights = SumPair::empty();
+    #[unroll]
+    for one in 0..2usize {
+        let logit = scored.logits.extract(one) - rows.log[half];
+        weights.insert(one, power_of_two(logit, comptime![config.native]));
+    }
+    weights
+}
+
 /// Differentiates two adjacent columns from the gradients of their weights; all lanes of a plane must call it. `behind` is
 /// carried from the columns to the right. With `whole`, it is only the sum of this lane's numbers.
 #[cube]
@@ -200,13 +228,11 @@ pub(super) fn differentiate(
     #[comptime] whole: bool,
     #[comptime] config: MmaConfig,
 ) -> PairGradients {
-    let mut weights = SumPair::empty();
+    let weights = weights_of(scored, rows, half, config);
     let mut biases = SumPair::empty();
     #[unroll]
     for one in 0..2usize {
-        let logit = scored.logits.extract(one) - rows.log[half];
-        let weight = power_of_two(logit, comptime![config.native]);
-        weights.insert(one, weight);
+        let weight = weights.extract(one);
         if comptime![config.sticks()] {
             biases.insert(one, weight * of_weights.extract(one));
         } else {
@@ -252,9 +278,9 @@ pub(super) fn score_block(
     scores: &mut Results,
     carried: &mut Carried,
     table: &RowTable,
+    inputs: &MmaInputs,
     place: &MmaSizes,
-    of_plane: usize,
-    own: usize,
+    walk: &CubeWalk,
     column: usize,
     #[comptime] columns: usize,
     #[comptime] config: MmaConfig,
@@ -264,25 +290,11 @@ pub(super) fn score_block(
         let n = comptime![columns / ACROSS - 1 - i];
         #[unroll]
         for half in 0..2usize {
-            let at = pair_place(of_plane, own, column, n, half);
+            let at = pair_place(walk.plane, walk.of_plane, walk.own, column, n, half);
             let products = scores.index(n)[half];
-            let scored = score(products, &mut carried.passed, table, place, &at, half, config);
+            let scored =
+                score(products, &mut carried.passed, table, inputs, place, &at, half, config);
             scores.index_mut(n)[half] = scored.logits;
         }
     }
-}
-
-/// Place of this lane's columns `8 n + 2 (lane % 4)` and the next in one of its two rows. `own` is the index of the cube's
-/// first row, `column` that of the block's first column.
-#[cube]
-pub(super) fn pair_place(
-    of_plane: usize,
-    own: usize,
-    column: usize,
-    #[comptime] n: usize,
-    #[comptime] half: usize,
-) -> PairPlace {
-    let lane = UNIT_POS_PLANE as usize;
-    let row = of_plane + lane / 4 + comptime![half * 8];
-    PairPlace { row, own: own + row, column: column + lane % 4 * 2 + comptime![n * 8] }
 }

@@ -59,6 +59,11 @@ instruction!(native_reciprocal, ReciprocalOp);
 
 /// The operations in CubeCL's intermediate language, which has none of these, and what LLVM makes of them.
 #[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    reason = "what the attribute generates for a field has the field's visibility"
+)]
 mod lowered {
     use burn_cubecl::cubecl::ir::CanMaterialize;
     use burn_cubecl::cubecl::ir::PropagatesUniformity;
@@ -101,6 +106,6 @@ mod lowered {
     }
 
     operation!(PowerOfTwoOp, "pe_zoo.power_of_two", "llvm.nvvm.ex2.approx.ftz.f32");
-    operation!(LogarithmOp, "pe_zoo.logarithm", "llvm.nvvm.lg2.approx.ftz.f32");
-    operation!(ReciprocalOp, "pe_zoo.reciprocal", "llvm.nvvm.rcp.approx.ftz.f32");
+    operation!(LogarithmOp, "pe_zoo.logarithm", "llvm.nvvm.lg2.approx.ftz.f");
+    operation!(ReciprocalOp, "pe_zoo.reciprocal", "llvm.nvvm.rcp.approx.ftz.f");
 }

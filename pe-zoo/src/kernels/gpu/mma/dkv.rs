@@ -11,8 +11,8 @@ use super::blocks::OwnedRows;
 use super::config::{ACROSS, MmaConfig, OWNED};
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::queries::QueryBlocks;
-use super::tile::{Results, SumPair, add_mix, row_sum, write_rows, zeros};
-use super::walk::CubeWalk;
+use super::tile::{Results, SumPair, add_mix, row_sum, zeros};
+use super::walk::{CubeWalk, write_rows};
 
 /// Gradients that belong to columns.
 #[derive(CubeType, CubeLaunch)]
@@ -23,6 +23,8 @@ pub(super) struct ColumnGradients {
     pub(super) values: Box<[SumPair]>,
     /// Gradients of the columns' running sums, `[plane, S]`.
     pub(super) decay: Box<[f32]>,
+    /// Gradients of the columns' state of a pair term, `[plane, S, K]`.
+    pub(super) terms: Box<[f32]>,
 }
 
 /// Sums over this unit's two keys.

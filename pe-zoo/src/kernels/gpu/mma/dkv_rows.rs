@@ -5,19 +5,20 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::along::{Carried, differentiate, pair_place, score};
+use super::along::{Carried, differentiate, score, weights_of};
 use super::approximate::{LOG2_E, power_of_two};
 use super::blocks::Blocks;
-use super::config::{ACROSS, MmaConfig, OWNED, STEP};
+use super::config::{ACROSS, MmaConfig, OWNED, OfKeys, STEP};
 use super::dkv::ColumnGradients;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
+use super::pair::pair_place;
 use super::row_table::{RowTable, far_bias};
 use super::rows::RowStatistics;
+use super::terms::TermSums;
 use super::tile::{
-    Piece, Results, SumPair, add_dot, add_transposed_mix, left_factor, store_result, write_rows,
-    zeros,
+    Piece, Results, SumPair, add_dot, add_transposed_mix, left_factor, store_result, zeros,
 };
-use super::walk::{CubeWalk, padded_rows};
+use super::walk::{CubeWalk, padded_rows, write_rows};
 
 /// Keys and values of the cube, blocks of queries and gradients, and what planes exchange.
 #[derive(CubeType)]
@@ -44,6 +45,7 @@ struct BlockRows {
 struct KeySums {
     k: Results,
     values: Results,
+    terms: TermSums,
 }
 
 /// Computes the gradients of keys and values.
@@ -54,6 +56,7 @@ pub(super) fn dkv_rows_kernel(
     upstream: &Upstream,
     edges: &Box<[SumPair]>,
     out: &mut ColumnGradients,
+    #[comptime] of: OfKeys,
     #[comptime] config: MmaConfig,
 ) {
     let width = comptime![config.width()];
@@ -73,8 +76,9 @@ pub(super) fn dkv_rows_kernel(
     tiles.values.fetch(&inputs.values, walk.packed, OWNED, value_width);
     tiles.values.store(0usize, OWNED, value_width);
     let mut sums = KeySums {
-        k: zeros(comptime![width / ACROSS]),
-        values: zeros(comptime![value_width / ACROSS]),
+        k: zeros(comptime![if of.keys() { width / ACROSS } else { 0 }]),
+        values: zeros(comptime![if of.values() { value_width / ACROSS } else { 0 }]),
+        terms: TermSums::new(false, config),
     };
     let mut block = walk.first_rows(place, OWNED);
     let end = place.rows.div_ceil(OWNED);
@@ -86,7 +90,7 @@ pub(super) fn dkv_rows_kernel(
     tiles.table.load(inputs, place, walk.plane, block * OWNED, config);
     sync_cube();
     while block < end {
-        step(inputs, place, upstream, edges, &walk, block, end, &mut tiles, &mut sums, config);
+        step(inputs, place, upstream, edges, &walk, block, end, &mut tiles, &mut sums, of, config);
         block += 1;
     }
     let mut scales = Array::<f32>::new(2usize);
@@ -96,17 +100,24 @@ pub(super) fn dkv_rows_kernel(
         scales[half] = place.scale;
         ones[half] = f32::new(1.0);
     }
+    if comptime![of.keys() && config.term_numbers(false) > 0] {
+        sums.terms.write_columns(&mut out.terms, place, walk.plane, walk.first, config);
+    }
     let (heads, len) = (place.heads, place.columns);
-    write_rows(&sums.k, &mut out.k, heads, len, &walk, &scales, comptime![config.head_dim]);
-    write_rows(
-        &sums.values,
-        &mut out.values,
-        heads,
-        len,
-        &walk,
-        &ones,
-        comptime![config.value_dim],
-    );
+    if comptime![of.keys()] {
+        write_rows(&sums.k, &mut out.k, heads, len, &walk, &scales, comptime![config.head_dim]);
+    }
+    if comptime![of.values()] {
+        write_rows(
+            &sums.values,
+            &mut out.values,
+            heads,
+            len,
+            &walk,
+            &ones,
+            comptime![config.value_dim],
+        );
+    }
 }
 
 /// Whether the keys of the cube are far for a block of rows.
@@ -119,7 +130,9 @@ fn is_far(
     #[comptime] config: MmaConfig,
 ) -> bool {
     let end = walk.own + OWNED;
-    if comptime![config.carries()] {
+    if comptime![config.term().is_some()] {
+        false.runtime()
+    } else if comptime![config.carries()] {
         let far = upstream.far_blocks[walk.begin / OWNED + block] as usize;
         end <= far * comptime![config.block()]
     } else {
@@ -141,6 +154,7 @@ fn step(
     end: usize,
     tiles: &mut Tiles,
     sums: &mut KeySums,
+    #[comptime] of: OfKeys,
     #[comptime] config: MmaConfig,
 ) {
     let width = comptime![config.width()];
@@ -154,32 +168,38 @@ fn step(
         weightless = far;
     }
     let next = walk.begin + (block + 1) * OWNED;
-    if block + 1 < end {
-        tiles.queries.fetch(&inputs.q, next, OWNED, width);
-    }
     if !weightless {
         let mut own = BlockRows { rows: RowStatistics::new(), carried: Carried::new() };
         own.read(inputs, place, upstream, edges, walk, block, far, config);
         #[unroll]
         for i in 0..comptime![OWNED / columns] {
             let part = comptime![OWNED / columns - 1 - i];
-            weigh_part(place, walk, block, far, tiles, &mut own, part, config);
+            weigh_part(inputs, place, walk, block, far, tiles, sums, &mut own, part, of, config);
+        }
+    }
+    sync_cube();
+    // Of the next block, queries are read during one product and gradients during the other, so that only one of them takes
+    // registers, and none while logits do.
+    if block + 1 < end {
+        tiles.queries.fetch(&inputs.q, next, OWNED, width);
+    }
+    if comptime![of.values()] {
+        if !weightless {
+            let begin = stage * comptime![OWNED * value_width / 8];
+            let (weights, grads) = (&tiles.weights, &tiles.grads.tile);
+            add_transposed_mix(weights, walk.of_plane, grads, begin, &mut sums.values, value_width);
         }
     }
     if block + 1 < end {
         tiles.queries.store((block + 1) % 2, OWNED, width);
-    }
-    sync_cube();
-    if block + 1 < end {
         tiles.grads.fetch(&upstream.grad, next, OWNED, value_width);
     }
-    if !weightless {
-        let (key, begin) = (walk.of_plane, stage * comptime![OWNED * value_width / 8]);
-        let (weights, grads) = (&tiles.weights, &tiles.grads.tile);
-        add_transposed_mix(weights, key, grads, begin, &mut sums.values, value_width);
-        let begin = stage * comptime![OWNED * width / 8];
-        let (gradients, queries) = (&tiles.gradients, &tiles.queries.tile);
-        add_transposed_mix(gradients, key, queries, begin, &mut sums.k, width);
+    if comptime![of.keys()] {
+        if !weightless {
+            let begin = stage * comptime![OWNED * width / 8];
+            let (gradients, queries) = (&tiles.gradients, &tiles.queries.tile);
+            add_transposed_mix(gradients, walk.of_plane, queries, begin, &mut sums.k, width);
+        }
     }
     if block + 1 < end {
         tiles.grads.store((block + 1) % 2, OWNED, value_width);
@@ -225,13 +245,16 @@ impl BlockRows {
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block, and where it is")]
 fn weigh_part(
+    inputs: &MmaInputs,
     place: &MmaSizes,
     walk: &CubeWalk,
     block: usize,
     far: bool,
     tiles: &mut Tiles,
+    sums: &mut KeySums,
     own: &mut BlockRows,
     #[comptime] part: usize,
+    #[comptime] of: OfKeys,
     #[comptime] config: MmaConfig,
 ) {
     let width = comptime![config.width()];
@@ -246,36 +269,42 @@ fn weigh_part(
         let begin = comptime![part * columns * width / 8];
         add_dot(&left, &tiles.keys.tile, begin.runtime(), &mut products, step, columns, width);
     }
-    #[unroll]
-    for step in 0..comptime![value_width / STEP] {
-        let left = left_factor(&tiles.grads.tile, first_row, step, value_width);
-        let begin = comptime![part * columns * value_width / 8];
-        let values = &tiles.values.tile;
-        add_dot(&left, values, begin.runtime(), &mut of_weights, step, columns, value_width);
+    if comptime![of.keys()] {
+        #[unroll]
+        for step in 0..comptime![value_width / STEP] {
+            let left = left_factor(&tiles.grads.tile, first_row, step, value_width);
+            let begin = comptime![part * columns * value_width / 8];
+            let values = &tiles.values.tile;
+            add_dot(&left, values, begin.runtime(), &mut of_weights, step, columns, value_width);
+        }
     }
     if far {
         weigh_far(place, &own.rows, &mut products, &mut of_weights, config);
     } else {
-        let row = place.first_row + block * OWNED;
-        let column = walk.own + comptime![part * columns];
-        let (table, of_plane) = (&tiles.table, walk.of_plane);
         weigh_near(
+            inputs,
             place,
+            walk,
+            block,
             own,
-            table,
-            of_plane,
-            row,
-            column,
+            &tiles.table,
+            &mut sums.terms,
             &mut products,
             &mut of_weights,
+            part,
+            of,
             config,
         );
     }
     #[unroll]
     for n in 0..comptime![columns / ACROSS] {
         let piece = comptime![part * columns / 8 + n];
-        store_result(products.index(n), &mut tiles.weights, walk.of_plane, piece);
-        store_result(of_weights.index(n), &mut tiles.gradients, walk.of_plane, piece);
+        if comptime![of.values()] {
+            store_result(products.index(n), &mut tiles.weights, walk.of_plane, piece);
+        }
+        if comptime![of.keys()] {
+            store_result(of_weights.index(n), &mut tiles.gradients, walk.of_plane, piece);
+        }
     }
 }
 
@@ -313,30 +342,49 @@ fn weigh_far(
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block, and where it is")]
 fn weigh_near(
+    inputs: &MmaInputs,
     place: &MmaSizes,
+    walk: &CubeWalk,
+    block: usize,
     own: &mut BlockRows,
     table: &RowTable,
-    of_plane: usize,
-    row: usize,
-    column: usize,
+    terms: &mut TermSums,
     products: &mut Results,
     of_weights: &mut Results,
+    #[comptime] part: usize,
+    #[comptime] of: OfKeys,
     #[comptime] config: MmaConfig,
 ) {
     let columns = comptime![config.block()];
+    let row = place.first_row + block * OWNED;
+    let column = walk.own + comptime![part * columns];
     #[unroll]
     for i in 0..comptime![columns / ACROSS] {
         let n = comptime![columns / ACROSS - 1 - i];
         #[unroll]
         for half in 0..2usize {
             let (product, of_weight) = (products.index(n)[half], of_weights.index(n)[half]);
-            let at = pair_place(of_plane, row, column, n, half);
-            let passed = &mut own.carried.passed;
-            let scored = score(product, passed, table, place, &at, half, config);
-            let (behind, rows) = (&mut own.carried.behind, &own.rows);
-            let pair = differentiate(&scored, of_weight, behind, rows, place, half, false, config);
-            products.index_mut(n)[half] = pair.weights;
-            of_weights.index_mut(n)[half] = pair.content;
+            let at = pair_place(walk.plane, walk.of_plane, row, column, n, half);
+            if comptime![!of.keys()] {
+                let passed = &mut own.carried.passed;
+                let scored = score(product, passed, table, inputs, place, &at, half, config);
+                products.index_mut(n)[half] = weights_of(&scored, &own.rows, half, config);
+            } else if comptime![config.term().is_some()] {
+                let of_cube = comptime![part * columns / ACROSS + n];
+                let (weights, of_products) = terms.differentiate(
+                    inputs, place, &own.rows, &at, product, of_weight, of_cube, half, false, config,
+                );
+                products.index_mut(n)[half] = weights;
+                of_weights.index_mut(n)[half] = of_products;
+            } else {
+                let passed = &mut own.carried.passed;
+                let scored = score(product, passed, table, inputs, place, &at, half, config);
+                let (behind, rows) = (&mut own.carried.behind, &own.rows);
+                let pair =
+                    differentiate(&scored, of_weight, behind, rows, place, half, false, config);
+                products.index_mut(n)[half] = pair.weights;
+                of_weights.index_mut(n)[half] = pair.content;
+            }
         }
     }
 }

@@ -4,15 +4,16 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::along::{Carried, differentiate, pair_place, score};
+use super::along::{Carried, differentiate, score};
 use super::approximate::LOG2_E;
 use super::biases::mask;
 use super::blocks::OwnedRows;
 use super::columns::ColumnBlocks;
 use super::config::{ACROSS, MmaConfig, OWNED};
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
+use super::pair::pair_place;
 use super::row_sums::{OwnRowSums, RowGradients};
-use super::row_table::{RowTable, far_bias};
+use super::row_table::RowTable;
 use super::rows::RowStatistics;
 use super::tile::{Results, SumPair, add_mix, row_sum, zeros};
 use super::walk::{CubeWalk, padded_columns, padded_rows};
@@ -48,8 +49,7 @@ pub(super) fn dq_kernel(
     #[comptime] config: MmaConfig,
 ) {
     let columns = comptime![config.block()];
-    let resident = comptime![config.resident()];
-    let lane = UNIT_POS_PLANE as usize;
+    let resident = comptime![config.resident() && !config.carries()];
     let walk = CubeWalk::over_columns(place);
     let mut own = OwnRows {
         queries: OwnedRows::new(comptime![config.width()]),
@@ -64,11 +64,6 @@ pub(super) fn dq_kernel(
     own.rows.read(inputs, place, upstream, &walk, walk.packed, config);
     let mut blocks = ColumnBlocks::new(columns, config);
     let mut sums = OwnRowSums::new(config);
-    #[unroll]
-    for half in 0..2usize {
-        let row = walk.first + walk.of_plane + lane / 4 + half * 8;
-        own.carried.far[half] = far_bias(inputs, place, walk.plane, row, config);
-    }
     let mut left = walk.seen_blocks(place, columns);
     let mut far = walk.most_far(columns, config);
     blocks.begin(inputs, place, &walk, left - 1, columns, config);
@@ -105,8 +100,9 @@ pub(super) fn dq_kernel(
         step(inputs, place, &walk, left, &mut own, &mut blocks, &mut sums, out, Step::Near, config);
         left -= 1;
     }
-    if comptime![!config.sticks()] {
+    if comptime![config.has_far()] {
         if comptime![config.tables()] {
+            own.carried.read_far(inputs, place, &walk, config);
             #[unroll]
             for half in 0..2usize {
                 own.rows.log[half] -= own.carried.far[half];
@@ -147,7 +143,7 @@ fn step(
     #[comptime] config: MmaConfig,
 ) {
     let columns = comptime![config.block()];
-    let resident = comptime![config.resident()];
+    let resident = comptime![config.resident() && !config.carries()];
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
     let stage = left % 2;
@@ -169,13 +165,20 @@ fn step(
     );
     if left > 1 {
         blocks.store_keys((left - 1) % 2, columns, config);
-        blocks.fetch_values(inputs, walk, left - 2, columns, config);
     }
-    if comptime![config.by_rows() && kind != Step::Far] {
+    let by_pairs = comptime![config.by_rows() && kind != Step::Far];
+    // Sums along rows need the registers.
+    if comptime![!by_pairs] {
+        if left > 1 {
+            blocks.fetch_values(inputs, walk, left - 2, columns, config);
+        }
+    }
+    if comptime![by_pairs] {
         if comptime![config.carries() && kind == Step::Near] {
             write_edges(place, walk, left, &own.carried, &mut out.edges, config);
         }
         differentiate_block(
+            inputs,
             place,
             walk,
             left,
@@ -206,6 +209,11 @@ fn step(
             config,
         );
         sums.add_up(&of_weights, row, column, config);
+    }
+    if comptime![by_pairs] {
+        if left > 1 {
+            blocks.fetch_values(inputs, walk, left - 2, columns, config);
+        }
     }
     if comptime![kind != Step::Whole] {
         add_mix(
@@ -255,6 +263,7 @@ fn write_edges(
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block, and where it is")]
 fn differentiate_block(
+    inputs: &MmaInputs,
     place: &MmaSizes,
     walk: &CubeWalk,
     left: usize,
@@ -274,18 +283,26 @@ fn differentiate_block(
         let n = comptime![columns / ACROSS - 1 - i];
         #[unroll]
         for half in 0..2usize {
-            let at = pair_place(walk.of_plane, walk.own, column, n, half);
+            let at = pair_place(walk.plane, walk.of_plane, walk.own, column, n, half);
             let products = products.index(n)[half];
             let of_weights = gradients.index(n)[half];
-            let scored =
-                score(products, &mut own.carried.passed, &own.table, place, &at, half, config);
-            let behind = &mut own.carried.behind;
-            let pair =
-                differentiate(&scored, of_weights, behind, &own.rows, place, half, whole, config);
-            gradients.index_mut(n)[half] = pair.content;
-            if comptime![config.tables() && !whole] {
-                let out = &mut out.tables;
-                sums.entries.add(out, &scored, &pair, place, walk, &at, half, config);
+            if comptime![config.term().is_some()] {
+                let (_weights, of_products) = sums.terms.differentiate(
+                    inputs, place, &own.rows, &at, products, of_weights, n, half, true, config,
+                );
+                gradients.index_mut(n)[half] = of_products;
+            } else {
+                let passed = &mut own.carried.passed;
+                let scored = score(products, passed, &own.table, inputs, place, &at, half, config);
+                let behind = &mut own.carried.behind;
+                let pair = differentiate(
+                    &scored, of_weights, behind, &own.rows, place, half, whole, config,
+                );
+                gradients.index_mut(n)[half] = pair.content;
+                if comptime![config.tables() && !whole] {
+                    let out = &mut out.tables;
+                    sums.entries.add(out, &scored, &pair, place, walk, &at, half, config);
+                }
             }
         }
     }

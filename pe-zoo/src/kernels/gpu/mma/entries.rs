@@ -3,9 +3,10 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::along::{PairGradients, PairPlace, ScoredPair};
+use super::along::{PairGradients, ScoredPair};
 use super::config::{AlongRow, MmaConfig};
 use super::inputs::MmaSizes;
+use super::pair::PairPlace;
 use super::tile::row_sum;
 use super::walk::CubeWalk;
 

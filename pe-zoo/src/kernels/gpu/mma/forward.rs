@@ -10,11 +10,11 @@ use super::blocks::OwnedRows;
 use super::columns::ColumnBlocks;
 use super::config::{ACROSS, MmaConfig, OWNED};
 use super::inputs::{MmaInputs, MmaSizes};
-use super::row_table::{RowTable, far_bias};
+use super::row_table::RowTable;
 use super::softmax::{Softmax, largest_logit, soften, weigh};
-use super::tile::{Results, SumPair, add_mix, row_sum, write_rows, zeros};
+use super::tile::{SumPair, add_mix, row_sum, zeros};
 use super::votes::RowVotes;
-use super::walk::CubeWalk;
+use super::walk::{CubeWalk, write_rows};
 
 /// Results of the forward pass.
 #[derive(CubeType, CubeLaunch)]
@@ -65,8 +65,6 @@ pub(super) fn forward_kernel(
     for half in 0..2usize {
         softmax.largest[half] = f32::new(LOWEST);
         softmax.total[half] = f32::new(0.0);
-        let row = walk.first + walk.of_plane + lane / 4 + half * 8;
-        own.carried.far[half] = far_bias(inputs, place, walk.plane, row, config);
     }
     let mut left = walk.seen_blocks(place, columns);
     let most_far = walk.most_far(columns, config);
@@ -107,7 +105,8 @@ pub(super) fn forward_kernel(
             out.far_blocks[walk.packed / OWNED] = left as u32;
         }
     }
-    if comptime![!config.sticks()] {
+    if comptime![config.has_far()] {
+        own.carried.read_far(inputs, place, &walk, config);
         while left > 0 {
             step(
                 inputs,
@@ -189,18 +188,23 @@ fn step(
     );
     if left > 1 {
         blocks.store_keys((left - 1) % 2, columns, config);
-        blocks.fetch_values(inputs, walk, left - 2, columns, config);
+    }
+    let by_pairs = comptime![near && config.by_rows()];
+    // Sums along rows need the registers.
+    if comptime![!by_pairs] {
+        if left > 1 {
+            blocks.fetch_values(inputs, walk, left - 2, columns, config);
+        }
     }
     let column = (left - 1) * columns;
-    if comptime![near && config.by_rows()] {
-        let (table, of_plane) = (&own.table, walk.of_plane);
+    if comptime![by_pairs] {
         score_block(
             &mut scores,
             &mut own.carried,
-            table,
+            &own.table,
+            inputs,
             place,
-            of_plane,
-            walk.own,
+            walk,
             column,
             columns,
             config,
@@ -218,6 +222,11 @@ fn step(
         weigh(&mut scores, config);
     } else {
         soften(&mut scores, softmax, scale, config);
+    }
+    if comptime![by_pairs] {
+        if left > 1 {
+            blocks.fetch_values(inputs, walk, left - 2, columns, config);
+        }
     }
     let begin = stage * comptime![columns * config.value_width() / 8];
     add_mix(

@@ -24,6 +24,10 @@ pub(super) struct MmaInputs {
     pub(super) decay_residual: Box<[f32]>,
     /// Tables of the rows: products of queries with vectors by contextual position or by distance, `[plane, T, entries]`.
     pub(super) tables: Box<[f32]>,
+    /// Parameters of a pair term, `[H, P]`.
+    pub(super) term_params: Box<[f32]>,
+    /// State of the tokens for a pair term, `[plane, S, K]`.
+    pub(super) term_state: Box<[f32]>,
 }
 
 /// Additional inputs of the backward kernels.

@@ -4,7 +4,7 @@
 
 use burn::backend::Cube;
 use burn::backend::ops::FloatTensorOps;
-use burn::tensor::{DType, FloatDType, Shape};
+use burn::tensor::{DType, FloatDType, Shape, Slice};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::config::{AlongRow, MmaConfig, OWNED, padded};
@@ -68,6 +68,9 @@ struct MmaBackward {
     column_decay: CubeTensor,
     /// Gradients of the tables of rows, `[B, H, T, entries]`.
     tables: CubeTensor,
+    /// Gradients of a pair term by row, `[B, H, T, P + K]`, and by column, `[B, H, S, K]`.
+    term_rows: CubeTensor,
+    term_columns: CubeTensor,
     /// What rows carry at the right edges of blocks of keys, `[B, H, padded S / 64, padded T, 2]`.
     edges: CubeTensor,
     /// Gradients of the distance table, `[H, N]`, if there is one.
@@ -81,6 +84,7 @@ impl MmaBackward {
             empty(like, if written { shape } else { &[1] }, DType::F32)
         };
         let numbers = |is_written: bool, len: usize| written(is_written, &[batch, heads, len]);
+        let terms = |len, numbers| written(numbers > 0, &[batch, heads, len, numbers]);
         let edges = [batch, heads, padded(columns) / OWNED, padded(rows), 2];
         Self {
             q: by_token(like, [batch, heads, rows, head_dim]),
@@ -90,6 +94,8 @@ impl MmaBackward {
             row_decay: numbers(config.decay, rows),
             column_decay: numbers(config.decay, columns),
             tables: written(config.tables(), &[batch, heads, rows, config.entries]),
+            term_rows: terms(rows, config.term_numbers(true)),
+            term_columns: terms(columns, config.term_numbers(false)),
             edges: written(config.carries(), &edges),
             distance: None,
         }
@@ -117,6 +123,7 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
                 flat(&written.slopes),
                 flat(&written.row_decay),
                 flat(&written.tables),
+                flat(&written.term_rows),
                 flat(&written.edges),
             ),
             config,
@@ -124,23 +131,42 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
     }
     let LaunchGrid { count, dim } = grid(columns.div_ceil(OWNED), batch * heads);
     let client = &packed.q.client;
-    let (inputs, place) = (packed.inputs(), packed.place());
-    let out = ColumnGradientsLaunch::new(
-        buffer(&written.k),
-        buffer(&written.values),
-        flat(&written.column_decay),
-    );
+    let out = || {
+        ColumnGradientsLaunch::new(
+            buffer(&written.k),
+            buffer(&written.values),
+            flat(&written.column_decay),
+            flat(&written.term_columns),
+        )
+    };
     // SAFETY: as above.
     unsafe {
         if config.by_rows() {
-            let edges = flat(&written.edges);
-            let upstream = upstream.args();
-            dkv_rows_kernel::launch_unchecked(
-                client, count, dim, inputs, place, upstream, edges, out, config,
-            );
+            for of in config.of_keys() {
+                dkv_rows_kernel::launch_unchecked(
+                    client,
+                    count.clone(),
+                    dim,
+                    packed.inputs(),
+                    packed.place(),
+                    upstream.args(),
+                    flat(&written.edges),
+                    out(),
+                    *of,
+                    config,
+                );
+            }
         } else {
-            let upstream = upstream.args();
-            dkv_kernel::launch_unchecked(client, count, dim, inputs, place, upstream, out, config);
+            dkv_kernel::launch_unchecked(
+                client,
+                count,
+                dim,
+                packed.inputs(),
+                packed.place(),
+                upstream.args(),
+                out(),
+                config,
+            );
         }
     }
     written.distance = config.distance.then(|| distance(packed, &upstream, config));
@@ -154,12 +180,34 @@ pub(in crate::kernels::gpu) fn gradients(
     grad: &CubeTensor,
     config: MmaConfig,
 ) -> [Option<CubeTensor>; SLOTS] {
-    let MmaBackward { q, k, values, slopes, row_decay, column_decay, tables, edges: _, distance } =
-        backward(forward, grad, config);
-    let decay = config.decay.then(|| decay(row_decay, column_decay, forward.packed.first_row));
-    let slopes = config.slopes.then(|| {
-        let heads = Shape::from([forward.packed.sizes.heads]);
-        Cube::float_reshape(Cube::float_sum_dim(Cube::float_sum_dim(slopes, 2), 0), heads)
+    let MmaBackward {
+        q,
+        k,
+        values,
+        slopes,
+        row_decay,
+        column_decay,
+        tables,
+        term_rows,
+        term_columns,
+        distance,
+        edges: _,
+    } = backward(forward, grad, config);
+    let first_row = forward.packed.first_row;
+    let decay = config.decay.then(|| of_tokens(row_decay, column_decay, first_row));
+    let slopes = config.slopes.then(|| of_heads(slopes, 1));
+    let parts = |from: usize, to: usize| {
+        let axes = [Slice::from(..), Slice::from(..), Slice::from(..), Slice::from(from..to)];
+        Cube::float_slice(term_rows.clone(), &axes)
+    };
+    let term = config.term();
+    let params = term.filter(|term| term.params > 0).map(|term| {
+        let params = of_heads(parts(0, term.params), term.params);
+        let heads = forward.packed.sizes.heads;
+        Cube::float_reshape(params, Shape::from([heads, term.params]))
+    });
+    let state = term.filter(|term| term.state > 0).map(|term| {
+        of_tokens(parts(term.params, term.params + term.state), term_columns, first_row)
     });
     Slot::ALL.map(|slot| match slot {
         Slot::Query => Some(q.clone()),
@@ -170,19 +218,27 @@ pub(in crate::kernels::gpu) fn gradients(
         Slot::Decay => decay.clone(),
         Slot::ContextualVectors if config.along == AlongRow::Contextual => Some(tables.clone()),
         Slot::QueryDistance if config.along == AlongRow::QueryDistance => Some(tables.clone()),
+        Slot::TermParams => params.clone(),
+        Slot::TermState => state.clone(),
         // Both operands are added to the same logits and have the same gradient.
         Slot::DecayResidual if config.decay_residual => decay.clone(),
         _ => None,
     })
 }
 
-/// Adds the gradients that running sums have as rows to those that they have as columns.
-fn decay(rows: CubeTensor, columns: CubeTensor, first_row: usize) -> CubeTensor {
+/// Sums `[B, H, T]` or `[B, H, T, numbers]` over sequences and tokens: `[H numbers]`.
+fn of_heads(rows: CubeTensor, numbers: usize) -> CubeTensor {
+    let heads = Shape::from([rows.meta.shape()[1] * numbers]);
+    Cube::float_reshape(Cube::float_sum_dim(Cube::float_sum_dim(rows, 2), 0), heads)
+}
+
+/// Adds the gradients that tokens have as rows to those that they have as columns; tokens are the third axis.
+fn of_tokens(rows: CubeTensor, columns: CubeTensor, first_row: usize) -> CubeTensor {
     if first_row == 0 {
         return Cube::float_add(columns, rows);
     }
-    let [batch, heads, _] = columns.meta.shape().dims();
-    let before = Shape::from([batch, heads, first_row]);
+    let mut before = columns.meta.shape().clone();
+    before[2] = first_row;
     let before = Cube::float_zeros(before, &columns.device, FloatDType::F32);
     Cube::float_add(columns, Cube::float_cat(vec![before, rows], 2))
 }

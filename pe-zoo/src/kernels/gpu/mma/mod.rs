@@ -15,7 +15,8 @@
 //! | `softmax`, `rows`, `row_sums` | weights from logits, gradients of logits by rows, and sums of them |
 //! | `tile`, `blocks`, `columns`, `queries` | products in registers, and blocks in shared memory |
 //! | `biases` | biases and the causal mask |
-//! | `along`, `row_table`, `entries` | forms along a row, and the tables of rows with their gradients |
+//! | `along`, `pair`, `row_table`, `entries` | forms along a row, and the tables of rows with their gradients |
+//! | `terms` | functions of pairs from their authors |
 //! | `approximate` | functions that are one instruction |
 
 #![expect(clippy::manual_is_multiple_of, reason = "the kernel language has only operators")]
@@ -36,17 +37,19 @@ mod inputs;
 mod launch;
 mod pack;
 mod packed;
+mod pair;
 mod queries;
 mod row_sums;
 mod row_table;
 mod rows;
 mod softmax;
 mod table;
+mod terms;
 mod tile;
 mod votes;
 mod walk;
 
-pub(super) use config::{MmaConfig, config};
+pub(super) use config::{MmaConfig, config, takes_terms};
 pub(super) use launch::{MmaForward, forward, gradients};
 
 #[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]

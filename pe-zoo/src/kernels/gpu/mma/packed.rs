@@ -30,6 +30,8 @@ pub(super) struct PackedOperands {
     pub(super) decay_residual: CubeTensor,
     /// Tables of the rows, `[B, H, T, entries]`.
     pub(super) tables: CubeTensor,
+    pub(super) term_params: CubeTensor,
+    pub(super) term_state: CubeTensor,
     /// Numbers of far blocks by block of rows, `[B, H, padded T / 64]`.
     pub(super) far_blocks: CubeTensor,
     /// Logarithms of the softmax denominators, `[B, H, padded T]`.
@@ -73,6 +75,8 @@ impl PackedOperands {
             decay: small(Slot::Decay),
             decay_residual: small(Slot::DecayResidual),
             tables: small(tables),
+            term_params: small(Slot::TermParams),
+            term_state: small(Slot::TermState),
             far_blocks,
             log: log.clone(),
             first_row: spec.first_row,
@@ -93,6 +97,8 @@ impl PackedOperands {
             arg(&self.decay),
             arg(&self.decay_residual),
             arg(&self.tables),
+            arg(&self.term_params),
+            arg(&self.term_state),
         )
     }
 

@@ -6,8 +6,9 @@ use burn_cubecl::cubecl::prelude::*;
 use super::config::{ACROSS, MmaConfig};
 use super::entries::EntryGradients;
 use super::inputs::MmaSizes;
-use super::tile::{Results, SumPair, row_sum, write_rows, zeros};
-use super::walk::CubeWalk;
+use super::terms::TermSums;
+use super::tile::{Results, SumPair, row_sum, zeros};
+use super::walk::{CubeWalk, write_rows};
 
 /// Gradients that belong to rows.
 #[derive(CubeType, CubeLaunch)]
@@ -20,6 +21,8 @@ pub(super) struct RowGradients {
     pub(super) decay: Box<[f32]>,
     /// Gradients of the tables of rows, `[plane, T, entries]`.
     pub(super) tables: Box<[f32]>,
+    /// Gradients of a pair term's parameters and of the rows' state, `[plane, T, P + K]`.
+    pub(super) terms: Box<[f32]>,
     /// Numbers of [`Carried`] at the right edges of blocks of 64 keys that are not far, `[plane, padded S / 64, padded T, 2]`.
     pub(super) edges: Box<[SumPair]>,
 }
@@ -31,6 +34,7 @@ pub(super) struct OwnRowSums {
     slopes: Array<f32>,
     decay: Array<f32>,
     pub(super) entries: EntryGradients,
+    pub(super) terms: TermSums,
 }
 
 #[cube]
@@ -41,6 +45,7 @@ impl OwnRowSums {
             slopes: Array::new(2usize),
             decay: Array::new(2usize),
             entries: EntryGradients::new(),
+            terms: TermSums::new(true, config),
         };
         #[unroll]
         for half in 0..2usize {
@@ -124,6 +129,10 @@ impl OwnRowSums {
                     out.decay[at] = sum;
                 }
             }
+        }
+        if comptime![config.term().is_some()] {
+            let first_row = walk.first + walk.of_plane;
+            self.terms.write_rows(&mut out.terms, place, walk.plane, first_row, config);
         }
         if comptime![config.tables()] {
             self.entries.finish(&mut out.tables, place, walk, config);

@@ -3,10 +3,10 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::along::PairPlace;
 use super::approximate::LOG2_E;
 use super::config::{AlongRow, MmaConfig, OWNED, UNITS};
 use super::inputs::{MmaInputs, MmaSizes};
+use super::pair::PairPlace;
 
 /// Tables of a cube's rows in shared memory.
 #[derive(CubeType)]

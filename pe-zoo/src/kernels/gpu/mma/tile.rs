@@ -10,7 +10,6 @@ use burn_cubecl::cubecl::cmma::{MatrixIdent, MmaDefinition};
 use burn_cubecl::cubecl::prelude::*;
 
 use super::config::{ACROSS, OWNED, ROWS, STEP, UNITS};
-use super::walk::CubeWalk;
 
 /// 16 bytes of a row.
 pub(super) type Piece = Vector<bf16, Const<8>>;
@@ -231,32 +230,4 @@ pub(super) fn row_sum(own: f32) -> f32 {
 pub(super) fn row_max(own: f32) -> f32 {
     let most = max(own, plane_shuffle_xor(own, 1));
     max(most, plane_shuffle_xor(most, 2))
-}
-
-/// Writes 16 rows of results times a factor to the rows of `out`, `[B, T, H, width]`, that this plane owns; rows from `len`
-/// on are left out.
-#[cube]
-pub(super) fn write_rows(
-    results: &Results,
-    out: &mut Box<[SumPair]>,
-    heads: usize,
-    len: usize,
-    walk: &CubeWalk,
-    factors: &Array<f32>,
-    #[comptime] width: usize,
-) {
-    let lane = UNIT_POS_PLANE as usize;
-    #[unroll]
-    for half in 0..2usize {
-        let row = walk.first + walk.of_plane + lane / 4 + half * 8;
-        if row < len {
-            let line = (walk.plane / heads * len + row) * heads + walk.plane % heads;
-            let factor = SumPair::new(factors[half]);
-            #[unroll]
-            for n in 0..comptime![width / ACROSS] {
-                out[line * comptime![width / 2] + n * 4 + lane % 4] =
-                    results.index(n)[half] * factor;
-            }
-        }
-    }
 }

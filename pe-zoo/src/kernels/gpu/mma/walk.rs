@@ -1,10 +1,11 @@
-//! Where a cube begins, and how far it walks.
+//! Where a cube begins, how far it walks, and where it writes.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::config::{AlongRow, MmaConfig, OWNED, ROWS};
+use super::config::{ACROSS, AlongRow, MmaConfig, OWNED, ROWS};
 use super::inputs::MmaSizes;
+use super::tile::{Results, SumPair};
 
 /// Where a cube is in its walk.
 #[derive(CubeType, Clone, Copy)]
@@ -64,7 +65,9 @@ impl CubeWalk {
         #[comptime] columns: usize,
         #[comptime] config: MmaConfig,
     ) -> usize {
-        if comptime![config.along == AlongRow::QueryDistance] {
+        if comptime![config.term().is_some()] {
+            0usize.runtime()
+        } else if comptime![config.along == AlongRow::QueryDistance] {
             (max(self.own + 2, config.entries) - config.entries) / columns
         } else {
             (self.own + 1) / columns
@@ -87,4 +90,32 @@ pub(super) fn padded_rows(place: &MmaSizes) -> usize {
 #[cube]
 pub(super) fn padded_columns(place: &MmaSizes) -> usize {
     place.columns.div_ceil(OWNED) * OWNED
+}
+
+/// Writes 16 rows of results times a factor to the rows of `out`, `[B, T, H, width]`, that this plane owns; rows from `len`
+/// on are left out.
+#[cube]
+pub(super) fn write_rows(
+    results: &Results,
+    out: &mut Box<[SumPair]>,
+    heads: usize,
+    len: usize,
+    walk: &CubeWalk,
+    factors: &Array<f32>,
+    #[comptime] width: usize,
+) {
+    let lane = UNIT_POS_PLANE as usize;
+    #[unroll]
+    for half in 0..2usize {
+        let row = walk.first + walk.of_plane + lane / 4 + half * 8;
+        if row < len {
+            let line = (walk.plane / heads * len + row) * heads + walk.plane % heads;
+            let factor = SumPair::new(factors[half]);
+            #[unroll]
+            for n in 0..comptime![width / ACROSS] {
+                out[line * comptime![width / 2] + n * 4 + lane % 4] =
+                    results.index(n)[half] * factor;
+            }
+        }
+    }
 }

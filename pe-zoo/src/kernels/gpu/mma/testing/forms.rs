@@ -2,8 +2,10 @@
 
 use super::reference::SimulatedProblem;
 use super::simulated::Simulated;
+use super::terms;
 use crate::kernels::gpu::mma::config::{AlongRow, MmaConfig};
 use crate::kernels::operands::Sizes;
+use crate::score::TracedTerm;
 
 /// Tolerance relative to the norm of a tensor: weights and their gradients are rounded to eight bits.
 const ROUNDED: f64 = 6e-3;
@@ -50,6 +52,10 @@ fn check(config: MmaConfig) {
         if config.decay {
             compare(&name("gradient of running sums"), &solution.decay, &expected.decay, ROUNDED);
         }
+        let (params, state) = (&solution.term_params, &solution.term_state);
+        let off = BY_DISTANCE * ROUNDED;
+        compare(&name("gradient of parameters"), params, &expected.term_params, off);
+        compare(&name("gradient of token state"), state, &expected.term_state, ROUNDED);
         compare(&name("gradient of tables"), &solution.tables, &expected.tables, ROUNDED);
         let again = simulated.run(&problem);
         let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
@@ -62,6 +68,8 @@ fn check(config: MmaConfig) {
             ("gradient of distances", &solution.distance, &again.distance),
             ("gradient of running sums", &solution.decay, &again.decay),
             ("gradient of tables", &solution.tables, &again.tables),
+            ("gradient of parameters", &solution.term_params, &again.term_params),
+            ("gradient of token state", &solution.term_state, &again.term_state),
         ] {
             assert!(bits(first) == bits(second), "{} differs in a second run", name(what));
         }
@@ -130,6 +138,19 @@ fn broken_sticks() {
 fn distances_by_query() {
     let config = MmaConfig { along: AlongRow::QueryDistance, entries: 23, ..PLAIN };
     check(config);
-    check(MmaConfig { entries: 1, ..config });
+    check(MmaConfig { entries: 3, ..config });
     check(MmaConfig { entries: 90, head_dim: 128, value_dim: 96, ..config });
+}
+
+#[test]
+fn functions_of_pairs() {
+    let along = |traced: TracedTerm| AlongRow::Term(traced.interned());
+    let power = along(TracedTerm::new::<_, 3, 0>(&terms::Power));
+    check(MmaConfig { along: power, ..PLAIN });
+    let factor = along(TracedTerm::new::<_, 0, 1>(&terms::RowFactor));
+    check(MmaConfig { along: factor, head_dim: 24, value_dim: 32, ..PLAIN });
+    let difference = along(TracedTerm::new::<_, 0, 2>(&terms::Difference));
+    check(MmaConfig { along: difference, head_dim: 128, ..PLAIN });
+    let everything = along(TracedTerm::new::<_, 2, 1>(&terms::Everything));
+    check(MmaConfig { along: everything, head_dim: 24, value_dim: 32, ..PLAIN });
 }

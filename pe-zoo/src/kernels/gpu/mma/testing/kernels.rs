@@ -4,7 +4,7 @@ use burn_cubecl::cubecl::CubeKernel;
 use burn_cubecl::cubecl::prelude::*;
 
 use crate::kernels::gpu::mma::bands::{bands_kernel, table_kernel};
-use crate::kernels::gpu::mma::config::{MmaConfig, UNITS};
+use crate::kernels::gpu::mma::config::{MmaConfig, OfKeys, UNITS};
 use crate::kernels::gpu::mma::dkv::{ColumnGradientsLaunch, dkv_kernel};
 use crate::kernels::gpu::mma::dkv_rows::dkv_rows_kernel;
 use crate::kernels::gpu::mma::dq::dq_kernel;
@@ -28,7 +28,7 @@ macro_rules! kernel {
 }
 
 fn inputs() -> MmaInputsLaunch {
-    MmaInputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a())
+    MmaInputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a(), a(), a())
 }
 
 fn place() -> MmaSizesLaunch {
@@ -49,17 +49,18 @@ pub(super) fn forward(config: MmaConfig) -> Box<dyn CubeKernel> {
 }
 
 pub(super) fn dq(config: MmaConfig) -> Box<dyn CubeKernel> {
-    let out = RowGradientsLaunch::new(a(), a(), a(), a(), a());
+    let out = RowGradientsLaunch::new(a(), a(), a(), a(), a(), a());
     kernel!(dq_kernel, inputs(), place(), upstream(), out, config)
 }
 
 pub(super) fn dkv(config: MmaConfig) -> Box<dyn CubeKernel> {
-    let out = ColumnGradientsLaunch::new(a(), a(), a());
-    if config.by_rows() {
-        kernel!(dkv_rows_kernel, inputs(), place(), upstream(), a(), out, config)
-    } else {
-        kernel!(dkv_kernel, inputs(), place(), upstream(), out, config)
-    }
+    let out = ColumnGradientsLaunch::new(a(), a(), a(), a());
+    kernel!(dkv_kernel, inputs(), place(), upstream(), out, config)
+}
+
+pub(super) fn dkv_rows(of: OfKeys, config: MmaConfig) -> Box<dyn CubeKernel> {
+    let out = ColumnGradientsLaunch::new(a(), a(), a(), a());
+    kernel!(dkv_rows_kernel, inputs(), place(), upstream(), a(), out, of, config)
 }
 
 pub(super) fn pack(dim: usize, width: usize) -> Box<dyn CubeKernel> {

@@ -11,3 +11,4 @@ mod reference;
 mod row;
 #[cfg(feature = "cores-sim")]
 mod simulated;
+mod terms;

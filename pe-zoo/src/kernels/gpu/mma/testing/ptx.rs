@@ -1,9 +1,10 @@
 //! PTX of the kernels, which `ci/gpu-budgets.sh` assembles and counts.
 
-use super::kernels;
+use super::{kernels, terms};
 use crate::kernels::gpu::mma::approximate::NATIVE;
-use crate::kernels::gpu::mma::config::{ACROSS, AlongRow, MmaConfig, OWNED, STEP};
+use crate::kernels::gpu::mma::config::{ACROSS, AlongRow, MmaConfig, OWNED, OfKeys, STEP};
 use crate::kernels::gpu::testing::ptx::{ptx, written};
+use crate::score::TracedTerm;
 
 const PLAIN: MmaConfig = MmaConfig {
     head_dim: 64,
@@ -17,36 +18,49 @@ const PLAIN: MmaConfig = MmaConfig {
     native: NATIVE,
 };
 
-const FORMS: [(&str, MmaConfig); 7] = [
-    ("no modifier", PLAIN),
-    ("slopes", MmaConfig { slopes: true, ..PLAIN }),
-    ("distances", MmaConfig { distance: true, ..PLAIN }),
-    ("decay", MmaConfig { decay: true, decay_residual: true, ..PLAIN }),
-    ("contextual", MmaConfig { along: AlongRow::Contextual, entries: 64, ..PLAIN }),
-    ("sticks", MmaConfig { along: AlongRow::Sticks { strict: true }, ..PLAIN }),
-    ("distances by query", MmaConfig { along: AlongRow::QueryDistance, entries: 128, ..PLAIN }),
-];
+/// A configuration of each form, with its name.
+fn forms() -> [(&'static str, MmaConfig); 8] {
+    let term = TracedTerm::new::<_, 3, 0>(&terms::Power).interned();
+    [
+        ("no modifier", PLAIN),
+        ("slopes", MmaConfig { slopes: true, ..PLAIN }),
+        ("distances", MmaConfig { distance: true, ..PLAIN }),
+        ("decay", MmaConfig { decay: true, decay_residual: true, ..PLAIN }),
+        ("contextual", MmaConfig { along: AlongRow::Contextual, entries: 64, ..PLAIN }),
+        ("sticks", MmaConfig { along: AlongRow::Sticks { strict: true }, ..PLAIN }),
+        ("distances by query", MmaConfig { along: AlongRow::QueryDistance, entries: 128, ..PLAIN }),
+        ("function of pairs", MmaConfig { along: AlongRow::Term(term), ..PLAIN }),
+    ]
+}
 
 #[test]
 fn fragments_stay_in_registers() {
     for width in [32, 64, 96, 128] {
-        for (name, config) in FORMS {
+        for (name, config) in forms() {
             let config = MmaConfig { head_dim: width, value_dim: width, ..config };
             // Most walks have a part near the diagonal and one further left. Under sticks there is nothing further left, and
             // whole rows of sums are added up in a walk of their own.
-            let (near, whole, far) =
-                (1, usize::from(config.carries()), usize::from(!config.sticks()));
-            let by_keys = if config.by_rows() { 1 } else { 2 };
-            let by_keys_columns = if config.by_rows() { OWNED } else { config.query_block() };
-            for (pass, kernel, products, columns) in [
-                ("forward", kernels::forward(config), 2 * (near + far), config.block()),
-                ("dq", kernels::dq(config), 2 * whole + 3 * (near + far), config.block()),
-                ("dkv", kernels::dkv(config), 4 * by_keys, by_keys_columns),
-                ("bands", kernels::bands(config), 2, OWNED),
-            ] {
-                if pass == "bands" && !config.distance {
-                    continue;
+            let (whole, far) = (usize::from(config.carries()), usize::from(config.has_far()));
+            let mut passes = vec![
+                ("forward", kernels::forward(config), 2 * (1 + far), config.block()),
+                ("dq", kernels::dq(config), 2 * whole + 3 * (1 + far), config.block()),
+            ];
+            if config.distance {
+                passes.push(("bands", kernels::bands(config), 2, OWNED));
+            }
+            if config.by_rows() {
+                for of in config.of_keys() {
+                    let (pass, products) = match of {
+                        OfKeys::Both => ("dkv", 4),
+                        OfKeys::Keys => ("dk", 3),
+                        OfKeys::Values => ("dv", 2),
+                    };
+                    passes.push((pass, kernels::dkv_rows(*of, config), products, OWNED));
                 }
+            } else {
+                passes.push(("dkv", kernels::dkv(config), 2 * 4, config.query_block()));
+            }
+            for (pass, kernel, products, columns) in passes {
                 let text = ptx(&*kernel);
                 let name = format!("mma, {name}, heads of {width}, {pass}");
                 if width.is_multiple_of(64) {

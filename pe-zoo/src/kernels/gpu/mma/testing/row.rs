@@ -32,7 +32,8 @@ fn sigmoid(x: f64) -> f64 {
 impl RowProblem<'_> {
     pub(super) fn solve(&self) -> RowSolution {
         match self.along {
-            AlongRow::Nothing => self.softmax(self.logits),
+            // The logits are the values of the function already.
+            AlongRow::Nothing | AlongRow::Term(_) => self.softmax(self.logits),
             AlongRow::Sticks { strict } => self.sticks(strict),
             AlongRow::Contextual => self.contextual(),
             AlongRow::QueryDistance => self.distances(),

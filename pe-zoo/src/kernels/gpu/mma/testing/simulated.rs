@@ -17,7 +17,8 @@ pub(super) struct Simulated {
     pack_upstream: CompiledKernel,
     forward: CompiledKernel,
     dq: CompiledKernel,
-    dkv: CompiledKernel,
+    /// Kernels of keys, one after the other.
+    dkv: Vec<CompiledKernel>,
     bands: Option<CompiledKernel>,
     table: CompiledKernel,
 }
@@ -58,7 +59,7 @@ fn unwritten(len: usize) -> Vec<f32> {
 
 const BLOCK: [usize; 2] = [UNITS, 1];
 /// Buffers of the operands, and those that the backward kernels have in addition.
-const INPUTS: usize = 8;
+const INPUTS: usize = 10;
 const UPSTREAM: usize = 3;
 
 impl Simulated {
@@ -72,7 +73,12 @@ impl Simulated {
             pack_upstream: build(kernels::pack_upstream(value_dim, config.value_width())),
             forward: build(kernels::forward(config)),
             dq: build(kernels::dq(config)),
-            dkv: build(kernels::dkv(config)),
+            dkv: if config.by_rows() {
+                let kernels = config.of_keys().iter();
+                kernels.map(|of| build(kernels::dkv_rows(*of, config))).collect()
+            } else {
+                vec![build(kernels::dkv(config))]
+            },
             bands: config.distance.then(|| build(kernels::bands(config))),
             table: build(kernels::table()),
         }
@@ -108,11 +114,23 @@ impl Simulated {
         let values =
             Self::pack(&self.pack_values, &problem.values, Order::ByHead, shape, value_width);
         let SimulatedProblem { slopes, distance, decay, decay_residual, tables, .. } = problem;
+        let SimulatedProblem { term_params, term_state, .. } = problem;
         let entries = distance.len() / heads;
         let inputs = || {
-            [&q, &k, &values, slopes, distance, decay, decay_residual, tables]
-                .map(Clone::clone)
-                .to_vec()
+            [
+                &q,
+                &k,
+                &values,
+                slopes,
+                distance,
+                decay,
+                decay_residual,
+                tables,
+                term_params,
+                term_state,
+            ]
+            .map(Clone::clone)
+            .to_vec()
         };
         let sizes = [heads, rows, columns, columns - rows, entries];
         let factors = [problem.scale, problem.gate_scale, problem.max_position];
@@ -150,9 +168,10 @@ impl Simulated {
         buffers.push(unwritten(planes * rows * head_dim));
         buffers.extend([unwritten(planes * rows), unwritten(planes * rows)]);
         buffers.push(unwritten(tables.len()));
+        buffers.push(unwritten(planes * rows * config.term_numbers(true)));
         buffers.push(unwritten(planes * padded(columns) / OWNED * padded(rows) * 2));
         self.dq.run(&mut buffers, scalars, by_rows, BLOCK);
-        let [of_q, of_slopes, of_rows, of_tables, edges] =
+        let [of_q, of_slopes, of_rows, of_tables, term_rows, edges] =
             buffers.split_off(INPUTS + UPSTREAM).try_into().unwrap();
 
         let of_distance = self.bands.as_ref().map(|kernel| {
@@ -177,8 +196,12 @@ impl Simulated {
         buffers.push(unwritten(planes * columns * head_dim));
         buffers.push(unwritten(planes * columns * value_dim));
         buffers.push(unwritten(planes * columns));
-        self.dkv.run(&mut buffers, scalars, [columns.div_ceil(OWNED), planes], BLOCK);
-        let [of_k, of_values, mut of_decay] = buffers.split_off(outputs).try_into().unwrap();
+        buffers.push(unwritten(planes * columns * config.term_numbers(false)));
+        for kernel in &self.dkv {
+            kernel.run(&mut buffers, scalars, [columns.div_ceil(OWNED), planes], BLOCK);
+        }
+        let [of_k, of_values, mut of_decay, mut of_state] =
+            buffers.split_off(outputs).try_into().unwrap();
 
         let mut of_heads = vec![0.0; heads];
         for (at, gradient) in of_slopes.iter().enumerate() {
@@ -187,7 +210,22 @@ impl Simulated {
         for (at, gradient) in of_rows.iter().enumerate() {
             of_decay[at / rows * columns + columns - rows + at % rows] += gradient;
         }
+        let state = config.term_numbers(false);
+        let params = config.term_numbers(true) - state;
+        let mut of_params = vec![0.0; heads * params];
+        for (line, numbers) in term_rows.chunks((params + state).max(1)).enumerate() {
+            let (of_row, of_token) = numbers.split_at(params);
+            for (at, gradient) in of_row.iter().enumerate() {
+                of_params[line / rows % heads * params + at] += gradient;
+            }
+            let token = line / rows * columns + columns - rows + line % rows;
+            for (at, gradient) in of_token.iter().enumerate() {
+                of_state[token * state + at] += gradient;
+            }
+        }
         Solution {
+            term_params: of_params,
+            term_state: of_state,
             output: swapped(&output, [batch, rows, heads, value_dim]),
             q: swapped(&of_q, [batch, rows, heads, head_dim]),
             k: swapped(&of_k, [batch, columns, heads, head_dim]),
