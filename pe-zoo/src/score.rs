@@ -27,7 +27,7 @@ mod token_price;
 pub(crate) use block::{TermBlock, TermGrads};
 pub use dual::{Derivative, Dual};
 #[cfg(feature = "cube")]
-pub(crate) use expression::{Expression, Operation, PairInput, TracedTerm};
+pub(crate) use expression::{Expression, PairInput, StepOperation, TracedTerm};
 pub use head_mlp::HeadMlp;
 pub use number::{Number, Real};
 pub use pair::{Pair, PairTerm};

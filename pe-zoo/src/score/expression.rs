@@ -21,9 +21,9 @@ pub(crate) enum PairInput {
     Column(usize),
 }
 
-/// What a step of an expression computes.
+/// Operation of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Operation {
+pub(crate) enum StepOperation {
     Input(PairInput),
     /// Bits of an f32.
     Constant(u32),
@@ -47,14 +47,14 @@ pub(crate) enum Operation {
 
 /// Step of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Step {
-    pub(crate) operation: Operation,
+pub(crate) struct ExpressionStep {
+    pub(crate) operation: StepOperation,
     /// Indices of earlier steps; 0 for those that the operation does not have.
     pub(crate) operands: [usize; 4],
 }
 
-impl Step {
-    fn new(operation: Operation, operands: &[usize]) -> Self {
+impl ExpressionStep {
+    fn new(operation: StepOperation, operands: &[usize]) -> Self {
         let operand = |at: usize| operands.get(at).copied().unwrap_or_default();
         Self { operation, operands: std::array::from_fn(operand) }
     }
@@ -63,7 +63,7 @@ impl Step {
 /// Function of a pair as steps, of which some are its results.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Expression {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ExpressionStep>,
     pub(crate) results: Vec<usize>,
 }
 
@@ -80,19 +80,19 @@ pub(crate) struct TracedTerm {
 
 /// Steps recorded so far.
 #[derive(Debug, Default)]
-struct Tape(RefCell<Vec<Step>>);
+struct ExpressionTape(RefCell<Vec<ExpressionStep>>);
 
 /// Number on a tape, or a constant.
 #[derive(Debug, Clone, Copy)]
 enum Traced<'t> {
     Constant(f32),
-    Step(&'t Tape, usize),
+    Step(&'t ExpressionTape, usize),
 }
 
-impl Tape {
+impl ExpressionTape {
     /// Records a step, unless it is recorded already.
-    fn step(&self, operation: Operation, operands: &[usize]) -> Traced<'_> {
-        let step = Step::new(operation, operands);
+    fn step(&self, operation: StepOperation, operands: &[usize]) -> Traced<'_> {
+        let step = ExpressionStep::new(operation, operands);
         let mut steps = self.0.borrow_mut();
         let at = steps.iter().position(|recorded| *recorded == step).unwrap_or_else(|| {
             steps.push(step);
@@ -104,15 +104,17 @@ impl Tape {
     fn index(&self, number: Traced<'_>) -> usize {
         match number {
             Traced::Step(_, at) => at,
-            Traced::Constant(value) => match self.step(Operation::Constant(value.to_bits()), &[]) {
-                Traced::Step(_, at) => at,
-                Traced::Constant(_) => unreachable!("a recorded step"),
-            },
+            Traced::Constant(value) => {
+                match self.step(StepOperation::Constant(value.to_bits()), &[]) {
+                    Traced::Step(_, at) => at,
+                    Traced::Constant(_) => unreachable!("a recorded step"),
+                }
+            }
         }
     }
 
     fn pair<const P: usize, const K: usize>(&self) -> Pair<Traced<'_>, P, K> {
-        let input = |input| self.step(Operation::Input(input), &[]);
+        let input = |input| self.step(StepOperation::Input(input), &[]);
         Pair {
             content: input(PairInput::Content),
             distance: input(PairInput::Distance),
@@ -163,22 +165,22 @@ impl TracedTerm {
         for step in &expression.steps {
             let [a, b, c, d] = step.operands.map(|at| values.get(at).copied().unwrap_or_default());
             values.push(match step.operation {
-                Operation::Input(input) => inputs[self.input(input)],
-                Operation::Constant(bits) => f64::from(f32::from_bits(bits)),
-                Operation::Add => a + b,
-                Operation::Sub => a - b,
-                Operation::Mul => a * b,
-                Operation::Div => a / b,
-                Operation::Neg => -a,
-                Operation::Exp => a.exp(),
-                Operation::Ln => a.ln(),
-                Operation::Sqrt => a.sqrt(),
-                Operation::Sigmoid => Number::sigmoid(a),
-                Operation::Softplus => Number::softplus(a),
-                Operation::Abs => a.abs(),
-                Operation::Sign => Real::sign(a),
-                Operation::ZeroAtZero => a.zero_at_zero(b),
-                Operation::IfAtLeast => a.if_at_least(b, c, d),
+                StepOperation::Input(input) => inputs[self.input(input)],
+                StepOperation::Constant(bits) => f64::from(f32::from_bits(bits)),
+                StepOperation::Add => a + b,
+                StepOperation::Sub => a - b,
+                StepOperation::Mul => a * b,
+                StepOperation::Div => a / b,
+                StepOperation::Neg => -a,
+                StepOperation::Exp => a.exp(),
+                StepOperation::Ln => a.ln(),
+                StepOperation::Sqrt => a.sqrt(),
+                StepOperation::Sigmoid => Number::sigmoid(a),
+                StepOperation::Softplus => Number::softplus(a),
+                StepOperation::Abs => a.abs(),
+                StepOperation::Sign => Real::sign(a),
+                StepOperation::ZeroAtZero => a.zero_at_zero(b),
+                StepOperation::IfAtLeast => a.if_at_least(b, c, d),
             });
         }
         expression.results.iter().map(|result| values[*result]).collect()
@@ -186,18 +188,17 @@ impl TracedTerm {
 
     /// Records the function of a term and its derivatives.
     pub(crate) fn new<T: PairTerm<P, K>, const P: usize, const K: usize>(term: &T) -> Self {
-        let tape = Tape::default();
+        let tape = ExpressionTape::default();
         let value = tape.index(term.value(tape.pair::<P, K>()));
         let value = tape.expression(vec![value]);
 
-        let tape = Tape::default();
+        let tape = ExpressionTape::default();
         let pair = tape.pair::<P, K>();
-        let (value_again, derivative) = match term.derivative(pair) {
-            Some(derivative) => (term.value(pair), derivative),
-            None => {
-                let dual = term.value(dual(&pair));
-                (dual.value, dual.tangent)
-            }
+        let (value_again, derivative) = if let Some(derivative) = term.derivative(pair) {
+            (term.value(pair), derivative)
+        } else {
+            let dual = term.value(dual(&pair));
+            (dual.value, dual.tangent)
         };
         let Derivative { content, params, row, column } = derivative;
         let results = [value_again, content].into_iter().chain(params).chain(row).chain(column);
@@ -206,7 +207,7 @@ impl TracedTerm {
     }
 }
 
-impl<'t> Traced<'t> {
+impl Traced<'_> {
     fn constant(self) -> Option<f32> {
         match self {
             Self::Constant(value) => Some(value),
@@ -214,14 +215,14 @@ impl<'t> Traced<'t> {
         }
     }
 
-    fn one(self, fold: fn(f64) -> f64, operation: Operation) -> Self {
+    fn one(self, fold: fn(f64) -> f64, operation: StepOperation) -> Self {
         match self {
             Self::Constant(value) => Self::Constant(fold(f64::from(value)) as f32),
             Self::Step(tape, at) => tape.step(operation, &[at]),
         }
     }
 
-    fn two(self, other: Self, fold: fn(f64, f64) -> f64, operation: Operation) -> Self {
+    fn two(self, other: Self, fold: fn(f64, f64) -> f64, operation: StepOperation) -> Self {
         match (self, other) {
             (Self::Constant(left), Self::Constant(right)) => {
                 Self::Constant(fold(f64::from(left), f64::from(right)) as f32)
@@ -247,7 +248,7 @@ impl Add for Traced<'_> {
         } else if self.is(0.0) {
             other
         } else {
-            self.two(other, |a, b| a + b, Operation::Add)
+            self.two(other, |a, b| a + b, StepOperation::Add)
         }
     }
 }
@@ -256,7 +257,7 @@ impl Sub for Traced<'_> {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        if other.is(0.0) { self } else { self.two(other, |a, b| a - b, Operation::Sub) }
+        if other.is(0.0) { self } else { self.two(other, |a, b| a - b, StepOperation::Sub) }
     }
 }
 
@@ -269,7 +270,7 @@ impl Mul for Traced<'_> {
         } else if self.is(1.0) {
             other
         } else {
-            self.two(other, |a, b| a * b, Operation::Mul)
+            self.two(other, |a, b| a * b, StepOperation::Mul)
         }
     }
 }
@@ -278,7 +279,7 @@ impl Div for Traced<'_> {
     type Output = Self;
 
     fn div(self, other: Self) -> Self {
-        if other.is(1.0) { self } else { self.two(other, |a, b| a / b, Operation::Div) }
+        if other.is(1.0) { self } else { self.two(other, |a, b| a / b, StepOperation::Div) }
     }
 }
 
@@ -286,7 +287,7 @@ impl Neg for Traced<'_> {
     type Output = Self;
 
     fn neg(self) -> Self {
-        self.one(|x| -x, Operation::Neg)
+        self.one(|x| -x, StepOperation::Neg)
     }
 }
 
@@ -296,15 +297,15 @@ impl Number for Traced<'_> {
     }
 
     fn exp(self) -> Self {
-        self.one(f64::exp, Operation::Exp)
+        self.one(f64::exp, StepOperation::Exp)
     }
 
     fn ln(self) -> Self {
-        self.one(f64::ln, Operation::Ln)
+        self.one(f64::ln, StepOperation::Ln)
     }
 
     fn sqrt(self) -> Self {
-        self.one(f64::sqrt, Operation::Sqrt)
+        self.one(f64::sqrt, StepOperation::Sqrt)
     }
 
     fn pow(self, exponent: Self) -> Self {
@@ -312,15 +313,15 @@ impl Number for Traced<'_> {
     }
 
     fn sigmoid(self) -> Self {
-        self.one(Number::sigmoid, Operation::Sigmoid)
+        self.one(Number::sigmoid, StepOperation::Sigmoid)
     }
 
     fn softplus(self) -> Self {
-        self.one(Number::softplus, Operation::Softplus)
+        self.one(Number::softplus, StepOperation::Softplus)
     }
 
     fn abs(self) -> Self {
-        self.one(f64::abs, Operation::Abs)
+        self.one(f64::abs, StepOperation::Abs)
     }
 
     fn max(self, other: Self) -> Self {
@@ -347,7 +348,7 @@ impl Real for Traced<'_> {
         match self {
             Self::Constant(0.0) => Self::Constant(0.0),
             Self::Constant(_) => other,
-            Self::Step(tape, at) => tape.step(Operation::ZeroAtZero, &[at, tape.index(other)]),
+            Self::Step(tape, at) => tape.step(StepOperation::ZeroAtZero, &[at, tape.index(other)]),
         }
     }
 
@@ -362,13 +363,13 @@ impl Real for Traced<'_> {
             }
             (Self::Step(tape, _), _) | (_, Self::Step(tape, _)) => {
                 let operands = [self, other, yes, no].map(|number| tape.index(number));
-                tape.step(Operation::IfAtLeast, &operands)
+                tape.step(StepOperation::IfAtLeast, &operands)
             }
         }
     }
 
     fn sign(self) -> Self {
-        self.one(Real::sign, Operation::Sign)
+        self.one(Real::sign, StepOperation::Sign)
     }
 }
 

@@ -35,8 +35,8 @@ const WIDEST: usize = 128;
 /// Largest width at which the factors that a plane owns stay in registers through a walk.
 const RESIDENT: usize = 64;
 
-/// What depends on all columns from the diagonal to the left, or on a table of the row: forms whose blocks near the
-/// diagonal are computed in another way than those further left.
+/// Form along a row: it depends on all columns from the diagonal to the left, on a table of the row, or on a function of
+/// the pair. Blocks near the diagonal are computed in another way than those further left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum AlongRow {
     /// Nothing.
@@ -51,7 +51,7 @@ pub(super) enum AlongRow {
     Term(&'static TracedTerm),
 }
 
-/// What a kernel that owns keys computes.
+/// Results of a kernel that owns keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum OfKeys {
     Both,
@@ -130,6 +130,11 @@ impl MmaConfig {
             (true, false) => OWNED / 2,
             (true, true) => OWNED / 4,
         }
+    }
+
+    /// Keys whose logits the kernel of keys by rows computes at once.
+    pub(super) const fn part(&self) -> usize {
+        if self.resident() && !self.sticks() { self.block() } else { OWNED / 4 }
     }
 
     const fn widest(&self) -> bool {

@@ -33,7 +33,7 @@ struct Tiles {
     gradients: Shared<[Piece]>,
 }
 
-/// What this unit has of its two rows of a block.
+/// This unit's two rows of a block.
 #[derive(CubeType)]
 struct BlockRows {
     rows: RowStatistics,
@@ -42,7 +42,7 @@ struct BlockRows {
 
 /// Sums over the keys of this unit's plane.
 #[derive(CubeType)]
-struct KeySums {
+struct OwnKeySums {
     k: Results,
     values: Results,
     terms: TermSums,
@@ -75,7 +75,7 @@ pub(super) fn dkv_rows_kernel(
     tiles.keys.store(0usize, OWNED, width);
     tiles.values.fetch(&inputs.values, walk.packed, OWNED, value_width);
     tiles.values.store(0usize, OWNED, value_width);
-    let mut sums = KeySums {
+    let mut sums = OwnKeySums {
         k: zeros(comptime![if of.keys() { width / ACROSS } else { 0 }]),
         values: zeros(comptime![if of.values() { value_width / ACROSS } else { 0 }]),
         terms: TermSums::new(false, config),
@@ -153,13 +153,13 @@ fn step(
     block: usize,
     end: usize,
     tiles: &mut Tiles,
-    sums: &mut KeySums,
+    sums: &mut OwnKeySums,
     #[comptime] of: OfKeys,
     #[comptime] config: MmaConfig,
 ) {
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
-    let columns = comptime![config.block()];
+    let columns = comptime![config.part()];
     let stage = block % 2;
     let far = is_far(place, upstream, walk, block, config);
     // Far blocks of sticks have no weight.
@@ -230,12 +230,10 @@ impl BlockRows {
             let row = row + walk.of_plane + UNIT_POS_PLANE as usize / 4 + half * 8;
             if far {
                 self.rows.log[half] -= far_bias(inputs, place, walk.plane, row, config);
-            } else {
-                if comptime![config.carries()] {
-                    let pair = edges[walk.packed / OWNED * padded_rows(place) + row];
-                    self.carried.passed[half] = pair.extract(0usize);
-                    self.carried.behind[half] = pair.extract(1usize);
-                }
+            } else if comptime![config.carries()] {
+                let pair = edges[walk.packed / OWNED * padded_rows(place) + row];
+                self.carried.passed[half] = pair.extract(0usize);
+                self.carried.behind[half] = pair.extract(1usize);
             }
         }
     }
@@ -251,7 +249,7 @@ fn weigh_part(
     block: usize,
     far: bool,
     tiles: &mut Tiles,
-    sums: &mut KeySums,
+    sums: &mut OwnKeySums,
     own: &mut BlockRows,
     #[comptime] part: usize,
     #[comptime] of: OfKeys,
@@ -259,7 +257,7 @@ fn weigh_part(
 ) {
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
-    let columns = comptime![config.block()];
+    let columns = comptime![config.part()];
     let first_row = block % 2 * OWNED + walk.of_plane;
     let mut products = zeros(comptime![columns / ACROSS]);
     let mut of_weights = zeros(comptime![columns / ACROSS]);
@@ -319,7 +317,7 @@ fn weigh_far(
 ) {
     let scale = place.scale * comptime![LOG2_E];
     #[unroll]
-    for n in 0..comptime![config.block() / ACROSS] {
+    for n in 0..comptime![config.part() / ACROSS] {
         #[unroll]
         for half in 0..2usize {
             let (product, of_weight) = (products.index(n)[half], of_weights.index(n)[half]);
@@ -355,7 +353,7 @@ fn weigh_near(
     #[comptime] of: OfKeys,
     #[comptime] config: MmaConfig,
 ) {
-    let columns = comptime![config.block()];
+    let columns = comptime![config.part()];
     let row = place.first_row + block * OWNED;
     let column = walk.own + comptime![part * columns];
     #[unroll]

@@ -18,7 +18,7 @@ use super::rows::RowStatistics;
 use super::tile::{Results, SumPair, add_mix, row_sum, zeros};
 use super::walk::{CubeWalk, padded_columns, padded_rows};
 
-/// What a cube has of its rows.
+/// Rows of a cube.
 #[derive(CubeType)]
 struct OwnRows {
     queries: OwnedRows,
@@ -30,7 +30,7 @@ struct OwnRows {
 
 /// Kind of a step, which is fixed when the kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Step {
+enum WalkStep {
     /// Only adds up what a form along the row needs of whole rows.
     Whole,
     /// Near the diagonal.
@@ -49,7 +49,7 @@ pub(super) fn dq_kernel(
     #[comptime] config: MmaConfig,
 ) {
     let columns = comptime![config.block()];
-    let resident = comptime![config.resident() && !config.carries()];
+    let resident = comptime![config.resident() && !config.carries() && config.term().is_none()];
     let walk = CubeWalk::over_columns(place);
     let mut own = OwnRows {
         queries: OwnedRows::new(comptime![config.width()]),
@@ -83,7 +83,7 @@ pub(super) fn dq_kernel(
                 &mut blocks,
                 &mut sums,
                 out,
-                Step::Whole,
+                WalkStep::Whole,
                 config,
             );
             ahead -= 1;
@@ -97,7 +97,18 @@ pub(super) fn dq_kernel(
         sync_cube();
     }
     while left > far {
-        step(inputs, place, &walk, left, &mut own, &mut blocks, &mut sums, out, Step::Near, config);
+        step(
+            inputs,
+            place,
+            &walk,
+            left,
+            &mut own,
+            &mut blocks,
+            &mut sums,
+            out,
+            WalkStep::Near,
+            config,
+        );
         left -= 1;
     }
     if comptime![config.has_far()] {
@@ -118,7 +129,7 @@ pub(super) fn dq_kernel(
                 &mut blocks,
                 &mut sums,
                 out,
-                Step::Far,
+                WalkStep::Far,
                 config,
             );
             left -= 1;
@@ -139,11 +150,11 @@ fn step(
     blocks: &mut ColumnBlocks,
     sums: &mut OwnRowSums,
     out: &mut RowGradients,
-    #[comptime] kind: Step,
+    #[comptime] kind: WalkStep,
     #[comptime] config: MmaConfig,
 ) {
     let columns = comptime![config.block()];
-    let resident = comptime![config.resident() && !config.carries()];
+    let resident = comptime![config.resident() && !config.carries() && config.term().is_none()];
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
     let stage = left % 2;
@@ -166,7 +177,7 @@ fn step(
     if left > 1 {
         blocks.store_keys((left - 1) % 2, columns, config);
     }
-    let by_pairs = comptime![config.by_rows() && kind != Step::Far];
+    let by_pairs = comptime![config.by_rows() && kind != WalkStep::Far];
     // Sums along rows need the registers.
     if comptime![!by_pairs] {
         if left > 1 {
@@ -174,7 +185,7 @@ fn step(
         }
     }
     if comptime![by_pairs] {
-        if comptime![config.carries() && kind == Step::Near] {
+        if comptime![config.carries() && kind == WalkStep::Near] {
             write_edges(place, walk, left, &own.carried, &mut out.edges, config);
         }
         differentiate_block(
@@ -194,7 +205,7 @@ fn step(
         let lane = UNIT_POS_PLANE as usize;
         let column = (left - 1) * columns + lane % 4 * 2;
         let row = walk.own + walk.of_plane + lane / 4;
-        if comptime![kind == Step::Near] {
+        if comptime![kind == WalkStep::Near] {
             mask(&mut logits, row, column, false, columns);
         }
         let scale = place.scale * comptime![LOG2_E];
@@ -215,7 +226,7 @@ fn step(
             blocks.fetch_values(inputs, walk, left - 2, columns, config);
         }
     }
-    if comptime![kind != Step::Whole] {
+    if comptime![kind != WalkStep::Whole] {
         add_mix(
             &of_weights,
             &blocks.keys.tile,
@@ -272,12 +283,12 @@ fn differentiate_block(
     gradients: &mut Results,
     sums: &mut OwnRowSums,
     out: &mut RowGradients,
-    #[comptime] kind: Step,
+    #[comptime] kind: WalkStep,
     #[comptime] config: MmaConfig,
 ) {
     let columns = comptime![config.block()];
     let column = (left - 1) * columns;
-    let whole = comptime![kind == Step::Whole];
+    let whole = comptime![kind == WalkStep::Whole];
     #[unroll]
     for i in 0..comptime![columns / ACROSS] {
         let n = comptime![columns / ACROSS - 1 - i];

@@ -28,7 +28,7 @@ pub(super) struct ForwardOutputs {
     pub(super) far_blocks: Box<[u32]>,
 }
 
-/// What a cube has of its rows.
+/// Rows of a cube.
 #[derive(CubeType)]
 struct OwnQueries {
     queries: OwnedRows,

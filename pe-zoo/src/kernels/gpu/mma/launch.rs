@@ -71,7 +71,7 @@ struct MmaBackward {
     /// Gradients of a pair term by row, `[B, H, T, P + K]`, and by column, `[B, H, S, K]`.
     term_rows: CubeTensor,
     term_columns: CubeTensor,
-    /// What rows carry at the right edges of blocks of keys, `[B, H, padded S / 64, padded T, 2]`.
+    /// Numbers that rows carry at the right edges of blocks of keys, `[B, H, padded S / 64, padded T, 2]`.
     edges: CubeTensor,
     /// Gradients of the distance table, `[H, N]`, if there is one.
     distance: Option<CubeTensor>,

@@ -59,9 +59,10 @@ impl PackedOperands {
             AlongRow::QueryDistance => Slot::QueryDistance,
             _ => Slot::ContextualVectors,
         };
-        let far_blocks = match config.carries() {
-            true => empty(query, &[batch, heads, padded(rows) / OWNED], DType::U32),
-            false => log.clone(),
+        let far_blocks = if config.carries() {
+            empty(query, &[batch, heads, padded(rows) / OWNED], DType::U32)
+        } else {
+            log.clone()
         };
         let contextual = spec.contextual;
         Self {

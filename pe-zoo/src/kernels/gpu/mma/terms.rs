@@ -10,7 +10,7 @@ use super::inputs::{MmaInputs, MmaSizes};
 use super::pair::PairPlace;
 use super::rows::RowStatistics;
 use super::tile::SumPair;
-use crate::score::{Expression, Operation, PairInput, TracedTerm};
+use crate::score::{Expression, PairInput, StepOperation, TracedTerm};
 
 /// Gradients of a term's inputs that one unit adds up: by rows or by columns.
 #[derive(CubeType)]
@@ -52,7 +52,11 @@ fn inputs_of(
 
 /// Computes all steps of an expression.
 #[cube]
-#[expect(clippy::eq_op, reason = "only NaN differs from itself")]
+#[allow(
+    clippy::eq_op,
+    clippy::float_cmp,
+    reason = "only NaN differs from itself, and only zero is zero"
+)]
 fn evaluate(
     inputs: &Array<f32>,
     #[comptime] expression: &'static Expression,
@@ -64,26 +68,26 @@ fn evaluate(
     for at in 0..comptime![expression.steps.len()] {
         let operation = comptime![expression.steps[at].operation];
         let operands = comptime![expression.steps[at].operands];
-        let value = if comptime![matches!(operation, Operation::Input(_))] {
+        let value = if comptime![matches!(operation, StepOperation::Input(_))] {
             inputs[comptime![input_index(operation, term)]]
-        } else if comptime![matches!(operation, Operation::Constant(_))] {
+        } else if comptime![matches!(operation, StepOperation::Constant(_))] {
             f32::cast_from(comptime![constant(operation)])
         } else {
             let a = values[comptime![operands[0]]];
             let b = values[comptime![operands[1]]];
-            if comptime![operation == Operation::Add] {
+            if comptime![operation == StepOperation::Add] {
                 a + b
-            } else if comptime![operation == Operation::Sub] {
+            } else if comptime![operation == StepOperation::Sub] {
                 a - b
-            } else if comptime![operation == Operation::Mul] {
+            } else if comptime![operation == StepOperation::Mul] {
                 a * b
-            } else if comptime![operation == Operation::Div] {
+            } else if comptime![operation == StepOperation::Div] {
                 a / b
-            } else if comptime![operation == Operation::Neg] {
+            } else if comptime![operation == StepOperation::Neg] {
                 -a
-            } else if comptime![operation == Operation::ZeroAtZero] {
+            } else if comptime![operation == StepOperation::ZeroAtZero] {
                 select(a == f32::new(0.0), f32::new(0.0), b)
-            } else if comptime![operation == Operation::IfAtLeast] {
+            } else if comptime![operation == StepOperation::IfAtLeast] {
                 let c = values[comptime![operands[2]]];
                 let d = values[comptime![operands[3]]];
                 // A comparison with NaN is false.
@@ -98,37 +102,37 @@ fn evaluate(
 }
 
 /// Place of an input among the inputs.
-fn input_index(operation: Operation, term: &TracedTerm) -> usize {
+fn input_index(operation: StepOperation, term: &TracedTerm) -> usize {
     match operation {
-        Operation::Input(input) => term.input(input),
+        StepOperation::Input(input) => term.input(input),
         _ => 0,
     }
 }
 
 /// Value of a constant.
-fn constant(operation: Operation) -> f32 {
+fn constant(operation: StepOperation) -> f32 {
     match operation {
-        Operation::Constant(bits) => f32::from_bits(bits),
+        StepOperation::Constant(bits) => f32::from_bits(bits),
         _ => 0.0,
     }
 }
 
 /// Function of one number.
 #[cube]
-fn function(x: f32, #[comptime] operation: Operation, #[comptime] native: bool) -> f32 {
-    if comptime![operation == Operation::Exp] {
+fn function(x: f32, #[comptime] operation: StepOperation, #[comptime] native: bool) -> f32 {
+    if comptime![operation == StepOperation::Exp] {
         power_of_two(x * comptime![LOG2_E], native)
-    } else if comptime![operation == Operation::Ln] {
+    } else if comptime![operation == StepOperation::Ln] {
         logarithm(x, native) * comptime![std::f32::consts::LN_2]
-    } else if comptime![operation == Operation::Sqrt] {
+    } else if comptime![operation == StepOperation::Sqrt] {
         x.sqrt()
-    } else if comptime![operation == Operation::Sigmoid] {
+    } else if comptime![operation == StepOperation::Sigmoid] {
         reciprocal(f32::new(1.0) + power_of_two(-x * comptime![LOG2_E], native), native)
-    } else if comptime![operation == Operation::Softplus] {
+    } else if comptime![operation == StepOperation::Softplus] {
         let smaller = power_of_two(-x.abs() * comptime![LOG2_E], native);
         let above = logarithm(f32::new(1.0) + smaller, native) * comptime![std::f32::consts::LN_2];
         max(x, f32::new(0.0)) + above
-    } else if comptime![operation == Operation::Abs] {
+    } else if comptime![operation == StepOperation::Abs] {
         x.abs()
     } else {
         // The sign.
@@ -288,6 +292,7 @@ impl TermSums {
 
 /// Product of a gradient and a derivative; 0 where the gradient is 0, whatever the derivative.
 #[cube]
+#[allow(clippy::float_cmp, reason = "only zero is zero")]
 fn chain(gradient: f32, derivative: f32) -> f32 {
     select(gradient == f32::new(0.0), f32::new(0.0), gradient * derivative)
 }

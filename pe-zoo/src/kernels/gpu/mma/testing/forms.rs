@@ -149,7 +149,7 @@ fn functions_of_pairs() {
     check(MmaConfig { along: power, ..PLAIN });
     let factor = along(TracedTerm::new::<_, 0, 1>(&terms::RowFactor));
     check(MmaConfig { along: factor, head_dim: 24, value_dim: 32, ..PLAIN });
-    let difference = along(TracedTerm::new::<_, 0, 2>(&terms::Difference));
+    let difference = along(TracedTerm::new::<_, 0, 2>(&terms::StateDifference));
     check(MmaConfig { along: difference, head_dim: 128, ..PLAIN });
     let everything = along(TracedTerm::new::<_, 2, 1>(&terms::Everything));
     check(MmaConfig { along: everything, head_dim: 24, value_dim: 32, ..PLAIN });

@@ -22,9 +22,9 @@ impl PairTerm<0, 1> for RowFactor {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Difference;
+pub(super) struct StateDifference;
 
-impl PairTerm<0, 2> for Difference {
+impl PairTerm<0, 2> for StateDifference {
     fn value<N: Number>(&self, pair: Pair<N, 0, 2>) -> N {
         pair.content + (pair.row[0] - pair.column[0]) + (pair.row[1] - pair.column[1])
     }
