@@ -5,12 +5,14 @@
 //! `D` head dimension; the content logit is `q_i . k_j / sqrt(D)`.
 //!
 //! [`ScoreMod`] lists the modifiers with kernels of their own. Any other can be written as a
-//! [`PairTerm`], a function of one pair of tokens that runs inside the same kernels on the CPU and becomes
-//! a tensor of size `T x S` on GPUs.
+//! [`PairTerm`], a function of one pair of tokens that runs inside the same kernels on the CPU, and on NVIDIA GPUs in bf16.
+//! Elsewhere it becomes a tensor of size `T x S`.
 
 #[cfg(feature = "flex")]
 mod block;
 mod dual;
+#[cfg(feature = "cube")]
+mod expression;
 mod graph;
 mod head_mlp;
 mod number;
@@ -24,6 +26,8 @@ mod token_price;
 #[cfg(feature = "flex")]
 pub(crate) use block::{TermBlock, TermGrads};
 pub use dual::{Derivative, Dual};
+#[cfg(feature = "cube")]
+pub(crate) use expression::{Expression, PairInput, StepOperation, TracedTerm};
 pub use head_mlp::HeadMlp;
 pub use number::{Number, Real};
 pub use pair::{Pair, PairTerm};
@@ -31,8 +35,10 @@ pub use position_mlp::PositionMlp;
 pub use reflected::Reflected;
 pub use step_prices::StepPrices;
 pub use term::Term;
+#[cfg(any(feature = "flex", feature = "cube"))]
+pub(crate) use term::TermKernel;
 #[cfg(feature = "flex")]
-pub(crate) use term::{TermKernel, TermSizes};
+pub(crate) use term::TermSizes;
 pub use token_price::TokenPrice;
 
 use burn::tensor::Tensor;

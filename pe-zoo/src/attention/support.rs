@@ -73,7 +73,8 @@ enum Capacity {
 
 impl ScoreMod {
     /// Number of such parts that the kernels of a device compute. A GPU also makes distance tables dense where positions
-    /// have gaps.
+    /// have gaps. It computes a pair term only alone, see [`is_one_term`](Self::is_one_term), and where it has kernels for
+    /// it.
     fn capacity(&self, kernels: Kernels) -> Capacity {
         let on_cpu = |capacity| if kernels == Kernels::Cpu { capacity } else { Capacity::None };
         match self {
@@ -86,6 +87,7 @@ impl ScoreMod {
             | Self::StickBreaking(_)
             | Self::Sum(_) => Capacity::Any,
             Self::Contextual(_) => Capacity::One,
+            Self::Term(_) if kernels == Kernels::GpuTerm => Capacity::One,
             Self::Term(_) => on_cpu(Capacity::Any),
             Self::PositionMlp(_)
             | Self::TokenPrice(_)
@@ -126,6 +128,15 @@ impl ScoreMod {
             }
         }
         parts
+    }
+
+    /// Whether the modifier is one pair term and nothing else.
+    #[cfg(feature = "cube")]
+    pub(super) fn is_one_term(&self) -> bool {
+        let mut parts = Vec::new();
+        self.flatten_into(&mut parts);
+        parts.retain(|planned| !matches!(planned.part, Self::None));
+        matches!(parts.as_slice(), [PlannedPart { part: Self::Term(_), .. }])
     }
 
     fn flatten_into<'a>(&'a self, parts: &mut Vec<PlannedPart<'a>>) {

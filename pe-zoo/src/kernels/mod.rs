@@ -34,6 +34,9 @@ pub(crate) enum Kernels {
     Cpu,
     /// GPU kernels of the module `gpu`.
     Gpu,
+    /// Those of them on `mma.sync`, for a pair term.
+    #[cfg_attr(not(feature = "cube"), expect(dead_code, reason = "chosen on GPUs"))]
+    GpuTerm,
 }
 
 /// Returns the kernels for tensors of this device; `None` if there are none.

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use crate::kernels::precision::MatmulPrecision;
-#[cfg(feature = "flex")]
-use crate::score::TermKernel;
-use crate::score::{Current, HiddenActivation, LogitScaling, StickBreakingRule};
+use crate::score::{Current, HiddenActivation, LogitScaling, StickBreakingRule, TermKernel};
 
 /// Specification of one attention: everything that is not a tensor.
 #[derive(Debug, Clone)]
@@ -33,8 +31,7 @@ pub(crate) struct Spec {
     /// Perceptron across heads, if there is one.
     #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
     pub head_mlp: Option<HeadMlpSpec>,
-    /// Pair terms applied to the content logits, in this order; not supported on GPUs.
-    #[cfg(feature = "flex")]
+    /// Pair terms applied to the content logits, in this order; at most one on GPUs.
     pub terms: Vec<Arc<dyn TermKernel>>,
 }
 

@@ -1,9 +1,9 @@
 //! Evaluation of a pair term on one block of pairs in single precision, in loops that the compiler
 //! vectorises.
 
-use super::dual::{Derivative, Dual, each};
+use super::dual::{Derivative, each};
 use super::number::Real;
-use super::pair::{Pair, PairTerm};
+use super::pair::{Pair, PairTerm, dual};
 use crate::math::lanes::NARROW;
 
 /// Block of pairs: query rows ("lanes") times all columns that any of them sees.
@@ -83,26 +83,6 @@ pub(super) fn apply<T: PairTerm<P, K>, const R: usize, const P: usize, const K: 
             logits[r] = term.value(rows.pair(r, logits[r], position, column));
         }
     }
-}
-
-/// Converts the inputs of a pair to dual numbers, with one tangent direction per input.
-#[inline(always)]
-fn dual<const P: usize, const K: usize>(pair: &Pair<f32, P, K>) -> Pair<Dual<f32, P, K>, P, K> {
-    let mut content = Dual::fixed(pair.content);
-    content.tangent.content = 1.0;
-    let mut params = [content; P];
-    each!(P, |p| {
-        params[p] = Dual::fixed(pair.params[p]);
-        params[p].tangent.params[p] = 1.0;
-    });
-    let (mut row, mut column) = ([content; K], [content; K]);
-    each!(K, |k| {
-        row[k] = Dual::fixed(pair.row[k]);
-        row[k].tangent.row[k] = 1.0;
-        column[k] = Dual::fixed(pair.column[k]);
-        column[k].tangent.column[k] = 1.0;
-    });
-    Pair { content, distance: Dual::fixed(pair.distance), params, row, column }
 }
 
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! Modifiers of the logits given as a function of one pair of tokens.
 
-use super::dual::Derivative;
-use super::number::Number;
+use super::dual::{Derivative, Dual, each};
+use super::number::{Number, Real};
 
 /// Inputs of a [`PairTerm`]: `P` parameters of the head, `K` values of state of each token.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,8 @@ pub struct Pair<N, const P: usize, const K: usize = 0> {
 /// begins.
 ///
 /// On the CPU the fused engine runs [`value`](Self::value) inside its kernel, forward and backward,
-/// without a tensor of size `T x S`. On a GPU, and on the CPU beside
+/// without a tensor of size `T x S`. On an NVIDIA GPU in bf16, where a term is the only modifier and positions count up by
+/// one, `value` is recorded once as an expression that the kernel expands. Elsewhere on GPUs, and on the CPU beside
 /// [`ScoreMod::Products`](crate::ScoreMod::Products), tensor operations compute the values of all
 /// pairs; see [`ScoreMod::support`](crate::ScoreMod::support).
 /// `P` is the number of parameters of a head, `K` the number of values of state of a token.
@@ -65,4 +66,26 @@ pub trait PairTerm<const P: usize, const K: usize = 0>: Clone + Send + Sync + 's
         let _ = pair;
         None
     }
+}
+
+/// Converts the inputs of a pair to dual numbers, with one tangent direction per input.
+#[inline(always)]
+pub(super) fn dual<N: Real, const P: usize, const K: usize>(
+    pair: &Pair<N, P, K>,
+) -> Pair<Dual<N, P, K>, P, K> {
+    let mut content = Dual::fixed(pair.content);
+    content.tangent.content = N::constant(1.0);
+    let mut params = [content; P];
+    each!(P, |p| {
+        params[p] = Dual::fixed(pair.params[p]);
+        params[p].tangent.params[p] = N::constant(1.0);
+    });
+    let (mut row, mut column) = ([content; K], [content; K]);
+    each!(K, |k| {
+        row[k] = Dual::fixed(pair.row[k]);
+        row[k].tangent.row[k] = N::constant(1.0);
+        column[k] = Dual::fixed(pair.column[k]);
+        column[k].tangent.column[k] = N::constant(1.0);
+    });
+    Pair { content, distance: Dual::fixed(pair.distance), params, row, column }
 }

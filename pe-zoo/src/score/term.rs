@@ -7,6 +7,8 @@ use burn::tensor::Tensor;
 
 #[cfg(feature = "flex")]
 use super::block::{TermBlock, TermGrads, apply, backward};
+#[cfg(feature = "cube")]
+use super::expression::TracedTerm;
 use super::graph::Graph;
 use super::number::Number;
 use super::pair::{Pair, PairTerm};
@@ -69,7 +71,7 @@ impl Term {
         (params, self.token_state.as_ref().filter(|_| state > 0))
     }
 
-    #[cfg(feature = "flex")]
+    #[cfg(any(feature = "flex", feature = "cube"))]
     pub(crate) fn kernel(&self) -> &Arc<dyn TermKernel> {
         &self.kernel
     }
@@ -114,6 +116,10 @@ pub(crate) trait TermKernel: Send + Sync + fmt::Debug {
         state: Option<&Tensor<4>>,
         first_row: usize,
     ) -> Tensor<4>;
+
+    /// Returns the function as an expression.
+    #[cfg(feature = "cube")]
+    fn traced(&self) -> &'static TracedTerm;
 
     /// Replaces content logits, `[column][lane]`, by values.
     #[cfg(feature = "flex")]
@@ -183,6 +189,11 @@ impl<T: PairTerm<P, K>, const P: usize, const K: usize> TermKernel for Erased<T,
             column: std::array::from_fn(|k| of_token(k, false)),
         });
         graph.tensor(value).expand(shape)
+    }
+
+    #[cfg(feature = "cube")]
+    fn traced(&self) -> &'static TracedTerm {
+        TracedTerm::new(&self.0).interned()
     }
 
     #[cfg(feature = "flex")]

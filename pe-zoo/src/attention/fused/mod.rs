@@ -13,6 +13,8 @@ mod tests;
 use burn::tensor::{DType, Tensor};
 
 use super::reference::LogitInputs;
+#[cfg(feature = "cube")]
+use crate::kernels::spec;
 use crate::kernels::{self, Kernels};
 use crate::ops::MatmulPrecision;
 use crate::{Positions, ScoreMod};
@@ -49,8 +51,15 @@ pub(crate) fn attend(
             let dtype = q.dtype();
             let [q, k, v, values] = [q, k, v, values].map(|u| u.clone().cast(DType::F32));
             let inputs = LogitInputs::new(&q, &k, &v, at, scale);
-            let operands =
-                ModifierOperands::of(modifier, &inputs, Kernels::Gpu).with_products(&inputs);
+            let fuses = modifier.is_one_term()
+                && kernels::gpu::fuses_terms(
+                    &q.device(),
+                    precision,
+                    [&q, &values].map(Tensor::dims),
+                    spec::contiguous(at.cols()),
+                );
+            let kernels = if fuses { Kernels::GpuTerm } else { Kernels::Gpu };
+            let operands = ModifierOperands::of(modifier, &inputs, kernels).with_products(&inputs);
             let (operands, spec) = operands.operands(&inputs, &values, precision);
             kernels::gpu::attend(&q.device(), operands, spec).map(|output| output.cast(dtype))
         }

@@ -265,7 +265,6 @@ impl ModifierOperands {
             contextual,
             position_mlp_bends: self.position_mlp_bends,
             head_mlp: self.head_mlp,
-            #[cfg(feature = "flex")]
             terms: terms.iter().map(|term| term.kernel().clone()).collect(),
         };
         (operands, spec)

@@ -64,7 +64,8 @@ use burn::backend::{Dispatch, DispatchDevice};
 use burn::tensor::{DType, Device, Tensor};
 
 use crate::kernels::input_tensors::InputTensors;
-use crate::kernels::operands::Operands;
+use crate::kernels::operands::{Operands, Sizes};
+use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::Spec;
 pub(crate) use linear::linears;
 use op::CubeAttention;
@@ -73,6 +74,24 @@ pub(crate) use product::{has_tf32, product, rounds};
 /// Whether tensors of this type can be converted for the kernels, which compute in f32.
 pub(crate) fn takes(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+}
+
+/// Whether the kernels compute an attention under a pair term alone, from the device, the precision and the shapes of
+/// queries and values; positions must count up by one.
+pub(crate) fn fuses_terms(
+    device: &Device,
+    precision: MatmulPrecision,
+    [q, values]: [[usize; 4]; 2],
+    contiguous: bool,
+) -> bool {
+    let device = device.clone().inner();
+    let DispatchDevice::Cube(device) = device.as_dispatch() else {
+        return false;
+    };
+    let [batch, heads, rows, head_dim] = q;
+    let [_batch, _heads, columns, value_dim] = values;
+    let sizes = Sizes { batch, heads, rows, columns, head_dim, value_dim };
+    contiguous && mma::takes_terms(&device.client(), sizes, precision)
 }
 
 /// Computes attention, `[B, H, T, E]`; `None` if no block of these operands fits into the device's

@@ -31,6 +31,7 @@ fn forward(operands: Operands<Cube>, spec: Spec) -> (FloatTensor<Cube>, Attentio
         let forward = mma::forward(&operands, &spec, config);
         return (forward.output.clone(), AttentionState::Mma { forward, config });
     }
+    assert!(spec.terms.is_empty(), "only the kernels on `mma.sync` compute a pair term");
     let operands = contiguous(operands);
     let forward = launch::forward(&operands, &spec);
     (forward.output.clone(), AttentionState::Tiles { operands, spec, forward })

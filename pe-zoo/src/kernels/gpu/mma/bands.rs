@@ -4,14 +4,15 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::biases::mask_rows;
+use super::approximate::LOG2_E;
+use super::biases::mask;
 use super::blocks::OwnedRows;
-use super::columns::{ColumnBlocks, CubeWalk};
+use super::columns::ColumnBlocks;
 use super::config::{ACROSS, MmaConfig, OWNED, ROWS};
-use super::exponential::LOG2_E;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::rows::RowStatistics;
 use super::tile::zeros;
+use super::walk::CubeWalk;
 
 /// Numbers that a band has: one for each distance in a block, and one that is not used.
 pub(super) const BAND: usize = 2 * OWNED;
@@ -34,8 +35,8 @@ pub(super) fn bands_kernel(
     let row_blocks = place.rows.div_ceil(OWNED);
     let column_blocks = place.columns.div_ceil(OWNED);
     let scale = place.scale * comptime![LOG2_E];
-    let mut queries = OwnedRows::new(OWNED, width);
-    let mut grads = OwnedRows::new(OWNED, value_width);
+    let mut queries = OwnedRows::new(width);
+    let mut grads = OwnedRows::new(value_width);
     let mut blocks = ColumnBlocks::new(OWNED, config);
     let mut rows = RowStatistics::new();
     let mut sums = zeros(comptime![OWNED / ACROSS]);
@@ -47,19 +48,20 @@ pub(super) fn bands_kernel(
     while block < end {
         let of_columns = block + newest - band;
         let stage = (of_columns + 1) % 2;
-        let first = (plane * row_blocks + block) * OWNED;
         let walk = CubeWalk {
             plane,
+            first: block * OWNED,
+            packed: (plane * row_blocks + block) * OWNED,
             own: place.first_row + block * OWNED,
             of_plane,
             begin: plane * column_blocks * OWNED,
         };
         // All units must have finished reading the previous blocks.
         sync_cube();
-        queries.load(&inputs.q, first, OWNED, width);
-        grads.load(&upstream.grad, first, OWNED, value_width);
+        queries.load(&inputs.q, walk.packed, width);
+        grads.load(&upstream.grad, walk.packed, value_width);
         blocks.begin(inputs, place, &walk, of_columns, OWNED, config);
-        rows.read(inputs, place, upstream, &walk, first, config);
+        rows.read(inputs, place, upstream, &walk, walk.packed, config);
         sync_cube();
         let mut logits = zeros(comptime![OWNED / ACROSS]);
         let mut gradients = zeros(comptime![OWNED / ACROSS]);
@@ -68,7 +70,7 @@ pub(super) fn bands_kernel(
         let values = &blocks.values.tile;
         grads.add_dots(of_plane, values, stage, &mut gradients, false, OWNED, value_width);
         let column = of_columns * OWNED + lane % 4 * 2;
-        mask_rows(&mut logits, walk.own + of_plane + lane / 4, column, OWNED);
+        mask(&mut logits, walk.own + of_plane + lane / 4, column, false, OWNED);
         blocks.logit_gradients(
             &logits,
             &mut gradients,

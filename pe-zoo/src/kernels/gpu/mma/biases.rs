@@ -6,8 +6,8 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
+use super::approximate::LOG2_E;
 use super::config::{ACROSS, MmaConfig, OWNED};
-use super::exponential::LOG2_E;
 use super::inputs::{MmaInputs, MmaSizes};
 use super::tile::{Results, SumPair};
 
@@ -167,43 +167,28 @@ impl DistanceBiases {
     }
 }
 
-/// Replaces the logits of columns that rows do not see. `own` is the index of this lane's first row among the columns,
-/// `column` that of its first column.
+/// Replaces the logits of columns that rows do not see. `first` is the index among the columns of the first of this lane's
+/// two rows of results, `across` that of its first column of results; with `keys`, the rows of results are keys and their
+/// columns queries.
 #[cube]
-pub(super) fn mask_rows(
+pub(super) fn mask(
     logits: &mut Results,
-    own: usize,
-    column: usize,
-    #[comptime] columns: usize,
+    first: usize,
+    across: usize,
+    #[comptime] keys: bool,
+    #[comptime] width: usize,
 ) {
     #[unroll]
-    for n in 0..comptime![columns / ACROSS] {
+    for n in 0..comptime![width / ACROSS] {
         #[unroll]
         for half in 0..2usize {
             let pair = logits.index(n)[half];
             let mut visible = SumPair::empty();
             #[unroll]
             for one in 0..2usize {
-                let unseen = column + comptime![n * 8 + one] > own + comptime![half * 8];
-                visible.insert(one, select(unseen, f32::new(LOWEST), pair.extract(one)));
-            }
-            logits.index_mut(n)[half] = visible;
-        }
-    }
-}
-
-/// As [`mask_rows`], for logits whose rows are keys and whose columns are queries.
-#[cube]
-pub(super) fn mask_keys(logits: &mut Results, key: usize, own: usize, #[comptime] queries: usize) {
-    #[unroll]
-    for n in 0..comptime![queries / ACROSS] {
-        #[unroll]
-        for half in 0..2usize {
-            let pair = logits.index(n)[half];
-            let mut visible = SumPair::empty();
-            #[unroll]
-            for one in 0..2usize {
-                let unseen = key + comptime![half * 8] > own + comptime![n * 8 + one];
+                let down = first + comptime![half * 8];
+                let right = across + comptime![n * 8 + one];
+                let unseen = if comptime![keys] { down > right } else { right > down };
                 visible.insert(one, select(unseen, f32::new(LOWEST), pair.extract(one)));
             }
             logits.index_mut(n)[half] = visible;

@@ -4,7 +4,7 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::config::{STEP, UNITS};
+use super::config::{OWNED, STEP, UNITS};
 use super::tile::{self, LeftFactors, Piece, Results, left_factor};
 
 /// Rows of a tensor in shared memory, one block or two, and this unit's pieces of the next block.
@@ -59,21 +59,15 @@ pub(super) struct OwnedRows {
 
 #[cube]
 impl OwnedRows {
-    pub(super) fn new(#[comptime] rows: usize, #[comptime] width: usize) -> OwnedRows {
-        OwnedRows { blocks: Blocks::new(1usize, rows, width), factors: LeftFactors::new() }
+    pub(super) fn new(#[comptime] width: usize) -> OwnedRows {
+        OwnedRows { blocks: Blocks::new(1usize, OWNED, width), factors: LeftFactors::new() }
     }
 
     /// Copies the rows of a cube from `row` of all rows of all planes on to shared memory. A barrier must follow, and
     /// then [`begin`](Self::begin).
-    pub(super) fn load(
-        &mut self,
-        from: &Box<[Piece]>,
-        row: usize,
-        #[comptime] rows: usize,
-        #[comptime] width: usize,
-    ) {
-        self.blocks.fetch(from, row, rows, width);
-        self.blocks.store(0usize, rows, width);
+    pub(super) fn load(&mut self, from: &Box<[Piece]>, row: usize, #[comptime] width: usize) {
+        self.blocks.fetch(from, row, OWNED, width);
+        self.blocks.store(0usize, OWNED, width);
     }
 
     /// Reads the factors of the 16 rows from `first_row` on into registers, if they stay there.

@@ -5,21 +5,10 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::biases::{ColumnBiases, DistanceBiases};
 use super::blocks::Blocks;
-use super::config::MmaConfig;
+use super::config::{ACROSS, MmaConfig};
 use super::inputs::{MmaInputs, MmaSizes};
-use super::tile::SumPair;
-
-/// Where a cube is in its walk.
-#[derive(CubeType, Clone, Copy)]
-pub(super) struct CubeWalk {
-    pub(super) plane: usize,
-    /// Index of the cube's first row among the columns.
-    pub(super) own: usize,
-    /// First row of this unit's plane in the cube.
-    pub(super) of_plane: usize,
-    /// First of the columns that the cube walks over, of all columns of all planes.
-    pub(super) begin: usize,
-}
+use super::tile::{Results, SumPair};
+use super::walk::CubeWalk;
 
 /// Keys, values and biases of the columns. Of the next block, keys are read during the first half of a step and values
 /// during the second, so that only one of them takes registers.
@@ -132,5 +121,32 @@ impl ColumnBlocks {
             pair += by_distance;
         }
         pair
+    }
+
+    /// Converts products to logits in base 2, if they have biases; those of rows' tables are `far`.
+    pub(super) fn add_biases(
+        &self,
+        scores: &mut Results,
+        far: &Array<f32>,
+        stage: usize,
+        of_plane: usize,
+        scale: f32,
+        #[comptime] config: MmaConfig,
+    ) {
+        let columns = comptime![config.block()];
+        if comptime![config.has_logits()] {
+            #[unroll]
+            for n in 0..comptime![columns / ACROSS] {
+                #[unroll]
+                for half in 0..2usize {
+                    let mut bias = SumPair::new(far[half]);
+                    if comptime![config.biased()] {
+                        bias = self.bias(stage, of_plane, n, half, columns, config);
+                    }
+                    let pair = scores.index(n)[half];
+                    scores.index_mut(n)[half] = fma(pair, SumPair::new(scale), bias);
+                }
+            }
+        }
     }
 }

@@ -5,17 +5,19 @@ use burn_cubecl::cubecl::client::Client;
 use burn_cubecl::cubecl::features;
 use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
 
-use super::exponential::NATIVE;
+use super::approximate::NATIVE;
+use crate::kernels::gpu::arguments::last_axis;
 #[cfg(feature = "lab")]
 use crate::kernels::gpu::lab;
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{Spec, WeightRule};
+use crate::score::{Remainder, TracedTerm};
 
 /// Units of a plane (a warp).
 const PLANE: usize = 32;
 /// Planes of a cube.
-const PLANES: usize = 4;
+pub(super) const PLANES: usize = 4;
 /// Units of a cube.
 pub(super) const UNITS: usize = PLANE * PLANES;
 /// Rows of a plane, and of one tensor instruction.
@@ -33,6 +35,42 @@ const WIDEST: usize = 128;
 /// Largest width at which the factors that a plane owns stay in registers through a walk.
 const RESIDENT: usize = 64;
 
+/// Form along a row: it depends on all columns from the diagonal to the left, on a table of the row, or on a function of
+/// the pair. Blocks near the diagonal are computed in another way than those further left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum AlongRow {
+    /// Nothing.
+    Nothing,
+    /// Contextual positions: biases by sums of gates, which are those of the content.
+    Contextual,
+    /// Stick-breaking in place of a softmax; `strict` if a token does not attend to itself.
+    Sticks { strict: bool },
+    /// Products of the query with a vector for each distance.
+    QueryDistance,
+    /// A function of the pair, in place of the content logit.
+    Term(&'static TracedTerm),
+}
+
+/// Results of a kernel that owns keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum OfKeys {
+    Both,
+    /// Gradients of the keys, and of token state.
+    Keys,
+    /// Gradients of the values.
+    Values,
+}
+
+impl OfKeys {
+    pub(super) const fn keys(self) -> bool {
+        !matches!(self, Self::Values)
+    }
+
+    pub(super) const fn values(self) -> bool {
+        !matches!(self, Self::Keys)
+    }
+}
+
 /// Everything that is fixed when a kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each of them leaves code out of the kernel")]
@@ -43,11 +81,29 @@ pub(in crate::kernels::gpu) struct MmaConfig {
     pub(super) distance: bool,
     pub(super) decay: bool,
     pub(super) decay_residual: bool,
+    pub(super) along: AlongRow,
+    /// Entries of the row's table.
+    pub(super) entries: usize,
     /// Whether a power of two is one instruction.
     pub(super) native: bool,
 }
 
 impl MmaConfig {
+    /// Attention without a modifier.
+    const fn plain(sizes: Sizes) -> Self {
+        Self {
+            head_dim: sizes.head_dim,
+            value_dim: sizes.value_dim,
+            slopes: false,
+            distance: false,
+            decay: false,
+            decay_residual: false,
+            along: AlongRow::Nothing,
+            entries: 0,
+            native: NATIVE,
+        }
+    }
+
     /// Channels of a packed query or key.
     pub(super) const fn width(&self) -> usize {
         self.head_dim.next_multiple_of(WIDTHS)
@@ -58,18 +114,37 @@ impl MmaConfig {
         self.value_dim.next_multiple_of(WIDTHS)
     }
 
-    /// Rows of a block that the kernels walk over.
+    /// Rows of a block that the kernels walk over: fewer with sums for each column, which need registers.
     pub(super) const fn block(&self) -> usize {
-        if self.resident() { OWNED } else { OWNED / 2 }
+        match (self.sticks(), self.resident()) {
+            (false, true) => OWNED,
+            (true, false) if self.widest() => OWNED / 4,
+            _ => OWNED / 2,
+        }
     }
 
     /// Rows of a block that the kernel of keys walks over: fewer with biases, which need registers.
     pub(super) const fn query_block(&self) -> usize {
-        match (self.biased(), self.width() + self.value_width() == 2 * WIDEST) {
+        match (self.biased(), self.widest()) {
             (false, _) => self.block(),
             (true, false) => OWNED / 2,
             (true, true) => OWNED / 4,
         }
+    }
+
+    /// Keys whose logits the kernel of keys by rows computes at once.
+    pub(super) const fn part(&self) -> usize {
+        if self.resident() && !self.sticks() { self.block() } else { OWNED / 4 }
+    }
+
+    const fn widest(&self) -> bool {
+        self.width() + self.value_width() == 2 * WIDEST
+    }
+
+    /// Which gradients the kernels of keys by rows compute, one kernel after the other: results of wide heads would not fit
+    /// into the registers of one.
+    pub(super) const fn of_keys(&self) -> &'static [OfKeys] {
+        if self.resident() { &[OfKeys::Both] } else { &[OfKeys::Values, OfKeys::Keys] }
     }
 
     /// Whether the factors that a plane owns stay in registers through a walk.
@@ -87,10 +162,69 @@ impl MmaConfig {
         self.differences() || self.distance
     }
 
-    /// Bytes of shared memory of the kernel that needs most: rows of its own, and two blocks to walk over.
+    /// Whether products become logits before the softmax, which multiplies them by the scale otherwise.
+    pub(super) const fn has_logits(&self) -> bool {
+        self.biased() || self.tables() || self.term().is_some()
+    }
+
+    /// The function of a pair, if there is one.
+    pub(super) const fn term(&self) -> Option<&'static TracedTerm> {
+        match self.along {
+            AlongRow::Term(term) => Some(term),
+            _ => None,
+        }
+    }
+
+    /// Whether blocks far from the diagonal are computed in another way than those near it.
+    pub(super) const fn has_far(&self) -> bool {
+        !self.sticks() && self.term().is_none()
+    }
+
+    /// Gradients of a pair term that belong to a row, or to a column.
+    pub(super) const fn term_numbers(&self, by_rows: bool) -> usize {
+        match self.along {
+            AlongRow::Term(term) if by_rows => term.params + term.state,
+            AlongRow::Term(term) => term.state,
+            _ => 0,
+        }
+    }
+
+    /// Sums of these gradients in one unit.
+    pub(super) const fn term_sums(&self, by_rows: bool) -> usize {
+        self.term_numbers(by_rows) * if by_rows { 2 } else { 2 * OWNED / ACROSS }
+    }
+
+    /// Whether sums along a row are carried from block to block.
+    pub(super) const fn carries(&self) -> bool {
+        matches!(self.along, AlongRow::Contextual | AlongRow::Sticks { .. })
+    }
+
+    /// Whether weights are those of broken sticks.
+    pub(super) const fn sticks(&self) -> bool {
+        matches!(self.along, AlongRow::Sticks { .. })
+    }
+
+    /// Whether a row has a table of its own.
+    pub(super) const fn tables(&self) -> bool {
+        matches!(self.along, AlongRow::Contextual | AlongRow::QueryDistance)
+    }
+
+    /// Whether keys and values get their gradients from a kernel that computes logits row by row.
+    pub(super) const fn by_rows(&self) -> bool {
+        self.carries() || self.tables() || self.term().is_some()
+    }
+
+    /// Distance in shared memory of two rows of the table. It is odd, so that adjacent rows lie in different banks.
+    pub(super) const fn table_stride(&self) -> usize {
+        self.entries | 1
+    }
+
+    /// Bytes of shared memory of the kernel that needs most: rows of its own, two blocks to walk over, and weights with
+    /// their gradients, or tables.
     const fn shared_bytes(&self) -> usize {
-        let numbers = 3 * OWNED * (self.width() + self.value_width());
-        numbers * size_of::<u16>() + (8 + OWNED) * (OWNED + 1) * size_of::<f32>()
+        let factors = 3 * OWNED * (self.width() + self.value_width()) + 2 * OWNED * OWNED;
+        let numbers = (8 + OWNED) * (OWNED + 1) + OWNED * self.table_stride();
+        factors * size_of::<u16>() + numbers * size_of::<f32>()
     }
 }
 
@@ -127,37 +261,75 @@ pub(in crate::kernels::gpu) fn config<B: Backend>(
         .filter(|config| config.shared_bytes() <= shared_bytes && multiplies(client))
 }
 
-/// Returns the configuration of an attention with factors of bf16, heads of at most 128 channels in whole pieces, a
-/// softmax, and slopes, distance tables and running sums as the only biases.
+/// Whether the kernels have the precision and the sizes of an attention.
+fn takes_sizes(sizes: Sizes, precision: MatmulPrecision) -> bool {
+    let whole = |dim: usize| dim > 0 && dim <= WIDEST && dim.is_multiple_of(8);
+    // For a few rows, as in decoding, packing all columns takes longer than reading them.
+    sizes.rows >= ROWS
+        && precision == MatmulPrecision::Bf16
+        && whole(sizes.head_dim)
+        && whole(sizes.value_dim)
+}
+
+/// Whether the kernels of a device compute pair terms for these sizes.
+pub(in crate::kernels::gpu) fn takes_terms(
+    client: &Client,
+    sizes: Sizes,
+    precision: MatmulPrecision,
+) -> bool {
+    #[cfg(feature = "lab")]
+    if lab::choices() != lab::Choices::default() {
+        return false;
+    }
+    let widest = MmaConfig { head_dim: WIDEST, value_dim: WIDEST, ..MmaConfig::plain(sizes) };
+    let shared_bytes = client.properties().hardware.max_shared_memory_size;
+    takes_sizes(sizes, precision) && widest.shared_bytes() <= shared_bytes && multiplies(client)
+}
+
+/// Returns the configuration of an attention with factors of bf16, heads of at most 128 channels in whole pieces, and
+/// either slopes, distance tables and running sums as biases of a softmax, or one form along the row.
 pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Option<MmaConfig> {
-    const UNSUPPORTED: [Slot; 6] = [
-        Slot::QueryDistance,
-        Slot::ContextualGateKeys,
-        Slot::ContextualVectors,
-        Slot::ContextualHidden,
-        Slot::ContextualSlopes,
-        Slot::Dense,
-    ];
-    let Sizes { rows, head_dim, value_dim, .. } = operands.sizes();
+    const UNSUPPORTED: [Slot; 4] =
+        [Slot::ContextualGateKeys, Slot::ContextualHidden, Slot::ContextualSlopes, Slot::Dense];
+    let sizes = operands.sizes();
+    let sticks = match spec.weights {
+        WeightRule::Softmax => None,
+        WeightRule::StickBreaking(rule) if rule.remainder == Remainder::Dropped => {
+            Some(AlongRow::Sticks { strict: spec.strict() })
+        }
+        WeightRule::StickBreaking(_) => return None,
+    };
+    let mut forms = [
+        present(&operands[Slot::ContextualVectors]).then_some(AlongRow::Contextual),
+        present(&operands[Slot::QueryDistance]).then_some(AlongRow::QueryDistance),
+        sticks,
+        spec.terms.first().map(|term| AlongRow::Term(term.traced())),
+    ]
+    .into_iter()
+    .flatten();
+    let along = forms.next().unwrap_or(AlongRow::Nothing);
     let config = MmaConfig {
-        head_dim,
-        value_dim,
         slopes: present(&operands[Slot::Slope]),
         distance: present(&operands[Slot::Distance]),
         decay: present(&operands[Slot::Decay]),
         decay_residual: present(&operands[Slot::DecayResidual]),
-        native: NATIVE,
+        along,
+        entries: match along {
+            AlongRow::Contextual => last_axis(&operands[Slot::ContextualVectors]),
+            AlongRow::QueryDistance => last_axis(&operands[Slot::QueryDistance]),
+            AlongRow::Nothing | AlongRow::Sticks { .. } | AlongRow::Term(_) => 0,
+        },
+        ..MmaConfig::plain(sizes)
     };
-    let whole = |dim: usize| dim > 0 && dim <= WIDEST && dim.is_multiple_of(8);
-    // For a few rows, as in decoding, packing all columns takes longer than reading them.
-    let takes = rows >= ROWS
-        && spec.precision == MatmulPrecision::Bf16
-        && spec.weights == WeightRule::Softmax
-        && spec.contextual.is_none()
+    let by_distance = config.slopes
+        || config.distance
+        || matches!(along, AlongRow::QueryDistance | AlongRow::Term(_));
+    let takes = takes_sizes(sizes, spec.precision)
         && spec.content_scale.is_some_and(|scale| scale > 0.0)
-        && (spec.contiguous || !(config.slopes || config.distance))
-        && whole(head_dim)
-        && whole(value_dim)
+        && (spec.contiguous || !by_distance)
+        && forms.next().is_none()
+        && spec.terms.len() <= 1
+        && !(config.by_rows() && config.biased())
         && UNSUPPORTED.iter().all(|slot| !present(&operands[*slot]));
     takes.then_some(config)
 }

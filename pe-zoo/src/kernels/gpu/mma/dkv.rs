@@ -5,14 +5,14 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::biases::{difference, mask_keys};
+use super::approximate::{LOG2_E, power_of_two};
+use super::biases::{difference, mask};
 use super::blocks::OwnedRows;
-use super::columns::CubeWalk;
-use super::config::{ACROSS, MmaConfig, OWNED, ROWS};
-use super::exponential::{LOG2_E, power_of_two};
+use super::config::{ACROSS, MmaConfig, OWNED};
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::queries::QueryBlocks;
-use super::tile::{Results, SumPair, add_mix, row_sum, write_rows, zeros};
+use super::tile::{Results, SumPair, add_mix, row_sum, zeros};
+use super::walk::{CubeWalk, write_rows};
 
 /// Gradients that belong to columns.
 #[derive(CubeType, CubeLaunch)]
@@ -23,6 +23,8 @@ pub(super) struct ColumnGradients {
     pub(super) values: Box<[SumPair]>,
     /// Gradients of the columns' running sums, `[plane, S]`.
     pub(super) decay: Box<[f32]>,
+    /// Gradients of the columns' state of a pair term, `[plane, S, K]`.
+    pub(super) terms: Box<[f32]>,
 }
 
 /// Sums over this unit's two keys.
@@ -48,19 +50,12 @@ pub(super) fn dkv_kernel(
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
     let lane = UNIT_POS_PLANE as usize;
-    let plane = CUBE_POS_Y as usize;
-    let column = CUBE_POS_X as usize * OWNED;
-    let first = plane * place.columns.div_ceil(OWNED) * OWNED + column;
-    let walk = CubeWalk {
-        plane,
-        own: column,
-        of_plane: UNIT_POS as usize / 32 * ROWS,
-        begin: plane * place.rows.div_ceil(OWNED) * OWNED,
-    };
-    let mut keys = OwnedRows::new(OWNED, width);
-    keys.load(&inputs.k, first, OWNED, width);
-    let mut values = OwnedRows::new(OWNED, value_width);
-    values.load(&inputs.values, first, OWNED, value_width);
+    let walk = CubeWalk::over_rows(place);
+    let (plane, column) = (walk.plane, walk.own);
+    let mut keys = OwnedRows::new(width);
+    keys.load(&inputs.k, walk.packed, width);
+    let mut values = OwnedRows::new(value_width);
+    values.load(&inputs.values, walk.packed, value_width);
     let mut blocks = QueryBlocks::new(config);
     let mut sums = KeySums {
         k: zeros(comptime![width / ACROSS]),
@@ -75,7 +70,7 @@ pub(super) fn dkv_kernel(
         sums.decay[half] = f32::new(0.0);
     }
     // The first row that sees the first key, and the first one that sees all keys.
-    let mut block = (max(column, place.first_row) - place.first_row) / rows;
+    let mut block = walk.first_rows(place, rows);
     let all_keys = max(column + comptime![OWNED - 1], place.first_row) - place.first_row;
     let end = (place.rows - 1) / rows + 1;
     let unmasked = min(all_keys.div_ceil(rows), end);
@@ -134,16 +129,14 @@ pub(super) fn dkv_kernel(
             }
         }
     }
-    let row = column + walk.of_plane;
     let (heads, len) = (place.heads, place.columns);
-    write_rows(&sums.k, &mut out.k, plane, heads, row, len, &scales, comptime![config.head_dim]);
+    write_rows(&sums.k, &mut out.k, heads, len, &walk, &scales, comptime![config.head_dim]);
     write_rows(
         &sums.values,
         &mut out.values,
-        plane,
         heads,
-        row,
         len,
+        &walk,
         &ones,
         comptime![config.value_dim],
     );
@@ -194,7 +187,7 @@ fn step(
     }
     if comptime![masked] {
         let own = place.first_row + block * rows + lane % 4 * 2;
-        mask_keys(&mut weights, walk.own + walk.of_plane + lane / 4, own, rows);
+        mask(&mut weights, walk.own + walk.of_plane + lane / 4, own, true, rows);
     }
     #[unroll]
     for n in 0..comptime![rows / ACROSS] {

@@ -4,33 +4,39 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::biases::mask_rows;
+use super::along::{Carried, differentiate, score};
+use super::approximate::LOG2_E;
+use super::biases::mask;
 use super::blocks::OwnedRows;
-use super::columns::{ColumnBlocks, CubeWalk};
-use super::config::{ACROSS, MmaConfig, OWNED, ROWS};
-use super::exponential::LOG2_E;
+use super::columns::ColumnBlocks;
+use super::config::{ACROSS, MmaConfig, OWNED};
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
+use super::pair::pair_place;
+use super::row_sums::{OwnRowSums, RowGradients};
+use super::row_table::RowTable;
 use super::rows::RowStatistics;
-use super::tile::{Results, SumPair, add_mix, row_sum, write_rows, zeros};
+use super::tile::{Results, SumPair, add_mix, row_sum, zeros};
+use super::walk::{CubeWalk, padded_columns, padded_rows};
 
-/// Gradients that belong to rows.
-#[derive(CubeType, CubeLaunch)]
-pub(super) struct RowGradients {
-    /// Gradients of the queries, `[B, T, H, D]`.
-    pub(super) q: Box<[SumPair]>,
-    /// Gradients of the slopes, `[plane, T]`.
-    pub(super) slopes: Box<[f32]>,
-    /// Gradients of the rows' running sums, `[plane, T]`.
-    pub(super) decay: Box<[f32]>,
+/// Rows of a cube.
+#[derive(CubeType)]
+struct OwnRows {
+    queries: OwnedRows,
+    grads: OwnedRows,
+    rows: RowStatistics,
+    table: RowTable,
+    carried: Carried,
 }
 
-/// Sums over this unit's two rows.
-#[derive(CubeType)]
-struct OwnRowSums {
-    q: Results,
-    rows: RowStatistics,
-    slopes: Array<f32>,
-    decay: Array<f32>,
+/// Kind of a step, which is fixed when the kernel is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum WalkStep {
+    /// Only adds up what a form along the row needs of whole rows.
+    Whole,
+    /// Near the diagonal.
+    Near,
+    /// Further left.
+    Far,
 }
 
 /// Computes the gradients that belong to rows.
@@ -43,78 +49,93 @@ pub(super) fn dq_kernel(
     #[comptime] config: MmaConfig,
 ) {
     let columns = comptime![config.block()];
-    let resident = comptime![config.resident()];
-    let lane = UNIT_POS_PLANE as usize;
-    let plane = CUBE_POS_Y as usize;
-    let row = ((place.rows - 1) / OWNED - CUBE_POS_X as usize) * OWNED;
-    let first = plane * place.rows.div_ceil(OWNED) * OWNED + row;
-    let walk = CubeWalk {
-        plane,
-        own: place.first_row + row,
-        of_plane: UNIT_POS as usize / 32 * ROWS,
-        begin: plane * place.columns.div_ceil(OWNED) * OWNED,
-    };
-    let mut queries = OwnedRows::new(OWNED, comptime![config.width()]);
-    queries.load(&inputs.q, first, OWNED, comptime![config.width()]);
-    let mut grads = OwnedRows::new(OWNED, comptime![config.value_width()]);
-    grads.load(&upstream.grad, first, OWNED, comptime![config.value_width()]);
-    let mut blocks = ColumnBlocks::new(columns, config);
-    let mut sums = OwnRowSums {
-        q: zeros(comptime![config.width() / ACROSS]),
+    let resident = comptime![config.resident() && !config.carries() && config.term().is_none()];
+    let walk = CubeWalk::over_columns(place);
+    let mut own = OwnRows {
+        queries: OwnedRows::new(comptime![config.width()]),
+        grads: OwnedRows::new(comptime![config.value_width()]),
         rows: RowStatistics::new(),
-        slopes: Array::new(2usize),
-        decay: Array::new(2usize),
+        table: RowTable::new(config),
+        carried: Carried::new(),
     };
-    sums.rows.read(inputs, place, upstream, &walk, first, config);
-    #[unroll]
-    for half in 0..2usize {
-        sums.slopes[half] = f32::new(0.0);
-        sums.decay[half] = f32::new(0.0);
-    }
-    let mut left = min(walk.own + comptime![OWNED - 1], place.columns - 1) / columns + 1;
-    let unmasked = (walk.own + 1) / columns;
+    own.queries.load(&inputs.q, walk.packed, comptime![config.width()]);
+    own.grads.load(&upstream.grad, walk.packed, comptime![config.value_width()]);
+    own.table.load(inputs, place, walk.plane, walk.first, config);
+    own.rows.read(inputs, place, upstream, &walk, walk.packed, config);
+    let mut blocks = ColumnBlocks::new(columns, config);
+    let mut sums = OwnRowSums::new(config);
+    let mut left = walk.seen_blocks(place, columns);
+    let mut far = walk.most_far(columns, config);
     blocks.begin(inputs, place, &walk, left - 1, columns, config);
     sync_cube();
-    queries.begin(walk.of_plane, resident, comptime![config.width()]);
-    grads.begin(walk.of_plane, resident, comptime![config.value_width()]);
-    while left > unmasked {
-        step(inputs, place, &walk, left, &queries, &grads, &mut blocks, &mut sums, true, config);
+    own.queries.begin(walk.of_plane, resident, comptime![config.width()]);
+    own.grads.begin(walk.of_plane, resident, comptime![config.value_width()]);
+    if comptime![config.carries()] {
+        far = upstream.far_blocks[walk.packed / OWNED] as usize;
+        let mut ahead = left;
+        while ahead > far {
+            step(
+                inputs,
+                place,
+                &walk,
+                ahead,
+                &mut own,
+                &mut blocks,
+                &mut sums,
+                out,
+                WalkStep::Whole,
+                config,
+            );
+            ahead -= 1;
+        }
+        #[unroll]
+        for half in 0..2usize {
+            own.carried.behind[half] = -row_sum(own.carried.behind[half]);
+            own.carried.passed[half] = f32::new(0.0);
+        }
+        blocks.begin(inputs, place, &walk, left - 1, columns, config);
+        sync_cube();
+    }
+    while left > far {
+        step(
+            inputs,
+            place,
+            &walk,
+            left,
+            &mut own,
+            &mut blocks,
+            &mut sums,
+            out,
+            WalkStep::Near,
+            config,
+        );
         left -= 1;
     }
-    while left > 0 {
-        step(inputs, place, &walk, left, &queries, &grads, &mut blocks, &mut sums, false, config);
-        left -= 1;
-    }
-    let mut scales = Array::<f32>::new(2usize);
-    #[unroll]
-    for half in 0..2usize {
-        scales[half] = place.scale;
-        let of_cube = walk.of_plane + lane / 4 + half * 8;
-        let at = plane * place.rows + row + of_cube;
-        let ends = lane % 4 == 0 && row + of_cube < place.rows;
-        if comptime![config.slopes] {
-            let sum = row_sum(sums.slopes[half]);
-            if ends {
-                out.slopes[at] = sum;
+    if comptime![config.has_far()] {
+        if comptime![config.tables()] {
+            own.carried.read_far(inputs, place, &walk, config);
+            #[unroll]
+            for half in 0..2usize {
+                own.rows.log[half] -= own.carried.far[half];
             }
         }
-        if comptime![config.decay] {
-            let sum = row_sum(sums.decay[half]);
-            if ends {
-                out.decay[at] = sum;
-            }
+        while left > 0 {
+            step(
+                inputs,
+                place,
+                &walk,
+                left,
+                &mut own,
+                &mut blocks,
+                &mut sums,
+                out,
+                WalkStep::Far,
+                config,
+            );
+            left -= 1;
         }
     }
-    write_rows(
-        &sums.q,
-        &mut out.q,
-        plane,
-        place.heads,
-        row + walk.of_plane,
-        place.rows,
-        &scales,
-        comptime![config.head_dim],
-    );
+    sums.write(place, &walk, out, config);
 }
 
 /// One block of columns; `left` counts the blocks that are left with it.
@@ -125,37 +146,28 @@ fn step(
     place: &MmaSizes,
     walk: &CubeWalk,
     left: usize,
-    queries: &OwnedRows,
-    grads: &OwnedRows,
+    own: &mut OwnRows,
     blocks: &mut ColumnBlocks,
     sums: &mut OwnRowSums,
-    #[comptime] masked: bool,
+    out: &mut RowGradients,
+    #[comptime] kind: WalkStep,
     #[comptime] config: MmaConfig,
 ) {
     let columns = comptime![config.block()];
-    let resident = comptime![config.resident()];
+    let resident = comptime![config.resident() && !config.carries() && config.term().is_none()];
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
-    let lane = UNIT_POS_PLANE as usize;
     let stage = left % 2;
-    let scale = place.scale * comptime![LOG2_E];
     if left > 1 {
         blocks.fetch_keys(inputs, place, walk, left - 2, columns, config);
     }
     let mut logits = zeros(comptime![columns / ACROSS]);
     let mut of_weights = zeros(comptime![columns / ACROSS]);
-    queries.add_dots(
+    let (keys, values) = (&blocks.keys.tile, &blocks.values.tile);
+    own.queries.add_dots(walk.of_plane, keys, stage, &mut logits, resident, columns, width);
+    own.grads.add_dots(
         walk.of_plane,
-        &blocks.keys.tile,
-        stage,
-        &mut logits,
-        resident,
-        columns,
-        width,
-    );
-    grads.add_dots(
-        walk.of_plane,
-        &blocks.values.tile,
+        values,
         stage,
         &mut of_weights,
         resident,
@@ -164,65 +176,145 @@ fn step(
     );
     if left > 1 {
         blocks.store_keys((left - 1) % 2, columns, config);
-        blocks.fetch_values(inputs, walk, left - 2, columns, config);
     }
-    let column = (left - 1) * columns + lane % 4 * 2;
-    let own = walk.own + walk.of_plane + lane / 4;
-    if comptime![masked] {
-        mask_rows(&mut logits, own, column, columns);
-    }
-    blocks.logit_gradients(
-        &logits,
-        &mut of_weights,
-        &sums.rows,
-        stage,
-        walk.of_plane,
-        scale,
-        columns,
-        config,
-    );
-    let mut all = Array::<f32>::new(2usize);
-    let mut by_column = Array::<f32>::new(2usize);
-    #[unroll]
-    for half in 0..2usize {
-        all[half] = f32::new(0.0);
-        by_column[half] = f32::new(0.0);
-        if comptime![config.slopes || config.decay] {
-            #[unroll]
-            for n in 0..comptime![columns / ACROSS] {
-                #[unroll]
-                for one in 0..2usize {
-                    let gradient = of_weights.index(n)[half].extract(one);
-                    all[half] += gradient;
-                    if comptime![config.slopes] {
-                        let further = f32::cast_from(comptime![(n * 8 + one) as f32]);
-                        by_column[half] = fma(gradient, further, by_column[half]);
-                    }
-                }
-            }
+    let by_pairs = comptime![config.by_rows() && kind != WalkStep::Far];
+    // Sums along rows need the registers.
+    if comptime![!by_pairs] {
+        if left > 1 {
+            blocks.fetch_values(inputs, walk, left - 2, columns, config);
         }
     }
-    #[unroll]
-    for half in 0..2usize {
-        if comptime![config.slopes] {
-            // The slope is multiplied by the negative distance.
-            let distance = (own + half * 8) as f32 - column as f32;
-            sums.slopes[half] += by_column[half] - distance * all[half];
+    if comptime![by_pairs] {
+        if comptime![config.carries() && kind == WalkStep::Near] {
+            write_edges(place, walk, left, &own.carried, &mut out.edges, config);
         }
-        if comptime![config.decay] {
-            sums.decay[half] += all[half];
+        differentiate_block(
+            inputs,
+            place,
+            walk,
+            left,
+            own,
+            &logits,
+            &mut of_weights,
+            sums,
+            out,
+            kind,
+            config,
+        );
+    } else {
+        let lane = UNIT_POS_PLANE as usize;
+        let column = (left - 1) * columns + lane % 4 * 2;
+        let row = walk.own + walk.of_plane + lane / 4;
+        if comptime![kind == WalkStep::Near] {
+            mask(&mut logits, row, column, false, columns);
+        }
+        let scale = place.scale * comptime![LOG2_E];
+        blocks.logit_gradients(
+            &logits,
+            &mut of_weights,
+            &own.rows,
+            stage,
+            walk.of_plane,
+            scale,
+            columns,
+            config,
+        );
+        sums.add_up(&of_weights, row, column, config);
+    }
+    if comptime![by_pairs] {
+        if left > 1 {
+            blocks.fetch_values(inputs, walk, left - 2, columns, config);
         }
     }
-    add_mix(
-        &of_weights,
-        &blocks.keys.tile,
-        stage * comptime![columns * width / 8],
-        &mut sums.q,
-        columns,
-        width,
-    );
+    if comptime![kind != WalkStep::Whole] {
+        add_mix(
+            &of_weights,
+            &blocks.keys.tile,
+            stage * comptime![columns * width / 8],
+            &mut sums.q,
+            columns,
+            width,
+        );
+    }
     if left > 1 {
         blocks.store_values((left - 1) % 2, columns, config);
     }
     sync_cube();
+}
+
+/// Writes what the rows carry into a block, where the block is the last one of 64 keys.
+#[cube]
+fn write_edges(
+    place: &MmaSizes,
+    walk: &CubeWalk,
+    left: usize,
+    carried: &Carried,
+    edges: &mut Box<[SumPair]>,
+    #[comptime] config: MmaConfig,
+) {
+    let columns = comptime![config.block()];
+    let lane = UNIT_POS_PLANE as usize;
+    if left * columns % OWNED == 0 || left == walk.seen_blocks(place, columns) {
+        let keys = walk.plane * (padded_columns(place) / OWNED) + (left - 1) * columns / OWNED;
+        if lane % 4 == 0 {
+            #[unroll]
+            for half in 0..2usize {
+                let mut pair = SumPair::empty();
+                pair.insert(0usize, carried.passed[half]);
+                pair.insert(1usize, carried.behind[half]);
+                let row = walk.first + walk.of_plane + lane / 4 + half * 8;
+                edges[keys * padded_rows(place) + row] = pair;
+            }
+        }
+    }
+}
+
+/// Replaces the gradients of the weights of a block near the diagonal by those of logits, from its last column to its first
+/// one.
+#[cube]
+#[expect(clippy::too_many_arguments, reason = "the numbers of one block, and where it is")]
+fn differentiate_block(
+    inputs: &MmaInputs,
+    place: &MmaSizes,
+    walk: &CubeWalk,
+    left: usize,
+    own: &mut OwnRows,
+    products: &Results,
+    gradients: &mut Results,
+    sums: &mut OwnRowSums,
+    out: &mut RowGradients,
+    #[comptime] kind: WalkStep,
+    #[comptime] config: MmaConfig,
+) {
+    let columns = comptime![config.block()];
+    let column = (left - 1) * columns;
+    let whole = comptime![kind == WalkStep::Whole];
+    #[unroll]
+    for i in 0..comptime![columns / ACROSS] {
+        let n = comptime![columns / ACROSS - 1 - i];
+        #[unroll]
+        for half in 0..2usize {
+            let at = pair_place(walk.plane, walk.of_plane, walk.own, column, n, half);
+            let products = products.index(n)[half];
+            let of_weights = gradients.index(n)[half];
+            if comptime![config.term().is_some()] {
+                let (_weights, of_products) = sums.terms.differentiate(
+                    inputs, place, &own.rows, &at, products, of_weights, n, half, true, config,
+                );
+                gradients.index_mut(n)[half] = of_products;
+            } else {
+                let passed = &mut own.carried.passed;
+                let scored = score(products, passed, &own.table, inputs, place, &at, half, config);
+                let behind = &mut own.carried.behind;
+                let pair = differentiate(
+                    &scored, of_weights, behind, &own.rows, place, half, whole, config,
+                );
+                gradients.index_mut(n)[half] = pair.content;
+                if comptime![config.tables() && !whole] {
+                    let out = &mut out.tables;
+                    sums.entries.add(out, &scored, &pair, place, walk, &at, half, config);
+                }
+            }
+        }
+    }
 }

@@ -22,6 +22,12 @@ pub(super) struct MmaInputs {
     pub(super) decay: Box<[f32]>,
     /// Residual of the running sums, `[plane, S]`.
     pub(super) decay_residual: Box<[f32]>,
+    /// Tables of the rows: products of queries with vectors by contextual position or by distance, `[plane, T, entries]`.
+    pub(super) tables: Box<[f32]>,
+    /// Parameters of a pair term, `[H, P]`.
+    pub(super) term_params: Box<[f32]>,
+    /// State of the tokens for a pair term, `[plane, S, K]`.
+    pub(super) term_state: Box<[f32]>,
 }
 
 /// Additional inputs of the backward kernels.
@@ -31,6 +37,8 @@ pub(super) struct Upstream {
     pub(super) grad: Box<[Piece]>,
     /// Binary logarithm of the softmax's denominator, and dot product of the output and its gradient, `[plane, padded T, 2]`.
     pub(super) statistics: Box<[SumPair]>,
+    /// Number of blocks of columns on the left that are far for a block of rows, `[plane, padded T / 64]`.
+    pub(super) far_blocks: Box<[u32]>,
 }
 
 /// Sizes and factors that are passed at launch.
@@ -44,4 +52,8 @@ pub(super) struct MmaSizes {
     pub(super) distance_entries: usize,
     /// Factor of the products of queries and keys.
     pub(super) scale: f32,
+    /// Factor of the products of queries and keys as gates.
+    pub(super) gate_scale: f32,
+    /// Largest contextual position.
+    pub(super) max_position: f32,
 }

@@ -4,14 +4,16 @@
 
 use burn::backend::Cube;
 use burn::backend::ops::FloatTensorOps;
-use burn::tensor::{DType, FloatDType, Shape};
+use burn::tensor::{DType, FloatDType, Shape, Slice};
 use burn_cubecl::tensor::CubeTensor;
 
-use super::config::{MmaConfig, OWNED};
+use super::config::{AlongRow, MmaConfig, OWNED, padded};
 use super::dkv::{ColumnGradientsLaunch, dkv_kernel};
-use super::dq::{RowGradientsLaunch, dq_kernel};
-use super::forward::forward_kernel;
+use super::dkv_rows::dkv_rows_kernel;
+use super::dq::dq_kernel;
+use super::forward::{ForwardOutputsLaunch, forward_kernel};
 use super::packed::{LaunchGrid, PackedOperands, buffer, by_token, empty, grid, upstream};
+use super::row_sums::RowGradientsLaunch;
 use super::table::distance;
 use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot};
 use crate::kernels::spec::Spec;
@@ -42,8 +44,11 @@ pub(in crate::kernels::gpu) fn forward(
             dim,
             packed.inputs(),
             packed.place(),
-            buffer(&output),
-            packed.log.clone().into_buffer_arg(),
+            ForwardOutputsLaunch::new(
+                buffer(&output),
+                packed.log.clone().into_buffer_arg(),
+                packed.far_blocks.clone().into_buffer_arg(),
+            ),
             config,
         );
     }
@@ -61,6 +66,13 @@ struct MmaBackward {
     row_decay: CubeTensor,
     /// Gradients of the columns' running sums, `[B, H, S]`.
     column_decay: CubeTensor,
+    /// Gradients of the tables of rows, `[B, H, T, entries]`.
+    tables: CubeTensor,
+    /// Gradients of a pair term by row, `[B, H, T, P + K]`, and by column, `[B, H, S, K]`.
+    term_rows: CubeTensor,
+    term_columns: CubeTensor,
+    /// Numbers that rows carry at the right edges of blocks of keys, `[B, H, padded S / 64, padded T, 2]`.
+    edges: CubeTensor,
     /// Gradients of the distance table, `[H, N]`, if there is one.
     distance: Option<CubeTensor>,
 }
@@ -68,10 +80,12 @@ struct MmaBackward {
 impl MmaBackward {
     fn unwritten(sizes: Sizes, like: &CubeTensor, config: MmaConfig) -> Self {
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = sizes;
-        let numbers = |written: bool, len: usize| {
-            let shape = if written { [batch, heads, len] } else { [1, 1, 1] };
-            empty(like, &shape, DType::F32)
+        let written = |written: bool, shape: &[usize]| {
+            empty(like, if written { shape } else { &[1] }, DType::F32)
         };
+        let numbers = |is_written: bool, len: usize| written(is_written, &[batch, heads, len]);
+        let terms = |len, numbers| written(numbers > 0, &[batch, heads, len, numbers]);
+        let edges = [batch, heads, padded(columns) / OWNED, padded(rows), 2];
         Self {
             q: by_token(like, [batch, heads, rows, head_dim]),
             k: by_token(like, [batch, heads, columns, head_dim]),
@@ -79,6 +93,10 @@ impl MmaBackward {
             slopes: numbers(config.slopes, rows),
             row_decay: numbers(config.decay, rows),
             column_decay: numbers(config.decay, columns),
+            tables: written(config.tables(), &[batch, heads, rows, config.entries]),
+            term_rows: terms(rows, config.term_numbers(true)),
+            term_columns: terms(columns, config.term_numbers(false)),
+            edges: written(config.carries(), &edges),
             distance: None,
         }
     }
@@ -104,27 +122,52 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
                 buffer(&written.q),
                 flat(&written.slopes),
                 flat(&written.row_decay),
+                flat(&written.tables),
+                flat(&written.term_rows),
+                flat(&written.edges),
             ),
             config,
         );
     }
     let LaunchGrid { count, dim } = grid(columns.div_ceil(OWNED), batch * heads);
+    let client = &packed.q.client;
+    let out = || {
+        ColumnGradientsLaunch::new(
+            buffer(&written.k),
+            buffer(&written.values),
+            flat(&written.column_decay),
+            flat(&written.term_columns),
+        )
+    };
     // SAFETY: as above.
     unsafe {
-        dkv_kernel::launch_unchecked(
-            &packed.q.client,
-            count,
-            dim,
-            packed.inputs(),
-            packed.place(),
-            upstream.args(),
-            ColumnGradientsLaunch::new(
-                buffer(&written.k),
-                buffer(&written.values),
-                flat(&written.column_decay),
-            ),
-            config,
-        );
+        if config.by_rows() {
+            for of in config.of_keys() {
+                dkv_rows_kernel::launch_unchecked(
+                    client,
+                    count.clone(),
+                    dim,
+                    packed.inputs(),
+                    packed.place(),
+                    upstream.args(),
+                    flat(&written.edges),
+                    out(),
+                    *of,
+                    config,
+                );
+            }
+        } else {
+            dkv_kernel::launch_unchecked(
+                client,
+                count,
+                dim,
+                packed.inputs(),
+                packed.place(),
+                upstream.args(),
+                out(),
+                config,
+            );
+        }
     }
     written.distance = config.distance.then(|| distance(packed, &upstream, config));
     written
@@ -137,12 +180,34 @@ pub(in crate::kernels::gpu) fn gradients(
     grad: &CubeTensor,
     config: MmaConfig,
 ) -> [Option<CubeTensor>; SLOTS] {
-    let MmaBackward { q, k, values, slopes, row_decay, column_decay, distance } =
-        backward(forward, grad, config);
-    let decay = config.decay.then(|| decay(row_decay, column_decay, forward.packed.first_row));
-    let slopes = config.slopes.then(|| {
-        let heads = Shape::from([forward.packed.sizes.heads]);
-        Cube::float_reshape(Cube::float_sum_dim(Cube::float_sum_dim(slopes, 2), 0), heads)
+    let MmaBackward {
+        q,
+        k,
+        values,
+        slopes,
+        row_decay,
+        column_decay,
+        tables,
+        term_rows,
+        term_columns,
+        distance,
+        edges: _,
+    } = backward(forward, grad, config);
+    let first_row = forward.packed.first_row;
+    let decay = config.decay.then(|| of_tokens(row_decay, column_decay, first_row));
+    let slopes = config.slopes.then(|| of_heads(slopes, 1));
+    let parts = |from: usize, to: usize| {
+        let axes = [Slice::from(..), Slice::from(..), Slice::from(..), Slice::from(from..to)];
+        Cube::float_slice(term_rows.clone(), &axes)
+    };
+    let term = config.term();
+    let params = term.filter(|term| term.params > 0).map(|term| {
+        let params = of_heads(parts(0, term.params), term.params);
+        let heads = forward.packed.sizes.heads;
+        Cube::float_reshape(params, Shape::from([heads, term.params]))
+    });
+    let state = term.filter(|term| term.state > 0).map(|term| {
+        of_tokens(parts(term.params, term.params + term.state), term_columns, first_row)
     });
     Slot::ALL.map(|slot| match slot {
         Slot::Query => Some(q.clone()),
@@ -151,19 +216,29 @@ pub(in crate::kernels::gpu) fn gradients(
         Slot::Slope => slopes.clone(),
         Slot::Distance => distance.clone(),
         Slot::Decay => decay.clone(),
+        Slot::ContextualVectors if config.along == AlongRow::Contextual => Some(tables.clone()),
+        Slot::QueryDistance if config.along == AlongRow::QueryDistance => Some(tables.clone()),
+        Slot::TermParams => params.clone(),
+        Slot::TermState => state.clone(),
         // Both operands are added to the same logits and have the same gradient.
         Slot::DecayResidual if config.decay_residual => decay.clone(),
         _ => None,
     })
 }
 
-/// Adds the gradients that running sums have as rows to those that they have as columns.
-fn decay(rows: CubeTensor, columns: CubeTensor, first_row: usize) -> CubeTensor {
+/// Sums `[B, H, T]` or `[B, H, T, numbers]` over sequences and tokens: `[H numbers]`.
+fn of_heads(rows: CubeTensor, numbers: usize) -> CubeTensor {
+    let heads = Shape::from([rows.meta.shape()[1] * numbers]);
+    Cube::float_reshape(Cube::float_sum_dim(Cube::float_sum_dim(rows, 2), 0), heads)
+}
+
+/// Adds the gradients that tokens have as rows to those that they have as columns; tokens are the third axis.
+fn of_tokens(rows: CubeTensor, columns: CubeTensor, first_row: usize) -> CubeTensor {
     if first_row == 0 {
         return Cube::float_add(columns, rows);
     }
-    let [batch, heads, _] = columns.meta.shape().dims();
-    let before = Shape::from([batch, heads, first_row]);
+    let mut before = columns.meta.shape().clone();
+    before[2] = first_row;
     let before = Cube::float_zeros(before, &columns.device, FloatDType::F32);
     Cube::float_add(columns, Cube::float_cat(vec![before, rows], 2))
 }

@@ -10,33 +10,46 @@
 //! | `config` | which attentions these kernels compute, and their compile-time settings |
 //! | `launch`, `table`, `inputs` | launches and arguments |
 //! | `pack`, `packed` | conversion to bf16, and the dot products of output and gradient |
-//! | `forward`, `dq`, `dkv`, `bands` | the kernels |
-//! | `rows` | gradients of logits by rows |
+//! | `forward`, `dq`, `dkv`, `dkv_rows`, `bands` | the kernels |
+//! | `walk`, `votes` | where a cube begins and how far it walks |
+//! | `softmax`, `rows`, `row_sums` | weights from logits, gradients of logits by rows, and sums of them |
 //! | `tile`, `blocks`, `columns`, `queries` | products in registers, and blocks in shared memory |
 //! | `biases` | biases and the causal mask |
-//! | `exponential` | powers of two |
+//! | `along`, `pair`, `row_table`, `entries` | forms along a row, and the tables of rows with their gradients |
+//! | `terms` | functions of pairs from their authors |
+//! | `approximate` | functions that are one instruction |
 
 #![expect(clippy::manual_is_multiple_of, reason = "the kernel language has only operators")]
 
+mod along;
+mod approximate;
 mod bands;
 mod biases;
 mod blocks;
 mod columns;
 mod config;
 mod dkv;
+mod dkv_rows;
 mod dq;
-mod exponential;
+mod entries;
 mod forward;
 mod inputs;
 mod launch;
 mod pack;
 mod packed;
+mod pair;
 mod queries;
+mod row_sums;
+mod row_table;
 mod rows;
+mod softmax;
 mod table;
+mod terms;
 mod tile;
+mod votes;
+mod walk;
 
-pub(super) use config::{MmaConfig, config};
+pub(super) use config::{MmaConfig, config, takes_terms};
 pub(super) use launch::{MmaForward, forward, gradients};
 
 #[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]

@@ -10,7 +10,7 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::config::{MmaConfig, UNITS, padded};
+use super::config::{AlongRow, MmaConfig, OWNED, UNITS, padded};
 use super::inputs::{MmaInputsLaunch, MmaSizesLaunch, UpstreamLaunch};
 use super::pack::{PACKED, StridedLaunch, pack_kernel, pack_upstream_kernel};
 use crate::kernels::gpu::arguments::last_axis;
@@ -28,11 +28,19 @@ pub(super) struct PackedOperands {
     pub(super) distance: CubeTensor,
     pub(super) decay: CubeTensor,
     pub(super) decay_residual: CubeTensor,
+    /// Tables of the rows, `[B, H, T, entries]`.
+    pub(super) tables: CubeTensor,
+    pub(super) term_params: CubeTensor,
+    pub(super) term_state: CubeTensor,
+    /// Numbers of far blocks by block of rows, `[B, H, padded T / 64]`.
+    pub(super) far_blocks: CubeTensor,
     /// Logarithms of the softmax denominators, `[B, H, padded T]`.
     pub(super) log: CubeTensor,
     pub(super) first_row: usize,
     pub(super) distance_entries: usize,
     pub(super) scale: f32,
+    pub(super) gate_scale: f32,
+    pub(super) max_position: f32,
 }
 
 impl PackedOperands {
@@ -47,6 +55,16 @@ impl PackedOperands {
             false => log.clone(),
         };
         let (width, value_width) = (config.width(), config.value_width());
+        let tables = match config.along {
+            AlongRow::QueryDistance => Slot::QueryDistance,
+            _ => Slot::ContextualVectors,
+        };
+        let far_blocks = if config.carries() {
+            empty(query, &[batch, heads, padded(rows) / OWNED], DType::U32)
+        } else {
+            log.clone()
+        };
+        let contextual = spec.contextual;
         Self {
             sizes,
             q: pack(query, width),
@@ -57,9 +75,15 @@ impl PackedOperands {
             distance_entries: last_axis(&operands[Slot::Distance]),
             decay: small(Slot::Decay),
             decay_residual: small(Slot::DecayResidual),
+            tables: small(tables),
+            term_params: small(Slot::TermParams),
+            term_state: small(Slot::TermState),
+            far_blocks,
             log: log.clone(),
             first_row: spec.first_row,
             scale: spec.content_scale.unwrap_or(1.0),
+            gate_scale: contextual.map_or(1.0, |contextual| contextual.gate_scale),
+            max_position: contextual.map_or(0.0, |contextual| contextual.max_position),
         }
     }
 
@@ -73,12 +97,24 @@ impl PackedOperands {
             arg(&self.distance),
             arg(&self.decay),
             arg(&self.decay_residual),
+            arg(&self.tables),
+            arg(&self.term_params),
+            arg(&self.term_state),
         )
     }
 
     pub(super) fn place(&self) -> MmaSizesLaunch {
         let Sizes { heads, rows, columns, .. } = self.sizes;
-        MmaSizesLaunch::new(heads, rows, columns, self.first_row, self.distance_entries, self.scale)
+        MmaSizesLaunch::new(
+            heads,
+            rows,
+            columns,
+            self.first_row,
+            self.distance_entries,
+            self.scale,
+            self.gate_scale,
+            self.max_position,
+        )
     }
 }
 
@@ -86,13 +122,14 @@ impl PackedOperands {
 pub(super) struct PackedUpstream {
     grad: CubeTensor,
     statistics: CubeTensor,
+    far_blocks: CubeTensor,
 }
 
 impl PackedUpstream {
     pub(super) fn args(&self) -> UpstreamLaunch {
-        let [grad, statistics] =
-            [&self.grad, &self.statistics].map(|tensor| tensor.clone().into_buffer_arg());
-        UpstreamLaunch::new(grad, statistics)
+        let [grad, statistics, far_blocks] = [&self.grad, &self.statistics, &self.far_blocks]
+            .map(|tensor| tensor.clone().into_buffer_arg());
+        UpstreamLaunch::new(grad, statistics, far_blocks)
     }
 }
 
@@ -124,7 +161,7 @@ pub(super) fn upstream(
             width,
         );
     }
-    PackedUpstream { grad: packed_grad, statistics }
+    PackedUpstream { grad: packed_grad, statistics, far_blocks: packed.far_blocks.clone() }
 }
 
 pub(super) fn empty(like: &CubeTensor, shape: &[usize], dtype: DType) -> CubeTensor {

@@ -5,9 +5,9 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::biases::{DistanceBiases, difference};
 use super::blocks::Blocks;
-use super::columns::CubeWalk;
 use super::config::{MmaConfig, OWNED};
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
+use super::walk::CubeWalk;
 
 /// Logarithm and share of two adjacent rows.
 pub(super) type TwoStatistics = Vector<f32, Const<4>>;

@@ -3,20 +3,21 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
+use super::approximate::power_of_two;
 use super::biases::difference;
-use super::columns::{ColumnBlocks, ColumnBlocksExpand, CubeWalk};
+use super::columns::{ColumnBlocks, ColumnBlocksExpand};
 use super::config::{ACROSS, MmaConfig};
-use super::exponential::power_of_two;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::tile::{Results, SumPair};
+use super::walk::CubeWalk;
 
 /// Results of the forward pass for this unit's two rows.
 #[derive(CubeType)]
 pub(super) struct RowStatistics {
     /// Binary logarithms of the softmax's denominators without the rows' biases.
-    log: Array<f32>,
+    pub(super) log: Array<f32>,
     /// Dot products of output and gradient.
-    share: Array<f32>,
+    pub(super) share: Array<f32>,
 }
 
 #[cube]
@@ -25,7 +26,7 @@ impl RowStatistics {
         RowStatistics { log: Array::new(2usize), share: Array::new(2usize) }
     }
 
-    /// Reads the statistics of a cube's rows from `first` of all rows of all planes on.
+    /// Reads the statistics of 64 rows from `first` of all padded rows of all planes on.
     pub(super) fn read(
         &mut self,
         inputs: &MmaInputs,

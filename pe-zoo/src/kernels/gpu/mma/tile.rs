@@ -9,7 +9,7 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::cmma::{MatrixIdent, MmaDefinition};
 use burn_cubecl::cubecl::prelude::*;
 
-use super::config::{ACROSS, ROWS, STEP, UNITS};
+use super::config::{ACROSS, OWNED, ROWS, STEP, UNITS};
 
 /// 16 bytes of a row.
 pub(super) type Piece = Vector<bf16, Const<8>>;
@@ -134,6 +134,28 @@ pub(super) fn add_dot(
     }
 }
 
+/// Adds the product of one left factor with 16 rows of a block, from `16 step` on.
+#[cube]
+fn add_mix_step(
+    left: &Array<FactorPair>,
+    tile: &Shared<[Piece]>,
+    begin: usize,
+    results: &mut Results,
+    #[comptime] step: usize,
+    #[comptime] width: usize,
+) {
+    let multiply = MmaDefinition::<bf16, bf16, f32>::new(ROWS, ACROSS, STEP);
+    let lane = UNIT_POS_PLANE as usize;
+    #[unroll]
+    for two in 0..comptime![width / ACROSS / 2] {
+        let row = comptime![step * 16] + lane % 8 + lane / 8 % 2 * 8;
+        let at = begin + place(row, comptime![two * 2] + lane / 16, width);
+        let both =
+            multiply.load_matrix::<Piece, Const<2>>(&tile[at..], MatrixIdent::B, 4usize, true);
+        add_two(left, &both, results, two);
+    }
+}
+
 /// Adds the product of a result, `[16, rows]`, with the rows of a block, `[rows, width]`.
 #[cube]
 pub(super) fn add_mix(
@@ -144,8 +166,6 @@ pub(super) fn add_mix(
     #[comptime] rows: usize,
     #[comptime] width: usize,
 ) {
-    let multiply = MmaDefinition::<bf16, bf16, f32>::new(ROWS, ACROSS, STEP);
-    let lane = UNIT_POS_PLANE as usize;
     #[unroll]
     for step in 0..comptime![rows / STEP] {
         let mut left = Array::<FactorPair>::new(4usize);
@@ -154,14 +174,48 @@ pub(super) fn add_mix(
             left[quarter] =
                 FactorPair::cast_from(weights.index(step * 2 + quarter / 2)[quarter % 2]);
         }
-        #[unroll]
-        for two in 0..comptime![width / ACROSS / 2] {
-            let row = comptime![step * 16] + lane % 8 + lane / 8 % 2 * 8;
-            let at = begin + place(row, comptime![two * 2] + lane / 16, width);
-            let both =
-                multiply.load_matrix::<Piece, Const<2>>(&tile[at..], MatrixIdent::B, 4usize, true);
-            add_two(&left, &both, results, two);
-        }
+        add_mix_step(&left, tile, begin, results, step, width);
+    }
+}
+
+/// Writes a result of 16 x 8 to a square of 64 x 64 in shared memory: rows from `first_row` on, columns from `8 piece` on.
+#[cube]
+pub(super) fn store_result(
+    result: &Array<SumPair>,
+    square: &mut Shared<[Piece]>,
+    first_row: usize,
+    #[comptime] piece: usize,
+) {
+    let lane = UNIT_POS_PLANE as usize;
+    let pairs = square.with_vector_size_mut::<Const<2>>();
+    #[unroll]
+    for half in 0..2usize {
+        let row = first_row + lane / 4 + comptime![half * 8];
+        pairs[place(row, piece.runtime(), OWNED) * 4 + lane % 4] =
+            FactorPair::cast_from(result[half]);
+    }
+}
+
+/// Adds the product of a square's columns from `first_column` on, `[64, 16]` transposed, with the rows of a block,
+/// `[64, width]`.
+#[cube]
+pub(super) fn add_transposed_mix(
+    square: &Shared<[Piece]>,
+    first_column: usize,
+    tile: &Shared<[Piece]>,
+    begin: usize,
+    results: &mut Results,
+    #[comptime] width: usize,
+) {
+    let multiply = MmaDefinition::<bf16, bf16, f32>::new(ROWS, ACROSS, STEP);
+    let lane = UNIT_POS_PLANE as usize;
+    #[unroll]
+    for step in 0..comptime![OWNED / STEP] {
+        let row = comptime![step * 16] + lane % 8 + lane / 16 * 8;
+        let at = place(row, first_column / 8 + lane / 8 % 2, OWNED);
+        let left =
+            multiply.load_matrix::<Piece, Const<2>>(&square[at..], MatrixIdent::A, 4usize, true);
+        add_mix_step(&left, tile, begin, results, step, width);
     }
 }
 
@@ -176,33 +230,4 @@ pub(super) fn row_sum(own: f32) -> f32 {
 pub(super) fn row_max(own: f32) -> f32 {
     let most = max(own, plane_shuffle_xor(own, 1));
     max(most, plane_shuffle_xor(most, 2))
-}
-
-/// Writes 16 rows of results times a factor to rows of `out`, `[B, T, H, width]`; rows from `len` on are left out.
-#[cube]
-#[expect(clippy::too_many_arguments, reason = "what is written, and where")]
-pub(super) fn write_rows(
-    results: &Results,
-    out: &mut Box<[SumPair]>,
-    plane: usize,
-    heads: usize,
-    first_row: usize,
-    len: usize,
-    factors: &Array<f32>,
-    #[comptime] width: usize,
-) {
-    let lane = UNIT_POS_PLANE as usize;
-    #[unroll]
-    for half in 0..2usize {
-        let row = first_row + lane / 4 + half * 8;
-        if row < len {
-            let line = (plane / heads * len + row) * heads + plane % heads;
-            let factor = SumPair::new(factors[half]);
-            #[unroll]
-            for n in 0..comptime![width / ACROSS] {
-                out[line * comptime![width / 2] + n * 4 + lane % 4] =
-                    results.index(n)[half] * factor;
-            }
-        }
-    }
 }

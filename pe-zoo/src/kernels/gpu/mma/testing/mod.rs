@@ -1,9 +1,14 @@
 //! Tests of the kernels without a GPU.
 
+#[cfg(feature = "cores-sim")]
+mod forms;
 mod kernels;
 #[cfg(feature = "ptx")]
 mod ptx;
 #[cfg(feature = "cores-sim")]
 mod reference;
 #[cfg(feature = "cores-sim")]
+mod row;
+#[cfg(feature = "cores-sim")]
 mod simulated;
+mod terms;

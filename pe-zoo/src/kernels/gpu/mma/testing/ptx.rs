@@ -1,9 +1,10 @@
 //! PTX of the kernels, which `ci/gpu-budgets.sh` assembles and counts.
 
-use super::kernels;
-use crate::kernels::gpu::mma::config::{ACROSS, MmaConfig, OWNED, STEP};
-use crate::kernels::gpu::mma::exponential::NATIVE;
+use super::{kernels, terms};
+use crate::kernels::gpu::mma::approximate::NATIVE;
+use crate::kernels::gpu::mma::config::{ACROSS, AlongRow, MmaConfig, OWNED, OfKeys, STEP};
 use crate::kernels::gpu::testing::ptx::{ptx, written};
+use crate::score::TracedTerm;
 
 const PLAIN: MmaConfig = MmaConfig {
     head_dim: 64,
@@ -12,39 +13,61 @@ const PLAIN: MmaConfig = MmaConfig {
     distance: false,
     decay: false,
     decay_residual: false,
+    along: AlongRow::Nothing,
+    entries: 0,
     native: NATIVE,
 };
 
-const FORMS: [(&str, MmaConfig); 4] = [
-    ("no modifier", PLAIN),
-    ("slopes", MmaConfig { slopes: true, ..PLAIN }),
-    ("distances", MmaConfig { distance: true, ..PLAIN }),
-    ("decay", MmaConfig { decay: true, decay_residual: true, ..PLAIN }),
-];
+/// A configuration of each form, with its name.
+fn forms() -> [(&'static str, MmaConfig); 8] {
+    let term = TracedTerm::new::<_, 3, 0>(&terms::Power).interned();
+    [
+        ("no modifier", PLAIN),
+        ("slopes", MmaConfig { slopes: true, ..PLAIN }),
+        ("distances", MmaConfig { distance: true, ..PLAIN }),
+        ("decay", MmaConfig { decay: true, decay_residual: true, ..PLAIN }),
+        ("contextual", MmaConfig { along: AlongRow::Contextual, entries: 64, ..PLAIN }),
+        ("sticks", MmaConfig { along: AlongRow::Sticks { strict: true }, ..PLAIN }),
+        ("distances by query", MmaConfig { along: AlongRow::QueryDistance, entries: 128, ..PLAIN }),
+        ("function of pairs", MmaConfig { along: AlongRow::Term(term), ..PLAIN }),
+    ]
+}
 
 #[test]
 fn fragments_stay_in_registers() {
     for width in [32, 64, 96, 128] {
-        for (name, config) in FORMS {
+        for (name, config) in forms() {
             let config = MmaConfig { head_dim: width, value_dim: width, ..config };
-            for (pass, kernel, products, columns) in [
-                ("forward", kernels::forward(config), 2, config.block()),
-                ("dq", kernels::dq(config), 3, config.block()),
-                ("dkv", kernels::dkv(config), 4, config.query_block()),
-                // One loop, with masks.
-                ("bands", kernels::bands(config), 1, OWNED),
-            ] {
-                if pass == "bands" && !config.distance {
-                    continue;
+            // Most walks have a part near the diagonal and one further left. Under sticks there is nothing further left, and
+            // whole rows of sums are added up in a walk of their own.
+            let (whole, far) = (usize::from(config.carries()), usize::from(config.has_far()));
+            let mut passes = vec![
+                ("forward", kernels::forward(config), 2 * (1 + far), config.block()),
+                ("dq", kernels::dq(config), 2 * whole + 3 * (1 + far), config.block()),
+            ];
+            if config.distance {
+                passes.push(("bands", kernels::bands(config), 2, OWNED));
+            }
+            if config.by_rows() {
+                for of in config.of_keys() {
+                    let (pass, products) = match of {
+                        OfKeys::Both => ("dkv", 4),
+                        OfKeys::Keys => ("dk", 3),
+                        OfKeys::Values => ("dv", 2),
+                    };
+                    passes.push((pass, kernels::dkv_rows(*of, config), products, OWNED));
                 }
+            } else {
+                passes.push(("dkv", kernels::dkv(config), 2 * 4, config.query_block()));
+            }
+            for (pass, kernel, products, columns) in passes {
                 let text = ptx(&*kernel);
                 let name = format!("mma, {name}, heads of {width}, {pass}");
                 if width.is_multiple_of(64) {
                     written(&name, &text);
                 }
                 assert!(!text.contains(".local"), "{name}: an array lies in local memory");
-                // The walk has a masked part and one without a mask.
-                let expected = 2 * products * columns / ACROSS * width / STEP;
+                let expected = products * columns / ACROSS * width / STEP;
                 assert_eq!(text.matches("mma.sync.aligned.m16n8k16").count(), expected, "{name}");
             }
         }

@@ -4,9 +4,11 @@ use burn::tensor::bf16;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use super::row::RowProblem;
 use crate::init::standard_normal;
 use crate::kernels::gpu::mma::config::MmaConfig;
 use crate::kernels::operands::Sizes;
+use crate::score::TracedTerm;
 
 /// Entries of the distance table.
 const ENTRIES: usize = 90;
@@ -16,6 +18,8 @@ pub(super) struct SimulatedProblem {
     pub(super) config: MmaConfig,
     pub(super) sizes: Sizes,
     pub(super) scale: f32,
+    pub(super) gate_scale: f32,
+    pub(super) max_position: f32,
     /// `[B, H, T, D]`.
     pub(super) q: Vec<f32>,
     /// `[B, H, S, D]`.
@@ -30,6 +34,12 @@ pub(super) struct SimulatedProblem {
     pub(super) decay: Vec<f32>,
     /// `[B, H, S]`.
     pub(super) decay_residual: Vec<f32>,
+    /// `[B, H, T, entries]`.
+    pub(super) tables: Vec<f32>,
+    /// `[H, P]`.
+    pub(super) term_params: Vec<f32>,
+    /// `[B, H, S, K]`.
+    pub(super) term_state: Vec<f32>,
     /// Gradient of the output, `[B, H, T, E]`.
     pub(super) grad: Vec<f32>,
 }
@@ -43,6 +53,9 @@ pub(super) struct Solution<F> {
     pub(super) slopes: Vec<F>,
     pub(super) distance: Vec<F>,
     pub(super) decay: Vec<F>,
+    pub(super) tables: Vec<F>,
+    pub(super) term_params: Vec<F>,
+    pub(super) term_state: Vec<F>,
 }
 
 impl SimulatedProblem {
@@ -63,8 +76,32 @@ impl SimulatedProblem {
         // Running sums whose last digits are only in the residual.
         let decay = exact(planes * columns).iter().map(|step| 1000.0 + step * 2.0).collect();
         let decay_residual = exact(planes * columns).iter().map(|rest| rest * 0.3).collect();
+        let tables = exact(planes * rows * config.entries);
+        let state = config.term_numbers(false);
+        let params = config.term_numbers(true) - state;
+        let term_params = exact(heads * params).iter().map(|x| x.abs() * 0.3 + 0.1).collect();
+        let term_state = exact(planes * columns * state).iter().map(|x| x * 0.5 + 1.0).collect();
         let scale = 1.0 / (head_dim as f32).sqrt();
-        Self { config, sizes, scale, q, k, values, slopes, distance, decay, decay_residual, grad }
+        // Between two entries of a table with an odd number of them, at the last one otherwise.
+        let below = if config.entries % 2 == 0 { 1.0 } else { 1.7 };
+        Self {
+            config,
+            sizes,
+            scale,
+            gate_scale: 1.3 * scale,
+            max_position: (config.entries as f32 - below).max(0.0),
+            q,
+            k,
+            values,
+            slopes,
+            distance,
+            decay,
+            decay_residual,
+            tables,
+            term_params,
+            term_state,
+            grad,
+        }
     }
 
     fn bias(&self, plane: usize, own: usize, column: usize) -> f64 {
@@ -89,6 +126,25 @@ impl SimulatedProblem {
         bias
     }
 
+    /// Value of a pair term and its derivatives.
+    fn term_results(
+        &self,
+        term: &TracedTerm,
+        plane: usize,
+        own: usize,
+        column: usize,
+        content: f64,
+    ) -> Vec<f64> {
+        let Sizes { heads, columns, .. } = self.sizes;
+        let params = &self.term_params[plane % heads * term.params..][..term.params];
+        let state =
+            |at: usize| &self.term_state[(plane * columns + at) * term.state..][..term.state];
+        let numbers = [params, state(own), state(column)].concat();
+        let numbers = numbers.iter().map(|number| f64::from(*number));
+        let inputs = [content, (own - column) as f64].into_iter().chain(numbers);
+        term.evaluate(&term.derivatives, &inputs.collect::<Vec<_>>())
+    }
+
     pub(super) fn solve(&self) -> Solution<f64> {
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = self.sizes;
         let zeros = |len: usize| vec![0.0; len];
@@ -100,6 +156,9 @@ impl SimulatedProblem {
             slopes: zeros(heads),
             distance: zeros(heads * ENTRIES),
             decay: zeros(batch * heads * columns),
+            tables: zeros(self.tables.len()),
+            term_params: zeros(self.term_params.len()),
+            term_state: zeros(self.term_state.len()),
         };
         let scale = f64::from(self.scale);
         for plane in 0..batch * heads {
@@ -114,27 +173,64 @@ impl SimulatedProblem {
                 let dot = |left: &[f64], right: &[f32]| {
                     left.iter().zip(right).map(|(a, b)| a * f64::from(*b)).sum::<f64>()
                 };
-                let mut weights = (0..=own)
-                    .map(|column| {
-                        scale * dot(&q, &self.k[at(column, head_dim)..][..head_dim])
-                            + self.bias(plane, own, column)
-                    })
+                let products = (0..=own)
+                    .map(|column| dot(&q, &self.k[at(column, head_dim)..][..head_dim]))
                     .collect::<Vec<_>>();
-                let largest = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                for logit in &mut weights {
-                    *logit = (*logit - largest).exp();
+                let logits = products.iter().enumerate();
+                let mut logits = logits
+                    .map(|(column, product)| scale * product + self.bias(plane, own, column))
+                    .collect::<Vec<_>>();
+                // Value and derivatives of a pair term, by column.
+                let of_pairs = self.config.term().map(|term| {
+                    let pairs = logits.iter().enumerate();
+                    let pair = |(column, content): (usize, &f64)| {
+                        self.term_results(term, plane, own, column, *content)
+                    };
+                    pairs.map(pair).collect::<Vec<_>>()
+                });
+                if let Some(of_pairs) = &of_pairs {
+                    logits = of_pairs.iter().map(|results| results[0]).collect();
                 }
-                let total = weights.iter().sum::<f64>();
-                for weight in &mut weights {
-                    *weight /= total;
-                }
+                let gate_scale = f64::from(self.gate_scale);
+                let gate_logits = products.iter().map(|product| gate_scale * product);
                 let of_weights = (0..=own)
                     .map(|column| dot(&grad, &self.values[at(column, value_dim)..][..value_dim]))
                     .collect::<Vec<_>>();
-                let share = weights.iter().zip(&of_weights).map(|(p, g)| p * g).sum::<f64>();
+                let entries = self.config.entries;
+                let table = at_row(&self.tables, entries);
+                let solved = RowProblem {
+                    along: self.config.along,
+                    logits: &logits,
+                    gate_logits: &gate_logits.collect::<Vec<_>>(),
+                    table: &table,
+                    max_position: f64::from(self.max_position),
+                    of_weights: &of_weights,
+                }
+                .solve();
+                solution.tables[line * entries..][..entries].copy_from_slice(&solved.table);
                 for column in 0..=own {
-                    let weight = weights[column];
-                    let gradient = weight * (of_weights[column] - share);
+                    let (weight, gradient) = (solved.weights[column], solved.logits[column]);
+                    let mut content = scale * gradient + gate_scale * solved.gate_logits[column];
+                    if let (Some(of_pairs), Some(term)) = (&of_pairs, self.config.term()) {
+                        let [of_content, rest @ ..] = &of_pairs[column][1..] else {
+                            unreachable!()
+                        };
+                        content *= of_content;
+                        let (params, rest) = rest.split_at(term.params);
+                        let (of_row, of_column) = rest.split_at(term.state);
+                        let head = plane % heads * term.params;
+                        let token = |at: usize| (plane * columns + at) * term.state;
+                        for (at, derivative) in params.iter().enumerate() {
+                            solution.term_params[head + at] += gradient * derivative;
+                        }
+                        for (first, derivatives) in
+                            [(token(own), of_row), (token(column), of_column)]
+                        {
+                            for (at, derivative) in derivatives.iter().enumerate() {
+                                solution.term_state[first + at] += gradient * derivative;
+                            }
+                        }
+                    }
                     for channel in 0..value_dim {
                         let of_column = at(column, value_dim) + channel;
                         let value = f64::from(self.values[of_column]);
@@ -144,8 +240,8 @@ impl SimulatedProblem {
                     for channel in 0..head_dim {
                         let of_column = at(column, head_dim) + channel;
                         let key = f64::from(self.k[of_column]);
-                        solution.q[line * head_dim + channel] += scale * gradient * key;
-                        solution.k[of_column] += scale * gradient * q[channel];
+                        solution.q[line * head_dim + channel] += content * key;
+                        solution.k[of_column] += content * q[channel];
                     }
                     solution.slopes[plane % heads] -= gradient * (own - column) as f64;
                     let entry = plane % heads * ENTRIES + (own - column).min(ENTRIES - 1);

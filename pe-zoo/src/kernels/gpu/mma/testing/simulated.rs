@@ -1,4 +1,4 @@
-//! The kernels' CUDA source run on the processor, compared with the formulas in f64.
+//! The kernels' CUDA source run on the processor.
 
 use super::kernels;
 use super::reference::{SimulatedProblem, Solution};
@@ -9,21 +9,16 @@ use crate::kernels::gpu::mma::table::bands;
 use crate::kernels::gpu::testing::simulated::kernel::{CompiledKernel, Scalars};
 use crate::kernels::operands::Sizes;
 
-/// Tolerance relative to the norm of a tensor: weights and their gradients are rounded to eight bits.
-const ROUNDED: f64 = 6e-3;
-
-/// Factor of the tolerance for the gradient of slopes, in which every error is multiplied by a distance.
-const BY_DISTANCE: f64 = 5.0;
-
 /// The kernels of one configuration.
-struct Simulated {
+pub(super) struct Simulated {
     config: MmaConfig,
     pack_heads: CompiledKernel,
     pack_values: CompiledKernel,
     pack_upstream: CompiledKernel,
     forward: CompiledKernel,
     dq: CompiledKernel,
-    dkv: CompiledKernel,
+    /// Kernels of keys, one after the other.
+    dkv: Vec<CompiledKernel>,
     bands: Option<CompiledKernel>,
     table: CompiledKernel,
 }
@@ -63,9 +58,12 @@ fn unwritten(len: usize) -> Vec<f32> {
 }
 
 const BLOCK: [usize; 2] = [UNITS, 1];
+/// Buffers of the operands, and those that the backward kernels have in addition.
+const INPUTS: usize = 10;
+const UPSTREAM: usize = 3;
 
 impl Simulated {
-    fn new(config: MmaConfig) -> Self {
+    pub(super) fn new(config: MmaConfig) -> Self {
         let MmaConfig { head_dim, value_dim, .. } = config;
         let build = |kernel: Box<_>| CompiledKernel::build(&*kernel);
         Self {
@@ -75,7 +73,12 @@ impl Simulated {
             pack_upstream: build(kernels::pack_upstream(value_dim, config.value_width())),
             forward: build(kernels::forward(config)),
             dq: build(kernels::dq(config)),
-            dkv: build(kernels::dkv(config)),
+            dkv: if config.by_rows() {
+                let kernels = config.of_keys().iter();
+                kernels.map(|of| build(kernels::dkv_rows(*of, config))).collect()
+            } else {
+                vec![build(kernels::dkv(config))]
+            },
             bands: config.distance.then(|| build(kernels::bands(config))),
             table: build(kernels::table()),
         }
@@ -97,7 +100,7 @@ impl Simulated {
         packed
     }
 
-    fn run(&self, problem: &SimulatedProblem) -> Solution<f32> {
+    pub(super) fn run(&self, problem: &SimulatedProblem) -> Solution<f32> {
         let Self { config, .. } = self;
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = problem.sizes;
         let planes = batch * heads;
@@ -110,21 +113,36 @@ impl Simulated {
         let shape = [batch, heads, columns, value_dim];
         let values =
             Self::pack(&self.pack_values, &problem.values, Order::ByHead, shape, value_width);
-        let SimulatedProblem { slopes, distance, decay, decay_residual, .. } = problem;
+        let SimulatedProblem { slopes, distance, decay, decay_residual, tables, .. } = problem;
+        let SimulatedProblem { term_params, term_state, .. } = problem;
         let entries = distance.len() / heads;
         let inputs = || {
-            [&q, &k, &values, slopes, distance, decay, decay_residual].map(Clone::clone).to_vec()
+            [
+                &q,
+                &k,
+                &values,
+                slopes,
+                distance,
+                decay,
+                decay_residual,
+                tables,
+                term_params,
+                term_state,
+            ]
+            .map(Clone::clone)
+            .to_vec()
         };
         let sizes = [heads, rows, columns, columns - rows, entries];
-        let scalars = Scalars { sizes: &sizes, factors: &[problem.scale] };
+        let factors = [problem.scale, problem.gate_scale, problem.max_position];
+        let scalars = Scalars { sizes: &sizes, factors: &factors };
         let by_rows = [rows.div_ceil(OWNED), planes];
 
         let mut buffers = inputs();
         buffers.push(unwritten(planes * rows * value_dim));
         buffers.push(unwritten(planes * padded(rows)));
+        buffers.push(unwritten(planes * padded(rows) / OWNED));
         self.forward.run(&mut buffers, scalars, by_rows, BLOCK);
-        let log = buffers.remove(8);
-        let output = buffers.remove(7);
+        let [output, log, far_blocks] = buffers.split_off(INPUTS).try_into().unwrap();
 
         let mut buffers = vec![
             problem.grad.clone(),
@@ -142,20 +160,26 @@ impl Simulated {
         let statistics = buffers.remove(4);
         let grad = buffers.remove(3);
 
-        let mut buffers = inputs();
-        buffers.extend([grad.clone(), statistics.clone()]);
+        let with_upstream = || {
+            let upstream = [&grad, &statistics, &far_blocks];
+            inputs().into_iter().chain(upstream.map(Clone::clone)).collect::<Vec<_>>()
+        };
+        let mut buffers = with_upstream();
         buffers.push(unwritten(planes * rows * head_dim));
         buffers.extend([unwritten(planes * rows), unwritten(planes * rows)]);
+        buffers.push(unwritten(tables.len()));
+        buffers.push(unwritten(planes * rows * config.term_numbers(true)));
+        buffers.push(unwritten(planes * padded(columns) / OWNED * padded(rows) * 2));
         self.dq.run(&mut buffers, scalars, by_rows, BLOCK);
-        let [of_q, of_slopes, of_rows] = buffers.split_off(9).try_into().unwrap();
+        let [of_q, of_slopes, of_rows, of_tables, term_rows, edges] =
+            buffers.split_off(INPUTS + UPSTREAM).try_into().unwrap();
 
         let of_distance = self.bands.as_ref().map(|kernel| {
             let count = bands(rows, columns - rows, entries - 1);
-            let mut buffers = inputs();
-            buffers.extend([grad.clone(), statistics.clone()]);
+            let mut buffers = with_upstream();
             buffers.push(unwritten(planes * count * BAND));
             kernel.run(&mut buffers, scalars, [count, planes], BLOCK);
-            let mut buffers = [buffers.remove(9), unwritten(heads * (entries - 1))];
+            let mut buffers = [buffers.remove(INPUTS + UPSTREAM), unwritten(heads * (entries - 1))];
             let sizes = [planes, heads, count, entries - 1, columns - rows];
             let grid = [(heads * (entries - 1)).div_ceil(UNITS), 1];
             self.table.run(&mut buffers, Scalars { sizes: &sizes, factors: &[] }, grid, BLOCK);
@@ -164,13 +188,20 @@ impl Simulated {
             lines.flat_map(|line| [line, &[-line.iter().sum::<f32>()]].concat()).collect()
         });
 
-        let mut buffers = inputs();
-        buffers.extend([grad, statistics]);
+        let mut buffers = with_upstream();
+        if config.by_rows() {
+            buffers.push(edges);
+        }
+        let outputs = buffers.len();
         buffers.push(unwritten(planes * columns * head_dim));
         buffers.push(unwritten(planes * columns * value_dim));
         buffers.push(unwritten(planes * columns));
-        self.dkv.run(&mut buffers, scalars, [columns.div_ceil(OWNED), planes], BLOCK);
-        let [of_k, of_values, mut of_decay] = buffers.split_off(9).try_into().unwrap();
+        buffers.push(unwritten(planes * columns * config.term_numbers(false)));
+        for kernel in &self.dkv {
+            kernel.run(&mut buffers, scalars, [columns.div_ceil(OWNED), planes], BLOCK);
+        }
+        let [of_k, of_values, mut of_decay, mut of_state] =
+            buffers.split_off(outputs).try_into().unwrap();
 
         let mut of_heads = vec![0.0; heads];
         for (at, gradient) in of_slopes.iter().enumerate() {
@@ -179,7 +210,22 @@ impl Simulated {
         for (at, gradient) in of_rows.iter().enumerate() {
             of_decay[at / rows * columns + columns - rows + at % rows] += gradient;
         }
+        let state = config.term_numbers(false);
+        let params = config.term_numbers(true) - state;
+        let mut of_params = vec![0.0; heads * params];
+        for (line, numbers) in term_rows.chunks((params + state).max(1)).enumerate() {
+            let (of_row, of_token) = numbers.split_at(params);
+            for (at, gradient) in of_row.iter().enumerate() {
+                of_params[line / rows % heads * params + at] += gradient;
+            }
+            let token = line / rows * columns + columns - rows + line % rows;
+            for (at, gradient) in of_token.iter().enumerate() {
+                of_state[token * state + at] += gradient;
+            }
+        }
         Solution {
+            term_params: of_params,
+            term_state: of_state,
             output: swapped(&output, [batch, rows, heads, value_dim]),
             q: swapped(&of_q, [batch, rows, heads, head_dim]),
             k: swapped(&of_k, [batch, columns, heads, head_dim]),
@@ -187,100 +233,7 @@ impl Simulated {
             slopes: of_heads,
             distance: of_distance.unwrap_or_default(),
             decay: of_decay,
+            tables: of_tables,
         }
     }
-}
-
-fn compare(name: &str, simulated: &[f32], expected: &[f64], off: f64) {
-    assert_eq!(simulated.len(), expected.len(), "{name}");
-    let norm = |numbers: &mut dyn Iterator<Item = f64>| numbers.map(|x| x * x).sum::<f64>().sqrt();
-    let apart = norm(&mut simulated.iter().zip(expected).map(|(a, b)| f64::from(*a) - b));
-    let whole = norm(&mut expected.iter().copied());
-    // `<=` is false for NaN.
-    assert!(apart <= off * whole.max(1.0), "{name} is {apart:.2e} off, of {whole:.2e}");
-}
-
-fn check(config: MmaConfig) {
-    let simulated = Simulated::new(config);
-    let MmaConfig { head_dim, value_dim, .. } = config;
-    for (batch, rows, columns) in
-        [(1, 1, 1), (2, 17, 40), (1, 70, 70), (1, 3, 130), (1, 140, 140), (1, 129, 200)]
-    {
-        let sizes = Sizes { batch, heads: 2, rows, columns, head_dim, value_dim };
-        let problem = SimulatedProblem::random(config, sizes);
-        let expected = problem.solve();
-        let solution = simulated.run(&problem);
-        let name = |what: &str| format!("{what} of {config:?} at {sizes:?}");
-        compare(&name("output"), &solution.output, &expected.output, ROUNDED);
-        compare(&name("gradient of queries"), &solution.q, &expected.q, ROUNDED);
-        compare(&name("gradient of keys"), &solution.k, &expected.k, ROUNDED);
-        compare(&name("gradient of values"), &solution.values, &expected.values, ROUNDED);
-        if config.slopes {
-            compare(
-                &name("gradient of slopes"),
-                &solution.slopes,
-                &expected.slopes,
-                BY_DISTANCE * ROUNDED,
-            );
-        }
-        if config.distance {
-            let off = BY_DISTANCE * ROUNDED;
-            compare(&name("gradient of distances"), &solution.distance, &expected.distance, off);
-        }
-        if config.decay {
-            compare(&name("gradient of running sums"), &solution.decay, &expected.decay, ROUNDED);
-        }
-        let again = simulated.run(&problem);
-        let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-        for (what, first, second) in [
-            ("output", &solution.output, &again.output),
-            ("gradient of queries", &solution.q, &again.q),
-            ("gradient of keys", &solution.k, &again.k),
-            ("gradient of values", &solution.values, &again.values),
-            ("gradient of slopes", &solution.slopes, &again.slopes),
-            ("gradient of distances", &solution.distance, &again.distance),
-            ("gradient of running sums", &solution.decay, &again.decay),
-        ] {
-            assert!(bits(first) == bits(second), "{} differs in a second run", name(what));
-        }
-    }
-}
-
-const PLAIN: MmaConfig = MmaConfig {
-    head_dim: 64,
-    value_dim: 64,
-    slopes: false,
-    distance: false,
-    decay: false,
-    decay_residual: false,
-    native: false,
-};
-
-#[test]
-fn no_modifier() {
-    check(PLAIN);
-}
-
-#[test]
-fn other_widths() {
-    check(MmaConfig { head_dim: 24, value_dim: 32, ..PLAIN });
-    check(MmaConfig { head_dim: 96, value_dim: 40, ..PLAIN });
-    check(MmaConfig { head_dim: 128, value_dim: 128, ..PLAIN });
-}
-
-#[test]
-fn slopes() {
-    check(MmaConfig { slopes: true, ..PLAIN });
-}
-
-#[test]
-fn distances() {
-    check(MmaConfig { distance: true, ..PLAIN });
-    check(MmaConfig { distance: true, slopes: true, head_dim: 128, value_dim: 128, ..PLAIN });
-}
-
-#[test]
-fn running_sums() {
-    check(MmaConfig { decay: true, ..PLAIN });
-    check(MmaConfig { slopes: true, decay: true, decay_residual: true, head_dim: 128, ..PLAIN });
 }

@@ -25,6 +25,12 @@ template <class T> static T __shfl_xor_sync(unsigned, T own, unsigned mask) {
     std::memcpy(&other, all[warps::lane() ^ mask], sizeof other);
     return other;
 }
+template <class T> static T __shfl_sync(unsigned, T own, unsigned from) {
+    auto all = warps::exchange(warps::shuffle, own);
+    T other;
+    std::memcpy(&other, all[from % warps::lanes], sizeof other);
+    return other;
+}
 
 static uint32_t __cvta_generic_to_shared(const void *p) { return uint32_t(static_cast<const char *>(p) - shared_memory); }
 

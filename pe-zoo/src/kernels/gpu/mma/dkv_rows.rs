@@ -1,0 +1,388 @@
+//! Backward kernel by keys for forms along the row: a cube owns 64 keys and walks over blocks of queries from the diagonal
+//! to the end. A plane computes 16 rows of logits, as in the kernel by rows; weights and their gradients go through shared
+//! memory to the planes that own the keys.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+use super::along::{Carried, differentiate, score, weights_of};
+use super::approximate::{LOG2_E, power_of_two};
+use super::blocks::Blocks;
+use super::config::{ACROSS, MmaConfig, OWNED, OfKeys, STEP};
+use super::dkv::ColumnGradients;
+use super::inputs::{MmaInputs, MmaSizes, Upstream};
+use super::pair::pair_place;
+use super::row_table::{RowTable, far_bias};
+use super::rows::RowStatistics;
+use super::terms::TermSums;
+use super::tile::{
+    Piece, Results, SumPair, add_dot, add_transposed_mix, left_factor, store_result, zeros,
+};
+use super::walk::{CubeWalk, padded_rows, write_rows};
+
+/// Keys and values of the cube, blocks of queries and gradients, and what planes exchange.
+#[derive(CubeType)]
+struct Tiles {
+    keys: Blocks,
+    values: Blocks,
+    queries: Blocks,
+    grads: Blocks,
+    table: RowTable,
+    /// Weights of a block, and gradients of its logits, `[64, 64]`.
+    weights: Shared<[Piece]>,
+    gradients: Shared<[Piece]>,
+}
+
+/// This unit's two rows of a block.
+#[derive(CubeType)]
+struct BlockRows {
+    rows: RowStatistics,
+    carried: Carried,
+}
+
+/// Sums over the keys of this unit's plane.
+#[derive(CubeType)]
+struct OwnKeySums {
+    k: Results,
+    values: Results,
+    terms: TermSums,
+}
+
+/// Computes the gradients of keys and values.
+#[cube(launch_unchecked, create_dummy_kernel)]
+pub(super) fn dkv_rows_kernel(
+    inputs: &MmaInputs,
+    place: &MmaSizes,
+    upstream: &Upstream,
+    edges: &Box<[SumPair]>,
+    out: &mut ColumnGradients,
+    #[comptime] of: OfKeys,
+    #[comptime] config: MmaConfig,
+) {
+    let width = comptime![config.width()];
+    let value_width = comptime![config.value_width()];
+    let walk = CubeWalk::over_rows(place);
+    let mut tiles = Tiles {
+        keys: Blocks::new(1usize, OWNED, width),
+        values: Blocks::new(1usize, OWNED, value_width),
+        queries: Blocks::new(2usize, OWNED, width),
+        grads: Blocks::new(2usize, OWNED, value_width),
+        table: RowTable::new(config),
+        weights: Shared::new_slice(comptime![OWNED * OWNED / 8]),
+        gradients: Shared::new_slice(comptime![OWNED * OWNED / 8]),
+    };
+    tiles.keys.fetch(&inputs.k, walk.packed, OWNED, width);
+    tiles.keys.store(0usize, OWNED, width);
+    tiles.values.fetch(&inputs.values, walk.packed, OWNED, value_width);
+    tiles.values.store(0usize, OWNED, value_width);
+    let mut sums = OwnKeySums {
+        k: zeros(comptime![if of.keys() { width / ACROSS } else { 0 }]),
+        values: zeros(comptime![if of.values() { value_width / ACROSS } else { 0 }]),
+        terms: TermSums::new(false, config),
+    };
+    let mut block = walk.first_rows(place, OWNED);
+    let end = place.rows.div_ceil(OWNED);
+    let first = walk.begin + block * OWNED;
+    tiles.queries.fetch(&inputs.q, first, OWNED, width);
+    tiles.queries.store(block % 2, OWNED, width);
+    tiles.grads.fetch(&upstream.grad, first, OWNED, value_width);
+    tiles.grads.store(block % 2, OWNED, value_width);
+    tiles.table.load(inputs, place, walk.plane, block * OWNED, config);
+    sync_cube();
+    while block < end {
+        step(inputs, place, upstream, edges, &walk, block, end, &mut tiles, &mut sums, of, config);
+        block += 1;
+    }
+    let mut scales = Array::<f32>::new(2usize);
+    let mut ones = Array::<f32>::new(2usize);
+    #[unroll]
+    for half in 0..2usize {
+        scales[half] = place.scale;
+        ones[half] = f32::new(1.0);
+    }
+    if comptime![of.keys() && config.term_numbers(false) > 0] {
+        sums.terms.write_columns(&mut out.terms, place, walk.plane, walk.first, config);
+    }
+    let (heads, len) = (place.heads, place.columns);
+    if comptime![of.keys()] {
+        write_rows(&sums.k, &mut out.k, heads, len, &walk, &scales, comptime![config.head_dim]);
+    }
+    if comptime![of.values()] {
+        write_rows(
+            &sums.values,
+            &mut out.values,
+            heads,
+            len,
+            &walk,
+            &ones,
+            comptime![config.value_dim],
+        );
+    }
+}
+
+/// Whether the keys of the cube are far for a block of rows.
+#[cube]
+fn is_far(
+    place: &MmaSizes,
+    upstream: &Upstream,
+    walk: &CubeWalk,
+    block: usize,
+    #[comptime] config: MmaConfig,
+) -> bool {
+    let end = walk.own + OWNED;
+    if comptime![config.term().is_some()] {
+        false.runtime()
+    } else if comptime![config.carries()] {
+        let far = upstream.far_blocks[walk.begin / OWNED + block] as usize;
+        end <= far * comptime![config.block()]
+    } else {
+        // The first row sees the last key at the last distance.
+        place.first_row + block * OWNED + 2 >= end + config.entries
+    }
+}
+
+/// One block of queries, of which `end` is the first that does not exist.
+#[cube]
+#[expect(clippy::too_many_arguments, reason = "the operands, and the state of the walk")]
+fn step(
+    inputs: &MmaInputs,
+    place: &MmaSizes,
+    upstream: &Upstream,
+    edges: &Box<[SumPair]>,
+    walk: &CubeWalk,
+    block: usize,
+    end: usize,
+    tiles: &mut Tiles,
+    sums: &mut OwnKeySums,
+    #[comptime] of: OfKeys,
+    #[comptime] config: MmaConfig,
+) {
+    let width = comptime![config.width()];
+    let value_width = comptime![config.value_width()];
+    let columns = comptime![config.part()];
+    let stage = block % 2;
+    let far = is_far(place, upstream, walk, block, config);
+    // Far blocks of sticks have no weight.
+    let mut weightless = false;
+    if comptime![config.sticks()] {
+        weightless = far;
+    }
+    let next = walk.begin + (block + 1) * OWNED;
+    if !weightless {
+        let mut own = BlockRows { rows: RowStatistics::new(), carried: Carried::new() };
+        own.read(inputs, place, upstream, edges, walk, block, far, config);
+        #[unroll]
+        for i in 0..comptime![OWNED / columns] {
+            let part = comptime![OWNED / columns - 1 - i];
+            weigh_part(inputs, place, walk, block, far, tiles, sums, &mut own, part, of, config);
+        }
+    }
+    sync_cube();
+    // Of the next block, queries are read during one product and gradients during the other, so that only one of them takes
+    // registers, and none while logits do.
+    if block + 1 < end {
+        tiles.queries.fetch(&inputs.q, next, OWNED, width);
+    }
+    if comptime![of.values()] {
+        if !weightless {
+            let begin = stage * comptime![OWNED * value_width / 8];
+            let (weights, grads) = (&tiles.weights, &tiles.grads.tile);
+            add_transposed_mix(weights, walk.of_plane, grads, begin, &mut sums.values, value_width);
+        }
+    }
+    if block + 1 < end {
+        tiles.queries.store((block + 1) % 2, OWNED, width);
+        tiles.grads.fetch(&upstream.grad, next, OWNED, value_width);
+    }
+    if comptime![of.keys()] {
+        if !weightless {
+            let begin = stage * comptime![OWNED * width / 8];
+            let (gradients, queries) = (&tiles.gradients, &tiles.queries.tile);
+            add_transposed_mix(gradients, walk.of_plane, queries, begin, &mut sums.k, width);
+        }
+    }
+    if block + 1 < end {
+        tiles.grads.store((block + 1) % 2, OWNED, value_width);
+        tiles.table.load(inputs, place, walk.plane, (block + 1) * OWNED, config);
+    }
+    sync_cube();
+}
+
+#[cube]
+impl BlockRows {
+    /// Reads the numbers of the rows of a block at the right edge of the cube's keys.
+    #[expect(clippy::too_many_arguments, reason = "the operands, and where they are")]
+    fn read(
+        &mut self,
+        inputs: &MmaInputs,
+        place: &MmaSizes,
+        upstream: &Upstream,
+        edges: &Box<[SumPair]>,
+        walk: &CubeWalk,
+        block: usize,
+        far: bool,
+        #[comptime] config: MmaConfig,
+    ) {
+        let row = block * OWNED;
+        self.rows.read(inputs, place, upstream, walk, walk.begin + row, config);
+        #[unroll]
+        for half in 0..2usize {
+            let row = row + walk.of_plane + UNIT_POS_PLANE as usize / 4 + half * 8;
+            if far {
+                self.rows.log[half] -= far_bias(inputs, place, walk.plane, row, config);
+            } else if comptime![config.carries()] {
+                let pair = edges[walk.packed / OWNED * padded_rows(place) + row];
+                self.carried.passed[half] = pair.extract(0usize);
+                self.carried.behind[half] = pair.extract(1usize);
+            }
+        }
+    }
+}
+
+/// Computes the weights and the gradients of the logits of this plane's 16 rows of a block, for a part of the keys.
+#[cube]
+#[expect(clippy::too_many_arguments, reason = "the numbers of one block, and where it is")]
+fn weigh_part(
+    inputs: &MmaInputs,
+    place: &MmaSizes,
+    walk: &CubeWalk,
+    block: usize,
+    far: bool,
+    tiles: &mut Tiles,
+    sums: &mut OwnKeySums,
+    own: &mut BlockRows,
+    #[comptime] part: usize,
+    #[comptime] of: OfKeys,
+    #[comptime] config: MmaConfig,
+) {
+    let width = comptime![config.width()];
+    let value_width = comptime![config.value_width()];
+    let columns = comptime![config.part()];
+    let first_row = block % 2 * OWNED + walk.of_plane;
+    let mut products = zeros(comptime![columns / ACROSS]);
+    let mut of_weights = zeros(comptime![columns / ACROSS]);
+    #[unroll]
+    for step in 0..comptime![width / STEP] {
+        let left = left_factor(&tiles.queries.tile, first_row, step, width);
+        let begin = comptime![part * columns * width / 8];
+        add_dot(&left, &tiles.keys.tile, begin.runtime(), &mut products, step, columns, width);
+    }
+    if comptime![of.keys()] {
+        #[unroll]
+        for step in 0..comptime![value_width / STEP] {
+            let left = left_factor(&tiles.grads.tile, first_row, step, value_width);
+            let begin = comptime![part * columns * value_width / 8];
+            let values = &tiles.values.tile;
+            add_dot(&left, values, begin.runtime(), &mut of_weights, step, columns, value_width);
+        }
+    }
+    if far {
+        weigh_far(place, &own.rows, &mut products, &mut of_weights, config);
+    } else {
+        weigh_near(
+            inputs,
+            place,
+            walk,
+            block,
+            own,
+            &tiles.table,
+            &mut sums.terms,
+            &mut products,
+            &mut of_weights,
+            part,
+            of,
+            config,
+        );
+    }
+    #[unroll]
+    for n in 0..comptime![columns / ACROSS] {
+        let piece = comptime![part * columns / 8 + n];
+        if comptime![of.values()] {
+            store_result(products.index(n), &mut tiles.weights, walk.of_plane, piece);
+        }
+        if comptime![of.keys()] {
+            store_result(of_weights.index(n), &mut tiles.gradients, walk.of_plane, piece);
+        }
+    }
+}
+
+/// Replaces products and gradients of weights by weights and gradients of logits, where one bias holds for a row.
+#[cube]
+fn weigh_far(
+    place: &MmaSizes,
+    rows: &RowStatistics,
+    products: &mut Results,
+    of_weights: &mut Results,
+    #[comptime] config: MmaConfig,
+) {
+    let scale = place.scale * comptime![LOG2_E];
+    #[unroll]
+    for n in 0..comptime![config.part() / ACROSS] {
+        #[unroll]
+        for half in 0..2usize {
+            let (product, of_weight) = (products.index(n)[half], of_weights.index(n)[half]);
+            let mut weights = SumPair::empty();
+            let mut gradients = SumPair::empty();
+            #[unroll]
+            for one in 0..2usize {
+                let logit = fma(product.extract(one), scale, -rows.log[half]);
+                let weight = power_of_two(logit, comptime![config.native]);
+                weights.insert(one, weight);
+                gradients.insert(one, weight * (of_weight.extract(one) - rows.share[half]));
+            }
+            products.index_mut(n)[half] = weights;
+            of_weights.index_mut(n)[half] = gradients;
+        }
+    }
+}
+
+/// As [`weigh_far`], near the diagonal, from the last column to the first one.
+#[cube]
+#[expect(clippy::too_many_arguments, reason = "the numbers of one block, and where it is")]
+fn weigh_near(
+    inputs: &MmaInputs,
+    place: &MmaSizes,
+    walk: &CubeWalk,
+    block: usize,
+    own: &mut BlockRows,
+    table: &RowTable,
+    terms: &mut TermSums,
+    products: &mut Results,
+    of_weights: &mut Results,
+    #[comptime] part: usize,
+    #[comptime] of: OfKeys,
+    #[comptime] config: MmaConfig,
+) {
+    let columns = comptime![config.part()];
+    let row = place.first_row + block * OWNED;
+    let column = walk.own + comptime![part * columns];
+    #[unroll]
+    for i in 0..comptime![columns / ACROSS] {
+        let n = comptime![columns / ACROSS - 1 - i];
+        #[unroll]
+        for half in 0..2usize {
+            let (product, of_weight) = (products.index(n)[half], of_weights.index(n)[half]);
+            let at = pair_place(walk.plane, walk.of_plane, row, column, n, half);
+            if comptime![!of.keys()] {
+                let passed = &mut own.carried.passed;
+                let scored = score(product, passed, table, inputs, place, &at, half, config);
+                products.index_mut(n)[half] = weights_of(&scored, &own.rows, half, config);
+            } else if comptime![config.term().is_some()] {
+                let of_cube = comptime![part * columns / ACROSS + n];
+                let (weights, of_products) = terms.differentiate(
+                    inputs, place, &own.rows, &at, product, of_weight, of_cube, half, false, config,
+                );
+                products.index_mut(n)[half] = weights;
+                of_weights.index_mut(n)[half] = of_products;
+            } else {
+                let passed = &mut own.carried.passed;
+                let scored = score(product, passed, table, inputs, place, &at, half, config);
+                let (behind, rows) = (&mut own.carried.behind, &own.rows);
+                let pair =
+                    differentiate(&scored, of_weight, behind, rows, place, half, false, config);
+                products.index_mut(n)[half] = pair.weights;
+                of_weights.index_mut(n)[half] = pair.content;
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Sums over the columns that belong to rows.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+use super::config::{ACROSS, MmaConfig};
+use super::entries::EntryGradients;
+use super::inputs::MmaSizes;
+use super::terms::TermSums;
+use super::tile::{Results, SumPair, row_sum, zeros};
+use super::walk::{CubeWalk, write_rows};
+
+/// Gradients that belong to rows.
+#[derive(CubeType, CubeLaunch)]
+pub(super) struct RowGradients {
+    /// Gradients of the queries, `[B, T, H, D]`.
+    pub(super) q: Box<[SumPair]>,
+    /// Gradients of the slopes, `[plane, T]`.
+    pub(super) slopes: Box<[f32]>,
+    /// Gradients of the rows' running sums, `[plane, T]`.
+    pub(super) decay: Box<[f32]>,
+    /// Gradients of the tables of rows, `[plane, T, entries]`.
+    pub(super) tables: Box<[f32]>,
+    /// Gradients of a pair term's parameters and of the rows' state, `[plane, T, P + K]`.
+    pub(super) terms: Box<[f32]>,
+    /// Numbers of [`Carried`] at the right edges of blocks of 64 keys that are not far, `[plane, padded S / 64, padded T, 2]`.
+    pub(super) edges: Box<[SumPair]>,
+}
+
+/// Sums over this unit's two rows.
+#[derive(CubeType)]
+pub(super) struct OwnRowSums {
+    pub(super) q: Results,
+    slopes: Array<f32>,
+    decay: Array<f32>,
+    pub(super) entries: EntryGradients,
+    pub(super) terms: TermSums,
+}
+
+#[cube]
+impl OwnRowSums {
+    pub(super) fn new(#[comptime] config: MmaConfig) -> OwnRowSums {
+        let mut sums = OwnRowSums {
+            q: zeros(comptime![config.width() / ACROSS]),
+            slopes: Array::new(2usize),
+            decay: Array::new(2usize),
+            entries: EntryGradients::new(),
+            terms: TermSums::new(true, config),
+        };
+        #[unroll]
+        for half in 0..2usize {
+            sums.slopes[half] = f32::new(0.0);
+            sums.decay[half] = f32::new(0.0);
+        }
+        sums
+    }
+
+    /// Adds up the gradients of logits by row. `row` is the index of this lane's first row among the columns, `column` that of
+    /// its first column.
+    pub(super) fn add_up(
+        &mut self,
+        gradients: &Results,
+        row: usize,
+        column: usize,
+        #[comptime] config: MmaConfig,
+    ) {
+        let mut all = Array::<f32>::new(2usize);
+        let mut by_column = Array::<f32>::new(2usize);
+        #[unroll]
+        for half in 0..2usize {
+            all[half] = f32::new(0.0);
+            by_column[half] = f32::new(0.0);
+            if comptime![config.slopes || config.decay || config.tables()] {
+                #[unroll]
+                for n in 0..comptime![config.block() / ACROSS] {
+                    #[unroll]
+                    for one in 0..2usize {
+                        let gradient = gradients.index(n)[half].extract(one);
+                        all[half] += gradient;
+                        if comptime![config.slopes] {
+                            let further = f32::cast_from(comptime![(n * 8 + one) as f32]);
+                            by_column[half] = fma(gradient, further, by_column[half]);
+                        }
+                    }
+                }
+            }
+        }
+        #[unroll]
+        for half in 0..2usize {
+            if comptime![config.slopes] {
+                // The slope is multiplied by the negative distance.
+                let distance = (row + half * 8) as f32 - column as f32;
+                self.slopes[half] += by_column[half] - distance * all[half];
+            }
+            if comptime![config.decay] {
+                self.decay[half] += all[half];
+            }
+            if comptime![config.tables()] {
+                self.entries.add_far(all[half], half);
+            }
+        }
+    }
+
+    /// Writes the sums over all columns.
+    pub(super) fn write(
+        &mut self,
+        place: &MmaSizes,
+        walk: &CubeWalk,
+        out: &mut RowGradients,
+        #[comptime] config: MmaConfig,
+    ) {
+        let lane = UNIT_POS_PLANE as usize;
+        let mut scales = Array::<f32>::new(2usize);
+        #[unroll]
+        for half in 0..2usize {
+            scales[half] = place.scale;
+            let row = walk.first + walk.of_plane + lane / 4 + half * 8;
+            let at = walk.plane * place.rows + row;
+            let ends = lane % 4 == 0 && row < place.rows;
+            if comptime![config.slopes] {
+                let sum = row_sum(self.slopes[half]);
+                if ends {
+                    out.slopes[at] = sum;
+                }
+            }
+            if comptime![config.decay] {
+                let sum = row_sum(self.decay[half]);
+                if ends {
+                    out.decay[at] = sum;
+                }
+            }
+        }
+        if comptime![config.term().is_some()] {
+            let first_row = walk.first + walk.of_plane;
+            self.terms.write_rows(&mut out.terms, place, walk.plane, first_row, config);
+        }
+        if comptime![config.tables()] {
+            self.entries.finish(&mut out.tables, place, walk, config);
+        }
+        let (heads, rows) = (place.heads, place.rows);
+        write_rows(&self.q, &mut out.q, heads, rows, walk, &scales, comptime![config.head_dim]);
+    }
+}

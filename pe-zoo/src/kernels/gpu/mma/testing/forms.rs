@@ -1,0 +1,156 @@
+//! The kernels of every form in the simulation, compared with the formulas in f64.
+
+use super::reference::SimulatedProblem;
+use super::simulated::Simulated;
+use super::terms;
+use crate::kernels::gpu::mma::config::{AlongRow, MmaConfig};
+use crate::kernels::operands::Sizes;
+use crate::score::TracedTerm;
+
+/// Tolerance relative to the norm of a tensor: weights and their gradients are rounded to eight bits.
+const ROUNDED: f64 = 6e-3;
+
+/// Factor of the tolerance for the gradient of slopes, in which every error is multiplied by a distance.
+const BY_DISTANCE: f64 = 5.0;
+
+fn compare(name: &str, simulated: &[f32], expected: &[f64], off: f64) {
+    assert_eq!(simulated.len(), expected.len(), "{name}");
+    let norm = |numbers: &mut dyn Iterator<Item = f64>| numbers.map(|x| x * x).sum::<f64>().sqrt();
+    let apart = norm(&mut simulated.iter().zip(expected).map(|(a, b)| f64::from(*a) - b));
+    let whole = norm(&mut expected.iter().copied());
+    // `<=` is false for NaN.
+    assert!(apart <= off * whole.max(1.0), "{name} is {apart:.2e} off, of {whole:.2e}");
+}
+
+fn check(config: MmaConfig) {
+    let simulated = Simulated::new(config);
+    let MmaConfig { head_dim, value_dim, .. } = config;
+    for (batch, rows, columns) in
+        [(1, 1, 1), (2, 17, 40), (1, 70, 70), (1, 3, 130), (1, 140, 140), (1, 129, 200)]
+    {
+        let sizes = Sizes { batch, heads: 2, rows, columns, head_dim, value_dim };
+        let problem = SimulatedProblem::random(config, sizes);
+        let expected = problem.solve();
+        let solution = simulated.run(&problem);
+        let name = |what: &str| format!("{what} of {config:?} at {sizes:?}");
+        compare(&name("output"), &solution.output, &expected.output, ROUNDED);
+        compare(&name("gradient of queries"), &solution.q, &expected.q, ROUNDED);
+        compare(&name("gradient of keys"), &solution.k, &expected.k, ROUNDED);
+        compare(&name("gradient of values"), &solution.values, &expected.values, ROUNDED);
+        if config.slopes {
+            compare(
+                &name("gradient of slopes"),
+                &solution.slopes,
+                &expected.slopes,
+                BY_DISTANCE * ROUNDED,
+            );
+        }
+        if config.distance {
+            let off = BY_DISTANCE * ROUNDED;
+            compare(&name("gradient of distances"), &solution.distance, &expected.distance, off);
+        }
+        if config.decay {
+            compare(&name("gradient of running sums"), &solution.decay, &expected.decay, ROUNDED);
+        }
+        let (params, state) = (&solution.term_params, &solution.term_state);
+        let off = BY_DISTANCE * ROUNDED;
+        compare(&name("gradient of parameters"), params, &expected.term_params, off);
+        compare(&name("gradient of token state"), state, &expected.term_state, ROUNDED);
+        compare(&name("gradient of tables"), &solution.tables, &expected.tables, ROUNDED);
+        let again = simulated.run(&problem);
+        let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        for (what, first, second) in [
+            ("output", &solution.output, &again.output),
+            ("gradient of queries", &solution.q, &again.q),
+            ("gradient of keys", &solution.k, &again.k),
+            ("gradient of values", &solution.values, &again.values),
+            ("gradient of slopes", &solution.slopes, &again.slopes),
+            ("gradient of distances", &solution.distance, &again.distance),
+            ("gradient of running sums", &solution.decay, &again.decay),
+            ("gradient of tables", &solution.tables, &again.tables),
+            ("gradient of parameters", &solution.term_params, &again.term_params),
+            ("gradient of token state", &solution.term_state, &again.term_state),
+        ] {
+            assert!(bits(first) == bits(second), "{} differs in a second run", name(what));
+        }
+    }
+}
+
+const PLAIN: MmaConfig = MmaConfig {
+    head_dim: 64,
+    value_dim: 64,
+    slopes: false,
+    distance: false,
+    decay: false,
+    decay_residual: false,
+    along: AlongRow::Nothing,
+    entries: 0,
+    native: false,
+};
+
+#[test]
+fn no_modifier() {
+    check(PLAIN);
+}
+
+#[test]
+fn other_widths() {
+    check(MmaConfig { head_dim: 24, value_dim: 32, ..PLAIN });
+    check(MmaConfig { head_dim: 96, value_dim: 40, ..PLAIN });
+    check(MmaConfig { head_dim: 128, value_dim: 128, ..PLAIN });
+}
+
+#[test]
+fn slopes() {
+    check(MmaConfig { slopes: true, ..PLAIN });
+}
+
+#[test]
+fn distances() {
+    check(MmaConfig { distance: true, ..PLAIN });
+    check(MmaConfig { distance: true, slopes: true, head_dim: 128, value_dim: 128, ..PLAIN });
+}
+
+#[test]
+fn running_sums() {
+    check(MmaConfig { decay: true, ..PLAIN });
+    check(MmaConfig { slopes: true, decay: true, decay_residual: true, head_dim: 128, ..PLAIN });
+}
+
+#[test]
+fn contextual_positions() {
+    // Rows count past the last of nine entries within a block, and hardly ever past that of 64.
+    let config = MmaConfig { along: AlongRow::Contextual, entries: 9, ..PLAIN };
+    check(config);
+    check(MmaConfig { entries: 64, head_dim: 128, value_dim: 96, ..config });
+    check(MmaConfig { entries: 8, head_dim: 24, value_dim: 128, ..config });
+}
+
+#[test]
+fn broken_sticks() {
+    check(MmaConfig { along: AlongRow::Sticks { strict: true }, ..PLAIN });
+    let config = MmaConfig { along: AlongRow::Sticks { strict: false }, ..PLAIN };
+    check(config);
+    check(MmaConfig { head_dim: 128, value_dim: 96, ..config });
+}
+
+#[test]
+fn distances_by_query() {
+    let config = MmaConfig { along: AlongRow::QueryDistance, entries: 23, ..PLAIN };
+    check(config);
+    check(MmaConfig { entries: 3, ..config });
+    check(MmaConfig { entries: 90, head_dim: 128, value_dim: 96, ..config });
+}
+
+#[test]
+fn functions_of_pairs() {
+    let along = |traced: TracedTerm| AlongRow::Term(traced.interned());
+    let power = along(TracedTerm::new::<_, 3, 0>(&terms::Power));
+    check(MmaConfig { along: power, ..PLAIN });
+    let factor = along(TracedTerm::new::<_, 0, 1>(&terms::RowFactor));
+    check(MmaConfig { along: factor, head_dim: 24, value_dim: 32, ..PLAIN });
+    let difference = along(TracedTerm::new::<_, 0, 2>(&terms::StateDifference));
+    check(MmaConfig { along: difference, head_dim: 128, ..PLAIN });
+    let everything = along(TracedTerm::new::<_, 2, 1>(&terms::Everything));
+    check(MmaConfig { along: everything, head_dim: 24, value_dim: 32, ..PLAIN });
+}

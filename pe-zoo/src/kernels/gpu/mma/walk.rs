@@ -1,0 +1,121 @@
+//! Where a cube begins, how far it walks, and where it writes.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+use super::config::{ACROSS, AlongRow, MmaConfig, OWNED, ROWS};
+use super::inputs::MmaSizes;
+use super::tile::{Results, SumPair};
+
+/// Where a cube is in its walk.
+#[derive(CubeType, Clone, Copy)]
+pub(super) struct CubeWalk {
+    pub(super) plane: usize,
+    /// First row, or key, that the cube owns.
+    pub(super) first: usize,
+    /// The same among all padded rows, or keys, of all planes.
+    pub(super) packed: usize,
+    /// Index of the cube's first row, or key, among the columns.
+    pub(super) own: usize,
+    /// First row of this unit's plane in the cube.
+    pub(super) of_plane: usize,
+    /// First of what the cube walks over, of all padded columns, or rows, of all planes.
+    pub(super) begin: usize,
+}
+
+#[cube]
+impl CubeWalk {
+    /// Walk of a cube that owns rows. The last rows see the most columns and take longest, so they start first.
+    pub(super) fn over_columns(place: &MmaSizes) -> CubeWalk {
+        let plane = CUBE_POS_Y as usize;
+        let first = ((place.rows - 1) / OWNED - CUBE_POS_X as usize) * OWNED;
+        CubeWalk {
+            plane,
+            first,
+            packed: plane * padded_rows(place) + first,
+            own: place.first_row + first,
+            of_plane: UNIT_POS as usize / 32 * ROWS,
+            begin: plane * padded_columns(place),
+        }
+    }
+
+    /// Walk of a cube that owns keys.
+    pub(super) fn over_rows(place: &MmaSizes) -> CubeWalk {
+        let plane = CUBE_POS_Y as usize;
+        let first = CUBE_POS_X as usize * OWNED;
+        CubeWalk {
+            plane,
+            first,
+            packed: plane * padded_columns(place) + first,
+            own: first,
+            of_plane: UNIT_POS as usize / 32 * ROWS,
+            begin: plane * padded_rows(place),
+        }
+    }
+
+    /// Number of blocks of columns that a row of the cube sees.
+    pub(super) fn seen_blocks(&self, place: &MmaSizes, #[comptime] columns: usize) -> usize {
+        min(self.own + comptime![OWNED - 1], place.columns - 1) / columns + 1
+    }
+
+    /// Largest number of blocks of columns on the left that all rows of the cube see, and whose columns are at the last
+    /// distance of a table.
+    pub(super) fn most_far(
+        &self,
+        #[comptime] columns: usize,
+        #[comptime] config: MmaConfig,
+    ) -> usize {
+        if comptime![config.term().is_some()] {
+            0usize.runtime()
+        } else if comptime![config.along == AlongRow::QueryDistance] {
+            (max(self.own + 2, config.entries) - config.entries) / columns
+        } else {
+            (self.own + 1) / columns
+        }
+    }
+
+    /// First block of rows of which one sees the cube's first key.
+    pub(super) fn first_rows(&self, place: &MmaSizes, #[comptime] rows: usize) -> usize {
+        (max(self.own, place.first_row) - place.first_row) / rows
+    }
+}
+
+/// Number of rows of a plane in packed tensors.
+#[cube]
+pub(super) fn padded_rows(place: &MmaSizes) -> usize {
+    place.rows.div_ceil(OWNED) * OWNED
+}
+
+/// Number of columns of a plane in packed tensors.
+#[cube]
+pub(super) fn padded_columns(place: &MmaSizes) -> usize {
+    place.columns.div_ceil(OWNED) * OWNED
+}
+
+/// Writes 16 rows of results times a factor to the rows of `out`, `[B, T, H, width]`, that this plane owns; rows from `len`
+/// on are left out.
+#[cube]
+pub(super) fn write_rows(
+    results: &Results,
+    out: &mut Box<[SumPair]>,
+    heads: usize,
+    len: usize,
+    walk: &CubeWalk,
+    factors: &Array<f32>,
+    #[comptime] width: usize,
+) {
+    let lane = UNIT_POS_PLANE as usize;
+    #[unroll]
+    for half in 0..2usize {
+        let row = walk.first + walk.of_plane + lane / 4 + half * 8;
+        if row < len {
+            let line = (walk.plane / heads * len + row) * heads + walk.plane % heads;
+            let factor = SumPair::new(factors[half]);
+            #[unroll]
+            for n in 0..comptime![width / ACROSS] {
+                out[line * comptime![width / 2] + n * 4 + lane % 4] =
+                    results.index(n)[half] * factor;
+            }
+        }
+    }
+}
