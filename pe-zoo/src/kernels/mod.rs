@@ -35,7 +35,6 @@ pub(crate) enum Kernels {
     /// GPU kernels of the module `gpu`.
     Gpu,
     /// Those of them on `mma.sync`, for a pair term.
-    #[cfg_attr(not(feature = "cube"), expect(dead_code, reason = "chosen on GPUs"))]
     GpuTerm,
 }
 
