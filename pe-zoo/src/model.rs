@@ -11,9 +11,8 @@ mod self_attention;
 mod shifted;
 mod weights;
 
-pub use config::{
-    ActivationKind, Init, MOST_STEP_OPERATIONS, ModelConfig, ModelError, NormKind, NormPlace,
-};
+pub use crate::kernels::activation::ActivationKind;
+pub use config::{Init, MOST_STEP_OPERATIONS, ModelConfig, ModelError, NormKind, NormPlace};
 pub use decoder::{Cache, Decoder, DecoderOutput};
 pub use dropout::Dropout;
 pub use lora::{LoraConfig, LoraError};

@@ -8,8 +8,10 @@
 //! | `input_tensors` | inputs of operations that extend a backend |
 //! | `cpu` | kernels in SIMD for Flex, and the parts that the operations of models share |
 //! | `gpu` | kernels in CubeCL for CUDA, Vulkan, Metal and WebGPU |
+//! | `activation` | activations of feed-forward networks |
 //! | `precision` | the width of the factors of matrix products |
 
+pub(crate) mod activation;
 #[cfg(feature = "flex")]
 pub(crate) mod cpu;
 #[cfg(feature = "cube")]

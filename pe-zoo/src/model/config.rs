@@ -1,6 +1,7 @@
 //! Settings of the model, and its size and cost computed without building it.
 
 use crate::attention::AttentionKind;
+use crate::kernels::activation::ActivationKind;
 use crate::settings::is_default;
 use crate::{Cost, Dims};
 use serde::{Deserialize, Serialize};
@@ -25,19 +26,6 @@ pub enum NormPlace {
     Pre,
     /// After each residual sum (post-norm).
     Post,
-}
-
-/// Activation of the feed-forward network.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ActivationKind {
-    /// Rectified linear unit, `max(x, 0)`.
-    #[default]
-    Relu,
-    /// Gaussian error linear unit `x Phi(x)`, without approximation.
-    Gelu,
-    /// SwiGLU, `silu(x W) * (x V)`.
-    SwiGlu,
 }
 
 /// Initialization of the weights.

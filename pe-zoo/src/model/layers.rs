@@ -1,13 +1,14 @@
 //! Linear maps, normalisation and activations, with initial values drawn on the host.
 
 use crate::init;
-use crate::ops::{self, MatmulPrecision};
+use crate::kernels::activation::ActivationKind;
+use crate::ops::{self, LinearMap, MatmulPrecision};
 use burn::module::{Module, Param};
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, RmsNorm, RmsNormConfig};
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 
-use super::config::{ActivationKind, Init, ModelConfig, NormKind};
+use super::config::{Init, ModelConfig, NormKind};
 use super::weights::learned;
 
 /// Destination of a linear map's output, which determines its initialisation.
@@ -151,13 +152,10 @@ impl FeedForward {
     }
 
     pub(super) fn forward(&self, x: Tensor<3>, precision: MatmulPrecision) -> Tensor<3> {
-        let up = apply(&self.up, x, precision);
-        let Linear { weight, bias, .. } = &self.down;
-        let (weight, bias) = (weight.val(), bias.as_ref().map(Param::val));
-        match self.activation {
-            ActivationKind::Gelu => ops::gelu_linear_of(precision, up, weight, bias),
-            ActivationKind::Relu => ops::relu_linear_of(precision, up, weight, bias),
-            ActivationKind::SwiGlu => ops::linear_of(precision, ops::swi_glu(up), weight, bias),
-        }
+        let [up, down] = [&self.up, &self.down].map(|map| LinearMap {
+            weight: map.weight.val(),
+            bias: map.bias.as_ref().map(Param::val),
+        });
+        ops::feed_forward_of(precision, x, up, down, self.activation)
     }
 }

@@ -3,7 +3,9 @@
 use burn::module::Param;
 use burn::tensor::{GradientCheckpointingStrategy, Tensor};
 
-use super::config::{ActivationKind, ModelConfig, NormKind, NormPlace};
+use crate::kernels::activation::ActivationKind;
+
+use super::config::{ModelConfig, NormKind, NormPlace};
 
 /// All weights of a decoder with RMSNorm before each part, SwiGLU and no bias except of queries, keys and values. `C` width, `K` width of all keys, `F`
 /// hidden width, `V` vocabulary. Tensors are handles: a clone shares them.

@@ -51,10 +51,11 @@ use burn::tensor::DType;
 use burn::tensor::{Int, Tensor};
 
 use crate::count::count;
+use crate::kernels::activation::ActivationKind;
 #[cfg(feature = "cube")]
 use crate::kernels::gpu::elementwise::{self, AdamWFactors, AdamWTensors};
 #[cfg(feature = "cube")]
-use crate::kernels::gpu::linears;
+use crate::kernels::gpu::{self, linears};
 #[cfg(feature = "flex")]
 use crate::kernels::{self, cpu::operation::apply};
 
@@ -168,8 +169,35 @@ pub fn linears_of<const D: usize, const N: usize>(
     maps.map(|LinearMap { weight, bias }| linear_of(precision, x.clone(), weight, bias))
 }
 
+/// Computes `down(activation(up(x)))`, a feed-forward network, `[.., I] -> [.., O]`.
+///
+/// The activation's output is not stored for the backward pass on the CPU. With [`MatmulPrecision::Bf16`] on GPUs, numbers
+/// between the two maps are bf16.
+pub fn feed_forward_of<const D: usize>(
+    precision: MatmulPrecision,
+    x: Tensor<D>,
+    up: LinearMap,
+    down: LinearMap,
+    activation: ActivationKind,
+) -> Tensor<D> {
+    #[cfg(feature = "cube")]
+    if precision == MatmulPrecision::Bf16 && gpu::feed_forward::supports(&x, &up, &down) {
+        let ([inputs, between], [hidden, outputs]) = (up.weight.dims(), down.weight.dims());
+        let rows = x.shape().num_elements() / inputs;
+        count(rows * (inputs * between + hidden * outputs));
+        return gpu::feed_forward::feed_forward(x, up, down, activation);
+    }
+    let x = linear_of(precision, x, up.weight, up.bias);
+    let LinearMap { weight, bias } = down;
+    match activation {
+        ActivationKind::Gelu => gelu_linear_of(precision, x, weight, bias),
+        ActivationKind::Relu => relu_linear_of(precision, x, weight, bias),
+        ActivationKind::SwiGlu => linear_of(precision, swi_glu(x), weight, bias),
+    }
+}
+
 /// Computes [`linear_of`] of [`gelu`]; on the CPU, without storing the output of GELU for the backward pass.
-pub fn gelu_linear_of<const D: usize>(
+fn gelu_linear_of<const D: usize>(
     precision: MatmulPrecision,
     x: Tensor<D>,
     weight: Tensor<2>,
@@ -184,7 +212,7 @@ pub fn gelu_linear_of<const D: usize>(
 }
 
 /// Computes [`linear_of`] of `relu(x)`, in place where the memory of `x` is not shared.
-pub fn relu_linear_of<const D: usize>(
+fn relu_linear_of<const D: usize>(
     precision: MatmulPrecision,
     x: Tensor<D>,
     weight: Tensor<2>,

@@ -97,6 +97,9 @@ pub(crate) struct ProductWork {
     pub(crate) right_transposed: bool,
     #[serde(default)]
     pub(crate) precision: MatmulPrecision,
+    /// Whether the product is that of pe-zoo's kernel for linear maps, of bf16, in place of Burn's.
+    #[serde(default)]
+    pub(crate) mma: bool,
 }
 
 /// A training step of the model of `pe-bench speed`.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use burn::tensor::{DType, Device, Distribution, Tensor};
 use pe_zoo::attention::Engine;
-use pe_zoo::device::{Choices, TimedLaunch, choose, device_time, timed_launches};
+use pe_zoo::device::{Choices, TimedLaunch, choose, device_time, multiply_on_mma, timed_launches};
 use pe_zoo::ops::{self, MatmulPrecision};
 use serde_json::{Value, json};
 use stats::median;
@@ -146,21 +146,25 @@ fn timed(
 }
 
 fn product(work: &ProductWork, device: &Device) -> Result<Value, String> {
-    let ProductWork { m, k, n, left_transposed, right_transposed, precision } = *work;
+    let ProductWork { m, k, n, left_transposed, right_transposed, precision, mma } = *work;
     let random = |rows: usize, columns: usize, turned: bool| {
         let shape = if turned { [columns, rows] } else { [rows, columns] };
         let drawn = Tensor::<2>::random(shape, Distribution::Uniform(-1.0, 1.0), device);
         let drawn =
             if precision == MatmulPrecision::Bf16 { drawn.cast(DType::BF16) } else { drawn };
-        if turned { drawn.swap_dims(0, 1) } else { drawn }
+        // The kernel for linear maps takes factors as they are in memory.
+        if turned && !mma { drawn.swap_dims(0, 1) } else { drawn }
     };
     let (a, b) = (random(m, k, left_transposed), random(k, n, right_transposed));
     let multiply = || match precision {
-        MatmulPrecision::F32 => ops::product(a.clone(), b.clone()),
-        MatmulPrecision::Tf32 | MatmulPrecision::Bf16 => a.clone().matmul(b.clone()),
+        _ if mma => {
+            drop(multiply_on_mma([a.clone(), b.clone()], [left_transposed, right_transposed]));
+        }
+        MatmulPrecision::F32 => drop(ops::product(a.clone(), b.clone())),
+        MatmulPrecision::Tf32 | MatmulPrecision::Bf16 => drop(a.clone().matmul(b.clone())),
     };
     let (seconds, on_device) = timed(device, 9, || {
-        drop(multiply());
+        multiply();
         Ok(())
     })?;
     Ok(json!({

@@ -8,14 +8,12 @@ use burn_cubecl::kernel::matmul::{MatmulStrategy, matmul};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::elementwise::sums::sum_of_rows;
+use super::mma::product::has_products;
+use super::mma::product::map::{self, MapSizes};
+use super::mma::product::round::rounded_rows;
 use super::operation::{CubeOperation, apply};
 use super::product::transposed;
 use crate::kernels::linear_map::LinearMap;
-
-/// Fewest rows of a slice of the inputs, for the gradient of a weight.
-const SLICE_ROWS: usize = 4096;
-/// Most slices. Their products run side by side, because that of all rows has too few blocks for a GPU.
-const SLICES: usize = 16;
 
 /// Applies maps to one input, which is rounded once, over the last axis.
 pub(crate) fn linears<const D: usize, const N: usize>(
@@ -49,15 +47,18 @@ struct RoundedLinear {
 struct Factors {
     /// Input, `[.., I]`.
     x: CubeTensor,
-    /// Weight, `[I, O]`.
+    /// Weight, `[I, O]`; for the products of `mma`, rows are padded.
     weight: CubeTensor,
+    outputs: usize,
+    /// Whether the products are those of `mma`.
+    on_mma: bool,
 }
 
 impl CubeOperation<3> for RoundedLinear {
     type Kept = Factors;
 
     fn forward(&self, [_, x, weight]: [CubeTensor; 3]) -> (CubeTensor, Factors) {
-        self.output(Factors { x, weight: cast(weight, self.factors) }, None)
+        self.output(self.rounded(x, weight), None)
     }
 
     fn backward(
@@ -75,7 +76,7 @@ impl CubeOperation<4> for RoundedLinear {
     type Kept = Factors;
 
     fn forward(&self, [_, x, weight, bias]: [CubeTensor; 4]) -> (CubeTensor, Factors) {
-        self.output(Factors { x, weight: cast(weight, self.factors) }, Some(bias))
+        self.output(self.rounded(x, weight), Some(bias))
     }
 
     fn backward(
@@ -94,17 +95,31 @@ impl CubeOperation<4> for RoundedLinear {
 }
 
 impl RoundedLinear {
+    fn rounded(&self, x: CubeTensor, weight: CubeTensor) -> Factors {
+        let [inputs, outputs] = as_matrix(&weight);
+        let on_mma =
+            self.factors == DType::BF16 && inputs.is_multiple_of(8) && has_products(&weight.client);
+        let weight =
+            if on_mma { rounded_rows(weight, inputs, outputs) } else { cast(weight, self.factors) };
+        Factors { x, weight, outputs, on_mma }
+    }
+
     fn output(&self, factors: Factors, bias: Option<CubeTensor>) -> (CubeTensor, Factors) {
-        let [inputs, outputs] = as_matrix(&factors.weight);
-        let [rows, _] = as_matrix(&factors.x);
-        let mut shape = factors.x.meta.shape().clone();
+        let Factors { x, weight, outputs, on_mma } = factors.clone();
+        let [rows, inputs] = as_matrix(&x);
+        let mut shape = x.meta.shape().clone();
         let axes = shape.num_dims();
         shape[axes - 1] = outputs;
-        let x = Cube::float_reshape(factors.x.clone(), [rows, inputs].into());
-        let product = multiply(x, factors.weight.clone());
-        let output = match bias {
-            Some(bias) => Cube::float_add(product, Cube::float_reshape(bias, [1, outputs].into())),
-            None => product,
+        let output = if on_mma {
+            map::output(x, weight, bias, MapSizes { rows, inputs, outputs }, DType::F32)
+        } else {
+            let product = multiply(Cube::float_reshape(x, [rows, inputs].into()), weight);
+            match bias {
+                Some(bias) => {
+                    Cube::float_add(product, Cube::float_reshape(bias, [1, outputs].into()))
+                }
+                None => product,
+            }
         };
         (Cube::float_reshape(output, shape), factors)
     }
@@ -112,36 +127,36 @@ impl RoundedLinear {
     /// Gradients of the input and of the weight, if they are needed.
     fn gradients(
         &self,
-        Factors { x, weight }: Factors,
+        Factors { x, weight, outputs, on_mma }: Factors,
         grad: CubeTensor,
         [of_x, of_weight]: [bool; 2],
     ) -> [Option<CubeTensor>; 2] {
         let shape = x.meta.shape().clone();
         let [rows, inputs] = as_matrix(&x);
-        let [_, outputs] = as_matrix(&grad);
-        let grad = Cube::float_reshape(cast(grad, self.factors), [rows, outputs].into());
-        let of_x =
-            of_x.then(|| Cube::float_reshape(multiply(grad.clone(), transposed(weight)), shape));
-        let of_weight = of_weight.then(|| {
-            let slices = slices(rows);
-            let sliced = |tensor: CubeTensor, width: usize| {
-                Cube::float_reshape(tensor, [slices, rows / slices, width].into())
-            };
-            let product = multiply(transposed(sliced(x, inputs)), sliced(grad, outputs));
-            let sum = sum_of_rows(product, slices, inputs * outputs);
-            Cube::float_reshape(sum, [inputs, outputs].into())
-        });
-        [of_x, of_weight]
+        let sizes = MapSizes { rows, inputs, outputs };
+        let [of_x, of_weight] = if on_mma {
+            let grad = rounded_rows(grad, rows, outputs);
+            let of_x = of_x.then(|| map::input_gradient(grad.clone(), weight, sizes, DType::F32));
+            [of_x, of_weight.then(|| map::weight_gradient(x, grad, sizes))]
+        } else {
+            let grad = Cube::float_reshape(cast(grad, self.factors), [rows, outputs].into());
+            let of_x = of_x.then(|| multiply(grad.clone(), transposed(weight)));
+            [of_x, of_weight.then(|| of_slices(x, grad, sizes))]
+        };
+        [of_x.map(|of_x| Cube::float_reshape(of_x, shape)), of_weight]
     }
 }
 
-/// Largest power of two of slices of equal size, with at least [`SLICE_ROWS`] rows each; 1 for fewer rows.
-fn slices(rows: usize) -> usize {
-    let mut slices = 1;
-    while slices < SLICES && rows.is_multiple_of(2 * slices) && rows / (2 * slices) >= SLICE_ROWS {
-        slices *= 2;
-    }
-    slices
+/// Gradient of a weight, as a sum of products of slices.
+fn of_slices(x: CubeTensor, grad: CubeTensor, sizes: MapSizes) -> CubeTensor {
+    let MapSizes { rows, inputs, outputs } = sizes;
+    let slices = map::slices(sizes);
+    let sliced = |tensor: CubeTensor, width: usize| {
+        Cube::float_reshape(tensor, [slices, rows / slices, width].into())
+    };
+    let products = multiply(transposed(sliced(x, inputs)), sliced(grad, outputs));
+    let sum = sum_of_rows(products, slices, inputs * outputs);
+    Cube::float_reshape(sum, [inputs, outputs].into())
 }
 
 /// Product of all leading axes, and the last axis.
@@ -254,10 +269,11 @@ mod tests {
 
     #[test]
     fn the_gradient_of_a_weight_is_a_sum_of_slices() {
-        assert_eq!(
-            [1, 4095, 8191, 8192, 12_288, 16_384, 1 << 20].map(slices),
-            [1, 1, 1, 2, 2, 4, 16]
-        );
+        let slices = |rows, inputs, outputs| map::slices(MapSizes { rows, inputs, outputs });
+        let of_rows = [1, 1023, 2047, 2048, 3072, 4096, 1 << 20].map(|rows| slices(rows, 512, 512));
+        assert_eq!(of_rows, [1, 1, 1, 2, 2, 4, 16]);
+        assert_eq!(slices(1 << 20, 512, 2048), 4);
+        assert_eq!(slices(1 << 20, 4096, 4096), 1);
         check([2, 4096, 8], 4);
     }
 }

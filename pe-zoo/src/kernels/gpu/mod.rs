@@ -14,7 +14,7 @@
 //!
 //! | Module | Contents |
 //! | --- | --- |
-//! | `op`, `product`, `linear` | the operations that Burn differentiates |
+//! | `op`, `product`, `linear`, `feed_forward` | the operations that Burn differentiates |
 //! | `elementwise`, `operation` | operations of models besides attention, and how Burn differentiates them |
 //! | `config`, `inputs` | compile-time settings and arguments of the kernels |
 //! | `launch`, `lab` | choice of a configuration and of the number of cubes, and choices of measurements |
@@ -43,6 +43,7 @@ mod config;
 mod contextual;
 mod cores;
 pub(crate) mod elementwise;
+pub(crate) mod feed_forward;
 mod forward;
 mod gradients;
 mod inputs;

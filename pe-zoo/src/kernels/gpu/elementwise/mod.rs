@@ -3,7 +3,7 @@
 //!
 //! | Module | Operation |
 //! | --- | --- |
-//! | `gelu`, `swi_glu` | activations |
+//! | `gelu`, `relu`, `swi_glu` | activations |
 //! | `norm` | layer and root mean square normalisation |
 //! | `cross_entropy` | negative log-likelihood of a label |
 //! | `rotate` | rotation of channel pairs |
@@ -13,12 +13,13 @@
 
 mod adamw;
 mod cross_entropy;
-mod gelu;
+pub(super) mod gelu;
 mod norm;
+pub(super) mod relu;
 mod rotate;
 mod rows;
 pub(super) mod sums;
-mod swi_glu;
+pub(super) mod swi_glu;
 
 use burn::backend::{DispatchDevice, DispatchTensor, DispatchTensorKind, TensorMetadata};
 use burn::tensor::{DType, Shape, Tensor};
@@ -57,8 +58,12 @@ fn integers(tensor: DispatchTensor) -> CubeTensor {
 }
 
 fn empty(like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
+    empty_of(like, shape, DType::F32)
+}
+
+fn empty_of(like: &CubeTensor, shape: impl Into<Shape>, dtype: DType) -> CubeTensor {
     let (client, device) = (like.client.clone(), like.device.clone());
-    empty_device_contiguous_dtype(client, device, shape.into(), DType::F32)
+    empty_device_contiguous_dtype(client, device, shape.into(), dtype)
 }
 
 fn last_axis(tensor: &CubeTensor) -> usize {
@@ -69,9 +74,10 @@ fn last_axis(tensor: &CubeTensor) -> usize {
 /// Units of a cube that computes elements.
 const UNITS: u32 = 256;
 
-/// Numbers that a unit reads and writes at once, of tensors whose rows have this width.
-fn together(width: usize) -> VectorSize {
-    if width.is_multiple_of(4) { 4 } else { 1 }
+/// Numbers that a unit reads and writes at once, 16 bytes, of tensors whose rows have this width.
+fn together(width: usize, dtype: DType) -> VectorSize {
+    let most = 16 / dtype.size();
+    if width.is_multiple_of(most) { most } else { 1 }
 }
 
 /// Cubes for so many units, each of which computes an element.

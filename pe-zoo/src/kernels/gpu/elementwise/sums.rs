@@ -1,5 +1,6 @@
 //! Sums in one order: over the units of a cube, and over the rows of a matrix.
 
+use burn::tensor::{DType, bf16};
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
@@ -61,7 +62,7 @@ const MOST_ROWS: usize = 1024;
 /// Rows of a cube where there are more.
 const ROWS_EACH: usize = 512;
 
-/// Sums the rows of a contiguous matrix, `[R, C] -> [C]`.
+/// Sums the rows of a contiguous matrix of f32 or bf16, `[R, C] -> [C]`.
 pub(in crate::kernels::gpu) fn sum_of_rows(
     matrix: CubeTensor,
     rows: usize,
@@ -86,7 +87,11 @@ fn launch(
 ) -> CubeTensor {
     let blocks = columns.div_ceil(COLUMNS);
     let (count, dim) = cubes(&matrix.client, blocks * rows.div_ceil(each), COLUMNS * PARTS);
-    row_sums::launch(
+    let launch = match matrix.dtype {
+        DType::BF16 => row_sums::launch::<bf16>,
+        _ => row_sums::launch::<f32>,
+    };
+    launch(
         &matrix.client.clone(),
         count,
         dim,
@@ -102,8 +107,8 @@ fn launch(
 
 /// A cube sums `each` rows of a block of columns. Each part adds every [`PARTS`]-th row; their sums are added in order.
 #[cube(launch)]
-fn row_sums(
-    matrix: &[f32],
+fn row_sums<F: Float>(
+    matrix: &[F],
     sums: &mut [f32],
     rows: usize,
     columns: usize,
@@ -120,7 +125,7 @@ fn row_sums(
     if column < columns {
         let mut row = chunk * each + part;
         while row < end {
-            sum += matrix[row * columns + column];
+            sum += f32::cast_from(matrix[row * columns + column]);
             row += PARTS;
         }
     }

@@ -11,7 +11,7 @@ use super::tile::{self, LeftFactors, Piece, Results, left_factor};
 #[derive(CubeType)]
 pub(super) struct Blocks {
     pub(super) tile: Shared<[Piece]>,
-    next: Array<Piece>,
+    pub(super) next: Array<Piece>,
 }
 
 #[cube]

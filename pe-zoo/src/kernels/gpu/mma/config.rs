@@ -229,7 +229,7 @@ impl MmaConfig {
 }
 
 /// Whether a device has the tensor instructions of the kernels.
-fn multiplies(client: &Client) -> bool {
+pub(super) fn multiplies(client: &Client) -> bool {
     let (bf16, f32) = (ElemType::Float(FloatKind::BF16), ElemType::Float(FloatKind::F32));
     let shape = features::MmaConfig {
         a_type: bf16,

@@ -1,4 +1,4 @@
-//! Attention on NVIDIA's `mma.sync`: bf16 factors, f32 sums, and results that stay in registers from one product to the
+//! Attention and linear maps on NVIDIA's `mma.sync`: bf16 factors, f32 sums, and results that stay in registers from one product to the
 //! next.
 //!
 //! `pack` converts queries, keys, values and gradients to bf16. `forward` and `dq` own rows and walk over columns, `dkv`
@@ -18,6 +18,7 @@
 //! | `along`, `pair`, `row_table`, `entries` | forms along a row, and the tables of rows with their gradients |
 //! | `terms` | functions of pairs from their authors |
 //! | `approximate` | functions that are one instruction |
+//! | `product` | products of matrices, for linear maps |
 
 #![expect(clippy::manual_is_multiple_of, reason = "the kernel language has only operators")]
 
@@ -38,6 +39,7 @@ mod launch;
 mod pack;
 mod packed;
 mod pair;
+pub(super) mod product;
 mod queries;
 mod row_sums;
 mod row_table;

@@ -24,7 +24,7 @@ pub(super) type Results = Sequence<Array<SumPair>>;
 
 /// Place of a piece in shared memory. Pieces of eight adjacent rows lie in different banks.
 #[cube]
-fn place(row: usize, piece: usize, #[comptime] width: usize) -> usize {
+pub(super) fn place(row: usize, piece: usize, #[comptime] width: usize) -> usize {
     let pieces = comptime![width / 8];
     let mut shift = row & 7;
     if comptime![pieces % 8 != 0] {
@@ -94,7 +94,7 @@ pub(super) fn zeros(#[comptime] count: usize) -> Results {
 
 /// Adds the product of one left factor with two adjacent right factors to two results.
 #[cube]
-fn add_two(
+pub(super) fn add_two(
     left: &Array<FactorPair>,
     both: &Array<FactorPair>,
     results: &mut Results,

@@ -11,13 +11,16 @@ use crate::kernels::gpu::mma::dq::dq_kernel;
 use crate::kernels::gpu::mma::forward::{ForwardOutputsLaunch, forward_kernel};
 use crate::kernels::gpu::mma::inputs::{MmaInputsLaunch, MmaSizesLaunch, UpstreamLaunch};
 use crate::kernels::gpu::mma::pack::{StridedLaunch, pack_kernel, pack_upstream_kernel};
+use crate::kernels::gpu::mma::product::ProductForm;
+use crate::kernels::gpu::mma::product::kernel::{FactorLaunch, ProductSizesLaunch, product_kernel};
+use crate::kernels::gpu::mma::product::round::round_rows;
 use crate::kernels::gpu::mma::row_sums::RowGradientsLaunch;
 use crate::kernels::gpu::testing::fake_device::{argument as a, device, target};
 
 /// Makes a kernel for the fake device from its arguments.
 macro_rules! kernel {
-    ($kernel:ident, $($argument:expr),*) => {
-        Box::new($kernel::create_dummy_kernel(
+    ($kernel:ident $(::<$float:ty>)?, $($argument:expr),*) => {
+        Box::new($kernel::create_dummy_kernel$(::<$float>)?(
             device(),
             target(),
             CubeCount::Static(1, 1, 1),
@@ -77,4 +80,14 @@ pub(super) fn bands(config: MmaConfig) -> Box<dyn CubeKernel> {
 
 pub(super) fn table() -> Box<dyn CubeKernel> {
     kernel!(table_kernel, a(), a(), 1, 1, 1, 1, 0)
+}
+
+pub(super) fn product(form: ProductForm) -> Box<dyn CubeKernel> {
+    let factor = || FactorLaunch::new(a(), 1, 1);
+    let sizes = ProductSizesLaunch::new(1, 1, 1);
+    kernel!(product_kernel::<f32>, factor(), factor(), a(), a(), sizes, form)
+}
+
+pub(super) fn round() -> Box<dyn CubeKernel> {
+    kernel!(round_rows, a(), a(), 1, 1)
 }

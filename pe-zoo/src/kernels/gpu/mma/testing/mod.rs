@@ -3,6 +3,8 @@
 #[cfg(feature = "cores-sim")]
 mod forms;
 mod kernels;
+#[cfg(feature = "cores-sim")]
+mod products;
 #[cfg(feature = "ptx")]
 mod ptx;
 #[cfg(feature = "cores-sim")]

@@ -3,6 +3,7 @@
 use super::{kernels, terms};
 use crate::kernels::gpu::mma::approximate::NATIVE;
 use crate::kernels::gpu::mma::config::{ACROSS, AlongRow, MmaConfig, OWNED, OfKeys, STEP};
+use crate::kernels::gpu::mma::product::ProductForm;
 use crate::kernels::gpu::testing::ptx::{ptx, written};
 use crate::score::TracedTerm;
 
@@ -82,4 +83,28 @@ fn conversions_compile() {
         written(&format!("mma, pack of gradients, heads of {width}"), &upstream);
     }
     written("mma, table of distances", &ptx(&*kernels::table()));
+}
+
+#[test]
+fn products_stay_in_registers() {
+    for left_transposed in [false, true] {
+        for right_transposed in [false, true] {
+            for (whole, bias) in [(true, false), (true, true), (false, true)] {
+                let form = ProductForm { left_transposed, right_transposed, bias, whole };
+                let text = ptx(&*kernels::product(form));
+                let place = |transposed| if transposed { "transposed" } else { "in order" };
+                let name = format!(
+                    "mma, product, left {}, right {}{}{}",
+                    place(left_transposed),
+                    place(right_transposed),
+                    if bias { ", bias" } else { "" },
+                    if whole { "" } else { ", any sizes" },
+                );
+                written(&name, &text);
+                assert!(!text.contains(".local"), "{name}: an array lies in local memory");
+                assert_eq!(text.matches("mma.sync.aligned.m16n8k16").count(), 64, "{name}");
+            }
+        }
+    }
+    written("mma, rounded rows", &ptx(&*kernels::round()));
 }

@@ -1,0 +1,178 @@
+//! Feed-forward networks whose factors, and numbers between their two maps, are bf16.
+
+use burn::backend::ops::FloatTensorOps;
+use burn::backend::{Cube, DispatchDevice};
+use burn::tensor::{DType, Tensor};
+use burn_cubecl::tensor::CubeTensor;
+
+use super::elementwise::sums::sum_of_rows;
+use super::elementwise::{gelu, relu, swi_glu};
+use super::mma::product::has_products;
+use super::mma::product::map::{self, MapSizes};
+use super::mma::product::round::rounded_rows;
+use super::operation::{CubeOperation, apply};
+use crate::kernels::activation::ActivationKind;
+use crate::kernels::linear_map::LinearMap;
+
+fn activated(activation: ActivationKind, x: CubeTensor) -> CubeTensor {
+    match activation {
+        ActivationKind::Relu => relu::forward(x),
+        ActivationKind::Gelu => gelu::forward(x),
+        ActivationKind::SwiGlu => swi_glu::forward(x),
+    }
+}
+
+/// Gradient of an activation's input.
+fn differentiated(activation: ActivationKind, x: CubeTensor, grad: CubeTensor) -> CubeTensor {
+    match activation {
+        ActivationKind::Relu => relu::backward(x, grad),
+        ActivationKind::Gelu => gelu::backward(x, grad),
+        ActivationKind::SwiGlu => swi_glu::backward(x, grad),
+    }
+}
+
+/// Whether [`feed_forward`] computes a network: on GPUs with tensor instructions for bf16, where all widths are multiples of
+/// eight, and both maps have a bias or neither.
+pub(crate) fn supports<const D: usize>(x: &Tensor<D>, up: &LinearMap, down: &LinearMap) -> bool {
+    let device = x.device().inner();
+    let mut widths = [&up.weight, &down.weight].into_iter().flat_map(|weight| weight.dims());
+    super::elementwise::supports(x)
+        && up.bias.is_some() == down.bias.is_some()
+        && widths.all(|width| width.is_multiple_of(8))
+        && matches!(device.as_dispatch(), DispatchDevice::Cube(device) if has_products(&device.client()))
+}
+
+/// Computes `down(activation(up(x)))`, `[.., I] -> [.., O]`, where [`supports`] holds. Both maps have a bias, or neither.
+pub(crate) fn feed_forward<const D: usize>(
+    x: Tensor<D>,
+    up: LinearMap,
+    down: LinearMap,
+    activation: ActivationKind,
+) -> Tensor<D> {
+    match (up.bias, down.bias) {
+        (Some(up_bias), Some(down_bias)) => {
+            let tensors = [up.weight, down.weight].map(Tensor::into_dispatch);
+            let [up, down] = tensors;
+            let [up_bias, down_bias] = [up_bias, down_bias].map(Tensor::into_dispatch);
+            apply(RoundedNetwork { activation }, [x.into_dispatch(), up, down, up_bias, down_bias])
+        }
+        _ => {
+            let [up, down] = [up.weight, down.weight].map(Tensor::into_dispatch);
+            apply(RoundedNetwork { activation }, [x.into_dispatch(), up, down])
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct RoundedNetwork {
+    activation: ActivationKind,
+}
+
+/// Factors of the forward pass in bf16.
+#[derive(Debug, Clone)]
+struct NetworkFactors {
+    /// Input, `[.., I]`.
+    x: CubeTensor,
+    up: CubeTensor,
+    down: CubeTensor,
+    /// Before and after the activation.
+    hidden: [CubeTensor; 2],
+    sizes: [MapSizes; 2],
+}
+
+/// Gradients of the input, the two weights and their biases.
+struct NetworkGradients {
+    x: CubeTensor,
+    weights: [CubeTensor; 2],
+    biases: [CubeTensor; 2],
+}
+
+impl RoundedNetwork {
+    fn output(
+        &self,
+        [x, up, down]: [CubeTensor; 3],
+        [up_bias, down_bias]: [Option<CubeTensor>; 2],
+    ) -> (CubeTensor, NetworkFactors) {
+        let mut shape = x.meta.shape().clone();
+        let last = shape.num_dims() - 1;
+        let ([inputs, between], [hidden, outputs]) = (sides(&up), sides(&down));
+        let rows = shape.num_elements() / inputs;
+        let first = MapSizes { rows, inputs, outputs: between };
+        let second = MapSizes { rows, inputs: hidden, outputs };
+        let x = rounded_rows(x, rows, inputs);
+        let up = rounded_rows(up, inputs, between);
+        let down = rounded_rows(down, hidden, outputs);
+        let before = map::output(x.clone(), up.clone(), up_bias, first, DType::BF16);
+        let after = activated(self.activation, before.clone());
+        let output = map::output(after.clone(), down.clone(), down_bias, second, DType::F32);
+        shape[last] = outputs;
+        let output = Cube::float_reshape(output, shape);
+        (output, NetworkFactors { x, up, down, hidden: [before, after], sizes: [first, second] })
+    }
+
+    fn gradients(&self, factors: NetworkFactors, grad: CubeTensor) -> NetworkGradients {
+        let NetworkFactors { x, up, down, hidden: [before, after], sizes: [first, second] } =
+            factors;
+        let mut shape = grad.meta.shape().clone();
+        let last = shape.num_dims() - 1;
+        shape[last] = first.inputs;
+        let of_down_bias = sum_of_rows(grad.clone(), second.rows, second.outputs);
+        let grad = rounded_rows(grad, second.rows, second.outputs);
+        let of_after = map::input_gradient(grad.clone(), down, second, DType::BF16);
+        let of_down = map::weight_gradient(after, grad, second);
+        let of_before = differentiated(self.activation, before, of_after);
+        let of_up_bias = sum_of_rows(of_before.clone(), first.rows, first.outputs);
+        let of_x = map::input_gradient(of_before.clone(), up, first, DType::F32);
+        let of_up = map::weight_gradient(x, of_before, first);
+        NetworkGradients {
+            x: Cube::float_reshape(of_x, shape),
+            weights: [of_up, of_down],
+            biases: [of_up_bias, of_down_bias],
+        }
+    }
+}
+
+impl CubeOperation<3> for RoundedNetwork {
+    type Kept = NetworkFactors;
+
+    fn forward(&self, inputs: [CubeTensor; 3]) -> (CubeTensor, NetworkFactors) {
+        self.output(inputs, [None, None])
+    }
+
+    fn backward(
+        &self,
+        factors: NetworkFactors,
+        grad: CubeTensor,
+        _needed: [bool; 3],
+    ) -> [Option<CubeTensor>; 3] {
+        let NetworkGradients { x, weights: [up, down], .. } = self.gradients(factors, grad);
+        [x, up, down].map(Some)
+    }
+}
+
+impl CubeOperation<5> for RoundedNetwork {
+    type Kept = NetworkFactors;
+
+    fn forward(
+        &self,
+        [x, up, down, up_bias, down_bias]: [CubeTensor; 5],
+    ) -> (CubeTensor, NetworkFactors) {
+        self.output([x, up, down], [Some(up_bias), Some(down_bias)])
+    }
+
+    fn backward(
+        &self,
+        factors: NetworkFactors,
+        grad: CubeTensor,
+        _needed: [bool; 5],
+    ) -> [Option<CubeTensor>; 5] {
+        let NetworkGradients { x, weights: [up, down], biases: [up_bias, down_bias] } =
+            self.gradients(factors, grad);
+        [x, up, down, up_bias, down_bias].map(Some)
+    }
+}
+
+/// Inputs and outputs of a weight.
+fn sides(weight: &CubeTensor) -> [usize; 2] {
+    weight.meta.shape().dims()
+}

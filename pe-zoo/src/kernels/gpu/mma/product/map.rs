@@ -1,0 +1,85 @@
+//! The three products of a linear map: its output, and the gradients of its input and of its weight.
+
+use burn::backend::Cube;
+use burn::backend::ops::FloatTensorOps;
+use burn::tensor::DType;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::kernel::SIDE;
+use super::{Matrices, ProductShape, products};
+use crate::kernels::gpu::elementwise::sums::sum_of_rows;
+
+/// Sizes of a linear map of rows.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::kernels::gpu) struct MapSizes {
+    pub(in crate::kernels::gpu) rows: usize,
+    pub(in crate::kernels::gpu) inputs: usize,
+    pub(in crate::kernels::gpu) outputs: usize,
+}
+
+/// Matrices of `rows` rows in memory.
+fn matrices(tensor: CubeTensor, rows: usize) -> Matrices {
+    let shape = tensor.meta.shape();
+    let row_stride = shape[shape.num_dims() - 1];
+    Matrices { tensor, row_stride, rows, transposed: false }
+}
+
+/// Maps rows of bf16, `[rows, inputs]`, by a weight of bf16, `[inputs, outputs]`, and adds the bias.
+pub(in crate::kernels::gpu) fn output(
+    x: CubeTensor,
+    weight: CubeTensor,
+    bias: Option<CubeTensor>,
+    MapSizes { rows, inputs, outputs }: MapSizes,
+    results: DType,
+) -> CubeTensor {
+    let sizes = ProductShape { matrices: 1, rows, columns: outputs, inner: inputs };
+    products(&matrices(x, rows), &matrices(weight, inputs), bias, sizes, results)
+}
+
+/// Gradient of the input, `[rows, inputs]`, from that of the output in bf16.
+pub(in crate::kernels::gpu) fn input_gradient(
+    grad: CubeTensor,
+    weight: CubeTensor,
+    MapSizes { rows, inputs, outputs }: MapSizes,
+    results: DType,
+) -> CubeTensor {
+    let sizes = ProductShape { matrices: 1, rows, columns: inputs, inner: outputs };
+    products(&matrices(grad, rows), &matrices(weight, inputs).transposed(), None, sizes, results)
+}
+
+/// Gradient of the weight in f32, `[inputs, outputs]`, from the input and the gradient of the output in bf16.
+pub(in crate::kernels::gpu) fn weight_gradient(
+    x: CubeTensor,
+    grad: CubeTensor,
+    sizes: MapSizes,
+) -> CubeTensor {
+    let MapSizes { rows, inputs, outputs } = sizes;
+    let slices = slices(sizes);
+    let inner = rows / slices;
+    let shape = ProductShape { matrices: slices, rows: inputs, columns: outputs, inner };
+    let left = matrices(x, inner).transposed();
+    let partial = products(&left, &matrices(grad, inner), None, shape, DType::F32);
+    let sum = match slices {
+        1 => partial,
+        _ => sum_of_rows(partial, slices, inputs * outputs),
+    };
+    Cube::float_reshape(sum, [inputs, outputs].into())
+}
+
+/// Fewest rows of a slice of the inputs, for the gradient of a weight.
+const SLICE_ROWS: usize = 1024;
+/// Blocks of results that fill a GPU. A weight has fewer, so that slices of the inputs are multiplied side by side.
+const BLOCKS: usize = 256;
+
+/// Number of slices of equal size, a power of two, that fill a GPU with blocks of the weight's gradient.
+pub(in crate::kernels::gpu) fn slices(MapSizes { rows, inputs, outputs }: MapSizes) -> usize {
+    let blocks = inputs.div_ceil(SIDE) * outputs.div_ceil(SIDE);
+    let mut slices = 1;
+    while slices * blocks < BLOCKS
+        && rows.is_multiple_of(2 * slices)
+        && rows / (2 * slices) >= SLICE_ROWS
+    {
+        slices *= 2;
+    }
+    slices
+}
