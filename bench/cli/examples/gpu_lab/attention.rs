@@ -57,7 +57,12 @@ impl AttentionProblem {
         drop(self.output(work));
     }
 
-    /// Runs the forward and the backward pass.
+    /// Runs the forward and the backward pass of the sum of all outputs.
+    pub(crate) fn of_sum(&self, work: &AttentionWork) {
+        drop(self.output(work).sum().backward());
+    }
+
+    /// Runs the forward and the backward pass, with a random gradient of the output.
     ///
     /// # Errors
     /// Message, if an input has no gradient.
@@ -73,7 +78,10 @@ impl AttentionProblem {
 }
 
 /// Largest difference of each tensor, relative to the largest number of the tensor that it is compared with.
-pub(crate) fn differences(results: &AttentionResult, references: &AttentionResult) -> [f32; 4] {
+pub(crate) fn differences<const D: usize, const N: usize>(
+    results: &[Tensor<D>; N],
+    references: &[Tensor<D>; N],
+) -> [f32; N] {
     std::array::from_fn(|at| {
         let (result, reference) = (results[at].clone(), references[at].clone());
         let largest = reference.clone().abs().max().into_scalar::<f32>();
@@ -85,7 +93,10 @@ pub(crate) fn differences(results: &AttentionResult, references: &AttentionResul
 }
 
 /// Whether all numbers are equal; NaN is not.
-pub(crate) fn equal(results: &AttentionResult, others: &AttentionResult) -> bool {
+pub(crate) fn equal<const D: usize, const N: usize>(
+    results: &[Tensor<D>; N],
+    others: &[Tensor<D>; N],
+) -> bool {
     let pairs = results.iter().zip(others);
     pairs.into_iter().all(|(a, b)| a.clone().equal(b.clone()).all().into_scalar::<bool>())
 }

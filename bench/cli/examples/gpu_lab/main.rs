@@ -11,6 +11,7 @@
 //! Exit status: 0 done or out of time; 1 a measurement failed; 2 a plan that cannot be read; 3 no such device.
 
 mod attention;
+mod network;
 mod plan;
 mod work;
 
@@ -136,6 +137,7 @@ mod tests {
 {"name": "small tile", "what": "attention", "batch": 1, "len": 40, "heads": 2, "width": 8, "repeats": 1, "tile": 2}
 {"name": "slots", "what": "attention", "encoding": "cope", "batch": 1, "len": 40, "heads": 2, "width": 8, "cubes_each": 1}
 {"name": "unknown", "what": "attention", "encoding": "none-such"}
+{"name": "network", "what": "network", "rows": 9, "width": 8, "hidden": 16, "activation": "swi-glu"}
 {"name": "product", "what": "product", "m": 9, "k": 8, "n": 7, "left_transposed": true}
 {"name": "kernels", "what": "kernels", "batch": 2, "len": 16, "dim": 16, "heads": 2, "layers": 1, "vocab": 8, "steps": 2}
 "#;
@@ -169,6 +171,11 @@ mod tests {
                         let limit = if name == "attention" { 0.0 } else { 1e-4 };
                         assert!(apart.is_some_and(|apart| apart <= limit), "{line}");
                     }
+                }
+                "network" => {
+                    assert_eq!(measured["same_bits"], true, "{line}");
+                    let apart = measured["largest_difference"].as_array().expect("six numbers");
+                    assert!(apart.iter().all(|apart| *apart == 0.0), "{line}");
                 }
                 "unknown" => {
                     assert!(measured["message"].to_string().contains("none-such"), "{line}")

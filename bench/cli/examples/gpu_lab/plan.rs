@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use pe_zoo::device::Choices;
+use pe_zoo::model::ActivationKind;
 use pe_zoo::ops::MatmulPrecision;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,9 @@ pub(crate) enum Work {
     /// Forward and backward pass of one layer's attention: device time, largest difference from the f32 kernel of the
     /// launch's own choices, and whether two runs give the same bits.
     Attention(AttentionWork),
+    /// Forward and backward pass of a feed-forward network: device time, largest difference from f32 of the output and of
+    /// each gradient, and whether two runs give the same bits.
+    Network(NetworkWork),
     /// Product `[m, k] x [k, n]`.
     Product(ProductWork),
     /// Time of a training step.
@@ -79,6 +83,26 @@ impl AttentionWork {
 
     pub(crate) fn choices(&self) -> Choices {
         Choices { tile: self.tile, cubes_each: self.cubes_each }
+    }
+}
+
+/// A feed-forward network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NetworkWork {
+    pub(crate) rows: usize,
+    pub(crate) width: usize,
+    /// Width after the activation.
+    pub(crate) hidden: usize,
+    pub(crate) activation: ActivationKind,
+    #[serde(default)]
+    pub(crate) precision: MatmulPrecision,
+}
+
+impl NetworkWork {
+    /// Width before the activation.
+    pub(crate) fn between(&self) -> usize {
+        if self.activation == ActivationKind::SwiGlu { 2 * self.hidden } else { self.hidden }
     }
 }
 

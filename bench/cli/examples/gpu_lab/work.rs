@@ -13,7 +13,8 @@ use train::backend;
 use train::speed::{SpeedRequest, SpeedSize, measure, with_trainer};
 
 use crate::attention::{AttentionProblem, AttentionResult, differences, equal};
-use crate::plan::{AttentionWork, PlannedWork, ProductWork, StepWork, Work};
+use crate::network::NetworkProblem;
+use crate::plan::{AttentionWork, NetworkWork, PlannedWork, ProductWork, StepWork, Work};
 
 /// Calls before the timed ones.
 const WARM_UP: usize = 1;
@@ -44,6 +45,7 @@ impl Lab {
     pub(crate) fn measure(&mut self, planned: &PlannedWork) -> Result<Value, String> {
         match &planned.work {
             Work::Attention(work) => self.attention(work),
+            Work::Network(work) => network(work, &self.device()?.autodiff()),
             Work::Product(work) => product(work, &self.device()?),
             Work::Step(work) => {
                 let row = measure(&self.request(work)).map_err(|error| error.to_string())?;
@@ -99,7 +101,10 @@ impl Lab {
         let [output, q, k, v] = differences(&first, reference);
         let same_bits = equal(&first, &second);
         drop((first, second));
-        let (step, on_device) = timed(&device, work.repeats, || problem.run(work).map(drop))?;
+        let (step, on_device) = timed(&device, work.repeats, || {
+            problem.of_sum(work);
+            Ok(())
+        })?;
         let (forward, _) = timed(&device, work.repeats, || {
             problem.forward(work);
             Ok(())
@@ -143,6 +148,27 @@ fn timed(
         }
     }
     median(&seconds).map(|seconds| (seconds, on_device)).ok_or_else(|| "no repeats".to_owned())
+}
+
+fn network(work: &NetworkWork, device: &Device) -> Result<Value, String> {
+    let problem = NetworkProblem::new(work, device);
+    let reference = problem.run(work, MatmulPrecision::F32)?;
+    let first = problem.run(work, work.precision)?;
+    let second = problem.run(work, work.precision)?;
+    let (apart, same_bits) = (differences(&first, &reference), equal(&first, &second));
+    drop((reference, first, second));
+    let (step, on_device) = timed(device, 5, || problem.run(work, work.precision).map(drop))?;
+    let (forward, _) = timed(device, 5, || {
+        problem.forward(work);
+        Ok(())
+    })?;
+    Ok(json!({
+        "step_seconds": step,
+        "forward_seconds": forward,
+        "timed_on_device": on_device,
+        "largest_difference": apart,
+        "same_bits": same_bits,
+    }))
 }
 
 fn product(work: &ProductWork, device: &Device) -> Result<Value, String> {

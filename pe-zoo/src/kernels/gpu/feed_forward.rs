@@ -9,7 +9,7 @@ use super::elementwise::sums::sum_of_rows;
 use super::elementwise::{gelu, relu, swi_glu};
 use super::mma::product::has_products;
 use super::mma::product::map::{self, MapSizes};
-use super::mma::product::round::rounded_rows;
+use super::mma::product::round::{rounded_gradient, rounded_rows};
 use super::operation::{CubeOperation, apply};
 use crate::kernels::activation::ActivationKind;
 use crate::kernels::linear_map::LinearMap;
@@ -80,13 +80,6 @@ struct NetworkFactors {
     sizes: [MapSizes; 2],
 }
 
-/// Gradients of the input, the two weights and their biases.
-struct NetworkGradients {
-    x: CubeTensor,
-    weights: [CubeTensor; 2],
-    biases: [CubeTensor; 2],
-}
-
 impl RoundedNetwork {
     fn output(
         &self,
@@ -110,25 +103,34 @@ impl RoundedNetwork {
         (output, NetworkFactors { x, up, down, hidden: [before, after], sizes: [first, second] })
     }
 
-    fn gradients(&self, factors: NetworkFactors, grad: CubeTensor) -> NetworkGradients {
+    /// Gradients of the input, the two weights and their biases, if they are needed.
+    fn gradients(
+        &self,
+        factors: NetworkFactors,
+        grad: CubeTensor,
+        [of_x, of_up, of_down, of_up_bias, of_down_bias]: [bool; 5],
+    ) -> [Option<CubeTensor>; 5] {
         let NetworkFactors { x, up, down, hidden: [before, after], sizes: [first, second] } =
             factors;
         let mut shape = grad.meta.shape().clone();
         let last = shape.num_dims() - 1;
         shape[last] = first.inputs;
-        let of_down_bias = sum_of_rows(grad.clone(), second.rows, second.outputs);
-        let grad = rounded_rows(grad, second.rows, second.outputs);
-        let of_after = map::input_gradient(grad.clone(), down, second, DType::BF16);
-        let of_down = map::weight_gradient(after, grad, second);
-        let of_before = differentiated(self.activation, before, of_after);
-        let of_up_bias = sum_of_rows(of_before.clone(), first.rows, first.outputs);
-        let of_x = map::input_gradient(of_before.clone(), up, first, DType::F32);
-        let of_up = map::weight_gradient(x, of_before, first);
-        NetworkGradients {
-            x: Cube::float_reshape(of_x, shape),
-            weights: [of_up, of_down],
-            biases: [of_up_bias, of_down_bias],
+        let (grad, of_down_bias) =
+            rounded_gradient(grad, second.rows, second.outputs, of_down_bias);
+        let of_down = of_down.then(|| map::weight_gradient(after, grad.clone(), second));
+        if !(of_x || of_up || of_up_bias) {
+            return [None, None, of_down, None, of_down_bias];
         }
+        let of_after = map::input_gradient(grad, down, second, DType::BF16);
+        let of_before = differentiated(self.activation, before, of_after);
+        let of_up_bias =
+            of_up_bias.then(|| sum_of_rows(of_before.clone(), first.rows, first.outputs));
+        let of_x = of_x.then(|| {
+            let of_x = map::input_gradient(of_before.clone(), up, first, DType::F32);
+            Cube::float_reshape(of_x, shape)
+        });
+        let of_up = of_up.then(|| map::weight_gradient(x, of_before, first));
+        [of_x, of_up, of_down, of_up_bias, of_down_bias]
     }
 }
 
@@ -143,10 +145,11 @@ impl CubeOperation<3> for RoundedNetwork {
         &self,
         factors: NetworkFactors,
         grad: CubeTensor,
-        _needed: [bool; 3],
+        [of_x, of_up, of_down]: [bool; 3],
     ) -> [Option<CubeTensor>; 3] {
-        let NetworkGradients { x, weights: [up, down], .. } = self.gradients(factors, grad);
-        [x, up, down].map(Some)
+        let needed = [of_x, of_up, of_down, false, false];
+        let [of_x, of_up, of_down, ..] = self.gradients(factors, grad, needed);
+        [of_x, of_up, of_down]
     }
 }
 
@@ -164,11 +167,9 @@ impl CubeOperation<5> for RoundedNetwork {
         &self,
         factors: NetworkFactors,
         grad: CubeTensor,
-        _needed: [bool; 5],
+        needed: [bool; 5],
     ) -> [Option<CubeTensor>; 5] {
-        let NetworkGradients { x, weights: [up, down], biases: [up_bias, down_bias] } =
-            self.gradients(factors, grad);
-        [x, up, down, up_bias, down_bias].map(Some)
+        self.gradients(factors, grad, needed)
     }
 }
 

@@ -10,7 +10,7 @@ use burn_cubecl::tensor::CubeTensor;
 use super::elementwise::sums::sum_of_rows;
 use super::mma::product::has_products;
 use super::mma::product::map::{self, MapSizes};
-use super::mma::product::round::rounded_rows;
+use super::mma::product::round::{rounded_gradient, rounded_rows};
 use super::operation::{CubeOperation, apply};
 use super::product::transposed;
 use crate::kernels::linear_map::LinearMap;
@@ -67,7 +67,7 @@ impl CubeOperation<3> for RoundedLinear {
         grad: CubeTensor,
         needed: [bool; 3],
     ) -> [Option<CubeTensor>; 3] {
-        let [of_x, of_weight] = self.gradients(kept, grad, [needed[0], needed[2]]);
+        let [of_x, of_weight, _] = self.gradients(kept, grad, [needed[0], needed[2], false]);
         [of_x, None, of_weight]
     }
 }
@@ -85,11 +85,8 @@ impl CubeOperation<4> for RoundedLinear {
         grad: CubeTensor,
         needed: [bool; 4],
     ) -> [Option<CubeTensor>; 4] {
-        let of_bias = needed[3].then(|| {
-            let [rows, outputs] = as_matrix(&grad);
-            sum_of_rows(grad.clone(), rows, outputs)
-        });
-        let [of_x, of_weight] = self.gradients(kept, grad, [needed[0], needed[2]]);
+        let [of_x, of_weight, of_bias] =
+            self.gradients(kept, grad, [needed[0], needed[2], needed[3]]);
         [of_x, None, of_weight, of_bias]
     }
 }
@@ -124,33 +121,34 @@ impl RoundedLinear {
         (Cube::float_reshape(output, shape), factors)
     }
 
-    /// Gradients of the input and of the weight, if they are needed.
+    /// Gradients of the input, the weight and the bias, if they are needed.
     fn gradients(
         &self,
         Factors { x, weight, outputs, on_mma }: Factors,
         grad: CubeTensor,
-        [of_x, of_weight]: [bool; 2],
-    ) -> [Option<CubeTensor>; 2] {
+        [of_x, of_weight, of_bias]: [bool; 3],
+    ) -> [Option<CubeTensor>; 3] {
         let shape = x.meta.shape().clone();
         let [rows, inputs] = as_matrix(&x);
         let sizes = MapSizes { rows, inputs, outputs };
-        let [of_x, of_weight] = if on_mma {
-            let grad = rounded_rows(grad, rows, outputs);
+        let [of_x, of_weight, of_bias] = if on_mma {
+            let (grad, of_bias) = rounded_gradient(grad, rows, outputs, of_bias);
             let of_x = of_x.then(|| map::input_gradient(grad.clone(), weight, sizes, DType::F32));
-            [of_x, of_weight.then(|| map::weight_gradient(x, grad, sizes))]
+            [of_x, of_weight.then(|| map::weight_gradient(x, grad, sizes)), of_bias]
         } else {
+            let of_bias = of_bias.then(|| sum_of_rows(grad.clone(), rows, outputs));
             let grad = Cube::float_reshape(cast(grad, self.factors), [rows, outputs].into());
             let of_x = of_x.then(|| multiply(grad.clone(), transposed(weight)));
-            [of_x, of_weight.then(|| of_slices(x, grad, sizes))]
+            [of_x, of_weight.then(|| of_slices(x, grad, sizes)), of_bias]
         };
-        [of_x.map(|of_x| Cube::float_reshape(of_x, shape)), of_weight]
+        [of_x.map(|of_x| Cube::float_reshape(of_x, shape)), of_weight, of_bias]
     }
 }
 
 /// Gradient of a weight, as a sum of products of slices.
 fn of_slices(x: CubeTensor, grad: CubeTensor, sizes: MapSizes) -> CubeTensor {
     let MapSizes { rows, inputs, outputs } = sizes;
-    let slices = map::slices(sizes);
+    let slices = map::slices_of(sizes);
     let sliced = |tensor: CubeTensor, width: usize| {
         Cube::float_reshape(tensor, [slices, rows / slices, width].into())
     };
@@ -269,7 +267,7 @@ mod tests {
 
     #[test]
     fn the_gradient_of_a_weight_is_a_sum_of_slices() {
-        let slices = |rows, inputs, outputs| map::slices(MapSizes { rows, inputs, outputs });
+        let slices = |rows, inputs, outputs| map::slices_of(MapSizes { rows, inputs, outputs });
         let of_rows = [1, 1023, 2047, 2048, 3072, 4096, 1 << 20].map(|rows| slices(rows, 512, 512));
         assert_eq!(of_rows, [1, 1, 1, 2, 2, 4, 16]);
         assert_eq!(slices(1 << 20, 512, 2048), 4);

@@ -23,6 +23,7 @@ use cubek::matmul::multi_level::Strategy;
 use cubek::matmul::routine::BlueprintStrategy;
 use cubek::std::InputBinding;
 
+use super::mma::product::multiply::exact_product;
 use crate::kernels::operands::present;
 
 const F32: ElemType = ElemType::Float(FloatKind::F32);
@@ -138,6 +139,9 @@ fn multiply(left: CubeTensor, right: CubeTensor) -> CubeTensor {
     if !present(&left) {
         let (client, device) = (product.client.clone(), product.device.clone());
         return zeros_client(client, device, product.meta.shape().clone(), DType::F32);
+    }
+    if let Some(product) = exact_product(&left, &right) {
+        return product;
     }
     let (left, right) = (laid_out(left), laid_out(right));
     let types = MatmulElems::from_globals(&MatmulGlobalElems { lhs: F32, rhs: F32, out: F32 });

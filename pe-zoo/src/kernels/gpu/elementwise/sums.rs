@@ -5,7 +5,7 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::{cubes, empty};
+use super::{cubes, cubes_of_units, empty};
 
 /// Sum of one number of each unit of the cube, for all of them. `units` is a power of two. All units must call it.
 #[cube]
@@ -68,6 +68,9 @@ pub(in crate::kernels::gpu) fn sum_of_rows(
     rows: usize,
     columns: usize,
 ) -> CubeTensor {
+    if rows <= FEW_ROWS && columns.is_multiple_of(4) && matrix.dtype == DType::F32 {
+        return sum_of_few(matrix, rows, columns);
+    }
     if rows > MOST_ROWS {
         let chunks = rows.div_ceil(ROWS_EACH);
         let sums = empty(&matrix, [chunks, columns]);
@@ -75,6 +78,36 @@ pub(in crate::kernels::gpu) fn sum_of_rows(
     }
     let sums = empty(&matrix, [columns]);
     launch(matrix, sums, rows, columns, rows)
+}
+
+/// Most rows that one unit sums for its columns.
+const FEW_ROWS: usize = 64;
+
+fn sum_of_few(matrix: CubeTensor, rows: usize, columns: usize) -> CubeTensor {
+    let sums = empty(&matrix, [columns]);
+    let (client, fours) = (matrix.client.clone(), columns / 4);
+    let (count, dim) = cubes_of_units(&client, fours);
+    let to = sums.clone().into_buffer_arg();
+    sums_of_few::launch(&client, count, dim, 4, matrix.into_buffer_arg(), to, rows, fours);
+    sums
+}
+
+/// Each unit sums all rows of a vector of columns.
+#[cube(launch)]
+fn sums_of_few<N: Size>(
+    matrix: &[Vector<f32, N>],
+    sums: &mut [Vector<f32, N>],
+    rows: usize,
+    columns: usize,
+) {
+    let column = ABSOLUTE_POS;
+    if column < columns {
+        let mut sum = Vector::new(0.0);
+        for row in 0..rows {
+            sum += matrix[row * columns + column];
+        }
+        sums[column] = sum;
+    }
 }
 
 /// Sums of each `each` rows.

@@ -8,7 +8,7 @@ use super::config::UNITS;
 use super::tile::{Piece, SumPair, row_sum};
 
 /// Eight numbers of a row.
-type Eight = Vector<f32, Const<8>>;
+pub(super) type Eight = Vector<f32, Const<8>>;
 
 /// Rows that a cube packs; four units share a row.
 pub(super) const PACKED: usize = UNITS / 4;

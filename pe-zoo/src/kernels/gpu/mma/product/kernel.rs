@@ -39,13 +39,13 @@ pub(in crate::kernels::gpu::mma) struct ProductSizes {
 }
 
 /// Rows of a block of a factor in memory.
-const fn block_rows(inner_is_contiguous: bool) -> usize {
-    if inner_is_contiguous { SIDE } else { DEPTH }
+pub(super) const fn block_rows(side: usize, inner_is_contiguous: bool) -> usize {
+    if inner_is_contiguous { side } else { DEPTH }
 }
 
 /// Numbers in each of these rows.
-const fn block_width(inner_is_contiguous: bool) -> usize {
-    SIDE * DEPTH / block_rows(inner_is_contiguous)
+pub(super) const fn block_width(side: usize, inner_is_contiguous: bool) -> usize {
+    side * DEPTH / block_rows(side, inner_is_contiguous)
 }
 
 /// Reads this unit's pieces of the block of a factor that begins at number `outer` and at term `inner`.
@@ -62,7 +62,7 @@ fn fetch(
     #[comptime] inner_is_contiguous: bool,
     #[comptime] whole: bool,
 ) {
-    let width = comptime![block_width(inner_is_contiguous)];
+    let width = comptime![block_width(SIDE, inner_is_contiguous)];
     let begin = matrix * factor.matrix_stride;
     let mut first_row = outer;
     let mut first_number = inner;
@@ -97,6 +97,7 @@ fn fetch(
 fn piece_of_lane(
     outer: usize,
     #[comptime] step: usize,
+    #[comptime] side: usize,
     #[comptime] inner_is_contiguous: bool,
     #[comptime] left: bool,
 ) -> usize {
@@ -108,7 +109,7 @@ fn piece_of_lane(
         outer_part = lane / 16;
         inner_part = lane / 8 % 2;
     }
-    let width = comptime![block_width(inner_is_contiguous)];
+    let width = comptime![block_width(side, inner_is_contiguous)];
     if comptime![inner_is_contiguous] {
         place(outer + outer_part * 8 + lane % 8, comptime![step * 2] + inner_part, width)
     } else {
@@ -118,19 +119,20 @@ fn piece_of_lane(
 
 /// Reads a factor of 16 rows, or the factors of 16 columns, from `outer` on.
 #[cube]
-fn factors(
-    blocks: &Blocks,
+pub(super) fn factors(
+    tile: &Shared<[Piece]>,
     begin: usize,
     outer: usize,
     #[comptime] step: usize,
+    #[comptime] side: usize,
     #[comptime] inner_is_contiguous: bool,
     #[comptime] left: bool,
 ) -> Array<FactorPair> {
     let multiply = MmaDefinition::<bf16, bf16, f32>::new(ROWS, ACROSS, STEP);
-    let at = begin + piece_of_lane(outer, step, inner_is_contiguous, left);
+    let at = begin + piece_of_lane(outer, step, side, inner_is_contiguous, left);
     let ident = comptime![if left { MatrixIdent::A } else { MatrixIdent::B }];
     multiply.load_matrix::<Piece, Const<2>>(
-        &blocks.tile[at..],
+        &tile[at..],
         ident,
         4usize,
         comptime![!inner_is_contiguous],
@@ -157,13 +159,21 @@ fn add_stage(
         for sixteen in 0..comptime![PLANE_SIDE / 16] {
             let first = column + comptime![sixteen * 16];
             let inner_is_contiguous = comptime![form.right_transposed];
-            of_columns.push(factors(right, begin, first, step, inner_is_contiguous, false));
+            of_columns.push(factors(
+                &right.tile,
+                begin,
+                first,
+                step,
+                SIDE,
+                inner_is_contiguous,
+                false,
+            ));
         }
         #[unroll]
         for group in 0..comptime![PLANE_SIDE / ROWS] {
             let first = row + comptime![group * ROWS];
             let inner_is_contiguous = comptime![!form.left_transposed];
-            let of_rows = factors(left, begin, first, step, inner_is_contiguous, true);
+            let of_rows = factors(&left.tile, begin, first, step, SIDE, inner_is_contiguous, true);
             #[unroll]
             for two in 0..comptime![PLANE_SIDE / 16] {
                 add_two(
@@ -193,10 +203,16 @@ pub(in crate::kernels::gpu::mma) fn product_kernel<O: Float>(
     let first_column = CUBE_POS_X as usize % blocks * SIDE;
     let by_rows = comptime![!form.left_transposed];
     let by_columns = comptime![form.right_transposed];
-    let mut of_rows =
-        Blocks::new(2usize, comptime![block_rows(by_rows)], comptime![block_width(by_rows)]);
-    let mut of_columns =
-        Blocks::new(2usize, comptime![block_rows(by_columns)], comptime![block_width(by_columns)]);
+    let mut of_rows = Blocks::new(
+        2usize,
+        comptime![block_rows(SIDE, by_rows)],
+        comptime![block_width(SIDE, by_rows)],
+    );
+    let mut of_columns = Blocks::new(
+        2usize,
+        comptime![block_rows(SIDE, by_columns)],
+        comptime![block_width(SIDE, by_columns)],
+    );
     let mut results = zeros(comptime![(PLANE_SIDE / ROWS) * (PLANE_SIDE / ACROSS)]);
     let steps = sizes.inner.div_ceil(DEPTH);
     let mut step = 0usize.runtime();
@@ -225,8 +241,16 @@ pub(in crate::kernels::gpu::mma) fn product_kernel<O: Float>(
         by_columns,
         comptime![form.whole],
     );
-    of_rows.store(0usize, comptime![block_rows(by_rows)], comptime![block_width(by_rows)]);
-    of_columns.store(0usize, comptime![block_rows(by_columns)], comptime![block_width(by_columns)]);
+    of_rows.store(
+        0usize,
+        comptime![block_rows(SIDE, by_rows)],
+        comptime![block_width(SIDE, by_rows)],
+    );
+    of_columns.store(
+        0usize,
+        comptime![block_rows(SIDE, by_columns)],
+        comptime![block_width(SIDE, by_columns)],
+    );
     sync_cube();
     while step < steps {
         let next = step + 1;
@@ -259,13 +283,13 @@ pub(in crate::kernels::gpu::mma) fn product_kernel<O: Float>(
         if next < steps {
             of_rows.store(
                 next % 2,
-                comptime![block_rows(by_rows)],
-                comptime![block_width(by_rows)],
+                comptime![block_rows(SIDE, by_rows)],
+                comptime![block_width(SIDE, by_rows)],
             );
             of_columns.store(
                 next % 2,
-                comptime![block_rows(by_columns)],
-                comptime![block_width(by_columns)],
+                comptime![block_rows(SIDE, by_columns)],
+                comptime![block_width(SIDE, by_columns)],
             );
         }
         sync_cube();

@@ -6,7 +6,7 @@ use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::kernel::SIDE;
-use super::{Matrices, ProductShape, products};
+use super::{Matrices, ProductShape, products, slices};
 use crate::kernels::gpu::elementwise::sums::sum_of_rows;
 
 /// Sizes of a linear map of rows.
@@ -54,7 +54,7 @@ pub(in crate::kernels::gpu) fn weight_gradient(
     sizes: MapSizes,
 ) -> CubeTensor {
     let MapSizes { rows, inputs, outputs } = sizes;
-    let slices = slices(sizes);
+    let slices = slices_of(sizes);
     let inner = rows / slices;
     let shape = ProductShape { matrices: slices, rows: inputs, columns: outputs, inner };
     let left = matrices(x, inner).transposed();
@@ -66,20 +66,7 @@ pub(in crate::kernels::gpu) fn weight_gradient(
     Cube::float_reshape(sum, [inputs, outputs].into())
 }
 
-/// Fewest rows of a slice of the inputs, for the gradient of a weight.
-const SLICE_ROWS: usize = 1024;
-/// Blocks of results that fill a GPU. A weight has fewer, so that slices of the inputs are multiplied side by side.
-const BLOCKS: usize = 256;
-
-/// Number of slices of equal size, a power of two, that fill a GPU with blocks of the weight's gradient.
-pub(in crate::kernels::gpu) fn slices(MapSizes { rows, inputs, outputs }: MapSizes) -> usize {
-    let blocks = inputs.div_ceil(SIDE) * outputs.div_ceil(SIDE);
-    let mut slices = 1;
-    while slices * blocks < BLOCKS
-        && rows.is_multiple_of(2 * slices)
-        && rows / (2 * slices) >= SLICE_ROWS
-    {
-        slices *= 2;
-    }
-    slices
+/// Number of slices of the inputs that are multiplied side by side for the gradient of the weight.
+pub(in crate::kernels::gpu) fn slices_of(MapSizes { rows, inputs, outputs }: MapSizes) -> usize {
+    slices(rows, inputs.div_ceil(SIDE) * outputs.div_ceil(SIDE))
 }

@@ -1,9 +1,11 @@
-//! Products of matrices of bf16 with sums of f32, for linear maps and their gradients.
+//! Products of matrices with sums of f32: of bf16 for linear maps and their gradients, and of f32 without rounding.
 
 #![expect(unsafe_code, reason = "kernels are launched without tests of their indices")]
 
+pub(super) mod exact;
 pub(super) mod kernel;
 pub(in crate::kernels::gpu) mod map;
+pub(in crate::kernels::gpu) mod multiply;
 pub(in crate::kernels::gpu) mod round;
 
 use burn::tensor::{DType, bf16};
@@ -60,6 +62,24 @@ pub(super) struct ProductShape {
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) inner: usize,
+}
+
+/// Fewest terms of a slice of a sum.
+const SLICE_TERMS: usize = 1024;
+/// Blocks of results that fill a GPU.
+const BLOCKS: usize = 256;
+
+/// Number of slices, a power of two, into which sums are cut so that they fill a GPU where there are few blocks of results.
+/// Slices have the same number of terms, a multiple of eight.
+fn slices(terms: usize, blocks: usize) -> usize {
+    let mut slices = 1;
+    while slices * blocks < BLOCKS
+        && terms.is_multiple_of(16 * slices)
+        && terms / (2 * slices) >= SLICE_TERMS
+    {
+        slices *= 2;
+    }
+    slices
 }
 
 /// Whether a device has the tensor instructions.

@@ -9,7 +9,9 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::kernel::cast;
 use burn_cubecl::tensor::CubeTensor;
 
+use crate::kernels::gpu::elementwise::sums::sum_of_rows;
 use crate::kernels::gpu::mma::config::UNITS;
+use crate::kernels::gpu::mma::pack::Eight;
 use crate::kernels::gpu::mma::packed::empty;
 use crate::kernels::gpu::mma::tile::Piece;
 
@@ -36,6 +38,88 @@ pub(in crate::kernels::gpu) fn rounded_rows(
         width,
     );
     to
+}
+
+/// Rows that a cube rounds and sums.
+pub(in crate::kernels::gpu::mma) const ROWS_EACH: usize = 256;
+/// Rows that a cube reads at once, one for each plane.
+pub(in crate::kernels::gpu::mma) const AT_ONCE: usize = 8;
+/// Pieces of a row that a cube rounds, one for each unit of a plane.
+pub(in crate::kernels::gpu::mma) const PIECES_EACH: usize = 32;
+
+/// Rounds the gradient of rows of f32, `[rows, width]`, and sums its rows if the gradient of a bias is needed.
+pub(in crate::kernels::gpu) fn rounded_gradient(
+    matrix: CubeTensor,
+    rows: usize,
+    width: usize,
+    of_bias: bool,
+) -> (CubeTensor, Option<CubeTensor>) {
+    if !of_bias {
+        return (rounded_rows(matrix, rows, width), None);
+    }
+    if !width.is_multiple_of(8) {
+        let sum = sum_of_rows(matrix.clone(), rows, width);
+        return (rounded_rows(matrix, rows, width), Some(sum));
+    }
+    let pieces = width / 8;
+    let (blocks, chunks) = (pieces.div_ceil(PIECES_EACH), rows.div_ceil(ROWS_EACH));
+    let to = empty(&matrix, &[rows, width], DType::BF16);
+    let sums = empty(&matrix, &[chunks, width], DType::F32);
+    round_and_sum_rows::launch(
+        &matrix.client.clone(),
+        CubeCount::Static(blocks as u32, chunks as u32, 1),
+        CubeDim::new_1d((AT_ONCE * PIECES_EACH) as u32),
+        matrix.into_buffer_arg(),
+        to.clone().into_buffer_arg(),
+        sums.clone().into_buffer_arg(),
+        rows,
+        pieces,
+    );
+    (to, Some(sum_of_rows(sums, chunks, width)))
+}
+
+/// A cube rounds [`ROWS_EACH`] rows of a block of columns. Each plane adds every [`AT_ONCE`]-th row; their sums are added
+/// in order.
+#[cube(launch, create_dummy_kernel)]
+pub(in crate::kernels::gpu::mma) fn round_and_sum_rows(
+    from: &Box<[Eight]>,
+    to: &mut Box<[Piece]>,
+    sums: &mut Box<[f32]>,
+    rows: usize,
+    pieces: usize,
+) {
+    let unit = UNIT_POS as usize;
+    let plane = unit / PIECES_EACH;
+    let piece = CUBE_POS_X as usize * PIECES_EACH + unit % PIECES_EACH;
+    let chunk = CUBE_POS_Y as usize;
+    let mut sum = Eight::new(0.0);
+    if piece < pieces {
+        let end = min(rows, (chunk + 1) * ROWS_EACH);
+        let mut row = chunk * ROWS_EACH + plane;
+        while row < end {
+            let numbers = from[row * pieces + piece];
+            to[row * pieces + piece] = Piece::cast_from(numbers);
+            sum += numbers;
+            row += AT_ONCE;
+        }
+    }
+    let mut shared = Shared::<[f32]>::new_slice(comptime![AT_ONCE * PIECES_EACH * 8]);
+    #[unroll]
+    for n in 0..8usize {
+        shared[unit + n * comptime![AT_ONCE * PIECES_EACH]] = sum.extract(n);
+    }
+    sync_cube();
+    if plane == 0 && piece < pieces {
+        #[unroll]
+        for n in 0..8usize {
+            let mut total = f32::new(0.0);
+            #[unroll]
+            for other in 0..AT_ONCE {
+                total += shared[unit + comptime![other * PIECES_EACH + n * AT_ONCE * PIECES_EACH]];
+            }
+            sums[(chunk * pieces + piece) * 8 + n] = total;
+        }
+    }
 }
 
 /// Each unit writes a piece.

@@ -12,8 +12,9 @@ use crate::kernels::gpu::mma::forward::{ForwardOutputsLaunch, forward_kernel};
 use crate::kernels::gpu::mma::inputs::{MmaInputsLaunch, MmaSizesLaunch, UpstreamLaunch};
 use crate::kernels::gpu::mma::pack::{StridedLaunch, pack_kernel, pack_upstream_kernel};
 use crate::kernels::gpu::mma::product::ProductForm;
+use crate::kernels::gpu::mma::product::exact::{ExactFactorLaunch, ExactForm, exact_kernel};
 use crate::kernels::gpu::mma::product::kernel::{FactorLaunch, ProductSizesLaunch, product_kernel};
-use crate::kernels::gpu::mma::product::round::round_rows;
+use crate::kernels::gpu::mma::product::round::{round_and_sum_rows, round_rows};
 use crate::kernels::gpu::mma::row_sums::RowGradientsLaunch;
 use crate::kernels::gpu::testing::fake_device::{argument as a, device, target};
 
@@ -90,4 +91,14 @@ pub(super) fn product(form: ProductForm) -> Box<dyn CubeKernel> {
 
 pub(super) fn round() -> Box<dyn CubeKernel> {
     kernel!(round_rows, a(), a(), 1, 1)
+}
+
+pub(super) fn round_and_sum() -> Box<dyn CubeKernel> {
+    kernel!(round_and_sum_rows, a(), a(), a(), 1, 1)
+}
+
+pub(super) fn exact(of_left: ExactForm, of_right: ExactForm) -> Box<dyn CubeKernel> {
+    let factor = || ExactFactorLaunch::new(a(), 1, 1);
+    let sizes = ProductSizesLaunch::new(1, 1, 1);
+    kernel!(exact_kernel, factor(), factor(), a(), sizes, 1, 1, of_left, of_right)
 }

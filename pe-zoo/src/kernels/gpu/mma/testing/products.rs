@@ -7,7 +7,9 @@ use rand_chacha::rand_core::SeedableRng;
 use super::kernels;
 use crate::init::standard_normal;
 use crate::kernels::gpu::mma::config::UNITS;
+use crate::kernels::gpu::mma::product::exact::{ExactForm, SIDE as EXACT_SIDE};
 use crate::kernels::gpu::mma::product::kernel::{DEPTH, SIDE};
+use crate::kernels::gpu::mma::product::round::{AT_ONCE, PIECES_EACH, ROWS_EACH};
 use crate::kernels::gpu::mma::product::{ProductForm, ProductShape};
 use crate::kernels::gpu::testing::simulated::kernel::{CompiledKernel, Scalars};
 
@@ -100,6 +102,120 @@ fn products_of_every_form() {
                 for [matrices, rows, columns, inner] in shapes {
                     check(form, &kernel, ProductShape { matrices, rows, columns, inner });
                 }
+            }
+        }
+    }
+}
+
+/// The numbers of bf16 that [`packed`] has put into pairs.
+fn unpacked(pairs: &[f32]) -> Vec<f64> {
+    let both = |pair: &f32| {
+        let bits = pair.to_bits();
+        [bits as u16, (bits >> 16) as u16].map(|half| bf16::from_bits(half).to_f64())
+    };
+    pairs.iter().flat_map(both).collect()
+}
+
+#[test]
+fn rows_are_rounded_and_padded() {
+    let kernel = CompiledKernel::build(&*kernels::round());
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    for [rows, width] in [[1_usize, 1_usize], [5, 13], [70, 31]] {
+        let numbers =
+            (0..rows * width).map(|_| standard_normal(&mut rng) as f32).collect::<Vec<_>>();
+        let pieces = width.div_ceil(8);
+        let mut buffers = [numbers.clone(), vec![f32::NAN; rows * pieces * 4]];
+        let scalars = Scalars { sizes: &[rows * pieces, width], factors: &[] };
+        kernel.run(&mut buffers, scalars, [(rows * pieces).div_ceil(UNITS), 1], [UNITS, 1]);
+        for (at, rounded) in unpacked(&buffers[1]).into_iter().enumerate() {
+            let (row, column) = (at / (pieces * 8), at % (pieces * 8));
+            let number = if column < width { numbers[row * width + column] } else { 0.0 };
+            assert_eq!(
+                rounded,
+                bf16::from_f32(number).to_f64(),
+                "{rows} x {width}: {row}, {column}"
+            );
+        }
+    }
+}
+
+#[test]
+fn rows_are_rounded_and_summed() {
+    let kernel = CompiledKernel::build(&*kernels::round_and_sum());
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    for [rows, width] in [[1_usize, 8], [300, 264], [256, 16]] {
+        let numbers =
+            (0..rows * width).map(|_| standard_normal(&mut rng) as f32).collect::<Vec<_>>();
+        let (pieces, chunks) = (width / 8, rows.div_ceil(ROWS_EACH));
+        let (rounded, sums) = (vec![f32::NAN; rows * width / 2], vec![f32::NAN; chunks * width]);
+        let mut buffers = [numbers.clone(), rounded, sums];
+        let scalars = Scalars { sizes: &[rows, pieces], factors: &[] };
+        let grid = [pieces.div_ceil(PIECES_EACH), chunks];
+        kernel.run(&mut buffers, scalars, grid, [AT_ONCE * PIECES_EACH, 1]);
+        let expected = numbers.iter().map(|number| bf16::from_f32(*number).to_f64());
+        assert!(unpacked(&buffers[1]).into_iter().eq(expected), "{rows} x {width}");
+        for (at, sum) in buffers[2].iter().enumerate() {
+            let (chunk, column) = (at / width, at % width);
+            let of_chunk = (chunk * ROWS_EACH..rows.min((chunk + 1) * ROWS_EACH))
+                .map(|row| f64::from(numbers[row * width + column]));
+            let off = (f64::from(*sum) - of_chunk.sum::<f64>()).abs();
+            assert!(off <= 1e-4, "{rows} x {width}: {sum} in {chunk}, {column}");
+        }
+    }
+}
+
+#[test]
+fn products_without_rounding() {
+    // Odd numbers of rows, columns and terms have rows in memory that are no whole groups of four.
+    for (fours, [matrices, rows, columns, inner, slices]) in [
+        (true, [2, 64, 128, 64, 1]),
+        (true, [1, 100, 8, 80, 2]),
+        (false, [2, 65, 7, 33, 1]),
+        (false, [1, 1, 1, 1, 1]),
+    ] {
+        for [left, right] in [[true, true], [true, false], [false, true], [false, false]] {
+            let form = |inner_is_contiguous| ExactForm { inner_is_contiguous, fours };
+            let kernel = CompiledKernel::build(&*kernels::exact(form(left), form(right)));
+            let mut rng = ChaCha8Rng::seed_from_u64(6);
+            let mut draw = |count: usize| {
+                (0..count).map(|_| standard_normal(&mut rng) as f32).collect::<Vec<_>>()
+            };
+            let (a, b) = (draw(matrices * rows * inner), draw(matrices * inner * columns));
+            let out = vec![f32::NAN; slices * matrices * rows * columns];
+            let mut buffers = [a.clone(), b.clone(), out];
+            let left_stride = if left { inner } else { rows };
+            let right_stride = if right { inner } else { columns };
+            let terms = inner / slices;
+            let sizes = [
+                left_stride,
+                rows * inner,
+                right_stride,
+                inner * columns,
+                rows,
+                columns,
+                inner,
+                matrices,
+                terms,
+            ];
+            let grid =
+                [slices * matrices * columns.div_ceil(EXACT_SIDE), rows.div_ceil(EXACT_SIDE)];
+            kernel.run(&mut buffers, Scalars { sizes: &sizes, factors: &[] }, grid, [UNITS, 1]);
+            for (at, sum) in buffers[2].iter().enumerate() {
+                let (place, row, column) =
+                    (at / (rows * columns), at / columns % rows, at % columns);
+                let (slice, matrix) = (place / matrices, place % matrices);
+                let exact = (slice * terms..(slice + 1) * terms).map(|k| {
+                    let of_row = if left { row * inner + k } else { k * rows + row };
+                    let of_column = if right { column * inner + k } else { k * columns + column };
+                    f64::from(a[matrix * rows * inner + of_row])
+                        * f64::from(b[matrix * inner * columns + of_column])
+                });
+                let off = (f64::from(*sum) - exact.sum::<f64>()).abs();
+                // A product of numbers that are rounded to eight bits is off by more than 1e-3.
+                assert!(
+                    off <= 2e-5,
+                    "{matrices} x {rows} x {columns} x {inner}: {sum} is {off:.1e} off"
+                );
             }
         }
     }

@@ -4,6 +4,7 @@ use super::{kernels, terms};
 use crate::kernels::gpu::mma::approximate::NATIVE;
 use crate::kernels::gpu::mma::config::{ACROSS, AlongRow, MmaConfig, OWNED, OfKeys, STEP};
 use crate::kernels::gpu::mma::product::ProductForm;
+use crate::kernels::gpu::mma::product::exact::ExactForm;
 use crate::kernels::gpu::testing::ptx::{ptx, written};
 use crate::score::TracedTerm;
 
@@ -106,5 +107,22 @@ fn products_stay_in_registers() {
             }
         }
     }
+    for [left, right] in [[true, true], [true, false], [false, true], [false, false]] {
+        for fours in [true, false] {
+            let form = |inner_is_contiguous| ExactForm { inner_is_contiguous, fours };
+            let text = ptx(&*kernels::exact(form(left), form(right)));
+            let order = |inner| if inner { "by terms" } else { "across" };
+            let name = format!(
+                "mma, exact product, left {}, right {}{}",
+                order(left),
+                order(right),
+                if fours { "" } else { ", any sizes" },
+            );
+            written(&name, &text);
+            assert!(!text.contains(".local"), "{name}: an array lies in local memory");
+            assert_eq!(text.matches("mma.sync.aligned.m16n8k16").count(), 96, "{name}");
+        }
+    }
     written("mma, rounded rows", &ptx(&*kernels::round()));
+    written("mma, rounded rows and their sum", &ptx(&*kernels::round_and_sum()));
 }
