@@ -4,7 +4,6 @@ pub(crate) mod buckets;
 pub(crate) mod frequencies;
 #[cfg(feature = "flex")]
 pub(crate) mod lanes;
-pub(crate) mod running_sum;
 #[cfg(feature = "flex")]
 pub(crate) mod simd;
 pub(crate) mod slopes;

@@ -4,7 +4,7 @@ pub(crate) mod forget;
 mod head_projection;
 pub(crate) mod householder;
 
-pub use crate::math::running_sum::{RunningSum, running_sum};
+pub use crate::ops::running_sum::{RunningSum, running_sum};
 pub use head_projection::HeadProjection;
 
 use burn::tensor::Tensor;

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use pe_zoo::init::standard_normal;
 use pe_zoo::ops::{self, AdamW, AdamWSteps, Moments, Pairs};
+use pe_zoo::parts::running_sum;
 use pe_zoo::testkit::close::{self, Tolerance, numbers};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -129,6 +130,29 @@ fn norms() {
         compare("rms_norm", &[[rows, width], [1, width]], |leaves, _| {
             ops::rms_norm(leaves[0].clone(), vector(&leaves[1]), 1e-5)
         });
+    }
+}
+
+#[test]
+fn running_sums() {
+    for [rows, len] in [[1, 1], [6, 70], [4, 256], [6, 1000]] {
+        compare("running sums", &[[2 * rows, len]], |leaves, _| {
+            running_sum(leaves[0].clone().reshape([2, rows, len])).rounded
+        });
+    }
+}
+
+#[test]
+fn differences_of_running_sums_are_right_to_f32() {
+    let terms = (0..8192).map(|t| -0.7 - 0.1 * (t as f32).sin()).collect::<Vec<_>>();
+    let data = TensorData::new(terms.clone(), [1, 1, terms.len()]);
+    let sums = running_sum(Tensor::from_data(data, &gpu().0));
+    let (rounded, lost) = (numbers(sums.rounded), numbers(sums.lost.unwrap()));
+    for i in (40..terms.len()).step_by(17) {
+        let exact = terms[i - 39..=i].iter().map(|x| f64::from(*x)).sum::<f64>();
+        let plain = (rounded[i] - rounded[i - 40]) as f32;
+        let mended = plain + (lost[i] - lost[i - 40]) as f32;
+        assert!((f64::from(mended) - exact).abs() < 1e-5, "{mended} for {exact}");
     }
 }
 

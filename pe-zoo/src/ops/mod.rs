@@ -39,6 +39,7 @@ mod turn;
 mod unit_norm;
 
 mod plain;
+pub(crate) mod running_sum;
 
 pub use crate::kernels::linear_map::LinearMap;
 pub use crate::kernels::pairs::Pairs;

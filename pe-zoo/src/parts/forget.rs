@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 
 use crate::ScoreMod;
-use crate::math::running_sum::running_sum;
+use crate::ops::running_sum::running_sum;
 
 /// Returns the modifier that adds `factor * (sum of ln f over the tokens after j, up to and
 /// including i)`; `log_forget` is `[B, H, S, 1]`, one number per column.

@@ -9,6 +9,7 @@
 //! | `rotate` | rotation of channel pairs |
 //! | `rows` | selection of rows, such as the embedding of tokens |
 //! | `adamw` | one step of the optimizer |
+//! | `running_sum` | sums of all numbers of a row up to each |
 //! | `sums` | sums over the units of a cube, and over rows |
 
 mod adamw;
@@ -18,6 +19,7 @@ mod norm;
 pub(super) mod relu;
 mod rotate;
 mod rows;
+mod running_sum;
 pub(super) mod sums;
 pub(super) mod swi_glu;
 
@@ -35,6 +37,7 @@ pub(crate) use gelu::gelu;
 pub(crate) use norm::norm;
 pub(crate) use rotate::rotate;
 pub(crate) use rows::select_rows;
+pub(crate) use running_sum::{lost_of_running_sums, running_sums};
 pub(crate) use swi_glu::swi_glu;
 
 /// Whether the operations support a tensor: f32 on a GPU, with less than 2^32 numbers, as the kernels count in 32 bits.

@@ -47,6 +47,53 @@ pub(in crate::kernels::gpu::mma) const AT_ONCE: usize = 8;
 /// Pieces of a row that a cube rounds, one for each unit of a plane.
 pub(in crate::kernels::gpu::mma) const PIECES_EACH: usize = 32;
 
+/// Columns of a wider matrix of bf16, and of sums of [`ROWS_EACH`] of its rows.
+#[derive(Debug, Clone)]
+pub(in crate::kernels::gpu) struct RoundedColumns {
+    /// Matrix, `[rows, width]`.
+    pub(in crate::kernels::gpu) matrix: CubeTensor,
+    /// Sums, `[chunks, width]`.
+    pub(in crate::kernels::gpu) sums: CubeTensor,
+    /// Width of the whole matrix, a multiple of eight.
+    pub(in crate::kernels::gpu) width: usize,
+}
+
+impl RoundedColumns {
+    pub(in crate::kernels::gpu) fn new(like: &CubeTensor, rows: usize, width: usize) -> Self {
+        let sums = empty(like, &[rows.div_ceil(ROWS_EACH), width], DType::F32);
+        Self { matrix: empty(like, &[rows, width], DType::BF16), sums, width }
+    }
+
+    /// Rounds a contiguous matrix of f32, `[rows, columns]`, to the columns from `first` on.
+    pub(in crate::kernels::gpu) fn write(
+        &self,
+        matrix: CubeTensor,
+        rows: usize,
+        columns: usize,
+        first: usize,
+    ) {
+        let (pieces, chunks) = (columns / 8, rows.div_ceil(ROWS_EACH));
+        round_and_sum_rows::launch(
+            &matrix.client.clone(),
+            CubeCount::Static(pieces.div_ceil(PIECES_EACH) as u32, chunks as u32, 1),
+            CubeDim::new_1d((AT_ONCE * PIECES_EACH) as u32),
+            matrix.into_buffer_arg(),
+            self.matrix.clone().into_buffer_arg(),
+            self.sums.clone().into_buffer_arg(),
+            rows,
+            pieces,
+            self.width / 8,
+            first / 8,
+        );
+    }
+
+    /// Sum of all rows, `[width]`.
+    pub(in crate::kernels::gpu) fn sum(self) -> CubeTensor {
+        let [chunks, width] = self.sums.meta.shape().dims();
+        sum_of_rows(self.sums, chunks, width)
+    }
+}
+
 /// Rounds the gradient of rows of f32, `[rows, width]`, and sums its rows if the gradient of a bias is needed.
 pub(in crate::kernels::gpu) fn rounded_gradient(
     matrix: CubeTensor,
@@ -61,32 +108,23 @@ pub(in crate::kernels::gpu) fn rounded_gradient(
         let sum = sum_of_rows(matrix.clone(), rows, width);
         return (rounded_rows(matrix, rows, width), Some(sum));
     }
-    let pieces = width / 8;
-    let (blocks, chunks) = (pieces.div_ceil(PIECES_EACH), rows.div_ceil(ROWS_EACH));
-    let to = empty(&matrix, &[rows, width], DType::BF16);
-    let sums = empty(&matrix, &[chunks, width], DType::F32);
-    round_and_sum_rows::launch(
-        &matrix.client.clone(),
-        CubeCount::Static(blocks as u32, chunks as u32, 1),
-        CubeDim::new_1d((AT_ONCE * PIECES_EACH) as u32),
-        matrix.into_buffer_arg(),
-        to.clone().into_buffer_arg(),
-        sums.clone().into_buffer_arg(),
-        rows,
-        pieces,
-    );
-    (to, Some(sum_of_rows(sums, chunks, width)))
+    let rounded = RoundedColumns::new(&matrix, rows, width);
+    rounded.write(matrix, rows, width, 0);
+    (rounded.matrix.clone(), Some(rounded.sum()))
 }
 
 /// A cube rounds [`ROWS_EACH`] rows of a block of columns. Each plane adds every [`AT_ONCE`]-th row; their sums are added
-/// in order.
+/// in order. Rows of the results have `wide` pieces, of which the first written is `first`.
 #[cube(launch, create_dummy_kernel)]
+#[expect(clippy::too_many_arguments, reason = "tensors and sizes of a launch")]
 pub(in crate::kernels::gpu::mma) fn round_and_sum_rows(
     from: &Box<[Eight]>,
     to: &mut Box<[Piece]>,
     sums: &mut Box<[f32]>,
     rows: usize,
     pieces: usize,
+    wide: usize,
+    first: usize,
 ) {
     let unit = UNIT_POS as usize;
     let plane = unit / PIECES_EACH;
@@ -98,7 +136,7 @@ pub(in crate::kernels::gpu::mma) fn round_and_sum_rows(
         let mut row = chunk * ROWS_EACH + plane;
         while row < end {
             let numbers = from[row * pieces + piece];
-            to[row * pieces + piece] = Piece::cast_from(numbers);
+            to[row * wide + first + piece] = Piece::cast_from(numbers);
             sum += numbers;
             row += AT_ONCE;
         }
@@ -117,7 +155,7 @@ pub(in crate::kernels::gpu::mma) fn round_and_sum_rows(
             for other in 0..AT_ONCE {
                 total += shared[unit + comptime![other * PIECES_EACH + n * AT_ONCE * PIECES_EACH]];
             }
-            sums[(chunk * pieces + piece) * 8 + n] = total;
+            sums[(chunk * wide + first + piece) * 8 + n] = total;
         }
     }
 }

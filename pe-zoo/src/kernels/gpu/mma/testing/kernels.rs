@@ -94,7 +94,7 @@ pub(super) fn round() -> Box<dyn CubeKernel> {
 }
 
 pub(super) fn round_and_sum() -> Box<dyn CubeKernel> {
-    kernel!(round_and_sum_rows, a(), a(), a(), 1, 1)
+    kernel!(round_and_sum_rows, a(), a(), a(), 1, 1, 1, 0)
 }
 
 pub(super) fn exact(of_left: ExactForm, of_right: ExactForm) -> Box<dyn CubeKernel> {

@@ -143,23 +143,35 @@ fn rows_are_rounded_and_padded() {
 fn rows_are_rounded_and_summed() {
     let kernel = CompiledKernel::build(&*kernels::round_and_sum());
     let mut rng = ChaCha8Rng::seed_from_u64(5);
-    for [rows, width] in [[1_usize, 8], [300, 264], [256, 16]] {
-        let numbers =
-            (0..rows * width).map(|_| standard_normal(&mut rng) as f32).collect::<Vec<_>>();
-        let (pieces, chunks) = (width / 8, rows.div_ceil(ROWS_EACH));
-        let (rounded, sums) = (vec![f32::NAN; rows * width / 2], vec![f32::NAN; chunks * width]);
+    // Columns of a matrix, before and after others of a wider one.
+    for [rows, columns, before, after] in [[1_usize, 8, 0, 0], [300, 264, 16, 8], [256, 16, 0, 24]] {
+        let numbers = (0..rows * columns).map(|_| standard_normal(&mut rng) as f32);
+        let numbers = numbers.collect::<Vec<_>>();
+        let (wide, chunks) = (before + columns + after, rows.div_ceil(ROWS_EACH));
+        let (rounded, sums) = (vec![f32::NAN; rows * wide / 2], vec![f32::NAN; chunks * wide]);
         let mut buffers = [numbers.clone(), rounded, sums];
-        let scalars = Scalars { sizes: &[rows, pieces], factors: &[] };
-        let grid = [pieces.div_ceil(PIECES_EACH), chunks];
+        let sizes = [rows, columns / 8, wide / 8, before / 8];
+        let grid = [(columns / 8).div_ceil(PIECES_EACH), chunks];
+        let scalars = Scalars { sizes: &sizes, factors: &[] };
         kernel.run(&mut buffers, scalars, grid, [AT_ONCE * PIECES_EACH, 1]);
-        let expected = numbers.iter().map(|number| bf16::from_f32(*number).to_f64());
-        assert!(unpacked(&buffers[1]).into_iter().eq(expected), "{rows} x {width}");
+        let written = |column: usize| (before..before + columns).contains(&column);
+        for (at, rounded) in unpacked(&buffers[1]).into_iter().enumerate() {
+            let (row, column) = (at / wide, at % wide);
+            if written(column) {
+                let number = numbers[row * columns + column - before];
+                assert_eq!(rounded, bf16::from_f32(number).to_f64(), "{row}, {column}");
+            }
+        }
         for (at, sum) in buffers[2].iter().enumerate() {
-            let (chunk, column) = (at / width, at % width);
+            let (chunk, column) = (at / wide, at % wide);
+            if !written(column) {
+                assert!(sum.is_nan(), "{chunk}, {column}");
+                continue;
+            }
             let of_chunk = (chunk * ROWS_EACH..rows.min((chunk + 1) * ROWS_EACH))
-                .map(|row| f64::from(numbers[row * width + column]));
+                .map(|row| f64::from(numbers[row * columns + column - before]));
             let off = (f64::from(*sum) - of_chunk.sum::<f64>()).abs();
-            assert!(off <= 1e-4, "{rows} x {width}: {sum} in {chunk}, {column}");
+            assert!(off <= 1e-4, "{rows} x {columns}: {sum} in {chunk}, {column}");
         }
     }
 }

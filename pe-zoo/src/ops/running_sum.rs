@@ -2,6 +2,9 @@
 
 use burn::tensor::Tensor;
 
+#[cfg(feature = "cube")]
+use crate::kernels::gpu::elementwise;
+
 /// Maximum number of terms for which a plain f32 sum is accurate enough: the relative error of a
 /// difference is at most the number of terms times 6e-8.
 const PLAIN: usize = 256;
@@ -22,6 +25,11 @@ pub struct RunningSum {
 /// than specified.
 pub fn running_sum(x: Tensor<3>) -> RunningSum {
     let [_batch, _heads, len] = x.dims();
+    #[cfg(feature = "cube")]
+    if elementwise::supports(&x) {
+        let lost = (len > PLAIN).then(|| elementwise::lost_of_running_sums(x.clone()));
+        return RunningSum { rounded: elementwise::running_sums(x), lost };
+    }
     let rounded = x.clone().cumsum(2);
     let lost = (len > PLAIN).then(|| {
         let (high, low) = scan(&x.detach(), len);

@@ -1,0 +1,197 @@
+//! One linear map to queries, keys and values, whose products are those of the whole map: in place of gradients that are
+//! added up, the parts write theirs next to each other.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use burn::backend::ops::FloatTensorOps;
+use burn::backend::{Cube, DispatchDevice};
+use burn::tensor::{DType, Tensor};
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::mma::product::has_products;
+use super::mma::product::map::{self, MapSizes};
+use super::mma::product::round::{RoundedColumns, rounded_rows};
+use super::operation::{CubeOperation, apply};
+use crate::kernels::linear_map::LinearMap;
+
+/// Whether [`heads_of_map`] supports an input and the width of its heads: on GPUs with tensor instructions for bf16.
+pub(crate) fn supports(x: &Tensor<3>, head_dim: usize) -> bool {
+    let [_batch, _tokens, width] = x.dims();
+    let device = x.device().inner();
+    super::elementwise::supports(x)
+        && [width, head_dim].iter().all(|width| width.is_multiple_of(8))
+        && matches!(device.as_dispatch(), DispatchDevice::Cube(device) if has_products(&device.client()))
+}
+
+/// Maps `[B, T, C]` with factors of bf16 to `N` tensors `[B, H, T, D]`, each with its number of heads.
+pub(crate) fn heads_of_map<const N: usize>(
+    x: Tensor<3>,
+    LinearMap { weight, bias }: LinearMap,
+    heads: [usize; N],
+    head_dim: usize,
+) -> [Tensor<4>; N] {
+    let gradient = SharedGradient::default();
+    let operation = WholeMap { gradient: gradient.clone(), parts: N };
+    let [x, weight] = [x.into_dispatch(), weight.into_dispatch()];
+    let whole: Tensor<3> = match bias {
+        Some(bias) => apply(operation, [x, weight, bias.into_dispatch()]),
+        None => apply(operation, [x, weight]),
+    };
+    let mut first = 0;
+    heads.map(|heads| {
+        let part = PartOfMap { gradient: gradient.clone(), heads, head_dim, first };
+        first += heads * head_dim;
+        apply(part, [whole.clone().into_dispatch()])
+    })
+}
+
+/// Gradient of the whole output, of which each part writes its columns, and the number of parts that have written.
+#[derive(Debug, Clone, Default)]
+struct SharedGradient(Arc<Mutex<Option<(RoundedColumns, usize)>>>);
+
+impl SharedGradient {
+    /// Writes columns of the gradient; returns the gradient to the first part that writes.
+    fn write(&self, grad: CubeTensor, wide: usize, first: usize) -> Option<CubeTensor> {
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let [batch, tokens, heads, head_dim] = grad.meta.shape().dims();
+        let (rows, columns) = (batch * tokens, heads * head_dim);
+        let is_first = shared.is_none();
+        let (rounded, written) =
+            shared.get_or_insert_with(|| (RoundedColumns::new(&grad, rows, wide), 0));
+        rounded.write(grad, rows, columns, first);
+        *written += 1;
+        is_first.then(|| rounded.matrix.clone())
+    }
+
+    fn take(&self, parts: usize) -> RoundedColumns {
+        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some((rounded, written)) = taken else {
+            unreachable!("a gradient of the whole before that of a part");
+        };
+        assert_eq!(written, parts, "queries, keys and values must all have a gradient");
+        rounded
+    }
+}
+
+/// The map. The gradient of its output is a [`SharedGradient`].
+#[derive(Debug, Clone)]
+struct WholeMap {
+    gradient: SharedGradient,
+    parts: usize,
+}
+
+/// Factors of the forward pass in bf16.
+#[derive(Debug, Clone)]
+struct MapFactors {
+    x: CubeTensor,
+    weight: CubeTensor,
+    tokens: [usize; 2],
+    sizes: MapSizes,
+}
+
+impl WholeMap {
+    fn output(
+        &self,
+        [x, weight]: [CubeTensor; 2],
+        bias: Option<CubeTensor>,
+    ) -> (CubeTensor, MapFactors) {
+        let [batch, tokens, inputs] = x.meta.shape().dims();
+        let [_inputs, outputs] = weight.meta.shape().dims();
+        let sizes = MapSizes { rows: batch * tokens, inputs, outputs };
+        let x = rounded_rows(x, sizes.rows, inputs);
+        let weight = rounded_rows(weight, inputs, outputs);
+        let output = map::output(x.clone(), weight.clone(), bias, sizes, DType::F32);
+        let output = Cube::float_reshape(output, [batch, tokens, outputs].into());
+        (output, MapFactors { x, weight, tokens: [batch, tokens], sizes })
+    }
+
+    /// Gradients of the input, the weight and the bias, if they are needed.
+    fn gradients(
+        &self,
+        MapFactors { x, weight, tokens: [batch, tokens], sizes }: MapFactors,
+        [of_x, of_weight, of_bias]: [bool; 3],
+    ) -> [Option<CubeTensor>; 3] {
+        let rounded = self.gradient.take(self.parts);
+        let grad = rounded.matrix.clone();
+        let of_x = of_x.then(|| {
+            let of_x = map::input_gradient(grad.clone(), weight, sizes, DType::F32);
+            Cube::float_reshape(of_x, [batch, tokens, sizes.inputs].into())
+        });
+        let of_weight = of_weight.then(|| map::weight_gradient(x, grad, sizes));
+        [of_x, of_weight, of_bias.then(|| rounded.sum())]
+    }
+}
+
+impl CubeOperation<2> for WholeMap {
+    type Kept = MapFactors;
+
+    fn forward(&self, inputs: [CubeTensor; 2]) -> (CubeTensor, MapFactors) {
+        self.output(inputs, None)
+    }
+
+    fn backward(
+        &self,
+        factors: MapFactors,
+        _shared: CubeTensor,
+        [of_x, of_weight]: [bool; 2],
+    ) -> [Option<CubeTensor>; 2] {
+        let [of_x, of_weight, _] = self.gradients(factors, [of_x, of_weight, false]);
+        [of_x, of_weight]
+    }
+}
+
+impl CubeOperation<3> for WholeMap {
+    type Kept = MapFactors;
+
+    fn forward(&self, [x, weight, bias]: [CubeTensor; 3]) -> (CubeTensor, MapFactors) {
+        self.output([x, weight], Some(bias))
+    }
+
+    fn backward(
+        &self,
+        factors: MapFactors,
+        _shared: CubeTensor,
+        needed: [bool; 3],
+    ) -> [Option<CubeTensor>; 3] {
+        self.gradients(factors, needed)
+    }
+}
+
+/// Heads from column `first` on, as a view.
+#[derive(Debug, Clone)]
+struct PartOfMap {
+    gradient: SharedGradient,
+    heads: usize,
+    head_dim: usize,
+    first: usize,
+}
+
+impl CubeOperation<1> for PartOfMap {
+    /// Width of the whole output.
+    type Kept = usize;
+
+    const STRIDED: bool = true;
+
+    fn forward(&self, [whole]: [CubeTensor; 1]) -> (CubeTensor, usize) {
+        let [batch, tokens, wide] = whole.meta.shape().dims();
+        let Self { heads, head_dim, first, .. } = *self;
+        let offset = first * whole.dtype.size();
+        let view = CubeTensor::new(
+            whole.client.clone(),
+            whole.handle.offset_start(offset as u64),
+            Metadata::new(
+                Shape::from([batch, heads, tokens, head_dim]),
+                Strides::from([tokens * wide, head_dim, wide, 1].as_slice()),
+            ),
+            whole.device.clone(),
+            whole.dtype,
+        );
+        (view, wide)
+    }
+
+    fn backward(&self, wide: usize, grad: CubeTensor, _: [bool; 1]) -> [Option<CubeTensor>; 1] {
+        let grad = into_contiguous(Cube::float_swap_dims(grad, 1, 2));
+        [self.gradient.write(grad, wide, self.first)]
+    }
+}
