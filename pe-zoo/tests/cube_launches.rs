@@ -5,7 +5,7 @@
 
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use pe_zoo::device::{device_time, launches, timed_launches};
-use pe_zoo::ops::{self, AdamW, AdamWSteps, Moments};
+use pe_zoo::ops::{self, AdamW, AdamWSteps, Moments, Pairs};
 
 fn gpu() -> Device {
     #[cfg(feature = "wgpu")]
@@ -44,6 +44,14 @@ fn operations_launch_few_kernels_and_these_are_timed() {
     assert_eq!(counted(&x, |x| ops::gelu(x[0].clone())), [1, 1], "gelu");
     assert_eq!(counted(&x, |x| ops::swi_glu(x[0].clone())), [1, 1], "swi_glu");
     assert_eq!(counted(&x, |x| ops::select_rows(x[0].clone(), ids.clone())), [1, 1], "rows");
+    // Queries in the order of projections, and their gradients, are read and written in it.
+    let angles = Tensor::from_inner(Tensor::<2>::ones([25, 8], &device.clone().inner()));
+    let rotate = |x: &[Tensor<2>]| {
+        let q = x[0].clone().reshape([2, 25, 2, 16]).swap_dims(1, 2);
+        let q = ops::rotate(q, angles.clone(), angles.clone(), Pairs::HalfSplit);
+        q.swap_dims(1, 2).reshape([100, 16])
+    };
+    assert_eq!(counted::<2>(&x, rotate), [1, 1], "rotate");
     let labels = Tensor::<1, Int>::from_ints([3; 100], &device);
     let entropy = |x: &[Tensor<2>]| ops::cross_entropy(x[0].clone(), labels.clone());
     assert_eq!(counted(&x, entropy), [1, 1], "cross_entropy");

@@ -133,6 +133,7 @@ fn norms() {
     }
 }
 
+/// Queries and keys have the order of projections in memory; others have each order that a slice or an exchange of axes makes.
 #[test]
 fn running_sums() {
     for [rows, len] in [[1, 1], [6, 70], [4, 256], [6, 1000]] {
@@ -158,14 +159,34 @@ fn differences_of_running_sums_are_right_to_f32() {
 
 #[test]
 fn rotate() {
-    for [batch, heads, tokens, width] in [[1, 1, 1, 2], [2, 3, 5, 6], [1, 2, 70, 64]] {
+    for [batch, heads, tokens, width] in [[1, 1, 1, 2], [2, 3, 5, 6], [2, 3, 7, 8], [1, 2, 70, 64]]
+    {
+        let shape = [batch, heads, tokens, width];
         for pairs in [Pairs::HalfSplit, Pairs::Interleaved] {
-            compare("rotate", &[[batch * heads * tokens, width]], |leaves, side| {
+            let rotated = |x: Tensor<4>, side: &Side| {
                 let angles = random([tokens, width / 2], 8, side).inner();
                 let [cos, sin] = [angles.clone().cos(), angles.sin()].map(Tensor::from_inner);
-                // Queries and keys are turned from `[B, T, H, D]`.
-                let x = leaves[0].clone().reshape([batch, tokens, heads, width]).swap_dims(1, 2);
                 ops::rotate(x, cos, sin, pairs)
+            };
+            let leaf = [batch * heads * tokens, width];
+            compare("rotate", &[leaf], |leaves, side| {
+                rotated(leaves[0].clone().reshape(shape), side)
+            });
+            let by_token = |x: &Tensor<2>| x.clone().reshape([batch, tokens, heads, width]);
+            compare("rotate by token", &[leaf], |leaves, side| {
+                rotated(by_token(&leaves[0]).swap_dims(1, 2), side)
+            });
+            compare("rotate by token, and the gradient", &[leaf], |leaves, side| {
+                rotated(by_token(&leaves[0]).swap_dims(1, 2), side).swap_dims(1, 2)
+            });
+            compare("rotate columns, and the gradient", &[[width, leaf[0]]], |leaves, side| {
+                let x = leaves[0].clone().reshape([width, batch, heads, tokens]);
+                rotated(x.permute([1, 2, 3, 0]), side).swap_dims(2, 3)
+            });
+            // Far enough apart that a slice is no copy.
+            compare("rotate a slice", &[[leaf[0] / tokens, tokens * 128 * 3]], |leaves, side| {
+                let x = leaves[0].clone().reshape([batch, tokens, heads, 3 * 128]);
+                rotated(x.slice_dim(3, 128..128 + width).swap_dims(1, 2), side)
             });
         }
     }

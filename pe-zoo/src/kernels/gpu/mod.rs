@@ -19,6 +19,7 @@
 //! | `config`, `inputs` | compile-time settings and arguments of the kernels |
 //! | `launch`, `lab` | choice of a configuration and of the number of cubes, and choices of measurements |
 //! | `arguments`, `results`, `collect` | buffers in and out, and sums over slots |
+//! | `heads` | order of the axes of queries, keys, values and their gradients in memory |
 //! | `mma` | kernels on `mma.sync` in place of the following, where a device and an attention allow |
 //! | `forward`, `backward` | the two kernels |
 //! | `block`, `gradients` | one block of logits, and of their gradients |
@@ -46,6 +47,7 @@ pub(crate) mod elementwise;
 pub(crate) mod feed_forward;
 mod forward;
 mod gradients;
+mod heads;
 mod inputs;
 #[cfg(feature = "lab")]
 pub(crate) mod lab;

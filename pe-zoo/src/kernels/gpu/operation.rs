@@ -15,17 +15,20 @@ use burn_cubecl::tensor::CubeTensor;
 
 use crate::kernels::input_tensors::InputTensors;
 
-/// Differentiable operation on f32 tensors with `N` inputs, which it gets in row-major order. Its fields are everything that
-/// is not differentiated.
+/// Differentiable operation on f32 tensors with `N` inputs. Its fields are everything that is not differentiated.
 pub(super) trait CubeOperation<const N: usize>: Clone + Debug + Send + 'static {
+    /// Whether the operation reads inputs and the gradient of its output in any order of their axes. Otherwise it gets them in
+    /// row-major order.
+    const STRIDED: bool = false;
+
     /// Results of the forward pass that the backward pass needs.
     type Kept: Clone + Debug + Send + 'static;
 
     /// Computes the output, and what the backward pass needs.
     fn forward(&self, inputs: [CubeTensor; N]) -> (CubeTensor, Self::Kept);
 
-    /// Computes the gradients of the inputs from that of the output, which is in row-major order. Only those that are
-    /// `needed` are used; an input without a gradient has `None`.
+    /// Computes the gradients of the inputs from that of the output. Only those that are `needed` are used; an input without
+    /// a gradient has `None`.
     fn backward(
         &self,
         kept: Self::Kept,
@@ -43,6 +46,11 @@ pub(super) fn apply<const N: usize, const D: usize>(
     Tensor::from_dispatch(<Dispatch as CubeOperationBackend>::operate_on_gpu(inputs, operation))
 }
 
+/// Copies a tensor to row-major order, if the operation needs that.
+fn ordered<O: CubeOperation<N>, const N: usize>(tensor: CubeTensor) -> CubeTensor {
+    if O::STRIDED { tensor } else { into_contiguous(tensor) }
+}
+
 /// Backend on which operations run.
 #[backend_extension(Cube, Autodiff)]
 trait CubeOperationBackend: Backend {
@@ -58,7 +66,7 @@ impl CubeOperationBackend for Cube {
         inputs: InputTensors<Self>,
         operation: O,
     ) -> FloatTensor<Self> {
-        operation.forward(inputs.array().map(into_contiguous)).0
+        operation.forward(inputs.array().map(ordered::<O, N>)).0
     }
 }
 
@@ -69,7 +77,7 @@ impl<C: CheckpointStrategy> CubeOperationBackend for Autodiff<Cube, C> {
     ) -> FloatTensor<Self> {
         let inputs = inputs.array::<N>();
         let nodes = inputs.each_ref().map(FloatTensor::<Self>::node);
-        let inputs = inputs.map(FloatTensor::<Self>::into_primitive).map(into_contiguous);
+        let inputs = inputs.map(FloatTensor::<Self>::into_primitive).map(ordered::<O, N>);
         match RecordedOnGpu::<O>(PhantomData).prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
                 let (output, kept) = operation.forward(inputs);
@@ -88,7 +96,7 @@ impl<O: CubeOperation<N>, const N: usize> Backward<Cube, N> for RecordedOnGpu<O>
     type State = (O, O::Kept);
 
     fn backward(self, ops: Ops<Self::State, N>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let grad = into_contiguous(grads.consume::<Cube>(&ops.node));
+        let grad = ordered::<O, N>(grads.consume::<Cube>(&ops.node));
         let (operation, kept) = ops.state;
         let needed = ops.parents.each_ref().map(Option::is_some);
         let gradients = operation.backward(kept, grad, needed);

@@ -12,9 +12,10 @@ use super::dkv::{ColumnGradientsLaunch, dkv_kernel};
 use super::dkv_rows::dkv_rows_kernel;
 use super::dq::dq_kernel;
 use super::forward::{ForwardOutputsLaunch, forward_kernel};
-use super::packed::{LaunchGrid, PackedOperands, buffer, by_token, empty, grid, upstream};
+use super::packed::{LaunchGrid, PackedOperands, empty, grid, upstream};
 use super::row_sums::RowGradientsLaunch;
 use super::table::distance;
+use crate::kernels::gpu::heads::by_token;
 use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot};
 use crate::kernels::spec::Spec;
 
@@ -45,7 +46,7 @@ pub(in crate::kernels::gpu) fn forward(
             packed.inputs(),
             packed.place(),
             ForwardOutputsLaunch::new(
-                buffer(&output),
+                output.clone().into_buffer_arg(),
                 packed.log.clone().into_buffer_arg(),
                 packed.far_blocks.clone().into_buffer_arg(),
             ),
@@ -119,7 +120,7 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
             packed.place(),
             upstream.args(),
             RowGradientsLaunch::new(
-                buffer(&written.q),
+                flat(&written.q),
                 flat(&written.slopes),
                 flat(&written.row_decay),
                 flat(&written.tables),
@@ -133,8 +134,8 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
     let client = &packed.q.client;
     let out = || {
         ColumnGradientsLaunch::new(
-            buffer(&written.k),
-            buffer(&written.values),
+            flat(&written.k),
+            flat(&written.values),
             flat(&written.column_decay),
             flat(&written.term_columns),
         )

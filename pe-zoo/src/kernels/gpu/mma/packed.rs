@@ -3,7 +3,6 @@
 #![expect(unsafe_code, reason = "kernels are launched without tests of their indices")]
 
 use burn::backend::Cube;
-use burn::backend::ops::FloatTensorOps;
 use burn::tensor::{DType, Shape};
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::kernel::into_contiguous;
@@ -14,6 +13,7 @@ use super::config::{AlongRow, MmaConfig, OWNED, UNITS, padded};
 use super::inputs::{MmaInputsLaunch, MmaSizesLaunch, UpstreamLaunch};
 use super::pack::{PACKED, StridedLaunch, pack_kernel, pack_upstream_kernel};
 use crate::kernels::gpu::arguments::last_axis;
+use crate::kernels::gpu::heads::rows_of;
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 
@@ -169,21 +169,9 @@ pub(super) fn empty(like: &CubeTensor, shape: &[usize], dtype: DType) -> CubeTen
     empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), shape, dtype)
 }
 
-/// Tensor of the shape `[B, H, rows, dim]` in memory `[B, rows, H, dim]`, the order of projections.
-pub(super) fn by_token(like: &CubeTensor, [batch, heads, rows, dim]: [usize; 4]) -> CubeTensor {
-    Cube::float_swap_dims(empty(like, &[batch, rows, heads, dim], DType::F32), 1, 2)
-}
-
-/// Argument for a tensor that [`by_token`] has made, whose memory has no gaps.
-pub(super) fn buffer(tensor: &CubeTensor) -> BufferArg {
-    Cube::float_swap_dims(tensor.clone(), 1, 2).into_buffer_arg()
-}
-
 /// Tensor whose rows are whole and aligned, in row-major order if they are not.
 fn whole_rows(tensor: &CubeTensor) -> CubeTensor {
-    let strides = tensor.meta.strides();
-    let aligned = strides[3] == 1 && strides[..3].iter().all(|stride| stride % 8 == 0);
-    if aligned { tensor.clone() } else { into_contiguous(tensor.clone()) }
+    if rows_of(tensor, 8) { tensor.clone() } else { into_contiguous(tensor.clone()) }
 }
 
 fn strided(tensor: &CubeTensor) -> StridedLaunch {
