@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use burn::tensor::{Device, Distribution, Tensor};
 use pe_zoo::attention::{Engine, LayerInput, Weights, layer};
 use pe_zoo::device::launches;
+use pe_zoo::model::ActivationKind;
 use pe_zoo::ops::{self, LinearMap, MatmulPrecision};
 use pe_zoo::{Combination, Combined, Dims, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
@@ -62,15 +63,7 @@ impl Layer {
 
     fn forward(&self, x: Tensor<3>, encoding: &Combined, at: &Positions) -> Tensor<3> {
         let input = self.norm(0, &x);
-        let maps = [0, 1, 2].map(|part| {
-            let columns = part * WIDTH..(part + 1) * WIDTH;
-            LinearMap {
-                weight: self.qkv.weight.clone().slice_dim(1, columns.clone()),
-                bias: self.qkv.bias.clone().map(|bias| bias.slice_dim(0, columns)),
-            }
-        });
-        let qkv = ops::linears_of(F32, &input, maps)
-            .map(|product| product.reshape([BATCH, TOKENS, HEADS, WIDTH / HEADS]).swap_dims(1, 2));
+        let qkv = ops::heads_of(F32, &input, self.qkv.clone(), [HEADS; 3], WIDTH / HEADS);
         let carried = TokenState::default();
         let attention =
             LayerInput { engine: Engine::Fused, ..LayerInput::new(0, at, &input, qkv, &carried) };
@@ -79,10 +72,8 @@ impl Layer {
         let LinearMap { weight, bias } = self.out.clone();
         let x = ops::add(x, ops::linear_of(F32, mixed, weight, bias));
         let input = self.norm(1, &x);
-        let LinearMap { weight, bias } = self.up.clone();
-        let inner = ops::linear_of(F32, input, weight, bias);
-        let LinearMap { weight, bias } = self.down.clone();
-        ops::add(x, ops::gelu_linear_of(F32, inner, weight, bias))
+        let [up, down] = [&self.up, &self.down].map(LinearMap::clone);
+        ops::add(x, ops::feed_forward_of(F32, input, up, down, ActivationKind::Gelu))
     }
 }
 

@@ -24,24 +24,13 @@ pub(super) fn project(
 ) -> [Tensor<4>; 3] {
     let [batch, tokens, width] = x.dims();
     let head_dim = width / queries;
-    let (weight, bias) = (qkv.weight.val(), qkv.bias.as_ref().map(Param::val));
-    let adapter = |part: fn(&Adapters) -> &LowRank| adapters.map(part);
-    let parts = [
-        (0, queries, adapter(|all| &all.q)),
-        (queries, keys, adapter(|all| &all.k)),
-        (queries + keys, keys, adapter(|all| &all.v)),
-    ];
-    // The weight is sliced, not the product, because the gradient of a slice has the size of the whole.
-    let maps = parts.map(|(before, heads, _)| {
-        let columns = before * head_dim..(before + heads) * head_dim;
-        let weight = weight.clone().slice_dim(1, columns.clone());
-        let bias = bias.clone().map(|bias| bias.slice_dim(0, columns));
-        LinearMap { weight, bias }
-    });
-    let mut products = ops::linears_of(precision, x, maps).into_iter();
-    parts.map(|(_, heads, adapter)| {
-        let product = products.next().expect("a product of each part");
-        LowRank::beside(adapter, x, product)
+    let map = LinearMap { weight: qkv.weight.val(), bias: qkv.bias.as_ref().map(Param::val) };
+    let heads = [queries, keys, keys];
+    let [q, k, v] = ops::heads_of(precision, x, map, heads, head_dim);
+    let Some(Adapters { q: of_q, k: of_k, v: of_v, .. }) = adapters else { return [q, k, v] };
+    [(q, of_q, queries), (k, of_k, keys), (v, of_v, keys)].map(|(product, adapter, heads)| {
+        let product = product.swap_dims(1, 2).reshape([batch, tokens, heads * head_dim]);
+        LowRank::beside(Some(adapter), x, product)
             .reshape([batch, tokens, heads, head_dim])
             .swap_dims(1, 2)
     })

@@ -54,9 +54,9 @@ use burn::tensor::{Int, Tensor};
 use crate::count::count;
 use crate::kernels::activation::ActivationKind;
 #[cfg(feature = "cube")]
-use crate::kernels::gpu::elementwise::{self, AdamWFactors, AdamWTensors};
+use crate::kernels::gpu;
 #[cfg(feature = "cube")]
-use crate::kernels::gpu::{self, linears};
+use crate::kernels::gpu::elementwise::{self, AdamWFactors, AdamWTensors};
 #[cfg(feature = "flex")]
 use crate::kernels::{self, cpu::operation::apply};
 
@@ -146,28 +146,38 @@ pub fn linear_of<const D: usize>(
             count_linear(&x, &weight);
             #[cfg(feature = "cube")]
             if elementwise::supports(&x) {
-                let [output] = linears(DType::BF16, &x, [LinearMap { weight, bias }]);
-                return output;
+                return gpu::linear(DType::BF16, x, LinearMap { weight, bias });
             }
             precision::linear(x, weight, bias)
         }
     }
 }
 
-/// Computes [`linear_of`] of one input with several maps; on GPUs the input is rounded once.
-pub fn linears_of<const D: usize, const N: usize>(
+/// Maps `[B, T, C]` to heads, `[B, H, T, D]`, with one map for `N` tensors, each with its number of heads.
+pub fn heads_of<const N: usize>(
     precision: MatmulPrecision,
-    x: &Tensor<D>,
-    maps: [LinearMap; N],
-) -> [Tensor<D>; N] {
+    x: &Tensor<3>,
+    LinearMap { weight, bias }: LinearMap,
+    heads: [usize; N],
+    head_dim: usize,
+) -> [Tensor<4>; N] {
     #[cfg(feature = "cube")]
-    if precision == MatmulPrecision::Bf16 && elementwise::supports(x) {
-        for LinearMap { weight, .. } in &maps {
-            count_linear(x, weight);
-        }
-        return linears(DType::BF16, x, maps);
+    if precision == MatmulPrecision::Bf16 && gpu::heads_of_map::supports(x, head_dim) {
+        count_linear(x, &weight);
+        let map = LinearMap { weight, bias };
+        return gpu::heads_of_map::heads_of_map(x.clone(), map, heads, head_dim);
     }
-    maps.map(|LinearMap { weight, bias }| linear_of(precision, x.clone(), weight, bias))
+    let [batch, tokens, _width] = x.dims();
+    let mut first = 0;
+    // The weight is sliced, not the product, because the gradient of a slice has the size of the whole.
+    heads.map(|heads| {
+        let columns = first..first + heads * head_dim;
+        first = columns.end;
+        let weight = weight.clone().slice_dim(1, columns.clone());
+        let bias = bias.clone().map(|bias| bias.slice_dim(0, columns));
+        let product = linear_of(precision, x.clone(), weight, bias);
+        product.reshape([batch, tokens, heads, head_dim]).swap_dims(1, 2)
+    })
 }
 
 /// Computes `down(activation(up(x)))`, a feed-forward network, `[.., I] -> [.., O]`.

@@ -26,7 +26,7 @@ pub struct RunningSum {
 pub fn running_sum(x: Tensor<3>) -> RunningSum {
     let [_batch, _heads, len] = x.dims();
     #[cfg(feature = "cube")]
-    if elementwise::supports(&x) {
+    if elementwise::has_running_sums(&x) {
         let lost = (len > PLAIN).then(|| elementwise::lost_of_running_sums(x.clone()));
         return RunningSum { rounded: elementwise::running_sums(x), lost };
     }

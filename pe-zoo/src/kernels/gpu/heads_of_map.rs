@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Cube, DispatchDevice};
-use burn::tensor::{DType, Tensor};
+use burn::tensor::{DType, Slice, Tensor};
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
@@ -158,7 +158,7 @@ impl CubeOperation<3> for WholeMap {
     }
 }
 
-/// Heads from column `first` on, as a view.
+/// Heads from column `first` on: a view, where the device can address it.
 #[derive(Debug, Clone)]
 struct PartOfMap {
     gradient: SharedGradient,
@@ -175,19 +175,14 @@ impl CubeOperation<1> for PartOfMap {
 
     fn forward(&self, [whole]: [CubeTensor; 1]) -> (CubeTensor, usize) {
         let [batch, tokens, wide] = whole.meta.shape().dims();
-        let Self { heads, head_dim, first, .. } = *self;
-        let offset = first * whole.dtype.size();
-        let view = CubeTensor::new(
-            whole.client.clone(),
-            whole.handle.offset_start(offset as u64),
-            Metadata::new(
-                Shape::from([batch, heads, tokens, head_dim]),
-                Strides::from([tokens * wide, head_dim, wide, 1].as_slice()),
-            ),
-            whole.device.clone(),
-            whole.dtype,
+        let all = [batch, tokens, wide / self.head_dim, self.head_dim];
+        let first = self.first / self.head_dim;
+        let heads = Slice::from(first..first + self.heads);
+        let part = Cube::float_slice(
+            Cube::float_reshape(whole, all.into()),
+            &[Slice::from(..), Slice::from(..), heads],
         );
-        (view, wide)
+        (Cube::float_swap_dims(part, 1, 2), wide)
     }
 
     fn backward(&self, wide: usize, grad: CubeTensor, _: [bool; 1]) -> [Option<CubeTensor>; 1] {

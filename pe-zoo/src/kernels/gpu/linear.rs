@@ -15,28 +15,21 @@ use super::operation::{CubeOperation, apply};
 use super::product::transposed;
 use crate::kernels::linear_map::LinearMap;
 
-/// Applies maps to one input, which is rounded once, over the last axis.
-pub(crate) fn linears<const D: usize, const N: usize>(
+/// Applies a map over the last axis.
+pub(crate) fn linear<const D: usize>(
     factors: DType,
-    x: &Tensor<D>,
-    maps: [LinearMap; N],
-) -> [Tensor<D>; N] {
-    // A leaf keeps its gradient when it is detached.
-    let rounded = x.clone().detach().set_require_grad(false).cast(factors).into_dispatch();
+    x: Tensor<D>,
+    LinearMap { weight, bias }: LinearMap,
+) -> Tensor<D> {
     let operation = RoundedLinear { factors };
-    maps.map(|LinearMap { weight, bias }| {
-        let inputs = [x.clone().into_dispatch(), rounded.clone(), weight.into_dispatch()];
-        match bias {
-            Some(bias) => {
-                let [x, rounded, weight] = inputs;
-                apply(operation.clone(), [x, rounded, weight, bias.into_dispatch()])
-            }
-            None => apply(operation.clone(), inputs),
-        }
-    })
+    let [x, weight] = [x.into_dispatch(), weight.into_dispatch()];
+    match bias {
+        Some(bias) => apply(operation, [x, weight, bias.into_dispatch()]),
+        None => apply(operation, [x, weight]),
+    }
 }
 
-/// Map with the inputs `x`, `x` rounded, weight and perhaps bias. The first has the gradient, the second the numbers.
+/// Map with the inputs `x`, weight and perhaps bias.
 #[derive(Debug, Clone)]
 struct RoundedLinear {
     factors: DType,
@@ -54,11 +47,29 @@ struct Factors {
     on_mma: bool,
 }
 
+impl CubeOperation<2> for RoundedLinear {
+    type Kept = Factors;
+
+    fn forward(&self, [x, weight]: [CubeTensor; 2]) -> (CubeTensor, Factors) {
+        self.output(self.rounded(x, weight), None)
+    }
+
+    fn backward(
+        &self,
+        kept: Factors,
+        grad: CubeTensor,
+        [of_x, of_weight]: [bool; 2],
+    ) -> [Option<CubeTensor>; 2] {
+        let [of_x, of_weight, _] = self.gradients(kept, grad, [of_x, of_weight, false]);
+        [of_x, of_weight]
+    }
+}
+
 impl CubeOperation<3> for RoundedLinear {
     type Kept = Factors;
 
-    fn forward(&self, [_, x, weight]: [CubeTensor; 3]) -> (CubeTensor, Factors) {
-        self.output(self.rounded(x, weight), None)
+    fn forward(&self, [x, weight, bias]: [CubeTensor; 3]) -> (CubeTensor, Factors) {
+        self.output(self.rounded(x, weight), Some(bias))
     }
 
     fn backward(
@@ -67,27 +78,7 @@ impl CubeOperation<3> for RoundedLinear {
         grad: CubeTensor,
         needed: [bool; 3],
     ) -> [Option<CubeTensor>; 3] {
-        let [of_x, of_weight, _] = self.gradients(kept, grad, [needed[0], needed[2], false]);
-        [of_x, None, of_weight]
-    }
-}
-
-impl CubeOperation<4> for RoundedLinear {
-    type Kept = Factors;
-
-    fn forward(&self, [_, x, weight, bias]: [CubeTensor; 4]) -> (CubeTensor, Factors) {
-        self.output(self.rounded(x, weight), Some(bias))
-    }
-
-    fn backward(
-        &self,
-        kept: Factors,
-        grad: CubeTensor,
-        needed: [bool; 4],
-    ) -> [Option<CubeTensor>; 4] {
-        let [of_x, of_weight, of_bias] =
-            self.gradients(kept, grad, [needed[0], needed[2], needed[3]]);
-        [of_x, None, of_weight, of_bias]
+        self.gradients(kept, grad, needed)
     }
 }
 
@@ -98,7 +89,7 @@ impl RoundedLinear {
             self.factors == DType::BF16 && inputs.is_multiple_of(8) && has_products(&weight.client);
         let weight =
             if on_mma { rounded_rows(weight, inputs, outputs) } else { cast(weight, self.factors) };
-        Factors { x, weight, outputs, on_mma }
+        Factors { x: cast(x, self.factors), weight, outputs, on_mma }
     }
 
     fn output(&self, factors: Factors, bias: Option<CubeTensor>) -> (CubeTensor, Factors) {
@@ -205,19 +196,16 @@ mod tests {
         shape: [usize; D],
         outputs: usize,
         (device, dtype): (&Device, DType),
-        maps: impl Fn(&Tensor<D>, [LinearMap; 2]) -> [Tensor<D>; 2],
+        map: impl Fn(Tensor<D>, LinearMap) -> Tensor<D>,
     ) -> Vec<Vec<f64>> {
         let x = leaf(shape, 1, device, dtype);
         let weights = [2, 3].map(|seed| leaf([shape[D - 1], outputs], seed, device, dtype));
         let bias = leaf([outputs], 4, device, dtype);
         let [first, second] = weights.clone();
-        let maps = maps(
-            &x,
-            [
-                LinearMap { weight: first, bias: Some(bias.clone()) },
-                LinearMap { weight: second, bias: None },
-            ],
-        );
+        let maps = [
+            map(x.clone(), LinearMap { weight: first, bias: Some(bias.clone()) }),
+            map(x.clone(), LinearMap { weight: second, bias: None }),
+        ];
         let upstream = |seed| leaf(maps[0].dims(), seed, device, dtype).detach();
         let [a, b] = maps.clone();
         let grads = ((a * upstream(5)).sum() + (b * upstream(6)).sum()).backward();
@@ -233,10 +221,8 @@ mod tests {
     fn check<const D: usize>(shape: [usize; D], outputs: usize) {
         let device = gpu().autodiff();
         let flex = Device::flex().autodiff();
-        let expected = all(shape, outputs, (&flex, DType::F64), |x, maps| {
-            maps.map(|LinearMap { weight, bias }| {
-                burn::tensor::module::linear(x.clone(), weight, bias)
-            })
+        let expected = all(shape, outputs, (&flex, DType::F64), |x, LinearMap { weight, bias }| {
+            burn::tensor::module::linear(x, weight, bias)
         });
         // Rounding to 24 and to 11 bits, of sums of up to 8192 terms; as a share of the largest number.
         for (factors, share) in [(DType::F32, 2e-6), (DType::F16, 2e-3)] {
@@ -244,7 +230,7 @@ mod tests {
                 continue;
             }
             let run =
-                || all(shape, outputs, (&device, DType::F32), |x, maps| linears(factors, x, maps));
+                || all(shape, outputs, (&device, DType::F32), |x, map| linear(factors, x, map));
             let on_gpu = run();
             assert_eq!(on_gpu, run(), "{factors:?}, {shape:?}: two runs differ");
             for (at, (on_gpu, expected)) in on_gpu.iter().zip(&expected).enumerate() {

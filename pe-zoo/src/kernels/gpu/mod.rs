@@ -14,7 +14,7 @@
 //!
 //! | Module | Contents |
 //! | --- | --- |
-//! | `op`, `product`, `linear`, `feed_forward` | the operations that Burn differentiates |
+//! | `op`, `product`, `linear`, `heads_of_map`, `feed_forward` | the operations that Burn differentiates |
 //! | `elementwise`, `operation` | operations of models besides attention, and how Burn differentiates them |
 //! | `config`, `inputs` | compile-time settings and arguments of the kernels |
 //! | `launch`, `lab` | choice of a configuration and of the number of cubes, and choices of measurements |
@@ -48,6 +48,7 @@ pub(crate) mod feed_forward;
 mod forward;
 mod gradients;
 mod heads;
+pub(crate) mod heads_of_map;
 mod inputs;
 #[cfg(feature = "lab")]
 pub(crate) mod lab;
@@ -70,7 +71,7 @@ use crate::kernels::input_tensors::InputTensors;
 use crate::kernels::operands::{Operands, Sizes};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::Spec;
-pub(crate) use linear::linears;
+pub(crate) use linear::linear;
 use op::CubeAttention;
 pub(crate) use product::{has_tf32, product, rounds};
 

@@ -37,7 +37,7 @@ pub(crate) use gelu::gelu;
 pub(crate) use norm::norm;
 pub(crate) use rotate::rotate;
 pub(crate) use rows::select_rows;
-pub(crate) use running_sum::{lost_of_running_sums, running_sums};
+pub(crate) use running_sum::{has_running_sums, lost_of_running_sums, running_sums};
 pub(crate) use swi_glu::swi_glu;
 
 /// Whether the operations support a tensor: f32 on a GPU, with less than 2^32 numbers, as the kernels count in 32 bits.

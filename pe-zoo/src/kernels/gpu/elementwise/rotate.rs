@@ -43,7 +43,7 @@ fn turned(x: CubeTensor, [cos, sin]: [CubeTensor; 2], pairs: Pairs, direction: f
     let shape = x.meta.shape().dims::<4>();
     let [batch, heads, tokens, width] = shape;
     let x = if rows_of(&x, 1) { x } else { into_contiguous(x) };
-    let most = together(width / 2);
+    let most = together(width / 2, x.dtype);
     let size = if rows_of(&x, most) { most } else { 1 };
     let half = width / 2 / size;
     let count = batch * tokens * heads * half;

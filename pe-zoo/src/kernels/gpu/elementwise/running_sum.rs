@@ -1,6 +1,6 @@
-//! Running sums along rows, as pairs of f32 whose unevaluated sum has twice the digits.
+//! Running sums along rows in f64, rounded to f32, and what the rounding loses.
 
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
@@ -21,7 +21,12 @@ pub(crate) fn lost_of_running_sums(x: Tensor<3>) -> Tensor<3> {
     apply(RunningSums { part: Part::Lost }, [x.detach().into_dispatch()])
 }
 
-/// Part of a pair.
+/// Whether the device of a tensor computes in f64, as [`running_sums`] does.
+pub(crate) fn has_running_sums(x: &Tensor<3>) -> bool {
+    super::supports(x) && x.device().inner().supports_dtype(DType::F64)
+}
+
+/// Part of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Part {
     Rounded,
@@ -72,24 +77,6 @@ fn scanned(x: CubeTensor, part: Part, order: Order) -> CubeTensor {
     output
 }
 
-/// An unevaluated sum.
-#[derive(CubeType, Clone, Copy)]
-struct Pair {
-    high: f32,
-    low: f32,
-}
-
-/// Adds two pairs: Knuth's two-sum of the high parts, whose error is added to the low parts.
-#[cube]
-fn add_pairs(a: Pair, b: Pair) -> Pair {
-    let sum = a.high + b.high;
-    let b_seen = sum - a.high;
-    let a_seen = sum - b_seen;
-    let error = (a.high - a_seen) + (b.high - b_seen) + a.low + b.low;
-    let high = sum + error;
-    Pair { high, low: error - (high - sum) }
-}
-
 /// A cube adds up a row, [`AT_ONCE`] numbers at once (Hillis and Steele's scan).
 #[cube(launch)]
 fn scan_rows(
@@ -102,25 +89,23 @@ fn scan_rows(
 ) {
     let row = CUBE_POS;
     let unit = UNIT_POS as usize;
-    let mut high = Shared::<[f32]>::new_slice(comptime![2 * AT_ONCE]);
-    let mut low = Shared::<[f32]>::new_slice(comptime![2 * AT_ONCE]);
+    let mut sums = Shared::<[f64]>::new_slice(comptime![2 * AT_ONCE]);
     if row < rows {
-        let mut before = Pair { high: f32::new(0.0), low: f32::new(0.0) };
+        let mut before = f64::new(0.0);
         for chunk in 0..len.div_ceil(AT_ONCE) {
             let at = chunk * AT_ONCE + unit;
             let mut place = row * len + at;
             if comptime![order == Order::Backward] {
                 place = row * len + len - 1 - at;
             }
-            let mut own = Pair { high: f32::new(0.0), low: f32::new(0.0) };
+            let mut own = f64::new(0.0);
             if at < len {
-                own.high = x[place];
+                own = f64::cast_from(x[place]);
             }
             if unit == 0 {
-                own = add_pairs(own, before);
+                own += before;
             }
-            high[unit] = own.high;
-            low[unit] = own.low;
+            sums[unit] = own;
             sync_cube();
             #[unroll]
             for doubling in 0..comptime![AT_ONCE.ilog2() as usize] {
@@ -128,20 +113,18 @@ fn scan_rows(
                 let from = comptime![doubling % 2 * AT_ONCE];
                 let to = comptime![(doubling + 1) % 2 * AT_ONCE];
                 if unit >= distance {
-                    let earlier = from + unit - distance;
-                    own = add_pairs(own, Pair { high: high[earlier], low: low[earlier] });
+                    own += sums[from + unit - distance];
                 }
-                high[to + unit] = own.high;
-                low[to + unit] = own.low;
+                sums[to + unit] = own;
                 sync_cube();
             }
-            let last = comptime![AT_ONCE.ilog2() as usize % 2 * AT_ONCE + AT_ONCE - 1];
-            before = Pair { high: high[last], low: low[last] };
+            before = sums[comptime![AT_ONCE.ilog2() as usize % 2 * AT_ONCE + AT_ONCE - 1]];
             if at < len {
+                let rounded = f32::cast_from(own);
                 if comptime![part == Part::Rounded] {
-                    output[place] = own.high;
+                    output[place] = rounded;
                 } else {
-                    output[place] = own.low;
+                    output[place] = f32::cast_from(own - f64::cast_from(rounded));
                 }
             }
             sync_cube();

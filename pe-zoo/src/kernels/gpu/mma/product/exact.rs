@@ -1,11 +1,10 @@
 //! Product of two matrices of f32 without rounding of the factors: each number is the sum of three of bf16, and the six
 //! largest of their nine products are added. A cube computes 64 x 64 sums.
 
-use burn::tensor::bf16;
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::kernel::{DEPTH, ProductSizes, block_rows, block_width, factors};
+use super::kernel::{DEPTH, ProductSizes, block_width, factors};
 use crate::kernels::gpu::mma::config::{ACROSS, ROWS, STEP, UNITS};
 use crate::kernels::gpu::mma::pack::Eight;
 use crate::kernels::gpu::mma::tile::{FactorPair, Piece, Results, add_two, place, zeros};

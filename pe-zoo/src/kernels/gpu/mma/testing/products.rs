@@ -144,7 +144,8 @@ fn rows_are_rounded_and_summed() {
     let kernel = CompiledKernel::build(&*kernels::round_and_sum());
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     // Columns of a matrix, before and after others of a wider one.
-    for [rows, columns, before, after] in [[1_usize, 8, 0, 0], [300, 264, 16, 8], [256, 16, 0, 24]] {
+    for [rows, columns, before, after] in [[1_usize, 8, 0, 0], [300, 264, 16, 8], [256, 16, 0, 24]]
+    {
         let numbers = (0..rows * columns).map(|_| standard_normal(&mut rng) as f32);
         let numbers = numbers.collect::<Vec<_>>();
         let (wide, chunks) = (before + columns + after, rows.div_ceil(ROWS_EACH));
