@@ -121,6 +121,13 @@ impl PairTerm<2, 1> for Tempered {
 /// Makes a modifier from leaves that it registers.
 type Make = fn(&Sizes, &mut Leaves) -> ScoreMod;
 
+/// The same numbers in memory `[B, T, H, D]`, the order of projections; their gradient is in it as well.
+fn by_token(u: Tensor<4>) -> Tensor<4> {
+    let [batch, heads, tokens, width] = u.dims();
+    let rows = u.swap_dims(1, 2).reshape([batch, tokens, heads * width]);
+    rows.reshape([batch, tokens, heads, width]).swap_dims(1, 2)
+}
+
 fn run(
     side: &Side,
     sizes: &Sizes,
@@ -130,15 +137,16 @@ fn run(
 ) -> Vec<(&'static str, Vec<f64>)> {
     let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
     let mut leaves = Leaves { side: side.clone(), found: vec![] };
-    let q = leaves.four("queries", [batch, heads, rows, head_dim], spread, 1);
+    let q = by_token(leaves.four("queries", [batch, heads, rows, head_dim], spread, 1));
     let k = leaves.four("keys", [batch, heads, columns, head_dim], spread, 2);
-    let values = leaves.four("values", [batch, heads, columns, value_dim], 1.0, 4);
+    let values = by_token(leaves.four("values", [batch, heads, columns, value_dim], 1.0, 4));
     let v = side.tensor([batch, heads, columns, head_dim], spread, 3).require_grad();
     let upstream = side.tensor([batch, heads, rows, value_dim], 1.0, 5);
     let modifier = make(sizes, &mut leaves);
     let scale = 1.0 / (head_dim as f64).sqrt();
     let attended =
         side.engine.attend(&q, &k, &v, values, &modifier, at, scale, Weights::Drop).output;
+    let attended = by_token(attended);
     let grads = (attended.clone() * upstream).sum().backward();
     let mut all = vec![("output", numbers(attended))];
     if let Some(grad) = v.grad(&grads) {

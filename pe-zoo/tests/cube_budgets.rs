@@ -20,10 +20,10 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 /// Most launches of a layer.
-const LAUNCHES: usize = 90;
+const LAUNCHES: usize = 82;
 
 /// Most bytes of new tensors, in tensors `[B, T, C]` of f32.
-const TENSORS: f64 = 63.1;
+const TENSORS: f64 = 55.1;
 
 const BATCH: usize = 4;
 const TOKENS: usize = 512;

@@ -6,7 +6,8 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::inputs::{InputsLaunch, LaunchSizesLaunch};
+use super::heads;
+use super::inputs::{InputsLaunch, LaunchSizesLaunch, PlaneRowsLaunch};
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 
@@ -18,14 +19,21 @@ pub(super) fn last_axis<T: TensorMetadata>(tensor: &T) -> usize {
     if present(tensor) { shape[shape.num_dims() - 1] } else { 0 }
 }
 
-/// Copies all operands to row-major order where necessary.
-pub(super) fn contiguous(operands: Operands<Cube>) -> Operands<Cube> {
-    Operands(operands.0.map(
-        |tensor| {
-            if present(&tensor) { into_contiguous(tensor) } else { tensor }
-        },
-    ))
+/// Copies operands without the order that the kernels read: queries, keys and values
+/// [`dense`](heads::dense), others in row-major order.
+pub(super) fn contiguous(mut operands: Operands<Cube>) -> Operands<Cube> {
+    for slot in Slot::ALL {
+        let tensor = operands[slot].clone();
+        if present(&tensor) {
+            let of_heads = HEADS.contains(&slot);
+            operands[slot] = if of_heads { heads::dense(tensor) } else { into_contiguous(tensor) };
+        }
+    }
+    operands
 }
+
+/// Slots of heads.
+const HEADS: [Slot; 4] = [Slot::Query, Slot::Key, Slot::Values, Slot::ContextualGateKeys];
 
 /// Slots of the operands that the kernels read, in the order of [`Inputs`](super::inputs::Inputs).
 const READ: [Slot; 13] = [
@@ -76,12 +84,25 @@ pub(super) fn buffers(operands: &Operands<Cube>, spec: &Spec) -> Vec<CubeTensor>
     read.chain([positions(operands, spec)]).collect()
 }
 
+/// Numbers of [`PlaneRows`](super::inputs::PlaneRows) of the operands, in the order of [`Inputs`](super::inputs::Inputs).
+#[cfg(all(test, feature = "cores-sim"))]
+pub(super) fn beside(operands: &Operands<Cube>) -> [usize; 4] {
+    HEADS.map(|slot| heads::beside(&buffer(operands, slot)))
+}
+
+/// Argument of a [`dense`](heads::dense) tensor.
+pub(super) fn plane_rows(tensor: CubeTensor) -> PlaneRowsLaunch {
+    let beside = heads::beside(&tensor);
+    PlaneRowsLaunch::new(tensor.into_buffer_arg(), beside)
+}
+
 pub(super) fn inputs(operands: &Operands<Cube>, spec: &Spec) -> InputsLaunch {
-    let [q, k, v, slopes, distance, query, decay, residual, gates, table, hidden, rates, dense] =
+    let [q, k, values, gates] = HEADS.map(|slot| plane_rows(buffer(operands, slot)));
+    let [_, _, _, slopes, distance, query, decay, residual, _, table, hidden, rates, dense] =
         READ.map(|slot| buffer(operands, slot).into_buffer_arg());
     let positions = positions(operands, spec).into_buffer_arg();
     InputsLaunch::new(
-        q, k, v, slopes, distance, query, decay, residual, gates, table, hidden, rates, dense,
+        q, k, values, slopes, distance, query, decay, residual, gates, table, hidden, rates, dense,
         positions,
     )
 }

@@ -275,7 +275,7 @@ fn gate_sums<F: Float>(
             &mut out.gate_keys,
             &mut tiles.stage,
             slot,
-            place.columns,
+            place,
             block.column,
             scale,
             width,

@@ -8,6 +8,7 @@ use burn_cubecl::ops::numeric::zeros_client;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::config::{CONTEXTUAL_SLOPE, DECAY, FAR, FIXED, SLOPE};
+use super::heads::dense;
 use super::results::{Backward, Forward};
 use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
@@ -28,7 +29,7 @@ pub(super) fn gradients(
     run: impl FnOnce(&Operands<Cube>, &Spec, [CubeTensor; 3]) -> Backward,
 ) -> [Option<CubeTensor>; SLOTS] {
     let Sizes { batch, heads, rows, columns, head_dim, value_dim } = operands.sizes();
-    let grad = into_contiguous(grad);
+    let grad = dense(grad);
     let share = sum(Cube::float_mul(kept.output, grad.clone()), &[3], &[batch, heads, rows]);
     let found = run(operands, spec, [grad, kept.log, into_contiguous(share)]);
     let config = found.config;
@@ -68,22 +69,25 @@ pub(super) fn gradients(
         };
         Cube::float_add(of_columns, own)
     });
-    let planes = [batch, heads, columns];
-    let wide = |width: usize| [planes.as_slice(), &[width]].concat();
+    // Gradients of heads are in the order of projections.
+    let by_head = |tensor: CubeTensor| Cube::float_swap_dims(tensor, 1, 2);
+    let of_columns = |tensor: &CubeTensor, width: usize| {
+        by_head(sum(tensor.clone(), &[0], &[batch, columns, heads, width]))
+    };
     Slot::ALL.map(|slot| {
         if !present(&operands[slot]) {
             return None;
         }
         match slot {
-            Slot::Query => Some(found.q.clone()),
-            Slot::Key => Some(sum(found.k.clone(), &[0], &wide(head_dim))),
-            Slot::Values => Some(sum(found.values.clone(), &[0], &wide(value_dim))),
+            Slot::Query => Some(by_head(found.q.clone())),
+            Slot::Key => Some(of_columns(&found.k, head_dim)),
+            Slot::Values => Some(of_columns(&found.values, value_dim)),
             Slot::Slope => Some(per_head(SLOPE)),
             Slot::Distance => distance.clone(),
             Slot::QueryDistance => Some(of_rows(at_products + config.entries, query_entries)),
             // Both operands are added to the same logits and have the same gradient.
             Slot::Decay | Slot::DecayResidual => decay.clone(),
-            Slot::ContextualGateKeys => Some(sum(found.gate_keys.clone(), &[0], &wide(head_dim))),
+            Slot::ContextualGateKeys => Some(of_columns(&found.gate_keys, head_dim)),
             Slot::ContextualVectors => Some(of_rows(at_products, config.entries)),
             Slot::ContextualHidden => {
                 Some(sum(of_rows(FIXED, 2 * hidden), &[0, 1, 2], &[2, hidden]))

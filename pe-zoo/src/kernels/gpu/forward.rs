@@ -7,14 +7,14 @@ use burn_cubecl::cubecl::prelude::*;
 use super::block::{self, Own, SharedTiles};
 use super::config::KernelConfig;
 use super::contextual::{softplus, sum_from_the_right};
-use super::inputs::{Inputs, LaunchSizes};
+use super::inputs::{self, Inputs, LaunchSizes};
 use super::logits::{BlockOrigin, attends, own_column, own_row};
 use super::tile::{self, SharedTile};
 
 /// Number less than every logit.
 const LOWEST: f32 = -3e38;
 
-/// Computes `out`, `[plane, T, E]`, and `log`, `[plane, T]`: the logarithm of the softmax's
+/// Computes `out`, `[B, T, H, E]`, and `log`, `[plane, T]`: the logarithm of the softmax's
 /// denominator, or of the remainder of the stick.
 #[cube(launch, create_dummy_kernel)]
 pub(super) fn forward_kernel<F: Float>(
@@ -208,6 +208,7 @@ fn write(
         let row = own_row(block, r, config);
         if row < place.rows {
             let line = block.plane * place.rows + row;
+            let to = inputs::line(block.plane, row, place.rows, place.heads);
             #[unroll]
             for i in 0..channels_each {
                 let channel = UNIT_POS_X as usize + comptime![i * config.tile.units_x];
@@ -215,13 +216,15 @@ fn write(
                     let mut value = sums[r * channels_each + i];
                     if comptime![config.sticks] {
                         if comptime![config.own_token] {
-                            let own = block.plane * place.columns + place.first_row + row;
-                            value += total[r].exp() * inputs.values[own * width + channel];
+                            let values = &inputs.values;
+                            let own = place.first_row + row;
+                            let own = inputs::line(block.plane, own, place.columns, values.beside);
+                            value += total[r].exp() * values.numbers[own * width + channel];
                         }
                     } else {
                         value /= total[r];
                     }
-                    out[line * width + channel] = value;
+                    out[to * width + channel] = value;
                 }
             }
             if UNIT_POS_X == 0 {

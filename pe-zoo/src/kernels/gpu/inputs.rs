@@ -3,15 +3,29 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-/// Operands of the kernels, contiguous f32. Operands that the configuration omits are never read.
+/// Rows of all planes, `[B, H, len, width]`, in memory like that or as `[B, len, H, width]`.
+#[derive(CubeType, CubeLaunch)]
+pub(super) struct PlaneRows {
+    pub(super) numbers: Box<[f32]>,
+    /// Heads whose rows are side by side: 1, or all of them.
+    pub(super) beside: usize,
+}
+
+/// Index of a row among those of all planes, `len` each.
+#[cube]
+pub(super) fn line(plane: usize, row: usize, len: usize, beside: usize) -> usize {
+    (plane / beside * len + row) * beside + plane % beside
+}
+
+/// Operands of the kernels, f32 without gaps. Operands that the configuration omits are never read.
 #[derive(CubeType, CubeLaunch)]
 pub(super) struct Inputs {
     /// Queries, `[plane, T, D]`; a plane is one head of one sequence.
-    pub(super) q: Box<[f32]>,
+    pub(super) q: PlaneRows,
     /// Keys, `[plane, S, D]`.
-    pub(super) k: Box<[f32]>,
+    pub(super) k: PlaneRows,
     /// Values, `[plane, S, E]`.
-    pub(super) values: Box<[f32]>,
+    pub(super) values: PlaneRows,
     /// Slopes of the heads, `[H]`.
     pub(super) slopes: Box<[f32]>,
     /// Distance table, `[H, N]`, whose last entry holds for all greater distances.
@@ -23,7 +37,7 @@ pub(super) struct Inputs {
     /// Residual of the running sums, `[plane, S]`.
     pub(super) decay_residual: Box<[f32]>,
     /// Separate keys of the gates, `[plane, S, D]`.
-    pub(super) gate_keys: Box<[f32]>,
+    pub(super) gate_keys: PlaneRows,
     /// Products of queries with the contextual table or with a perceptron's second layer, `[plane,
     /// T, entries]`.
     pub(super) products: Box<[f32]>,
@@ -57,7 +71,7 @@ pub(super) struct LaunchSizes {
 #[derive(CubeType, CubeLaunch)]
 pub(super) struct BackwardInputs {
     /// Gradient of the output, `[plane, T, E]`.
-    pub(super) grad: Box<[f32]>,
+    pub(super) grad: PlaneRows,
     /// Logarithms of the softmax denominators or of the stick-breaking remainders, `[plane, T]`.
     pub(super) log: Box<[f32]>,
     /// Dot products of the output and its gradient, `[plane, T]`.
@@ -67,13 +81,13 @@ pub(super) struct BackwardInputs {
 /// Outputs of the backward kernel. Each cube writes to a slot of its own; slots are added up later.
 #[derive(CubeType, CubeLaunch)]
 pub(super) struct Outputs {
-    /// Gradients of the queries, `[plane, T, D]`.
+    /// Gradients of the queries, `[B, T, H, D]`.
     pub(super) q: Box<[f32]>,
-    /// Gradients of the keys, `[slot, plane, S, D]`.
+    /// Gradients of the keys, `[slot, B, S, H, D]`.
     pub(super) k: Box<[f32]>,
-    /// Gradients of the values, `[slot, plane, S, E]`.
+    /// Gradients of the values, `[slot, B, S, H, E]`.
     pub(super) values: Box<[f32]>,
-    /// Gradients of the gate keys, `[slot, plane, S, D]`.
+    /// Gradients of the gate keys, `[slot, B, S, H, D]`.
     pub(super) gate_keys: Box<[f32]>,
     /// Gradients of the distance table, `[slot, plane, N]`.
     pub(super) distance: Box<[f32]>,

@@ -8,7 +8,7 @@ use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::arguments::{inputs, last_axis, place};
+use super::arguments::{inputs, last_axis, place, plane_rows};
 use super::backward::backward_kernel;
 use super::config::{DeviceLimits, Function, KernelConfig};
 use super::cores::{self, Rounded};
@@ -144,8 +144,8 @@ pub(super) fn forward(operands: &Operands<Cube>, spec: &Spec) -> Forward {
     Forward { output, log }
 }
 
-/// Runs the backward kernel on the gradient of the output, `[B, H, T, E]`, the logarithms from the
-/// forward pass, and the dot products of output and gradient, both `[B, H, T]`; all contiguous.
+/// Runs the backward kernel on the gradient of the output, `[B, H, T, E]` and dense, the logarithms from the
+/// forward pass, and the dot products of output and gradient, both `[B, H, T]` and contiguous.
 ///
 /// # Panics
 ///
@@ -183,11 +183,7 @@ pub(super) fn backward(
         cubes(&config),
         inputs(operands, spec),
         place(operands, spec),
-        BackwardInputsLaunch::new(
-            grad.into_buffer_arg(),
-            log.into_buffer_arg(),
-            share.into_buffer_arg(),
-        ),
+        BackwardInputsLaunch::new(plane_rows(grad), log.into_buffer_arg(), share.into_buffer_arg()),
         found.outputs(),
         config,
     );

@@ -7,13 +7,14 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::arguments::last_axis;
 use super::config::KernelConfig;
+use super::heads::by_token;
 use super::inputs::OutputsLaunch;
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 
 /// Results of the forward kernel.
 #[derive(Debug, Clone)]
 pub(super) struct Forward {
-    /// Attention output, `[B, H, T, E]`.
+    /// Attention output, `[B, H, T, E]`, in memory `[B, T, H, E]`.
     pub(super) output: CubeTensor,
     /// Logarithms of the softmax denominators or of the stick-breaking remainders, `[B, H, T]`.
     pub(super) log: CubeTensor,
@@ -36,7 +37,7 @@ fn zeros(like: &CubeTensor, shape: Shape) -> CubeTensor {
 pub(super) fn unwritten(operands: &Operands<Cube>) -> Forward {
     let Sizes { batch, heads, rows, value_dim, .. } = operands.sizes();
     Forward {
-        output: empty(&operands[Slot::Query], Shape::from([batch, heads, rows, value_dim])),
+        output: by_token(&operands[Slot::Query], [batch, heads, rows, value_dim]),
         log: empty(&operands[Slot::Query], Shape::from([batch, heads, rows])),
     }
 }
@@ -45,13 +46,13 @@ pub(super) fn unwritten(operands: &Operands<Cube>) -> Forward {
 #[derive(Debug)]
 pub(super) struct Backward {
     pub(super) config: KernelConfig,
-    /// Gradients of the queries, `[B, H, T, D]`.
+    /// Gradients of the queries, `[B, T, H, D]`.
     pub(super) q: CubeTensor,
-    /// Gradients of the keys, `[slots, B, H, S, D]`.
+    /// Gradients of the keys, `[slots, B, S, H, D]`.
     pub(super) k: CubeTensor,
-    /// Gradients of the values, `[slots, B, H, S, E]`.
+    /// Gradients of the values, `[slots, B, S, H, E]`.
     pub(super) values: CubeTensor,
-    /// Gradients of the gate keys, `[slots, B, H, S, D]`, if there are gate keys.
+    /// Gradients of the gate keys, `[slots, B, S, H, D]`, if there are gate keys.
     pub(super) gate_keys: CubeTensor,
     /// Gradients of the distance table, `[slots, B, H, N]`, if there is one.
     pub(super) distance: CubeTensor,
@@ -89,12 +90,12 @@ pub(super) fn zeroed(operands: &Operands<Cube>, config: KernelConfig, slots: usi
     let row_grads = config.row_grads(last_axis(&operands[Slot::QueryDistance]));
     Backward {
         config,
-        q: empty(like, Shape::from([batch, heads, rows, head_dim])),
-        k: zeros(like, Shape::from([slots, batch, heads, columns, head_dim])),
-        values: zeros(like, Shape::from([slots, batch, heads, columns, value_dim])),
+        q: empty(like, Shape::from([batch, rows, heads, head_dim])),
+        k: zeros(like, Shape::from([slots, batch, columns, heads, head_dim])),
+        values: zeros(like, Shape::from([slots, batch, columns, heads, value_dim])),
         gate_keys: unless(
             &operands[Slot::ContextualGateKeys],
-            &[slots, batch, heads, columns, head_dim],
+            &[slots, batch, columns, heads, head_dim],
         ),
         distance: unless(&operands[Slot::Distance], &[slots, batch, heads, entries]),
         decay: unless(&operands[Slot::Decay], &[slots, batch, heads, columns]),

@@ -6,7 +6,7 @@ use burn_cubecl::cubecl::prelude::*;
 use super::block::{self, Own, SharedTiles};
 use super::config::{CONTEXTUAL_SLOPE, DECAY, FAR, Function, KernelConfig, SLOPE};
 use super::gradients::CarriedSums;
-use super::inputs::{Inputs, LaunchSizes, Outputs};
+use super::inputs::{self, Inputs, LaunchSizes, Outputs};
 use super::logits::{BlockOrigin, distance, own_column, own_row};
 use super::scatter;
 use super::tile::{self, SharedTile};
@@ -158,7 +158,7 @@ pub(super) fn shared_sums<F: Float>(
         &mut out.values,
         &mut tiles.stage,
         slot,
-        place.columns,
+        place,
         block.column,
         f32::new(1.0),
         comptime![config.value_dim],
@@ -208,7 +208,7 @@ pub(super) fn content_sums<F: Float>(
         &mut out.k,
         &mut tiles.stage,
         slot,
-        place.columns,
+        place,
         block.column,
         scale,
         width,
@@ -245,11 +245,12 @@ pub(super) fn write<F: Float>(
         let row = own_row(block, r, config);
         if row < place.rows {
             let line = block.plane * place.rows + row;
+            let to = inputs::line(block.plane, row, place.rows, place.heads);
             #[unroll]
             for i in 0..each {
                 let channel = UNIT_POS_X as usize + comptime![i * config.tile.units_x];
                 if channel < width {
-                    out.q[line * width + channel] = sums.q[r * each + i];
+                    out.q[to * width + channel] = sums.q[r * each + i];
                 }
             }
             if UNIT_POS_X == 0 {

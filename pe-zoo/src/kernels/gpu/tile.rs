@@ -8,6 +8,7 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::config::KernelConfig;
 use super::cores::{self, Product, multiply};
+use super::inputs::{LaunchSizes, PlaneRows, line};
 
 /// Block of rows in shared memory.
 #[derive(CubeType)]
@@ -45,11 +46,11 @@ impl<F: Float> SharedTile<F> {
     }
 }
 
-/// Copies `count` rows from `start` on of one plane of `[plane, len, width]`, padded with zeros.
+/// Copies `count` rows from `start` on of one plane, which has `len`, padded with zeros.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "source, target, and what part of it")]
 pub(super) fn load<F: Float>(
-    from: &Box<[f32]>,
+    from: &PlaneRows,
     to: &mut SharedTile<F>,
     plane: usize,
     len: usize,
@@ -59,13 +60,14 @@ pub(super) fn load<F: Float>(
     #[comptime] config: KernelConfig,
 ) {
     let written = comptime![if config.cores() { cores::padded(width) } else { width }];
+    let first = line(plane, start, len, from.beside);
     let mut at = UNIT_POS as usize;
     while at < comptime![count * written] {
         let row = at / written;
         let channel = at - row * written;
         let mut value = f32::new(0.0);
         if start + row < len && channel < width {
-            value = from[(plane * len + start + row) * width + channel];
+            value = from.numbers[(first + row * from.beside) * width + channel];
         }
         if comptime![config.cores()] {
             to.rounded[row * comptime![cores::stride(width)] + channel] = F::cast_from(value);
@@ -215,13 +217,14 @@ pub(super) fn add_transposed<F: Float>(
     to: &mut Box<[f32]>,
     stage: &mut Shared<[f32]>,
     slot: usize,
-    len: usize,
+    place: &LaunchSizes,
     start: usize,
     scale: f32,
     #[comptime] width: usize,
     #[comptime] config: KernelConfig,
 ) {
     let columns = comptime![config.tile.columns()];
+    let first = line(slot, start, place.columns, place.heads);
     if comptime![config.cores()] {
         let product = comptime![Product {
             rows: columns,
@@ -240,9 +243,9 @@ pub(super) fn add_transposed<F: Float>(
         while at < comptime![columns * width] {
             let column = at / width;
             let channel = at - column * width;
-            if start + column < len {
+            if start + column < place.columns {
                 let sum = stage[column * stage_stride + channel];
-                to[(slot * len + start + column) * width + channel] += scale * sum;
+                to[(first + column * place.heads) * width + channel] += scale * sum;
             }
             at += comptime![config.tile.units()];
         }
@@ -268,12 +271,12 @@ pub(super) fn add_transposed<F: Float>(
                     sums[i] += weight * from.exact[row * stride + channel];
                 }
             }
-            if start + column < len {
+            if start + column < place.columns {
                 #[unroll]
                 for i in 0..each {
                     let channel = first_channel + i * step;
                     if channel < width {
-                        to[(slot * len + start + column) * width + channel] += scale * sums[i];
+                        to[(first + column * place.heads) * width + channel] += scale * sums[i];
                     }
                 }
             }

@@ -178,15 +178,8 @@ fn strided(tensor: &CubeTensor) -> StridedLaunch {
     let (shape, strides) = (tensor.meta.shape(), tensor.meta.strides());
     let eights = [0, 1, 2].map(|axis| strides[axis] / 8);
     let (heads, rows) = (shape[1], shape[2]);
-    // SAFETY: the handle is that of the tensor; the kernel reads only what the strides reach.
-    let numbers = unsafe { BufferArg::from_raw_parts(tensor.handle.clone(), reach(tensor)) };
+    let numbers = tensor.clone().into_buffer_arg();
     StridedLaunch::new(numbers, heads, rows, eights[0], eights[1], eights[2])
-}
-
-/// Number of numbers from the first to the last of a tensor in memory.
-fn reach(tensor: &CubeTensor) -> usize {
-    let axes = tensor.meta.shape().iter().zip(tensor.meta.strides().iter());
-    axes.map(|(len, stride)| len.saturating_sub(1) * stride).sum::<usize>() + 1
 }
 
 /// Number of cubes and units of a kernel.

@@ -23,7 +23,7 @@ use crate::kernels::gpu::config::{Function, KernelConfig, SMALLEST};
 use crate::kernels::gpu::cores::{self, Rounded};
 use crate::kernels::gpu::forward::forward_kernel;
 use crate::kernels::gpu::inputs::{
-    BackwardInputsLaunch, InputsLaunch, LaunchSizesLaunch, OutputsLaunch,
+    BackwardInputsLaunch, InputsLaunch, LaunchSizesLaunch, OutputsLaunch, PlaneRowsLaunch,
 };
 use crate::kernels::gpu::launch;
 
@@ -68,9 +68,14 @@ const FORMS: [(&str, KernelConfig); 8] = [
     ("perceptron", KernelConfig { function: Function::Gelu, entries: 9, ..PLAIN }),
 ];
 
+fn rows() -> PlaneRowsLaunch {
+    PlaneRowsLaunch::new(argument(), 1)
+}
+
 fn inputs() -> InputsLaunch {
     let a = argument;
-    InputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a())
+    let [q, k, values, gates] = [(); 4].map(|()| rows());
+    InputsLaunch::new(q, k, values, a(), a(), a(), a(), a(), gates, a(), a(), a(), a(), a())
 }
 
 fn place() -> LaunchSizesLaunch {
@@ -118,7 +123,7 @@ fn kernels<F: Float>(config: &KernelConfig) -> [String; 2] {
         launch::cubes(&back),
         inputs(),
         place(),
-        BackwardInputsLaunch::new(a(), a(), a()),
+        BackwardInputsLaunch::new(rows(), a(), a()),
         OutputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a()),
         back,
     );

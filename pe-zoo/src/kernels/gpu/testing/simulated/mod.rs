@@ -12,12 +12,14 @@ pub(in crate::kernels::gpu) mod kernel;
 
 use std::sync::Arc;
 
+use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Cube, DispatchDevice};
 use burn::tensor::{DType, Device, DeviceKind, Shape, bf16};
 use burn_cubecl::cubecl::Device as CubeDevice;
 use burn_cubecl::cubecl::client::Client;
 use burn_cubecl::cubecl::ir::TargetProperties;
 use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -30,6 +32,7 @@ use crate::kernels::gpu::collect;
 use crate::kernels::gpu::config::KernelConfig;
 use crate::kernels::gpu::cores::{self, Rounded};
 use crate::kernels::gpu::forward::forward_kernel;
+use crate::kernels::gpu::heads;
 use crate::kernels::gpu::inputs::BackwardInputsLaunch;
 use crate::kernels::gpu::launch;
 use crate::kernels::gpu::results::{Backward, Forward, unwritten, zeroed};
@@ -120,7 +123,16 @@ fn read(tensor: &CubeTensor) -> Vec<f32> {
 fn uploaded(like: &CubeTensor, values: &[f32]) -> CubeTensor {
     let handle = like.client.create_from_slice(f32::as_bytes(values));
     let (client, device) = (like.client.clone(), like.device.clone());
-    CubeTensor::new_contiguous(client, device, like.meta.shape().clone(), handle, DType::F32)
+    CubeTensor::new(client, handle, (*like.meta).clone(), device, DType::F32)
+}
+
+/// Numbers in the order of the shape, in memory `[B, T, H, E]`.
+fn by_token(like: &CubeTensor, values: &[f32]) -> CubeTensor {
+    let handle = like.client.create_from_slice(f32::as_bytes(values));
+    let (client, device) = (like.client.clone(), like.device.clone());
+    let shape = like.meta.shape().clone();
+    let by_head = CubeTensor::new_contiguous(client, device, shape, handle, DType::F32);
+    Cube::float_swap_dims(into_contiguous(Cube::float_swap_dims(by_head, 1, 2)), 1, 2)
 }
 
 /// Tensor cores for unrounded f32 factors, which no real device has.
@@ -158,6 +170,7 @@ fn forward<F: Float>(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -
     buffers.extend([&left.output, &left.log].map(|to| vec![f32::NAN; read(to).len()]));
     let grid = [rows.div_ceil(config.tile.rows()), batch * heads];
     let (sizes, factors) = arguments::numbers(operands, spec);
+    let sizes = [arguments::beside(operands).as_slice(), &sizes].concat();
     let scalars = Scalars { sizes: &sizes, factors: &factors };
     CompiledKernel::build(&kernel).run(&mut buffers, scalars, grid, units(&config));
     Forward {
@@ -177,7 +190,7 @@ fn backward<F: Float>(
     let config = with_cores(operands, spec, rounded).backward(rows, LIMITS).unwrap();
     let slots = SLOTS.min(rows.div_ceil(config.tile.rows()));
     let found = zeroed(operands, config, slots);
-    let [grad, log, share] = upstream.each_ref().map(|tensor| tensor.clone().into_buffer_arg());
+    let [grad, log, share] = upstream.clone();
     let kernel = backward_kernel::create_dummy_kernel::<F>(
         device(),
         Arc::new(TargetProperties::default()),
@@ -185,7 +198,11 @@ fn backward<F: Float>(
         launch::cubes(&config),
         arguments::inputs(operands, spec),
         arguments::place(operands, spec),
-        BackwardInputsLaunch::new(grad, log, share),
+        BackwardInputsLaunch::new(
+            arguments::plane_rows(grad),
+            log.into_buffer_arg(),
+            share.into_buffer_arg(),
+        ),
         found.outputs(),
         config,
     );
@@ -195,6 +212,8 @@ fn backward<F: Float>(
     buffers.extend(found.tensors().map(read));
     let grid = [slots, batch * heads];
     let (sizes, factors) = arguments::numbers(operands, spec);
+    let of_grad = heads::beside(&upstream[0]);
+    let sizes = [arguments::beside(operands).as_slice(), &sizes, &[of_grad]].concat();
     let scalars = Scalars { sizes: &sizes, factors: &factors };
     CompiledKernel::build(&kernel).run(&mut buffers, scalars, grid, units(&config));
     let mut written = found.tensors().into_iter().zip(&buffers[outputs..]);
@@ -252,7 +271,7 @@ fn compare_by<F: Float>(
     let mut rng = ChaCha8Rng::seed_from_u64(4);
     let output = read(&kept.output);
     let grad = output.iter().map(|_| standard_normal(&mut rng) as f32).collect::<Vec<_>>();
-    let grad = uploaded(&kept.output, &grad);
+    let grad = by_token(&kept.output, &grad);
     let expected = collect::gradients(operands, spec, kept, grad.clone(), launch::backward);
     let run = |operands: &_, spec: &_, upstream| backward::<F>(operands, spec, rounded, upstream);
     let found = collect::gradients(operands, spec, simulated, grad, run);
