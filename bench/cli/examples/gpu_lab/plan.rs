@@ -57,6 +57,9 @@ pub(crate) struct AttentionWork {
     /// Cubes of the backward pass for each multiprocessor; absent: the launch's own choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cubes_each: Option<usize>,
+    /// Largest number of groups of 16 rows that a plane owns in the kernels on `mma.sync`; absent: the launch's own choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) row_groups: Option<usize>,
 }
 
 impl Default for AttentionWork {
@@ -71,6 +74,7 @@ impl Default for AttentionWork {
             repeats: 3,
             tile: None,
             cubes_each: None,
+            row_groups: None,
         }
     }
 }
@@ -78,11 +82,18 @@ impl Default for AttentionWork {
 impl AttentionWork {
     /// The same sizes in f32, with the launch's own choices.
     pub(crate) fn reference(&self) -> Self {
-        Self { precision: MatmulPrecision::F32, tile: None, cubes_each: None, ..self.clone() }
+        Self {
+            precision: MatmulPrecision::F32,
+            tile: None,
+            cubes_each: None,
+            row_groups: None,
+            ..self.clone()
+        }
     }
 
     pub(crate) fn choices(&self) -> Choices {
-        Choices { tile: self.tile, cubes_each: self.cubes_each }
+        let Self { tile, cubes_each, row_groups, .. } = *self;
+        Choices { tile, cubes_each, row_groups }
     }
 }
 

@@ -15,9 +15,12 @@ pub struct Choices {
     pub tile: Option<usize>,
     /// Cubes of a backward pass for each multiprocessor.
     pub cubes_each: Option<usize>,
+    /// Largest number of groups of 16 rows that a plane owns in the kernels on `mma.sync`: 1 or 2.
+    pub row_groups: Option<usize>,
 }
 
-static CHOICES: Mutex<Choices> = Mutex::new(Choices { tile: None, cubes_each: None });
+static CHOICES: Mutex<Choices> =
+    Mutex::new(Choices { tile: None, cubes_each: None, row_groups: None });
 
 /// Sets the choices of all following launches.
 pub fn choose(choices: Choices) {

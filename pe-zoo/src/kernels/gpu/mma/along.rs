@@ -42,10 +42,10 @@ impl Carried {
             far: Array::new(2usize),
         };
         #[unroll]
-        for half in 0..2usize {
-            carried.passed[half] = f32::new(0.0);
-            carried.behind[half] = f32::new(0.0);
-            carried.far[half] = f32::new(0.0);
+        for eight in 0..2usize {
+            carried.passed[eight] = f32::new(0.0);
+            carried.behind[eight] = f32::new(0.0);
+            carried.far[eight] = f32::new(0.0);
         }
         carried
     }
@@ -59,9 +59,9 @@ impl Carried {
         #[comptime] config: MmaConfig,
     ) {
         #[unroll]
-        for half in 0..2usize {
-            let row = walk.first + walk.of_plane + UNIT_POS_PLANE as usize / 4 + half * 8;
-            self.far[half] = far_bias(inputs, place, walk.plane, row, config);
+        for eight in 0..2usize {
+            let row = walk.first + walk.of_plane + UNIT_POS_PLANE as usize / 4 + eight * 8;
+            self.far[eight] = far_bias(inputs, place, walk.plane, row, config);
         }
     }
 }
@@ -92,19 +92,23 @@ fn attends(at: &PairPlace, #[comptime] one: usize, #[comptime] config: MmaConfig
 /// Computes suffix sums along a row: of the pair, of all numbers to its right in the eight columns of the row's four lanes,
 /// and of `carried`, which becomes the sum with all eight.
 #[cube]
-fn sum_from_the_right(pair: SumPair, carried: &mut Array<f32>, #[comptime] half: usize) -> SumPair {
+fn sum_from_the_right(
+    pair: SumPair,
+    carried: &mut Array<f32>,
+    #[comptime] eight: usize,
+) -> SumPair {
     let quarter = UNIT_POS_PLANE % 4;
     let own = pair.extract(0usize) + pair.extract(1usize);
     let beside = plane_shuffle_xor(own, 1);
     let two = own + beside;
     let across = plane_shuffle_xor(two, 2);
-    let mut sum = carried[half] + select(quarter < 2, across, f32::new(0.0));
+    let mut sum = carried[eight] + select(quarter < 2, across, f32::new(0.0));
     sum += select(quarter % 2 == 0, beside, f32::new(0.0));
     sum += pair.extract(1usize);
     let mut sums = SumPair::empty();
     sums.insert(1usize, sum);
     sums.insert(0usize, sum + pair.extract(0usize));
-    carried[half] += two + across;
+    carried[eight] += two + across;
     sums
 }
 
@@ -118,7 +122,7 @@ pub(super) fn score(
     inputs: &MmaInputs,
     place: &MmaSizes,
     at: &PairPlace,
-    #[comptime] half: usize,
+    #[comptime] eight: usize,
     #[comptime] config: MmaConfig,
 ) -> ScoredPair {
     let scale = place.scale * comptime![LOG2_E];
@@ -136,7 +140,7 @@ pub(super) fn score(
             let gate = reciprocal(f32::new(1.0) + closed, native);
             gates.insert(one, select(attends(at, one, config), gate, f32::new(0.0)));
         }
-        let counts = sum_from_the_right(gates, passed, half);
+        let counts = sum_from_the_right(gates, passed, eight);
         #[unroll]
         for one in 0..2usize {
             let count = counts.extract(one);
@@ -161,7 +165,7 @@ pub(super) fn score(
             gates.insert(one, select(sees, share, f32::new(0.0)));
             stays.insert(one, select(sees, stay, f32::new(0.0)));
         }
-        let left = sum_from_the_right(stays, passed, half);
+        let left = sum_from_the_right(stays, passed, eight);
         #[unroll]
         for one in 0..2usize {
             positions.insert(one, left.extract(one));
@@ -202,13 +206,13 @@ pub(super) struct PairGradients {
 pub(super) fn weights_of(
     scored: &ScoredPair,
     rows: &RowStatistics,
-    #[comptime] half: usize,
+    #[comptime] eight: usize,
     #[comptime] config: MmaConfig,
 ) -> SumPair {
     let mut weights = SumPair::empty();
     #[unroll]
     for one in 0..2usize {
-        let logit = scored.logits.extract(one) - rows.log[half];
+        let logit = scored.logits.extract(one) - rows.log[eight];
         weights.insert(one, power_of_two(logit, comptime![config.native]));
     }
     weights
@@ -224,11 +228,11 @@ pub(super) fn differentiate(
     behind: &mut Array<f32>,
     rows: &RowStatistics,
     place: &MmaSizes,
-    #[comptime] half: usize,
+    #[comptime] eight: usize,
     #[comptime] whole: bool,
     #[comptime] config: MmaConfig,
 ) -> PairGradients {
-    let weights = weights_of(scored, rows, half, config);
+    let weights = weights_of(scored, rows, eight, config);
     let mut biases = SumPair::empty();
     #[unroll]
     for one in 0..2usize {
@@ -236,7 +240,7 @@ pub(super) fn differentiate(
         if comptime![config.sticks()] {
             biases.insert(one, weight * of_weights.extract(one));
         } else {
-            biases.insert(one, weight * (of_weights.extract(one) - rows.share[half]));
+            biases.insert(one, weight * (of_weights.extract(one) - rows.share[eight]));
         }
     }
     let mut content = SumPair::new(0.0);
@@ -248,10 +252,10 @@ pub(super) fn differentiate(
             through = biases * scored.rises;
         }
         if comptime![whole] {
-            behind[half] += through.extract(0usize) + through.extract(1usize);
+            behind[eight] += through.extract(0usize) + through.extract(1usize);
         } else {
             // Minus the sum over the columns further left.
-            let older = sum_from_the_right(through, behind, half);
+            let older = sum_from_the_right(through, behind, eight);
             #[unroll]
             for one in 0..2usize {
                 let gate = scored.gates.extract(one);
@@ -289,12 +293,12 @@ pub(super) fn score_block(
     for i in 0..comptime![columns / ACROSS] {
         let n = comptime![columns / ACROSS - 1 - i];
         #[unroll]
-        for half in 0..2usize {
-            let at = pair_place(walk.plane, walk.of_plane, walk.own, column, n, half);
-            let products = scores.index(n)[half];
+        for eight in 0..2usize {
+            let at = pair_place(walk.plane, walk.of_plane, walk.own, column, n, eight);
+            let products = scores.index(n)[eight];
             let scored =
-                score(products, &mut carried.passed, table, inputs, place, &at, half, config);
-            scores.index_mut(n)[half] = scored.logits;
+                score(products, &mut carried.passed, table, inputs, place, &at, eight, config);
+            scores.index_mut(n)[eight] = scored.logits;
         }
     }
 }

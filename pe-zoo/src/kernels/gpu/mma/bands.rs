@@ -8,11 +8,12 @@ use super::approximate::LOG2_E;
 use super::biases::mask;
 use super::blocks::OwnedRows;
 use super::columns::ColumnBlocks;
-use super::config::{ACROSS, MmaConfig, OWNED, ROWS};
+use super::config::{ACROSS, MmaConfig, OWNED};
+use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::rows::RowStatistics;
 use super::tile::zeros;
-use super::walk::CubeWalk;
+use super::walk::{CubeWalk, first_of_plane, padded_columns, padded_rows};
 
 /// Numbers that a band has: one for each distance in a block, and one that is not used.
 pub(super) const BAND: usize = 2 * OWNED;
@@ -29,48 +30,49 @@ pub(super) fn bands_kernel(
 ) {
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
+    let copies = comptime![config.native];
     let lane = UNIT_POS_PLANE as usize;
     let plane = CUBE_POS_Y as usize;
     let band = CUBE_POS_X as usize;
     let row_blocks = place.rows.div_ceil(OWNED);
     let column_blocks = place.columns.div_ceil(OWNED);
     let scale = place.scale * comptime![LOG2_E];
-    let mut queries = OwnedRows::new(width);
-    let mut grads = OwnedRows::new(value_width);
+    let mut queries = OwnedRows::new(OWNED, width, copies);
+    let mut grads = OwnedRows::new(OWNED, value_width, copies);
     let mut blocks = ColumnBlocks::new(OWNED, config);
-    let mut rows = RowStatistics::new();
-    let mut sums = zeros(comptime![OWNED / ACROSS]);
+    let mut rows = RowStatistics::new(config);
+    let mut sums = zeros(comptime![OWNED / ACROSS], 1usize);
     // The columns that a block of rows sees end with the block of this index more.
     let newest = place.first_row.div_ceil(OWNED);
     let mut block = max(band, newest) - newest;
     let end = min(row_blocks, column_blocks + band - newest);
-    let of_plane = UNIT_POS as usize / 32 * ROWS;
+    let of_plane = first_of_plane(config);
     while block < end {
         let of_columns = block + newest - band;
         let stage = (of_columns + 1) % 2;
         let walk = CubeWalk {
             plane,
             first: block * OWNED,
-            packed: (plane * row_blocks + block) * OWNED,
+            packed: plane * padded_rows(place) + block * OWNED,
             own: place.first_row + block * OWNED,
             of_plane,
-            begin: plane * column_blocks * OWNED,
+            begin: plane * padded_columns(place),
         };
         // All units must have finished reading the previous blocks.
         sync_cube();
-        queries.load(&inputs.q, walk.packed, width);
-        grads.load(&upstream.grad, walk.packed, value_width);
+        queries.load(&inputs.q, walk.packed);
+        grads.load(&upstream.grad, walk.packed);
         blocks.begin(inputs, place, &walk, of_columns, OWNED, config);
         rows.read(inputs, place, upstream, &walk, walk.packed, config);
-        sync_cube();
-        let mut logits = zeros(comptime![OWNED / ACROSS]);
-        let mut gradients = zeros(comptime![OWNED / ACROSS]);
+        sync_copies(copies);
+        let mut logits = zeros(comptime![OWNED / ACROSS], 1usize);
+        let mut gradients = zeros(comptime![OWNED / ACROSS], 1usize);
         let keys = &blocks.keys.tile;
-        queries.add_dots(of_plane, keys, stage, &mut logits, false, OWNED, width);
+        queries.add_dots(of_plane, keys, stage, &mut logits, false, OWNED, 1usize, width);
         let values = &blocks.values.tile;
-        grads.add_dots(of_plane, values, stage, &mut gradients, false, OWNED, value_width);
+        grads.add_dots(of_plane, values, stage, &mut gradients, false, OWNED, 1usize, value_width);
         let column = of_columns * OWNED + lane % 4 * 2;
-        mask(&mut logits, walk.own + of_plane + lane / 4, column, false, OWNED);
+        mask(&mut logits, walk.own + of_plane + lane / 4, column, false, OWNED, 2usize);
         blocks.logit_gradients(
             &logits,
             &mut gradients,
@@ -84,9 +86,9 @@ pub(super) fn bands_kernel(
         #[unroll]
         for n in 0..comptime![OWNED / ACROSS] {
             #[unroll]
-            for half in 0..2usize {
-                let sum = sums.index(n)[half];
-                sums.index_mut(n)[half] = sum + gradients.index(n)[half];
+            for eight in 0..2usize {
+                let sum = sums.index(n)[eight];
+                sums.index_mut(n)[eight] = sum + gradients.index(n)[eight];
             }
         }
         block += 1;
@@ -96,12 +98,12 @@ pub(super) fn bands_kernel(
     #[unroll]
     for n in 0..comptime![OWNED / ACROSS] {
         #[unroll]
-        for half in 0..2usize {
-            let row = of_plane + lane / 4 + half * 8;
+        for eight in 0..2usize {
+            let row = of_plane + lane / 4 + eight * 8;
             #[unroll]
             for one in 0..2usize {
                 square[row * stride + n * 8 + lane % 4 * 2 + one] =
-                    sums.index(n)[half].extract(one);
+                    sums.index(n)[eight].extract(one);
             }
         }
     }

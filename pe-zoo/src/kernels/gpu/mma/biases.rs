@@ -7,7 +7,7 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
 use super::approximate::LOG2_E;
-use super::config::{ACROSS, MmaConfig, OWNED};
+use super::config::{ACROSS, MmaConfig, UNITS};
 use super::inputs::{MmaInputs, MmaSizes};
 use super::tile::{Results, SumPair};
 
@@ -111,9 +111,6 @@ impl ColumnBiases {
     }
 }
 
-/// Number of distances between the rows and columns of a block, rounded up.
-const DISTANCES: usize = 2 * OWNED;
-
 /// Biases by distance within two blocks, that of a walk's current step and the next one.
 #[derive(CubeType)]
 pub(super) struct DistanceBiases {
@@ -124,8 +121,9 @@ pub(super) struct DistanceBiases {
 #[cube]
 impl DistanceBiases {
     pub(super) fn new(#[comptime] config: MmaConfig) -> DistanceBiases {
-        let numbers = comptime![if config.distance { 2 * DISTANCES } else { 1 }];
-        DistanceBiases { tile: Shared::new_slice(numbers), next: Array::new(1usize) }
+        let numbers = comptime![if config.distance { 2 * config.distances() } else { 1 }];
+        let each = comptime![config.distances() / UNITS];
+        DistanceBiases { tile: Shared::new_slice(numbers), next: Array::new(each) }
     }
 
     /// Reads the biases in base 2 of all distances between the rows from the token `own` on and `columns` columns from
@@ -143,17 +141,24 @@ impl DistanceBiases {
     ) {
         if comptime![config.distance] {
             let last = column + comptime![columns - 1];
-            let away = max(own + UNIT_POS as usize, last) - last;
-            let entry = min(away, place.distance_entries - 1);
-            let bias = inputs.distance[plane % place.heads * place.distance_entries + entry];
-            self.next[0] = bias * comptime![LOG2_E];
+            #[unroll]
+            for copy in 0..comptime![config.distances() / UNITS] {
+                let away = max(own + UNIT_POS as usize + copy * UNITS, last) - last;
+                let entry = min(away, place.distance_entries - 1);
+                let bias = inputs.distance[plane % place.heads * place.distance_entries + entry];
+                self.next[copy] = bias * comptime![LOG2_E];
+            }
         }
     }
 
     /// Writes the biases that [`fetch`](Self::fetch) has read to shared memory, for the given stage.
     pub(super) fn store(&mut self, stage: usize, #[comptime] config: MmaConfig) {
         if comptime![config.distance] {
-            self.tile[stage * DISTANCES + UNIT_POS as usize] = self.next[0];
+            let begin = stage * comptime![config.distances()] + UNIT_POS as usize;
+            #[unroll]
+            for copy in 0..comptime![config.distances() / UNITS] {
+                self.tile[begin + copy * UNITS] = self.next[copy];
+            }
         }
     }
 
@@ -161,14 +166,14 @@ impl DistanceBiases {
     pub(super) fn of(&self, stage: usize, index: usize, #[comptime] config: MmaConfig) -> f32 {
         let mut bias = f32::new(0.0);
         if comptime![config.distance] {
-            bias = self.tile[stage * DISTANCES + index];
+            bias = self.tile[stage * comptime![config.distances()] + index];
         }
         bias
     }
 }
 
 /// Replaces the logits of columns that rows do not see. `first` is the index among the columns of the first of this lane's
-/// two rows of results, `across` that of its first column of results; with `keys`, the rows of results are keys and their
+/// rows of results, `across` that of its first column of results; with `keys`, the rows of results are keys and their
 /// columns queries.
 #[cube]
 pub(super) fn mask(
@@ -177,21 +182,23 @@ pub(super) fn mask(
     across: usize,
     #[comptime] keys: bool,
     #[comptime] width: usize,
+    #[comptime] unit_rows: usize,
 ) {
+    let behind = i32::cast_from(first) - i32::cast_from(across);
     #[unroll]
     for n in 0..comptime![width / ACROSS] {
         #[unroll]
-        for half in 0..2usize {
-            let pair = logits.index(n)[half];
+        for eight in 0..unit_rows {
+            let pair = logits.index(n)[eight];
             let mut visible = SumPair::empty();
             #[unroll]
             for one in 0..2usize {
-                let down = first + comptime![half * 8];
-                let right = across + comptime![n * 8 + one];
-                let unseen = if comptime![keys] { down > right } else { right > down };
+                // The index of the column minus that of the row, without what is the same for all.
+                let apart = comptime![(n * 8 + one) as i32 - (eight * 8) as i32];
+                let unseen = if comptime![keys] { behind > apart } else { behind < apart };
                 visible.insert(one, select(unseen, f32::new(LOWEST), pair.extract(one)));
             }
-            logits.index_mut(n)[half] = visible;
+            logits.index_mut(n)[eight] = visible;
         }
     }
 }

@@ -1,17 +1,24 @@
-//! Blocks that a kernel walks over: two of each factor, that of the current step and the next one, which is read into
-//! registers while the current one is computed.
+//! Blocks that a kernel walks over: two of each factor, that of the current step and the next one, which is read while the
+//! current one is computed.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::config::{OWNED, STEP, UNITS};
-use super::tile::{self, LeftFactors, Piece, Results, left_factor};
+use super::config::{STEP, UNITS};
+use super::tile::{self, LeftFactors, Piece, Results, left_factors};
 
-/// Rows of a tensor in shared memory, one block or two, and this unit's pieces of the next block.
+/// Rows of a tensor in shared memory, one block or two. With `copies` the next block is copied to its stage while
+/// the current one is computed; otherwise this unit's pieces of it lie in registers for a while.
 #[derive(CubeType)]
 pub(super) struct Blocks {
     pub(super) tile: Shared<[Piece]>,
     pub(super) next: Array<Piece>,
+    #[cube(comptime)]
+    rows: usize,
+    #[cube(comptime)]
+    width: usize,
+    #[cube(comptime)]
+    copies: bool,
 }
 
 #[cube]
@@ -20,33 +27,38 @@ impl Blocks {
         #[comptime] stages: usize,
         #[comptime] rows: usize,
         #[comptime] width: usize,
+        #[comptime] copies: bool,
     ) -> Blocks {
         Blocks {
             tile: Shared::new_slice(comptime![stages * rows * width / 8]),
-            next: Array::new(comptime![rows * width / 8 / UNITS]),
+            next: Array::new(comptime![if copies { 1 } else { rows * width / 8 / UNITS }]),
+            rows,
+            width,
+            copies,
         }
     }
 
-    /// Reads the block whose first row is `row` of all rows of all planes.
-    pub(super) fn fetch(
-        &mut self,
-        from: &Box<[Piece]>,
-        row: usize,
-        #[comptime] rows: usize,
-        #[comptime] width: usize,
-    ) {
-        tile::fetch(from, row * comptime![width / 8], &mut self.next, rows, width);
+    /// Begins to read the block whose first row is `row` of all rows of all planes, for the given stage, which nobody reads
+    /// any more.
+    pub(super) fn fetch(&mut self, from: &Box<[Piece]>, row: usize, stage: usize) {
+        let (rows, width) = comptime![(self.rows, self.width)];
+        let first = row * comptime![width / 8];
+        if comptime![self.copies] {
+            let begin = stage * comptime![rows * width / 8];
+            tile::copy(from, first, &mut self.tile, begin, rows, width);
+        } else {
+            tile::fetch(from, first, &mut self.next, rows, width);
+        }
     }
 
-    /// Writes the block that [`fetch`](Self::fetch) has read to shared memory, for the given stage.
-    pub(super) fn store(
-        &mut self,
-        stage: usize,
-        #[comptime] rows: usize,
-        #[comptime] width: usize,
-    ) {
-        let begin = stage * comptime![rows * width / 8];
-        tile::store(&self.next, &mut self.tile, begin, rows, width);
+    /// Writes the block that [`fetch`](Self::fetch) has read to shared memory, for the same stage. After it, a call of
+    /// [`sync_copies`](super::copies::sync_copies) must precede the first use.
+    pub(super) fn store(&mut self, stage: usize) {
+        let (rows, width) = comptime![(self.rows, self.width)];
+        if comptime![!self.copies] {
+            let begin = stage * comptime![rows * width / 8];
+            tile::store(&self.next, &mut self.tile, begin, rows, width);
+        }
     }
 }
 
@@ -59,33 +71,38 @@ pub(super) struct OwnedRows {
 
 #[cube]
 impl OwnedRows {
-    pub(super) fn new(#[comptime] width: usize) -> OwnedRows {
-        OwnedRows { blocks: Blocks::new(1usize, OWNED, width), factors: LeftFactors::new() }
+    pub(super) fn new(
+        #[comptime] owned: usize,
+        #[comptime] width: usize,
+        #[comptime] copies: bool,
+    ) -> OwnedRows {
+        OwnedRows { blocks: Blocks::new(1usize, owned, width, copies), factors: LeftFactors::new() }
     }
 
-    /// Copies the rows of a cube from `row` of all rows of all planes on to shared memory. A barrier must follow, and
-    /// then [`begin`](Self::begin).
-    pub(super) fn load(&mut self, from: &Box<[Piece]>, row: usize, #[comptime] width: usize) {
-        self.blocks.fetch(from, row, OWNED, width);
-        self.blocks.store(0usize, OWNED, width);
+    /// Copies the rows of a cube from `row` of all rows of all planes on to shared memory. [`sync_copies`](super::copies::sync_copies)
+    /// must follow, and then [`begin`](Self::begin).
+    pub(super) fn load(&mut self, from: &Box<[Piece]>, row: usize) {
+        self.blocks.fetch(from, row, 0usize);
+        self.blocks.store(0usize);
     }
 
-    /// Reads the factors of the 16 rows from `first_row` on into registers, if they stay there.
+    /// Reads the factors of this plane's rows, from `first_row` on, into registers, if they stay there.
     pub(super) fn begin(
         &mut self,
         first_row: usize,
         #[comptime] resident: bool,
+        #[comptime] groups: usize,
         #[comptime] width: usize,
     ) {
         if comptime![resident] {
             #[unroll]
             for step in 0..comptime![width / STEP] {
-                self.factors.push(left_factor(&self.blocks.tile, first_row, step, width));
+                left_factors(&self.blocks.tile, first_row, &mut self.factors, step, groups, width);
             }
         }
     }
 
-    /// Adds the products of the 16 rows from `first_row` on with the rows of a stage of blocks.
+    /// Adds the products of this plane's rows, from `first_row` on, with the rows of a stage of blocks.
     #[expect(clippy::too_many_arguments, reason = "two factors, and their sizes")]
     pub(super) fn add_dots(
         &self,
@@ -95,17 +112,20 @@ impl OwnedRows {
         results: &mut Results,
         #[comptime] resident: bool,
         #[comptime] columns: usize,
+        #[comptime] groups: usize,
         #[comptime] width: usize,
     ) {
         let begin = stage * comptime![columns * width / 8];
         #[unroll]
         for step in 0..comptime![width / STEP] {
             if comptime![resident] {
-                let left = self.factors.index(step);
-                tile::add_dot(left, right, begin, results, step, columns, width);
+                let first = comptime![step * groups];
+                let left = &self.factors;
+                tile::add_dot(left, right, begin, results, first, step, columns, groups, width);
             } else {
-                let left = left_factor(&self.blocks.tile, first_row, step, width);
-                tile::add_dot(&left, right, begin, results, step, columns, width);
+                let mut left = LeftFactors::new();
+                left_factors(&self.blocks.tile, first_row, &mut left, step, groups, width);
+                tile::add_dot(&left, right, begin, results, 0usize, step, columns, groups, width);
             }
         }
     }

@@ -10,8 +10,8 @@ use super::inputs::{MmaInputs, MmaSizes};
 use super::tile::{Results, SumPair};
 use super::walk::CubeWalk;
 
-/// Keys, values and biases of the columns. Of the next block, keys are read during the first half of a step and values
-/// during the second, so that only one of them takes registers.
+/// Keys, values and biases of the columns. Of the next block, keys are read from the beginning of a step on and values from
+/// its middle, so that only one of them takes registers, if they do.
 #[derive(CubeType)]
 pub(super) struct ColumnBlocks {
     pub(super) keys: Blocks,
@@ -20,18 +20,25 @@ pub(super) struct ColumnBlocks {
     distances: DistanceBiases,
 }
 
+/// Stage of a block of columns.
+#[cube]
+fn stage_of(block: usize) -> usize {
+    (block + 1) % 2
+}
+
 #[cube]
 impl ColumnBlocks {
     pub(super) fn new(#[comptime] columns: usize, #[comptime] config: MmaConfig) -> ColumnBlocks {
+        let copies = comptime![config.native];
         ColumnBlocks {
-            keys: Blocks::new(2usize, columns, comptime![config.width()]),
-            values: Blocks::new(2usize, columns, comptime![config.value_width()]),
+            keys: Blocks::new(2usize, columns, comptime![config.width()], copies),
+            values: Blocks::new(2usize, columns, comptime![config.value_width()], copies),
             biases: ColumnBiases::new(columns, config),
             distances: DistanceBiases::new(config),
         }
     }
 
-    /// Copies the first block to shared memory. A barrier must follow.
+    /// Copies the first block to shared memory. [`sync_copies`](super::copies::sync_copies) must follow.
     pub(super) fn begin(
         &mut self,
         inputs: &MmaInputs,
@@ -41,14 +48,14 @@ impl ColumnBlocks {
         #[comptime] columns: usize,
         #[comptime] config: MmaConfig,
     ) {
-        let stage = (block + 1) % 2;
+        let stage = stage_of(block);
         self.fetch_keys(inputs, place, walk, block, columns, config);
         self.store_keys(stage, columns, config);
-        self.fetch_values(inputs, walk, block, columns, config);
-        self.store_values(stage, columns, config);
+        self.fetch_values(inputs, walk, block, columns);
+        self.store_values(stage);
     }
 
-    /// Reads keys and biases of a block into registers.
+    /// Begins to read keys and biases of a block.
     pub(super) fn fetch_keys(
         &mut self,
         inputs: &MmaInputs,
@@ -59,7 +66,7 @@ impl ColumnBlocks {
         #[comptime] config: MmaConfig,
     ) {
         let column = block * columns;
-        self.keys.fetch(&inputs.k, walk.begin + column, columns, comptime![config.width()]);
+        self.keys.fetch(&inputs.k, walk.begin + column, stage_of(block));
         self.biases.fetch(inputs, place, walk.plane, walk.own, column, columns, config);
         self.distances.fetch(inputs, place, walk.plane, walk.own, column, columns, config);
     }
@@ -71,49 +78,43 @@ impl ColumnBlocks {
         #[comptime] columns: usize,
         #[comptime] config: MmaConfig,
     ) {
-        self.keys.store(stage, columns, comptime![config.width()]);
+        self.keys.store(stage);
         self.biases.store(stage, columns, config);
         self.distances.store(stage, config);
     }
 
-    /// Reads values of a block into registers.
+    /// Begins to read values of a block.
     pub(super) fn fetch_values(
         &mut self,
         inputs: &MmaInputs,
         walk: &CubeWalk,
         block: usize,
         #[comptime] columns: usize,
-        #[comptime] config: MmaConfig,
     ) {
         let row = walk.begin + block * columns;
-        self.values.fetch(&inputs.values, row, columns, comptime![config.value_width()]);
+        self.values.fetch(&inputs.values, row, stage_of(block));
     }
 
     /// Writes values to shared memory.
-    pub(super) fn store_values(
-        &mut self,
-        stage: usize,
-        #[comptime] columns: usize,
-        #[comptime] config: MmaConfig,
-    ) {
-        self.values.store(stage, columns, comptime![config.value_width()]);
+    pub(super) fn store_values(&mut self, stage: usize) {
+        self.values.store(stage);
     }
 
     /// Biases in base 2, without the row's number, of this lane's columns `8 n + 2 (lane % 4)` and the next in one of its
-    /// two rows.
+    /// rows.
     pub(super) fn bias(
         &self,
         stage: usize,
         of_plane: usize,
         #[comptime] n: usize,
-        #[comptime] half: usize,
+        #[comptime] eight: usize,
         #[comptime] columns: usize,
         #[comptime] config: MmaConfig,
     ) -> SumPair {
         let mut pair = self.biases.of(stage, n, columns, config);
         if comptime![config.distance] {
             let lane = UNIT_POS_PLANE as usize;
-            let row = of_plane + lane / 4 + comptime![half * 8 + columns - 1];
+            let row = of_plane + lane / 4 + comptime![eight * 8 + columns - 1];
             let index = row - (lane % 4 * 2 + comptime![n * 8]);
             let mut by_distance = SumPair::empty();
             by_distance.insert(0usize, self.distances.of(stage, index, config));
@@ -138,13 +139,14 @@ impl ColumnBlocks {
             #[unroll]
             for n in 0..comptime![columns / ACROSS] {
                 #[unroll]
-                for half in 0..2usize {
-                    let mut bias = SumPair::new(far[half]);
-                    if comptime![config.biased()] {
-                        bias = self.bias(stage, of_plane, n, half, columns, config);
-                    }
-                    let pair = scores.index(n)[half];
-                    scores.index_mut(n)[half] = fma(pair, SumPair::new(scale), bias);
+                for eight in 0..comptime![config.unit_rows()] {
+                    let bias = if comptime![config.biased()] {
+                        self.bias(stage, of_plane, n, eight, columns, config)
+                    } else {
+                        SumPair::new(far[eight])
+                    };
+                    let pair = scores.index(n)[eight];
+                    scores.index_mut(n)[eight] = fma(pair, SumPair::new(scale), bias);
                 }
             }
         }

@@ -20,14 +20,18 @@ const PLANE: usize = 32;
 pub(super) const PLANES: usize = 4;
 /// Units of a cube.
 pub(super) const UNITS: usize = PLANE * PLANES;
-/// Rows of a plane, and of one tensor instruction.
+/// Rows of one tensor instruction.
 pub(super) const ROWS: usize = 16;
 /// Columns of one tensor instruction.
 pub(super) const ACROSS: usize = 8;
 /// Inner dimension of one tensor instruction.
 pub(super) const STEP: usize = 16;
-/// Rows, or keys, that a cube owns; packed tensors are padded to multiples of it.
+/// Largest number of rows, or keys, in a block; a cube owns as many for each group of rows of a plane.
 pub(super) const OWNED: usize = ROWS * PLANES;
+/// Largest number of groups of 16 rows that a plane owns.
+pub(super) const MOST_GROUPS: usize = 2;
+/// Packed tensors are padded to multiples of it, the largest number of rows that a cube owns.
+pub(super) const PADDED: usize = OWNED * MOST_GROUPS;
 /// Widths of packed rows are multiples of it.
 const WIDTHS: usize = 32;
 /// Largest width of a head: the results of a wider one would not fit into registers.
@@ -71,6 +75,18 @@ impl OfKeys {
     }
 }
 
+/// Kernels that have a number of row groups of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    Forward,
+    /// Gradients that belong to rows.
+    Rows,
+    /// Gradients that belong to keys.
+    Keys,
+    /// Gradients of distance tables.
+    Bands,
+}
+
 /// Everything that is fixed when a kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each of them leaves code out of the kernel")]
@@ -84,7 +100,10 @@ pub(in crate::kernels::gpu) struct MmaConfig {
     pub(super) along: AlongRow,
     /// Entries of the row's table.
     pub(super) entries: usize,
-    /// Whether a power of two is one instruction.
+    /// Groups of 16 rows that a plane owns; it uses what it reads of a block from shared memory for all of them.
+    pub(super) row_groups: usize,
+    /// Whether LLVM compiles the kernels: a power of two is one instruction, and blocks are copied to shared memory while others
+    /// are computed.
     pub(super) native: bool,
 }
 
@@ -100,6 +119,7 @@ impl MmaConfig {
             decay_residual: false,
             along: AlongRow::Nothing,
             entries: 0,
+            row_groups: MOST_GROUPS,
             native: NATIVE,
         }
     }
@@ -114,6 +134,27 @@ impl MmaConfig {
         self.value_dim.next_multiple_of(WIDTHS)
     }
 
+    /// The configuration of one kernel, with the number of row groups for which it has registers.
+    pub(super) const fn of(self, pass: Pass) -> Self {
+        let several = self.resident() && !self.by_rows() && !matches!(pass, Pass::Bands);
+        Self { row_groups: if several { self.row_groups } else { 1 }, ..self }
+    }
+
+    /// Rows, or keys, that a cube owns.
+    pub(super) const fn owned(&self) -> usize {
+        OWNED * self.row_groups
+    }
+
+    /// Rows of a unit: `lane / 4` of its plane and every eighth after it.
+    pub(super) const fn unit_rows(&self) -> usize {
+        2 * self.row_groups
+    }
+
+    /// Distances between the rows that a cube owns and a block, rounded up.
+    pub(super) const fn distances(&self) -> usize {
+        (self.owned() + OWNED).next_multiple_of(UNITS)
+    }
+
     /// Rows of a block that the kernels walk over: fewer with sums for each column, which need registers.
     pub(super) const fn block(&self) -> usize {
         match (self.sticks(), self.resident()) {
@@ -123,9 +164,14 @@ impl MmaConfig {
         }
     }
 
+    /// Columns of a block that the kernel of gradients by rows walks over: fewer for several groups, which need registers.
+    pub(super) const fn gradient_block(&self) -> usize {
+        if self.row_groups > 1 { OWNED / 2 } else { self.block() }
+    }
+
     /// Rows of a block that the kernel of keys walks over: fewer with biases, which need registers.
     pub(super) const fn query_block(&self) -> usize {
-        match (self.biased(), self.widest()) {
+        match (self.biased() || self.row_groups > 1, self.widest()) {
             (false, _) => self.block(),
             (true, false) => OWNED / 2,
             (true, true) => OWNED / 4,
@@ -150,6 +196,16 @@ impl MmaConfig {
     /// Whether the factors that a plane owns stay in registers through a walk.
     pub(super) const fn resident(&self) -> bool {
         self.width() <= RESIDENT && self.value_width() <= RESIDENT
+    }
+
+    /// Whether the rows' factors stay in registers in the kernel of gradients by rows.
+    pub(super) const fn rows_resident(&self) -> bool {
+        self.resident() && !self.carries() && self.term().is_none()
+    }
+
+    /// Whether the keys stay in registers in the kernel that owns them.
+    pub(super) const fn keys_resident(&self) -> bool {
+        self.resident() && !self.biased() && self.row_groups == 1
     }
 
     /// Whether the bias is a difference between a number of the row and one of the column.
@@ -245,19 +301,30 @@ pub(super) fn multiplies(client: &Client) -> bool {
     planes == [PLANE as u32; 2] && matmul.mma.contains(&shape) && matmul.ldmatrix.contains(&bf16)
 }
 
+/// Largest number of row groups; `None` if a measurement chooses a tile or a number of cubes, which only the other kernels
+/// have.
+#[cfg(feature = "lab")]
+fn most_groups() -> Option<usize> {
+    let lab::Choices { tile, cubes_each, row_groups } = lab::choices();
+    tile.or(cubes_each).is_none().then_some(row_groups.unwrap_or(MOST_GROUPS).clamp(1, MOST_GROUPS))
+}
+
+#[cfg(not(feature = "lab"))]
+#[expect(clippy::unnecessary_wraps, reason = "a measurement may have none")]
+const fn most_groups() -> Option<usize> {
+    Some(MOST_GROUPS)
+}
+
 /// Decides whether these kernels compute an attention: on a device with their tensor instructions, and if [`supported`].
-/// Choices of a measurement are those of the other kernels.
 pub(in crate::kernels::gpu) fn config<B: Backend>(
     client: &Client,
     operands: &Operands<B>,
     spec: &Spec,
 ) -> Option<MmaConfig> {
-    #[cfg(feature = "lab")]
-    if lab::choices() != lab::Choices::default() {
-        return None;
-    }
+    let row_groups = most_groups()?;
     let shared_bytes = client.properties().hardware.max_shared_memory_size;
     supported(operands, spec)
+        .map(|config| MmaConfig { row_groups, ..config })
         .filter(|config| config.shared_bytes() <= shared_bytes && multiplies(client))
 }
 
@@ -277,13 +344,12 @@ pub(in crate::kernels::gpu) fn takes_terms(
     sizes: Sizes,
     precision: MatmulPrecision,
 ) -> bool {
-    #[cfg(feature = "lab")]
-    if lab::choices() != lab::Choices::default() {
-        return false;
-    }
     let widest = MmaConfig { head_dim: WIDEST, value_dim: WIDEST, ..MmaConfig::plain(sizes) };
     let shared_bytes = client.properties().hardware.max_shared_memory_size;
-    takes_sizes(sizes, precision) && widest.shared_bytes() <= shared_bytes && multiplies(client)
+    most_groups().is_some()
+        && takes_sizes(sizes, precision)
+        && widest.shared_bytes() <= shared_bytes
+        && multiplies(client)
 }
 
 /// Returns the configuration of an attention with factors of bf16, heads of at most 128 channels in whole pieces, and
@@ -336,5 +402,5 @@ pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Opti
 
 /// Number of rows of a packed tensor.
 pub(super) fn padded(rows: usize) -> usize {
-    rows.next_multiple_of(OWNED)
+    rows.next_multiple_of(PADDED)
 }

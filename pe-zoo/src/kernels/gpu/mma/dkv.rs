@@ -1,4 +1,4 @@
-//! Backward kernel by keys: a cube owns 64 keys and walks over blocks of queries from the diagonal to the end. Logits are
+//! Backward kernel by keys: a cube owns 64 or 128 keys and walks over blocks of queries from the diagonal to the end. Logits are
 //! transposed, so that weights and their gradients are left factors without shared memory. It computes the gradients of
 //! keys and values, and those of biases that belong to columns.
 
@@ -8,11 +8,12 @@ use burn_cubecl::cubecl::prelude::*;
 use super::approximate::{LOG2_E, power_of_two};
 use super::biases::{difference, mask};
 use super::blocks::OwnedRows;
-use super::config::{ACROSS, MmaConfig, OWNED};
+use super::config::{ACROSS, MmaConfig};
+use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::queries::QueryBlocks;
 use super::tile::{Results, SumPair, add_mix, row_sum, zeros};
-use super::walk::{CubeWalk, write_rows};
+use super::walk::{CubeWalk, exists, write_rows};
 
 /// Gradients that belong to columns.
 #[derive(CubeType, CubeLaunch)]
@@ -27,7 +28,7 @@ pub(super) struct ColumnGradients {
     pub(super) terms: Box<[f32]>,
 }
 
-/// Sums over this unit's two keys.
+/// Sums over this unit's keys.
 #[derive(CubeType)]
 struct KeySums {
     k: Results,
@@ -46,41 +47,44 @@ pub(super) fn dkv_kernel(
     #[comptime] config: MmaConfig,
 ) {
     let rows = comptime![config.query_block()];
-    let resident = comptime![config.resident() && !config.biased()];
+    let resident = comptime![config.keys_resident()];
+    let groups = comptime![config.row_groups];
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
+    let unit_rows = comptime![config.unit_rows()];
+    let (owned, copies) = comptime![(config.owned(), config.native)];
     let lane = UNIT_POS_PLANE as usize;
-    let walk = CubeWalk::over_rows(place);
+    let walk = CubeWalk::over_rows(place, config);
     let (plane, column) = (walk.plane, walk.own);
-    let mut keys = OwnedRows::new(width);
-    keys.load(&inputs.k, walk.packed, width);
-    let mut values = OwnedRows::new(value_width);
-    values.load(&inputs.values, walk.packed, value_width);
+    let mut keys = OwnedRows::new(owned, width, copies);
+    keys.load(&inputs.k, walk.packed);
+    let mut values = OwnedRows::new(owned, value_width, copies);
+    values.load(&inputs.values, walk.packed);
     let mut blocks = QueryBlocks::new(config);
     let mut sums = KeySums {
-        k: zeros(comptime![width / ACROSS]),
-        values: zeros(comptime![value_width / ACROSS]),
-        biases: Array::new(2usize),
-        decay: Array::new(2usize),
+        k: zeros(comptime![width / ACROSS], groups),
+        values: zeros(comptime![value_width / ACROSS], groups),
+        biases: Array::new(unit_rows),
+        decay: Array::new(unit_rows),
     };
     #[unroll]
-    for half in 0..2usize {
-        let key = column + walk.of_plane + lane / 4 + half * 8;
-        sums.biases[half] = difference(inputs, place, plane, column, key, config);
-        sums.decay[half] = f32::new(0.0);
+    for eight in 0..unit_rows {
+        let key = column + walk.of_plane + lane / 4 + eight * 8;
+        sums.biases[eight] = difference(inputs, place, plane, column, key, config);
+        sums.decay[eight] = f32::new(0.0);
     }
     // The first row that sees the first key, and the first one that sees all keys.
     let mut block = walk.first_rows(place, rows);
-    let all_keys = max(column + comptime![OWNED - 1], place.first_row) - place.first_row;
+    let all_keys = max(column + comptime![config.owned() - 1], place.first_row) - place.first_row;
     let end = (place.rows - 1) / rows + 1;
     let unmasked = min(all_keys.div_ceil(rows), end);
     blocks.fetch_queries(inputs, place, upstream, &walk, block, config);
     blocks.store_queries(block % 2, config);
     blocks.fetch_grads(upstream, &walk, block, config);
-    blocks.store_grads(block % 2, config);
-    sync_cube();
-    keys.begin(walk.of_plane, resident, width);
-    values.begin(walk.of_plane, false, value_width);
+    blocks.store_grads(block % 2);
+    sync_copies(comptime![config.native]);
+    keys.begin(walk.of_plane, resident, groups, width);
+    values.begin(walk.of_plane, false, groups, value_width);
     while block < unmasked {
         step(
             inputs,
@@ -115,22 +119,31 @@ pub(super) fn dkv_kernel(
         );
         block += 1;
     }
-    let mut scales = Array::<f32>::new(2usize);
-    let mut ones = Array::<f32>::new(2usize);
+    let mut scales = Array::<f32>::new(unit_rows);
+    let mut ones = Array::<f32>::new(unit_rows);
     #[unroll]
-    for half in 0..2usize {
-        scales[half] = place.scale;
-        ones[half] = f32::new(1.0);
+    for eight in 0..unit_rows {
+        scales[eight] = place.scale;
+        ones[eight] = f32::new(1.0);
         if comptime![config.decay] {
-            let key = column + walk.of_plane + lane / 4 + half * 8;
-            let sum = row_sum(sums.decay[half]);
-            if lane % 4 == 0 && key < place.columns {
-                out.decay[plane * place.columns + key] = -sum;
+            let key = column + walk.of_plane + lane / 4;
+            let sum = row_sum(sums.decay[eight]);
+            if lane % 4 == 0 && exists(key, place.columns, eight) {
+                out.decay[plane * place.columns + key + eight * 8] = -sum;
             }
         }
     }
     let (heads, len) = (place.heads, place.columns);
-    write_rows(&sums.k, &mut out.k, heads, len, &walk, &scales, comptime![config.head_dim]);
+    write_rows(
+        &sums.k,
+        &mut out.k,
+        heads,
+        len,
+        &walk,
+        &scales,
+        unit_rows,
+        comptime![config.head_dim],
+    );
     write_rows(
         &sums.values,
         &mut out.values,
@@ -138,6 +151,7 @@ pub(super) fn dkv_kernel(
         len,
         &walk,
         &ones,
+        unit_rows,
         comptime![config.value_dim],
     );
 }
@@ -160,7 +174,8 @@ fn step(
     #[comptime] config: MmaConfig,
 ) {
     let rows = comptime![config.query_block()];
-    let resident = comptime![config.resident() && !config.biased()];
+    let resident = comptime![config.keys_resident()];
+    let groups = comptime![config.row_groups];
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
     let lane = UNIT_POS_PLANE as usize;
@@ -169,9 +184,18 @@ fn step(
     if block + 1 < end {
         blocks.fetch_queries(inputs, place, upstream, walk, block + 1, config);
     }
-    let mut weights = zeros(comptime![rows / ACROSS]);
-    let mut gradients = zeros(comptime![rows / ACROSS]);
-    keys.add_dots(walk.of_plane, &blocks.queries.tile, stage, &mut weights, resident, rows, width);
+    let mut weights = zeros(comptime![rows / ACROSS], groups);
+    let mut gradients = zeros(comptime![rows / ACROSS], groups);
+    keys.add_dots(
+        walk.of_plane,
+        &blocks.queries.tile,
+        stage,
+        &mut weights,
+        resident,
+        rows,
+        groups,
+        width,
+    );
     values.add_dots(
         walk.of_plane,
         &blocks.grads.tile,
@@ -179,6 +203,7 @@ fn step(
         &mut gradients,
         false,
         rows,
+        groups,
         value_width,
     );
     if block + 1 < end {
@@ -187,25 +212,32 @@ fn step(
     }
     if comptime![masked] {
         let own = place.first_row + block * rows + lane % 4 * 2;
-        mask(&mut weights, walk.own + walk.of_plane + lane / 4, own, true, rows);
+        mask(
+            &mut weights,
+            walk.own + walk.of_plane + lane / 4,
+            own,
+            true,
+            rows,
+            comptime![config.unit_rows()],
+        );
     }
     #[unroll]
     for n in 0..comptime![rows / ACROSS] {
         let statistics = blocks.statistics[stage * comptime![rows / 2] + n * 4 + lane % 4];
         #[unroll]
-        for half in 0..2usize {
-            let (logit, of_weight) = (weights.index(n)[half], gradients.index(n)[half]);
+        for eight in 0..comptime![config.unit_rows()] {
+            let (logit, of_weight) = (weights.index(n)[eight], gradients.index(n)[eight]);
             let mut two_weights = SumPair::empty();
             let mut two_gradients = SumPair::empty();
             #[unroll]
             for one in 0..2usize {
                 let mut without = -statistics.extract(one * 2);
                 if comptime![config.differences()] {
-                    without = sums.biases[half] - statistics.extract(one * 2);
+                    without = sums.biases[eight] - statistics.extract(one * 2);
                 }
                 if comptime![config.distance] {
-                    let key = walk.of_plane + lane / 4 + comptime![half * 8];
-                    let index = lane % 4 * 2 + comptime![n * 8 + one + OWNED - 1] - key;
+                    let key = walk.of_plane + lane / 4 + comptime![eight * 8];
+                    let index = lane % 4 * 2 + comptime![n * 8 + one + config.owned() - 1] - key;
                     without += blocks.distances.of(stage, index, config);
                 }
                 let weight =
@@ -214,19 +246,19 @@ fn step(
                 two_weights.insert(one, weight);
                 two_gradients.insert(one, gradient);
                 if comptime![config.decay] {
-                    sums.decay[half] += gradient;
+                    sums.decay[eight] += gradient;
                 }
             }
-            weights.index_mut(n)[half] = two_weights;
-            gradients.index_mut(n)[half] = two_gradients;
+            weights.index_mut(n)[eight] = two_weights;
+            gradients.index_mut(n)[eight] = two_gradients;
         }
     }
     let begin = stage * comptime![rows * value_width / 8];
-    add_mix(&weights, &blocks.grads.tile, begin, &mut sums.values, rows, value_width);
+    add_mix(&weights, &blocks.grads.tile, begin, &mut sums.values, rows, groups, value_width);
     let begin = stage * comptime![rows * width / 8];
-    add_mix(&gradients, &blocks.queries.tile, begin, &mut sums.k, rows, width);
+    add_mix(&gradients, &blocks.queries.tile, begin, &mut sums.k, rows, groups, width);
     if block + 1 < end {
-        blocks.store_grads((block + 1) % 2, config);
+        blocks.store_grads((block + 1) % 2);
     }
-    sync_cube();
+    sync_copies(comptime![config.native]);
 }

@@ -9,6 +9,7 @@ use super::along::{Carried, differentiate, score, weights_of};
 use super::approximate::{LOG2_E, power_of_two};
 use super::blocks::Blocks;
 use super::config::{ACROSS, MmaConfig, OWNED, OfKeys, STEP};
+use super::copies::sync_copies;
 use super::dkv::ColumnGradients;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::pair::pair_place;
@@ -16,7 +17,8 @@ use super::row_table::{RowTable, far_bias};
 use super::rows::RowStatistics;
 use super::terms::TermSums;
 use super::tile::{
-    Piece, Results, SumPair, add_dot, add_transposed_mix, left_factor, store_result, zeros,
+    LeftFactors, Piece, Results, SumPair, add_dot, add_transposed_mix, left_factors, store_result,
+    zeros,
 };
 use super::walk::{CubeWalk, padded_rows, write_rows};
 
@@ -61,34 +63,35 @@ pub(super) fn dkv_rows_kernel(
 ) {
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
-    let walk = CubeWalk::over_rows(place);
+    let copies = comptime![config.native];
+    let walk = CubeWalk::over_rows(place, config);
     let mut tiles = Tiles {
-        keys: Blocks::new(1usize, OWNED, width),
-        values: Blocks::new(1usize, OWNED, value_width),
-        queries: Blocks::new(2usize, OWNED, width),
-        grads: Blocks::new(2usize, OWNED, value_width),
+        keys: Blocks::new(1usize, OWNED, width, copies),
+        values: Blocks::new(1usize, OWNED, value_width, copies),
+        queries: Blocks::new(2usize, OWNED, width, copies),
+        grads: Blocks::new(2usize, OWNED, value_width, copies),
         table: RowTable::new(config),
         weights: Shared::new_slice(comptime![OWNED * OWNED / 8]),
         gradients: Shared::new_slice(comptime![OWNED * OWNED / 8]),
     };
-    tiles.keys.fetch(&inputs.k, walk.packed, OWNED, width);
-    tiles.keys.store(0usize, OWNED, width);
-    tiles.values.fetch(&inputs.values, walk.packed, OWNED, value_width);
-    tiles.values.store(0usize, OWNED, value_width);
+    tiles.keys.fetch(&inputs.k, walk.packed, 0usize);
+    tiles.keys.store(0usize);
+    tiles.values.fetch(&inputs.values, walk.packed, 0usize);
+    tiles.values.store(0usize);
     let mut sums = OwnKeySums {
-        k: zeros(comptime![if of.keys() { width / ACROSS } else { 0 }]),
-        values: zeros(comptime![if of.values() { value_width / ACROSS } else { 0 }]),
+        k: zeros(comptime![if of.keys() { width / ACROSS } else { 0 }], 1usize),
+        values: zeros(comptime![if of.values() { value_width / ACROSS } else { 0 }], 1usize),
         terms: TermSums::new(false, config),
     };
     let mut block = walk.first_rows(place, OWNED);
     let end = place.rows.div_ceil(OWNED);
     let first = walk.begin + block * OWNED;
-    tiles.queries.fetch(&inputs.q, first, OWNED, width);
-    tiles.queries.store(block % 2, OWNED, width);
-    tiles.grads.fetch(&upstream.grad, first, OWNED, value_width);
-    tiles.grads.store(block % 2, OWNED, value_width);
+    tiles.queries.fetch(&inputs.q, first, block % 2);
+    tiles.queries.store(block % 2);
+    tiles.grads.fetch(&upstream.grad, first, block % 2);
+    tiles.grads.store(block % 2);
     tiles.table.load(inputs, place, walk.plane, block * OWNED, config);
-    sync_cube();
+    sync_copies(comptime![config.native]);
     while block < end {
         step(inputs, place, upstream, edges, &walk, block, end, &mut tiles, &mut sums, of, config);
         block += 1;
@@ -96,16 +99,17 @@ pub(super) fn dkv_rows_kernel(
     let mut scales = Array::<f32>::new(2usize);
     let mut ones = Array::<f32>::new(2usize);
     #[unroll]
-    for half in 0..2usize {
-        scales[half] = place.scale;
-        ones[half] = f32::new(1.0);
+    for eight in 0..2usize {
+        scales[eight] = place.scale;
+        ones[eight] = f32::new(1.0);
     }
     if comptime![of.keys() && config.term_numbers(false) > 0] {
         sums.terms.write_columns(&mut out.terms, place, walk.plane, walk.first, config);
     }
     let (heads, len) = (place.heads, place.columns);
     if comptime![of.keys()] {
-        write_rows(&sums.k, &mut out.k, heads, len, &walk, &scales, comptime![config.head_dim]);
+        let width = comptime![config.head_dim];
+        write_rows(&sums.k, &mut out.k, heads, len, &walk, &scales, 2usize, width);
     }
     if comptime![of.values()] {
         write_rows(
@@ -115,6 +119,7 @@ pub(super) fn dkv_rows_kernel(
             len,
             &walk,
             &ones,
+            2usize,
             comptime![config.value_dim],
         );
     }
@@ -169,7 +174,7 @@ fn step(
     }
     let next = walk.begin + (block + 1) * OWNED;
     if !weightless {
-        let mut own = BlockRows { rows: RowStatistics::new(), carried: Carried::new() };
+        let mut own = BlockRows { rows: RowStatistics::new(config), carried: Carried::new() };
         own.read(inputs, place, upstream, edges, walk, block, far, config);
         #[unroll]
         for i in 0..comptime![OWNED / columns] {
@@ -177,11 +182,11 @@ fn step(
             weigh_part(inputs, place, walk, block, far, tiles, sums, &mut own, part, of, config);
         }
     }
-    sync_cube();
+    sync_copies(comptime![config.native]);
     // Of the next block, queries are read during one product and gradients during the other, so that only one of them takes
-    // registers, and none while logits do.
+    // registers, if they do, and none while logits do.
     if block + 1 < end {
-        tiles.queries.fetch(&inputs.q, next, OWNED, width);
+        tiles.queries.fetch(&inputs.q, next, (block + 1) % 2);
     }
     if comptime![of.values()] {
         if !weightless {
@@ -191,8 +196,8 @@ fn step(
         }
     }
     if block + 1 < end {
-        tiles.queries.store((block + 1) % 2, OWNED, width);
-        tiles.grads.fetch(&upstream.grad, next, OWNED, value_width);
+        tiles.queries.store((block + 1) % 2);
+        tiles.grads.fetch(&upstream.grad, next, (block + 1) % 2);
     }
     if comptime![of.keys()] {
         if !weightless {
@@ -202,10 +207,10 @@ fn step(
         }
     }
     if block + 1 < end {
-        tiles.grads.store((block + 1) % 2, OWNED, value_width);
+        tiles.grads.store((block + 1) % 2);
         tiles.table.load(inputs, place, walk.plane, (block + 1) * OWNED, config);
     }
-    sync_cube();
+    sync_copies(comptime![config.native]);
 }
 
 #[cube]
@@ -226,14 +231,14 @@ impl BlockRows {
         let row = block * OWNED;
         self.rows.read(inputs, place, upstream, walk, walk.begin + row, config);
         #[unroll]
-        for half in 0..2usize {
-            let row = row + walk.of_plane + UNIT_POS_PLANE as usize / 4 + half * 8;
+        for eight in 0..2usize {
+            let row = row + walk.of_plane + UNIT_POS_PLANE as usize / 4 + eight * 8;
             if far {
-                self.rows.log[half] -= far_bias(inputs, place, walk.plane, row, config);
+                self.rows.log[eight] -= far_bias(inputs, place, walk.plane, row, config);
             } else if comptime![config.carries()] {
                 let pair = edges[walk.packed / OWNED * padded_rows(place) + row];
-                self.carried.passed[half] = pair.extract(0usize);
-                self.carried.behind[half] = pair.extract(1usize);
+                self.carried.passed[eight] = pair.extract(0usize);
+                self.carried.behind[eight] = pair.extract(1usize);
             }
         }
     }
@@ -259,21 +264,24 @@ fn weigh_part(
     let value_width = comptime![config.value_width()];
     let columns = comptime![config.part()];
     let first_row = block % 2 * OWNED + walk.of_plane;
-    let mut products = zeros(comptime![columns / ACROSS]);
-    let mut of_weights = zeros(comptime![columns / ACROSS]);
+    let mut products = zeros(comptime![columns / ACROSS], 1usize);
+    let mut of_weights = zeros(comptime![columns / ACROSS], 1usize);
     #[unroll]
     for step in 0..comptime![width / STEP] {
-        let left = left_factor(&tiles.queries.tile, first_row, step, width);
-        let begin = comptime![part * columns * width / 8];
-        add_dot(&left, &tiles.keys.tile, begin.runtime(), &mut products, step, columns, width);
+        let mut left = LeftFactors::new();
+        left_factors(&tiles.queries.tile, first_row, &mut left, step, 1usize, width);
+        let (keys, begin) = (&tiles.keys.tile, comptime![part * columns * width / 8].runtime());
+        add_dot(&left, keys, begin, &mut products, 0usize, step, columns, 1usize, width);
     }
     if comptime![of.keys()] {
         #[unroll]
         for step in 0..comptime![value_width / STEP] {
-            let left = left_factor(&tiles.grads.tile, first_row, step, value_width);
-            let begin = comptime![part * columns * value_width / 8];
+            let mut left = LeftFactors::new();
+            left_factors(&tiles.grads.tile, first_row, &mut left, step, 1usize, value_width);
             let values = &tiles.values.tile;
-            add_dot(&left, values, begin.runtime(), &mut of_weights, step, columns, value_width);
+            let begin = comptime![part * columns * value_width / 8].runtime();
+            let to = &mut of_weights;
+            add_dot(&left, values, begin, to, 0usize, step, columns, 1usize, value_width);
         }
     }
     if far {
@@ -319,19 +327,19 @@ fn weigh_far(
     #[unroll]
     for n in 0..comptime![config.part() / ACROSS] {
         #[unroll]
-        for half in 0..2usize {
-            let (product, of_weight) = (products.index(n)[half], of_weights.index(n)[half]);
+        for eight in 0..2usize {
+            let (product, of_weight) = (products.index(n)[eight], of_weights.index(n)[eight]);
             let mut weights = SumPair::empty();
             let mut gradients = SumPair::empty();
             #[unroll]
             for one in 0..2usize {
-                let logit = fma(product.extract(one), scale, -rows.log[half]);
+                let logit = fma(product.extract(one), scale, -rows.log[eight]);
                 let weight = power_of_two(logit, comptime![config.native]);
                 weights.insert(one, weight);
-                gradients.insert(one, weight * (of_weight.extract(one) - rows.share[half]));
+                gradients.insert(one, weight * (of_weight.extract(one) - rows.share[eight]));
             }
-            products.index_mut(n)[half] = weights;
-            of_weights.index_mut(n)[half] = gradients;
+            products.index_mut(n)[eight] = weights;
+            of_weights.index_mut(n)[eight] = gradients;
         }
     }
 }
@@ -360,28 +368,29 @@ fn weigh_near(
     for i in 0..comptime![columns / ACROSS] {
         let n = comptime![columns / ACROSS - 1 - i];
         #[unroll]
-        for half in 0..2usize {
-            let (product, of_weight) = (products.index(n)[half], of_weights.index(n)[half]);
-            let at = pair_place(walk.plane, walk.of_plane, row, column, n, half);
+        for eight in 0..2usize {
+            let (product, of_weight) = (products.index(n)[eight], of_weights.index(n)[eight]);
+            let at = pair_place(walk.plane, walk.of_plane, row, column, n, eight);
             if comptime![!of.keys()] {
                 let passed = &mut own.carried.passed;
-                let scored = score(product, passed, table, inputs, place, &at, half, config);
-                products.index_mut(n)[half] = weights_of(&scored, &own.rows, half, config);
+                let scored = score(product, passed, table, inputs, place, &at, eight, config);
+                products.index_mut(n)[eight] = weights_of(&scored, &own.rows, eight, config);
             } else if comptime![config.term().is_some()] {
                 let of_cube = comptime![part * columns / ACROSS + n];
                 let (weights, of_products) = terms.differentiate(
-                    inputs, place, &own.rows, &at, product, of_weight, of_cube, half, false, config,
+                    inputs, place, &own.rows, &at, product, of_weight, of_cube, eight, false,
+                    config,
                 );
-                products.index_mut(n)[half] = weights;
-                of_weights.index_mut(n)[half] = of_products;
+                products.index_mut(n)[eight] = weights;
+                of_weights.index_mut(n)[eight] = of_products;
             } else {
                 let passed = &mut own.carried.passed;
-                let scored = score(product, passed, table, inputs, place, &at, half, config);
+                let scored = score(product, passed, table, inputs, place, &at, eight, config);
                 let (behind, rows) = (&mut own.carried.behind, &own.rows);
                 let pair =
-                    differentiate(&scored, of_weight, behind, rows, place, half, false, config);
-                products.index_mut(n)[half] = pair.weights;
-                of_weights.index_mut(n)[half] = pair.content;
+                    differentiate(&scored, of_weight, behind, rows, place, eight, false, config);
+                products.index_mut(n)[eight] = pair.weights;
+                of_weights.index_mut(n)[eight] = pair.content;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Backward kernel by rows: a cube owns 64 rows and walks over blocks of columns as the forward kernel does. It computes
+//! Backward kernel by rows: a cube owns 64 or 128 rows and walks over blocks of columns as the forward kernel does. It computes
 //! the gradients of queries, and those of biases that belong to rows.
 
 use burn_cubecl::cubecl;
@@ -10,6 +10,7 @@ use super::biases::mask;
 use super::blocks::OwnedRows;
 use super::columns::ColumnBlocks;
 use super::config::{ACROSS, MmaConfig, OWNED};
+use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::pair::pair_place;
 use super::row_sums::{OwnRowSums, RowGradients};
@@ -48,28 +49,30 @@ pub(super) fn dq_kernel(
     out: &mut RowGradients,
     #[comptime] config: MmaConfig,
 ) {
-    let columns = comptime![config.block()];
-    let resident = comptime![config.resident() && !config.carries() && config.term().is_none()];
-    let walk = CubeWalk::over_columns(place);
+    let columns = comptime![config.gradient_block()];
+    let resident = comptime![config.rows_resident()];
+    let groups = comptime![config.row_groups];
+    let (owned, copies) = comptime![(config.owned(), config.native)];
+    let walk = CubeWalk::over_columns(place, config);
     let mut own = OwnRows {
-        queries: OwnedRows::new(comptime![config.width()]),
-        grads: OwnedRows::new(comptime![config.value_width()]),
-        rows: RowStatistics::new(),
+        queries: OwnedRows::new(owned, comptime![config.width()], copies),
+        grads: OwnedRows::new(owned, comptime![config.value_width()], copies),
+        rows: RowStatistics::new(config),
         table: RowTable::new(config),
         carried: Carried::new(),
     };
-    own.queries.load(&inputs.q, walk.packed, comptime![config.width()]);
-    own.grads.load(&upstream.grad, walk.packed, comptime![config.value_width()]);
+    own.queries.load(&inputs.q, walk.packed);
+    own.grads.load(&upstream.grad, walk.packed);
     own.table.load(inputs, place, walk.plane, walk.first, config);
     own.rows.read(inputs, place, upstream, &walk, walk.packed, config);
     let mut blocks = ColumnBlocks::new(columns, config);
     let mut sums = OwnRowSums::new(config);
-    let mut left = walk.seen_blocks(place, columns);
+    let mut left = walk.seen_blocks(place, columns, config);
     let mut far = walk.most_far(columns, config);
     blocks.begin(inputs, place, &walk, left - 1, columns, config);
-    sync_cube();
-    own.queries.begin(walk.of_plane, resident, comptime![config.width()]);
-    own.grads.begin(walk.of_plane, resident, comptime![config.value_width()]);
+    sync_copies(comptime![config.native]);
+    own.queries.begin(walk.of_plane, resident, groups, comptime![config.width()]);
+    own.grads.begin(walk.of_plane, resident, groups, comptime![config.value_width()]);
     if comptime![config.carries()] {
         far = upstream.far_blocks[walk.packed / OWNED] as usize;
         let mut ahead = left;
@@ -89,12 +92,12 @@ pub(super) fn dq_kernel(
             ahead -= 1;
         }
         #[unroll]
-        for half in 0..2usize {
-            own.carried.behind[half] = -row_sum(own.carried.behind[half]);
-            own.carried.passed[half] = f32::new(0.0);
+        for eight in 0..2usize {
+            own.carried.behind[eight] = -row_sum(own.carried.behind[eight]);
+            own.carried.passed[eight] = f32::new(0.0);
         }
         blocks.begin(inputs, place, &walk, left - 1, columns, config);
-        sync_cube();
+        sync_copies(comptime![config.native]);
     }
     while left > far {
         step(
@@ -115,8 +118,8 @@ pub(super) fn dq_kernel(
         if comptime![config.tables()] {
             own.carried.read_far(inputs, place, &walk, config);
             #[unroll]
-            for half in 0..2usize {
-                own.rows.log[half] -= own.carried.far[half];
+            for eight in 0..2usize {
+                own.rows.log[eight] -= own.carried.far[eight];
             }
         }
         while left > 0 {
@@ -153,18 +156,19 @@ fn step(
     #[comptime] kind: WalkStep,
     #[comptime] config: MmaConfig,
 ) {
-    let columns = comptime![config.block()];
-    let resident = comptime![config.resident() && !config.carries() && config.term().is_none()];
+    let columns = comptime![config.gradient_block()];
+    let resident = comptime![config.rows_resident()];
+    let groups = comptime![config.row_groups];
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
     let stage = left % 2;
     if left > 1 {
         blocks.fetch_keys(inputs, place, walk, left - 2, columns, config);
     }
-    let mut logits = zeros(comptime![columns / ACROSS]);
-    let mut of_weights = zeros(comptime![columns / ACROSS]);
+    let mut logits = zeros(comptime![columns / ACROSS], groups);
+    let mut of_weights = zeros(comptime![columns / ACROSS], groups);
     let (keys, values) = (&blocks.keys.tile, &blocks.values.tile);
-    own.queries.add_dots(walk.of_plane, keys, stage, &mut logits, resident, columns, width);
+    own.queries.add_dots(walk.of_plane, keys, stage, &mut logits, resident, columns, groups, width);
     own.grads.add_dots(
         walk.of_plane,
         values,
@@ -172,6 +176,7 @@ fn step(
         &mut of_weights,
         resident,
         columns,
+        groups,
         value_width,
     );
     if left > 1 {
@@ -181,7 +186,7 @@ fn step(
     // Sums along rows need the registers.
     if comptime![!by_pairs] {
         if left > 1 {
-            blocks.fetch_values(inputs, walk, left - 2, columns, config);
+            blocks.fetch_values(inputs, walk, left - 2, columns);
         }
     }
     if comptime![by_pairs] {
@@ -206,7 +211,7 @@ fn step(
         let column = (left - 1) * columns + lane % 4 * 2;
         let row = walk.own + walk.of_plane + lane / 4;
         if comptime![kind == WalkStep::Near] {
-            mask(&mut logits, row, column, false, columns);
+            mask(&mut logits, row, column, false, columns, comptime![config.unit_rows()]);
         }
         let scale = place.scale * comptime![LOG2_E];
         blocks.logit_gradients(
@@ -223,7 +228,7 @@ fn step(
     }
     if comptime![by_pairs] {
         if left > 1 {
-            blocks.fetch_values(inputs, walk, left - 2, columns, config);
+            blocks.fetch_values(inputs, walk, left - 2, columns);
         }
     }
     if comptime![kind != WalkStep::Whole] {
@@ -233,13 +238,14 @@ fn step(
             stage * comptime![columns * width / 8],
             &mut sums.q,
             columns,
+            groups,
             width,
         );
     }
     if left > 1 {
-        blocks.store_values((left - 1) % 2, columns, config);
+        blocks.store_values((left - 1) % 2);
     }
-    sync_cube();
+    sync_copies(comptime![config.native]);
 }
 
 /// Writes what the rows carry into a block, where the block is the last one of 64 keys.
@@ -252,17 +258,17 @@ fn write_edges(
     edges: &mut Box<[SumPair]>,
     #[comptime] config: MmaConfig,
 ) {
-    let columns = comptime![config.block()];
+    let columns = comptime![config.gradient_block()];
     let lane = UNIT_POS_PLANE as usize;
-    if left * columns % OWNED == 0 || left == walk.seen_blocks(place, columns) {
+    if left * columns % OWNED == 0 || left == walk.seen_blocks(place, columns, config) {
         let keys = walk.plane * (padded_columns(place) / OWNED) + (left - 1) * columns / OWNED;
         if lane % 4 == 0 {
             #[unroll]
-            for half in 0..2usize {
+            for eight in 0..2usize {
                 let mut pair = SumPair::empty();
-                pair.insert(0usize, carried.passed[half]);
-                pair.insert(1usize, carried.behind[half]);
-                let row = walk.first + walk.of_plane + lane / 4 + half * 8;
+                pair.insert(0usize, carried.passed[eight]);
+                pair.insert(1usize, carried.behind[eight]);
+                let row = walk.first + walk.of_plane + lane / 4 + eight * 8;
                 edges[keys * padded_rows(place) + row] = pair;
             }
         }
@@ -286,33 +292,33 @@ fn differentiate_block(
     #[comptime] kind: WalkStep,
     #[comptime] config: MmaConfig,
 ) {
-    let columns = comptime![config.block()];
+    let columns = comptime![config.gradient_block()];
     let column = (left - 1) * columns;
     let whole = comptime![kind == WalkStep::Whole];
     #[unroll]
     for i in 0..comptime![columns / ACROSS] {
         let n = comptime![columns / ACROSS - 1 - i];
         #[unroll]
-        for half in 0..2usize {
-            let at = pair_place(walk.plane, walk.of_plane, walk.own, column, n, half);
-            let products = products.index(n)[half];
-            let of_weights = gradients.index(n)[half];
+        for eight in 0..2usize {
+            let at = pair_place(walk.plane, walk.of_plane, walk.own, column, n, eight);
+            let products = products.index(n)[eight];
+            let of_weights = gradients.index(n)[eight];
             if comptime![config.term().is_some()] {
                 let (_weights, of_products) = sums.terms.differentiate(
-                    inputs, place, &own.rows, &at, products, of_weights, n, half, true, config,
+                    inputs, place, &own.rows, &at, products, of_weights, n, eight, true, config,
                 );
-                gradients.index_mut(n)[half] = of_products;
+                gradients.index_mut(n)[eight] = of_products;
             } else {
                 let passed = &mut own.carried.passed;
-                let scored = score(products, passed, &own.table, inputs, place, &at, half, config);
+                let scored = score(products, passed, &own.table, inputs, place, &at, eight, config);
                 let behind = &mut own.carried.behind;
                 let pair = differentiate(
-                    &scored, of_weights, behind, &own.rows, place, half, whole, config,
+                    &scored, of_weights, behind, &own.rows, place, eight, whole, config,
                 );
-                gradients.index_mut(n)[half] = pair.content;
+                gradients.index_mut(n)[eight] = pair.content;
                 if comptime![config.tables() && !whole] {
                     let out = &mut out.tables;
-                    sums.entries.add(out, &scored, &pair, place, walk, &at, half, config);
+                    sums.entries.add(out, &scored, &pair, place, walk, &at, eight, config);
                 }
             }
         }

@@ -35,10 +35,10 @@ struct RowEntries {
 fn row_entries(
     place: &MmaSizes,
     walk: &CubeWalk,
-    #[comptime] half: usize,
+    #[comptime] eight: usize,
     #[comptime] config: MmaConfig,
 ) -> RowEntries {
-    let row = walk.first + walk.of_plane + UNIT_POS_PLANE as usize / 4 + comptime![half * 8];
+    let row = walk.first + walk.of_plane + UNIT_POS_PLANE as usize / 4 + comptime![eight * 8];
     let line = walk.plane * place.rows + row;
     RowEntries { first: line * comptime![config.entries], exists: row < place.rows }
 }
@@ -52,10 +52,10 @@ impl EntryGradients {
             far: Array::new(2usize),
         };
         #[unroll]
-        for half in 0..2usize {
-            gradients.entry[half] = f32::cast_from(UNIT_POS_PLANE % 4);
-            gradients.sums[half] = f32::new(0.0);
-            gradients.far[half] = f32::new(0.0);
+        for eight in 0..2usize {
+            gradients.entry[eight] = f32::cast_from(UNIT_POS_PLANE % 4);
+            gradients.sums[eight] = f32::new(0.0);
+            gradients.far[eight] = f32::new(0.0);
         }
         gradients
     }
@@ -70,10 +70,10 @@ impl EntryGradients {
         place: &MmaSizes,
         walk: &CubeWalk,
         at: &PairPlace,
-        #[comptime] half: usize,
+        #[comptime] eight: usize,
         #[comptime] config: MmaConfig,
     ) {
-        let row = row_entries(place, walk, half, config);
+        let row = row_entries(place, walk, eight, config);
         if comptime![config.along == AlongRow::Contextual] {
             let right = UNIT_POS_PLANE / 4 * 4 + 3;
             #[unroll]
@@ -82,8 +82,8 @@ impl EntryGradients {
                 let lane = right - comptime![i as u32 / 2];
                 let position = plane_shuffle(scored.positions.extract(one), lane);
                 let gradient = plane_shuffle(gradients.biases.extract(one), lane);
-                self.move_to(out, &row, position, half, config);
-                self.add_at(position, gradient, half);
+                self.move_to(out, &row, position, eight, config);
+                self.add_at(position, gradient, eight);
             }
         } else {
             let last = comptime![config.entries - 1];
@@ -98,7 +98,7 @@ impl EntryGradients {
                             out[row.first + away] = gradient;
                         }
                     } else {
-                        self.far[half] += gradient;
+                        self.far[eight] += gradient;
                     }
                 }
             }
@@ -106,8 +106,8 @@ impl EntryGradients {
     }
 
     /// Adds the gradients of far columns.
-    pub(super) fn add_far(&mut self, gradient: f32, #[comptime] half: usize) {
-        self.far[half] += gradient;
+    pub(super) fn add_far(&mut self, gradient: f32, #[comptime] eight: usize) {
+        self.far[eight] += gradient;
     }
 
     /// Writes the sum of this lane's entry if no further position reaches it.
@@ -116,22 +116,22 @@ impl EntryGradients {
         out: &mut Box<[f32]>,
         row: &RowEntries,
         position: f32,
-        #[comptime] half: usize,
+        #[comptime] eight: usize,
         #[comptime] config: MmaConfig,
     ) {
-        if position >= self.entry[half] + 1.0 {
-            let entry = u32::cast_from(self.entry[half]) as usize;
+        if position >= self.entry[eight] + 1.0 {
+            let entry = u32::cast_from(self.entry[eight]) as usize;
             if row.exists && entry < comptime![config.entries] {
-                out[row.first + entry] = self.sums[half];
+                out[row.first + entry] = self.sums[eight];
             }
-            self.sums[half] = f32::new(0.0);
-            self.entry[half] += 4.0;
+            self.sums[eight] = f32::new(0.0);
+            self.entry[eight] += 4.0;
         }
     }
 
-    fn add_at(&mut self, position: f32, gradient: f32, #[comptime] half: usize) {
-        let weight = max(f32::new(1.0) - (position - self.entry[half]).abs(), f32::new(0.0));
-        self.sums[half] = fma(gradient, weight, self.sums[half]);
+    fn add_at(&mut self, position: f32, gradient: f32, #[comptime] eight: usize) {
+        let weight = max(f32::new(1.0) - (position - self.entry[eight]).abs(), f32::new(0.0));
+        self.sums[eight] = fma(gradient, weight, self.sums[eight]);
     }
 
     /// Writes the entries that are left.
@@ -144,20 +144,20 @@ impl EntryGradients {
     ) {
         let quarter = UNIT_POS_PLANE as usize % 4;
         #[unroll]
-        for half in 0..2usize {
-            let row = row_entries(place, walk, half, config);
-            let far = row_sum(self.far[half]);
+        for eight in 0..2usize {
+            let row = row_entries(place, walk, eight, config);
+            let far = row_sum(self.far[eight]);
             let entries = comptime![config.entries];
             let mut entry = quarter;
             let mut sum = f32::new(0.0);
             if comptime![config.along == AlongRow::Contextual] {
-                self.move_to(out, &row, place.max_position, half, config);
-                self.add_at(place.max_position, far, half);
-                entry = u32::cast_from(self.entry[half]) as usize;
-                sum = self.sums[half];
+                self.move_to(out, &row, place.max_position, eight, config);
+                self.add_at(place.max_position, far, eight);
+                entry = u32::cast_from(self.entry[eight]) as usize;
+                sum = self.sums[eight];
             } else {
                 // Distances that the row is too early for.
-                let own = walk.own + walk.of_plane + UNIT_POS_PLANE as usize / 4 + half * 8;
+                let own = walk.own + walk.of_plane + UNIT_POS_PLANE as usize / 4 + eight * 8;
                 entry += min(own + 1, comptime![config.entries - 1]);
             }
             while entry < entries {

@@ -1,4 +1,4 @@
-//! Forward kernel: a cube owns 64 rows and walks over blocks of columns from the diagonal to the left.
+//! Forward kernel: a cube owns 64 or 128 rows and walks over blocks of columns from the diagonal to the left.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
@@ -9,6 +9,7 @@ use super::biases::{LOWEST, difference, mask};
 use super::blocks::OwnedRows;
 use super::columns::ColumnBlocks;
 use super::config::{ACROSS, MmaConfig, OWNED};
+use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes};
 use super::row_table::RowTable;
 use super::softmax::{Softmax, largest_logit, soften, weigh};
@@ -45,32 +46,40 @@ pub(super) fn forward_kernel(
     #[comptime] config: MmaConfig,
 ) {
     let columns = comptime![config.block()];
+    let groups = comptime![config.row_groups];
+    let unit_rows = comptime![config.unit_rows()];
+    let (owned, copies) = comptime![(config.owned(), config.native)];
     let lane = UNIT_POS_PLANE as usize;
-    let walk = CubeWalk::over_columns(place);
+    let walk = CubeWalk::over_columns(place, config);
     let mut own = OwnQueries {
-        queries: OwnedRows::new(comptime![config.width()]),
+        queries: OwnedRows::new(owned, comptime![config.width()], copies),
         table: RowTable::new(config),
         carried: Carried::new(),
     };
-    own.queries.load(&inputs.q, walk.packed, comptime![config.width()]);
+    own.queries.load(&inputs.q, walk.packed);
     own.table.load(inputs, place, walk.plane, walk.first, config);
     let mut blocks = ColumnBlocks::new(columns, config);
     let mut votes = RowVotes::new(config);
     let mut softmax = Softmax {
-        sums: zeros(comptime![config.value_width() / ACROSS]),
-        largest: Array::new(2usize),
-        total: Array::new(2usize),
+        sums: zeros(comptime![config.value_width() / ACROSS], groups),
+        largest: Array::new(unit_rows),
+        total: Array::new(unit_rows),
     };
     #[unroll]
-    for half in 0..2usize {
-        softmax.largest[half] = f32::new(LOWEST);
-        softmax.total[half] = f32::new(0.0);
+    for eight in 0..unit_rows {
+        softmax.largest[eight] = f32::new(LOWEST);
+        softmax.total[eight] = f32::new(0.0);
     }
-    let mut left = walk.seen_blocks(place, columns);
+    let mut left = walk.seen_blocks(place, columns, config);
     let most_far = walk.most_far(columns, config);
     blocks.begin(inputs, place, &walk, left - 1, columns, config);
-    sync_cube();
-    own.queries.begin(walk.of_plane, comptime![config.resident()], comptime![config.width()]);
+    sync_copies(comptime![config.native]);
+    own.queries.begin(
+        walk.of_plane,
+        comptime![config.resident()],
+        groups,
+        comptime![config.width()],
+    );
     let mut far = most_far;
     if comptime![config.carries()] {
         far = 0usize;
@@ -123,17 +132,17 @@ pub(super) fn forward_kernel(
             left -= 1;
         }
     }
-    let mut shares = Array::<f32>::new(2usize);
+    let mut shares = Array::<f32>::new(unit_rows);
     #[unroll]
-    for half in 0..2usize {
+    for eight in 0..unit_rows {
         let mut logarithm = f32::new(0.0);
-        shares[half] = f32::new(1.0);
-        let row = walk.of_plane + lane / 4 + half * 8;
+        shares[eight] = f32::new(1.0);
+        let row = walk.of_plane + lane / 4 + eight * 8;
         if comptime![!config.sticks()] {
-            let total = row_sum(softmax.total[half]);
-            shares[half] = 1.0 / total;
+            let total = row_sum(softmax.total[eight]);
+            shares[eight] = 1.0 / total;
             logarithm =
-                largest_logit(softmax.largest[half], place.scale * comptime![LOG2_E], config)
+                largest_logit(softmax.largest[eight], place.scale * comptime![LOG2_E], config)
                     + total.ln() * comptime![LOG2_E];
         }
         if comptime![config.differences()] {
@@ -151,6 +160,7 @@ pub(super) fn forward_kernel(
         rows,
         &walk,
         &shares,
+        unit_rows,
         comptime![config.value_dim],
     );
 }
@@ -171,12 +181,13 @@ fn step(
     #[comptime] config: MmaConfig,
 ) {
     let columns = comptime![config.block()];
+    let groups = comptime![config.row_groups];
     let stage = left % 2;
     let scale = place.scale * comptime![LOG2_E];
     if left > 1 {
         blocks.fetch_keys(inputs, place, walk, left - 2, columns, config);
     }
-    let mut scores = zeros(comptime![columns / ACROSS]);
+    let mut scores = zeros(comptime![columns / ACROSS], groups);
     own.queries.add_dots(
         walk.of_plane,
         &blocks.keys.tile,
@@ -184,6 +195,7 @@ fn step(
         &mut scores,
         comptime![config.resident()],
         columns,
+        groups,
         comptime![config.width()],
     );
     if left > 1 {
@@ -193,7 +205,7 @@ fn step(
     // Sums along rows need the registers.
     if comptime![!by_pairs] {
         if left > 1 {
-            blocks.fetch_values(inputs, walk, left - 2, columns, config);
+            blocks.fetch_values(inputs, walk, left - 2, columns);
         }
     }
     let column = (left - 1) * columns;
@@ -215,7 +227,14 @@ fn step(
         if comptime![near] {
             let lane = UNIT_POS_PLANE as usize;
             let row = walk.own + walk.of_plane + lane / 4;
-            mask(&mut scores, row, column + lane % 4 * 2, false, columns);
+            mask(
+                &mut scores,
+                row,
+                column + lane % 4 * 2,
+                false,
+                columns,
+                comptime![config.unit_rows()],
+            );
         }
     }
     if comptime![config.sticks()] {
@@ -225,7 +244,7 @@ fn step(
     }
     if comptime![by_pairs] {
         if left > 1 {
-            blocks.fetch_values(inputs, walk, left - 2, columns, config);
+            blocks.fetch_values(inputs, walk, left - 2, columns);
         }
     }
     let begin = stage * comptime![columns * config.value_width() / 8];
@@ -235,10 +254,11 @@ fn step(
         begin,
         &mut softmax.sums,
         columns,
+        groups,
         comptime![config.value_width()],
     );
     if left > 1 {
-        blocks.store_values((left - 1) % 2, columns, config);
+        blocks.store_values((left - 1) % 2);
     }
-    sync_cube();
+    sync_copies(comptime![config.native]);
 }

@@ -7,7 +7,7 @@ use burn::backend::ops::FloatTensorOps;
 use burn::tensor::{DType, FloatDType, Shape, Slice};
 use burn_cubecl::tensor::CubeTensor;
 
-use super::config::{AlongRow, MmaConfig, OWNED, padded};
+use super::config::{AlongRow, MmaConfig, OWNED, Pass, padded};
 use super::dkv::{ColumnGradientsLaunch, dkv_kernel};
 use super::dkv_rows::dkv_rows_kernel;
 use super::dq::dq_kernel;
@@ -36,8 +36,9 @@ pub(in crate::kernels::gpu) fn forward(
     let packed = PackedOperands::new(operands, spec, config);
     let Sizes { batch, heads, rows, value_dim, .. } = packed.sizes;
     let output = by_token(&operands[Slot::Query], [batch, heads, rows, value_dim]);
-    let LaunchGrid { count, dim } = grid(rows.div_ceil(OWNED), batch * heads);
-    // SAFETY: packed tensors are padded to whole blocks, and the kernel writes only rows that exist.
+    let config = config.of(Pass::Forward);
+    let LaunchGrid { count, dim } = grid(rows.div_ceil(config.owned()), batch * heads);
+    // SAFETY: packed tensors are padded to whole cubes, and the kernel writes only rows that exist.
     unsafe {
         forward_kernel::launch_unchecked(
             &packed.q.client,
@@ -109,8 +110,9 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
     let flat = |tensor: &CubeTensor| tensor.clone().into_buffer_arg();
     let upstream = upstream(packed, &forward.output, grad, config);
     let mut written = MmaBackward::unwritten(packed.sizes, &forward.output, config);
-    let LaunchGrid { count, dim } = grid(rows.div_ceil(OWNED), batch * heads);
-    // SAFETY: packed tensors are padded to whole blocks, and the kernels write only rows that exist.
+    let by_rows = config.of(Pass::Rows);
+    let LaunchGrid { count, dim } = grid(rows.div_ceil(by_rows.owned()), batch * heads);
+    // SAFETY: packed tensors are padded to whole cubes, and the kernels write only rows that exist.
     unsafe {
         dq_kernel::launch_unchecked(
             &packed.q.client,
@@ -127,10 +129,11 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
                 flat(&written.term_rows),
                 flat(&written.edges),
             ),
-            config,
+            by_rows,
         );
     }
-    let LaunchGrid { count, dim } = grid(columns.div_ceil(OWNED), batch * heads);
+    let by_keys = config.of(Pass::Keys);
+    let LaunchGrid { count, dim } = grid(columns.div_ceil(by_keys.owned()), batch * heads);
     let client = &packed.q.client;
     let out = || {
         ColumnGradientsLaunch::new(
@@ -154,7 +157,7 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
                     flat(&written.edges),
                     out(),
                     *of,
-                    config,
+                    by_keys,
                 );
             }
         } else {
@@ -166,7 +169,7 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
                 packed.place(),
                 upstream.args(),
                 out(),
-                config,
+                by_keys,
             );
         }
     }

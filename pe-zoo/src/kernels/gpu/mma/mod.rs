@@ -13,7 +13,7 @@
 //! | `forward`, `dq`, `dkv`, `dkv_rows`, `bands` | the kernels |
 //! | `walk`, `votes` | where a cube begins and how far it walks |
 //! | `softmax`, `rows`, `row_sums` | weights from logits, gradients of logits by rows, and sums of them |
-//! | `tile`, `blocks`, `columns`, `queries` | products in registers, and blocks in shared memory |
+//! | `tile`, `blocks`, `columns`, `queries`, `copies` | products in registers, and blocks in shared memory |
 //! | `biases` | biases and the causal mask |
 //! | `along`, `pair`, `row_table`, `entries` | forms along a row, and the tables of rows with their gradients |
 //! | `terms` | functions of pairs from their authors |
@@ -29,6 +29,7 @@ mod biases;
 mod blocks;
 mod columns;
 mod config;
+mod copies;
 mod dkv;
 mod dkv_rows;
 mod dq;

@@ -1,4 +1,4 @@
-//! Conversion of tensors to what the kernels walk over: rows of bf16, plane after plane, padded with zeros to whole blocks.
+//! Conversion of tensors to what the kernels walk over: rows of bf16, plane after plane, padded with zeros to whole cubes.
 
 use burn::tensor::bf16;
 use burn_cubecl::cubecl;

@@ -24,9 +24,9 @@ pub(super) fn pair_place(
     own: usize,
     column: usize,
     #[comptime] n: usize,
-    #[comptime] half: usize,
+    #[comptime] eight: usize,
 ) -> PairPlace {
     let lane = UNIT_POS_PLANE as usize;
-    let row = of_plane + lane / 4 + comptime![half * 8];
+    let row = of_plane + lane / 4 + comptime![eight * 8];
     PairPlace { plane, row, own: own + row, column: column + lane % 4 * 2 + comptime![n * 8] }
 }

@@ -5,15 +5,15 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::biases::{DistanceBiases, difference};
 use super::blocks::Blocks;
-use super::config::{MmaConfig, OWNED};
+use super::config::MmaConfig;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::walk::CubeWalk;
 
 /// Logarithm and share of two adjacent rows.
 pub(super) type TwoStatistics = Vector<f32, Const<4>>;
 
-/// Blocks of queries that the cube walks over. Of the next block, queries are read during the first half of a step and
-/// gradients during the second, so that only one of them takes registers.
+/// Blocks of queries that the cube walks over. Of the next block, queries are read from the beginning of a step on and
+/// gradients from its middle, so that only one of them takes registers, if they do.
 #[derive(CubeType)]
 pub(super) struct QueryBlocks {
     pub(super) queries: Blocks,
@@ -27,16 +27,17 @@ pub(super) struct QueryBlocks {
 impl QueryBlocks {
     pub(super) fn new(#[comptime] config: MmaConfig) -> QueryBlocks {
         let rows = comptime![config.query_block()];
+        let copies = comptime![config.native];
         QueryBlocks {
-            queries: Blocks::new(2usize, rows, comptime![config.width()]),
-            grads: Blocks::new(2usize, rows, comptime![config.value_width()]),
+            queries: Blocks::new(2usize, rows, comptime![config.width()], copies),
+            grads: Blocks::new(2usize, rows, comptime![config.value_width()], copies),
             statistics: Shared::new_slice(rows),
             next: Array::new(1usize),
             distances: DistanceBiases::new(config),
         }
     }
 
-    /// Reads queries and statistics of a block into registers.
+    /// Begins to read queries and statistics of a block.
     pub(super) fn fetch_queries(
         &mut self,
         inputs: &MmaInputs,
@@ -48,7 +49,7 @@ impl QueryBlocks {
     ) {
         let rows = comptime![config.query_block()];
         let at = walk.begin + block * rows;
-        self.queries.fetch(&inputs.q, at, rows, comptime![config.width()]);
+        self.queries.fetch(&inputs.q, at, block % 2);
         let unit = UNIT_POS as usize;
         if unit < comptime![rows / 2] {
             let mut two = TwoStatistics::empty();
@@ -65,14 +66,14 @@ impl QueryBlocks {
             }
             self.next[0] = two;
         }
-        let own = place.first_row + block * rows;
-        self.distances.fetch(inputs, place, walk.plane, own, walk.own, OWNED, config);
+        let (own, owned) = (place.first_row + block * rows, comptime![config.owned()]);
+        self.distances.fetch(inputs, place, walk.plane, own, walk.own, owned, config);
     }
 
     /// Writes queries and statistics to shared memory.
     pub(super) fn store_queries(&mut self, stage: usize, #[comptime] config: MmaConfig) {
         let rows = comptime![config.query_block()];
-        self.queries.store(stage, rows, comptime![config.width()]);
+        self.queries.store(stage);
         self.distances.store(stage, config);
         let unit = UNIT_POS as usize;
         if unit < comptime![rows / 2] {
@@ -80,7 +81,7 @@ impl QueryBlocks {
         }
     }
 
-    /// Reads gradients of a block into registers.
+    /// Begins to read gradients of a block.
     pub(super) fn fetch_grads(
         &mut self,
         upstream: &Upstream,
@@ -90,12 +91,11 @@ impl QueryBlocks {
     ) {
         let rows = comptime![config.query_block()];
         let at = walk.begin + block * rows;
-        self.grads.fetch(&upstream.grad, at, rows, comptime![config.value_width()]);
+        self.grads.fetch(&upstream.grad, at, block % 2);
     }
 
     /// Writes gradients to shared memory.
-    pub(super) fn store_grads(&mut self, stage: usize, #[comptime] config: MmaConfig) {
-        let rows = comptime![config.query_block()];
-        self.grads.store(stage, rows, comptime![config.value_width()]);
+    pub(super) fn store_grads(&mut self, stage: usize) {
+        self.grads.store(stage);
     }
 }

@@ -8,7 +8,7 @@ use super::entries::EntryGradients;
 use super::inputs::MmaSizes;
 use super::terms::TermSums;
 use super::tile::{Results, SumPair, row_sum, zeros};
-use super::walk::{CubeWalk, write_rows};
+use super::walk::{CubeWalk, exists, write_rows};
 
 /// Gradients that belong to rows.
 #[derive(CubeType, CubeLaunch)]
@@ -27,7 +27,7 @@ pub(super) struct RowGradients {
     pub(super) edges: Box<[SumPair]>,
 }
 
-/// Sums over this unit's two rows.
+/// Sums over this unit's rows.
 #[derive(CubeType)]
 pub(super) struct OwnRowSums {
     pub(super) q: Results,
@@ -40,17 +40,18 @@ pub(super) struct OwnRowSums {
 #[cube]
 impl OwnRowSums {
     pub(super) fn new(#[comptime] config: MmaConfig) -> OwnRowSums {
+        let unit_rows = comptime![config.unit_rows()];
         let mut sums = OwnRowSums {
-            q: zeros(comptime![config.width() / ACROSS]),
-            slopes: Array::new(2usize),
-            decay: Array::new(2usize),
+            q: zeros(comptime![config.width() / ACROSS], comptime![config.row_groups]),
+            slopes: Array::new(unit_rows),
+            decay: Array::new(unit_rows),
             entries: EntryGradients::new(),
             terms: TermSums::new(true, config),
         };
         #[unroll]
-        for half in 0..2usize {
-            sums.slopes[half] = f32::new(0.0);
-            sums.decay[half] = f32::new(0.0);
+        for eight in 0..unit_rows {
+            sums.slopes[eight] = f32::new(0.0);
+            sums.decay[eight] = f32::new(0.0);
         }
         sums
     }
@@ -64,39 +65,40 @@ impl OwnRowSums {
         column: usize,
         #[comptime] config: MmaConfig,
     ) {
-        let mut all = Array::<f32>::new(2usize);
-        let mut by_column = Array::<f32>::new(2usize);
+        let unit_rows = comptime![config.unit_rows()];
+        let mut all = Array::<f32>::new(unit_rows);
+        let mut by_column = Array::<f32>::new(unit_rows);
         #[unroll]
-        for half in 0..2usize {
-            all[half] = f32::new(0.0);
-            by_column[half] = f32::new(0.0);
+        for eight in 0..unit_rows {
+            all[eight] = f32::new(0.0);
+            by_column[eight] = f32::new(0.0);
             if comptime![config.slopes || config.decay || config.tables()] {
                 #[unroll]
-                for n in 0..comptime![config.block() / ACROSS] {
+                for n in 0..comptime![config.gradient_block() / ACROSS] {
                     #[unroll]
                     for one in 0..2usize {
-                        let gradient = gradients.index(n)[half].extract(one);
-                        all[half] += gradient;
+                        let gradient = gradients.index(n)[eight].extract(one);
+                        all[eight] += gradient;
                         if comptime![config.slopes] {
                             let further = f32::cast_from(comptime![(n * 8 + one) as f32]);
-                            by_column[half] = fma(gradient, further, by_column[half]);
+                            by_column[eight] = fma(gradient, further, by_column[eight]);
                         }
                     }
                 }
             }
         }
         #[unroll]
-        for half in 0..2usize {
+        for eight in 0..unit_rows {
             if comptime![config.slopes] {
                 // The slope is multiplied by the negative distance.
-                let distance = (row + half * 8) as f32 - column as f32;
-                self.slopes[half] += by_column[half] - distance * all[half];
+                let distance = (row + eight * 8) as f32 - column as f32;
+                self.slopes[eight] += by_column[eight] - distance * all[eight];
             }
             if comptime![config.decay] {
-                self.decay[half] += all[half];
+                self.decay[eight] += all[eight];
             }
             if comptime![config.tables()] {
-                self.entries.add_far(all[half], half);
+                self.entries.add_far(all[eight], eight);
             }
         }
     }
@@ -109,22 +111,24 @@ impl OwnRowSums {
         out: &mut RowGradients,
         #[comptime] config: MmaConfig,
     ) {
+        let unit_rows = comptime![config.unit_rows()];
         let lane = UNIT_POS_PLANE as usize;
-        let mut scales = Array::<f32>::new(2usize);
+        let mut scales = Array::<f32>::new(unit_rows);
+        let row = walk.first + walk.of_plane + lane / 4;
+        let first = walk.plane * place.rows + row;
         #[unroll]
-        for half in 0..2usize {
-            scales[half] = place.scale;
-            let row = walk.first + walk.of_plane + lane / 4 + half * 8;
-            let at = walk.plane * place.rows + row;
-            let ends = lane % 4 == 0 && row < place.rows;
+        for eight in 0..unit_rows {
+            scales[eight] = place.scale;
+            let at = first + eight * 8;
+            let ends = lane % 4 == 0 && exists(row, place.rows, eight);
             if comptime![config.slopes] {
-                let sum = row_sum(self.slopes[half]);
+                let sum = row_sum(self.slopes[eight]);
                 if ends {
                     out.slopes[at] = sum;
                 }
             }
             if comptime![config.decay] {
-                let sum = row_sum(self.decay[half]);
+                let sum = row_sum(self.decay[eight]);
                 if ends {
                     out.decay[at] = sum;
                 }
@@ -138,6 +142,7 @@ impl OwnRowSums {
             self.entries.finish(&mut out.tables, place, walk, config);
         }
         let (heads, rows) = (place.heads, place.rows);
-        write_rows(&self.q, &mut out.q, heads, rows, walk, &scales, comptime![config.head_dim]);
+        let width = comptime![config.head_dim];
+        write_rows(&self.q, &mut out.q, heads, rows, walk, &scales, unit_rows, width);
     }
 }

@@ -11,7 +11,7 @@ use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::tile::{Results, SumPair};
 use super::walk::CubeWalk;
 
-/// Results of the forward pass for this unit's two rows.
+/// Results of the forward pass for this unit's rows.
 #[derive(CubeType)]
 pub(super) struct RowStatistics {
     /// Binary logarithms of the softmax's denominators without the rows' biases.
@@ -22,11 +22,12 @@ pub(super) struct RowStatistics {
 
 #[cube]
 impl RowStatistics {
-    pub(super) fn new() -> RowStatistics {
-        RowStatistics { log: Array::new(2usize), share: Array::new(2usize) }
+    pub(super) fn new(#[comptime] config: MmaConfig) -> RowStatistics {
+        let unit_rows = comptime![config.unit_rows()];
+        RowStatistics { log: Array::new(unit_rows), share: Array::new(unit_rows) }
     }
 
-    /// Reads the statistics of 64 rows from `first` of all padded rows of all planes on.
+    /// Reads the statistics of the cube's rows, from `first` of all padded rows of all planes on.
     pub(super) fn read(
         &mut self,
         inputs: &MmaInputs,
@@ -37,15 +38,15 @@ impl RowStatistics {
         #[comptime] config: MmaConfig,
     ) {
         #[unroll]
-        for half in 0..2usize {
-            let row = walk.of_plane + UNIT_POS_PLANE as usize / 4 + half * 8;
+        for eight in 0..comptime![config.unit_rows()] {
+            let row = walk.of_plane + UNIT_POS_PLANE as usize / 4 + eight * 8;
             let statistics = upstream.statistics[first + row];
             let mut log = statistics.extract(0usize);
             if comptime![config.differences()] {
                 log -= difference(inputs, place, walk.plane, walk.own + row, walk.own, config);
             }
-            self.log[half] = log;
-            self.share[half] = statistics.extract(1usize);
+            self.log[eight] = log;
+            self.share[eight] = statistics.extract(1usize);
         }
     }
 }
@@ -68,21 +69,21 @@ impl ColumnBlocks {
         #[unroll]
         for n in 0..comptime![columns / ACROSS] {
             #[unroll]
-            for half in 0..2usize {
-                let bias = self.bias(stage, of_plane, n, half, columns, config);
-                let (logit, of_weight) = (logits.index(n)[half], gradients.index(n)[half]);
+            for eight in 0..comptime![config.unit_rows()] {
+                let bias = self.bias(stage, of_plane, n, eight, columns, config);
+                let (logit, of_weight) = (logits.index(n)[eight], gradients.index(n)[eight]);
                 let mut pair = SumPair::empty();
                 #[unroll]
                 for one in 0..2usize {
-                    let mut without = -rows.log[half];
+                    let mut without = -rows.log[eight];
                     if comptime![config.biased()] {
-                        without = bias.extract(one) - rows.log[half];
+                        without = bias.extract(one) - rows.log[eight];
                     }
                     let logit = fma(logit.extract(one), scale, without);
                     let weight = power_of_two(logit, comptime![config.native]);
-                    pair.insert(one, weight * (of_weight.extract(one) - rows.share[half]));
+                    pair.insert(one, weight * (of_weight.extract(one) - rows.share[eight]));
                 }
-                gradients.index_mut(n)[half] = pair;
+                gradients.index_mut(n)[eight] = pair;
             }
         }
     }

@@ -31,14 +31,14 @@ pub(super) fn weigh(scores: &mut Results, #[comptime] config: MmaConfig) {
     #[unroll]
     for n in 0..comptime![config.block() / ACROSS] {
         #[unroll]
-        for half in 0..2usize {
-            let pair = scores.index(n)[half];
+        for eight in 0..comptime![config.unit_rows()] {
+            let pair = scores.index(n)[eight];
             let mut weights = SumPair::empty();
             #[unroll]
             for one in 0..2usize {
                 weights.insert(one, power_of_two(pair.extract(one), comptime![config.native]));
             }
-            scores.index_mut(n)[half] = weights;
+            scores.index_mut(n)[eight] = weights;
         }
     }
 }
@@ -53,24 +53,24 @@ pub(super) fn soften(
 ) {
     let columns = comptime![config.block()];
     #[unroll]
-    for half in 0..2usize {
-        let mut most = softmax.largest[half];
+    for eight in 0..comptime![config.unit_rows()] {
+        let mut most = softmax.largest[eight];
         #[unroll]
         for n in 0..comptime![columns / ACROSS] {
-            let pair = scores.index(n)[half];
+            let pair = scores.index(n)[eight];
             most = max(most, max(pair.extract(0usize), pair.extract(1usize)));
         }
         most = row_max(most);
         let logit = largest_logit(most, scale, config);
         let shrink = power_of_two(
-            largest_logit(softmax.largest[half], scale, config) - logit,
+            largest_logit(softmax.largest[eight], scale, config) - logit,
             comptime![config.native],
         );
-        softmax.largest[half] = most;
+        softmax.largest[eight] = most;
         let mut sum = f32::new(0.0);
         #[unroll]
         for n in 0..comptime![columns / ACROSS] {
-            let pair = scores.index(n)[half];
+            let pair = scores.index(n)[eight];
             let mut weights = SumPair::empty();
             #[unroll]
             for one in 0..2usize {
@@ -82,13 +82,13 @@ pub(super) fn soften(
                 weights.insert(one, weight);
                 sum += weight;
             }
-            scores.index_mut(n)[half] = weights;
+            scores.index_mut(n)[eight] = weights;
         }
-        softmax.total[half] = softmax.total[half] * shrink + sum;
+        softmax.total[eight] = softmax.total[eight] * shrink + sum;
         #[unroll]
         for n in 0..comptime![config.value_width() / ACROSS] {
-            let old = softmax.sums.index(n)[half];
-            softmax.sums.index_mut(n)[half] = old * SumPair::new(shrink);
+            let old = softmax.sums.index(n)[eight];
+            softmax.sums.index_mut(n)[eight] = old * SumPair::new(shrink);
         }
     }
 }

@@ -8,7 +8,7 @@ use burn::tensor::{DType, FloatDType, Shape};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::bands::{BAND, bands_kernel, table_kernel};
-use super::config::{MmaConfig, OWNED, UNITS};
+use super::config::{MmaConfig, OWNED, Pass, UNITS};
 use super::packed::{LaunchGrid, PackedOperands, PackedUpstream, empty, grid};
 use crate::kernels::operands::Sizes;
 
@@ -28,7 +28,7 @@ pub(super) fn distance(
     let of_bands = empty(like, &[batch, heads, bands, BAND], DType::F32);
     let near = empty(like, &[heads, entries], DType::F32);
     let LaunchGrid { count, dim } = grid(bands, batch * heads);
-    // SAFETY: packed tensors are padded to whole blocks, and each cube writes a band of its own.
+    // SAFETY: packed tensors are padded to whole cubes, and each cube writes a band of its own.
     unsafe {
         bands_kernel::launch_unchecked(
             &like.client,
@@ -38,7 +38,7 @@ pub(super) fn distance(
             packed.place(),
             upstream.args(),
             of_bands.clone().into_buffer_arg(),
-            config,
+            config.of(Pass::Bands),
         );
     }
     let LaunchGrid { count, dim } = grid((heads * entries).div_ceil(UNITS), 1);

@@ -189,7 +189,7 @@ impl TermSums {
         products: SumPair,
         of_weights: SumPair,
         #[comptime] n: usize,
-        #[comptime] half: usize,
+        #[comptime] eight: usize,
         #[comptime] by_rows: bool,
         #[comptime] config: MmaConfig,
     ) -> (SumPair, SumPair) {
@@ -204,15 +204,15 @@ impl TermSums {
             let values = evaluate(&of_pair, expression, term, comptime![config.native]);
             let logit = values[comptime![expression.results[0]]] * comptime![LOG2_E];
             let seen = select(at.column + one <= at.own, logit, f32::new(LOWEST));
-            let weight = power_of_two(seen - rows.log[half], comptime![config.native]);
-            let gradient = weight * (of_weights.extract(one) - rows.share[half]);
+            let weight = power_of_two(seen - rows.log[eight], comptime![config.native]);
+            let gradient = weight * (of_weights.extract(one) - rows.share[eight]);
             weights.insert(one, weight);
             gradients.insert(one, chain(gradient, values[comptime![expression.results[1]]]));
             #[unroll]
             for i in 0..comptime![config.term_numbers(by_rows)] {
                 let result = comptime![2 + i + if by_rows { 0 } else { term.params + term.state }];
                 let derivative = values[comptime![expression.results[result]]];
-                let line = comptime![if by_rows { half } else { n * 2 + one }];
+                let line = comptime![if by_rows { eight } else { n * 2 + one }];
                 let sum = comptime![line * config.term_numbers(by_rows) + i];
                 self.sums[sum] += chain(gradient, derivative);
             }
@@ -232,11 +232,11 @@ impl TermSums {
         let lane = UNIT_POS_PLANE as usize;
         let numbers = comptime![config.term_numbers(true)];
         #[unroll]
-        for half in 0..2usize {
-            let row = first_row + lane / 4 + half * 8;
+        for eight in 0..2usize {
+            let row = first_row + lane / 4 + eight * 8;
             #[unroll]
             for i in 0..numbers {
-                let sum = super::tile::row_sum(self.sums[comptime![half * numbers + i]]);
+                let sum = super::tile::row_sum(self.sums[comptime![eight * numbers + i]]);
                 if lane % 4 == 0 && row < place.rows {
                     out[(plane * place.rows + row) * numbers + i] = sum;
                 }

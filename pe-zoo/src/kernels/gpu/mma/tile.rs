@@ -2,7 +2,8 @@
 //!
 //! A result of 16 x 8 is two pairs in each lane: columns `2 (lane % 4)` and the next of row `lane / 4`, and of the row
 //! eight further. Two adjacent results have the layout of a factor of 16 x 16, so that a product's result is the next
-//! product's left factor without shared memory.
+//! product's left factor without shared memory. A plane that owns several groups of 16 rows uses each right factor that it
+//! reads for all of them.
 
 use burn::tensor::bf16;
 use burn_cubecl::cubecl;
@@ -10,6 +11,7 @@ use burn_cubecl::cubecl::cmma::{MatrixIdent, MmaDefinition};
 use burn_cubecl::cubecl::prelude::*;
 
 use super::config::{ACROSS, OWNED, ROWS, STEP, UNITS};
+use super::copies::begin_copy;
 
 /// 16 bytes of a row.
 pub(super) type Piece = Vector<bf16, Const<8>>;
@@ -17,9 +19,9 @@ pub(super) type Piece = Vector<bf16, Const<8>>;
 pub(super) type FactorPair = Vector<bf16, Const<2>>;
 /// Two adjacent numbers of a result.
 pub(super) type SumPair = Vector<f32, Const<2>>;
-/// Factors of 16 x 16, one after the other along the inner dimension.
+/// Factors of 16 x 16, one for each group of rows, and then one after the other along the inner dimension.
 pub(super) type LeftFactors = Sequence<Array<FactorPair>>;
-/// Results of 16 x 8, one after the other across the columns.
+/// Results of 16 x 8, one after the other across the columns; each has two pairs for each group of rows.
 pub(super) type Results = Sequence<Array<SumPair>>;
 
 /// Place of a piece in shared memory. Pieces of eight adjacent rows lie in different banks.
@@ -31,6 +33,14 @@ pub(super) fn place(row: usize, piece: usize, #[comptime] width: usize) -> usize
         shift = (row / 2) & 3;
     }
     row * pieces + (piece ^ shift)
+}
+
+/// Place of the piece that lies `pieces`, an even number, further in its row than that at `at`, which is the first or the
+/// second of the row. It is one operation, so products of a block share the place of their first piece.
+#[cube]
+fn further(at: usize, #[comptime] pieces: usize, #[comptime] width: usize) -> usize {
+    let turned = comptime![if width / 8 % 8 == 0 { pieces % 8 } else { pieces % 4 }];
+    (at ^ turned) + comptime![pieces - turned]
 }
 
 /// Reads this unit's pieces of `rows` adjacent rows, of which the first piece is `from[begin]`.
@@ -45,6 +55,37 @@ pub(super) fn fetch(
     #[unroll]
     for copy in 0..comptime![rows * width / 8 / UNITS] {
         to[copy] = from[begin + UNIT_POS as usize + copy * UNITS];
+    }
+}
+
+/// Begins to copy `rows` adjacent rows, of which the first piece is `from[first]`, to a block in shared memory, which begins
+/// at `begin`.
+#[cube]
+pub(super) fn copy(
+    from: &Box<[Piece]>,
+    first: usize,
+    tile: &mut Shared<[Piece]>,
+    begin: usize,
+    #[comptime] rows: usize,
+    #[comptime] width: usize,
+) {
+    let pieces = comptime![width / 8];
+    let unit = UNIT_POS as usize;
+    let from = &from[first + unit..];
+    if comptime![UNITS % (8 * pieces) == 0] {
+        // Pieces of a unit lie whole groups of eight rows apart, at the same place in them.
+        let to = &mut tile[begin + place(unit / pieces, unit % pieces, width)..];
+        #[unroll]
+        for copy in 0..comptime![rows * width / 8 / UNITS] {
+            begin_copy(&from[copy * UNITS..], &mut to[copy * UNITS..]);
+        }
+    } else {
+        #[unroll]
+        for copy in 0..comptime![rows * width / 8 / UNITS] {
+            let at = unit + copy * UNITS;
+            let to = begin + place(at / pieces, at % pieces, width);
+            begin_copy(&from[copy * UNITS..], &mut tile[to..]);
+        }
     }
 }
 
@@ -65,40 +106,58 @@ pub(super) fn store(
     }
 }
 
-/// Reads a left factor: the 16 rows of this plane from `first_row` on, channels from `16 step` on.
+/// Reads left factors, one for each group of 16 rows of this plane from `first_row` on: channels from `16 step` on.
 #[cube]
-pub(super) fn left_factor(
+pub(super) fn left_factors(
     tile: &Shared<[Piece]>,
     first_row: usize,
+    factors: &mut LeftFactors,
     #[comptime] step: usize,
+    #[comptime] groups: usize,
     #[comptime] width: usize,
-) -> Array<FactorPair> {
+) {
     let multiply = MmaDefinition::<bf16, bf16, f32>::new(ROWS, ACROSS, STEP);
     let lane = UNIT_POS_PLANE as usize;
-    let at = place(first_row + lane % 16, comptime![step * 2] + lane / 16, width);
-    multiply.load_matrix::<Piece, Const<2>>(&tile[at..], MatrixIdent::A, 4usize, false)
+    let at = further(place(first_row + lane % 16, lane / 16, width), comptime![step * 2], width);
+    let lines = &tile[at..];
+    #[unroll]
+    for group in 0..groups {
+        let pieces = &lines[comptime![group * ROWS * width / 8]..];
+        factors.push(multiply.load_matrix::<Piece, Const<2>>(
+            pieces,
+            MatrixIdent::A,
+            4usize,
+            false,
+        ));
+    }
 }
 
+/// `count` results of 16 x 8 for each group of 16 rows.
 #[cube]
-pub(super) fn zeros(#[comptime] count: usize) -> Results {
+pub(super) fn zeros(#[comptime] count: usize, #[comptime] groups: usize) -> Results {
     let mut results = Results::new();
     #[unroll]
     for _ in 0..count {
-        let mut result = Array::<SumPair>::new(2usize);
-        result[0] = SumPair::new(0.0);
-        result[1] = SumPair::new(0.0);
+        let mut result = Array::<SumPair>::new(comptime![2 * groups]);
+        #[unroll]
+        for eight in 0..comptime![2 * groups] {
+            result[eight] = SumPair::new(0.0);
+        }
         results.push(result);
     }
     results
 }
 
-/// Adds the product of one left factor with two adjacent right factors to two results.
+/// Adds the products of left factors from `first` on, one for each group of rows, with two adjacent right factors to two
+/// results.
 #[cube]
 pub(super) fn add_two(
-    left: &Array<FactorPair>,
+    left: &LeftFactors,
     both: &Array<FactorPair>,
     results: &mut Results,
+    #[comptime] first: usize,
     #[comptime] two: usize,
+    #[comptime] groups: usize,
 ) {
     let multiply = MmaDefinition::<bf16, bf16, f32>::new(ROWS, ACROSS, STEP);
     #[unroll]
@@ -106,57 +165,74 @@ pub(super) fn add_two(
         let mut factor = Array::<FactorPair>::new(2usize);
         factor[0] = both[one * 2];
         factor[1] = both[one * 2 + 1];
-        multiply.execute_inplace(left, &factor, results.index_mut(two * 2 + one));
+        let result = results.index_mut(two * 2 + one);
+        #[unroll]
+        for group in 0..groups {
+            let mut of_group = Array::<SumPair>::new(2usize);
+            of_group[0] = result[group * 2];
+            of_group[1] = result[group * 2 + 1];
+            multiply.execute_inplace(left.index(first + group), &factor, &mut of_group);
+            result[group * 2] = of_group[0];
+            result[group * 2 + 1] = of_group[1];
+        }
     }
 }
 
 /// Adds products of this plane's rows with the rows of a block, whose first piece is `tile[begin]`, over the channels
-/// of one step.
+/// of one step. The left factors are those from `first` on, one for each group of rows.
 #[cube]
+#[expect(clippy::too_many_arguments, reason = "two factors, and their sizes")]
 pub(super) fn add_dot(
-    left: &Array<FactorPair>,
+    left: &LeftFactors,
     tile: &Shared<[Piece]>,
     begin: usize,
     results: &mut Results,
+    #[comptime] first: usize,
     #[comptime] step: usize,
     #[comptime] columns: usize,
+    #[comptime] groups: usize,
     #[comptime] width: usize,
 ) {
     let multiply = MmaDefinition::<bf16, bf16, f32>::new(ROWS, ACROSS, STEP);
     let lane = UNIT_POS_PLANE as usize;
+    let row = lane % 8 + lane / 16 * 8;
+    let at = further(begin + place(row, lane / 8 % 2, width), comptime![step * 2], width);
+    // A slice of a slice: the second offset is part of the instruction.
+    let lines = &tile[at..];
     #[unroll]
     for two in 0..comptime![columns / ACROSS / 2] {
-        let row = comptime![two * 16] + lane % 8 + lane / 16 * 8;
-        let at = begin + place(row, comptime![step * 2] + lane / 8 % 2, width);
-        let both =
-            multiply.load_matrix::<Piece, Const<2>>(&tile[at..], MatrixIdent::B, 4usize, false);
-        add_two(left, &both, results, two);
+        let pieces = &lines[comptime![two * 16 * width / 8]..];
+        let both = multiply.load_matrix::<Piece, Const<2>>(pieces, MatrixIdent::B, 4usize, false);
+        add_two(left, &both, results, first, two, groups);
     }
 }
 
-/// Adds the product of one left factor with 16 rows of a block, from `16 step` on.
+/// Adds the products of left factors, one for each group of rows, with 16 rows of a block, from `16 step` on.
 #[cube]
 fn add_mix_step(
-    left: &Array<FactorPair>,
+    left: &LeftFactors,
     tile: &Shared<[Piece]>,
     begin: usize,
     results: &mut Results,
     #[comptime] step: usize,
+    #[comptime] groups: usize,
     #[comptime] width: usize,
 ) {
     let multiply = MmaDefinition::<bf16, bf16, f32>::new(ROWS, ACROSS, STEP);
     let lane = UNIT_POS_PLANE as usize;
+    let row = lane % 8 + lane / 8 % 2 * 8;
+    let first = begin + place(row, lane / 16, width);
     #[unroll]
     for two in 0..comptime![width / ACROSS / 2] {
-        let row = comptime![step * 16] + lane % 8 + lane / 8 % 2 * 8;
-        let at = begin + place(row, comptime![two * 2] + lane / 16, width);
-        let both =
-            multiply.load_matrix::<Piece, Const<2>>(&tile[at..], MatrixIdent::B, 4usize, true);
-        add_two(left, &both, results, two);
+        let at = further(first, comptime![two * 2], width);
+        let lines = &tile[at..];
+        let pieces = &lines[comptime![step * 16 * width / 8]..];
+        let both = multiply.load_matrix::<Piece, Const<2>>(pieces, MatrixIdent::B, 4usize, true);
+        add_two(left, &both, results, 0usize, two, groups);
     }
 }
 
-/// Adds the product of a result, `[16, rows]`, with the rows of a block, `[rows, width]`.
+/// Adds the products of results, `[16, rows]` for each group of rows, with the rows of a block, `[rows, width]`.
 #[cube]
 pub(super) fn add_mix(
     weights: &Results,
@@ -164,17 +240,23 @@ pub(super) fn add_mix(
     begin: usize,
     results: &mut Results,
     #[comptime] rows: usize,
+    #[comptime] groups: usize,
     #[comptime] width: usize,
 ) {
     #[unroll]
     for step in 0..comptime![rows / STEP] {
-        let mut left = Array::<FactorPair>::new(4usize);
+        let mut left = LeftFactors::new();
         #[unroll]
-        for quarter in 0..4usize {
-            left[quarter] =
-                FactorPair::cast_from(weights.index(step * 2 + quarter / 2)[quarter % 2]);
+        for group in 0..groups {
+            let mut factor = Array::<FactorPair>::new(4usize);
+            #[unroll]
+            for quarter in 0..4usize {
+                let result = weights.index(step * 2 + quarter / 2);
+                factor[quarter] = FactorPair::cast_from(result[group * 2 + quarter % 2]);
+            }
+            left.push(factor);
         }
-        add_mix_step(&left, tile, begin, results, step, width);
+        add_mix_step(&left, tile, begin, results, step, groups, width);
     }
 }
 
@@ -189,10 +271,10 @@ pub(super) fn store_result(
     let lane = UNIT_POS_PLANE as usize;
     let pairs = square.with_vector_size_mut::<Const<2>>();
     #[unroll]
-    for half in 0..2usize {
-        let row = first_row + lane / 4 + comptime![half * 8];
+    for eight in 0..2usize {
+        let row = first_row + lane / 4 + comptime![eight * 8];
         pairs[place(row, piece.runtime(), OWNED) * 4 + lane % 4] =
-            FactorPair::cast_from(result[half]);
+            FactorPair::cast_from(result[eight]);
     }
 }
 
@@ -213,9 +295,11 @@ pub(super) fn add_transposed_mix(
     for step in 0..comptime![OWNED / STEP] {
         let row = comptime![step * 16] + lane % 8 + lane / 16 * 8;
         let at = place(row, first_column / 8 + lane / 8 % 2, OWNED);
-        let left =
+        let factor =
             multiply.load_matrix::<Piece, Const<2>>(&square[at..], MatrixIdent::A, 4usize, true);
-        add_mix_step(&left, tile, begin, results, step, width);
+        let mut left = LeftFactors::new();
+        left.push(factor);
+        add_mix_step(&left, tile, begin, results, step, 1usize, width);
     }
 }
 

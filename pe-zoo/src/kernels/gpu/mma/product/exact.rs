@@ -7,12 +7,16 @@ use burn_cubecl::cubecl::prelude::*;
 use super::kernel::{DEPTH, ProductSizes, block_width, factors};
 use crate::kernels::gpu::mma::config::{ACROSS, ROWS, STEP, UNITS};
 use crate::kernels::gpu::mma::pack::Eight;
-use crate::kernels::gpu::mma::tile::{FactorPair, Piece, Results, add_two, place, zeros};
+use crate::kernels::gpu::mma::tile::{
+    FactorPair, LeftFactors, Piece, Results, add_two, place, zeros,
+};
 
 /// Rows, and columns, of a cube.
 pub(in crate::kernels::gpu::mma) const SIDE: usize = 64;
 /// Rows, and columns, of a plane.
 const PLANE_SIDE: usize = SIDE / 2;
+/// Groups of 16 rows of a plane.
+const GROUPS: usize = PLANE_SIDE / ROWS;
 /// Parts of a number.
 const PARTS: usize = 3;
 /// Parts of the left and of the right number of each product, the smallest first.
@@ -67,7 +71,7 @@ impl ExactBlocks {
         inner_end: usize,
         #[comptime] form: ExactForm,
     ) {
-        let width = comptime![block_width(SIDE, form.inner_is_contiguous)];
+        let width = comptime![block_width(SIDE, DEPTH, form.inner_is_contiguous)];
         let mut first_row = outer;
         let mut first_number = inner;
         let mut row_end = outer_end;
@@ -111,7 +115,7 @@ impl ExactBlocks {
 
     /// Splits the pieces that [`fetch`](Self::fetch) has read, and writes their parts to shared memory.
     fn store(&mut self, stage: usize, #[comptime] form: ExactForm) {
-        let width = comptime![block_width(SIDE, form.inner_is_contiguous)];
+        let width = comptime![block_width(SIDE, DEPTH, form.inner_is_contiguous)];
         #[unroll]
         for copy in 0..OWN {
             let at = UNIT_POS as usize + copy * UNITS;
@@ -126,23 +130,19 @@ impl ExactBlocks {
         }
     }
 
-    /// Reads the three parts of a factor of 16 rows, or of 16 columns, from `outer` on.
-    fn factors(
+    /// Reads a part of a factor of 16 rows, or of 16 columns, from `outer` on.
+    fn part(
         &self,
         stage: usize,
         outer: usize,
+        #[comptime] part: usize,
         #[comptime] step: usize,
         #[comptime] form: ExactForm,
         #[comptime] left: bool,
-    ) -> Sequence<Array<FactorPair>> {
-        let mut parts = Sequence::new();
-        #[unroll]
-        for part in 0..PARTS {
-            let begin = (stage * PARTS + part) * PART_PIECES;
-            let inner_is_contiguous = comptime![form.inner_is_contiguous];
-            parts.push(factors(&self.tile, begin, outer, step, SIDE, inner_is_contiguous, left));
-        }
-        parts
+    ) -> Array<FactorPair> {
+        let begin = (stage * PARTS + part) * PART_PIECES;
+        let by_terms = comptime![form.inner_is_contiguous];
+        factors(&self.tile, begin, outer, step, SIDE, DEPTH, by_terms, left)
     }
 }
 
@@ -161,23 +161,33 @@ fn add_stage(
     let column = plane % 2 * PLANE_SIDE;
     #[unroll]
     for step in 0..comptime![DEPTH / STEP] {
+        let mut of_rows = LeftFactors::new();
         #[unroll]
-        for group in 0..comptime![PLANE_SIDE / ROWS] {
-            let first = row + comptime![group * ROWS];
-            let of_rows = left.factors(stage, first, step, of_left, true);
+        for part in 0..PARTS {
             #[unroll]
-            for two in 0..comptime![PLANE_SIDE / 16] {
-                let first = column + comptime![two * 16];
-                let of_columns = right.factors(stage, first, step, of_right, false);
-                #[unroll]
-                for n in 0..comptime![PRODUCTS.len()] {
-                    add_two(
-                        of_rows.index(comptime![PRODUCTS[n][0]]),
-                        of_columns.index(comptime![PRODUCTS[n][1]]),
-                        results,
-                        comptime![group * PLANE_SIDE / 16 + two],
-                    );
-                }
+            for group in 0..GROUPS {
+                let first = row + comptime![group * ROWS];
+                of_rows.push(left.part(stage, first, part, step, of_left, true));
+            }
+        }
+        #[unroll]
+        for two in 0..comptime![PLANE_SIDE / 16] {
+            let first = column + comptime![two * 16];
+            let mut of_columns = LeftFactors::new();
+            #[unroll]
+            for part in 0..PARTS {
+                of_columns.push(right.part(stage, first, part, step, of_right, false));
+            }
+            #[unroll]
+            for n in 0..comptime![PRODUCTS.len()] {
+                add_two(
+                    &of_rows,
+                    of_columns.index(comptime![PRODUCTS[n][1]]),
+                    results,
+                    comptime![PRODUCTS[n][0] * GROUPS],
+                    two,
+                    GROUPS,
+                );
             }
         }
     }
@@ -207,7 +217,7 @@ pub(in crate::kernels::gpu::mma) fn exact_kernel(
     let columns = sizes.columns;
     let mut of_rows = ExactBlocks::new();
     let mut of_columns = ExactBlocks::new();
-    let mut results = zeros(comptime![(PLANE_SIDE / ROWS) * (PLANE_SIDE / ACROSS)]);
+    let mut results = zeros(comptime![PLANE_SIDE / ACROSS], GROUPS);
     of_rows.fetch(left, matrix, first_row, rows, begin, end, of_left);
     of_columns.fetch(right, matrix, first_column, columns, begin, end, of_right);
     of_rows.store(0usize, of_left);
@@ -241,7 +251,7 @@ pub(in crate::kernels::gpu::mma) fn exact_kernel(
             let own_row = row + comptime![eight * 8];
             let at = column + comptime![n * ACROSS];
             let line = (place * rows + own_row) * columns + at;
-            let sums = results.index(comptime![eight / 2 * PLANE_SIDE / ACROSS + n])[eight % 2];
+            let sums = results.index(n)[eight];
             #[unroll]
             for one in 0..2usize {
                 if own_row < rows && at + one < columns {

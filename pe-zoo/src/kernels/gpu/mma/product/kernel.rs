@@ -1,7 +1,7 @@
 //! Product of two matrices of bf16: a cube computes 128 x 128 sums, each of its planes 64 x 64 of them in registers.
 //!
-//! A step multiplies 32 numbers of each row and column. The next step's factors are read into registers while the
-//! current one is computed.
+//! A step multiplies 64 numbers of each row and column, or 32 where they are read through registers. Those of the next step
+//! are read while the current one is computed.
 
 use burn::tensor::bf16;
 use burn_cubecl::cubecl;
@@ -11,14 +11,22 @@ use burn_cubecl::cubecl::prelude::*;
 use super::ProductForm;
 use crate::kernels::gpu::mma::blocks::Blocks;
 use crate::kernels::gpu::mma::config::{ACROSS, ROWS, STEP, UNITS};
-use crate::kernels::gpu::mma::tile::{FactorPair, Piece, Results, SumPair, add_two, place, zeros};
+use crate::kernels::gpu::mma::copies::{begin_copy, sync_copies};
+use crate::kernels::gpu::mma::tile::{
+    FactorPair, LeftFactors, Piece, Results, SumPair, add_two, place, zeros,
+};
 
 /// Rows, and columns, of a cube.
 pub(in crate::kernels::gpu::mma) const SIDE: usize = 128;
 /// Rows, and columns, of a plane.
 const PLANE_SIDE: usize = SIDE / 2;
-/// Numbers of each row and column that a step multiplies.
+/// Groups of 16 rows of a plane.
+const GROUPS: usize = PLANE_SIDE / ROWS;
+/// Numbers of each row and column that a step multiplies, where they lie in registers for a while.
 pub(in crate::kernels::gpu::mma) const DEPTH: usize = 32;
+
+/// The same, where they are copied to shared memory without registers.
+pub(in crate::kernels::gpu::mma) const COPIED_DEPTH: usize = 64;
 
 /// Matrix in rows of whole pieces, or several of them with the same shape.
 #[derive(CubeType, CubeLaunch)]
@@ -38,31 +46,33 @@ pub(in crate::kernels::gpu::mma) struct ProductSizes {
     pub(super) inner: usize,
 }
 
-/// Rows of a block of a factor in memory.
-pub(super) const fn block_rows(side: usize, inner_is_contiguous: bool) -> usize {
-    if inner_is_contiguous { side } else { DEPTH }
+/// Rows of a block of a factor in memory, from the numbers that a cube and a step take of it.
+pub(super) const fn block_rows(side: usize, depth: usize, inner_is_contiguous: bool) -> usize {
+    if inner_is_contiguous { side } else { depth }
 }
 
 /// Numbers in each of these rows.
-pub(super) const fn block_width(side: usize, inner_is_contiguous: bool) -> usize {
-    side * DEPTH / block_rows(side, inner_is_contiguous)
+pub(super) const fn block_width(side: usize, depth: usize, inner_is_contiguous: bool) -> usize {
+    side * depth / block_rows(side, depth, inner_is_contiguous)
 }
 
-/// Reads this unit's pieces of the block of a factor that begins at number `outer` and at term `inner`.
+/// Begins to read this unit's pieces of the block of a factor that begins at number `outer` and at term `inner`, for a
+/// stage that nobody reads any more.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "a factor, and a place in it")]
 fn fetch(
     factor: &Factor,
     blocks: &mut Blocks,
+    stage: usize,
     matrix: usize,
     outer: usize,
     outer_len: usize,
     inner: usize,
     inner_len: usize,
     #[comptime] inner_is_contiguous: bool,
-    #[comptime] whole: bool,
+    #[comptime] form: ProductForm,
 ) {
-    let width = comptime![block_width(SIDE, inner_is_contiguous)];
+    let width = comptime![block_width(SIDE, form.depth, inner_is_contiguous)];
     let begin = matrix * factor.matrix_stride;
     let mut first_row = outer;
     let mut first_number = inner;
@@ -75,12 +85,16 @@ fn fetch(
         numbers = outer_len;
     }
     #[unroll]
-    for copy in 0..comptime![SIDE * DEPTH / 8 / UNITS] {
+    for copy in 0..comptime![SIDE * form.depth / 8 / UNITS] {
         let at = UNIT_POS as usize + copy * UNITS;
         let row = first_row + at / comptime![width / 8];
         let piece = first_number / 8 + at % comptime![width / 8];
         let from = begin + row * factor.row_stride + piece;
-        if comptime![whole] {
+        if comptime![form.copies] {
+            let to = stage * comptime![SIDE * form.depth / 8]
+                + place(at / comptime![width / 8], at % comptime![width / 8], width);
+            begin_copy(&factor.pieces[from..], &mut blocks.tile[to..]);
+        } else if comptime![form.whole] {
             blocks.next[copy] = factor.pieces[from];
         } else {
             let mut numbers_of_piece = Piece::new(bf16::new(0.0));
@@ -98,6 +112,7 @@ fn piece_of_lane(
     outer: usize,
     #[comptime] step: usize,
     #[comptime] side: usize,
+    #[comptime] depth: usize,
     #[comptime] inner_is_contiguous: bool,
     #[comptime] left: bool,
 ) -> usize {
@@ -109,7 +124,7 @@ fn piece_of_lane(
         outer_part = lane / 16;
         inner_part = lane / 8 % 2;
     }
-    let width = comptime![block_width(side, inner_is_contiguous)];
+    let width = comptime![block_width(side, depth, inner_is_contiguous)];
     if comptime![inner_is_contiguous] {
         place(outer + outer_part * 8 + lane % 8, comptime![step * 2] + inner_part, width)
     } else {
@@ -125,11 +140,12 @@ pub(super) fn factors(
     outer: usize,
     #[comptime] step: usize,
     #[comptime] side: usize,
+    #[comptime] depth: usize,
     #[comptime] inner_is_contiguous: bool,
     #[comptime] left: bool,
 ) -> Array<FactorPair> {
     let multiply = MmaDefinition::<bf16, bf16, f32>::new(ROWS, ACROSS, STEP);
-    let at = begin + piece_of_lane(outer, step, side, inner_is_contiguous, left);
+    let at = begin + piece_of_lane(outer, step, side, depth, inner_is_contiguous, left);
     let ident = comptime![if left { MatrixIdent::A } else { MatrixIdent::B }];
     multiply.load_matrix::<Piece, Const<2>>(
         &tile[at..],
@@ -148,41 +164,42 @@ fn add_stage(
     results: &mut Results,
     #[comptime] form: ProductForm,
 ) {
-    let begin = stage * comptime![SIDE * DEPTH / 8];
+    let begin = stage * comptime![SIDE * form.depth / 8];
     let plane = UNIT_POS as usize / 32;
     let row = plane / 2 * PLANE_SIDE;
     let column = plane % 2 * PLANE_SIDE;
     #[unroll]
-    for step in 0..comptime![DEPTH / STEP] {
-        let mut of_columns = Sequence::<Array<FactorPair>>::new();
+    for step in 0..comptime![form.depth / STEP] {
+        let mut of_rows = LeftFactors::new();
         #[unroll]
-        for sixteen in 0..comptime![PLANE_SIDE / 16] {
-            let first = column + comptime![sixteen * 16];
-            let inner_is_contiguous = comptime![form.right_transposed];
-            of_columns.push(factors(
+        for group in 0..GROUPS {
+            let first = row + comptime![group * ROWS];
+            let inner_is_contiguous = comptime![!form.left_transposed];
+            of_rows.push(factors(
+                &left.tile,
+                begin,
+                first,
+                step,
+                SIDE,
+                comptime![form.depth],
+                inner_is_contiguous,
+                true,
+            ));
+        }
+        #[unroll]
+        for two in 0..comptime![PLANE_SIDE / 16] {
+            let first = column + comptime![two * 16];
+            let of_columns = factors(
                 &right.tile,
                 begin,
                 first,
                 step,
                 SIDE,
-                inner_is_contiguous,
+                comptime![form.depth],
+                comptime![form.right_transposed],
                 false,
-            ));
-        }
-        #[unroll]
-        for group in 0..comptime![PLANE_SIDE / ROWS] {
-            let first = row + comptime![group * ROWS];
-            let inner_is_contiguous = comptime![!form.left_transposed];
-            let of_rows = factors(&left.tile, begin, first, step, SIDE, inner_is_contiguous, true);
-            #[unroll]
-            for two in 0..comptime![PLANE_SIDE / 16] {
-                add_two(
-                    &of_rows,
-                    of_columns.index(two),
-                    results,
-                    comptime![group * PLANE_SIDE / 16 + two],
-                );
-            }
+            );
+            add_two(&of_rows, &of_columns, results, 0usize, two, GROUPS);
         }
     }
 }
@@ -203,96 +220,67 @@ pub(in crate::kernels::gpu::mma) fn product_kernel<O: Float>(
     let first_column = CUBE_POS_X as usize % blocks * SIDE;
     let by_rows = comptime![!form.left_transposed];
     let by_columns = comptime![form.right_transposed];
+    let depth = comptime![form.depth];
+    let copies = comptime![form.copies];
     let mut of_rows = Blocks::new(
         2usize,
-        comptime![block_rows(SIDE, by_rows)],
-        comptime![block_width(SIDE, by_rows)],
+        comptime![block_rows(SIDE, depth, by_rows)],
+        comptime![block_width(SIDE, depth, by_rows)],
+        copies,
     );
     let mut of_columns = Blocks::new(
         2usize,
-        comptime![block_rows(SIDE, by_columns)],
-        comptime![block_width(SIDE, by_columns)],
+        comptime![block_rows(SIDE, depth, by_columns)],
+        comptime![block_width(SIDE, depth, by_columns)],
+        copies,
     );
-    let mut results = zeros(comptime![(PLANE_SIDE / ROWS) * (PLANE_SIDE / ACROSS)]);
-    let steps = sizes.inner.div_ceil(DEPTH);
+    let mut results = zeros(comptime![PLANE_SIDE / ACROSS], GROUPS);
+    let steps = sizes.inner.div_ceil(depth);
     let mut step = 0usize.runtime();
     let rows = sizes.rows;
     let columns = sizes.columns;
     let inner = sizes.inner;
-    fetch(
-        left,
-        &mut of_rows,
-        matrix,
-        first_row,
-        rows,
-        0usize,
-        inner,
-        by_rows,
-        comptime![form.whole],
-    );
+    fetch(left, &mut of_rows, 0usize, matrix, first_row, rows, 0usize, inner, by_rows, form);
     fetch(
         right,
         &mut of_columns,
+        0usize,
         matrix,
         first_column,
         columns,
         0usize,
         inner,
         by_columns,
-        comptime![form.whole],
+        form,
     );
-    of_rows.store(
-        0usize,
-        comptime![block_rows(SIDE, by_rows)],
-        comptime![block_width(SIDE, by_rows)],
-    );
-    of_columns.store(
-        0usize,
-        comptime![block_rows(SIDE, by_columns)],
-        comptime![block_width(SIDE, by_columns)],
-    );
-    sync_cube();
+    of_rows.store(0usize);
+    of_columns.store(0usize);
+    sync_copies(copies);
     while step < steps {
         let next = step + 1;
+        let stage = next % 2;
         if next < steps {
-            let term = next * DEPTH;
-            fetch(
-                left,
-                &mut of_rows,
-                matrix,
-                first_row,
-                rows,
-                term,
-                inner,
-                by_rows,
-                comptime![form.whole],
-            );
+            let term = next * depth;
+            fetch(left, &mut of_rows, stage, matrix, first_row, rows, term, inner, by_rows, form);
             fetch(
                 right,
                 &mut of_columns,
+                stage,
                 matrix,
                 first_column,
                 columns,
                 term,
                 inner,
                 by_columns,
-                comptime![form.whole],
+                form,
             );
         }
         add_stage(&of_rows, &of_columns, step % 2, &mut results, form);
         if next < steps {
-            of_rows.store(
-                next % 2,
-                comptime![block_rows(SIDE, by_rows)],
-                comptime![block_width(SIDE, by_rows)],
-            );
-            of_columns.store(
-                next % 2,
-                comptime![block_rows(SIDE, by_columns)],
-                comptime![block_width(SIDE, by_columns)],
-            );
+            of_rows.store(stage);
+            of_columns.store(stage);
         }
-        sync_cube();
+        sync_copies(copies);
         step = next;
     }
     write::<O>(&results, bias, out, matrix, first_row, first_column, sizes, form);
@@ -336,8 +324,7 @@ fn write<O: Float>(
         for eight in 0..comptime![PLANE_SIDE / 8] {
             let own_row = row + comptime![eight * 8];
             let line = begin + own_row * columns + at;
-            let sums =
-                results.index(comptime![eight / 2 * PLANE_SIDE / ACROSS + n])[eight % 2] + offset;
+            let sums = results.index(n)[eight] + offset;
             if comptime![form.whole] {
                 out[line / 2] = Vector::<O, Const<2>>::cast_from(sums);
             } else {

@@ -13,9 +13,10 @@ use burn_cubecl::cubecl::client::Client;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
+use super::approximate::NATIVE;
 use super::config::{UNITS, multiplies};
 use super::packed::empty;
-use kernel::{DEPTH, FactorLaunch, ProductSizesLaunch, SIDE, product_kernel};
+use kernel::{COPIED_DEPTH, DEPTH, FactorLaunch, ProductSizesLaunch, SIDE, product_kernel};
 
 /// What is fixed when the kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,6 +29,10 @@ pub(super) struct ProductForm {
     pub(super) bias: bool,
     /// Whether blocks divide all sizes.
     pub(super) whole: bool,
+    /// Terms of a step.
+    pub(super) depth: usize,
+    /// Whether the next step's factors are copied to shared memory without registers.
+    pub(super) copies: bool,
 }
 
 /// Matrices of bf16 in memory, one after the other, whose rows are padded to multiples of eight numbers.
@@ -96,11 +101,17 @@ fn products(
     results: DType,
 ) -> CubeTensor {
     let out = empty(&left.tensor, &[matrices, rows, columns], results);
+    let whole = |depth: usize| {
+        rows.is_multiple_of(SIDE) && columns.is_multiple_of(SIDE) && inner.is_multiple_of(depth)
+    };
+    let copies = NATIVE && whole(COPIED_DEPTH);
     let form = ProductForm {
         left_transposed: left.transposed,
         right_transposed: right.transposed,
         bias: bias.is_some(),
-        whole: rows % SIDE == 0 && columns % SIDE == 0 && inner % DEPTH == 0,
+        whole: whole(DEPTH),
+        depth: if copies { COPIED_DEPTH } else { DEPTH },
+        copies,
     };
     let blocks = [matrices * columns.div_ceil(SIDE), rows.div_ceil(SIDE)].map(|count| count as u32);
     // Without a bias the kernel does not read it.

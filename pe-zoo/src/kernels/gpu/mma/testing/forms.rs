@@ -3,7 +3,7 @@
 use super::reference::SimulatedProblem;
 use super::simulated::Simulated;
 use super::terms;
-use crate::kernels::gpu::mma::config::{AlongRow, MmaConfig};
+use crate::kernels::gpu::mma::config::{AlongRow, MOST_GROUPS, MmaConfig};
 use crate::kernels::operands::Sizes;
 use crate::score::TracedTerm;
 
@@ -85,12 +85,14 @@ const PLAIN: MmaConfig = MmaConfig {
     decay_residual: false,
     along: AlongRow::Nothing,
     entries: 0,
+    row_groups: MOST_GROUPS,
     native: false,
 };
 
 #[test]
 fn no_modifier() {
     check(PLAIN);
+    check(MmaConfig { row_groups: 1, ..PLAIN });
 }
 
 #[test]
@@ -103,11 +105,13 @@ fn other_widths() {
 #[test]
 fn slopes() {
     check(MmaConfig { slopes: true, ..PLAIN });
+    check(MmaConfig { slopes: true, row_groups: 1, ..PLAIN });
 }
 
 #[test]
 fn distances() {
     check(MmaConfig { distance: true, ..PLAIN });
+    check(MmaConfig { distance: true, row_groups: 1, ..PLAIN });
     check(MmaConfig { distance: true, slopes: true, head_dim: 128, value_dim: 128, ..PLAIN });
 }
 

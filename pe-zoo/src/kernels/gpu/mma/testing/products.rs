@@ -8,7 +8,7 @@ use super::kernels;
 use crate::init::standard_normal;
 use crate::kernels::gpu::mma::config::UNITS;
 use crate::kernels::gpu::mma::product::exact::{ExactForm, SIDE as EXACT_SIDE};
-use crate::kernels::gpu::mma::product::kernel::{DEPTH, SIDE};
+use crate::kernels::gpu::mma::product::kernel::{COPIED_DEPTH, DEPTH, SIDE};
 use crate::kernels::gpu::mma::product::round::{AT_ONCE, PIECES_EACH, ROWS_EACH};
 use crate::kernels::gpu::mma::product::{ProductForm, ProductShape};
 use crate::kernels::gpu::testing::simulated::kernel::{CompiledKernel, Scalars};
@@ -90,11 +90,13 @@ fn check(form: ProductForm, kernel: &CompiledKernel, shape: ProductShape) {
 fn products_of_every_form() {
     for left_transposed in [false, true] {
         for right_transposed in [false, true] {
-            for (whole, bias) in [(true, false), (false, true)] {
-                let form = ProductForm { left_transposed, right_transposed, bias, whole };
+            for (whole, bias, depth) in [(true, false, COPIED_DEPTH), (false, true, DEPTH)] {
+                let copies = false;
+                let form =
+                    ProductForm { left_transposed, right_transposed, bias, whole, depth, copies };
                 let kernel = CompiledKernel::build(&*kernels::product(form));
                 let shapes = match whole {
-                    true => vec![[2, SIDE, 2 * SIDE, 3 * DEPTH], [1, 2 * SIDE, SIDE, DEPTH]],
+                    true => vec![[2, SIDE, 2 * SIDE, 3 * depth], [1, 2 * SIDE, SIDE, depth]],
                     false => {
                         vec![[1, 1, 1, 1], [2, 130, 65, 40], [1, 7, 257, 33], [3, 129, 8, 100]]
                     }

@@ -2,9 +2,12 @@
 
 use super::{kernels, terms};
 use crate::kernels::gpu::mma::approximate::NATIVE;
-use crate::kernels::gpu::mma::config::{ACROSS, AlongRow, MmaConfig, OWNED, OfKeys, STEP};
+use crate::kernels::gpu::mma::config::{
+    ACROSS, AlongRow, MOST_GROUPS, MmaConfig, OWNED, OfKeys, Pass, STEP,
+};
 use crate::kernels::gpu::mma::product::ProductForm;
 use crate::kernels::gpu::mma::product::exact::ExactForm;
+use crate::kernels::gpu::mma::product::kernel::{COPIED_DEPTH, DEPTH};
 use crate::kernels::gpu::testing::ptx::{ptx, written};
 use crate::score::TracedTerm;
 
@@ -17,6 +20,7 @@ const PLAIN: MmaConfig = MmaConfig {
     decay_residual: false,
     along: AlongRow::Nothing,
     entries: 0,
+    row_groups: MOST_GROUPS,
     native: NATIVE,
 };
 
@@ -43,33 +47,42 @@ fn fragments_stay_in_registers() {
             // Most walks have a part near the diagonal and one further left. Under sticks there is nothing further left, and
             // whole rows of sums are added up in a walk of their own.
             let (whole, far) = (usize::from(config.carries()), usize::from(config.has_far()));
+            let [ahead, by_rows, by_keys] =
+                [Pass::Forward, Pass::Rows, Pass::Keys].map(|pass| config.of(pass));
+            let products = |config: MmaConfig, products, columns| {
+                products * config.row_groups * columns / ACROSS * width / STEP
+            };
+            let of_forward = products(ahead, 2 * (1 + far), ahead.block());
+            let of_rows = products(by_rows, 2 * whole + 3 * (1 + far), by_rows.gradient_block());
             let mut passes = vec![
-                ("forward", kernels::forward(config), 2 * (1 + far), config.block()),
-                ("dq", kernels::dq(config), 2 * whole + 3 * (1 + far), config.block()),
+                ("forward", kernels::forward(config), of_forward),
+                ("dq", kernels::dq(config), of_rows),
             ];
             if config.distance {
-                passes.push(("bands", kernels::bands(config), 2, OWNED));
+                let count = products(config.of(Pass::Bands), 2, OWNED);
+                passes.push(("bands", kernels::bands(config), count));
             }
             if config.by_rows() {
                 for of in config.of_keys() {
-                    let (pass, products) = match of {
+                    let (pass, count) = match of {
                         OfKeys::Both => ("dkv", 4),
                         OfKeys::Keys => ("dk", 3),
                         OfKeys::Values => ("dv", 2),
                     };
-                    passes.push((pass, kernels::dkv_rows(*of, config), products, OWNED));
+                    let count = products(by_keys, count, OWNED);
+                    passes.push((pass, kernels::dkv_rows(*of, config), count));
                 }
             } else {
-                passes.push(("dkv", kernels::dkv(config), 2 * 4, config.query_block()));
+                let count = products(by_keys, 2 * 4, by_keys.query_block());
+                passes.push(("dkv", kernels::dkv(config), count));
             }
-            for (pass, kernel, products, columns) in passes {
+            for (pass, kernel, expected) in passes {
                 let text = ptx(&*kernel);
                 let name = format!("mma, {name}, heads of {width}, {pass}");
                 if width.is_multiple_of(64) {
                     written(&name, &text);
                 }
                 assert!(!text.contains(".local"), "{name}: an array lies in local memory");
-                let expected = products * columns / ACROSS * width / STEP;
                 assert_eq!(text.matches("mma.sync.aligned.m16n8k16").count(), expected, "{name}");
             }
         }
@@ -91,7 +104,10 @@ fn products_stay_in_registers() {
     for left_transposed in [false, true] {
         for right_transposed in [false, true] {
             for (whole, bias) in [(true, false), (true, true), (false, true)] {
-                let form = ProductForm { left_transposed, right_transposed, bias, whole };
+                let depth = if whole { COPIED_DEPTH } else { DEPTH };
+                let copies = whole;
+                let form =
+                    ProductForm { left_transposed, right_transposed, bias, whole, depth, copies };
                 let text = ptx(&*kernels::product(form));
                 let place = |transposed| if transposed { "transposed" } else { "in order" };
                 let name = format!(
@@ -103,7 +119,7 @@ fn products_stay_in_registers() {
                 );
                 written(&name, &text);
                 assert!(!text.contains(".local"), "{name}: an array lies in local memory");
-                assert_eq!(text.matches("mma.sync.aligned.m16n8k16").count(), 64, "{name}");
+                assert_eq!(text.matches("mma.sync.aligned.m16n8k16").count(), 2 * depth, "{name}");
             }
         }
     }

@@ -1,0 +1,157 @@
+//! Copies from global to shared memory that go on while a unit computes.
+
+#![cfg_attr(
+    all(feature = "cuda", not(feature = "cuda-cpp")),
+    expect(unsafe_code, reason = "the pointers of two slices that live")
+)]
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+use super::tile::Piece;
+
+/// Begins to copy the first piece of `from`, in global memory, to the first of `to`, in shared memory. It has arrived after
+/// [`sync_copies`].
+#[cube]
+#[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
+pub(super) fn begin_copy(from: &[Piece], to: &mut [Piece]) {
+    intrinsic!(|scope| {
+        // SAFETY: both pointers are values of the kernel, whose slices live during the call.
+        let from = unsafe { *from.__expand_as_ptr_method(scope) }.value(scope);
+        // SAFETY: as above.
+        let to = unsafe { *to.__expand_as_mut_ptr_method(scope) }.value(scope);
+        scope.register(&lowered::BeginCopyOp::new(scope.ctx_mut(), from, to));
+    })
+}
+
+/// Waits for the copies that this unit has begun.
+#[cube]
+#[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
+fn wait_for_copies() {
+    intrinsic!(|scope| {
+        scope.register(&lowered::WaitForCopiesOp::new(scope.ctx_mut()));
+    })
+}
+
+/// Never called, because kernels without LLVM copy through registers.
+#[cube]
+#[cfg(not(all(feature = "cuda", not(feature = "cuda-cpp"))))]
+pub(super) fn begin_copy(from: &[Piece], to: &mut [Piece]) {
+    to[0] = from[0];
+}
+
+/// Never called, because kernels without LLVM copy through registers.
+#[cube]
+#[cfg(not(all(feature = "cuda", not(feature = "cuda-cpp"))))]
+fn wait_for_copies() {}
+
+/// Barrier of a cube, after which all copies that its units have begun have arrived.
+#[cube]
+pub(super) fn sync_copies(#[comptime] copies: bool) {
+    if comptime![copies] {
+        wait_for_copies();
+    }
+    sync_cube();
+}
+
+/// The operations in CubeCL's intermediate language, whose own are only for its C++ compiler, and what LLVM makes of them.
+#[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
+mod lowered {
+    use burn_cubecl::cubecl::ir::interfaces::side_effects::{MemoryEffect, MemoryEffectsOp};
+    use burn_cubecl::cubecl::ir::prelude::*;
+    use burn_cubecl::cubecl::ir::{AddressSpace, CanMaterialize, HasSideEffects};
+    use cubecl_llvm::shared::to_llvm::ToLLVMDialect;
+    use cubecl_llvm::shared::to_llvm::prelude::{
+        CastOpInterface, FuncType, LlvmPointerType, VoidType, llvm,
+    };
+
+    /// Numbers of LLVM's address spaces.
+    const GLOBAL: u32 = 1;
+    const SHARED: u32 = 3;
+
+    #[cube_op(name = "pe_zoo.begin_copy")]
+    #[result_ty(none)]
+    #[op_traits(CanMaterialize, HasSideEffects)]
+    pub struct BeginCopyOp {
+        pub from: Value,
+        pub to: Value,
+    }
+
+    #[op_interface_impl]
+    impl MemoryEffectsOp for BeginCopyOp {
+        fn memory_effects(&self, ctx: &Context) -> Vec<MemoryEffect> {
+            vec![MemoryEffect::Read(self.from(ctx)), MemoryEffect::Write(self.to(ctx))]
+        }
+    }
+
+    #[op_interface_impl]
+    impl ToLLVMDialect for BeginCopyOp {
+        fn rewrite(
+            &self,
+            ctx: &mut Context,
+            rewriter: &mut DialectConversionRewriter,
+            _: &OperandsInfo,
+        ) -> Result<()> {
+            let to = in_space(ctx, rewriter, self.to(ctx), SHARED);
+            let from = in_space(ctx, rewriter, self.from(ctx), GLOBAL);
+            call(ctx, rewriter, "llvm.nvvm.cp.async.cg.shared.global.16", vec![to, from]);
+            rewriter.erase_operation(ctx, self.get_operation());
+            Ok(())
+        }
+    }
+
+    #[cube_op(name = "pe_zoo.wait_for_copies")]
+    #[result_ty(none)]
+    #[op_traits(CanMaterialize, HasSideEffects)]
+    pub struct WaitForCopiesOp {}
+
+    #[op_interface_impl]
+    impl MemoryEffectsOp for WaitForCopiesOp {
+        fn memory_effects(&self, _: &Context) -> Vec<MemoryEffect> {
+            vec![MemoryEffect::WriteAllInSpace(AddressSpace::Shared)]
+        }
+    }
+
+    #[op_interface_impl]
+    impl ToLLVMDialect for WaitForCopiesOp {
+        fn rewrite(
+            &self,
+            ctx: &mut Context,
+            rewriter: &mut DialectConversionRewriter,
+            _: &OperandsInfo,
+        ) -> Result<()> {
+            call(ctx, rewriter, "llvm.nvvm.cp.async.wait.all", Vec::new());
+            rewriter.erase_operation(ctx, self.get_operation());
+            Ok(())
+        }
+    }
+
+    /// Pointer in the address space that an instruction takes.
+    fn in_space(
+        ctx: &mut Context,
+        rewriter: &mut DialectConversionRewriter,
+        pointer: Value,
+        space: u32,
+    ) -> Value {
+        let wanted: TypeHandle = LlvmPointerType::get(ctx, space).into();
+        if pointer.get_type(ctx) == wanted {
+            return pointer;
+        }
+        let cast = llvm::AddrSpaceCastOp::new(ctx, pointer, wanted);
+        rewriter.insert_op(ctx, &cast);
+        cast.get_result(ctx)
+    }
+
+    fn call(
+        ctx: &mut Context,
+        rewriter: &mut DialectConversionRewriter,
+        name: &str,
+        operands: Vec<Value>,
+    ) {
+        let types = operands.iter().map(|operand| operand.get_type(ctx)).collect();
+        let nothing = VoidType::get(ctx).into();
+        let function = FuncType::get(ctx, nothing, types, false);
+        let call = llvm::CallIntrinsicOp::new(ctx, name.to_owned().into(), function, operands);
+        rewriter.insert_op(ctx, &call);
+    }
+}
