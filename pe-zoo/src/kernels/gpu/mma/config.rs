@@ -77,7 +77,7 @@ impl OfKeys {
 
 /// Kernels that have a number of row groups of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pass {
+pub(super) enum MmaPass {
     Forward,
     /// Gradients that belong to rows.
     Rows,
@@ -135,8 +135,8 @@ impl MmaConfig {
     }
 
     /// The configuration of one kernel, with the number of row groups for which it has registers.
-    pub(super) const fn of(self, pass: Pass) -> Self {
-        let several = self.resident() && !self.by_rows() && !matches!(pass, Pass::Bands);
+    pub(super) const fn of(self, pass: MmaPass) -> Self {
+        let several = self.resident() && !self.by_rows() && !matches!(pass, MmaPass::Bands);
         Self { row_groups: if several { self.row_groups } else { 1 }, ..self }
     }
 

@@ -7,7 +7,7 @@ use burn::backend::ops::FloatTensorOps;
 use burn::tensor::{DType, FloatDType, Shape, Slice};
 use burn_cubecl::tensor::CubeTensor;
 
-use super::config::{AlongRow, MmaConfig, OWNED, Pass, padded};
+use super::config::{AlongRow, MmaConfig, MmaPass, OWNED, padded};
 use super::dkv::{ColumnGradientsLaunch, dkv_kernel};
 use super::dkv_rows::dkv_rows_kernel;
 use super::dq::dq_kernel;
@@ -36,7 +36,7 @@ pub(in crate::kernels::gpu) fn forward(
     let packed = PackedOperands::new(operands, spec, config);
     let Sizes { batch, heads, rows, value_dim, .. } = packed.sizes;
     let output = by_token(&operands[Slot::Query], [batch, heads, rows, value_dim]);
-    let config = config.of(Pass::Forward);
+    let config = config.of(MmaPass::Forward);
     let LaunchGrid { count, dim } = grid(rows.div_ceil(config.owned()), batch * heads);
     // SAFETY: packed tensors are padded to whole cubes, and the kernel writes only rows that exist.
     unsafe {
@@ -110,7 +110,7 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
     let flat = |tensor: &CubeTensor| tensor.clone().into_buffer_arg();
     let upstream = upstream(packed, &forward.output, grad, config);
     let mut written = MmaBackward::unwritten(packed.sizes, &forward.output, config);
-    let by_rows = config.of(Pass::Rows);
+    let by_rows = config.of(MmaPass::Rows);
     let LaunchGrid { count, dim } = grid(rows.div_ceil(by_rows.owned()), batch * heads);
     // SAFETY: packed tensors are padded to whole cubes, and the kernels write only rows that exist.
     unsafe {
@@ -132,7 +132,7 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
             by_rows,
         );
     }
-    let by_keys = config.of(Pass::Keys);
+    let by_keys = config.of(MmaPass::Keys);
     let LaunchGrid { count, dim } = grid(columns.div_ceil(by_keys.owned()), batch * heads);
     let client = &packed.q.client;
     let out = || {

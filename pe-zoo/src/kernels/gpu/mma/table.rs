@@ -8,7 +8,7 @@ use burn::tensor::{DType, FloatDType, Shape};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::bands::{BAND, bands_kernel, table_kernel};
-use super::config::{MmaConfig, OWNED, Pass, UNITS};
+use super::config::{MmaConfig, MmaPass, OWNED, UNITS};
 use super::packed::{LaunchGrid, PackedOperands, PackedUpstream, empty, grid};
 use crate::kernels::operands::Sizes;
 
@@ -38,7 +38,7 @@ pub(super) fn distance(
             packed.place(),
             upstream.args(),
             of_bands.clone().into_buffer_arg(),
-            config.of(Pass::Bands),
+            config.of(MmaPass::Bands),
         );
     }
     let LaunchGrid { count, dim } = grid((heads * entries).div_ceil(UNITS), 1);

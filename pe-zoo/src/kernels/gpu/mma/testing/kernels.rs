@@ -4,7 +4,7 @@ use burn_cubecl::cubecl::CubeKernel;
 use burn_cubecl::cubecl::prelude::*;
 
 use crate::kernels::gpu::mma::bands::{bands_kernel, table_kernel};
-use crate::kernels::gpu::mma::config::{MmaConfig, OfKeys, Pass, UNITS};
+use crate::kernels::gpu::mma::config::{MmaConfig, MmaPass, OfKeys, UNITS};
 use crate::kernels::gpu::mma::dkv::{ColumnGradientsLaunch, dkv_kernel};
 use crate::kernels::gpu::mma::dkv_rows::dkv_rows_kernel;
 use crate::kernels::gpu::mma::dq::dq_kernel;
@@ -49,22 +49,22 @@ fn strided() -> StridedLaunch {
 
 pub(super) fn forward(config: MmaConfig) -> Box<dyn CubeKernel> {
     let out = ForwardOutputsLaunch::new(a(), a(), a());
-    kernel!(forward_kernel, inputs(), place(), out, config.of(Pass::Forward))
+    kernel!(forward_kernel, inputs(), place(), out, config.of(MmaPass::Forward))
 }
 
 pub(super) fn dq(config: MmaConfig) -> Box<dyn CubeKernel> {
     let out = RowGradientsLaunch::new(a(), a(), a(), a(), a(), a());
-    kernel!(dq_kernel, inputs(), place(), upstream(), out, config.of(Pass::Rows))
+    kernel!(dq_kernel, inputs(), place(), upstream(), out, config.of(MmaPass::Rows))
 }
 
 pub(super) fn dkv(config: MmaConfig) -> Box<dyn CubeKernel> {
     let out = ColumnGradientsLaunch::new(a(), a(), a(), a());
-    kernel!(dkv_kernel, inputs(), place(), upstream(), out, config.of(Pass::Keys))
+    kernel!(dkv_kernel, inputs(), place(), upstream(), out, config.of(MmaPass::Keys))
 }
 
 pub(super) fn dkv_rows(of: OfKeys, config: MmaConfig) -> Box<dyn CubeKernel> {
     let out = ColumnGradientsLaunch::new(a(), a(), a(), a());
-    let config = config.of(Pass::Keys);
+    let config = config.of(MmaPass::Keys);
     kernel!(dkv_rows_kernel, inputs(), place(), upstream(), a(), out, of, config)
 }
 
@@ -77,7 +77,7 @@ pub(super) fn pack_upstream(dim: usize, width: usize) -> Box<dyn CubeKernel> {
 }
 
 pub(super) fn bands(config: MmaConfig) -> Box<dyn CubeKernel> {
-    kernel!(bands_kernel, inputs(), place(), upstream(), a(), config.of(Pass::Bands))
+    kernel!(bands_kernel, inputs(), place(), upstream(), a(), config.of(MmaPass::Bands))
 }
 
 pub(super) fn table() -> Box<dyn CubeKernel> {

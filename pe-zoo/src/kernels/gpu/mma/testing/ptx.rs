@@ -3,7 +3,7 @@
 use super::{kernels, terms};
 use crate::kernels::gpu::mma::approximate::NATIVE;
 use crate::kernels::gpu::mma::config::{
-    ACROSS, AlongRow, MOST_GROUPS, MmaConfig, OWNED, OfKeys, Pass, STEP,
+    ACROSS, AlongRow, MOST_GROUPS, MmaConfig, MmaPass, OWNED, OfKeys, STEP,
 };
 use crate::kernels::gpu::mma::product::ProductForm;
 use crate::kernels::gpu::mma::product::exact::ExactForm;
@@ -48,7 +48,7 @@ fn fragments_stay_in_registers() {
             // whole rows of sums are added up in a walk of their own.
             let (whole, far) = (usize::from(config.carries()), usize::from(config.has_far()));
             let [ahead, by_rows, by_keys] =
-                [Pass::Forward, Pass::Rows, Pass::Keys].map(|pass| config.of(pass));
+                [MmaPass::Forward, MmaPass::Rows, MmaPass::Keys].map(|pass| config.of(pass));
             let products = |config: MmaConfig, products, columns| {
                 products * config.row_groups * columns / ACROSS * width / STEP
             };
@@ -59,7 +59,7 @@ fn fragments_stay_in_registers() {
                 ("dq", kernels::dq(config), of_rows),
             ];
             if config.distance {
-                let count = products(config.of(Pass::Bands), 2, OWNED);
+                let count = products(config.of(MmaPass::Bands), 2, OWNED);
                 passes.push(("bands", kernels::bands(config), count));
             }
             if config.by_rows() {

@@ -3,7 +3,7 @@
 use super::kernels;
 use super::reference::{SimulatedProblem, Solution};
 use crate::kernels::gpu::mma::bands::BAND;
-use crate::kernels::gpu::mma::config::{MmaConfig, OWNED, Pass, UNITS, padded};
+use crate::kernels::gpu::mma::config::{MmaConfig, MmaPass, OWNED, UNITS, padded};
 use crate::kernels::gpu::mma::pack::PACKED;
 use crate::kernels::gpu::mma::table::bands;
 use crate::kernels::gpu::testing::simulated::kernel::{CompiledKernel, Scalars};
@@ -141,7 +141,7 @@ impl Simulated {
         buffers.push(unwritten(planes * rows * value_dim));
         buffers.push(unwritten(planes * padded(rows)));
         buffers.push(unwritten(planes * padded(rows) / OWNED));
-        self.forward.run(&mut buffers, scalars, by_rows(Pass::Forward), BLOCK);
+        self.forward.run(&mut buffers, scalars, by_rows(MmaPass::Forward), BLOCK);
         let [output, log, far_blocks] = buffers.split_off(INPUTS).try_into().unwrap();
 
         let mut buffers = vec![
@@ -170,7 +170,7 @@ impl Simulated {
         buffers.push(unwritten(tables.len()));
         buffers.push(unwritten(planes * rows * config.term_numbers(true)));
         buffers.push(unwritten(planes * padded(columns) / OWNED * padded(rows) * 2));
-        self.dq.run(&mut buffers, scalars, by_rows(Pass::Rows), BLOCK);
+        self.dq.run(&mut buffers, scalars, by_rows(MmaPass::Rows), BLOCK);
         let [of_q, of_slopes, of_rows, of_tables, term_rows, edges] =
             buffers.split_off(INPUTS + UPSTREAM).try_into().unwrap();
 
@@ -198,7 +198,7 @@ impl Simulated {
         buffers.push(unwritten(planes * columns));
         buffers.push(unwritten(planes * columns * config.term_numbers(false)));
         for kernel in &self.dkv {
-            let count = columns.div_ceil(config.of(Pass::Keys).owned());
+            let count = columns.div_ceil(config.of(MmaPass::Keys).owned());
             kernel.run(&mut buffers, scalars, [count, planes], BLOCK);
         }
         let [of_k, of_values, mut of_decay, mut of_state] =
