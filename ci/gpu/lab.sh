@@ -135,14 +135,14 @@ lab() {
   line "{\"part\":\"machine\",\"device\":$(quoted "$device"),\"processors\":$(nproc),\"seconds\":$seconds}"
   for name in ${only//,/ }; do
     case "$name" in
-      first) part first 150 lab_first 100 ;;
+      first) part first 125 lab_first 95 ;;
       warm)
         echo '{"name": "step rope bf16, second process", "what": "step", "precision": "bf16"}' > "$work/warm.jsonl"
         part warm 60 lab_plan pe-bench "$work/warm.jsonl" 60
         ;;
       peers)
         if "$python" -c 'import torch, sys; sys.exit(sys.argv[1] == "cuda" and not torch.cuda.is_available())' "$peer_device" 2> /dev/null; then
-          part peers 120 lab_peers 115
+          part peers 155 lab_peers 150
         else
           line '{"part":"peers","exit_status":null,"last_words":"no PyTorch with CUDA"}'
         fi
