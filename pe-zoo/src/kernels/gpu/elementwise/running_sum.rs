@@ -13,12 +13,12 @@ const AT_ONCE: usize = UNITS as usize;
 
 /// Sums of `x[.., ..=t]` rounded to f32, with their gradient.
 pub(crate) fn running_sums(x: Tensor<3>) -> Tensor<3> {
-    apply(RunningSums { part: Part::Rounded }, [x.into_dispatch()])
+    apply(RunningSums { part: ScanResult::Rounded }, [x.into_dispatch()])
 }
 
 /// Rounding errors of [`running_sums`], without a gradient.
 pub(crate) fn lost_of_running_sums(x: Tensor<3>) -> Tensor<3> {
-    apply(RunningSums { part: Part::Lost }, [x.detach().into_dispatch()])
+    apply(RunningSums { part: ScanResult::Lost }, [x.detach().into_dispatch()])
 }
 
 /// Whether the device of a tensor computes in f64, as [`running_sums`] does.
@@ -26,38 +26,39 @@ pub(crate) fn has_running_sums(x: &Tensor<3>) -> bool {
     super::supports(x) && x.device().inner().supports_dtype(DType::F64)
 }
 
-/// Part of a sum.
+/// Number of each sum that a launch writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Part {
+enum ScanResult {
     Rounded,
     Lost,
 }
 
-/// Order of a row.
+/// Order in which a row is added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Order {
+enum ScanOrder {
     Forward,
     Backward,
 }
 
 #[derive(Debug, Clone)]
 struct RunningSums {
-    part: Part,
+    part: ScanResult,
 }
 
 impl CubeOperation<1> for RunningSums {
     type Kept = ();
 
     fn forward(&self, [x]: [CubeTensor; 1]) -> (CubeTensor, ()) {
-        (scanned(x, self.part, Order::Forward), ())
+        (scanned(x, self.part, ScanOrder::Forward), ())
     }
 
     fn backward(&self, (): (), grad: CubeTensor, _: [bool; 1]) -> [Option<CubeTensor>; 1] {
-        [(self.part == Part::Rounded).then(|| scanned(grad, Part::Rounded, Order::Backward))]
+        [(self.part == ScanResult::Rounded)
+            .then(|| scanned(grad, ScanResult::Rounded, ScanOrder::Backward))]
     }
 }
 
-fn scanned(x: CubeTensor, part: Part, order: Order) -> CubeTensor {
+fn scanned(x: CubeTensor, part: ScanResult, direction: ScanOrder) -> CubeTensor {
     let len = last_axis(&x);
     let rows = x.meta.shape().num_elements() / len;
     let output = empty(&x, x.meta.shape().clone());
@@ -72,7 +73,7 @@ fn scanned(x: CubeTensor, part: Part, order: Order) -> CubeTensor {
         rows,
         len,
         part,
-        order,
+        direction,
     );
     output
 }
@@ -84,8 +85,8 @@ fn scan_rows(
     output: &mut [f32],
     rows: usize,
     len: usize,
-    #[comptime] part: Part,
-    #[comptime] order: Order,
+    #[comptime] part: ScanResult,
+    #[comptime] direction: ScanOrder,
 ) {
     let row = CUBE_POS;
     let unit = UNIT_POS as usize;
@@ -95,7 +96,7 @@ fn scan_rows(
         for chunk in 0..len.div_ceil(AT_ONCE) {
             let at = chunk * AT_ONCE + unit;
             let mut place = row * len + at;
-            if comptime![order == Order::Backward] {
+            if comptime![direction == ScanOrder::Backward] {
                 place = row * len + len - 1 - at;
             }
             let mut own = f64::new(0.0);
@@ -121,7 +122,7 @@ fn scan_rows(
             before = sums[comptime![AT_ONCE.ilog2() as usize % 2 * AT_ONCE + AT_ONCE - 1]];
             if at < len {
                 let rounded = f32::cast_from(own);
-                if comptime![part == Part::Rounded] {
+                if comptime![part == ScanResult::Rounded] {
                     output[place] = rounded;
                 } else {
                     output[place] = f32::cast_from(own - f64::cast_from(rounded));

@@ -34,7 +34,7 @@ pub(in crate::kernels::gpu::mma) struct ExactFactor {
     pub(in crate::kernels::gpu::mma) matrix_stride: usize,
 }
 
-/// What is fixed about a factor when the kernel is compiled.
+/// Order of a factor in memory, which is fixed when the kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::kernels::gpu::mma) struct ExactForm {
     /// Whether terms of a sum are adjacent in memory.

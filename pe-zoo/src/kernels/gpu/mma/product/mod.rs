@@ -18,7 +18,7 @@ use super::config::{UNITS, multiplies};
 use super::packed::empty;
 use kernel::{COPIED_DEPTH, DEPTH, FactorLaunch, ProductSizesLaunch, SIDE, product_kernel};
 
-/// What is fixed when the kernel is compiled.
+/// Settings that are fixed when the kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each of them leaves code out of the kernel")]
 pub(super) struct ProductForm {

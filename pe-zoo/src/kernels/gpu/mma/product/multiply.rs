@@ -28,8 +28,8 @@ struct ExactMatrices {
 }
 
 impl ExactMatrices {
-    /// Matrices of the last two axes, which are copied if they have no rows in memory. `inner_is_last` says which of the two
-    /// axes is summed over.
+    /// Matrices of the last two axes, which are copied if they have no rows in memory. With `inner_is_last` sums
+    /// are over the last axis, otherwise over the one before.
     fn new(tensor: CubeTensor, inner_is_last: bool) -> Self {
         match Self::in_place(&tensor, inner_is_last) {
             Some(matrices) => matrices,
