@@ -30,6 +30,6 @@ rm -rf "$folder/ptx"
 mkdir -p "$folder/ptx"
 # Optimised like the build of gpu.sh, with which it shares artifacts.
 PE_ZOO_PTX=$(cd "$folder/ptx" && pwd) CUDA_PATH="$tools" \
-  cargo test --release --workspace --features pe-zoo-bench/ptx --lib kernels::gpu::testing ||
+  cargo test --release --workspace --features pe-zoo-bench/ptx --lib testing::ptx ||
   { echo "gpu-budgets: see above; if it was the build that could not fetch its LLVM, run ci/llvm-for-cuda.sh once" >&2; exit 1; }
 "$venv/bin/python" ci/gpu/budgets.py "$tools/bin" "$folder/ptx" ci/gpu/budgets.json "$@"

@@ -11,7 +11,9 @@ use burn::backend::DispatchDevice;
 use burn::tensor::{DType, Device, Tensor};
 
 #[cfg(feature = "lab")]
-pub use crate::kernels::gpu::lab::{Choices, choose, multiply_on_mma};
+pub use crate::kernels::gpu::lab::{Choices, choose};
+#[cfg(feature = "lab")]
+pub use crate::kernels::gpu::multiply_on_mma;
 use crate::ops::MatmulPrecision;
 #[cfg(feature = "cube")]
 pub use launches::{TimedLaunch, device_time, launches, timed_launches};

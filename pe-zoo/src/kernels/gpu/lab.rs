@@ -2,12 +2,6 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use burn::tensor::Tensor;
-use burn_cubecl::tensor::CubeTensor;
-
-use super::mma::product;
-use super::operation::{CubeOperation, apply};
-
 /// Choices for all kernels of this process; `None` leaves a choice to the launch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Choices {
@@ -29,27 +23,4 @@ pub fn choose(choices: Choices) {
 
 pub(super) fn choices() -> Choices {
     *CHOICES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Multiplies matrices of bf16, each as it is in memory, by the kernel for linear maps: `[1, rows, columns]` in f32.
-pub fn multiply_on_mma(factors: [Tensor<2>; 2], transposed: [bool; 2]) -> Tensor<3> {
-    apply(MatrixProduct { transposed }, factors.map(Tensor::into_dispatch))
-}
-
-/// Product without gradients.
-#[derive(Debug, Clone)]
-struct MatrixProduct {
-    transposed: [bool; 2],
-}
-
-impl CubeOperation<2> for MatrixProduct {
-    type Kept = ();
-
-    fn forward(&self, factors: [CubeTensor; 2]) -> (CubeTensor, ()) {
-        (product::of_matrices(factors, self.transposed), ())
-    }
-
-    fn backward(&self, (): (), _: CubeTensor, _: [bool; 2]) -> [Option<CubeTensor>; 2] {
-        [None, None]
-    }
 }

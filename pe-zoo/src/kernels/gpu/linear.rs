@@ -10,6 +10,8 @@ use burn_cubecl::tensor::CubeTensor;
 use super::elementwise::sums::sum_of_rows;
 use super::mma::product::has_products;
 use super::mma::product::map::{self, MapSizes};
+#[cfg(feature = "lab")]
+use super::mma::product::of_matrices;
 use super::mma::product::round::{rounded_gradient, rounded_rows};
 use super::operation::{CubeOperation, apply};
 use super::product::transposed;
@@ -159,6 +161,32 @@ fn as_matrix(tensor: &CubeTensor) -> [usize; 2] {
 fn multiply(left: CubeTensor, right: CubeTensor) -> CubeTensor {
     matmul(left, right, None, MatmulStrategy::default(), DType::F32)
         .unwrap_or_else(|error| unreachable!("a product that the device does not take: {error:?}"))
+}
+
+/// Multiplies matrices of bf16, each as it is in memory, by the kernel for linear maps: `[1, rows, columns]` in f32.
+#[cfg(feature = "lab")]
+pub fn multiply_on_mma(factors: [Tensor<2>; 2], transposed: [bool; 2]) -> Tensor<3> {
+    apply(MatrixProduct { transposed }, factors.map(Tensor::into_dispatch))
+}
+
+/// Product without gradients.
+#[cfg(feature = "lab")]
+#[derive(Debug, Clone)]
+struct MatrixProduct {
+    transposed: [bool; 2],
+}
+
+#[cfg(feature = "lab")]
+impl CubeOperation<2> for MatrixProduct {
+    type Kept = ();
+
+    fn forward(&self, factors: [CubeTensor; 2]) -> (CubeTensor, ()) {
+        (of_matrices(factors, self.transposed), ())
+    }
+
+    fn backward(&self, (): (), _: CubeTensor, _: [bool; 2]) -> [Option<CubeTensor>; 2] {
+        [None, None]
+    }
 }
 
 #[cfg(all(test, any(feature = "wgpu", feature = "cuda"), feature = "flex"))]

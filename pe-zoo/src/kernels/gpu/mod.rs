@@ -72,6 +72,8 @@ use crate::kernels::operands::{Operands, Sizes};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::Spec;
 pub(crate) use linear::linear;
+#[cfg(feature = "lab")]
+pub use linear::multiply_on_mma;
 use op::CubeAttention;
 pub(crate) use product::{has_tf32, product, rounds};
 

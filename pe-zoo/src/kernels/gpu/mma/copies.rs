@@ -5,16 +5,15 @@
     expect(unsafe_code, reason = "the pointers of two slices that live")
 )]
 
+use burn::tensor::bf16;
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::tile::Piece;
-
-/// Begins to copy the first piece of `from`, in global memory, to the first of `to`, in shared memory. It has arrived after
+/// Begins to copy the first 16 bytes of `from`, in global memory, to the first of `to`, in shared memory. It has arrived after
 /// [`sync_copies`].
 #[cube]
 #[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
-pub(super) fn begin_copy(from: &[Piece], to: &mut [Piece]) {
+pub(super) fn begin_copy(from: &[Vector<bf16, Const<8>>], to: &mut [Vector<bf16, Const<8>>]) {
     intrinsic!(|scope| {
         // SAFETY: both pointers are values of the kernel, whose slices live during the call.
         let from = unsafe { *from.__expand_as_ptr_method(scope) }.value(scope);
@@ -36,7 +35,7 @@ fn wait_for_copies() {
 /// Never called, because kernels without LLVM copy through registers.
 #[cube]
 #[cfg(not(all(feature = "cuda", not(feature = "cuda-cpp"))))]
-pub(super) fn begin_copy(from: &[Piece], to: &mut [Piece]) {
+pub(super) fn begin_copy(from: &[Vector<bf16, Const<8>>], to: &mut [Vector<bf16, Const<8>>]) {
     to[0] = from[0];
 }
 
