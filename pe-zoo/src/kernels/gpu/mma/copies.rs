@@ -21,7 +21,7 @@ pub(super) fn begin_copy(from: &[Piece], to: &mut [Piece]) {
         // SAFETY: as above.
         let to = unsafe { *to.__expand_as_mut_ptr_method(scope) }.value(scope);
         scope.register(&lowered::BeginCopyOp::new(scope.ctx_mut(), from, to));
-    })
+    });
 }
 
 /// Waits for the copies that this unit has begun.
@@ -30,7 +30,7 @@ pub(super) fn begin_copy(from: &[Piece], to: &mut [Piece]) {
 fn wait_for_copies() {
     intrinsic!(|scope| {
         scope.register(&lowered::WaitForCopiesOp::new(scope.ctx_mut()));
-    })
+    });
 }
 
 /// Never called, because kernels without LLVM copy through registers.
