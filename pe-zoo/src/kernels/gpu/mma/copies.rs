@@ -20,7 +20,7 @@ pub(super) fn begin_copy(from: &[Vector<bf16, Const<8>>], to: &mut [Vector<bf16,
         // SAFETY: as above.
         let to = unsafe { *to.__expand_as_mut_ptr_method(scope) }.value(scope);
         scope.register(&lowered::BeginCopyOp::new(scope.ctx_mut(), from, to));
-    })
+    });
 }
 
 /// Waits for the copies that this unit has begun.
@@ -29,7 +29,7 @@ pub(super) fn begin_copy(from: &[Vector<bf16, Const<8>>], to: &mut [Vector<bf16,
 fn wait_for_copies() {
     intrinsic!(|scope| {
         scope.register(&lowered::WaitForCopiesOp::new(scope.ctx_mut()));
-    })
+    });
 }
 
 /// Never called, because kernels without LLVM copy through registers.
