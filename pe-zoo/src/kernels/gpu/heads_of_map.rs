@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Cube, DispatchDevice};
-use burn::tensor::{DType, Slice, Tensor};
+use burn::tensor::{DType, FloatDType, Slice, Tensor};
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
@@ -32,7 +32,8 @@ pub(crate) fn heads_of_map<const N: usize>(
     head_dim: usize,
 ) -> [Tensor<4>; N] {
     let gradient = SharedGradient::default();
-    let operation = WholeMap { gradient: gradient.clone(), parts: N };
+    let columns = heads.map(|heads| heads * head_dim).to_vec();
+    let operation = WholeMap { gradient: gradient.clone(), columns };
     let [x, weight] = [x.into_dispatch(), weight.into_dispatch()];
     let whole: Tensor<3> = match bias {
         Some(bias) => apply(operation, [x, weight, bias.into_dispatch()]),
@@ -46,9 +47,16 @@ pub(crate) fn heads_of_map<const N: usize>(
     })
 }
 
-/// Gradient of the whole output, of which each part writes its columns, and the number of parts that have written.
+/// Gradient of the whole output, of which each part writes its columns; `None` before the first does.
 #[derive(Debug, Clone, Default)]
-struct SharedGradient(Arc<Mutex<Option<(RoundedColumns, usize)>>>);
+struct SharedGradient(Arc<Mutex<Option<WrittenColumns>>>);
+
+/// Gradient of the whole output, and the first column of each part that has written.
+#[derive(Debug)]
+struct WrittenColumns {
+    rounded: RoundedColumns,
+    firsts: Vec<usize>,
+}
 
 impl SharedGradient {
     /// Writes columns of the gradient; returns the gradient to the first part that writes.
@@ -57,19 +65,30 @@ impl SharedGradient {
         let [batch, tokens, heads, head_dim] = grad.meta.shape().dims();
         let (rows, columns) = (batch * tokens, heads * head_dim);
         let is_first = shared.is_none();
-        let (rounded, written) =
-            shared.get_or_insert_with(|| (RoundedColumns::new(&grad, rows, wide), 0));
-        rounded.write(grad, rows, columns, first);
-        *written += 1;
-        is_first.then(|| rounded.matrix.clone())
+        let written = shared.get_or_insert_with(|| WrittenColumns {
+            rounded: RoundedColumns::new(&grad, rows, wide),
+            firsts: Vec::new(),
+        });
+        written.rounded.write(grad, rows, columns, first);
+        written.firsts.push(first);
+        is_first.then(|| written.rounded.matrix.clone())
     }
 
-    fn take(&self, parts: usize) -> RoundedColumns {
+    /// Returns the gradient of `rows` rows, whose parts have so many columns; that of a part without a gradient is zero.
+    fn take(&self, rows: usize, columns: &[usize]) -> RoundedColumns {
         let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some((rounded, written)) = taken else {
+        let Some(WrittenColumns { rounded, firsts }) = taken else {
             unreachable!("a gradient of the whole before that of a part");
         };
-        assert_eq!(written, parts, "queries, keys and values must all have a gradient");
+        let mut first = 0;
+        for columns in columns {
+            if !firsts.contains(&first) {
+                let device = &rounded.matrix.device;
+                let zeros = Cube::float_zeros([rows, *columns].into(), device, FloatDType::F32);
+                rounded.write(into_contiguous(zeros), rows, *columns, first);
+            }
+            first += columns;
+        }
         rounded
     }
 }
@@ -78,7 +97,8 @@ impl SharedGradient {
 #[derive(Debug, Clone)]
 struct WholeMap {
     gradient: SharedGradient,
-    parts: usize,
+    /// Columns of each part.
+    columns: Vec<usize>,
 }
 
 /// Factors of the forward pass in bf16.
@@ -112,7 +132,7 @@ impl WholeMap {
         MapFactors { x, weight, tokens: [batch, tokens], sizes }: MapFactors,
         [of_x, of_weight, of_bias]: [bool; 3],
     ) -> [Option<CubeTensor>; 3] {
-        let rounded = self.gradient.take(self.parts);
+        let rounded = self.gradient.take(sizes.rows, &self.columns);
         let grad = rounded.matrix.clone();
         let of_x = of_x.then(|| {
             let of_x = map::input_gradient(grad.clone(), weight, sizes, DType::F32);

@@ -91,7 +91,14 @@ impl RoundedLinear {
             self.factors == DType::BF16 && inputs.is_multiple_of(8) && has_products(&weight.client);
         let weight =
             if on_mma { rounded_rows(weight, inputs, outputs) } else { cast(weight, self.factors) };
-        Factors { x: cast(x, self.factors), weight, outputs, on_mma }
+        let x = if on_mma {
+            let shape = x.meta.shape().clone();
+            let [rows, _inputs] = as_matrix(&x);
+            Cube::float_reshape(rounded_rows(x, rows, inputs), shape)
+        } else {
+            cast(x, self.factors)
+        };
+        Factors { x, weight, outputs, on_mma }
     }
 
     fn output(&self, factors: Factors, bias: Option<CubeTensor>) -> (CubeTensor, Factors) {

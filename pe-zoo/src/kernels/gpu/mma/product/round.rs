@@ -6,7 +6,7 @@ use burn::tensor::{DType, bf16};
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::calculate_cube_count_elemwise;
 use burn_cubecl::cubecl::prelude::*;
-use burn_cubecl::kernel::cast;
+use burn_cubecl::kernel::{cast, into_contiguous};
 use burn_cubecl::tensor::CubeTensor;
 
 use crate::kernels::gpu::elementwise::sums::sum_of_rows;
@@ -22,7 +22,9 @@ pub(in crate::kernels::gpu) fn rounded_rows(
     width: usize,
 ) -> CubeTensor {
     if width.is_multiple_of(8) {
-        return Cube::float_reshape(cast(matrix, DType::BF16), [rows, width].into());
+        // CUDA pads the rows of new tensors.
+        let rounded = into_contiguous(cast(matrix, DType::BF16));
+        return Cube::float_reshape(rounded, [rows, width].into());
     }
     let pieces = width.div_ceil(8);
     let to = empty(&matrix, &[rows, pieces * 8], DType::BF16);
