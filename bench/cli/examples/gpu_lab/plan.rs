@@ -93,7 +93,7 @@ impl AttentionWork {
 
     pub(crate) fn choices(&self) -> Choices {
         let Self { tile, cubes_each, row_groups, .. } = *self;
-        Choices { tile, cubes_each, row_groups }
+        Choices { tile, cubes_each, row_groups, ..Choices::default() }
     }
 }
 
@@ -135,6 +135,13 @@ pub(crate) struct ProductWork {
     /// Whether the product is that of pe-zoo's kernel for linear maps, of bf16, in place of Burn's.
     #[serde(default)]
     pub(crate) mma: bool,
+    /// Whether that kernel may use the tensor instructions of the H100 and H200.
+    #[serde(default = "always")]
+    pub(crate) warpgroups: bool,
+}
+
+fn always() -> bool {
+    true
 }
 
 /// A training step of the model of `pe-bench speed`.

@@ -172,7 +172,8 @@ fn network(work: &NetworkWork, device: &Device) -> Result<Value, String> {
 }
 
 fn product(work: &ProductWork, device: &Device) -> Result<Value, String> {
-    let ProductWork { m, k, n, left_transposed, right_transposed, precision, mma } = *work;
+    let ProductWork { m, k, n, left_transposed, right_transposed, precision, mma, warpgroups } =
+        *work;
     let random = |rows: usize, columns: usize, turned: bool| {
         let shape = if turned { [columns, rows] } else { [rows, columns] };
         let drawn = Tensor::<2>::random(shape, Distribution::Uniform(-1.0, 1.0), device);
@@ -182,10 +183,19 @@ fn product(work: &ProductWork, device: &Device) -> Result<Value, String> {
         if turned && !mma { drawn.swap_dims(0, 1) } else { drawn }
     };
     let (a, b) = (random(m, k, left_transposed), random(k, n, right_transposed));
+    let on_mma = || multiply_on_mma([a.clone(), b.clone()], [left_transposed, right_transposed]);
+    choose(Choices { warpgroups: Some(warpgroups), ..Choices::default() });
+    let apart = mma.then(|| {
+        let plain = |factor: &Tensor<2>, turned: bool| {
+            let factor = factor.clone().cast(DType::F32);
+            if turned { factor.swap_dims(0, 1) } else { factor }
+        };
+        let exact = ops::product(plain(&a, left_transposed), plain(&b, right_transposed));
+        let [apart] = differences(&[on_mma().reshape([m, n])], &[exact]);
+        apart
+    });
     let multiply = || match precision {
-        _ if mma => {
-            drop(multiply_on_mma([a.clone(), b.clone()], [left_transposed, right_transposed]));
-        }
+        _ if mma => drop(on_mma()),
         MatmulPrecision::F32 => drop(ops::product(a.clone(), b.clone())),
         MatmulPrecision::Tf32 | MatmulPrecision::Bf16 => drop(a.clone().matmul(b.clone())),
     };
@@ -193,10 +203,12 @@ fn product(work: &ProductWork, device: &Device) -> Result<Value, String> {
         multiply();
         Ok(())
     })?;
+    choose(Choices::default());
     Ok(json!({
         "seconds": seconds,
         "timed_on_device": on_device,
         "operations_per_second": 2.0 * (m * k * n) as f64 / seconds,
+        "largest_difference": apart,
     }))
 }
 

@@ -11,10 +11,12 @@ pub struct Choices {
     pub cubes_each: Option<usize>,
     /// Largest number of groups of 16 rows that a plane owns in the kernels on `mma.sync`: 1 or 2.
     pub row_groups: Option<usize>,
+    /// Whether products of bf16 may use the tensor instructions of the H100 and H200.
+    pub warpgroups: Option<bool>,
 }
 
 static CHOICES: Mutex<Choices> =
-    Mutex::new(Choices { tile: None, cubes_each: None, row_groups: None });
+    Mutex::new(Choices { tile: None, cubes_each: None, row_groups: None, warpgroups: None });
 
 /// Sets the choices of all following launches.
 pub fn choose(choices: Choices) {

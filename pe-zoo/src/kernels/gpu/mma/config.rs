@@ -305,7 +305,7 @@ pub(super) fn multiplies(client: &Client) -> bool {
 /// have.
 #[cfg(feature = "lab")]
 fn most_groups() -> Option<usize> {
-    let lab::Choices { tile, cubes_each, row_groups } = lab::choices();
+    let lab::Choices { tile, cubes_each, row_groups, .. } = lab::choices();
     tile.or(cubes_each).is_none().then_some(row_groups.unwrap_or(MOST_GROUPS).clamp(1, MOST_GROUPS))
 }
 

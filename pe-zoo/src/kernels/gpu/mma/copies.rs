@@ -1,4 +1,4 @@
-//! Copies from global to shared memory that go on while a unit computes.
+//! Copies from global to shared memory that go on while a unit computes, one by one or in groups.
 
 #![cfg_attr(
     all(feature = "cuda", not(feature = "cuda-cpp")),
@@ -23,6 +23,45 @@ pub(super) fn begin_copy(from: &[Vector<bf16, Const<8>>], to: &mut [Vector<bf16,
     });
 }
 
+/// Begins to copy the first 16 bytes of `from`, in global memory, to the first of `to`, in shared memory, or to write zeros
+/// there and to read nothing.
+#[cube]
+#[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
+pub(super) fn begin_copy_or_zeros(
+    from: &[Vector<bf16, Const<8>>],
+    to: &mut [Vector<bf16, Const<8>>],
+    copies: bool,
+) {
+    let bytes = u32::cast_from(copies) * 16u32;
+    intrinsic!(|scope| {
+        // SAFETY: both pointers are values of the kernel, whose slices live during the call.
+        let from = unsafe { *from.__expand_as_ptr_method(scope) }.value(scope);
+        // SAFETY: as above.
+        let to = unsafe { *to.__expand_as_mut_ptr_method(scope) }.value(scope);
+        let bytes = bytes.read_value(scope);
+        scope.register(&lowered::BeginCopyOrZerosOp::new(scope.ctx_mut(), from, to, bytes));
+    });
+}
+
+/// Puts the copies that this unit has begun since the last call into a group.
+#[cube]
+#[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
+pub(super) fn end_group() {
+    intrinsic!(|scope| {
+        scope.register(&lowered::EndGroupOp::new(scope.ctx_mut()));
+    });
+}
+
+/// Waits until all groups of copies of this unit but the last have arrived, and lets tensor instructions that read shared memory see
+/// them.
+#[cube]
+#[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
+pub(super) fn wait_for_all_groups_but_one() {
+    intrinsic!(|scope| {
+        scope.register(&lowered::WaitForAllGroupsButOneOp::new(scope.ctx_mut()));
+    });
+}
+
 /// Waits for the copies that this unit has begun.
 #[cube]
 #[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
@@ -38,6 +77,27 @@ fn wait_for_copies() {
 pub(super) fn begin_copy(from: &[Vector<bf16, Const<8>>], to: &mut [Vector<bf16, Const<8>>]) {
     to[0] = from[0];
 }
+
+/// Never called, because kernels without LLVM copy through registers.
+#[cube]
+#[cfg(not(all(feature = "cuda", not(feature = "cuda-cpp"))))]
+pub(super) fn begin_copy_or_zeros(
+    from: &[Vector<bf16, Const<8>>],
+    to: &mut [Vector<bf16, Const<8>>],
+    _copies: bool,
+) {
+    to[0] = from[0];
+}
+
+/// Never called, because kernels without LLVM copy through registers.
+#[cube]
+#[cfg(not(all(feature = "cuda", not(feature = "cuda-cpp"))))]
+pub(super) fn end_group() {}
+
+/// Never called, because kernels without LLVM copy through registers.
+#[cube]
+#[cfg(not(all(feature = "cuda", not(feature = "cuda-cpp"))))]
+pub(super) fn wait_for_all_groups_but_one() {}
 
 /// Never called, because kernels without LLVM copy through registers.
 #[cube]
@@ -60,13 +120,9 @@ mod lowered {
     use burn_cubecl::cubecl::ir::prelude::*;
     use burn_cubecl::cubecl::ir::{AddressSpace, CanMaterialize, HasSideEffects};
     use cubecl_llvm::shared::to_llvm::ToLLVMDialect;
-    use cubecl_llvm::shared::to_llvm::prelude::{
-        CastOpInterface, FuncType, LlvmPointerType, VoidType, llvm,
-    };
+    use cubecl_llvm::shared::to_llvm::prelude::{FuncType, VoidType, llvm};
 
-    /// Numbers of LLVM's address spaces.
-    const GLOBAL: u32 = 1;
-    const SHARED: u32 = 3;
+    use crate::kernels::gpu::mma::instruction::{GLOBAL, SHARED, assembly, in_space};
 
     #[cube_op(name = "pe_zoo.begin_copy")]
     #[result_ty(none)]
@@ -99,6 +155,93 @@ mod lowered {
         }
     }
 
+    #[cube_op(name = "pe_zoo.begin_copy_or_zeros")]
+    #[result_ty(none)]
+    #[op_traits(CanMaterialize, HasSideEffects)]
+    pub struct BeginCopyOrZerosOp {
+        pub from: Value,
+        pub to: Value,
+        pub bytes: Value,
+    }
+
+    #[op_interface_impl]
+    impl MemoryEffectsOp for BeginCopyOrZerosOp {
+        fn memory_effects(&self, ctx: &Context) -> Vec<MemoryEffect> {
+            vec![MemoryEffect::Read(self.from(ctx)), MemoryEffect::Write(self.to(ctx))]
+        }
+    }
+
+    #[op_interface_impl]
+    impl ToLLVMDialect for BeginCopyOrZerosOp {
+        fn rewrite(
+            &self,
+            ctx: &mut Context,
+            rewriter: &mut DialectConversionRewriter,
+            _: &OperandsInfo,
+        ) -> Result<()> {
+            let to = in_space(ctx, rewriter, self.to(ctx), SHARED);
+            let from = in_space(ctx, rewriter, self.from(ctx), GLOBAL);
+            let operands = vec![to, from, self.bytes(ctx)];
+            call(ctx, rewriter, "llvm.nvvm.cp.async.cg.shared.global.16.s", operands);
+            rewriter.erase_operation(ctx, self.get_operation());
+            Ok(())
+        }
+    }
+
+    #[cube_op(name = "pe_zoo.end_group")]
+    #[result_ty(none)]
+    #[op_traits(CanMaterialize, HasSideEffects)]
+    pub struct EndGroupOp {}
+
+    #[op_interface_impl]
+    impl MemoryEffectsOp for EndGroupOp {
+        fn memory_effects(&self, _: &Context) -> Vec<MemoryEffect> {
+            vec![MemoryEffect::WriteAllInSpace(AddressSpace::Shared)]
+        }
+    }
+
+    #[op_interface_impl]
+    impl ToLLVMDialect for EndGroupOp {
+        fn rewrite(
+            &self,
+            ctx: &mut Context,
+            rewriter: &mut DialectConversionRewriter,
+            _: &OperandsInfo,
+        ) -> Result<()> {
+            call(ctx, rewriter, "llvm.nvvm.cp.async.commit.group", Vec::new());
+            rewriter.erase_operation(ctx, self.get_operation());
+            Ok(())
+        }
+    }
+
+    #[cube_op(name = "pe_zoo.wait_for_all_groups_but_one")]
+    #[result_ty(none)]
+    #[op_traits(CanMaterialize, HasSideEffects)]
+    pub struct WaitForAllGroupsButOneOp {}
+
+    #[op_interface_impl]
+    impl MemoryEffectsOp for WaitForAllGroupsButOneOp {
+        fn memory_effects(&self, _: &Context) -> Vec<MemoryEffect> {
+            vec![MemoryEffect::WriteAllInSpace(AddressSpace::Shared)]
+        }
+    }
+
+    #[op_interface_impl]
+    impl ToLLVMDialect for WaitForAllGroupsButOneOp {
+        fn rewrite(
+            &self,
+            ctx: &mut Context,
+            rewriter: &mut DialectConversionRewriter,
+            _: &OperandsInfo,
+        ) -> Result<()> {
+            let nothing = VoidType::get(ctx).into();
+            let text = "cp.async.wait_group 1; fence.proxy.async.shared::cta;";
+            assembly(ctx, rewriter, nothing, Vec::new(), text, "~{memory}");
+            rewriter.erase_operation(ctx, self.get_operation());
+            Ok(())
+        }
+    }
+
     #[cube_op(name = "pe_zoo.wait_for_copies")]
     #[result_ty(none)]
     #[op_traits(CanMaterialize, HasSideEffects)]
@@ -123,22 +266,6 @@ mod lowered {
             rewriter.erase_operation(ctx, self.get_operation());
             Ok(())
         }
-    }
-
-    /// Pointer in the address space that an instruction takes.
-    fn in_space(
-        ctx: &mut Context,
-        rewriter: &mut DialectConversionRewriter,
-        pointer: Value,
-        space: u32,
-    ) -> Value {
-        let wanted: TypeHandle = LlvmPointerType::get(ctx, space).into();
-        if pointer.get_type(ctx) == wanted {
-            return pointer;
-        }
-        let cast = llvm::AddrSpaceCastOp::new(ctx, pointer, wanted);
-        rewriter.insert_op(ctx, &cast);
-        cast.get_result(ctx)
     }
 
     fn call(

@@ -17,7 +17,8 @@
 //! | `biases` | biases and the causal mask |
 //! | `along`, `pair`, `row_table`, `entries` | forms along a row, and the tables of rows with their gradients |
 //! | `terms` | functions of pairs from their authors |
-//! | `approximate` | functions that are one instruction |
+//! | `approximate`, `instruction` | functions that are one instruction, and what LLVM makes of them |
+//! | `warpgroup` | tensor instructions of the H100 and H200 |
 //! | `product` | products of matrices, for linear maps |
 
 #![expect(clippy::manual_is_multiple_of, reason = "the kernel language has only operators")]
@@ -36,6 +37,8 @@ mod dq;
 mod entries;
 mod forward;
 mod inputs;
+#[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
+mod instruction;
 mod launch;
 mod pack;
 mod packed;
@@ -51,6 +54,7 @@ mod terms;
 mod tile;
 mod votes;
 mod walk;
+mod warpgroup;
 
 pub(super) use config::{MmaConfig, config, takes_terms};
 pub(super) use launch::{MmaForward, forward, gradients};

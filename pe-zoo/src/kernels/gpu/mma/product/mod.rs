@@ -7,6 +7,8 @@ pub(super) mod kernel;
 pub(in crate::kernels::gpu) mod map;
 pub(in crate::kernels::gpu) mod multiply;
 pub(in crate::kernels::gpu) mod round;
+pub(super) mod warpgroup;
+mod write;
 
 use burn::tensor::{DType, bf16};
 use burn_cubecl::cubecl::client::Client;
@@ -16,7 +18,9 @@ use burn_cubecl::tensor::CubeTensor;
 use super::approximate::NATIVE;
 use super::config::{UNITS, multiplies};
 use super::packed::empty;
+use super::warpgroup::has_warpgroups;
 use kernel::{COPIED_DEPTH, DEPTH, FactorLaunch, ProductSizesLaunch, SIDE, product_kernel};
+use warpgroup::{WARPGROUP_UNITS, warpgroup_kernel};
 
 /// Settings that are fixed when the kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -104,28 +108,32 @@ fn products(
     let whole = |depth: usize| {
         rows.is_multiple_of(SIDE) && columns.is_multiple_of(SIDE) && inner.is_multiple_of(depth)
     };
-    let copies = NATIVE && whole(COPIED_DEPTH);
+    let warpgroups = has_warpgroups(&left.tensor.client);
+    let copies = NATIVE && (warpgroups || whole(COPIED_DEPTH));
     let form = ProductForm {
         left_transposed: left.transposed,
         right_transposed: right.transposed,
         bias: bias.is_some(),
-        whole: whole(DEPTH),
+        whole: whole(if copies { COPIED_DEPTH } else { DEPTH }),
         depth: if copies { COPIED_DEPTH } else { DEPTH },
         copies,
     };
     let blocks = [matrices * columns.div_ceil(SIDE), rows.div_ceil(SIDE)].map(|count| count as u32);
     // Without a bias the kernel does not read it.
     let bias = bias.unwrap_or_else(|| left.tensor.clone());
-    let launch = match results {
-        DType::BF16 => product_kernel::launch_unchecked::<bf16>,
-        _ => product_kernel::launch_unchecked::<f32>,
+    let launch = match (warpgroups, results) {
+        (true, DType::BF16) => warpgroup_kernel::launch_unchecked::<bf16>,
+        (true, _) => warpgroup_kernel::launch_unchecked::<f32>,
+        (false, DType::BF16) => product_kernel::launch_unchecked::<bf16>,
+        (false, _) => product_kernel::launch_unchecked::<f32>,
     };
+    let units = if warpgroups { WARPGROUP_UNITS } else { UNITS };
     // SAFETY: cubes cover the results, and where blocks do not divide a size, the kernel tests its indices.
     unsafe {
         launch(
             &left.tensor.client,
             CubeCount::Static(blocks[0], blocks[1], 1),
-            CubeDim::new_1d(UNITS as u32),
+            CubeDim::new_1d(units as u32),
             left.arg(),
             right.arg(),
             bias.into_buffer_arg(),

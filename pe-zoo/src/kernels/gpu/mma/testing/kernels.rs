@@ -15,17 +15,21 @@ use crate::kernels::gpu::mma::product::ProductForm;
 use crate::kernels::gpu::mma::product::exact::{ExactFactorLaunch, ExactForm, exact_kernel};
 use crate::kernels::gpu::mma::product::kernel::{FactorLaunch, ProductSizesLaunch, product_kernel};
 use crate::kernels::gpu::mma::product::round::{round_and_sum_rows, round_rows};
+use crate::kernels::gpu::mma::product::warpgroup::{WARPGROUP_UNITS, warpgroup_kernel};
 use crate::kernels::gpu::mma::row_sums::RowGradientsLaunch;
 use crate::kernels::gpu::testing::fake_device::{argument as a, device, target};
 
 /// Makes a kernel for the fake device from its arguments.
 macro_rules! kernel {
     ($kernel:ident $(::<$float:ty>)?, $($argument:expr),*) => {
+        kernel!(UNITS; $kernel $(::<$float>)?, $($argument),*)
+    };
+    ($units:expr; $kernel:ident $(::<$float:ty>)?, $($argument:expr),*) => {
         Box::new($kernel::create_dummy_kernel$(::<$float>)?(
             device(),
             target(),
             CubeCount::Static(1, 1, 1),
-            CubeDim::new_1d(UNITS as u32),
+            CubeDim::new_1d($units as u32),
             $($argument),*
         ))
     };
@@ -88,6 +92,12 @@ pub(super) fn product(form: ProductForm) -> Box<dyn CubeKernel> {
     let factor = || FactorLaunch::new(a(), 1, 1);
     let sizes = ProductSizesLaunch::new(1, 1, 1);
     kernel!(product_kernel::<f32>, factor(), factor(), a(), a(), sizes, form)
+}
+
+pub(super) fn warpgroup_product(form: ProductForm) -> Box<dyn CubeKernel> {
+    let factor = || FactorLaunch::new(a(), 1, 1);
+    let sizes = ProductSizesLaunch::new(1, 1, 1);
+    kernel!(WARPGROUP_UNITS; warpgroup_kernel::<f32>, factor(), factor(), a(), a(), sizes, form)
 }
 
 pub(super) fn round() -> Box<dyn CubeKernel> {

@@ -10,6 +10,7 @@ use crate::kernels::gpu::mma::config::UNITS;
 use crate::kernels::gpu::mma::product::exact::{ExactForm, SIDE as EXACT_SIDE};
 use crate::kernels::gpu::mma::product::kernel::{COPIED_DEPTH, DEPTH, SIDE};
 use crate::kernels::gpu::mma::product::round::{AT_ONCE, PIECES_EACH, ROWS_EACH};
+use crate::kernels::gpu::mma::product::warpgroup::WARPGROUP_UNITS;
 use crate::kernels::gpu::mma::product::{ProductForm, ProductShape};
 use crate::kernels::gpu::testing::simulated::kernel::{CompiledKernel, Scalars};
 
@@ -44,7 +45,7 @@ impl RandomMatrices {
     }
 }
 
-fn check(form: ProductForm, kernel: &CompiledKernel, shape: ProductShape) {
+fn check(form: ProductForm, kernel: &CompiledKernel, units: usize, shape: ProductShape) {
     let ProductShape { matrices, rows, columns, inner } = shape;
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     let turned = |sides: [usize; 2], transposed| match transposed {
@@ -64,7 +65,7 @@ fn check(form: ProductForm, kernel: &CompiledKernel, shape: ProductShape) {
     let ([a, b], [c, d]) = (strides(&left), strides(&right));
     let scalars = Scalars { sizes: &[a, b, c, d, rows, columns, inner], factors: &[] };
     let grid = [matrices * columns.div_ceil(SIDE), rows.div_ceil(SIDE)];
-    kernel.run(&mut buffers, scalars, grid, [UNITS, 1]);
+    kernel.run(&mut buffers, scalars, grid, [units, 1]);
     for (at, sum) in buffers[3].iter().enumerate() {
         let (matrix, row, column) = (at / (rows * columns), at / columns % rows, at % columns);
         let of_row = |k| match form.left_transposed {
@@ -95,6 +96,8 @@ fn products_of_every_form() {
                 let form =
                     ProductForm { left_transposed, right_transposed, bias, whole, depth, copies };
                 let kernel = CompiledKernel::build(&*kernels::product(form));
+                let form_64 = ProductForm { depth: COPIED_DEPTH, ..form };
+                let warpgroups = CompiledKernel::build(&*kernels::warpgroup_product(form_64));
                 let shapes = match whole {
                     true => vec![[2, SIDE, 2 * SIDE, 3 * depth], [1, 2 * SIDE, SIDE, depth]],
                     false => {
@@ -102,7 +105,9 @@ fn products_of_every_form() {
                     }
                 };
                 for [matrices, rows, columns, inner] in shapes {
-                    check(form, &kernel, ProductShape { matrices, rows, columns, inner });
+                    let shape = ProductShape { matrices, rows, columns, inner };
+                    check(form, &kernel, UNITS, shape);
+                    check(form_64, &warpgroups, WARPGROUP_UNITS, shape);
                 }
             }
         }

@@ -120,6 +120,12 @@ fn products_stay_in_registers() {
                 written(&name, &text);
                 assert!(!text.contains(".local"), "{name}: an array lies in local memory");
                 assert_eq!(text.matches("mma.sync.aligned.m16n8k16").count(), 2 * depth, "{name}");
+                let form = ProductForm { depth: COPIED_DEPTH, copies: true, ..form };
+                let text = ptx(&*kernels::warpgroup_product(form));
+                let name = name.replacen("mma", "warpgroups", 1);
+                written(&name, &text);
+                assert!(!text.contains(".local"), "{name}: an array lies in local memory");
+                assert_eq!(text.matches("wgmma.mma_async").count(), 4, "{name}");
             }
         }
     }
