@@ -109,13 +109,12 @@ pub(super) fn multiply(
     sums[0] = f32::new(0.0);
 }
 
-/// The same product without the instruction, for the simulation.
+/// The same product of blocks of a tile, without the instruction, for the simulation.
 #[cube]
 pub(super) fn multiply_simulated(
-    left: &Shared<[Piece]>,
-    left_begin: usize,
-    right: &Shared<[Piece]>,
-    right_begin: usize,
+    tile: &Shared<[Piece]>,
+    left: usize,
+    right: usize,
     sums: &mut Array<f32>,
     #[comptime] left_across: bool,
     #[comptime] right_across: bool,
@@ -127,8 +126,8 @@ pub(super) fn multiply_simulated(
         let column = at / 4 * 8 + lane % 4 * 2 + at % 2;
         let mut sum = sums[at];
         for term in 0..DEPTH {
-            sum += number(left, left_begin, row, term, left_across)
-                * number(right, right_begin, column, term, right_across);
+            sum += number(tile, left, row, term, left_across)
+                * number(tile, right, column, term, right_across);
         }
         sums[at] = sum;
     }

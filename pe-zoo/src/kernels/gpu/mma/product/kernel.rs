@@ -9,12 +9,11 @@ use burn_cubecl::cubecl::cmma::{MatrixIdent, MmaDefinition};
 use burn_cubecl::cubecl::prelude::*;
 
 use super::ProductForm;
-use super::write::write;
 use crate::kernels::gpu::mma::blocks::Blocks;
 use crate::kernels::gpu::mma::config::{ACROSS, ROWS, STEP, UNITS};
 use crate::kernels::gpu::mma::copies::{begin_copy, sync_copies};
 use crate::kernels::gpu::mma::tile::{
-    FactorPair, LeftFactors, Piece, Results, add_two, place, zeros,
+    FactorPair, LeftFactors, Piece, Results, SumPair, add_two, place, zeros,
 };
 
 /// Rows, and columns, of a cube.
@@ -284,9 +283,60 @@ pub(in crate::kernels::gpu::mma) fn product_kernel<O: Float>(
         sync_copies(copies);
         step = next;
     }
+    write::<O>(&results, bias, out, matrix, first_row, first_column, sizes, form);
+}
+
+/// Writes the sums of a plane, plus the bias of their column.
+#[cube]
+#[expect(clippy::too_many_arguments, reason = "results, and their place")]
+fn write<O: Float>(
+    results: &Results,
+    bias: &Box<[f32]>,
+    out: &mut Box<[Vector<O, Const<2>>]>,
+    matrix: usize,
+    first_row: usize,
+    first_column: usize,
+    sizes: &ProductSizes,
+    #[comptime] form: ProductForm,
+) {
+    let rows = sizes.rows;
+    let columns = sizes.columns;
     let lane = UNIT_POS_PLANE as usize;
     let plane = UNIT_POS as usize / 32;
     let row = first_row + plane / 2 * PLANE_SIDE + lane / 4;
     let column = first_column + plane % 2 * PLANE_SIDE + lane % 4 * 2;
-    write::<O>(&results, bias, out, matrix, row, column, sizes, GROUPS, form);
+    let begin = matrix * rows * columns;
+    #[unroll]
+    for n in 0..comptime![PLANE_SIDE / ACROSS] {
+        let at = column + comptime![n * ACROSS];
+        let mut offset = SumPair::new(0.0);
+        if comptime![form.bias] {
+            #[unroll]
+            for one in 0..2usize {
+                if comptime![form.whole] {
+                    offset.insert(one, bias[at + one]);
+                } else if at + one < columns {
+                    offset.insert(one, bias[at + one]);
+                }
+            }
+        }
+        #[unroll]
+        for eight in 0..comptime![PLANE_SIDE / 8] {
+            let own_row = row + comptime![eight * 8];
+            let line = begin + own_row * columns + at;
+            let sums = results.index(n)[eight] + offset;
+            if comptime![form.whole] {
+                out[line / 2] = Vector::<O, Const<2>>::cast_from(sums);
+            } else {
+                // Rows of an odd number of columns have no whole pairs.
+                let numbers = out.with_vector_size_mut::<Const<1>>();
+                #[unroll]
+                for one in 0..2usize {
+                    if own_row < rows && at + one < columns {
+                        numbers[line + one] = Vector::cast_from(sums.extract(one));
+                    }
+                }
+            }
+        }
+    }
 }

@@ -7,8 +7,8 @@ pub(super) mod kernel;
 pub(in crate::kernels::gpu) mod map;
 pub(in crate::kernels::gpu) mod multiply;
 pub(in crate::kernels::gpu) mod round;
+mod sums;
 pub(super) mod warpgroup;
-mod write;
 
 use burn::tensor::{DType, bf16};
 use burn_cubecl::cubecl::client::Client;
@@ -20,7 +20,7 @@ use super::config::{UNITS, multiplies};
 use super::packed::empty;
 use super::warpgroup::has_warpgroups;
 use kernel::{COPIED_DEPTH, DEPTH, FactorLaunch, ProductSizesLaunch, SIDE, product_kernel};
-use warpgroup::{WARPGROUP_UNITS, warpgroup_kernel};
+use warpgroup::{CUBES_EACH, WARPGROUP_UNITS, warpgroup_kernel};
 
 /// Settings that are fixed when the kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,6 +33,8 @@ pub(super) struct ProductForm {
     pub(super) bias: bool,
     /// Whether blocks divide all sizes.
     pub(super) whole: bool,
+    /// Whether rows of the results consist of whole groups of four numbers.
+    pub(super) fours: bool,
     /// Terms of a step.
     pub(super) depth: usize,
     /// Whether the next step's factors are copied to shared memory without registers.
@@ -110,39 +112,61 @@ fn products(
     };
     let warpgroups = has_warpgroups(&left.tensor.client);
     let copies = NATIVE && (warpgroups || whole(COPIED_DEPTH));
+    let depth = if copies { COPIED_DEPTH } else { DEPTH };
     let form = ProductForm {
         left_transposed: left.transposed,
         right_transposed: right.transposed,
         bias: bias.is_some(),
-        whole: whole(if copies { COPIED_DEPTH } else { DEPTH }),
-        depth: if copies { COPIED_DEPTH } else { DEPTH },
+        whole: whole(depth),
+        fours: columns.is_multiple_of(4),
+        depth,
         copies,
     };
-    let blocks = [matrices * columns.div_ceil(SIDE), rows.div_ceil(SIDE)].map(|count| count as u32);
     // Without a bias the kernel does not read it.
-    let bias = bias.unwrap_or_else(|| left.tensor.clone());
-    let launch = match (warpgroups, results) {
-        (true, DType::BF16) => warpgroup_kernel::launch_unchecked::<bf16>,
-        (true, _) => warpgroup_kernel::launch_unchecked::<f32>,
-        (false, DType::BF16) => product_kernel::launch_unchecked::<bf16>,
-        (false, _) => product_kernel::launch_unchecked::<f32>,
-    };
-    let units = if warpgroups { WARPGROUP_UNITS } else { UNITS };
-    // SAFETY: cubes cover the results, and where blocks do not divide a size, the kernel tests its indices.
-    unsafe {
-        launch(
-            &left.tensor.client,
-            CubeCount::Static(blocks[0], blocks[1], 1),
-            CubeDim::new_1d(units as u32),
-            left.arg(),
-            right.arg(),
-            bias.into_buffer_arg(),
-            out.clone().into_buffer_arg(),
-            ProductSizesLaunch::new(rows, columns, inner),
-            form,
-        );
+    let bias = bias.unwrap_or_else(|| left.tensor.clone()).into_buffer_arg();
+    let client = &left.tensor.client;
+    let (left, right) = (left.arg(), right.arg());
+    let sizes = ProductSizesLaunch::new(rows, columns, inner);
+    let to = out.clone().into_buffer_arg();
+    let [across, down] = [matrices * columns.div_ceil(SIDE), rows.div_ceil(SIDE)];
+    if warpgroups {
+        let blocks = across * down;
+        let cubes = (processors(client) * CUBES_EACH).min(blocks);
+        let launch = match results {
+            DType::BF16 => warpgroup_kernel::launch_unchecked::<bf16>,
+            _ => warpgroup_kernel::launch_unchecked::<f32>,
+        };
+        let (count, dim) =
+            (CubeCount::new_1d(cubes as u32), CubeDim::new_1d(WARPGROUP_UNITS as u32));
+        // SAFETY: cubes cover the results, and where blocks do not divide a size, the kernel tests its indices.
+        unsafe { launch(client, count, dim, left, right, bias, to, sizes, blocks, form) };
+    } else {
+        let launch = match results {
+            DType::BF16 => product_kernel::launch_unchecked::<bf16>,
+            _ => product_kernel::launch_unchecked::<f32>,
+        };
+        let count = CubeCount::Static(across as u32, down as u32, 1);
+        // SAFETY: as above.
+        unsafe {
+            launch(
+                client,
+                count,
+                CubeDim::new_1d(UNITS as u32),
+                left,
+                right,
+                bias,
+                to,
+                sizes,
+                form,
+            );
+        }
     }
     out
+}
+
+/// Number of processors of a device.
+fn processors(client: &Client) -> usize {
+    client.properties().hardware.num_streaming_multiprocessors.unwrap_or(1) as usize
 }
 
 /// Product of two matrices with whole pieces, each as it is in memory.

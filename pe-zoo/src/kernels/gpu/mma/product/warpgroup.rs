@@ -10,17 +10,19 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::ProductForm;
 use super::kernel::{Factor, ProductSizes, SIDE, block_rows, block_width};
-use super::write::write;
+use super::sums::{PLANE_PIECES, Place, ROWS, write};
 use crate::kernels::gpu::mma::copies::{
     begin_copy, begin_copy_or_zeros, end_group, wait_for_all_groups_but_one,
 };
-use crate::kernels::gpu::mma::tile::{Piece, Results, SumPair};
+use crate::kernels::gpu::mma::tile::Piece;
 use crate::kernels::gpu::mma::warpgroup::{
     ALIGNMENT, DEPTH, GROUP_ROWS, GROUP_UNITS, SUMS, multiply, multiply_simulated, place,
 };
 
 /// Units of a cube.
 pub(in crate::kernels::gpu::mma) const WARPGROUP_UNITS: usize = SIDE / GROUP_ROWS * GROUP_UNITS;
+/// Cubes of a processor.
+pub(super) const CUBES_EACH: usize = 2;
 /// Steps in shared memory.
 const STAGES: usize = 3;
 /// Pieces of a factor of a step.
@@ -30,22 +32,28 @@ const GROUP_PIECES: usize = PIECES * GROUP_ROWS / SIDE;
 /// Blocks of rows whose cubes run side by side, so that they share the factors of columns in the cache.
 const SIDE_BY_SIDE: usize = 8;
 
-/// Begins to read the block of a factor that begins at number `outer` and at term `inner`, for a stage that nobody reads any
-/// more. What lies beyond the factor is zero.
+/// Begins to read a block of a factor, for a stage that nobody reads any more. What lies beyond the factor is zero.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "a factor, and a place in it")]
 fn fetch(
     factor: &Factor,
     tile: &mut Shared<[Piece]>,
     stage: usize,
-    matrix: usize,
-    outer: usize,
-    outer_len: usize,
-    inner: usize,
-    inner_len: usize,
+    progress: &Progress,
+    sizes: &ProductSizes,
     #[comptime] inner_is_contiguous: bool,
+    #[comptime] left: bool,
     #[comptime] form: ProductForm,
 ) {
+    let matrix = progress.matrix;
+    let inner = progress.step * DEPTH;
+    let inner_len = sizes.inner;
+    let mut outer = progress.row;
+    let mut outer_len = sizes.rows;
+    if comptime![!left] {
+        outer = progress.column;
+        outer_len = sizes.columns;
+    }
     let rows = comptime![block_rows(SIDE, DEPTH, inner_is_contiguous)];
     let pieces = comptime![block_width(SIDE, DEPTH, inner_is_contiguous) / 8];
     let mut first_row = outer;
@@ -91,7 +99,58 @@ fn fetch(
     }
 }
 
-/// Writes `out`, `[matrices, rows, columns]`.
+/// Where a cube is in its blocks of sums, and in the terms of one.
+#[derive(CubeType)]
+struct Progress {
+    /// Number of the block among those of all cubes.
+    block: usize,
+    step: usize,
+    matrix: usize,
+    row: usize,
+    column: usize,
+}
+
+#[cube]
+impl Progress {
+    fn begin(sizes: &ProductSizes) -> Progress {
+        let mut progress = Progress {
+            block: CUBE_POS as usize,
+            step: 0usize.runtime(),
+            matrix: 0usize.runtime(),
+            row: 0usize.runtime(),
+            column: 0usize.runtime(),
+        };
+        progress.locate(sizes);
+        progress
+    }
+
+    /// Finds the block. Blocks of a few rows of blocks follow one another, so that cubes that run side by side share factors
+    /// in the cache.
+    fn locate(&mut self, sizes: &ProductSizes) {
+        let across = sizes.columns.div_ceil(SIDE);
+        let down = sizes.rows.div_ceil(SIDE);
+        let of_matrix = self.block % (down * across);
+        let first = of_matrix / (SIDE_BY_SIDE * across) * SIDE_BY_SIDE;
+        let together = min(down - first, SIDE_BY_SIDE);
+        let of_group = of_matrix % (SIDE_BY_SIDE * across);
+        self.matrix = self.block / (down * across);
+        self.row = (first + of_group % together) * SIDE;
+        self.column = of_group / together * SIDE;
+    }
+
+    /// Goes on to the next step, of the next block of this cube after the last of `steps`.
+    fn advance(&mut self, steps: usize, sizes: &ProductSizes) {
+        self.step += 1;
+        if self.step == steps {
+            self.step = 0;
+            self.block += CUBE_COUNT as usize;
+            self.locate(sizes);
+        }
+    }
+}
+
+/// Writes `out`, `[matrices, rows, columns]`. A cube computes blocks of sums one after the other, and reads the factors of the next one
+/// while it writes.
 #[cube(launch_unchecked, create_dummy_kernel)]
 pub(in crate::kernels::gpu::mma) fn warpgroup_kernel<O: Float>(
     left: &Factor,
@@ -99,57 +158,37 @@ pub(in crate::kernels::gpu::mma) fn warpgroup_kernel<O: Float>(
     bias: &Box<[f32]>,
     out: &mut Box<[Vector<O, Const<2>>]>,
     sizes: &ProductSizes,
+    blocks: usize,
     #[comptime] form: ProductForm,
 ) {
     let by_rows = comptime![!form.left_transposed];
     let by_columns = comptime![form.right_transposed];
-    let (rows, columns, inner) = (sizes.rows, sizes.columns, sizes.inner);
-    let blocks = columns.div_ceil(SIDE);
-    let row_blocks = rows.div_ceil(SIDE);
-    let cube = CUBE_POS_Y as usize * CUBE_COUNT_X as usize + CUBE_POS_X as usize;
-    let matrix = cube / (row_blocks * blocks);
-    let of_matrix = cube % (row_blocks * blocks);
-    let first_block = of_matrix / (SIDE_BY_SIDE * blocks) * SIDE_BY_SIDE;
-    let together = min(row_blocks - first_block, SIDE_BY_SIDE);
-    let of_group = of_matrix % (SIDE_BY_SIDE * blocks);
-    let first_row = (first_block + of_group % together) * SIDE;
-    let first_column = of_group / together * SIDE;
-
-    let mut of_rows = Shared::<[Piece]>::new_aligned_slice(comptime![STAGES * PIECES], ALIGNMENT);
-    let mut of_columns =
-        Shared::<[Piece]>::new_aligned_slice(comptime![STAGES * PIECES], ALIGNMENT);
+    // The factors of a step: that of rows, then that of columns.
+    let mut tile = Shared::<[Piece]>::new_aligned_slice(comptime![STAGES * 2 * PIECES], ALIGNMENT);
     let mut sums = Array::<f32>::new(SUMS);
+    clear(&mut sums);
+    let steps = sizes.inner.div_ceil(DEPTH);
+    let cube = CUBE_POS as usize;
+    let cubes = CUBE_COUNT as usize;
+    let end = (blocks - cube).div_ceil(cubes) * steps;
+    let mut ahead = Progress::begin(sizes);
     #[unroll]
-    for at in 0..SUMS {
-        sums[at] = f32::new(0.0);
-    }
-    let steps = inner.div_ceil(DEPTH);
-    #[unroll]
-    for step in 0..comptime![STAGES - 1] {
-        if step < steps {
-            let term = step * DEPTH;
-            fetch(left, &mut of_rows, step, matrix, first_row, rows, term, inner, by_rows, form);
-            fetch(
-                right,
-                &mut of_columns,
-                step,
-                matrix,
-                first_column,
-                columns,
-                term,
-                inner,
-                by_columns,
-                form,
-            );
+    for stage in 0..comptime![STAGES - 1] {
+        if stage < end {
+            fetch(left, &mut tile, stage * 2, &ahead, sizes, by_rows, true, form);
+            fetch(right, &mut tile, stage * 2 + 1, &ahead, sizes, by_columns, false, form);
+            ahead.advance(steps, sizes);
         }
         if comptime![form.copies] {
             end_group();
         }
     }
+    let plane = UNIT_POS as usize / 32;
     let group = UNIT_POS as usize / GROUP_UNITS;
-    let mut step = 0usize.runtime();
+    let mut current = Progress::begin(sizes);
     let mut stage = 0usize.runtime();
-    while step < steps {
+    let mut done = 0usize.runtime();
+    while done < end {
         if comptime![form.copies] {
             wait_for_all_groups_but_one();
         }
@@ -159,64 +198,47 @@ pub(in crate::kernels::gpu::mma) fn warpgroup_kernel<O: Float>(
         if free >= STAGES {
             free -= STAGES;
         }
-        let next = step + comptime![STAGES - 1];
-        if next < steps {
-            let term = next * DEPTH;
-            fetch(left, &mut of_rows, free, matrix, first_row, rows, term, inner, by_rows, form);
-            fetch(
-                right,
-                &mut of_columns,
-                free,
-                matrix,
-                first_column,
-                columns,
-                term,
-                inner,
-                by_columns,
-                form,
-            );
+        if done + comptime![STAGES - 1] < end {
+            fetch(left, &mut tile, free * 2, &ahead, sizes, by_rows, true, form);
+            fetch(right, &mut tile, free * 2 + 1, &ahead, sizes, by_columns, false, form);
+            ahead.advance(steps, sizes);
         }
-        let of_left = stage * PIECES + group * GROUP_PIECES;
-        let of_right = stage * PIECES;
+        let begin = stage * comptime![2 * PIECES];
+        let of_left = begin + group * GROUP_PIECES;
+        let of_right = begin + PIECES;
+        let (across_rows, across_columns) = comptime![(!by_rows, !by_columns)];
         if comptime![form.copies] {
             end_group();
-            let (left, right) = (&of_rows[of_left..], &of_columns[of_right..]);
-            multiply(left, right, &mut sums, comptime![!by_rows], comptime![!by_columns]);
+            let (left, right) = (&tile[of_left..], &tile[of_right..]);
+            multiply(left, right, &mut sums, across_rows, across_columns);
         } else {
-            multiply_simulated(
-                &of_rows,
-                of_left,
-                &of_columns,
-                of_right,
-                &mut sums,
-                comptime![!by_rows],
-                comptime![!by_columns],
-            );
+            multiply_simulated(&tile, of_left, of_right, &mut sums, across_rows, across_columns);
         }
+        if current.step + 1 == steps {
+            // Nobody reads the stage any more.
+            sync_cube();
+            let place = Place {
+                matrix: current.matrix,
+                row: current.row + plane * ROWS,
+                column: current.column,
+            };
+            let begin = begin + plane * PLANE_PIECES;
+            write::<O>(&sums, &mut tile, begin, bias, out, &place, sizes, form);
+            clear(&mut sums);
+        }
+        current.advance(steps, sizes);
         stage += 1;
         if stage == STAGES {
             stage = 0;
         }
-        step += 1;
+        done += 1;
     }
-    let mut results = Results::new();
+}
+
+#[cube]
+fn clear(sums: &mut Array<f32>) {
     #[unroll]
-    for n in 0..comptime![SUMS / 4] {
-        let mut result = Array::<SumPair>::new(2usize);
-        #[unroll]
-        for eight in 0..2usize {
-            let mut pair = SumPair::new(0.0);
-            #[unroll]
-            for one in 0..2usize {
-                pair.insert(one, sums[comptime![n * 4 + eight * 2 + one]]);
-            }
-            result[eight] = pair;
-        }
-        results.push(result);
+    for at in 0..SUMS {
+        sums[at] = f32::new(0.0);
     }
-    let lane = UNIT_POS_PLANE as usize;
-    let plane = UNIT_POS as usize / 32;
-    let row = first_row + plane * 16 + lane / 4;
-    let column = first_column + lane % 4 * 2;
-    write::<O>(&results, bias, out, matrix, row, column, sizes, 1usize, form);
 }

@@ -45,7 +45,7 @@ impl RandomMatrices {
     }
 }
 
-fn check(form: ProductForm, kernel: &CompiledKernel, units: usize, shape: ProductShape) {
+fn check(form: ProductForm, kernel: &CompiledKernel, warpgroups: bool, shape: ProductShape) {
     let ProductShape { matrices, rows, columns, inner } = shape;
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     let turned = |sides: [usize; 2], transposed| match transposed {
@@ -63,9 +63,17 @@ fn check(form: ProductForm, kernel: &CompiledKernel, units: usize, shape: Produc
         [row, matrices.rows * row]
     };
     let ([a, b], [c, d]) = (strides(&left), strides(&right));
-    let scalars = Scalars { sizes: &[a, b, c, d, rows, columns, inner], factors: &[] };
+    let mut sizes = vec![a, b, c, d, rows, columns, inner];
     let grid = [matrices * columns.div_ceil(SIDE), rows.div_ceil(SIDE)];
-    kernel.run(&mut buffers, scalars, grid, [units, 1]);
+    let (grid, units) = if warpgroups {
+        let blocks = grid[0] * grid[1];
+        sizes.push(blocks);
+        // Some cubes compute several blocks.
+        ([blocks.min(3), 1], WARPGROUP_UNITS)
+    } else {
+        (grid, UNITS)
+    };
+    kernel.run(&mut buffers, Scalars { sizes: &sizes, factors: &[] }, grid, [units, 1]);
     for (at, sum) in buffers[3].iter().enumerate() {
         let (matrix, row, column) = (at / (rows * columns), at / columns % rows, at % columns);
         let of_row = |k| match form.left_transposed {
@@ -93,11 +101,21 @@ fn products_of_every_form() {
         for right_transposed in [false, true] {
             for (whole, bias, depth) in [(true, false, COPIED_DEPTH), (false, true, DEPTH)] {
                 let copies = false;
-                let form =
-                    ProductForm { left_transposed, right_transposed, bias, whole, depth, copies };
+                let form = ProductForm {
+                    left_transposed,
+                    right_transposed,
+                    bias,
+                    whole,
+                    fours: whole,
+                    depth,
+                    copies,
+                };
                 let kernel = CompiledKernel::build(&*kernels::product(form));
                 let form_64 = ProductForm { depth: COPIED_DEPTH, ..form };
-                let warpgroups = CompiledKernel::build(&*kernels::warpgroup_product(form_64));
+                let [of_fours, of_any] = [true, false].map(|fours| {
+                    let form = ProductForm { fours, ..form_64 };
+                    CompiledKernel::build(&*kernels::warpgroup_product(form))
+                });
                 let shapes = match whole {
                     true => vec![[2, SIDE, 2 * SIDE, 3 * depth], [1, 2 * SIDE, SIDE, depth]],
                     false => {
@@ -106,8 +124,10 @@ fn products_of_every_form() {
                 };
                 for [matrices, rows, columns, inner] in shapes {
                     let shape = ProductShape { matrices, rows, columns, inner };
-                    check(form, &kernel, UNITS, shape);
-                    check(form_64, &warpgroups, WARPGROUP_UNITS, shape);
+                    check(form, &kernel, false, shape);
+                    let fours = columns.is_multiple_of(4);
+                    let kernel = if fours { &of_fours } else { &of_any };
+                    check(ProductForm { fours, ..form_64 }, kernel, true, shape);
                 }
             }
         }

@@ -106,8 +106,15 @@ fn products_stay_in_registers() {
             for (whole, bias) in [(true, false), (true, true), (false, true)] {
                 let depth = if whole { COPIED_DEPTH } else { DEPTH };
                 let copies = whole;
-                let form =
-                    ProductForm { left_transposed, right_transposed, bias, whole, depth, copies };
+                let form = ProductForm {
+                    left_transposed,
+                    right_transposed,
+                    bias,
+                    whole,
+                    fours: whole,
+                    depth,
+                    copies,
+                };
                 let text = ptx(&*kernels::product(form));
                 let place = |transposed| if transposed { "transposed" } else { "in order" };
                 let name = format!(

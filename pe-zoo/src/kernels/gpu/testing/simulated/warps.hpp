@@ -3,7 +3,7 @@
 
 namespace warps {
 constexpr int lanes = 32;
-enum { shuffle = fibres::first_of_warps, product, matrices };
+enum { shuffle = fibres::first_of_warps, product, matrices, barrier };
 // Operands of the instruction at hand and of the last one, which slower lanes still read.
 alignas(16) static unsigned char operands[2][lanes][32];
 // Returns the operands of all lanes, 32 bytes each.
@@ -19,6 +19,7 @@ static int lane() { return fibres::here % lanes; }
 }
 
 static unsigned __activemask() { return ~0u; }
+static void __syncwarp() { fibres::rest(warps::barrier); }
 template <class T> static T __shfl_xor_sync(unsigned, T own, unsigned mask) {
     auto all = warps::exchange(warps::shuffle, own);
     T other;
