@@ -6,28 +6,20 @@ use burn::tensor::{DType, Tensor};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::elementwise::sums::sum_of_rows;
-use super::elementwise::{gelu, relu, swi_glu};
-use super::mma::product::has_products;
+use super::elementwise::swi_glu;
 use super::mma::product::map::{self, MapSizes};
 use super::mma::product::round::{rounded_gradient, rounded_rows};
+use super::mma::product::{Activation, has_products};
 use super::operation::{CubeOperation, apply};
 use crate::kernels::activation::ActivationKind;
 use crate::kernels::linear_map::LinearMap;
 
-fn activated(activation: ActivationKind, x: CubeTensor) -> CubeTensor {
+/// Activation of single numbers; `None` for one of pairs.
+fn of_numbers(activation: ActivationKind) -> Option<Activation> {
     match activation {
-        ActivationKind::Relu => relu::forward(x),
-        ActivationKind::Gelu => gelu::forward(x),
-        ActivationKind::SwiGlu => swi_glu::forward(x),
-    }
-}
-
-/// Gradient of an activation's input.
-fn differentiated(activation: ActivationKind, x: CubeTensor, grad: CubeTensor) -> CubeTensor {
-    match activation {
-        ActivationKind::Relu => relu::backward(x, grad),
-        ActivationKind::Gelu => gelu::backward(x, grad),
-        ActivationKind::SwiGlu => swi_glu::backward(x, grad),
+        ActivationKind::Relu => Some(Activation::Relu),
+        ActivationKind::Gelu => Some(Activation::Gelu),
+        ActivationKind::SwiGlu => None,
     }
 }
 
@@ -95,8 +87,12 @@ impl RoundedNetwork {
         let x = rounded_rows(x, rows, inputs);
         let up = rounded_rows(up, inputs, between);
         let down = rounded_rows(down, hidden, outputs);
-        let before = map::output(x.clone(), up.clone(), up_bias, first, DType::BF16);
-        let after = activated(self.activation, before.clone());
+        let [before, after] = if let Some(activation) = of_numbers(self.activation) {
+            map::activated_output(x.clone(), up.clone(), up_bias, first, activation)
+        } else {
+            let before = map::output(x.clone(), up.clone(), up_bias, first, DType::BF16);
+            [before.clone(), swi_glu::forward(before)]
+        };
         let output = map::output(after.clone(), down.clone(), down_bias, second, DType::F32);
         shape[last] = outputs;
         let output = Cube::float_reshape(output, shape);
@@ -121,8 +117,11 @@ impl RoundedNetwork {
         if !(of_x || of_up || of_up_bias) {
             return [None, None, of_down, None, of_down_bias];
         }
-        let of_after = map::input_gradient(grad, down, second, DType::BF16);
-        let of_before = differentiated(self.activation, before, of_after);
+        let of_before = if let Some(activation) = of_numbers(self.activation) {
+            map::gradient_before(activation, before, grad, down, second)
+        } else {
+            swi_glu::backward(before, map::input_gradient(grad, down, second, DType::BF16))
+        };
         let of_up_bias =
             of_up_bias.then(|| sum_of_rows(of_before.clone(), first.rows, first.outputs));
         let of_x = of_x.then(|| {

@@ -33,6 +33,16 @@ fn masked(x: CubeTensor, numbers: CubeTensor) -> CubeTensor {
     output
 }
 
+/// `numbers` where `x` is positive or NaN, and zeros elsewhere.
+#[cube]
+pub(in crate::kernels::gpu) fn where_above<N: Size>(
+    x: Vector<f32, N>,
+    numbers: Vector<f32, N>,
+) -> Vector<f32, N> {
+    let below = x.less_equal(&Vector::new(0.0));
+    select_many(below, Vector::new(0.0), numbers)
+}
+
 #[cube(launch)]
 fn mask_below<F: Float, N: Size>(
     x: &[Vector<F, N>],
@@ -44,7 +54,6 @@ fn mask_below<F: Float, N: Size>(
     if at < count {
         let x = Vector::<f32, N>::cast_from(x[at]);
         let numbers = Vector::<f32, N>::cast_from(numbers[at]);
-        let below = x.less_equal(&Vector::new(0.0));
-        output[at] = Vector::cast_from(select_many(below, Vector::new(0.0), numbers));
+        output[at] = Vector::cast_from(where_above::<N>(x, numbers));
     }
 }

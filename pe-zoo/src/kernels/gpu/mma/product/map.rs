@@ -6,8 +6,11 @@ use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::kernel::SIDE;
-use super::{Matrices, ProductShape, products, slices};
+use super::{Activation, AfterSums, Finish, Matrices, ProductShape, products, slices};
 use crate::kernels::gpu::elementwise::sums::sum_of_rows;
+use crate::kernels::gpu::elementwise::{gelu, relu};
+use crate::kernels::gpu::mma::packed::empty;
+use crate::kernels::gpu::mma::warpgroup::has_warpgroups;
 
 /// Sizes of a linear map of rows.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +36,32 @@ pub(in crate::kernels::gpu) fn output(
     results: DType,
 ) -> CubeTensor {
     let sizes = ProductShape { matrices: 1, rows, columns: outputs, inner: inputs };
-    products(&matrices(x, rows), &matrices(weight, inputs), bias, sizes, results)
+    products(&matrices(x, rows), &matrices(weight, inputs), Finish::plain(bias), sizes, results)
+}
+
+/// The same in bf16, before and after an activation.
+pub(in crate::kernels::gpu) fn activated_output(
+    x: CubeTensor,
+    weight: CubeTensor,
+    bias: Option<CubeTensor>,
+    sizes: MapSizes,
+    activation: Activation,
+) -> [CubeTensor; 2] {
+    if !has_warpgroups(&x.client) {
+        let before = output(x, weight, bias, sizes, DType::BF16);
+        let after = match activation {
+            Activation::Relu => relu::forward(before.clone()),
+            Activation::Gelu => gelu::forward(before.clone()),
+        };
+        return [before, after];
+    }
+    let MapSizes { rows, inputs, outputs } = sizes;
+    let after = empty(&x, &[1, rows, outputs], DType::BF16);
+    let finish =
+        Finish { bias, after: AfterSums::Activated(activation), beside: Some(after.clone()) };
+    let shape = ProductShape { matrices: 1, rows, columns: outputs, inner: inputs };
+    let [x, weight] = [matrices(x, rows), matrices(weight, inputs)];
+    [products(&x, &weight, finish, shape, DType::BF16), after]
 }
 
 /// Gradient of the input, `[rows, inputs]`, from that of the output in bf16.
@@ -44,7 +72,31 @@ pub(in crate::kernels::gpu) fn input_gradient(
     results: DType,
 ) -> CubeTensor {
     let sizes = ProductShape { matrices: 1, rows, columns: inputs, inner: outputs };
-    products(&matrices(grad, rows), &matrices(weight, inputs).transposed(), None, sizes, results)
+    let weight = matrices(weight, inputs).transposed();
+    products(&matrices(grad, rows), &weight, Finish::plain(None), sizes, results)
+}
+
+/// Gradient of the numbers before the activation whose results are the input, in bf16 like all tensors.
+pub(in crate::kernels::gpu) fn gradient_before(
+    activation: Activation,
+    before: CubeTensor,
+    grad: CubeTensor,
+    weight: CubeTensor,
+    sizes: MapSizes,
+) -> CubeTensor {
+    if !has_warpgroups(&grad.client) {
+        let grad = input_gradient(grad, weight, sizes, DType::BF16);
+        return match activation {
+            Activation::Relu => relu::backward(before, grad),
+            Activation::Gelu => gelu::backward(before, grad),
+        };
+    }
+    let MapSizes { rows, inputs, outputs } = sizes;
+    let finish =
+        Finish { bias: None, after: AfterSums::Differentiated(activation), beside: Some(before) };
+    let shape = ProductShape { matrices: 1, rows, columns: inputs, inner: outputs };
+    let weight = matrices(weight, inputs).transposed();
+    products(&matrices(grad, rows), &weight, finish, shape, DType::BF16)
 }
 
 /// Gradient of the weight in f32, `[inputs, outputs]`, from the input and the gradient of the output in bf16.
@@ -58,7 +110,8 @@ pub(in crate::kernels::gpu) fn weight_gradient(
     let inner = rows / slices;
     let shape = ProductShape { matrices: slices, rows: inputs, columns: outputs, inner };
     let left = matrices(x, inner).transposed();
-    let partial = products(&left, &matrices(grad, inner), None, shape, DType::F32);
+    let finish = Finish::plain(None);
+    let partial = products(&left, &matrices(grad, inner), finish, shape, DType::F32);
     let sum = match slices {
         1 => partial,
         _ => sum_of_rows(partial, slices, inputs * outputs),

@@ -22,6 +22,25 @@ use super::warpgroup::has_warpgroups;
 use kernel::{COPIED_DEPTH, DEPTH, FactorLaunch, ProductSizesLaunch, SIDE, product_kernel};
 use warpgroup::{CUBES_EACH, WARPGROUP_UNITS, warpgroup_kernel};
 
+/// Activation of single numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::kernels::gpu) enum Activation {
+    Relu,
+    Gelu,
+}
+
+/// What becomes of the sums of a product. It reads or writes a tensor of the results' shape and type beside them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum AfterSums {
+    Nothing,
+    /// Their activation is written beside them.
+    Activated(Activation),
+    /// They are multiplied by the derivative of an activation at the numbers beside them.
+    Differentiated(Activation),
+    /// The numbers beside them are added.
+    Added,
+}
+
 /// Settings that are fixed when the kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each of them leaves code out of the kernel")]
@@ -31,6 +50,8 @@ pub(super) struct ProductForm {
     /// Whether the right factor is in memory as `[columns, inner]`.
     pub(super) right_transposed: bool,
     pub(super) bias: bool,
+    /// Only for products of warp groups.
+    pub(super) after: AfterSums,
     /// Whether blocks divide all sizes.
     pub(super) whole: bool,
     /// Whether rows of the results consist of whole groups of four numbers.
@@ -98,11 +119,27 @@ pub(in crate::kernels::gpu) fn has_products(client: &Client) -> bool {
     multiplies(client)
 }
 
-/// Multiplies matrices and adds a bias `[columns]` to each row: `[matrices, rows, columns]` in f32 or bf16.
+/// Results of a product.
+struct Finish {
+    /// Bias of each column, `[columns]`.
+    bias: Option<CubeTensor>,
+    /// Of warp groups only.
+    after: AfterSums,
+    /// Tensor that `after` reads or writes, of the shape and type of the results.
+    beside: Option<CubeTensor>,
+}
+
+impl Finish {
+    fn plain(bias: Option<CubeTensor>) -> Self {
+        Self { bias, after: AfterSums::Nothing, beside: None }
+    }
+}
+
+/// Multiplies matrices and adds a bias to each row: `[matrices, rows, columns]` in f32 or bf16.
 fn products(
     left: &Matrices,
     right: &Matrices,
-    bias: Option<CubeTensor>,
+    Finish { bias, after, beside }: Finish,
     ProductShape { matrices, rows, columns, inner }: ProductShape,
     results: DType,
 ) -> CubeTensor {
@@ -117,6 +154,7 @@ fn products(
         left_transposed: left.transposed,
         right_transposed: right.transposed,
         bias: bias.is_some(),
+        after,
         whole: whole(depth),
         fours: columns.is_multiple_of(4),
         depth,
@@ -128,6 +166,8 @@ fn products(
     let (left, right) = (left.arg(), right.arg());
     let sizes = ProductSizesLaunch::new(rows, columns, inner);
     let to = out.clone().into_buffer_arg();
+    // Nor a tensor that is not there.
+    let beside = beside.unwrap_or_else(|| out.clone()).into_buffer_arg();
     let [across, down] = [matrices * columns.div_ceil(SIDE), rows.div_ceil(SIDE)];
     if warpgroups {
         let blocks = across * down;
@@ -139,7 +179,7 @@ fn products(
         let (count, dim) =
             (CubeCount::new_1d(cubes as u32), CubeDim::new_1d(WARPGROUP_UNITS as u32));
         // SAFETY: cubes cover the results, and where blocks do not divide a size, the kernel tests its indices.
-        unsafe { launch(client, count, dim, left, right, bias, to, sizes, blocks, form) };
+        unsafe { launch(client, count, dim, left, right, bias, beside, to, sizes, blocks, form) };
     } else {
         let launch = match results {
             DType::BF16 => product_kernel::launch_unchecked::<bf16>,
@@ -182,7 +222,7 @@ pub(in crate::kernels::gpu) fn of_matrices(
     products(
         &Matrices { tensor: left, row_stride: b, rows: a, transposed: left_transposed },
         &Matrices { tensor: right, row_stride: d, rows: c, transposed: right_transposed },
-        None,
+        Finish::plain(None),
         ProductShape { matrices: 1, rows, columns, inner },
         DType::F32,
     )

@@ -4,8 +4,9 @@ use burn::tensor::bf16;
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::ProductForm;
 use super::kernel::ProductSizes;
+use super::{Activation, AfterSums, ProductForm};
+use crate::kernels::gpu::elementwise::{gelu, relu};
 use crate::kernels::gpu::mma::tile::{Piece, SumPair};
 use crate::kernels::gpu::mma::warpgroup::SUMS;
 
@@ -38,6 +39,7 @@ pub(super) fn write<O: Float>(
     tile: &mut Shared<[Piece]>,
     begin: usize,
     bias: &Box<[f32]>,
+    beside: &mut Box<[Vector<O, Const<2>>]>,
     out: &mut Box<[Vector<O, Const<2>>]>,
     place: &Place,
     sizes: &ProductSizes,
@@ -47,7 +49,6 @@ pub(super) fn write<O: Float>(
     let columns = sizes.columns;
     let (row, column) = (lane / 4, lane % 4 * 2);
     let written = begin + in_row(row, column / 4);
-    let read = begin + in_row(lane / ROW_PIECES, lane % ROW_PIECES);
     let first = (place.matrix * sizes.rows + place.row) * columns + place.column;
     #[unroll]
     for part in 0..comptime![SUMS / AT_ONCE] {
@@ -79,20 +80,18 @@ pub(super) fn write<O: Float>(
                     offset = four(bias, first_column + own);
                 }
             }
-            let mut at = (first + lane / ROW_PIECES * columns + own) / 4;
-            #[unroll]
-            for two in 0..comptime![ROWS * ROW_PIECES / 32] {
-                // Two rows at once; rows are turned like columns.
-                let turned = comptime![two * 2 % 8];
-                let piece = tile[(read ^ turned) + comptime![two * 2 * ROW_PIECES]];
+            let mut row = lane / ROW_PIECES;
+            let mut at = (first + row * columns + own) / 4;
+            // Two rows at once. The compiler does not unroll the loop, which would take too many registers for two cubes.
+            while row < ROWS {
+                let piece = tile[begin + in_row(row, lane % ROW_PIECES)];
                 let sums = FourSums::reinterpret(piece) + offset;
-                let fours = out.with_vector_size_mut::<Const<4>>();
                 if comptime![form.whole] {
-                    fours[at] = Vector::cast_from(sums);
-                } else if inside && place.row + lane / ROW_PIECES + comptime![two * 2] < sizes.rows
-                {
-                    fours[at] = Vector::cast_from(sums);
+                    finish::<O, Const<4>>(sums, beside, out, at, form);
+                } else if inside && place.row + row < sizes.rows {
+                    finish::<O, Const<4>>(sums, beside, out, at, form);
                 }
+                row += 2;
                 at += columns / 2;
             }
         } else {
@@ -117,14 +116,48 @@ pub(super) fn write<O: Float>(
                         }
                     }
                     if inside && place.row + row < sizes.rows {
-                        let numbers = out.with_vector_size_mut::<Const<1>>();
-                        numbers[first + row * columns + own] = Vector::cast_from(sum + offset);
+                        let sum = Vector::<f32, Const<1>>::new(sum + offset);
+                        let at = first + row * columns + own;
+                        finish::<O, Const<1>>(sum, beside, out, at, form);
                     }
                 }
             }
         }
         sync_plane();
     }
+}
+
+/// Writes sums, at a place in units of as many numbers, after what becomes of them.
+#[cube]
+fn finish<O: Float, N: Size>(
+    sums: Vector<f32, N>,
+    beside: &mut Box<[Vector<O, Const<2>>]>,
+    out: &mut Box<[Vector<O, Const<2>>]>,
+    at: usize,
+    #[comptime] form: ProductForm,
+) {
+    let mut results = sums;
+    match comptime![form.after] {
+        AfterSums::Nothing => {}
+        AfterSums::Activated(activation) => {
+            let activated = match comptime![activation] {
+                Activation::Gelu => gelu::activated::<N>(sums),
+                Activation::Relu => relu::where_above::<N>(sums, sums),
+            };
+            beside.with_vector_size_mut::<N>()[at] = Vector::cast_from(activated);
+        }
+        AfterSums::Differentiated(activation) => {
+            let x = Vector::<f32, N>::cast_from(beside.with_vector_size::<N>()[at]);
+            results = match comptime![activation] {
+                Activation::Gelu => sums * gelu::derivative::<N>(x),
+                Activation::Relu => relu::where_above::<N>(x, sums),
+            };
+        }
+        AfterSums::Added => {
+            results = sums + Vector::<f32, N>::cast_from(beside.with_vector_size::<N>()[at]);
+        }
+    }
+    out.with_vector_size_mut::<N>()[at] = Vector::cast_from(results);
 }
 
 /// Place of the four sums that lie `fours`, an even number, further in their row than those at `at`, the first or the second.

@@ -156,6 +156,7 @@ pub(in crate::kernels::gpu::mma) fn warpgroup_kernel<O: Float>(
     left: &Factor,
     right: &Factor,
     bias: &Box<[f32]>,
+    beside: &mut Box<[Vector<O, Const<2>>]>,
     out: &mut Box<[Vector<O, Const<2>>]>,
     sizes: &ProductSizes,
     blocks: usize,
@@ -223,7 +224,7 @@ pub(in crate::kernels::gpu::mma) fn warpgroup_kernel<O: Float>(
                 column: current.column,
             };
             let begin = begin + plane * PLANE_PIECES;
-            write::<O>(&sums, &mut tile, begin, bias, out, &place, sizes, form);
+            write::<O>(&sums, &mut tile, begin, bias, beside, out, &place, sizes, form);
             clear(&mut sums);
         }
         current.advance(steps, sizes);

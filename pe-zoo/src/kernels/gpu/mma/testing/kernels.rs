@@ -97,7 +97,7 @@ pub(super) fn product(form: ProductForm) -> Box<dyn CubeKernel> {
 pub(super) fn warpgroup_product(form: ProductForm) -> Box<dyn CubeKernel> {
     let factor = || FactorLaunch::new(a(), 1, 1);
     let sizes = ProductSizesLaunch::new(1, 1, 1);
-    kernel!(WARPGROUP_UNITS; warpgroup_kernel::<f32>, factor(), factor(), a(), a(), sizes, 1, form)
+    kernel!(WARPGROUP_UNITS; warpgroup_kernel::<f32>, factor(), factor(), a(), a(), a(), sizes, 1, form)
 }
 
 pub(super) fn round() -> Box<dyn CubeKernel> {

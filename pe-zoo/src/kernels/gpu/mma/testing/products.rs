@@ -11,7 +11,7 @@ use crate::kernels::gpu::mma::product::exact::{ExactForm, SIDE as EXACT_SIDE};
 use crate::kernels::gpu::mma::product::kernel::{COPIED_DEPTH, DEPTH, SIDE};
 use crate::kernels::gpu::mma::product::round::{AT_ONCE, PIECES_EACH, ROWS_EACH};
 use crate::kernels::gpu::mma::product::warpgroup::WARPGROUP_UNITS;
-use crate::kernels::gpu::mma::product::{ProductForm, ProductShape};
+use crate::kernels::gpu::mma::product::{Activation, AfterSums, ProductForm};
 use crate::kernels::gpu::testing::simulated::kernel::{CompiledKernel, Scalars};
 
 /// Two numbers of bf16 take the place of one of f32.
@@ -45,54 +45,125 @@ impl RandomMatrices {
     }
 }
 
-fn check(form: ProductForm, kernel: &CompiledKernel, warpgroups: bool, shape: ProductShape) {
-    let ProductShape { matrices, rows, columns, inner } = shape;
-    let mut rng = ChaCha8Rng::seed_from_u64(9);
-    let turned = |sides: [usize; 2], transposed| match transposed {
-        true => [sides[1], sides[0]],
-        false => sides,
-    };
-    let left = RandomMatrices::new(&mut rng, matrices, turned([rows, inner], form.left_transposed));
-    let right = turned([inner, columns], form.right_transposed);
-    let right = RandomMatrices::new(&mut rng, matrices, right);
-    let bias = (0..columns).map(|_| standard_normal(&mut rng) as f32).collect::<Vec<_>>();
-    let unwritten = vec![f32::NAN; matrices * rows * columns];
-    let mut buffers = [packed(&left.numbers), packed(&right.numbers), bias.clone(), unwritten];
-    let strides = |matrices: &RandomMatrices| {
-        let row = matrices.stride / 8;
-        [row, matrices.rows * row]
-    };
-    let ([a, b], [c, d]) = (strides(&left), strides(&right));
-    let mut sizes = vec![a, b, c, d, rows, columns, inner];
-    let grid = [matrices * columns.div_ceil(SIDE), rows.div_ceil(SIDE)];
-    let (grid, units) = if warpgroups {
-        let blocks = grid[0] * grid[1];
-        sizes.push(blocks);
-        // Some cubes compute several blocks.
-        ([blocks.min(3), 1], WARPGROUP_UNITS)
-    } else {
-        (grid, UNITS)
-    };
-    kernel.run(&mut buffers, Scalars { sizes: &sizes, factors: &[] }, grid, [units, 1]);
-    for (at, sum) in buffers[3].iter().enumerate() {
-        let (matrix, row, column) = (at / (rows * columns), at / columns % rows, at % columns);
-        let of_row = |k| match form.left_transposed {
-            true => left.at(matrix, k, row),
-            false => left.at(matrix, row, k),
-        };
-        let of_column = |k| match form.right_transposed {
-            true => right.at(matrix, column, k),
-            false => right.at(matrix, k, column),
-        };
-        let exact = (0..inner).map(|k| of_row(k) * of_column(k)).sum::<f64>();
-        let exact = exact + if form.bias { f64::from(bias[column]) } else { 0.0 };
-        let off = (f64::from(*sum) - exact).abs();
-        // `<=` is false for NaN.
-        assert!(
-            off <= 1e-4,
-            "{form:?} at {shape:?}: {sum} for {exact} in {matrix}, {row}, {column}"
-        );
+/// A kernel of `mma.sync`, or of warp groups, and its form.
+struct BuiltProduct {
+    form: ProductForm,
+    warpgroups: bool,
+    kernel: CompiledKernel,
+}
+
+impl BuiltProduct {
+    fn of_planes(form: ProductForm) -> Self {
+        let kernel = CompiledKernel::build(&*kernels::product(form));
+        Self { form, warpgroups: false, kernel }
     }
+
+    fn of_warpgroups(form: ProductForm) -> Self {
+        let form = ProductForm { depth: COPIED_DEPTH, ..form };
+        let kernel = CompiledKernel::build(&*kernels::warpgroup_product(form));
+        Self { form, warpgroups: true, kernel }
+    }
+
+    fn check(&self, [matrices, rows, columns, inner]: [usize; 4]) {
+        let form = self.form;
+        let mut rng = ChaCha8Rng::seed_from_u64(9);
+        let turned = |sides: [usize; 2], transposed| match transposed {
+            true => [sides[1], sides[0]],
+            false => sides,
+        };
+        let left = turned([rows, inner], form.left_transposed);
+        let left = RandomMatrices::new(&mut rng, matrices, left);
+        let right = turned([inner, columns], form.right_transposed);
+        let right = RandomMatrices::new(&mut rng, matrices, right);
+        let mut draw =
+            |count: usize| (0..count).map(|_| standard_normal(&mut rng) as f32).collect::<Vec<_>>();
+        let (bias, beside) = (draw(columns), draw(matrices * rows * columns));
+        let unwritten = vec![f32::NAN; matrices * rows * columns];
+        let strides = |matrices: &RandomMatrices| {
+            let row = matrices.stride / 8;
+            [row, matrices.rows * row]
+        };
+        let ([a, b], [c, d]) = (strides(&left), strides(&right));
+        let mut sizes = vec![a, b, c, d, rows, columns, inner];
+        let grid = [matrices * columns.div_ceil(SIDE), rows.div_ceil(SIDE)];
+        let mut buffers = vec![packed(&left.numbers), packed(&right.numbers), bias.clone()];
+        let (grid, units) = if self.warpgroups {
+            buffers.push(beside.clone());
+            let blocks = grid[0] * grid[1];
+            sizes.push(blocks);
+            // Some cubes compute several blocks.
+            ([blocks.min(3), 1], WARPGROUP_UNITS)
+        } else {
+            (grid, UNITS)
+        };
+        buffers.push(unwritten);
+        let scalars = Scalars { sizes: &sizes, factors: &[] };
+        self.kernel.run(&mut buffers, scalars, grid, [units, 1]);
+        for at in 0..matrices * rows * columns {
+            let (matrix, row, column) = (at / (rows * columns), at / columns % rows, at % columns);
+            let of_row = |k| match form.left_transposed {
+                true => left.at(matrix, k, row),
+                false => left.at(matrix, row, k),
+            };
+            let of_column = |k| match form.right_transposed {
+                true => right.at(matrix, column, k),
+                false => right.at(matrix, k, column),
+            };
+            let sum = (0..inner).map(|k| of_row(k) * of_column(k)).sum::<f64>();
+            let sum = sum + if form.bias { f64::from(bias[column]) } else { 0.0 };
+            let next = f64::from(beside[at]);
+            let (result, written) = match form.after {
+                AfterSums::Nothing => (sum, next),
+                AfterSums::Activated(activation) => (sum, activated(activation, sum)),
+                AfterSums::Differentiated(activation) => (sum * derivative(activation, next), next),
+                AfterSums::Added => (sum + next, next),
+            };
+            let same = |number: f32, exact: f64| {
+                let off = (f64::from(number) - exact).abs();
+                // `<=` is false for NaN.
+                assert!(
+                    off <= 1e-4,
+                    "{form:?}, {matrices} x {rows} x {columns} x {inner}: {number} for {exact} in {matrix}, {row}, {column}"
+                );
+            };
+            same(buffers[buffers.len() - 1][at], result);
+            if self.warpgroups {
+                same(buffers[3][at], written);
+            }
+        }
+    }
+}
+
+fn activated(activation: Activation, x: f64) -> f64 {
+    match activation {
+        Activation::Relu => x.max(0.0),
+        Activation::Gelu => x * below(x),
+    }
+}
+
+fn derivative(activation: Activation, x: f64) -> f64 {
+    match activation {
+        Activation::Relu => f64::from(u8::from(x > 0.0)),
+        Activation::Gelu => below(x) + x * density(x),
+    }
+}
+
+/// Density of the normal distribution.
+fn density(x: f64) -> f64 {
+    (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt()
+}
+
+/// Distribution function of the normal distribution, as a series of odd powers.
+fn below(x: f64) -> f64 {
+    if x.abs() > 10.0 {
+        return f64::from(u8::from(x > 0.0));
+    }
+    let (mut term, mut sum) = (x, x);
+    for n in 1..200 {
+        term *= x * x / f64::from(2 * n + 1);
+        sum += term;
+    }
+    0.5 + density(x) * sum
 }
 
 #[test]
@@ -100,36 +171,58 @@ fn products_of_every_form() {
     for left_transposed in [false, true] {
         for right_transposed in [false, true] {
             for (whole, bias, depth) in [(true, false, COPIED_DEPTH), (false, true, DEPTH)] {
-                let copies = false;
                 let form = ProductForm {
                     left_transposed,
                     right_transposed,
                     bias,
+                    after: AfterSums::Nothing,
                     whole,
-                    fours: whole,
+                    fours: true,
                     depth,
-                    copies,
+                    copies: false,
                 };
-                let kernel = CompiledKernel::build(&*kernels::product(form));
-                let form_64 = ProductForm { depth: COPIED_DEPTH, ..form };
-                let [of_fours, of_any] = [true, false].map(|fours| {
-                    let form = ProductForm { fours, ..form_64 };
-                    CompiledKernel::build(&*kernels::warpgroup_product(form))
-                });
+                let of_planes = BuiltProduct::of_planes(form);
+                let [of_fours, of_any] = [true, false]
+                    .map(|fours| BuiltProduct::of_warpgroups(ProductForm { fours, ..form }));
                 let shapes = match whole {
                     true => vec![[2, SIDE, 2 * SIDE, 3 * depth], [1, 2 * SIDE, SIDE, depth]],
                     false => {
                         vec![[1, 1, 1, 1], [2, 130, 65, 40], [1, 7, 257, 33], [3, 129, 8, 100]]
                     }
                 };
-                for [matrices, rows, columns, inner] in shapes {
-                    let shape = ProductShape { matrices, rows, columns, inner };
-                    check(form, &kernel, false, shape);
-                    let fours = columns.is_multiple_of(4);
-                    let kernel = if fours { &of_fours } else { &of_any };
-                    check(ProductForm { fours, ..form_64 }, kernel, true, shape);
+                for shape in shapes {
+                    of_planes.check(shape);
+                    if shape[2].is_multiple_of(4) {
+                        of_fours.check(shape);
+                    }
+                    of_any.check(shape);
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn sums_become_what_follows_them() {
+    let activations = [Activation::Relu, Activation::Gelu];
+    let both = activations.map(|of| [AfterSums::Activated(of), AfterSums::Differentiated(of)]);
+    for after in both.concat().into_iter().chain([AfterSums::Added]) {
+        for (whole, fours, shape) in [
+            (true, true, [1, SIDE, 2 * SIDE, COPIED_DEPTH]),
+            (false, true, [1, 130, 12, 40]),
+            (false, false, [2, 5, 131, 16]),
+        ] {
+            let form = ProductForm {
+                left_transposed: false,
+                right_transposed: true,
+                bias: true,
+                after,
+                whole,
+                fours,
+                depth: COPIED_DEPTH,
+                copies: false,
+            };
+            BuiltProduct::of_warpgroups(form).check(shape);
         }
     }
 }

@@ -5,9 +5,9 @@ use crate::kernels::gpu::mma::approximate::NATIVE;
 use crate::kernels::gpu::mma::config::{
     ACROSS, AlongRow, MOST_GROUPS, MmaConfig, MmaPass, OWNED, OfKeys, STEP,
 };
-use crate::kernels::gpu::mma::product::ProductForm;
 use crate::kernels::gpu::mma::product::exact::ExactForm;
 use crate::kernels::gpu::mma::product::kernel::{COPIED_DEPTH, DEPTH};
+use crate::kernels::gpu::mma::product::{Activation, AfterSums, ProductForm};
 use crate::kernels::gpu::testing::ptx::{ptx, written};
 use crate::score::TracedTerm;
 
@@ -99,42 +99,65 @@ fn conversions_compile() {
     written("mma, table of distances", &ptx(&*kernels::table()));
 }
 
+fn of_warpgroups(form: ProductForm, name: &str) {
+    let form = ProductForm { depth: COPIED_DEPTH, copies: true, ..form };
+    let text = ptx(&*kernels::warpgroup_product(form));
+    written(&format!("warpgroups, {name}"), &text);
+    assert!(!text.contains(".local"), "{name}: an array lies in local memory");
+    assert_eq!(text.matches("wgmma.mma_async").count(), 4, "{name}");
+}
+
 #[test]
 fn products_stay_in_registers() {
+    let place = |transposed| if transposed { "transposed" } else { "in order" };
     for left_transposed in [false, true] {
         for right_transposed in [false, true] {
             for (whole, bias) in [(true, false), (true, true), (false, true)] {
-                let depth = if whole { COPIED_DEPTH } else { DEPTH };
-                let copies = whole;
                 let form = ProductForm {
                     left_transposed,
                     right_transposed,
                     bias,
+                    after: AfterSums::Nothing,
                     whole,
                     fours: whole,
-                    depth,
-                    copies,
+                    depth: if whole { COPIED_DEPTH } else { DEPTH },
+                    copies: whole,
                 };
                 let text = ptx(&*kernels::product(form));
-                let place = |transposed| if transposed { "transposed" } else { "in order" };
                 let name = format!(
-                    "mma, product, left {}, right {}{}{}",
+                    "product, left {}, right {}{}{}",
                     place(left_transposed),
                     place(right_transposed),
                     if bias { ", bias" } else { "" },
                     if whole { "" } else { ", any sizes" },
                 );
-                written(&name, &text);
+                written(&format!("mma, {name}"), &text);
                 assert!(!text.contains(".local"), "{name}: an array lies in local memory");
-                assert_eq!(text.matches("mma.sync.aligned.m16n8k16").count(), 2 * depth, "{name}");
-                let form = ProductForm { depth: COPIED_DEPTH, copies: true, ..form };
-                let text = ptx(&*kernels::warpgroup_product(form));
-                let name = name.replacen("mma", "warpgroups", 1);
-                written(&name, &text);
-                assert!(!text.contains(".local"), "{name}: an array lies in local memory");
-                assert_eq!(text.matches("wgmma.mma_async").count(), 4, "{name}");
+                let count = text.matches("mma.sync.aligned.m16n8k16").count();
+                assert_eq!(count, 2 * form.depth, "{name}");
+                of_warpgroups(form, &name);
             }
         }
+    }
+    let [relu, gelu] = [Activation::Relu, Activation::Gelu];
+    for (right_transposed, bias, after, name) in [
+        (false, true, AfterSums::Activated(relu), "relu"),
+        (false, true, AfterSums::Activated(gelu), "gelu"),
+        (true, false, AfterSums::Differentiated(relu), "gradient of relu"),
+        (true, false, AfterSums::Differentiated(gelu), "gradient of gelu"),
+        (false, true, AfterSums::Added, "added"),
+    ] {
+        let form = ProductForm {
+            left_transposed: false,
+            right_transposed,
+            bias,
+            after,
+            whole: true,
+            fours: true,
+            depth: COPIED_DEPTH,
+            copies: true,
+        };
+        of_warpgroups(form, &format!("product, {name}"));
     }
     for [left, right] in [[true, true], [true, false], [false, true], [false, false]] {
         for fours in [true, false] {
