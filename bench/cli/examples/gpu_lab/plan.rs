@@ -60,6 +60,8 @@ pub(crate) struct AttentionWork {
     /// Largest number of groups of 16 rows that a plane owns in the kernels on `mma.sync`; absent: the launch's own choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) row_groups: Option<usize>,
+    /// Whether products may use the tensor instructions of the H100 and H200.
+    pub(crate) warpgroups: Option<bool>,
 }
 
 impl Default for AttentionWork {
@@ -75,6 +77,7 @@ impl Default for AttentionWork {
             tile: None,
             cubes_each: None,
             row_groups: None,
+            warpgroups: None,
         }
     }
 }
@@ -87,13 +90,14 @@ impl AttentionWork {
             tile: None,
             cubes_each: None,
             row_groups: None,
+            warpgroups: None,
             ..self.clone()
         }
     }
 
     pub(crate) fn choices(&self) -> Choices {
-        let Self { tile, cubes_each, row_groups, .. } = *self;
-        Choices { tile, cubes_each, row_groups, ..Choices::default() }
+        let Self { tile, cubes_each, row_groups, warpgroups, .. } = *self;
+        Choices { tile, cubes_each, row_groups, warpgroups }
     }
 }
 
@@ -136,12 +140,8 @@ pub(crate) struct ProductWork {
     #[serde(default)]
     pub(crate) mma: bool,
     /// Whether that kernel may use the tensor instructions of the H100 and H200.
-    #[serde(default = "always")]
-    pub(crate) warpgroups: bool,
-}
-
-fn always() -> bool {
-    true
+    #[serde(default)]
+    pub(crate) warpgroups: Option<bool>,
 }
 
 /// A training step of the model of `pe-bench speed`.

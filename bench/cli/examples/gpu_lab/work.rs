@@ -184,7 +184,7 @@ fn product(work: &ProductWork, device: &Device) -> Result<Value, String> {
     };
     let (a, b) = (random(m, k, left_transposed), random(k, n, right_transposed));
     let on_mma = || multiply_on_mma([a.clone(), b.clone()], [left_transposed, right_transposed]);
-    choose(Choices { warpgroups: Some(warpgroups), ..Choices::default() });
+    choose(Choices { warpgroups, ..Choices::default() });
     let apart = mma.then(|| {
         let plain = |factor: &Tensor<2>, turned: bool| {
             let factor = factor.clone().cast(DType::F32);

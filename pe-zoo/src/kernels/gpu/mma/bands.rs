@@ -30,15 +30,15 @@ pub(super) fn bands_kernel(
 ) {
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
-    let copies = comptime![config.native];
+    let transfer = comptime![config.transfer()];
     let lane = UNIT_POS_PLANE as usize;
     let plane = CUBE_POS_Y as usize;
     let band = CUBE_POS_X as usize;
     let row_blocks = place.rows.div_ceil(OWNED);
     let column_blocks = place.columns.div_ceil(OWNED);
     let scale = place.scale * comptime![LOG2_E];
-    let mut queries = OwnedRows::new(OWNED, width, copies);
-    let mut grads = OwnedRows::new(OWNED, value_width, copies);
+    let mut queries = OwnedRows::new(OWNED, width, transfer);
+    let mut grads = OwnedRows::new(OWNED, value_width, transfer);
     let mut blocks = ColumnBlocks::new(OWNED, config);
     let mut rows = RowStatistics::new(config);
     let mut sums = zeros(comptime![OWNED / ACROSS], 1usize);
@@ -64,7 +64,7 @@ pub(super) fn bands_kernel(
         grads.load(&upstream.grad, walk.packed);
         blocks.begin(inputs, place, &walk, of_columns, OWNED, config);
         rows.read(inputs, place, upstream, &walk, walk.packed, config);
-        sync_copies(copies);
+        sync_copies(transfer);
         let mut logits = zeros(comptime![OWNED / ACROSS], 1usize);
         let mut gradients = zeros(comptime![OWNED / ACROSS], 1usize);
         let keys = &blocks.keys.tile;

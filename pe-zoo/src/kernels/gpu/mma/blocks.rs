@@ -5,9 +5,11 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
 use super::config::{STEP, UNITS};
-use super::tile::{self, LeftFactors, Piece, Results, left_factors};
+use super::copies::Transfer;
+use super::tile::{self, LeftFactors, Piece, Results, add_mix_step, left_factors, mix_factors};
+use super::warpgroup::{self, ALIGNMENT};
 
-/// Rows of a tensor in shared memory, one block or two. With `copies` the next block is copied to its stage while
+/// Rows of a tensor in shared memory, one block or two. The next block, with copies, is copied to its stage while
 /// the current one is computed; otherwise this unit's pieces of it lie in registers for a while.
 #[derive(CubeType)]
 pub(super) struct Blocks {
@@ -18,7 +20,7 @@ pub(super) struct Blocks {
     #[cube(comptime)]
     width: usize,
     #[cube(comptime)]
-    copies: bool,
+    transfer: Transfer,
 }
 
 #[cube]
@@ -27,14 +29,15 @@ impl Blocks {
         #[comptime] stages: usize,
         #[comptime] rows: usize,
         #[comptime] width: usize,
-        #[comptime] copies: bool,
+        #[comptime] transfer: Transfer,
     ) -> Blocks {
+        let copies = comptime![transfer.copies];
         Blocks {
-            tile: Shared::new_slice(comptime![stages * rows * width / 8]),
+            tile: Shared::new_aligned_slice(comptime![stages * rows * width / 8], ALIGNMENT),
             next: Array::new(comptime![if copies { 1 } else { rows * width / 8 / UNITS }]),
             rows,
             width,
-            copies,
+            transfer,
         }
     }
 
@@ -43,7 +46,7 @@ impl Blocks {
     pub(super) fn fetch(&mut self, from: &Box<[Piece]>, row: usize, stage: usize) {
         let (rows, width) = comptime![(self.rows, self.width)];
         let first = row * comptime![width / 8];
-        if comptime![self.copies] {
+        if comptime![self.transfer.copies] {
             let begin = stage * comptime![rows * width / 8];
             tile::copy(from, first, &mut self.tile, begin, rows, width);
         } else {
@@ -55,7 +58,7 @@ impl Blocks {
     /// [`sync_copies`](super::copies::sync_copies) must precede the first use.
     pub(super) fn store(&mut self, stage: usize) {
         let (rows, width) = comptime![(self.rows, self.width)];
-        if comptime![!self.copies] {
+        if comptime![!self.transfer.copies] {
             let begin = stage * comptime![rows * width / 8];
             tile::store(&self.next, &mut self.tile, begin, rows, width);
         }
@@ -74,9 +77,10 @@ impl OwnedRows {
     pub(super) fn new(
         #[comptime] owned: usize,
         #[comptime] width: usize,
-        #[comptime] copies: bool,
+        #[comptime] transfer: Transfer,
     ) -> OwnedRows {
-        OwnedRows { blocks: Blocks::new(1usize, owned, width, copies), factors: LeftFactors::new() }
+        let blocks = Blocks::new(1usize, owned, width, transfer);
+        OwnedRows { blocks, factors: LeftFactors::new() }
     }
 
     /// Copies the rows of a cube from `row` of all rows of all planes on to shared memory. [`sync_copies`](super::copies::sync_copies)
@@ -116,17 +120,81 @@ impl OwnedRows {
         #[comptime] width: usize,
     ) {
         let begin = stage * comptime![columns * width / 8];
-        #[unroll]
-        for step in 0..comptime![width / STEP] {
+        let steps = comptime![width / STEP];
+        if comptime![self.blocks.transfer.warpgroups] {
+            let right = &right[begin..];
             if comptime![resident] {
-                let first = comptime![step * groups];
-                let left = &self.factors;
-                tile::add_dot(left, right, begin, results, first, step, columns, groups, width);
+                warpgroup::add(
+                    &self.factors,
+                    right,
+                    results,
+                    0usize,
+                    steps,
+                    columns,
+                    groups,
+                    false,
+                );
             } else {
-                let mut left = LeftFactors::new();
-                left_factors(&self.blocks.tile, first_row, &mut left, step, groups, width);
-                tile::add_dot(&left, right, begin, results, 0usize, step, columns, groups, width);
+                // All factors at once would take too many registers.
+                #[unroll]
+                for two in 0..comptime![steps / 2] {
+                    let mut left = LeftFactors::new();
+                    #[unroll]
+                    for one in 0..2usize {
+                        let step = comptime![two * 2 + one];
+                        left_factors(&self.blocks.tile, first_row, &mut left, step, groups, width);
+                    }
+                    let first = comptime![two * 2];
+                    warpgroup::add(&left, right, results, first, 2usize, columns, groups, false);
+                }
             }
+        } else {
+            #[unroll]
+            for step in 0..steps {
+                if comptime![resident] {
+                    let first = comptime![step * groups];
+                    let left = &self.factors;
+                    tile::add_dot(left, right, begin, results, first, step, columns, groups, width);
+                } else {
+                    let mut left = LeftFactors::new();
+                    left_factors(&self.blocks.tile, first_row, &mut left, step, groups, width);
+                    tile::add_dot(
+                        &left, right, begin, results, 0usize, step, columns, groups, width,
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Adds the products of results, `[16, rows]` for each group of rows, with the rows of a block, `[rows, width]`, from
+/// `begin` on.
+#[cube]
+#[expect(clippy::too_many_arguments, reason = "two factors, and their sizes")]
+pub(super) fn add_mix(
+    weights: &Results,
+    tile: &Shared<[Piece]>,
+    begin: usize,
+    results: &mut Results,
+    #[comptime] rows: usize,
+    #[comptime] groups: usize,
+    #[comptime] width: usize,
+    #[comptime] transfer: Transfer,
+) {
+    let steps = comptime![rows / STEP];
+    if comptime![transfer.warpgroups] {
+        let mut left = LeftFactors::new();
+        #[unroll]
+        for step in 0..steps {
+            mix_factors(weights, &mut left, step, groups);
+        }
+        warpgroup::add(&left, &tile[begin..], results, 0usize, steps, width, groups, true);
+    } else {
+        #[unroll]
+        for step in 0..steps {
+            let mut left = LeftFactors::new();
+            mix_factors(weights, &mut left, step, groups);
+            add_mix_step(&left, tile, begin, results, step, groups, width);
         }
     }
 }

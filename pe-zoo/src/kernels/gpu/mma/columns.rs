@@ -29,10 +29,10 @@ fn stage_of(block: usize) -> usize {
 #[cube]
 impl ColumnBlocks {
     pub(super) fn new(#[comptime] columns: usize, #[comptime] config: MmaConfig) -> ColumnBlocks {
-        let copies = comptime![config.native];
+        let transfer = comptime![config.transfer()];
         ColumnBlocks {
-            keys: Blocks::new(2usize, columns, comptime![config.width()], copies),
-            values: Blocks::new(2usize, columns, comptime![config.value_width()], copies),
+            keys: Blocks::new(2usize, columns, comptime![config.width()], transfer),
+            values: Blocks::new(2usize, columns, comptime![config.value_width()], transfer),
             biases: ColumnBiases::new(columns, config),
             distances: DistanceBiases::new(config),
         }

@@ -6,6 +6,8 @@ use burn_cubecl::cubecl::features;
 use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
 
 use super::approximate::NATIVE;
+use super::copies::Transfer;
+use super::warpgroup::{WIDTH, has_warpgroups};
 use crate::kernels::gpu::arguments::last_axis;
 #[cfg(feature = "lab")]
 use crate::kernels::gpu::lab;
@@ -105,6 +107,8 @@ pub(in crate::kernels::gpu) struct MmaConfig {
     /// Whether LLVM compiles the kernels: a power of two is one instruction, and blocks are copied to shared memory while others
     /// are computed.
     pub(super) native: bool,
+    /// Whether products are those of groups of planes.
+    pub(super) warpgroups: bool,
 }
 
 impl MmaConfig {
@@ -121,7 +125,18 @@ impl MmaConfig {
             entries: 0,
             row_groups: MOST_GROUPS,
             native: NATIVE,
+            warpgroups: false,
         }
+    }
+
+    /// Whether rows of all blocks are as wide as the tensor instructions of groups of planes read them.
+    pub(super) const fn fits_warpgroups(&self) -> bool {
+        self.native && self.width() == WIDTH && self.value_width() == WIDTH
+    }
+
+    /// How blocks come to shared memory.
+    pub(super) const fn transfer(&self) -> Transfer {
+        Transfer { copies: self.native, warpgroups: self.warpgroups }
     }
 
     /// Channels of a packed query or key.
@@ -325,6 +340,10 @@ pub(in crate::kernels::gpu) fn config<B: Backend>(
     let shared_bytes = client.properties().hardware.max_shared_memory_size;
     supported(operands, spec)
         .map(|config| MmaConfig { row_groups, ..config })
+        .map(|config| MmaConfig {
+            warpgroups: config.fits_warpgroups() && has_warpgroups(client),
+            ..config
+        })
         .filter(|config| config.shared_bytes() <= shared_bytes && multiplies(client))
 }
 

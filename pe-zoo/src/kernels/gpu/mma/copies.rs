@@ -52,13 +52,14 @@ pub(super) fn end_group() {
     });
 }
 
-/// Waits until all groups of copies of this unit but the last have arrived, and lets tensor instructions that read shared memory see
-/// them.
+/// Waits until all groups of copies of this unit but the last ones have arrived, and lets tensor instructions that read shared
+/// memory see them.
 #[cube]
 #[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
-pub(super) fn wait_for_all_groups_but_one() {
+pub(super) fn wait_for_groups(#[comptime] but: usize) {
     intrinsic!(|scope| {
-        scope.register(&lowered::WaitForAllGroupsButOneOp::new(scope.ctx_mut()));
+        let but = lowered::index(but);
+        scope.register(&lowered::WaitForGroupsOp::new(scope.ctx_mut(), but));
     });
 }
 
@@ -97,18 +98,32 @@ pub(super) fn end_group() {}
 /// Never called, because kernels without LLVM copy through registers.
 #[cube]
 #[cfg(not(all(feature = "cuda", not(feature = "cuda-cpp"))))]
-pub(super) fn wait_for_all_groups_but_one() {}
+pub(super) fn wait_for_groups(#[comptime] _but: usize) {}
 
 /// Never called, because kernels without LLVM copy through registers.
 #[cube]
 #[cfg(not(all(feature = "cuda", not(feature = "cuda-cpp"))))]
 fn wait_for_copies() {}
 
+/// How blocks come to shared memory, and which instructions read them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Transfer {
+    /// Whether they are copied while others are computed, and not through registers.
+    pub(super) copies: bool,
+    /// Whether the tensor instructions of a group of planes read them.
+    pub(super) warpgroups: bool,
+}
+
 /// Barrier of a cube, after which all copies that its units have begun have arrived.
 #[cube]
-pub(super) fn sync_copies(#[comptime] copies: bool) {
-    if comptime![copies] {
-        wait_for_copies();
+pub(super) fn sync_copies(#[comptime] transfer: Transfer) {
+    if comptime![transfer.copies] {
+        if comptime![transfer.warpgroups] {
+            end_group();
+            wait_for_groups(0usize);
+        } else {
+            wait_for_copies();
+        }
     }
     sync_cube();
 }
@@ -116,6 +131,7 @@ pub(super) fn sync_copies(#[comptime] copies: bool) {
 /// The operations in CubeCL's intermediate language, whose own are only for its C++ compiler, and what LLVM makes of them.
 #[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
 mod lowered {
+    use burn_cubecl::cubecl::ir::attributes::IndexAttr;
     use burn_cubecl::cubecl::ir::interfaces::side_effects::{MemoryEffect, MemoryEffectsOp};
     use burn_cubecl::cubecl::ir::prelude::*;
     use burn_cubecl::cubecl::ir::{AddressSpace, CanMaterialize, HasSideEffects};
@@ -214,20 +230,26 @@ mod lowered {
         }
     }
 
-    #[cube_op(name = "pe_zoo.wait_for_all_groups_but_one")]
+    #[cube_op(name = "pe_zoo.wait_for_groups")]
     #[result_ty(none)]
     #[op_traits(CanMaterialize, HasSideEffects)]
-    pub struct WaitForAllGroupsButOneOp {}
+    pub struct WaitForGroupsOp {
+        pub but: IndexAttr,
+    }
+
+    pub(super) fn index(value: usize) -> IndexAttr {
+        IndexAttr(value)
+    }
 
     #[op_interface_impl]
-    impl MemoryEffectsOp for WaitForAllGroupsButOneOp {
+    impl MemoryEffectsOp for WaitForGroupsOp {
         fn memory_effects(&self, _: &Context) -> Vec<MemoryEffect> {
             vec![MemoryEffect::WriteAllInSpace(AddressSpace::Shared)]
         }
     }
 
     #[op_interface_impl]
-    impl ToLLVMDialect for WaitForAllGroupsButOneOp {
+    impl ToLLVMDialect for WaitForGroupsOp {
         fn rewrite(
             &self,
             ctx: &mut Context,
@@ -235,8 +257,9 @@ mod lowered {
             _: &OperandsInfo,
         ) -> Result<()> {
             let nothing = VoidType::get(ctx).into();
-            let text = "cp.async.wait_group 1; fence.proxy.async.shared::cta;";
-            assembly(ctx, rewriter, nothing, Vec::new(), text, "~{memory}");
+            let but = self.but(ctx).0;
+            let text = format!("cp.async.wait_group {but}; fence.proxy.async.shared::cta;");
+            assembly(ctx, rewriter, nothing, Vec::new(), &text, "~{memory}");
             rewriter.erase_operation(ctx, self.get_operation());
             Ok(())
         }

@@ -7,12 +7,12 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::approximate::{LOG2_E, power_of_two};
 use super::biases::{difference, mask};
-use super::blocks::OwnedRows;
+use super::blocks::{OwnedRows, add_mix};
 use super::config::{ACROSS, MmaConfig};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::queries::QueryBlocks;
-use super::tile::{Results, SumPair, add_mix, row_sum, zeros};
+use super::tile::{Results, SumPair, row_sum, zeros};
 use super::walk::{CubeWalk, exists, write_rows};
 
 /// Gradients that belong to columns.
@@ -52,13 +52,13 @@ pub(super) fn dkv_kernel(
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
     let unit_rows = comptime![config.unit_rows()];
-    let (owned, copies) = comptime![(config.owned(), config.native)];
+    let (owned, transfer) = comptime![(config.owned(), config.transfer())];
     let lane = UNIT_POS_PLANE as usize;
     let walk = CubeWalk::over_rows(place, config);
     let (plane, column) = (walk.plane, walk.own);
-    let mut keys = OwnedRows::new(owned, width, copies);
+    let mut keys = OwnedRows::new(owned, width, transfer);
     keys.load(&inputs.k, walk.packed);
-    let mut values = OwnedRows::new(owned, value_width, copies);
+    let mut values = OwnedRows::new(owned, value_width, transfer);
     values.load(&inputs.values, walk.packed);
     let mut blocks = QueryBlocks::new(config);
     let mut sums = KeySums {
@@ -82,7 +82,7 @@ pub(super) fn dkv_kernel(
     blocks.store_queries(block % 2, config);
     blocks.fetch_grads(upstream, &walk, block, config);
     blocks.store_grads(block % 2);
-    sync_copies(comptime![config.native]);
+    sync_copies(comptime![config.transfer()]);
     keys.begin(walk.of_plane, resident, groups, width);
     values.begin(walk.of_plane, false, groups, value_width);
     while block < unmasked {
@@ -254,11 +254,13 @@ fn step(
         }
     }
     let begin = stage * comptime![rows * value_width / 8];
-    add_mix(&weights, &blocks.grads.tile, begin, &mut sums.values, rows, groups, value_width);
+    let transfer = comptime![config.transfer()];
+    let (grads, queries) = (&blocks.grads.tile, &blocks.queries.tile);
+    add_mix(&weights, grads, begin, &mut sums.values, rows, groups, value_width, transfer);
     let begin = stage * comptime![rows * width / 8];
-    add_mix(&gradients, &blocks.queries.tile, begin, &mut sums.k, rows, groups, width);
+    add_mix(&gradients, queries, begin, &mut sums.k, rows, groups, width, transfer);
     if block + 1 < end {
         blocks.store_grads((block + 1) % 2);
     }
-    sync_copies(comptime![config.native]);
+    sync_copies(comptime![config.transfer()]);
 }

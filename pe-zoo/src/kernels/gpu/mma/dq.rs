@@ -7,7 +7,7 @@ use burn_cubecl::cubecl::prelude::*;
 use super::along::{Carried, differentiate, score};
 use super::approximate::LOG2_E;
 use super::biases::mask;
-use super::blocks::OwnedRows;
+use super::blocks::{OwnedRows, add_mix};
 use super::columns::ColumnBlocks;
 use super::config::{ACROSS, MmaConfig, OWNED};
 use super::copies::sync_copies;
@@ -16,7 +16,7 @@ use super::pair::pair_place;
 use super::row_sums::{OwnRowSums, RowGradients};
 use super::row_table::RowTable;
 use super::rows::RowStatistics;
-use super::tile::{Results, SumPair, add_mix, row_sum, zeros};
+use super::tile::{Results, SumPair, row_sum, zeros};
 use super::walk::{CubeWalk, padded_columns, padded_rows};
 
 /// Rows of a cube.
@@ -52,11 +52,11 @@ pub(super) fn dq_kernel(
     let columns = comptime![config.gradient_block()];
     let resident = comptime![config.rows_resident()];
     let groups = comptime![config.row_groups];
-    let (owned, copies) = comptime![(config.owned(), config.native)];
+    let (owned, transfer) = comptime![(config.owned(), config.transfer())];
     let walk = CubeWalk::over_columns(place, config);
     let mut own = OwnRows {
-        queries: OwnedRows::new(owned, comptime![config.width()], copies),
-        grads: OwnedRows::new(owned, comptime![config.value_width()], copies),
+        queries: OwnedRows::new(owned, comptime![config.width()], transfer),
+        grads: OwnedRows::new(owned, comptime![config.value_width()], transfer),
         rows: RowStatistics::new(config),
         table: RowTable::new(config),
         carried: Carried::new(),
@@ -70,7 +70,7 @@ pub(super) fn dq_kernel(
     let mut left = walk.seen_blocks(place, columns, config);
     let mut far = walk.most_far(columns, config);
     blocks.begin(inputs, place, &walk, left - 1, columns, config);
-    sync_copies(comptime![config.native]);
+    sync_copies(comptime![config.transfer()]);
     own.queries.begin(walk.of_plane, resident, groups, comptime![config.width()]);
     own.grads.begin(walk.of_plane, resident, groups, comptime![config.value_width()]);
     if comptime![config.carries()] {
@@ -97,7 +97,7 @@ pub(super) fn dq_kernel(
             own.carried.passed[eight] = f32::new(0.0);
         }
         blocks.begin(inputs, place, &walk, left - 1, columns, config);
-        sync_copies(comptime![config.native]);
+        sync_copies(comptime![config.transfer()]);
     }
     while left > far {
         step(
@@ -240,12 +240,13 @@ fn step(
             columns,
             groups,
             width,
+            comptime![config.transfer()],
         );
     }
     if left > 1 {
         blocks.store_values((left - 1) % 2);
     }
-    sync_copies(comptime![config.native]);
+    sync_copies(comptime![config.transfer()]);
 }
 
 /// Writes what the rows carry into a block, where the block is the last one of 64 keys.

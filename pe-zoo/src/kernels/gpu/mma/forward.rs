@@ -6,14 +6,14 @@ use burn_cubecl::cubecl::prelude::*;
 use super::along::{Carried, NOTHING_LEFT, score_block};
 use super::approximate::LOG2_E;
 use super::biases::{LOWEST, difference, mask};
-use super::blocks::OwnedRows;
+use super::blocks::{OwnedRows, add_mix};
 use super::columns::ColumnBlocks;
 use super::config::{ACROSS, MmaConfig, OWNED};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes};
 use super::row_table::RowTable;
 use super::softmax::{Softmax, largest_logit, soften, weigh};
-use super::tile::{SumPair, add_mix, row_sum, zeros};
+use super::tile::{SumPair, row_sum, zeros};
 use super::votes::RowVotes;
 use super::walk::{CubeWalk, write_rows};
 
@@ -48,11 +48,11 @@ pub(super) fn forward_kernel(
     let columns = comptime![config.block()];
     let groups = comptime![config.row_groups];
     let unit_rows = comptime![config.unit_rows()];
-    let (owned, copies) = comptime![(config.owned(), config.native)];
+    let (owned, transfer) = comptime![(config.owned(), config.transfer())];
     let lane = UNIT_POS_PLANE as usize;
     let walk = CubeWalk::over_columns(place, config);
     let mut own = OwnQueries {
-        queries: OwnedRows::new(owned, comptime![config.width()], copies),
+        queries: OwnedRows::new(owned, comptime![config.width()], transfer),
         table: RowTable::new(config),
         carried: Carried::new(),
     };
@@ -73,7 +73,7 @@ pub(super) fn forward_kernel(
     let mut left = walk.seen_blocks(place, columns, config);
     let most_far = walk.most_far(columns, config);
     blocks.begin(inputs, place, &walk, left - 1, columns, config);
-    sync_copies(comptime![config.native]);
+    sync_copies(comptime![config.transfer()]);
     own.queries.begin(
         walk.of_plane,
         comptime![config.resident()],
@@ -256,9 +256,10 @@ fn step(
         columns,
         groups,
         comptime![config.value_width()],
+        comptime![config.transfer()],
     );
     if left > 1 {
         blocks.store_values((left - 1) % 2);
     }
-    sync_copies(comptime![config.native]);
+    sync_copies(comptime![config.transfer()]);
 }

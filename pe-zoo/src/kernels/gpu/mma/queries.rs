@@ -27,10 +27,10 @@ pub(super) struct QueryBlocks {
 impl QueryBlocks {
     pub(super) fn new(#[comptime] config: MmaConfig) -> QueryBlocks {
         let rows = comptime![config.query_block()];
-        let copies = comptime![config.native];
+        let transfer = comptime![config.transfer()];
         QueryBlocks {
-            queries: Blocks::new(2usize, rows, comptime![config.width()], copies),
-            grads: Blocks::new(2usize, rows, comptime![config.value_width()], copies),
+            queries: Blocks::new(2usize, rows, comptime![config.width()], transfer),
+            grads: Blocks::new(2usize, rows, comptime![config.value_width()], transfer),
             statistics: Shared::new_slice(rows),
             next: Array::new(1usize),
             distances: DistanceBiases::new(config),

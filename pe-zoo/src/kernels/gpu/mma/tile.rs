@@ -209,7 +209,7 @@ pub(super) fn add_dot(
 
 /// Adds the products of left factors, one for each group of rows, with 16 rows of a block, from `16 step` on.
 #[cube]
-fn add_mix_step(
+pub(super) fn add_mix_step(
     left: &LeftFactors,
     tile: &Shared<[Piece]>,
     begin: usize,
@@ -232,31 +232,23 @@ fn add_mix_step(
     }
 }
 
-/// Adds the products of results, `[16, rows]` for each group of rows, with the rows of a block, `[rows, width]`.
+/// Adds left factors of a step, one for each group of rows: results that are rounded.
 #[cube]
-pub(super) fn add_mix(
+pub(super) fn mix_factors(
     weights: &Results,
-    tile: &Shared<[Piece]>,
-    begin: usize,
-    results: &mut Results,
-    #[comptime] rows: usize,
+    factors: &mut LeftFactors,
+    #[comptime] step: usize,
     #[comptime] groups: usize,
-    #[comptime] width: usize,
 ) {
     #[unroll]
-    for step in 0..comptime![rows / STEP] {
-        let mut left = LeftFactors::new();
+    for group in 0..groups {
+        let mut factor = Array::<FactorPair>::new(4usize);
         #[unroll]
-        for group in 0..groups {
-            let mut factor = Array::<FactorPair>::new(4usize);
-            #[unroll]
-            for quarter in 0..4usize {
-                let result = weights.index(step * 2 + quarter / 2);
-                factor[quarter] = FactorPair::cast_from(result[group * 2 + quarter % 2]);
-            }
-            left.push(factor);
+        for quarter in 0..4usize {
+            let result = weights.index(step * 2 + quarter / 2);
+            factor[quarter] = FactorPair::cast_from(result[group * 2 + quarter % 2]);
         }
-        add_mix_step(&left, tile, begin, results, step, groups, width);
+        factors.push(factor);
     }
 }
 

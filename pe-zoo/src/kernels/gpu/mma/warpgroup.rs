@@ -15,7 +15,7 @@ use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
 use burn_cubecl::cubecl::prelude::*;
 
 use super::approximate::NATIVE;
-use super::tile::Piece;
+use super::tile::{FactorPair, LeftFactors, Piece, Results, SumPair};
 #[cfg(feature = "lab")]
 use crate::kernels::gpu::lab;
 
@@ -32,7 +32,7 @@ pub(super) const SUMS: usize = GROUP_ROWS * ACROSS / GROUP_UNITS;
 /// Bytes to which blocks are aligned.
 pub(super) const ALIGNMENT: usize = 1024;
 /// Numbers of a row of a block, and the pieces that they fill.
-const WIDTH: usize = 64;
+pub(super) const WIDTH: usize = 64;
 const WIDTH_PIECES: usize = WIDTH / 8;
 
 /// Whether a device has the instructions. Those of compute capability 10 and later are others.
@@ -109,7 +109,104 @@ pub(super) fn multiply(
     sums[0] = f32::new(0.0);
 }
 
-/// The same product of blocks of a tile, without the instruction, for the simulation.
+/// Adds products of left factors in registers, from `16 first_step` on of the terms and one for each group of 16 rows of this plane, with the
+/// rows of a block, `[columns, terms]`, or with `across` its columns, `[terms, columns]`. Rows have 64 numbers, and the
+/// block begins at `right[0]`.
+///
+/// All four planes of a cube must call it, after a barrier that follows the last write to the block.
+#[cube]
+#[expect(clippy::too_many_arguments, reason = "two factors, and their sizes")]
+pub(super) fn add(
+    left: &LeftFactors,
+    right: &[Piece],
+    results: &mut Results,
+    #[comptime] first_step: usize,
+    #[comptime] steps: usize,
+    #[comptime] columns: usize,
+    #[comptime] groups: usize,
+    #[comptime] across: bool,
+) {
+    let mut factors = Array::<FactorPair>::new(comptime![steps * groups * 4]);
+    #[unroll]
+    for factor in 0..comptime![steps * groups] {
+        #[unroll]
+        for register in 0..4usize {
+            factors[comptime![factor * 4 + register]] = left.index(factor)[register];
+        }
+    }
+    let eights = comptime![columns / 8];
+    let mut sums = Array::<f32>::new(comptime![groups * eights * 4]);
+    #[unroll]
+    for at in 0..comptime![groups * eights * 4] {
+        let (group, n, number) = comptime![(at / (eights * 4), at / 4 % eights, at % 4)];
+        let pair = results.index(n)[comptime![group * 2 + number / 2]];
+        sums[at] = pair.extract(comptime![number % 2]);
+    }
+    add_factors(&factors, right, &mut sums, first_step, steps, groups, across);
+    #[unroll]
+    for n in 0..eights {
+        #[unroll]
+        for eight in 0..comptime![groups * 2] {
+            let first = comptime![(eight / 2 * eights + n) * 4 + eight % 2 * 2];
+            let mut pair = SumPair::empty();
+            pair.insert(0usize, sums[first]);
+            pair.insert(1usize, sums[comptime![first + 1]]);
+            results.index_mut(n)[eight] = pair;
+        }
+    }
+}
+
+/// Adds the products of [`add`], whose left factors are one after the other for the groups of each step, and whose sums are for
+/// each group.
+#[cube]
+#[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
+fn add_factors(
+    factors: &Array<FactorPair>,
+    right: &[Piece],
+    sums: &mut Array<f32>,
+    #[comptime] first_step: usize,
+    #[comptime] steps: usize,
+    #[comptime] groups: usize,
+    #[comptime] across: bool,
+) {
+    intrinsic!(|scope| {
+        // SAFETY: the pointer is a value of the kernel, whose slice lives during the call.
+        let right = unsafe { *right.__expand_as_ptr_method(scope) }.value(scope);
+        let factors = factors.read_value(scope);
+        let results = sums.__extract_list(scope);
+        let sums = sums.read_value(scope);
+        let [first_step, steps, groups] = [first_step, steps, groups].map(lowered::index);
+        let across = lowered::attribute(across);
+        scope.register(&lowered::AddFactorsOp::new(
+            scope.ctx_mut(),
+            factors,
+            right,
+            sums,
+            results,
+            first_step,
+            steps,
+            groups,
+            across,
+        ));
+    });
+}
+
+/// Never called, because kernels without LLVM have no such instructions.
+#[cube]
+#[cfg(not(all(feature = "cuda", not(feature = "cuda-cpp"))))]
+fn add_factors(
+    _factors: &Array<FactorPair>,
+    _right: &[Piece],
+    sums: &mut Array<f32>,
+    #[comptime] _first_step: usize,
+    #[comptime] _steps: usize,
+    #[comptime] _groups: usize,
+    #[comptime] _across: bool,
+) {
+    sums[0] = f32::new(0.0);
+}
+
+/// The product of [`multiply`] of blocks of a tile, without the instruction, for the simulation.
 #[cube]
 pub(super) fn multiply_simulated(
     tile: &Shared<[Piece]>,
@@ -162,17 +259,19 @@ fn number(
 /// The operation in CubeCL's intermediate language, and what LLVM makes of it.
 #[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
 mod lowered {
-    use std::fmt::Write;
+    use std::ops::{Range, RangeFrom};
 
-    use burn_cubecl::cubecl::ir::attributes::BoolAttr;
+    use burn_cubecl::cubecl::ir::attributes::{BoolAttr, IndexAttr};
     use burn_cubecl::cubecl::ir::interfaces::side_effects::{MemoryEffect, MemoryEffectsOp};
     use burn_cubecl::cubecl::ir::prelude::*;
     use burn_cubecl::cubecl::ir::{CanMaterialize, HasSideEffects};
     use cubecl_llvm::shared::to_llvm::ToLLVMDialect;
-    use cubecl_llvm::shared::to_llvm::prelude::{CastOpInterface, FP32Type, i32_ty, llvm};
+    use cubecl_llvm::shared::to_llvm::prelude::{
+        CastOpInterface, FP32Type, LlvmArrayType, i32_ty, llvm,
+    };
     use pliron_llvm::types::{StructLayout, StructType};
 
-    use super::{ACROSS, ALIGNMENT, DEPTH, SUMS, WIDTH};
+    use super::{DEPTH, SUMS, WIDTH};
     use crate::kernels::gpu::mma::instruction::{SHARED, assembly, in_space};
 
     /// Terms of one instruction.
@@ -211,38 +310,88 @@ mod lowered {
             rewriter: &mut DialectConversionRewriter,
             _: &OperandsInfo,
         ) -> Result<()> {
-            let sums = self.sums(ctx);
-            let mut operands = Vec::with_capacity(SUMS + 2);
-            for at in 0..SUMS as u32 {
-                let number = llvm::ExtractValueOp::new(ctx, sums, vec![at])
-                    .expect("a constant index into the sums");
-                rewriter.insert_op(ctx, &number);
-                operands.push(number.get_result(ctx));
-            }
-            for pointer in [self.left(ctx), self.right(ctx)] {
-                let pointer = in_space(ctx, rewriter, pointer, SHARED);
-                let word = i32_ty(ctx);
-                let address = llvm::PtrToIntOp::new(ctx, pointer, word);
-                rewriter.insert_op(ctx, &address);
-                operands.push(address.get_result(ctx));
-            }
-            let float: TypeHandle = FP32Type::get(ctx).into();
-            let all = StructType::get_unnamed(ctx, (vec![float; SUMS], StructLayout::Unpacked));
+            let addresses = [self.left(ctx), self.right(ctx)]
+                .map(|pointer| shared_address(ctx, rewriter, pointer));
             let (left, right) = (self.left_across(ctx).0, self.right_across(ctx).0);
-            let added =
-                assembly(ctx, rewriter, all.into(), operands, &text(left, right), &constraints());
-            let mut results = sums;
-            for at in 0..SUMS as u32 {
-                let number = llvm::ExtractValueOp::new(ctx, added, vec![at])
-                    .expect("a constant index into the results");
-                rewriter.insert_op(ctx, &number);
-                let number = number.get_result(ctx);
-                let inserted = llvm::InsertValueOp::new(ctx, results, number, vec![at]);
-                rewriter.insert_op(ctx, &inserted);
-                results = inserted.get_result(ctx);
+            let mut text = Assembly::new(SUMS, addresses.len());
+            text.descriptor("left", 0);
+            text.descriptor("right", 1);
+            text.line("wgmma.fence.sync.aligned;");
+            for step in 0..DEPTH / STEP {
+                if step > 0 {
+                    text.advance("left", advance(left));
+                    text.advance("right", advance(right));
+                }
+                let (left, right) = (u8::from(left), u8::from(right));
+                let form = format!("left, right, all, 1, 1, {left}, {right}");
+                text.multiply(0..SUMS, &form);
             }
-            let store = llvm::StoreOp::new(ctx, results, self.results(ctx));
-            rewriter.insert_op(ctx, &store);
+            let (sums, results) = (self.sums(ctx), self.results(ctx));
+            text.insert(ctx, rewriter, sums, results, addresses.to_vec());
+            rewriter.erase_operation(ctx, self.get_operation());
+            Ok(())
+        }
+    }
+
+    #[cube_op(name = "pe_zoo.add_factors")]
+    #[result_ty(none)]
+    #[op_traits(CanMaterialize, HasSideEffects)]
+    pub struct AddFactorsOp {
+        pub factors: Value,
+        pub right: Value,
+        pub sums: Value,
+        pub results: Value,
+        pub first_step: IndexAttr,
+        pub steps: IndexAttr,
+        pub groups: IndexAttr,
+        pub across: BoolAttr,
+    }
+
+    #[op_interface_impl]
+    impl MemoryEffectsOp for AddFactorsOp {
+        fn memory_effects(&self, ctx: &Context) -> Vec<MemoryEffect> {
+            vec![MemoryEffect::Read(self.right(ctx)), MemoryEffect::Write(self.results(ctx))]
+        }
+    }
+
+    #[op_interface_impl]
+    impl ToLLVMDialect for AddFactorsOp {
+        fn rewrite(
+            &self,
+            ctx: &mut Context,
+            rewriter: &mut DialectConversionRewriter,
+            _: &OperandsInfo,
+        ) -> Result<()> {
+            let (sums, factors) = (self.sums(ctx), self.factors(ctx));
+            let [count, registers] = [sums, factors].map(|array| array_len(ctx, array));
+            let word = i32_ty(ctx);
+            let mut operands = vec![shared_address(ctx, rewriter, self.right(ctx))];
+            for pair in extracted(ctx, rewriter, factors, registers) {
+                let bits = llvm::BitcastOp::new(ctx, pair, word);
+                rewriter.insert_op(ctx, &bits);
+                operands.push(bits.get_result(ctx));
+            }
+            let (first, steps) = (self.first_step(ctx).0, self.steps(ctx).0);
+            let (groups, across) = (self.groups(ctx).0, self.across(ctx).0);
+            let mut text = Assembly::new(count, operands.len());
+            text.descriptor("right", 0);
+            if first > 0 {
+                text.advance("right", first * advance(across));
+            }
+            text.line("wgmma.fence.sync.aligned;");
+            for step in 0..steps {
+                if step > 0 {
+                    text.advance("right", advance(across));
+                }
+                for group in 0..groups {
+                    let own = count / groups;
+                    let factor = text.operands((step * groups + group) * 4 + 1..).join(",");
+                    let form = format!("{{{factor}}}, right, all, 1, 1, {}", u8::from(across));
+                    text.multiply(group * own..(group + 1) * own, &form);
+                }
+            }
+            let results = self.results(ctx);
+            text.insert(ctx, rewriter, sums, results, operands);
             rewriter.erase_operation(ctx, self.get_operation());
             Ok(())
         }
@@ -252,13 +401,42 @@ mod lowered {
         BoolAttr(value)
     }
 
-    /// Sums as results and as operands, and two addresses.
-    fn constraints() -> String {
-        let mut text = "=f,".repeat(SUMS);
-        for at in 0..SUMS {
-            write!(text, "{at},").expect("a string");
-        }
-        text + "r,r,~{memory}"
+    pub(super) fn index(value: usize) -> IndexAttr {
+        IndexAttr(value)
+    }
+
+    /// Numbers of an array in registers.
+    fn array_len(ctx: &Context, array: Value) -> usize {
+        let ty = array.get_type(ctx);
+        let ty = ty.deref(ctx);
+        ty.downcast_ref::<LlvmArrayType>().expect("registers are an array").size() as usize
+    }
+
+    fn extracted(
+        ctx: &mut Context,
+        rewriter: &mut DialectConversionRewriter,
+        aggregate: Value,
+        count: usize,
+    ) -> Vec<Value> {
+        let mut element = |at: usize| {
+            let op = llvm::ExtractValueOp::new(ctx, aggregate, vec![at as u32])
+                .expect("a constant index into registers");
+            rewriter.insert_op(ctx, &op);
+            op.get_result(ctx)
+        };
+        (0..count).map(&mut element).collect()
+    }
+
+    fn shared_address(
+        ctx: &mut Context,
+        rewriter: &mut DialectConversionRewriter,
+        pointer: Value,
+    ) -> Value {
+        let pointer = in_space(ctx, rewriter, pointer, SHARED);
+        let word = i32_ty(ctx);
+        let address = llvm::PtrToIntOp::new(ctx, pointer, word);
+        rewriter.insert_op(ctx, &address);
+        address.get_result(ctx)
     }
 
     /// Descriptor of a factor without its address: 128 bytes in the order of eight rows, the distance from eight rows to the
@@ -271,34 +449,84 @@ mod lowered {
     /// Distance from a step to the next in 16 bytes.
     fn advance(across: bool) -> usize {
         let bytes = if across { STEP * ROW } else { STEP * 2 };
-        assert!(!across || bytes.is_multiple_of(ALIGNMENT), "a step begins at eight rows");
         bytes / 16
     }
 
-    /// Products of all steps. Nothing else touches the sums until they are added.
-    fn text(left_across: bool, right_across: bool) -> String {
-        let sums = (0..SUMS).map(|at| format!("${at}")).collect::<Vec<_>>().join(",");
-        let (left, right) = (SUMS * 2, SUMS * 2 + 1);
-        let mut text = format!(
-            "{{ .reg .pred all; .reg .b64 left, right; setp.eq.u32 all, 0, 0; \
-             cvt.u64.u32 left, ${left}; shr.u64 left, left, 4; or.b64 left, left, {form}; \
-             cvt.u64.u32 right, ${right}; shr.u64 right, right, 4; or.b64 right, right, {form}; \
-             wgmma.fence.sync.aligned; ",
-            form = descriptor(),
-        );
-        for step in 0..DEPTH / STEP {
-            if step > 0 {
-                let (left, right) = (advance(left_across), advance(right_across));
-                write!(text, "add.s64 left, left, {left}; add.s64 right, right, {right}; ")
-                    .expect("a string");
-            }
-            let (a, b) = (u8::from(left_across), u8::from(right_across));
-            write!(
-                text,
-                "wgmma.mma_async.sync.aligned.m64n{ACROSS}k{STEP}.f32.bf16.bf16 {{{sums}}}, left, right, all, 1, 1, {a}, {b}; "
-            )
-            .expect("a string");
+    /// Instructions that add products to sums, and wait for them: nothing else touches the sums in between. Sums are results
+    /// and operands; other operands are words.
+    struct Assembly {
+        text: String,
+        sums: usize,
+        words: usize,
+    }
+
+    impl Assembly {
+        fn new(sums: usize, words: usize) -> Self {
+            let mut assembly = Self { text: String::new(), sums, words };
+            assembly.line("{ .reg .pred all; setp.eq.u32 all, 0, 0;");
+            assembly
         }
-        text + "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; }"
+
+        fn line(&mut self, line: &str) {
+            self.text += line;
+            self.text += "\n";
+        }
+
+        /// Names of four words.
+        fn operands(&self, words: RangeFrom<usize>) -> Vec<String> {
+            words.take(4).map(|word| format!("${}", 2 * self.sums + word)).collect()
+        }
+
+        /// Makes the descriptor of a factor at an address.
+        fn descriptor(&mut self, name: &str, word: usize) {
+            let (word, form) = (2 * self.sums + word, descriptor());
+            self.line(&format!(
+                ".reg .b64 {name}; cvt.u64.u32 {name}, ${word}; shr.u64 {name}, {name}, 4; or.b64 {name}, {name}, {form};"
+            ));
+        }
+
+        fn advance(&mut self, name: &str, distance: usize) {
+            self.line(&format!("add.s64 {name}, {name}, {distance};"));
+        }
+
+        fn multiply(&mut self, sums: Range<usize>, form: &str) {
+            let across = sums.len() * 2;
+            let sums = sums.map(|at| format!("${at}")).collect::<Vec<_>>().join(",");
+            self.line(&format!(
+                "wgmma.mma_async.sync.aligned.m64n{across}k{STEP}.f32.bf16.bf16 {{{sums}}}, {form};"
+            ));
+        }
+
+        /// Adds to an array in registers, and stores the results.
+        fn insert(
+            mut self,
+            ctx: &mut Context,
+            rewriter: &mut DialectConversionRewriter,
+            sums: Value,
+            to: Value,
+            words: Vec<Value>,
+        ) {
+            self.line("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; }");
+            let mut constraints = "=f,".repeat(self.sums);
+            for at in 0..self.sums {
+                constraints += &format!("{at},");
+            }
+            constraints += &"r,".repeat(self.words);
+            constraints += "~{memory}";
+            let operands = [extracted(ctx, rewriter, sums, self.sums), words].concat();
+            let float: TypeHandle = FP32Type::get(ctx).into();
+            let all = (vec![float; self.sums], StructLayout::Unpacked);
+            let all = StructType::get_unnamed(ctx, all).into();
+            let added = assembly(ctx, rewriter, all, operands, &self.text, &constraints);
+            let numbers = extracted(ctx, rewriter, added, self.sums);
+            let mut results = sums;
+            for (at, number) in numbers.into_iter().enumerate() {
+                let inserted = llvm::InsertValueOp::new(ctx, results, number, vec![at as u32]);
+                rewriter.insert_op(ctx, &inserted);
+                results = inserted.get_result(ctx);
+            }
+            let store = llvm::StoreOp::new(ctx, results, to);
+            rewriter.insert_op(ctx, &store);
+        }
     }
 }

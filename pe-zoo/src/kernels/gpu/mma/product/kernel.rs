@@ -11,7 +11,7 @@ use burn_cubecl::cubecl::prelude::*;
 use super::ProductForm;
 use crate::kernels::gpu::mma::blocks::Blocks;
 use crate::kernels::gpu::mma::config::{ACROSS, ROWS, STEP, UNITS};
-use crate::kernels::gpu::mma::copies::{begin_copy, sync_copies};
+use crate::kernels::gpu::mma::copies::{Transfer, begin_copy, sync_copies};
 use crate::kernels::gpu::mma::tile::{
     FactorPair, LeftFactors, Piece, Results, SumPair, add_two, place, zeros,
 };
@@ -221,18 +221,18 @@ pub(in crate::kernels::gpu::mma) fn product_kernel<O: Float>(
     let by_rows = comptime![!form.left_transposed];
     let by_columns = comptime![form.right_transposed];
     let depth = comptime![form.depth];
-    let copies = comptime![form.copies];
+    let transfer = comptime![Transfer { copies: form.copies, warpgroups: false }];
     let mut of_rows = Blocks::new(
         2usize,
         comptime![block_rows(SIDE, depth, by_rows)],
         comptime![block_width(SIDE, depth, by_rows)],
-        copies,
+        transfer,
     );
     let mut of_columns = Blocks::new(
         2usize,
         comptime![block_rows(SIDE, depth, by_columns)],
         comptime![block_width(SIDE, depth, by_columns)],
-        copies,
+        transfer,
     );
     let mut results = zeros(comptime![PLANE_SIDE / ACROSS], GROUPS);
     let steps = sizes.inner.div_ceil(depth);
@@ -255,7 +255,7 @@ pub(in crate::kernels::gpu::mma) fn product_kernel<O: Float>(
     );
     of_rows.store(0usize);
     of_columns.store(0usize);
-    sync_copies(copies);
+    sync_copies(transfer);
     while step < steps {
         let next = step + 1;
         let stage = next % 2;
@@ -280,7 +280,7 @@ pub(in crate::kernels::gpu::mma) fn product_kernel<O: Float>(
             of_rows.store(stage);
             of_columns.store(stage);
         }
-        sync_copies(copies);
+        sync_copies(transfer);
         step = next;
     }
     write::<O>(&results, bias, out, matrix, first_row, first_column, sizes, form);

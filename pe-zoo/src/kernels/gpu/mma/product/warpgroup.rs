@@ -12,7 +12,7 @@ use super::ProductForm;
 use super::kernel::{Factor, ProductSizes, SIDE, block_rows, block_width};
 use super::sums::{PLANE_PIECES, Place, ROWS, write};
 use crate::kernels::gpu::mma::copies::{
-    begin_copy, begin_copy_or_zeros, end_group, wait_for_all_groups_but_one,
+    begin_copy, begin_copy_or_zeros, end_group, wait_for_groups,
 };
 use crate::kernels::gpu::mma::tile::Piece;
 use crate::kernels::gpu::mma::warpgroup::{
@@ -191,7 +191,7 @@ pub(in crate::kernels::gpu::mma) fn warpgroup_kernel<O: Float>(
     let mut done = 0usize.runtime();
     while done < end {
         if comptime![form.copies] {
-            wait_for_all_groups_but_one();
+            wait_for_groups(1usize);
         }
         sync_cube();
         // The stage of the step before, which all planes have multiplied.

@@ -87,6 +87,7 @@ const PLAIN: MmaConfig = MmaConfig {
     entries: 0,
     row_groups: MOST_GROUPS,
     native: false,
+    warpgroups: false,
 };
 
 #[test]

@@ -22,6 +22,7 @@ const PLAIN: MmaConfig = MmaConfig {
     entries: 0,
     row_groups: MOST_GROUPS,
     native: NATIVE,
+    warpgroups: false,
 };
 
 /// A configuration of each form, with its name.
@@ -75,6 +76,22 @@ fn fragments_stay_in_registers() {
             } else {
                 let count = products(by_keys, 2 * 4, by_keys.query_block());
                 passes.push(("dkv", kernels::dkv(config), count));
+            }
+            if config.fits_warpgroups() {
+                let config = MmaConfig { warpgroups: true, ..config };
+                let mut passes =
+                    vec![("forward", kernels::forward(config)), ("dq", kernels::dq(config))];
+                if !config.by_rows() {
+                    passes.push(("dkv", kernels::dkv(config)));
+                }
+                for (pass, kernel) in passes {
+                    let text = ptx(&*kernel);
+                    let name = format!("warpgroups, {name}, {pass}");
+                    written(&name, &text);
+                    assert!(!text.contains(".local"), "{name}: an array lies in local memory");
+                    assert!(text.contains("wgmma.mma_async.sync.aligned.m64"), "{name}");
+                    assert!(!text.contains("mma.sync.aligned.m16n8k16"), "{name}");
+                }
             }
             for (pass, kernel, expected) in passes {
                 let text = ptx(&*kernel);
