@@ -339,10 +339,11 @@ pub(in crate::kernels::gpu) fn config<B: Backend>(
     let row_groups = most_groups()?;
     let shared_bytes = client.properties().hardware.max_shared_memory_size;
     supported(operands, spec)
-        .map(|config| MmaConfig { row_groups, ..config })
-        .map(|config| MmaConfig {
-            warpgroups: config.fits_warpgroups() && has_warpgroups(client),
-            ..config
+        .map(|config| {
+            let warpgroups = config.fits_warpgroups() && has_warpgroups(client);
+            // They read a block once for all rows of a cube, and several cubes hide each other's waits.
+            let row_groups = if warpgroups { 1 } else { row_groups };
+            MmaConfig { row_groups, warpgroups, ..config }
         })
         .filter(|config| config.shared_bytes() <= shared_bytes && multiplies(client))
 }

@@ -1,5 +1,5 @@
-//! Tensor instructions of the H100 and H200, which a group of four planes executes together: a product of 64 x 64 and 64 x 128 numbers in
-//! shared memory. They are 1.5 to 2 times as fast as the instructions of a plane.
+//! Tensor instructions of the H100 and H200, which a group of four planes executes together: products of 64 rows with up to 256
+//! columns in shared memory. They are 1.5 to 2 times as fast as the instructions of a plane.
 //!
 //! A factor is in blocks of 64 numbers across. Pieces of a row of 64 numbers, 128 bytes, are in another order in each of eight
 //! adjacent rows, which the instructions undo.
@@ -22,7 +22,7 @@ use crate::kernels::gpu::lab;
 /// Rows of the left factor of a group of four planes.
 pub(super) const GROUP_ROWS: usize = 64;
 /// Columns of the right factor.
-pub(super) const ACROSS: usize = 128;
+pub(super) const ACROSS: usize = 256;
 /// Terms of a sum.
 pub(super) const DEPTH: usize = 64;
 /// Units of a group of four planes.
@@ -61,21 +61,24 @@ pub(super) fn place(row: usize, piece: usize, #[comptime] rows: usize) -> usize 
         + ((piece % WIDTH_PIECES) ^ (row & 7))
 }
 
-/// Multiplies 64 rows of a left factor, whose first piece is `left[0]`, by 128 columns of a right factor, whose first piece is
-/// `right[0]`, and adds the products to this unit's sums: those of rows `16 (plane % 4) + lane / 4` and eight further, in
+/// Begins to multiply 64 rows of a left factor, whose first piece is `left[0]`, by 256 columns of a right factor, whose first piece is
+/// `right[0]`. The products become this unit's sums, or are added to them: those of rows `16 (plane % 4) + lane / 4` and eight further, in
 /// pairs of columns `8 n + 2 (lane % 4)` and the next. With `across` rows in memory are across a factor: they hold one
 /// term of all sums.
 ///
-/// All planes of the group must call it, after a barrier that follows the last write to the blocks.
+/// All planes of the group must call it, after a barrier that follows the last write to the blocks. The product before it is
+/// done then, so that its blocks are no longer read; this one is after [`finish`].
 #[cube]
 #[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
 pub(super) fn multiply(
     left: &[Piece],
     right: &[Piece],
     sums: &mut Array<f32>,
+    adds: bool,
     #[comptime] left_across: bool,
     #[comptime] right_across: bool,
 ) {
+    let adds = u32::cast_from(adds);
     intrinsic!(|scope| {
         // SAFETY: both pointers are values of the kernel, whose slices live during the call.
         let left = unsafe { *left.__expand_as_ptr_method(scope) }.value(scope);
@@ -83,11 +86,13 @@ pub(super) fn multiply(
         let right = unsafe { *right.__expand_as_ptr_method(scope) }.value(scope);
         let results = sums.__extract_list(scope);
         let sums = sums.read_value(scope);
+        let adds = adds.read_value(scope);
         let [left_across, right_across] = [left_across, right_across].map(lowered::attribute);
         scope.register(&lowered::MultiplyOp::new(
             scope.ctx_mut(),
             left,
             right,
+            adds,
             sums,
             results,
             left_across,
@@ -103,9 +108,28 @@ pub(super) fn multiply(
     _left: &[Piece],
     _right: &[Piece],
     sums: &mut Array<f32>,
+    _adds: bool,
     #[comptime] _left_across: bool,
     #[comptime] _right_across: bool,
 ) {
+    sums[0] = f32::new(0.0);
+}
+
+/// Waits for the products that [`multiply`] has begun.
+#[cube]
+#[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
+pub(super) fn finish(sums: &mut Array<f32>) {
+    intrinsic!(|scope| {
+        let results = sums.__extract_list(scope);
+        let sums = sums.read_value(scope);
+        scope.register(&lowered::FinishOp::new(scope.ctx_mut(), sums, results));
+    });
+}
+
+/// Never called, because kernels without LLVM have no such instructions.
+#[cube]
+#[cfg(not(all(feature = "cuda", not(feature = "cuda-cpp"))))]
+pub(super) fn finish(sums: &mut Array<f32>) {
     sums[0] = f32::new(0.0);
 }
 
@@ -285,6 +309,7 @@ mod lowered {
     pub struct MultiplyOp {
         pub left: Value,
         pub right: Value,
+        pub adds: Value,
         pub sums: Value,
         pub results: Value,
         pub left_across: BoolAttr,
@@ -313,7 +338,10 @@ mod lowered {
             let addresses = [self.left(ctx), self.right(ctx)]
                 .map(|pointer| shared_address(ctx, rewriter, pointer));
             let (left, right) = (self.left_across(ctx).0, self.right_across(ctx).0);
-            let mut text = Assembly::new(SUMS, addresses.len());
+            let words = [&addresses[..], &[self.adds(ctx)]].concat();
+            let mut text = Assembly::new(SUMS, words.len());
+            text.line("{ .reg .pred all, adds; setp.eq.u32 all, 0, 0;");
+            text.line(&format!("setp.ne.u32 adds, ${}, 0;", 2 * SUMS + 2));
             text.descriptor("left", 0);
             text.descriptor("right", 1);
             text.line("wgmma.fence.sync.aligned;");
@@ -323,11 +351,45 @@ mod lowered {
                     text.advance("right", advance(right));
                 }
                 let (left, right) = (u8::from(left), u8::from(right));
-                let form = format!("left, right, all, 1, 1, {left}, {right}");
+                let adds = if step > 0 { "all" } else { "adds" };
+                let form = format!("left, right, {adds}, 1, 1, {left}, {right}");
                 text.multiply(0..SUMS, &form);
             }
+            text.line("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 1; }");
             let (sums, results) = (self.sums(ctx), self.results(ctx));
-            text.insert(ctx, rewriter, sums, results, addresses.to_vec());
+            text.insert(ctx, rewriter, sums, results, words);
+            rewriter.erase_operation(ctx, self.get_operation());
+            Ok(())
+        }
+    }
+
+    #[cube_op(name = "pe_zoo.finish")]
+    #[result_ty(none)]
+    #[op_traits(CanMaterialize, HasSideEffects)]
+    pub struct FinishOp {
+        pub sums: Value,
+        pub results: Value,
+    }
+
+    #[op_interface_impl]
+    impl MemoryEffectsOp for FinishOp {
+        fn memory_effects(&self, ctx: &Context) -> Vec<MemoryEffect> {
+            vec![MemoryEffect::Write(self.results(ctx))]
+        }
+    }
+
+    #[op_interface_impl]
+    impl ToLLVMDialect for FinishOp {
+        fn rewrite(
+            &self,
+            ctx: &mut Context,
+            rewriter: &mut DialectConversionRewriter,
+            _: &OperandsInfo,
+        ) -> Result<()> {
+            let mut text = Assembly::new(SUMS, 0);
+            text.line("wgmma.wait_group.sync.aligned 0;");
+            let (sums, results) = (self.sums(ctx), self.results(ctx));
+            text.insert(ctx, rewriter, sums, results, Vec::new());
             rewriter.erase_operation(ctx, self.get_operation());
             Ok(())
         }
@@ -374,6 +436,7 @@ mod lowered {
             let (first, steps) = (self.first_step(ctx).0, self.steps(ctx).0);
             let (groups, across) = (self.groups(ctx).0, self.across(ctx).0);
             let mut text = Assembly::new(count, operands.len());
+            text.line("{ .reg .pred all; setp.eq.u32 all, 0, 0;");
             text.descriptor("right", 0);
             if first > 0 {
                 text.advance("right", first * advance(across));
@@ -390,6 +453,7 @@ mod lowered {
                     text.multiply(group * own..(group + 1) * own, &form);
                 }
             }
+            text.line("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; }");
             let results = self.results(ctx);
             text.insert(ctx, rewriter, sums, results, operands);
             rewriter.erase_operation(ctx, self.get_operation());
@@ -452,8 +516,7 @@ mod lowered {
         bytes / 16
     }
 
-    /// Instructions that add products to sums, and wait for them: nothing else touches the sums in between. Sums are results
-    /// and operands; other operands are words.
+    /// Instructions that add products to sums. Sums are results and operands; other operands are words.
     struct Assembly {
         text: String,
         sums: usize,
@@ -462,9 +525,7 @@ mod lowered {
 
     impl Assembly {
         fn new(sums: usize, words: usize) -> Self {
-            let mut assembly = Self { text: String::new(), sums, words };
-            assembly.line("{ .reg .pred all; setp.eq.u32 all, 0, 0;");
-            assembly
+            Self { text: String::new(), sums, words }
         }
 
         fn line(&mut self, line: &str) {
@@ -499,14 +560,13 @@ mod lowered {
 
         /// Adds to an array in registers, and stores the results.
         fn insert(
-            mut self,
+            self,
             ctx: &mut Context,
             rewriter: &mut DialectConversionRewriter,
             sums: Value,
             to: Value,
             words: Vec<Value>,
         ) {
-            self.line("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; }");
             let mut constraints = "=f,".repeat(self.sums);
             for at in 0..self.sums {
                 constraints += &format!("{at},");

@@ -20,7 +20,7 @@ use super::config::{UNITS, multiplies};
 use super::packed::empty;
 use super::warpgroup::has_warpgroups;
 use kernel::{COPIED_DEPTH, DEPTH, FactorLaunch, ProductSizesLaunch, SIDE, product_kernel};
-use warpgroup::{CUBES_EACH, WARPGROUP_UNITS, warpgroup_kernel};
+use warpgroup::{BLOCK_COLUMNS, BLOCK_ROWS, WARPGROUP_UNITS, warpgroup_kernel};
 
 /// Activation of single numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -144,10 +144,13 @@ fn products(
     results: DType,
 ) -> CubeTensor {
     let out = empty(&left.tensor, &[matrices, rows, columns], results);
-    let whole = |depth: usize| {
-        rows.is_multiple_of(SIDE) && columns.is_multiple_of(SIDE) && inner.is_multiple_of(depth)
-    };
     let warpgroups = has_warpgroups(&left.tensor.client);
+    let block = if warpgroups { [BLOCK_ROWS, BLOCK_COLUMNS] } else { [SIDE; 2] };
+    let whole = |depth: usize| {
+        rows.is_multiple_of(block[0])
+            && columns.is_multiple_of(block[1])
+            && inner.is_multiple_of(depth)
+    };
     let copies = NATIVE && (warpgroups || whole(COPIED_DEPTH));
     let depth = if copies { COPIED_DEPTH } else { DEPTH };
     let form = ProductForm {
@@ -168,10 +171,10 @@ fn products(
     let to = out.clone().into_buffer_arg();
     // Nor a tensor that is not there.
     let beside = beside.unwrap_or_else(|| out.clone()).into_buffer_arg();
-    let [across, down] = [matrices * columns.div_ceil(SIDE), rows.div_ceil(SIDE)];
+    let [down, across] = [rows.div_ceil(block[0]), matrices * columns.div_ceil(block[1])];
     if warpgroups {
         let blocks = across * down;
-        let cubes = (processors(client) * CUBES_EACH).min(blocks);
+        let cubes = processors(client).min(blocks);
         let launch = match results {
             DType::BF16 => warpgroup_kernel::launch_unchecked::<bf16>,
             _ => warpgroup_kernel::launch_unchecked::<f32>,

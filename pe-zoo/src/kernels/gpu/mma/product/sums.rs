@@ -49,6 +49,7 @@ pub(super) fn write<O: Float>(
     let columns = sizes.columns;
     let (row, column) = (lane / 4, lane % 4 * 2);
     let written = begin + in_row(row, column / 4);
+    let read = begin + in_row(lane / ROW_PIECES, lane % ROW_PIECES);
     let first = (place.matrix * sizes.rows + place.row) * columns + place.column;
     #[unroll]
     for part in 0..comptime![SUMS / AT_ONCE] {
@@ -80,18 +81,19 @@ pub(super) fn write<O: Float>(
                     offset = four(bias, first_column + own);
                 }
             }
-            let mut row = lane / ROW_PIECES;
-            let mut at = (first + row * columns + own) / 4;
-            // Two rows at once. The compiler does not unroll the loop, which would take too many registers for two cubes.
-            while row < ROWS {
-                let piece = tile[begin + in_row(row, lane % ROW_PIECES)];
+            let mut at = (first + lane / ROW_PIECES * columns + own) / 4;
+            #[unroll]
+            for two in 0..comptime![ROWS * ROW_PIECES / 32] {
+                // Two rows at once; rows are turned like columns.
+                let turned = comptime![two * 2 % 8];
+                let piece = tile[(read ^ turned) + comptime![two * 2 * ROW_PIECES]];
                 let sums = FourSums::reinterpret(piece) + offset;
                 if comptime![form.whole] {
                     finish::<O, Const<4>>(sums, beside, out, at, form);
-                } else if inside && place.row + row < sizes.rows {
+                } else if inside && place.row + lane / ROW_PIECES + comptime![two * 2] < sizes.rows
+                {
                     finish::<O, Const<4>>(sums, beside, out, at, form);
                 }
-                row += 2;
                 at += columns / 2;
             }
         } else {

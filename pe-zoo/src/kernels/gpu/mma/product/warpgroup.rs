@@ -1,34 +1,41 @@
-//! Product of two matrices of bf16 on the tensor instructions of the H100 and H200: a cube computes 128 x 128 sums, each of its two
+//! Product of two matrices of bf16 on the tensor instructions of the H100 and H200: a cube computes 128 x 256 sums, each of its two
 //! groups of four planes half of them.
 //!
-//! Factors of two steps are on their way to shared memory while a third is multiplied. Two cubes share a processor, so that
-//! one multiplies while the other waits.
+//! Factors of two steps are on their way to shared memory while two others are multiplied.
 
 use burn::tensor::bf16;
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
 use super::ProductForm;
-use super::kernel::{Factor, ProductSizes, SIDE, block_rows, block_width};
+use super::kernel::{Factor, ProductSizes, block_rows, block_width};
 use super::sums::{PLANE_PIECES, Place, ROWS, write};
 use crate::kernels::gpu::mma::copies::{
     begin_copy, begin_copy_or_zeros, end_group, wait_for_groups,
 };
 use crate::kernels::gpu::mma::tile::Piece;
 use crate::kernels::gpu::mma::warpgroup::{
-    ALIGNMENT, DEPTH, GROUP_ROWS, GROUP_UNITS, SUMS, multiply, multiply_simulated, place,
+    ACROSS, ALIGNMENT, DEPTH, GROUP_ROWS, GROUP_UNITS, SUMS, finish, multiply, multiply_simulated,
+    place,
 };
 
+/// Rows of a cube.
+pub(in crate::kernels::gpu::mma) const BLOCK_ROWS: usize = 128;
+/// Columns of a cube.
+pub(in crate::kernels::gpu::mma) const BLOCK_COLUMNS: usize = ACROSS;
 /// Units of a cube.
-pub(in crate::kernels::gpu::mma) const WARPGROUP_UNITS: usize = SIDE / GROUP_ROWS * GROUP_UNITS;
-/// Cubes of a processor.
-pub(super) const CUBES_EACH: usize = 2;
+pub(in crate::kernels::gpu::mma) const WARPGROUP_UNITS: usize =
+    BLOCK_ROWS / GROUP_ROWS * GROUP_UNITS;
 /// Steps in shared memory.
-const STAGES: usize = 3;
-/// Pieces of a factor of a step.
-const PIECES: usize = SIDE * DEPTH / 8;
+const STAGES: usize = 4;
+/// Steps that are read ahead. Of the others, one is multiplied and one may be.
+const AHEAD: usize = STAGES - 2;
+/// Pieces of the left factor of a step.
+const LEFT_PIECES: usize = BLOCK_ROWS * DEPTH / 8;
+/// Pieces of both factors of a step.
+const STAGE_PIECES: usize = LEFT_PIECES + BLOCK_COLUMNS * DEPTH / 8;
 /// Pieces of the rows of a group of planes in a left factor.
-const GROUP_PIECES: usize = PIECES * GROUP_ROWS / SIDE;
+const GROUP_PIECES: usize = GROUP_ROWS * DEPTH / 8;
 /// Blocks of rows whose cubes run side by side, so that they share the factors of columns in the cache.
 const SIDE_BY_SIDE: usize = 8;
 
@@ -38,7 +45,7 @@ const SIDE_BY_SIDE: usize = 8;
 fn fetch(
     factor: &Factor,
     tile: &mut Shared<[Piece]>,
-    stage: usize,
+    begin: usize,
     progress: &Progress,
     sizes: &ProductSizes,
     #[comptime] inner_is_contiguous: bool,
@@ -54,8 +61,9 @@ fn fetch(
         outer = progress.column;
         outer_len = sizes.columns;
     }
-    let rows = comptime![block_rows(SIDE, DEPTH, inner_is_contiguous)];
-    let pieces = comptime![block_width(SIDE, DEPTH, inner_is_contiguous) / 8];
+    let side = comptime![if left { BLOCK_ROWS } else { BLOCK_COLUMNS }];
+    let rows = comptime![block_rows(side, DEPTH, inner_is_contiguous)];
+    let pieces = comptime![block_width(side, DEPTH, inner_is_contiguous) / 8];
     let mut first_row = outer;
     let mut first_number = inner;
     let mut row_end = outer_len;
@@ -69,14 +77,14 @@ fn fetch(
     let unit = UNIT_POS as usize;
     let row = unit / pieces;
     let piece = first_number / 8 + unit % pieces;
-    let begin = matrix * factor.matrix_stride + (first_row + row) * factor.row_stride + piece;
+    let first = matrix * factor.matrix_stride + (first_row + row) * factor.row_stride + piece;
     // Pieces of a unit lie whole groups of eight rows apart, at the same place in them.
-    let to = stage * PIECES + place(row, unit % pieces, rows);
+    let to = begin + place(row, unit % pieces, rows);
     #[unroll]
-    for copy in 0..comptime![PIECES / WARPGROUP_UNITS] {
+    for copy in 0..comptime![side * DEPTH / 8 / WARPGROUP_UNITS] {
         let further = comptime![copy * WARPGROUP_UNITS / pieces];
         let to = to + comptime![further * 8];
-        let from = begin + further * factor.row_stride;
+        let from = first + further * factor.row_stride;
         if comptime![form.whole] {
             if comptime![form.copies] {
                 begin_copy(&factor.pieces[from..], &mut tile[to..]);
@@ -127,15 +135,15 @@ impl Progress {
     /// Finds the block. Blocks of a few rows of blocks follow one another, so that cubes that run side by side share factors
     /// in the cache.
     fn locate(&mut self, sizes: &ProductSizes) {
-        let across = sizes.columns.div_ceil(SIDE);
-        let down = sizes.rows.div_ceil(SIDE);
+        let across = sizes.columns.div_ceil(BLOCK_COLUMNS);
+        let down = sizes.rows.div_ceil(BLOCK_ROWS);
         let of_matrix = self.block % (down * across);
         let first = of_matrix / (SIDE_BY_SIDE * across) * SIDE_BY_SIDE;
         let together = min(down - first, SIDE_BY_SIDE);
         let of_group = of_matrix % (SIDE_BY_SIDE * across);
         self.matrix = self.block / (down * across);
-        self.row = (first + of_group % together) * SIDE;
-        self.column = of_group / together * SIDE;
+        self.row = (first + of_group % together) * BLOCK_ROWS;
+        self.column = of_group / together * BLOCK_COLUMNS;
     }
 
     /// Goes on to the next step, of the next block of this cube after the last of `steps`.
@@ -165,7 +173,8 @@ pub(in crate::kernels::gpu::mma) fn warpgroup_kernel<O: Float>(
     let by_rows = comptime![!form.left_transposed];
     let by_columns = comptime![form.right_transposed];
     // The factors of a step: that of rows, then that of columns.
-    let mut tile = Shared::<[Piece]>::new_aligned_slice(comptime![STAGES * 2 * PIECES], ALIGNMENT);
+    let mut tile =
+        Shared::<[Piece]>::new_aligned_slice(comptime![STAGES * STAGE_PIECES], ALIGNMENT);
     let mut sums = Array::<f32>::new(SUMS);
     clear(&mut sums);
     let steps = sizes.inner.div_ceil(DEPTH);
@@ -174,10 +183,12 @@ pub(in crate::kernels::gpu::mma) fn warpgroup_kernel<O: Float>(
     let end = (blocks - cube).div_ceil(cubes) * steps;
     let mut ahead = Progress::begin(sizes);
     #[unroll]
-    for stage in 0..comptime![STAGES - 1] {
+    for stage in 0..AHEAD {
         if stage < end {
-            fetch(left, &mut tile, stage * 2, &ahead, sizes, by_rows, true, form);
-            fetch(right, &mut tile, stage * 2 + 1, &ahead, sizes, by_columns, false, form);
+            let begin = comptime![stage * STAGE_PIECES];
+            let of_right = comptime![begin + LEFT_PIECES];
+            fetch(left, &mut tile, begin, &ahead, sizes, by_rows, true, form);
+            fetch(right, &mut tile, of_right, &ahead, sizes, by_columns, false, form);
             ahead.advance(steps, sizes);
         }
         if comptime![form.copies] {
@@ -189,50 +200,60 @@ pub(in crate::kernels::gpu::mma) fn warpgroup_kernel<O: Float>(
     let mut current = Progress::begin(sizes);
     let mut stage = 0usize.runtime();
     let mut done = 0usize.runtime();
-    while done < end {
-        if comptime![form.copies] {
-            wait_for_groups(1usize);
-        }
-        sync_cube();
-        // The stage of the step before, which all planes have multiplied.
-        let mut free = stage + comptime![STAGES - 1];
-        if free >= STAGES {
-            free -= STAGES;
-        }
-        if done + comptime![STAGES - 1] < end {
-            fetch(left, &mut tile, free * 2, &ahead, sizes, by_rows, true, form);
-            fetch(right, &mut tile, free * 2 + 1, &ahead, sizes, by_columns, false, form);
-            ahead.advance(steps, sizes);
-        }
-        let begin = stage * comptime![2 * PIECES];
-        let of_left = begin + group * GROUP_PIECES;
-        let of_right = begin + PIECES;
-        let (across_rows, across_columns) = comptime![(!by_rows, !by_columns)];
-        if comptime![form.copies] {
-            end_group();
-            let (left, right) = (&tile[of_left..], &tile[of_right..]);
-            multiply(left, right, &mut sums, across_rows, across_columns);
-        } else {
-            multiply_simulated(&tile, of_left, of_right, &mut sums, across_rows, across_columns);
-        }
-        if current.step + 1 == steps {
-            // Nobody reads the stage any more.
+    while current.block < blocks {
+        let mut step = 0usize.runtime();
+        while step < steps {
+            if comptime![form.copies] {
+                wait_for_groups(1usize);
+            }
             sync_cube();
-            let place = Place {
-                matrix: current.matrix,
-                row: current.row + plane * ROWS,
-                column: current.column,
-            };
-            let begin = begin + plane * PLANE_PIECES;
-            write::<O>(&sums, &mut tile, begin, bias, beside, out, &place, sizes, form);
-            clear(&mut sums);
+            if done + AHEAD < end {
+                // The stage of the step before the last one, which all planes have multiplied.
+                let free = (stage + AHEAD) % STAGES * STAGE_PIECES;
+                fetch(left, &mut tile, free, &ahead, sizes, by_rows, true, form);
+                let free = free + LEFT_PIECES;
+                fetch(right, &mut tile, free, &ahead, sizes, by_columns, false, form);
+                ahead.advance(steps, sizes);
+            }
+            let begin = stage * STAGE_PIECES;
+            let of_left = begin + group * GROUP_PIECES;
+            let of_right = begin + LEFT_PIECES;
+            let (across_rows, across_columns) = comptime![(!by_rows, !by_columns)];
+            if comptime![form.copies] {
+                end_group();
+                let (left, right) = (&tile[of_left..], &tile[of_right..]);
+                multiply(left, right, &mut sums, step > 0, across_rows, across_columns);
+            } else {
+                if step == 0 {
+                    clear(&mut sums);
+                }
+                multiply_simulated(
+                    &tile,
+                    of_left,
+                    of_right,
+                    &mut sums,
+                    across_rows,
+                    across_columns,
+                );
+            }
+            stage = (stage + 1) % STAGES;
+            step += 1;
+            done += 1;
         }
-        current.advance(steps, sizes);
-        stage += 1;
-        if stage == STAGES {
-            stage = 0;
+        if comptime![form.copies] {
+            finish(&mut sums);
         }
-        done += 1;
+        // Nobody reads the stage of the last step any more.
+        sync_cube();
+        let place = Place {
+            matrix: current.matrix,
+            row: current.row + plane * ROWS,
+            column: current.column,
+        };
+        let begin = (stage + STAGES - 1) % STAGES * STAGE_PIECES + plane * PLANE_PIECES;
+        write::<O>(&sums, &mut tile, begin, bias, beside, out, &place, sizes, form);
+        current.block += cubes;
+        current.locate(sizes);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::kernels::gpu::mma::config::UNITS;
 use crate::kernels::gpu::mma::product::exact::{ExactForm, SIDE as EXACT_SIDE};
 use crate::kernels::gpu::mma::product::kernel::{COPIED_DEPTH, DEPTH, SIDE};
 use crate::kernels::gpu::mma::product::round::{AT_ONCE, PIECES_EACH, ROWS_EACH};
-use crate::kernels::gpu::mma::product::warpgroup::WARPGROUP_UNITS;
+use crate::kernels::gpu::mma::product::warpgroup::{BLOCK_COLUMNS, BLOCK_ROWS, WARPGROUP_UNITS};
 use crate::kernels::gpu::mma::product::{Activation, AfterSums, ProductForm};
 use crate::kernels::gpu::testing::simulated::kernel::{CompiledKernel, Scalars};
 
@@ -85,16 +85,15 @@ impl BuiltProduct {
         };
         let ([a, b], [c, d]) = (strides(&left), strides(&right));
         let mut sizes = vec![a, b, c, d, rows, columns, inner];
-        let grid = [matrices * columns.div_ceil(SIDE), rows.div_ceil(SIDE)];
         let mut buffers = vec![packed(&left.numbers), packed(&right.numbers), bias.clone()];
         let (grid, units) = if self.warpgroups {
             buffers.push(beside.clone());
-            let blocks = grid[0] * grid[1];
+            let blocks = matrices * columns.div_ceil(BLOCK_COLUMNS) * rows.div_ceil(BLOCK_ROWS);
             sizes.push(blocks);
             // Some cubes compute several blocks.
             ([blocks.min(3), 1], WARPGROUP_UNITS)
         } else {
-            (grid, UNITS)
+            ([matrices * columns.div_ceil(SIDE), rows.div_ceil(SIDE)], UNITS)
         };
         buffers.push(unwritten);
         let scalars = Scalars { sizes: &sizes, factors: &[] };
@@ -185,7 +184,7 @@ fn products_of_every_form() {
                 let [of_fours, of_any] = [true, false]
                     .map(|fours| BuiltProduct::of_warpgroups(ProductForm { fours, ..form }));
                 let shapes = match whole {
-                    true => vec![[2, SIDE, 2 * SIDE, 3 * depth], [1, 2 * SIDE, SIDE, depth]],
+                    true => vec![[2, SIDE, 4 * SIDE, 5 * depth], [1, 2 * SIDE, 2 * SIDE, depth]],
                     false => {
                         vec![[1, 1, 1, 1], [2, 130, 65, 40], [1, 7, 257, 33], [3, 129, 8, 100]]
                     }
