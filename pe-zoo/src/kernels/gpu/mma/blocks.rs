@@ -7,7 +7,7 @@ use burn_cubecl::cubecl::prelude::*;
 use super::config::{STEP, UNITS};
 use super::copies::Transfer;
 use super::tile::{self, LeftFactors, Piece, Results, add_mix_step, left_factors, mix_factors};
-use super::warpgroup::{self, ALIGNMENT};
+use super::warpgroup::{self, ALIGNMENT, WIDTH};
 
 /// Rows of a tensor in shared memory, one block or two. The next block, with copies, is copied to its stage while
 /// the current one is computed; otherwise this unit's pieces of it lie in registers for a while.
@@ -46,7 +46,10 @@ impl Blocks {
     pub(super) fn fetch(&mut self, from: &Box<[Piece]>, row: usize, stage: usize) {
         let (rows, width) = comptime![(self.rows, self.width)];
         let first = row * comptime![width / 8];
-        if comptime![self.transfer.copies] {
+        if comptime![self.transfer.warpgroups] {
+            let begin = stage * comptime![rows * width / 8];
+            warpgroup::copy(from, first, &mut self.tile, begin, rows, width);
+        } else if comptime![self.transfer.copies] {
             let begin = stage * comptime![rows * width / 8];
             tile::copy(from, first, &mut self.tile, begin, rows, width);
         } else {
@@ -70,6 +73,8 @@ impl Blocks {
 pub(super) struct OwnedRows {
     blocks: Blocks,
     factors: LeftFactors,
+    #[cube(comptime)]
+    transfer: Transfer,
 }
 
 #[cube]
@@ -79,8 +84,10 @@ impl OwnedRows {
         #[comptime] width: usize,
         #[comptime] transfer: Transfer,
     ) -> OwnedRows {
-        let blocks = Blocks::new(1usize, owned, width, transfer);
-        OwnedRows { blocks, factors: LeftFactors::new() }
+        // Planes read their own rows one by one.
+        let of_planes = comptime![Transfer { warpgroups: false, ..transfer }];
+        let blocks = Blocks::new(1usize, owned, width, of_planes);
+        OwnedRows { blocks, factors: LeftFactors::new(), transfer }
     }
 
     /// Copies the rows of a cube from `row` of all rows of all planes on to shared memory. [`sync_copies`](super::copies::sync_copies)
@@ -121,7 +128,7 @@ impl OwnedRows {
     ) {
         let begin = stage * comptime![columns * width / 8];
         let steps = comptime![width / STEP];
-        if comptime![self.blocks.transfer.warpgroups] {
+        if comptime![self.transfer.warpgroups] {
             let right = &right[begin..];
             if comptime![resident] {
                 warpgroup::add(
@@ -135,17 +142,18 @@ impl OwnedRows {
                     false,
                 );
             } else {
-                // All factors at once would take too many registers.
+                // All factors of wide rows would take too many registers.
+                let together = comptime![WIDTH / STEP];
                 #[unroll]
-                for two in 0..comptime![steps / 2] {
+                for part in 0..comptime![steps / together] {
+                    let first = comptime![part * together];
                     let mut left = LeftFactors::new();
                     #[unroll]
-                    for one in 0..2usize {
-                        let step = comptime![two * 2 + one];
+                    for one in 0..together {
+                        let step = comptime![first + one];
                         left_factors(&self.blocks.tile, first_row, &mut left, step, groups, width);
                     }
-                    let first = comptime![two * 2];
-                    warpgroup::add(&left, right, results, first, 2usize, columns, groups, false);
+                    warpgroup::add(&left, right, results, first, together, columns, groups, false);
                 }
             }
         } else {

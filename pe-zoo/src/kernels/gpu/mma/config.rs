@@ -131,12 +131,19 @@ impl MmaConfig {
 
     /// Whether rows of all blocks are as wide as the tensor instructions of groups of planes read them.
     pub(super) const fn fits_warpgroups(&self) -> bool {
-        self.native && self.width() == WIDTH && self.value_width() == WIDTH
+        self.native
+            && self.width().is_multiple_of(WIDTH)
+            && self.value_width().is_multiple_of(WIDTH)
     }
 
     /// How blocks come to shared memory.
     pub(super) const fn transfer(&self) -> Transfer {
         Transfer { copies: self.native, warpgroups: self.warpgroups }
+    }
+
+    /// The same for blocks that planes read one by one.
+    pub(super) const fn transfer_of_planes(&self) -> Transfer {
+        Transfer { copies: self.native, warpgroups: false }
     }
 
     /// Channels of a packed query or key.
@@ -172,6 +179,9 @@ impl MmaConfig {
 
     /// Rows of a block that the kernels walk over: fewer with sums for each column, which need registers.
     pub(super) const fn block(&self) -> usize {
+        if self.warpgroups && !self.by_rows() {
+            return OWNED;
+        }
         match (self.sticks(), self.resident()) {
             (false, true) => OWNED,
             (true, false) if self.widest() => OWNED / 4,

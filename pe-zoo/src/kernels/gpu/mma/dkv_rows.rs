@@ -63,7 +63,7 @@ pub(super) fn dkv_rows_kernel(
 ) {
     let width = comptime![config.width()];
     let value_width = comptime![config.value_width()];
-    let transfer = comptime![config.transfer()];
+    let transfer = comptime![config.transfer_of_planes()];
     let walk = CubeWalk::over_rows(place, config);
     let mut tiles = Tiles {
         keys: Blocks::new(1usize, OWNED, width, transfer),
@@ -91,7 +91,7 @@ pub(super) fn dkv_rows_kernel(
     tiles.grads.fetch(&upstream.grad, first, block % 2);
     tiles.grads.store(block % 2);
     tiles.table.load(inputs, place, walk.plane, block * OWNED, config);
-    sync_copies(comptime![config.transfer()]);
+    sync_copies(comptime![config.transfer_of_planes()]);
     while block < end {
         step(inputs, place, upstream, edges, &walk, block, end, &mut tiles, &mut sums, of, config);
         block += 1;
@@ -182,7 +182,7 @@ fn step(
             weigh_part(inputs, place, walk, block, far, tiles, sums, &mut own, part, of, config);
         }
     }
-    sync_copies(comptime![config.transfer()]);
+    sync_copies(comptime![config.transfer_of_planes()]);
     // Of the next block, queries are read during one product and gradients during the other, so that only one of them takes
     // registers, if they do, and none while logits do.
     if block + 1 < end {
@@ -210,7 +210,7 @@ fn step(
         tiles.grads.store((block + 1) % 2);
         tiles.table.load(inputs, place, walk.plane, (block + 1) * OWNED, config);
     }
-    sync_copies(comptime![config.transfer()]);
+    sync_copies(comptime![config.transfer_of_planes()]);
 }
 
 #[cube]

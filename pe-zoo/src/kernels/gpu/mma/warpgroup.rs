@@ -15,6 +15,8 @@ use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
 use burn_cubecl::cubecl::prelude::*;
 
 use super::approximate::NATIVE;
+use super::config::{STEP, UNITS};
+use super::copies::begin_copy;
 use super::tile::{FactorPair, LeftFactors, Piece, Results, SumPair};
 #[cfg(feature = "lab")]
 use crate::kernels::gpu::lab;
@@ -133,9 +135,30 @@ pub(super) fn finish(sums: &mut Array<f32>) {
     sums[0] = f32::new(0.0);
 }
 
+/// Copies rows of whole blocks, of which the first piece is `from[first]`, to a tile from `begin` on.
+#[cube]
+pub(super) fn copy(
+    from: &Box<[Piece]>,
+    first: usize,
+    tile: &mut Shared<[Piece]>,
+    begin: usize,
+    #[comptime] rows: usize,
+    #[comptime] width: usize,
+) {
+    let pieces = comptime![width / 8];
+    let unit = UNIT_POS as usize;
+    let from = &from[first + unit..];
+    // Pieces of a unit lie whole groups of eight rows apart, at the same place in them.
+    let to = &mut tile[begin + place(unit / pieces, unit % pieces, rows)..];
+    #[unroll]
+    for copy in 0..comptime![rows * pieces / UNITS] {
+        let further = comptime![copy * UNITS / pieces * WIDTH_PIECES];
+        begin_copy(&from[copy * UNITS..], &mut to[further..]);
+    }
+}
+
 /// Adds products of left factors in registers, from `16 first_step` on of the terms and one for each group of 16 rows of this plane, with the
-/// rows of a block, `[columns, terms]`, or with `across` its columns, `[terms, columns]`. Rows have 64 numbers, and the
-/// block begins at `right[0]`.
+/// rows of a block, `[columns, terms]`, or with `across` its columns, `[terms, columns]`. The block begins at `right[0]`.
 ///
 /// All four planes of a cube must call it, after a barrier that follows the last write to the block.
 #[cube]
@@ -166,7 +189,8 @@ pub(super) fn add(
         let pair = results.index(n)[comptime![group * 2 + number / 2]];
         sums[at] = pair.extract(comptime![number % 2]);
     }
-    add_factors(&factors, right, &mut sums, first_step, steps, groups, across);
+    let rows = comptime![if across { steps * STEP } else { columns }];
+    add_factors(&factors, right, &mut sums, rows, first_step, steps, groups, across);
     #[unroll]
     for n in 0..eights {
         #[unroll]
@@ -188,6 +212,7 @@ fn add_factors(
     factors: &Array<FactorPair>,
     right: &[Piece],
     sums: &mut Array<f32>,
+    #[comptime] rows: usize,
     #[comptime] first_step: usize,
     #[comptime] steps: usize,
     #[comptime] groups: usize,
@@ -199,7 +224,8 @@ fn add_factors(
         let factors = factors.read_value(scope);
         let results = sums.__extract_list(scope);
         let sums = sums.read_value(scope);
-        let [first_step, steps, groups] = [first_step, steps, groups].map(lowered::index);
+        let [rows, first_step, steps, groups] =
+            [rows, first_step, steps, groups].map(lowered::index);
         let across = lowered::attribute(across);
         scope.register(&lowered::AddFactorsOp::new(
             scope.ctx_mut(),
@@ -207,6 +233,7 @@ fn add_factors(
             right,
             sums,
             results,
+            rows,
             first_step,
             steps,
             groups,
@@ -222,6 +249,7 @@ fn add_factors(
     _factors: &Array<FactorPair>,
     _right: &[Piece],
     sums: &mut Array<f32>,
+    #[comptime] _rows: usize,
     #[comptime] _first_step: usize,
     #[comptime] _steps: usize,
     #[comptime] _groups: usize,
@@ -296,10 +324,9 @@ mod lowered {
     use pliron_llvm::types::{StructLayout, StructType};
 
     use super::{DEPTH, SUMS, WIDTH};
+    use crate::kernels::gpu::mma::config::STEP;
     use crate::kernels::gpu::mma::instruction::{SHARED, assembly, in_space};
 
-    /// Terms of one instruction.
-    const STEP: usize = 16;
     /// Bytes of a row of a block.
     const ROW: usize = WIDTH * 2;
 
@@ -342,17 +369,15 @@ mod lowered {
             let mut text = Assembly::new(SUMS, words.len());
             text.line("{ .reg .pred all, adds; setp.eq.u32 all, 0, 0;");
             text.line(&format!("setp.ne.u32 adds, ${}, 0;", 2 * SUMS + 2));
-            text.descriptor("left", 0);
-            text.descriptor("right", 1);
+            text.descriptor("left", 0, DEPTH);
+            text.descriptor("right", 1, DEPTH);
             text.line("wgmma.fence.sync.aligned;");
             for step in 0..DEPTH / STEP {
-                if step > 0 {
-                    text.advance("left", advance(left));
-                    text.advance("right", advance(right));
-                }
+                text.go_to("left", offset(step, DEPTH, left));
+                text.go_to("right", offset(step, DEPTH, right));
                 let (left, right) = (u8::from(left), u8::from(right));
                 let adds = if step > 0 { "all" } else { "adds" };
-                let form = format!("left, right, {adds}, 1, 1, {left}, {right}");
+                let form = format!("left_at, right_at, {adds}, 1, 1, {left}, {right}");
                 text.multiply(0..SUMS, &form);
             }
             text.line("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 1; }");
@@ -403,6 +428,7 @@ mod lowered {
         pub right: Value,
         pub sums: Value,
         pub results: Value,
+        pub rows: IndexAttr,
         pub first_step: IndexAttr,
         pub steps: IndexAttr,
         pub groups: IndexAttr,
@@ -437,19 +463,15 @@ mod lowered {
             let (groups, across) = (self.groups(ctx).0, self.across(ctx).0);
             let mut text = Assembly::new(count, operands.len());
             text.line("{ .reg .pred all; setp.eq.u32 all, 0, 0;");
-            text.descriptor("right", 0);
-            if first > 0 {
-                text.advance("right", first * advance(across));
-            }
+            let rows = self.rows(ctx).0;
+            text.descriptor("right", 0, rows);
             text.line("wgmma.fence.sync.aligned;");
             for step in 0..steps {
-                if step > 0 {
-                    text.advance("right", advance(across));
-                }
+                text.go_to("right", offset(first + step, rows, across));
                 for group in 0..groups {
                     let own = count / groups;
                     let factor = text.operands((step * groups + group) * 4 + 1..).join(",");
-                    let form = format!("{{{factor}}}, right, all, 1, 1, {}", u8::from(across));
+                    let form = format!("{{{factor}}}, right_at, all, 1, 1, {}", u8::from(across));
                     text.multiply(group * own..(group + 1) * own, &form);
                 }
             }
@@ -504,15 +526,20 @@ mod lowered {
     }
 
     /// Descriptor of a factor without its address: 128 bytes in the order of eight rows, the distance from eight rows to the
-    /// next eight, and that from a block to the next one, all in 16 bytes.
-    fn descriptor() -> u64 {
-        let (rows, block) = ((8 * ROW / 16) as u64, (DEPTH * ROW / 16) as u64);
-        1 << 62 | rows << 32 | block << 16
+    /// next eight, and that from a block of so many rows to the next one, all in 16 bytes.
+    fn descriptor(rows: usize) -> u64 {
+        let (eight, block) = ((8 * ROW / 16) as u64, (rows * ROW / 16) as u64);
+        1 << 62 | eight << 32 | block << 16
     }
 
-    /// Distance from a step to the next in 16 bytes.
-    fn advance(across: bool) -> usize {
-        let bytes = if across { STEP * ROW } else { STEP * 2 };
+    /// Distance of a step from the beginning of blocks of so many rows, in 16 bytes.
+    fn offset(step: usize, rows: usize, across: bool) -> usize {
+        let steps = WIDTH / STEP;
+        let bytes = if across {
+            step * STEP * ROW
+        } else {
+            step / steps * rows * ROW + step % steps * STEP * 2
+        };
         bytes / 16
     }
 
@@ -539,15 +566,16 @@ mod lowered {
         }
 
         /// Makes the descriptor of a factor at an address.
-        fn descriptor(&mut self, name: &str, word: usize) {
-            let (word, form) = (2 * self.sums + word, descriptor());
+        fn descriptor(&mut self, name: &str, word: usize, rows: usize) {
+            let (word, form) = (2 * self.sums + word, descriptor(rows));
             self.line(&format!(
-                ".reg .b64 {name}; cvt.u64.u32 {name}, ${word}; shr.u64 {name}, {name}, 4; or.b64 {name}, {name}, {form};"
+                ".reg .b64 {name}, {name}_at; cvt.u64.u32 {name}, ${word}; shr.u64 {name}, {name}, 4; or.b64 {name}, {name}, {form};"
             ));
         }
 
-        fn advance(&mut self, name: &str, distance: usize) {
-            self.line(&format!("add.s64 {name}, {name}, {distance};"));
+        /// Makes the descriptor of a step.
+        fn go_to(&mut self, name: &str, offset: usize) {
+            self.line(&format!("add.s64 {name}_at, {name}, {offset};"));
         }
 
         fn multiply(&mut self, sums: Range<usize>, form: &str) {

@@ -78,7 +78,7 @@ fn fragments_stay_in_registers() {
                 passes.push(("dkv", kernels::dkv(config), count));
             }
             if config.fits_warpgroups() {
-                let config = MmaConfig { warpgroups: true, ..config };
+                let config = MmaConfig { warpgroups: true, row_groups: 1, ..config };
                 let mut passes =
                     vec![("forward", kernels::forward(config)), ("dq", kernels::dq(config))];
                 if !config.by_rows() {
@@ -86,7 +86,7 @@ fn fragments_stay_in_registers() {
                 }
                 for (pass, kernel) in passes {
                     let text = ptx(&*kernel);
-                    let name = format!("warpgroups, {name}, {pass}");
+                    let name = format!("warpgroups, {name}, heads of {width}, {pass}");
                     written(&name, &text);
                     assert!(!text.contains(".local"), "{name}: an array lies in local memory");
                     assert!(text.contains("wgmma.mma_async.sync.aligned.m64"), "{name}");
