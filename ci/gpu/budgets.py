@@ -5,8 +5,8 @@
 
 TOOLS has ptxas and nvdisasm. The counts of a kernel are static, of one warp: `tensor` and `instructions` of the outermost loop
 with the most products (tensor instructions, or multiplications where there are none), which is the loop over blocks;
-`registers`, `spilled` bytes, `local` accesses and `barriers` of the whole kernel. `tensor` must be equal, the others at most the
-budget. With --write the counts become the budgets. Exit status: 0, or 1 if a budget is exceeded or missing.
+`registers`, `spilled` bytes, `local` accesses, `barriers`, and waits for tensor instructions that the assembler had to add
+(`injected`) of the whole kernel. `tensor` must be equal, the others at most the budget. With --write the counts become the budgets. Exit status: 0, or 1 if a budget is exceeded or missing.
 """
 import concurrent.futures
 import json
@@ -22,6 +22,7 @@ if len(sys.argv) not in (4, 5) or sys.argv[4:] not in ([], ["--write"]):
 tools, folder, budgets_path = (pathlib.Path(path) for path in sys.argv[1:4])
 LABEL = re.compile(r"\s*(\.L_x_\d+):")
 INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(.*?);")
+TENSOR = ("HMMA", "HGMMA")
 BACK = re.compile(r"BRA(?:\.\w+)*\s+.*`\((\.L_x_\d+)\)")
 
 
@@ -37,8 +38,8 @@ def block_loop(code, labels):
         start = labels.get(target.group(1)) if target else None
         if start is not None and start <= at:
             spans.append((start, at + 1))
-    for product in ("HMMA", "FFMA"):
-        counts = [sum(name_of(line) == product for line in code[start:end]) for start, end in spans]
+    for products in (TENSOR, ("FFMA",)):
+        counts = [sum(name_of(line) in products for line in code[start:end]) for start, end in spans]
         if any(counts):
             most = max(counts)
             rivals = [span for span, count in zip(spans, counts) if count == most]
@@ -65,12 +66,13 @@ def counts(ptx):
             code.append(instruction.group(1))
     names, loop = [name_of(line) for line in code], block_loop(code, labels)
     return ptx.stem, {
-        "tensor": loop.count("HMMA"),
+        "tensor": sum(name in TENSOR for name in loop),
         "instructions": len(loop),
         "registers": int(re.search(r"Used (\d+) registers", assembled.stderr).group(1)),
         "spilled": int(re.search(r"(\d+) bytes spill stores", assembled.stderr).group(1)),
         "local": names.count("LDL") + names.count("STL"),
         "barriers": names.count("BAR"),
+        "injected": assembled.stderr.count("(C75"),
     }
 
 

@@ -67,26 +67,12 @@ fn below<N: Size>(x: Vector<f32, N>) -> Vector<f32, N> {
     Vector::new(0.5) * error + Vector::new(0.5)
 }
 
-/// GELU.
-#[cube]
-pub(in crate::kernels::gpu) fn activated<N: Size>(x: Vector<f32, N>) -> Vector<f32, N> {
-    x * below::<N>(x)
-}
-
-/// Derivative of GELU.
-#[cube]
-pub(in crate::kernels::gpu) fn derivative<N: Size>(x: Vector<f32, N>) -> Vector<f32, N> {
-    // 1 / sqrt(2 pi)
-    let density = Vector::new(0.398_942_3) * Vector::exp(x * x * Vector::new(-0.5));
-    below::<N>(x) + x * density
-}
-
 #[cube(launch)]
 fn gelu_forward<F: Float, N: Size>(x: &[Vector<F, N>], output: &mut [Vector<F, N>], count: usize) {
     let at = ABSOLUTE_POS;
     if at < count {
         let x = Vector::<f32, N>::cast_from(x[at]);
-        output[at] = Vector::cast_from(activated::<N>(x));
+        output[at] = Vector::cast_from(x * below::<N>(x));
     }
 }
 
@@ -100,7 +86,9 @@ fn gelu_backward<F: Float, N: Size>(
     let at = ABSOLUTE_POS;
     if at < count {
         let x = Vector::<f32, N>::cast_from(x[at]);
+        // 1 / sqrt(2 pi)
+        let density = Vector::new(0.398_942_3) * Vector::exp(x * x * Vector::new(-0.5));
         let grad = Vector::<f32, N>::cast_from(grad[at]);
-        output[at] = Vector::cast_from(grad * derivative::<N>(x));
+        output[at] = Vector::cast_from(grad * (below::<N>(x) + x * density));
     }
 }

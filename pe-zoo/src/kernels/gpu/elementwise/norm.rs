@@ -125,8 +125,13 @@ fn forward(
     (output, NormInputs { x, gamma, moments })
 }
 
+/// Cubes of a backward pass, which fill a GPU several times.
+const CUBES: usize = 1024;
+
 /// Rows whose contributions to the gradients of `gamma` and `beta` a cube adds up.
-const ROWS_EACH: usize = 64;
+fn rows_each(rows: usize) -> usize {
+    rows.div_ceil(CUBES).clamp(8, 64)
+}
 
 /// Gradients of the input, and of `gamma` and `beta`.
 fn backward(
@@ -138,7 +143,8 @@ fn backward(
     let rows = x.meta.shape().num_elements() / width;
     let config = NormConfig::of(width, centred);
     let of_x = empty(&x, x.meta.shape().clone());
-    let parts = rows.div_ceil(ROWS_EACH);
+    let each = rows_each(rows);
+    let parts = rows.div_ceil(each);
     let of_gamma = empty(&x, [parts, width]);
     let of_beta = if centred { empty(&x, [parts, width]) } else { of_gamma.clone() };
     let (count, dim) = cubes(&x.client, parts, config.units);
@@ -154,6 +160,7 @@ fn backward(
         of_gamma.clone().into_buffer_arg(),
         of_beta.clone().into_buffer_arg(),
         rows,
+        each,
         width,
         config,
     );
@@ -223,7 +230,7 @@ fn norm_forward(
     }
 }
 
-/// A cube computes [`ROWS_EACH`] rows of `of_x`, and their sums for `of_gamma` and `of_beta`.
+/// A cube computes `each` rows of `of_x`, and their sums for `of_gamma` and `of_beta`.
 #[cube(launch)]
 #[expect(clippy::too_many_arguments, reason = "tensors and sizes of a launch")]
 fn norm_backward(
@@ -235,6 +242,7 @@ fn norm_backward(
     of_gamma: &mut [f32],
     of_beta: &mut [f32],
     rows: usize,
+    each: usize,
     width: usize,
     #[comptime] config: NormConfig,
 ) {
@@ -249,8 +257,8 @@ fn norm_backward(
         betas[n] = f32::new(0.0);
     }
     let count = f32::cast_from(width);
-    let end = min(rows, (part + 1) * ROWS_EACH);
-    let mut row = part * ROWS_EACH;
+    let end = min(rows, (part + 1) * each);
+    let mut row = part * each;
     while row < end {
         let mean = moments[row * 2];
         let inverse = moments[row * 2 + 1];
@@ -287,7 +295,7 @@ fn norm_backward(
         }
         row += 1;
     }
-    if part * ROWS_EACH < rows {
+    if part * each < rows {
         #[unroll]
         for n in 0..comptime![config.each] {
             let column = unit + n * comptime![config.units];

@@ -33,16 +33,6 @@ fn masked(x: CubeTensor, numbers: CubeTensor) -> CubeTensor {
     output
 }
 
-/// `numbers` where `x` is positive or NaN, and zeros elsewhere.
-#[cube]
-pub(in crate::kernels::gpu) fn where_above<N: Size>(
-    x: Vector<f32, N>,
-    numbers: Vector<f32, N>,
-) -> Vector<f32, N> {
-    let below = x.less_equal(&Vector::new(0.0));
-    select_many(below, Vector::new(0.0), numbers)
-}
-
 #[cube(launch)]
 fn mask_below<F: Float, N: Size>(
     x: &[Vector<F, N>],
@@ -54,6 +44,7 @@ fn mask_below<F: Float, N: Size>(
     if at < count {
         let x = Vector::<f32, N>::cast_from(x[at]);
         let numbers = Vector::<f32, N>::cast_from(numbers[at]);
-        output[at] = Vector::cast_from(where_above::<N>(x, numbers));
+        let below = x.less_equal(&Vector::new(0.0));
+        output[at] = Vector::cast_from(select_many(below, Vector::new(0.0), numbers));
     }
 }

@@ -113,7 +113,7 @@ pub(in crate::kernels::gpu) struct MmaConfig {
 
 impl MmaConfig {
     /// Attention without a modifier.
-    const fn plain(sizes: Sizes) -> Self {
+    pub(super) const fn plain(sizes: Sizes) -> Self {
         Self {
             head_dim: sizes.head_dim,
             value_dim: sizes.value_dim,

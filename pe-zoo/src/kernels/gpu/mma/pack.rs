@@ -4,7 +4,7 @@ use burn::tensor::bf16;
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::config::UNITS;
+use super::config::{MmaConfig, UNITS};
 use super::tile::{Piece, SumPair, row_sum};
 
 /// Eight numbers of a row.
@@ -35,28 +35,59 @@ impl Strided {
     }
 }
 
-/// Row that this unit helps to pack.
+/// Row of a block that this unit helps to pack.
 #[cube]
-fn own_row() -> usize {
-    CUBE_POS_X as usize * PACKED + UNIT_POS as usize / 4
+fn own_row(block: usize) -> usize {
+    block * PACKED + UNIT_POS as usize / 4
 }
 
-/// Row in the packed tensor, whose padding makes whole cubes.
-#[cube]
-fn packed_row() -> usize {
-    CUBE_POS_Y as usize * CUBE_COUNT_X as usize * PACKED + own_row()
+/// Queries, keys and values as the kernels read them, each `[plane, padded rows, width]`.
+#[derive(CubeType, CubeLaunch)]
+pub(super) struct PackedRows {
+    q: Box<[Piece]>,
+    k: Box<[Piece]>,
+    values: Box<[Piece]>,
 }
 
-/// Writes `to`, `[plane, padded rows, width]`.
+/// Packs queries, keys and values. A cube packs some rows of one of them.
 #[cube(launch_unchecked, create_dummy_kernel)]
+#[expect(clippy::too_many_arguments, reason = "three tensors, and their sizes")]
 pub(super) fn pack_kernel(
+    q: &Strided,
+    k: &Strided,
+    values: &Strided,
+    to: &mut PackedRows,
+    padded_rows: usize,
+    padded_columns: usize,
+    #[comptime] config: MmaConfig,
+) {
+    let of_rows = padded_rows / PACKED;
+    let of_columns = padded_columns / PACKED;
+    let block = CUBE_POS_X as usize;
+    let (head_dim, width) = comptime![(config.head_dim, config.width())];
+    let (value_dim, value_width) = comptime![(config.value_dim, config.value_width())];
+    if block < of_rows {
+        pack(q, &mut to.q, block, padded_rows, head_dim, width);
+    } else if block < of_rows + of_columns {
+        pack(k, &mut to.k, block - of_rows, padded_columns, head_dim, width);
+    } else {
+        let block = block - of_rows - of_columns;
+        pack(values, &mut to.values, block, padded_columns, value_dim, value_width);
+    }
+}
+
+#[cube]
+fn pack(
     from: &Strided,
     to: &mut Box<[Piece]>,
+    block: usize,
+    padded: usize,
     #[comptime] dim: usize,
     #[comptime] width: usize,
 ) {
-    let row = own_row();
+    let row = own_row(block);
     let quarter = UNIT_POS as usize % 4;
+    let begin = (CUBE_POS_Y as usize * padded + row) * comptime![width / 8];
     #[unroll]
     for step in 0..comptime![width / 32] {
         let piece = step * 4 + quarter;
@@ -64,7 +95,7 @@ pub(super) fn pack_kernel(
         if row < from.rows && piece < comptime![dim / 8] {
             packed = Piece::cast_from(from.numbers[from.line(row) + piece]);
         }
-        to[packed_row() * comptime![width / 8] + piece] = packed;
+        to[begin + piece] = packed;
     }
 }
 
@@ -80,7 +111,9 @@ pub(super) fn pack_upstream_kernel(
     #[comptime] dim: usize,
     #[comptime] width: usize,
 ) {
-    let row = own_row();
+    let row = own_row(CUBE_POS_X as usize);
+    // Cubes cover the padded rows of a plane.
+    let packed_row = CUBE_POS_Y as usize * CUBE_COUNT_X as usize * PACKED + row;
     let quarter = UNIT_POS as usize % 4;
     let mut products = Eight::new(0.0);
     #[unroll]
@@ -92,7 +125,7 @@ pub(super) fn pack_upstream_kernel(
             products = fma(numbers, output.numbers[output.line(row) + piece], products);
             packed = Piece::cast_from(numbers);
         }
-        to[packed_row() * comptime![width / 8] + piece] = packed;
+        to[packed_row * comptime![width / 8] + piece] = packed;
     }
     let mut sum = f32::new(0.0);
     #[unroll]
@@ -102,8 +135,8 @@ pub(super) fn pack_upstream_kernel(
     sum = row_sum(sum);
     if quarter == 0 {
         let mut pair = SumPair::empty();
-        pair.insert(0usize, log[packed_row()]);
+        pair.insert(0usize, log[packed_row]);
         pair.insert(1usize, sum);
-        statistics[packed_row()] = pair;
+        statistics[packed_row] = pair;
     }
 }

@@ -11,7 +11,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::config::{AlongRow, MmaConfig, OWNED, UNITS, padded};
 use super::inputs::{MmaInputsLaunch, MmaSizesLaunch, UpstreamLaunch};
-use super::pack::{PACKED, StridedLaunch, pack_kernel, pack_upstream_kernel};
+use super::pack::{PACKED, PackedRowsLaunch, StridedLaunch, pack_kernel, pack_upstream_kernel};
 use crate::kernels::gpu::arguments::last_axis;
 use crate::kernels::gpu::heads::rows_of;
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
@@ -46,7 +46,7 @@ pub(super) struct PackedOperands {
 impl PackedOperands {
     pub(super) fn new(operands: &Operands<Cube>, spec: &Spec, config: MmaConfig) -> Self {
         let sizes = operands.sizes();
-        let Sizes { batch, heads, rows, .. } = sizes;
+        let Sizes { batch, heads, rows, columns, .. } = sizes;
         let query = &operands[Slot::Query];
         let log = empty(query, &[batch, heads, padded(rows)], DType::F32);
         let small = |slot| match present(&operands[slot]) {
@@ -65,11 +65,36 @@ impl PackedOperands {
             log.clone()
         };
         let contextual = spec.contextual;
+        let [q, k, values] = [query, &operands[Slot::Key], &operands[Slot::Values]].map(whole_rows);
+        let [padded_rows, padded_columns] = [rows, columns].map(padded);
+        let packed = |rows, width| empty(query, &[batch, heads, rows, width], DType::BF16);
+        let to_q = packed(padded_rows, width);
+        let [to_k, to_values] = [width, value_width].map(|width| packed(padded_columns, width));
+        let blocks = (padded_rows + 2 * padded_columns) / PACKED;
+        let LaunchGrid { count, dim } = grid(blocks, batch * heads);
+        let to = [&to_q, &to_k, &to_values].map(|tensor| tensor.clone().into_buffer_arg());
+        let [of_q, of_k, of_values] = to;
+        // SAFETY: cubes cover the packed rows exactly, and read only rows and channels that exist.
+        unsafe {
+            pack_kernel::launch_unchecked(
+                &query.client,
+                count,
+                dim,
+                strided(&q),
+                strided(&k),
+                strided(&values),
+                PackedRowsLaunch::new(of_q, of_k, of_values),
+                padded_rows,
+                padded_columns,
+                // The same kernel for all attentions of these sizes.
+                MmaConfig::plain(sizes),
+            );
+        }
         Self {
             sizes,
-            q: pack(query, width),
-            k: pack(&operands[Slot::Key], width),
-            values: pack(&operands[Slot::Values], value_width),
+            q: to_q,
+            k: to_k,
+            values: to_values,
             slopes: small(Slot::Slope),
             distance: small(Slot::Distance),
             distance_entries: last_axis(&operands[Slot::Distance]),
@@ -193,24 +218,4 @@ pub(super) fn grid(blocks: usize, planes: usize) -> LaunchGrid {
         count: CubeCount::Static(blocks as u32, planes as u32, 1),
         dim: CubeDim::new_1d(UNITS as u32),
     }
-}
-
-fn pack(tensor: &CubeTensor, width: usize) -> CubeTensor {
-    let [batch, heads, rows, dim] = tensor.meta.shape().dims();
-    let to = empty(tensor, &[batch, heads, padded(rows), width], DType::BF16);
-    let tensor = whole_rows(tensor);
-    let LaunchGrid { count, dim: units } = grid(padded(rows) / PACKED, batch * heads);
-    // SAFETY: cubes cover the packed rows exactly, and read only rows and channels that exist.
-    unsafe {
-        pack_kernel::launch_unchecked(
-            &tensor.client,
-            count,
-            units,
-            strided(&tensor),
-            to.clone().into_buffer_arg(),
-            dim,
-            width,
-        );
-    }
-    to
 }

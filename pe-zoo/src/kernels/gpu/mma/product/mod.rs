@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "kernels are launched without tests of their indices")]
 
+mod activation;
 pub(super) mod exact;
 pub(super) mod kernel;
 pub(in crate::kernels::gpu) mod map;
@@ -37,8 +38,6 @@ pub(super) enum AfterSums {
     Activated(Activation),
     /// They are multiplied by the derivative of an activation at the numbers beside them.
     Differentiated(Activation),
-    /// The numbers beside them are added.
-    Added,
 }
 
 /// Settings that are fixed when the kernel is compiled.

@@ -4,9 +4,9 @@ use burn::tensor::bf16;
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
+use super::activation::{gelu, gelu_derivative, where_above};
 use super::kernel::ProductSizes;
 use super::{Activation, AfterSums, ProductForm};
-use crate::kernels::gpu::elementwise::{gelu, relu};
 use crate::kernels::gpu::mma::tile::{Piece, SumPair};
 use crate::kernels::gpu::mma::warpgroup::SUMS;
 
@@ -143,20 +143,17 @@ fn finish<O: Float, N: Size>(
         AfterSums::Nothing => {}
         AfterSums::Activated(activation) => {
             let activated = match comptime![activation] {
-                Activation::Gelu => gelu::activated::<N>(sums),
-                Activation::Relu => relu::where_above::<N>(sums, sums),
+                Activation::Gelu => gelu::<N>(sums, comptime![form.copies]),
+                Activation::Relu => where_above::<N>(sums, sums),
             };
             beside.with_vector_size_mut::<N>()[at] = Vector::cast_from(activated);
         }
         AfterSums::Differentiated(activation) => {
             let x = Vector::<f32, N>::cast_from(beside.with_vector_size::<N>()[at]);
             results = match comptime![activation] {
-                Activation::Gelu => sums * gelu::derivative::<N>(x),
-                Activation::Relu => relu::where_above::<N>(x, sums),
+                Activation::Gelu => sums * gelu_derivative::<N>(x, comptime![form.copies]),
+                Activation::Relu => where_above::<N>(x, sums),
             };
-        }
-        AfterSums::Added => {
-            results = sums + Vector::<f32, N>::cast_from(beside.with_vector_size::<N>()[at]);
         }
     }
     out.with_vector_size_mut::<N>()[at] = Vector::cast_from(results);

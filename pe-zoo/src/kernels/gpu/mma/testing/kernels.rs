@@ -10,7 +10,9 @@ use crate::kernels::gpu::mma::dkv_rows::dkv_rows_kernel;
 use crate::kernels::gpu::mma::dq::dq_kernel;
 use crate::kernels::gpu::mma::forward::{ForwardOutputsLaunch, forward_kernel};
 use crate::kernels::gpu::mma::inputs::{MmaInputsLaunch, MmaSizesLaunch, UpstreamLaunch};
-use crate::kernels::gpu::mma::pack::{StridedLaunch, pack_kernel, pack_upstream_kernel};
+use crate::kernels::gpu::mma::pack::{
+    PackedRowsLaunch, StridedLaunch, pack_kernel, pack_upstream_kernel,
+};
 use crate::kernels::gpu::mma::product::ProductForm;
 use crate::kernels::gpu::mma::product::exact::{ExactFactorLaunch, ExactForm, exact_kernel};
 use crate::kernels::gpu::mma::product::kernel::{FactorLaunch, ProductSizesLaunch, product_kernel};
@@ -72,8 +74,9 @@ pub(super) fn dkv_rows(of: OfKeys, config: MmaConfig) -> Box<dyn CubeKernel> {
     kernel!(dkv_rows_kernel, inputs(), place(), upstream(), a(), out, of, config)
 }
 
-pub(super) fn pack(dim: usize, width: usize) -> Box<dyn CubeKernel> {
-    kernel!(pack_kernel, strided(), a(), dim, width)
+pub(super) fn pack(config: MmaConfig) -> Box<dyn CubeKernel> {
+    let to = PackedRowsLaunch::new(a(), a(), a());
+    kernel!(pack_kernel, strided(), strided(), strided(), to, 1, 1, config)
 }
 
 pub(super) fn pack_upstream(dim: usize, width: usize) -> Box<dyn CubeKernel> {

@@ -12,8 +12,7 @@ use crate::kernels::operands::Sizes;
 /// The kernels of one configuration.
 pub(super) struct Simulated {
     config: MmaConfig,
-    pack_heads: CompiledKernel,
-    pack_values: CompiledKernel,
+    pack: CompiledKernel,
     pack_upstream: CompiledKernel,
     forward: CompiledKernel,
     dq: CompiledKernel,
@@ -64,12 +63,11 @@ const UPSTREAM: usize = 3;
 
 impl Simulated {
     pub(super) fn new(config: MmaConfig) -> Self {
-        let MmaConfig { head_dim, value_dim, .. } = config;
+        let value_dim = config.value_dim;
         let build = |kernel: Box<_>| CompiledKernel::build(&*kernel);
         Self {
             config,
-            pack_heads: build(kernels::pack(head_dim, config.width())),
-            pack_values: build(kernels::pack(value_dim, config.value_width())),
+            pack: build(kernels::pack(config)),
             pack_upstream: build(kernels::pack_upstream(value_dim, config.value_width())),
             forward: build(kernels::forward(config)),
             dq: build(kernels::dq(config)),
@@ -84,35 +82,34 @@ impl Simulated {
         }
     }
 
-    /// Packs `[B, H, rows, dim]`; two numbers of bf16 take the place of one of f32.
-    fn pack(
-        kernel: &CompiledKernel,
-        tensor: &[f32],
-        order: Order,
-        [batch, heads, rows, dim]: [usize; 4],
-        width: usize,
-    ) -> Vec<f32> {
-        let mut buffers = [tensor.to_vec(), unwritten(batch * heads * padded(rows) * width / 2)];
-        let [b, h, t] = strides(order, heads, rows, dim);
-        let scalars = Scalars { sizes: &[heads, rows, b, h, t], factors: &[] };
-        kernel.run(&mut buffers, scalars, [padded(rows) / PACKED, batch * heads], BLOCK);
-        let [_, packed] = buffers;
-        packed
-    }
-
     pub(super) fn run(&self, problem: &SimulatedProblem) -> Solution<f32> {
         let Self { config, .. } = self;
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = problem.sizes;
         let planes = batch * heads;
         let (width, value_width) = (config.width(), config.value_width());
-        let by_token = swapped(&problem.q, [batch, heads, rows, head_dim]);
-        let shape = [batch, heads, rows, head_dim];
-        let q = Self::pack(&self.pack_heads, &by_token, Order::ByToken, shape, width);
-        let shape = [batch, heads, columns, head_dim];
-        let k = Self::pack(&self.pack_heads, &problem.k, Order::ByHead, shape, width);
-        let shape = [batch, heads, columns, value_dim];
-        let values =
-            Self::pack(&self.pack_values, &problem.values, Order::ByHead, shape, value_width);
+        // Two numbers of bf16 take the place of one of f32.
+        let packed = |rows, width| unwritten(planes * padded(rows) * width / 2);
+        let mut buffers = vec![
+            swapped(&problem.q, [batch, heads, rows, head_dim]),
+            problem.k.clone(),
+            problem.values.clone(),
+            packed(rows, width),
+            packed(columns, width),
+            packed(columns, value_width),
+        ];
+        let mut strided = Vec::new();
+        for (order, rows, dim) in [
+            (Order::ByToken, rows, head_dim),
+            (Order::ByHead, columns, head_dim),
+            (Order::ByHead, columns, value_dim),
+        ] {
+            strided.extend([heads, rows]);
+            strided.extend(strides(order, heads, rows, dim));
+        }
+        strided.extend([padded(rows), padded(columns)]);
+        let grid = [(padded(rows) + 2 * padded(columns)) / PACKED, planes];
+        self.pack.run(&mut buffers, Scalars { sizes: &strided, factors: &[] }, grid, BLOCK);
+        let [q, k, values] = buffers.split_off(3).try_into().unwrap();
         let SimulatedProblem { slopes, distance, decay, decay_residual, tables, .. } = problem;
         let SimulatedProblem { term_params, term_state, .. } = problem;
         let entries = distance.len() / heads;
