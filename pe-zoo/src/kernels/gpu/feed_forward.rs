@@ -9,16 +9,16 @@ use super::elementwise::sums::sum_of_rows;
 use super::elementwise::swi_glu;
 use super::mma::product::map::{self, MapSizes};
 use super::mma::product::round::{rounded_gradient, rounded_rows};
-use super::mma::product::{Activation, has_products};
+use super::mma::product::{NumberActivation, has_products};
 use super::operation::{CubeOperation, apply};
 use crate::kernels::activation::ActivationKind;
 use crate::kernels::linear_map::LinearMap;
 
 /// Activation of single numbers; `None` for one of pairs.
-fn of_numbers(activation: ActivationKind) -> Option<Activation> {
+fn of_numbers(activation: ActivationKind) -> Option<NumberActivation> {
     match activation {
-        ActivationKind::Relu => Some(Activation::Relu),
-        ActivationKind::Gelu => Some(Activation::Gelu),
+        ActivationKind::Relu => Some(NumberActivation::Relu),
+        ActivationKind::Gelu => Some(NumberActivation::Gelu),
         ActivationKind::SwiGlu => None,
     }
 }

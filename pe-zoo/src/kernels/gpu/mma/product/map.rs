@@ -6,7 +6,7 @@ use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::kernel::SIDE;
-use super::{Activation, AfterSums, Finish, Matrices, ProductShape, products, slices};
+use super::{AfterSums, Finish, Matrices, NumberActivation, ProductShape, products, slices};
 use crate::kernels::gpu::elementwise::sums::sum_of_rows;
 use crate::kernels::gpu::elementwise::{gelu, relu};
 use crate::kernels::gpu::mma::packed::empty;
@@ -45,13 +45,13 @@ pub(in crate::kernels::gpu) fn activated_output(
     weight: CubeTensor,
     bias: Option<CubeTensor>,
     sizes: MapSizes,
-    activation: Activation,
+    activation: NumberActivation,
 ) -> [CubeTensor; 2] {
     if !has_warpgroups(&x.client) {
         let before = output(x, weight, bias, sizes, DType::BF16);
         let after = match activation {
-            Activation::Relu => relu::forward(before.clone()),
-            Activation::Gelu => gelu::forward(before.clone()),
+            NumberActivation::Relu => relu::forward(before.clone()),
+            NumberActivation::Gelu => gelu::forward(before.clone()),
         };
         return [before, after];
     }
@@ -78,7 +78,7 @@ pub(in crate::kernels::gpu) fn input_gradient(
 
 /// Gradient of the numbers before the activation whose results are the input, in bf16 like all tensors.
 pub(in crate::kernels::gpu) fn gradient_before(
-    activation: Activation,
+    activation: NumberActivation,
     before: CubeTensor,
     grad: CubeTensor,
     weight: CubeTensor,
@@ -87,8 +87,8 @@ pub(in crate::kernels::gpu) fn gradient_before(
     if !has_warpgroups(&grad.client) {
         let grad = input_gradient(grad, weight, sizes, DType::BF16);
         return match activation {
-            Activation::Relu => relu::backward(before, grad),
-            Activation::Gelu => gelu::backward(before, grad),
+            NumberActivation::Relu => relu::backward(before, grad),
+            NumberActivation::Gelu => gelu::backward(before, grad),
         };
     }
     let MapSizes { rows, inputs, outputs } = sizes;

@@ -25,19 +25,19 @@ use warpgroup::{BLOCK_COLUMNS, BLOCK_ROWS, WARPGROUP_UNITS, warpgroup_kernel};
 
 /// Activation of single numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::kernels::gpu) enum Activation {
+pub(in crate::kernels::gpu) enum NumberActivation {
     Relu,
     Gelu,
 }
 
-/// What becomes of the sums of a product. It reads or writes a tensor of the results' shape and type beside them.
+/// Last operation on the sums of a product. It reads or writes a tensor of the results' shape and type beside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum AfterSums {
     Nothing,
     /// Their activation is written beside them.
-    Activated(Activation),
+    Activated(NumberActivation),
     /// They are multiplied by the derivative of an activation at the numbers beside them.
-    Differentiated(Activation),
+    Differentiated(NumberActivation),
 }
 
 /// Settings that are fixed when the kernel is compiled.

@@ -1,4 +1,4 @@
-//! What becomes of the sums of a product: they go through shared memory, so that a plane writes whole rows.
+//! Results from the sums of a product. They go through shared memory, so that a plane writes whole rows.
 
 use burn::tensor::bf16;
 use burn_cubecl::cubecl;
@@ -6,7 +6,7 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::activation::{gelu, gelu_derivative, where_above};
 use super::kernel::ProductSizes;
-use super::{Activation, AfterSums, ProductForm};
+use super::{AfterSums, NumberActivation, ProductForm};
 use crate::kernels::gpu::mma::tile::{Piece, SumPair};
 use crate::kernels::gpu::mma::warpgroup::SUMS;
 
@@ -129,7 +129,7 @@ pub(super) fn write<O: Float>(
     }
 }
 
-/// Writes sums, at a place in units of as many numbers, after what becomes of them.
+/// Applies the last operation, and writes the results at a place that counts vectors.
 #[cube]
 fn finish<O: Float, N: Size>(
     sums: Vector<f32, N>,
@@ -143,16 +143,16 @@ fn finish<O: Float, N: Size>(
         AfterSums::Nothing => {}
         AfterSums::Activated(activation) => {
             let activated = match comptime![activation] {
-                Activation::Gelu => gelu::<N>(sums, comptime![form.copies]),
-                Activation::Relu => where_above::<N>(sums, sums),
+                NumberActivation::Gelu => gelu::<N>(sums, comptime![form.copies]),
+                NumberActivation::Relu => where_above::<N>(sums, sums),
             };
             beside.with_vector_size_mut::<N>()[at] = Vector::cast_from(activated);
         }
         AfterSums::Differentiated(activation) => {
             let x = Vector::<f32, N>::cast_from(beside.with_vector_size::<N>()[at]);
             results = match comptime![activation] {
-                Activation::Gelu => sums * gelu_derivative::<N>(x, comptime![form.copies]),
-                Activation::Relu => where_above::<N>(x, sums),
+                NumberActivation::Gelu => sums * gelu_derivative::<N>(x, comptime![form.copies]),
+                NumberActivation::Relu => where_above::<N>(x, sums),
             };
         }
     }

@@ -46,19 +46,19 @@ fn fetch(
     factor: &Factor,
     tile: &mut Shared<[Piece]>,
     begin: usize,
-    progress: &Progress,
+    walk: &BlockWalk,
     sizes: &ProductSizes,
     #[comptime] inner_is_contiguous: bool,
     #[comptime] left: bool,
     #[comptime] form: ProductForm,
 ) {
-    let matrix = progress.matrix;
-    let inner = progress.step * DEPTH;
+    let matrix = walk.matrix;
+    let inner = walk.step * DEPTH;
     let inner_len = sizes.inner;
-    let mut outer = progress.row;
+    let mut outer = walk.row;
     let mut outer_len = sizes.rows;
     if comptime![!left] {
-        outer = progress.column;
+        outer = walk.column;
         outer_len = sizes.columns;
     }
     let side = comptime![if left { BLOCK_ROWS } else { BLOCK_COLUMNS }];
@@ -109,7 +109,7 @@ fn fetch(
 
 /// Where a cube is in its blocks of sums, and in the terms of one.
 #[derive(CubeType)]
-struct Progress {
+struct BlockWalk {
     /// Number of the block among those of all cubes.
     block: usize,
     step: usize,
@@ -119,17 +119,17 @@ struct Progress {
 }
 
 #[cube]
-impl Progress {
-    fn begin(sizes: &ProductSizes) -> Progress {
-        let mut progress = Progress {
+impl BlockWalk {
+    fn begin(sizes: &ProductSizes) -> BlockWalk {
+        let mut walk = BlockWalk {
             block: CUBE_POS as usize,
             step: 0usize.runtime(),
             matrix: 0usize.runtime(),
             row: 0usize.runtime(),
             column: 0usize.runtime(),
         };
-        progress.locate(sizes);
-        progress
+        walk.locate(sizes);
+        walk
     }
 
     /// Finds the block. Blocks of a few rows of blocks follow one another, so that cubes that run side by side share factors
@@ -181,7 +181,7 @@ pub(in crate::kernels::gpu::mma) fn warpgroup_kernel<O: Float>(
     let cube = CUBE_POS as usize;
     let cubes = CUBE_COUNT as usize;
     let end = (blocks - cube).div_ceil(cubes) * steps;
-    let mut ahead = Progress::begin(sizes);
+    let mut ahead = BlockWalk::begin(sizes);
     #[unroll]
     for stage in 0..AHEAD {
         if stage < end {
@@ -197,7 +197,7 @@ pub(in crate::kernels::gpu::mma) fn warpgroup_kernel<O: Float>(
     }
     let plane = UNIT_POS as usize / 32;
     let group = UNIT_POS as usize / GROUP_UNITS;
-    let mut current = Progress::begin(sizes);
+    let mut current = BlockWalk::begin(sizes);
     let mut stage = 0usize.runtime();
     let mut done = 0usize.runtime();
     while current.block < blocks {

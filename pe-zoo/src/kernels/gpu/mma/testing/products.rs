@@ -11,7 +11,7 @@ use crate::kernels::gpu::mma::product::exact::{ExactForm, SIDE as EXACT_SIDE};
 use crate::kernels::gpu::mma::product::kernel::{COPIED_DEPTH, DEPTH, SIDE};
 use crate::kernels::gpu::mma::product::round::{AT_ONCE, PIECES_EACH, ROWS_EACH};
 use crate::kernels::gpu::mma::product::warpgroup::{BLOCK_COLUMNS, BLOCK_ROWS, WARPGROUP_UNITS};
-use crate::kernels::gpu::mma::product::{Activation, AfterSums, ProductForm};
+use crate::kernels::gpu::mma::product::{AfterSums, NumberActivation, ProductForm};
 use crate::kernels::gpu::testing::simulated::kernel::{CompiledKernel, Scalars};
 
 /// Two numbers of bf16 take the place of one of f32.
@@ -132,17 +132,17 @@ impl BuiltProduct {
     }
 }
 
-fn activated(activation: Activation, x: f64) -> f64 {
+fn activated(activation: NumberActivation, x: f64) -> f64 {
     match activation {
-        Activation::Relu => x.max(0.0),
-        Activation::Gelu => x * below(x),
+        NumberActivation::Relu => x.max(0.0),
+        NumberActivation::Gelu => x * below(x),
     }
 }
 
-fn derivative(activation: Activation, x: f64) -> f64 {
+fn derivative(activation: NumberActivation, x: f64) -> f64 {
     match activation {
-        Activation::Relu => f64::from(u8::from(x > 0.0)),
-        Activation::Gelu => below(x) + x * density(x),
+        NumberActivation::Relu => f64::from(u8::from(x > 0.0)),
+        NumberActivation::Gelu => below(x) + x * density(x),
     }
 }
 
@@ -202,7 +202,7 @@ fn products_of_every_form() {
 
 #[test]
 fn sums_become_what_follows_them() {
-    let activations = [Activation::Relu, Activation::Gelu];
+    let activations = [NumberActivation::Relu, NumberActivation::Gelu];
     let both = activations.map(|of| [AfterSums::Activated(of), AfterSums::Differentiated(of)]);
     for after in both.concat() {
         for (whole, fours, shape) in [

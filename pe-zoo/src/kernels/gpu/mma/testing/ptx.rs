@@ -7,7 +7,7 @@ use crate::kernels::gpu::mma::config::{
 };
 use crate::kernels::gpu::mma::product::exact::ExactForm;
 use crate::kernels::gpu::mma::product::kernel::{COPIED_DEPTH, DEPTH};
-use crate::kernels::gpu::mma::product::{Activation, AfterSums, ProductForm};
+use crate::kernels::gpu::mma::product::{AfterSums, NumberActivation, ProductForm};
 use crate::kernels::gpu::testing::ptx::{ptx, written};
 use crate::score::TracedTerm;
 
@@ -157,7 +157,7 @@ fn products_stay_in_registers() {
             }
         }
     }
-    let [relu, gelu] = [Activation::Relu, Activation::Gelu];
+    let [relu, gelu] = [NumberActivation::Relu, NumberActivation::Gelu];
     for (right_transposed, bias, after, name) in [
         (false, true, AfterSums::Activated(relu), "relu"),
         (false, true, AfterSums::Activated(gelu), "gelu"),
