@@ -51,7 +51,6 @@ pub(super) struct PackedRows {
 
 /// Packs queries, keys and values. A cube packs some rows of one of them.
 #[cube(launch_unchecked, create_dummy_kernel)]
-#[expect(clippy::too_many_arguments, reason = "three tensors, and their sizes")]
 pub(super) fn pack_kernel(
     q: &Strided,
     k: &Strided,

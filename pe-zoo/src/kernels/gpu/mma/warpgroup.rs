@@ -595,12 +595,9 @@ mod lowered {
             to: Value,
             words: Vec<Value>,
         ) {
-            let mut constraints = "=f,".repeat(self.sums);
-            for at in 0..self.sums {
-                constraints += &format!("{at},");
-            }
-            constraints += &"r,".repeat(self.words);
-            constraints += "~{memory}";
+            let same = (0..self.sums).map(|at| format!("{at},")).collect::<String>();
+            let (results, words) = ("=f,".repeat(self.sums), "r,".repeat(self.words));
+            let constraints = format!("{results}{same}{words}~{{memory}}");
             let operands = [extracted(ctx, rewriter, sums, self.sums), words].concat();
             let float: TypeHandle = FP32Type::get(ctx).into();
             let all = (vec![float; self.sums], StructLayout::Unpacked);

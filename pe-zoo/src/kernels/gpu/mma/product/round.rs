@@ -118,7 +118,6 @@ pub(in crate::kernels::gpu) fn rounded_gradient(
 /// A cube rounds [`ROWS_EACH`] rows of a block of columns. Each plane adds every [`AT_ONCE`]-th row; their sums are added
 /// in order. Rows of the results have `wide` pieces, of which the first written is `first`.
 #[cube(launch, create_dummy_kernel)]
-#[expect(clippy::too_many_arguments, reason = "tensors and sizes of a launch")]
 pub(in crate::kernels::gpu::mma) fn round_and_sum_rows(
     from: &Box<[Eight]>,
     to: &mut Box<[Piece]>,

@@ -122,7 +122,7 @@ struct BlockWalk {
 impl BlockWalk {
     fn begin(sizes: &ProductSizes) -> BlockWalk {
         let mut walk = BlockWalk {
-            block: CUBE_POS as usize,
+            block: CUBE_POS,
             step: 0usize.runtime(),
             matrix: 0usize.runtime(),
             row: 0usize.runtime(),
@@ -151,7 +151,7 @@ impl BlockWalk {
         self.step += 1;
         if self.step == steps {
             self.step = 0;
-            self.block += CUBE_COUNT as usize;
+            self.block += CUBE_COUNT;
             self.locate(sizes);
         }
     }
@@ -178,8 +178,8 @@ pub(in crate::kernels::gpu::mma) fn warpgroup_kernel<O: Float>(
     let mut sums = Array::<f32>::new(SUMS);
     clear(&mut sums);
     let steps = sizes.inner.div_ceil(DEPTH);
-    let cube = CUBE_POS as usize;
-    let cubes = CUBE_COUNT as usize;
+    let cube = CUBE_POS;
+    let cubes = CUBE_COUNT;
     let end = (blocks - cube).div_ceil(cubes) * steps;
     let mut ahead = BlockWalk::begin(sizes);
     #[unroll]
