@@ -1,5 +1,4 @@
-//! Random parameters for tests: tables that start at zero would pass most checks trivially. Each parameter has a stream of
-//! its own, so that the size of one does not change the others.
+//! Random parameters for tests: tables that start at zero would pass most checks trivially.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Tensor, TensorData};
@@ -17,24 +16,31 @@ pub fn randomise<M: Module>(module: M, seed: u64) -> M {
 /// Replaces every float parameter of the module by normal draws with standard deviation `std`.
 #[must_use]
 pub fn randomise_by<M: Module>(std: f64, module: M, seed: u64) -> M {
-    module.map(&mut Randomiser { std, seed, parameters: 0 })
+    module.map(&mut Randomiser { std, rng: ChaCha8Rng::seed_from_u64(seed), own_seed: None })
+}
+
+/// Replaces every float parameter of the module by normal draws with standard deviation 0.5. Each parameter has a seed of its
+/// own, so that the size of one does not change the others.
+pub(super) fn randomise_each<M: Module>(module: M) -> M {
+    module.map(&mut Randomiser { std: 0.5, rng: ChaCha8Rng::seed_from_u64(0), own_seed: Some(0) })
 }
 
 struct Randomiser {
     std: f64,
-    seed: u64,
-    /// Number of parameters that have their values.
-    parameters: u64,
+    rng: ChaCha8Rng,
+    /// Seed of the next parameter; `None` if all are drawn from `rng`, one after the other.
+    own_seed: Option<u64>,
 }
 
 impl ModuleMapper for Randomiser {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-        rng.set_stream(self.parameters);
-        self.parameters += 1;
+        if let Some(seed) = &mut self.own_seed {
+            self.rng = ChaCha8Rng::seed_from_u64(*seed);
+            *seed += 1;
+        }
         param.map(|tensor| {
             let values = (0..tensor.shape().num_elements())
-                .map(|_| (self.std * standard_normal(&mut rng)) as f32)
+                .map(|_| (self.std * standard_normal(&mut self.rng)) as f32)
                 .collect::<Vec<_>>();
             let device = tensor.device();
             let random = Tensor::from_data(TensorData::new(values, tensor.dims()), &device);

@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 
 use super::close::numbers;
 use super::problem::Problem;
-use super::{device, passes, randomise};
+use super::randomise::randomise_each;
+use super::{device, passes};
 use crate::encoding::PositionRequest;
 use crate::registry::EncodingConfig;
 use crate::{Dims, Positions};
@@ -231,7 +232,7 @@ impl Observer<'_> {
         config.check(dims).ok()?;
         let device = device();
         let encoding = config.build(dims, &mut ChaCha8Rng::seed_from_u64(7), &device).ok()?;
-        let encoding = randomise(encoding, 0);
+        let encoding = randomise_each(encoding);
         let hooks = encoding.hooks();
         let at = match hooks.max_len() {
             Some(limit) => Positions::contiguous(0, tokens.min(limit)),
