@@ -1,4 +1,4 @@
-//! Threads of polars, which panics, or waits for ever, in a process that may not start them.
+//! Threads of polars, which panics or hangs in a process that may not start them.
 
 use std::io;
 use std::num::NonZero;
