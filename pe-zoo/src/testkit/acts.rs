@@ -8,7 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::tensor::Device;
 
-use super::checks::{Check, CheckResult, Finding, UncheckedReason, caught, engine, findings};
+use super::checks::{
+    Check, CheckResult, Finding, TOKENS, UncheckedReason, caught, engine, findings,
+};
 #[cfg(feature = "flex")]
 use super::checks::{Failure, failures};
 use super::{random, stack};
@@ -16,9 +18,6 @@ use crate::probe::passes::DIMS;
 use crate::probe::sizes;
 use crate::reference::NoEffect;
 use crate::{Combination, Combined, Hooks, PeError, Positions};
-
-/// Number of tokens over which sizes must act: the longest sequence that is compared with the reference from its start.
-pub(super) const TOKENS: usize = 40;
 
 /// Checks that hold for any implementation if the encoding has no effect at the sizes of the kit.
 const COMPARISONS: [Check; 5] = [

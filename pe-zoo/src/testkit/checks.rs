@@ -14,10 +14,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::tensor::Device;
 
-use super::acts::TOKENS;
 use super::{Outcome, build, decode, random, stack};
 use crate::probe::panic_text;
 use crate::{Combination, Hooks};
+
+/// Number of tokens over which sizes must act: the longest sequence that is compared with the reference from its start.
+pub(super) const TOKENS: usize = 40;
 
 /// A check of the conformance kit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
