@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Recomputes the table of the front page: doc/front_page.py [results/zoo/2-cores_2026-11 [results/README.md]].
 
-An independent check of the statistics: everything below is numpy on the JSON inside `records.parquet` and the marks of
-`unseen.json`. PyArrow opens the file (pip install numpy pyarrow). Every number of the table must be the same; the ends of
-intervals are those of another random generator and must be within 0.4 points. METHODOLOGY.md defines the quantities.
+An independent check of the statistics: everything below is numpy on the JSON inside `records.parquet`. PyArrow opens the
+file (pip install numpy pyarrow). Every number of the table must be the same; the ends of intervals are those of another random generator and must be within 0.4 points. METHODOLOGY.md defines the quantities.
 """
 
 import base64
@@ -72,7 +71,6 @@ def holm(p):
 
 records = [json.loads(text) for text in parquet.read_table(FOLDER + "/records.parquet")["record"].to_pylist()]
 records = [r for r in records if r["grid"] and r["grid"].get("fresh") and r["status"]["state"] == "done"]
-labels = {(e["questions"], e["train_len"]): e for e in json.load(open(FOLDER + "/unseen.json"))["evaluations"]}
 runs, flops, training = {}, {}, {}  # runs: workload -> region -> encoding -> seed -> [(value, chance, answers)]
 for r in records:
     name, text = r["encoding"]["name"], r["task"]["headline"] == "perplexity"
@@ -80,11 +78,11 @@ for r in records:
     training.setdefault(r["workload"], {}).setdefault(name, []).append(step * r["train"]["steps"])
     for e in sorted(r["evals"], key=lambda e: (e["split"], e["len"])):
         y, chance = answers(e["outcomes"]), e.get("chance", r["task"]["chance"])
-        value, label = e["nll"] if text else e["exact_match"], labels.get((e["outcomes"]["questions"], r["train_len"]), {})
-        if "unseen" in label:
-            if len(y := y[bits(label["unseen"]["marked"], e["samples"]) == 1]) == 0:
+        value, unseen = e["nll"] if text else e["exact_match"], e.get("unseen")
+        if unseen:
+            if len(y := y[bits(unseen["questions"]["marked"], e["samples"]) == 1]) == 0:
                 continue  # training draws all of these questions
-            value, chance = y.mean(), label.get("chance", chance)
+            value, chance = y.mean(), unseen.get("chance", chance)
         longer, same = e["len"] > r["train_len"], e["trained_split"]
         region = 3 if e["in_distribution"] else (0 if same else 2) if longer else 1
         of = runs.setdefault(r["workload"], {}).setdefault(region, {}).setdefault(name, {})

@@ -23,7 +23,7 @@ pub use crate::probe::{close, problem, randomise, randomise_by};
 pub use acts::examine_on;
 #[cfg(feature = "flex")]
 pub use acts::{conforms, examine};
-pub use checks::{Check, CheckResult, Failure, Finding, failures};
+pub use checks::{Check, CheckResult, Failure, Finding, UncheckedReason, failures};
 #[cfg(feature = "flex")]
 pub use planted::rejects_wrong_reference;
 

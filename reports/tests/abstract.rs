@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use analysis::folder::read_labelled;
+use analysis::folder::read_dir;
 use analysis::{Report, ReportMeta};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -182,7 +182,7 @@ fn check_interval(
 
 #[expect(clippy::too_many_lines, reason = "one check for each kind of number")]
 fn check(folder: &Path) {
-    let mut records = read_labelled(folder).unwrap();
+    let mut records = read_dir(folder).unwrap();
     records.iter_mut().for_each(only_unseen);
     let (frames, errors) = analysis::frame::read_frames(folder).unwrap();
     assert!(errors.is_empty(), "{errors:?}");

@@ -51,7 +51,7 @@ pub(crate) struct CompareArgs {
 const SPARE: [&str; 6] = ["g", "samples", "tokens", "metric", "95 % interval", "won-lost-tied"];
 
 pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
-    let (records, errors) = folders::labelled(&folders::or_all(&arguments.results)?)?;
+    let (records, errors) = folders::readable(&folders::or_all(&arguments.results)?)?;
     let names = records.iter().map(|record| &*record.encoding.name).collect();
     let request = Request {
         a: recorded_name(&names, &arguments.a),

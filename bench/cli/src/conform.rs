@@ -69,7 +69,7 @@ fn print(encoding: &Combination, findings: &[Finding]) -> usize {
         let (state, more) = match &finding.verdict {
             CheckResult::Holds => ("ok", String::new()),
             CheckResult::Fails(found) => ("FAILS", format!(": {found}")),
-            CheckResult::NotChecked(missing) => ("-", format!(": not checked, {missing}")),
+            CheckResult::NotChecked(reason) => ("-", format!(": not checked, {reason}")),
         };
         vec![
             format!("  {state}"),

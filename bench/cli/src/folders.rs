@@ -7,7 +7,7 @@ use analysis::frame::Frames;
 use analysis::packed::PACKED;
 use anyhow::Context as _;
 use pe_zoo::Combination;
-use records::store::{LabelledQuestions, RecordError};
+use records::store::RecordError;
 use records::{RunRecord, Status};
 
 use super::conflict;
@@ -149,14 +149,11 @@ pub(super) fn frames(folders: &[PathBuf]) -> anyhow::Result<Vec<(Frames, Vec<Rec
     Ok(read)
 }
 
-/// Records with their folders, and the errors of files that are no readable records.
-type Readable<'a> = (Vec<(&'a Path, RunRecord)>, Vec<RecordError>);
-
-/// Reads all records of the folders.
+/// Reads all records of the folders, with the errors of files that are no readable records.
 ///
 /// # Errors
 /// If a folder cannot be listed, there is no record, or two folders have different results of a cell.
-fn readable(folders: &[PathBuf]) -> anyhow::Result<Readable<'_>> {
+pub(super) fn readable(folders: &[PathBuf]) -> anyhow::Result<(Vec<RunRecord>, Vec<RecordError>)> {
     let (mut records, mut errors) = (Vec::new(), Vec::new());
     for folder in folders {
         for record in analysis::folder::read_each(folder)? {
@@ -178,26 +175,10 @@ fn readable(folders: &[PathBuf]) -> anyhow::Result<Readable<'_>> {
         ));
     }
     conflict::refuse(records.iter().map(|(folder, record)| (*folder, record)))?;
-    Ok((records, errors))
-}
-
-/// Reads all records of the folders, older ones with the labels of their questions, and the errors of files that are no
-/// readable records.
-///
-/// # Errors
-/// Those of [`records`], and if the labels of a folder cannot be read.
-pub(super) fn labelled(folders: &[PathBuf]) -> anyhow::Result<(Vec<RunRecord>, Vec<RecordError>)> {
-    let (mut records, errors) = readable(folders)?;
-    for own in records.chunk_by_mut(|(a, _), (b, _)| a == b) {
-        let labels = LabelledQuestions::read(own[0].0)?;
-        for (_, record) in own {
-            labels.label(record);
-        }
-    }
     Ok((records.into_iter().map(|(_, record)| record).collect(), errors))
 }
 
-/// Reads all records of the folders, as they are.
+/// Reads all records of the folders.
 ///
 /// # Errors
 /// If a record cannot be read, there is none, or two folders have different results of a cell.
@@ -205,7 +186,7 @@ pub(super) fn records(folders: &[PathBuf]) -> anyhow::Result<Vec<RunRecord>> {
     let (records, errors) = readable(folders)?;
     match errors.into_iter().next() {
         Some(error) => Err(error.into()),
-        None => Ok(records.into_iter().map(|(_, record)| record).collect()),
+        None => Ok(records),
     }
 }
 

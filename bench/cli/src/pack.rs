@@ -8,11 +8,10 @@ use analysis::packed::{PACKED, lean, pack};
 use anyhow::Context as _;
 use clap::Args;
 use records::RunRecord;
-use records::store::{LabelledQuestions, write_atomically};
+use records::store::write_atomically;
 
 use super::folders;
-use super::out::{complain, say};
-use train::run::evaluate::Relabelled;
+use super::out::say;
 
 /// Arguments of `records pack`.
 #[derive(Args, Clone)]
@@ -43,7 +42,6 @@ pub(super) fn run(arguments: &PackArgs) -> anyhow::Result<()> {
     check_loses_nothing(folder, whole, &records)?;
     let path = folder.join(PACKED);
     write_atomically(&path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
-    label(folder, &records)?;
     // A report of the packed records has the suite's title, criteria and question.
     let stored = Path::new(super::report::STORED);
     let is_other = folder.canonicalize().ok() != results.canonicalize().ok();
@@ -56,25 +54,6 @@ pub(super) fn run(arguments: &PackArgs) -> anyhow::Result<()> {
         })?;
     }
     say(&format!("{}: {} records, {} bytes", path.display(), records.len(), bytes.len()));
-    Ok(())
-}
-
-/// Writes the labels of records that have none of their own to the folder.
-fn label(folder: &Path, records: &[RunRecord]) -> anyhow::Result<()> {
-    let Relabelled { labels, changed } = Relabelled::of(records)?;
-    for evaluation in &changed {
-        complain(&format!(
-            "{evaluation}: the task draws other questions today, so that its trained sizes stay among the longer ones"
-        ));
-    }
-    if labels.evaluations.is_empty() {
-        return Ok(());
-    }
-    let path = LabelledQuestions::path(folder);
-    let text = serde_json::to_string_pretty(&labels)? + "\n";
-    write_atomically(&path, text.as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    say(&format!("{}: labels of {} evaluations", path.display(), labels.evaluations.len()));
     Ok(())
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct ReproduceArgs {
     /// Published sources, separated by commas (cope, cope-vs-rope, grape, tape); default: all.
     #[arg(long, value_delimiter = ',')]
     paper: Vec<String>,
-    /// Outputs of `pe-bench stability --json`, separated by commas, to set beside published measurements of it.
+    /// Files with outputs of `pe-bench stability --json`, separated by commas, to set beside published measurements of it.
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     stability: Vec<PathBuf>,
     /// Verdicts to print, separated by commas; default: all numbers with a run.
@@ -50,13 +50,15 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
     }
     let mut found = reproduction(&frames)?;
     choose_papers(&mut found, &arguments.paper)?;
-    let measured = arguments.stability.iter().map(|path| measured(path));
-    let measured = measured.collect::<anyhow::Result<Vec<_>>>()?;
+    let mut measured = Vec::new();
+    for path in &arguments.stability {
+        measured.extend(outputs(path)?.into_iter().map(|output| (path, output)));
+    }
     for result in &found.tables {
         print(result, arguments);
-        print_stability(result, &measured);
+        print_stability(result, &measured.iter().map(|(_, output)| output).collect::<Vec<_>>());
     }
-    for (path, output) in arguments.stability.iter().zip(&measured) {
+    for (path, output) in &measured {
         let is_of = |TableResult { table, .. }: &TableResult| {
             table.rows.iter().any(|row| fits(table, row, output))
         };
@@ -133,14 +135,16 @@ fn say_notes(table: &PublishedTable) {
     say(&needs.collect::<String>());
 }
 
-/// Reads an output of `pe-bench stability --json`.
-fn measured(path: &Path) -> anyhow::Result<Value> {
+/// Reads one or more outputs of `pe-bench stability --json` from a file.
+fn outputs(path: &Path) -> anyhow::Result<Vec<Value>> {
     let text = tasks::read_text(path)?;
-    let output = serde_json::from_str::<Value>(&text).ok();
+    let outputs = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     let is_whole = |output: &Value| {
         output["encoding"]["id"].is_string() && output["after_prepending"].is_array()
     };
-    output.filter(is_whole).with_context(|| {
+    let outputs = outputs.collect::<Result<Vec<_>, _>>().ok();
+    let are_whole = |outputs: &Vec<Value>| !outputs.is_empty() && outputs.iter().all(is_whole);
+    outputs.filter(are_whole).with_context(|| {
         format!(
             "{} has no `encoding` or no `after_prepending`, expected an output of `pe-bench stability --json`; those of \
              older programs lack the encoding, measure again",
@@ -164,10 +168,11 @@ fn two_decimals(value: f64) -> String {
 }
 
 /// Prints the measured numbers of a table, means with intervals over models, beside the published ones.
-fn print_stability(result: &TableResult, measured: &[Value]) {
+fn print_stability(result: &TableResult, measured: &[&Value]) {
     let (table, mut rows) = (&result.table, Vec::new());
     for row in &table.rows {
-        let outputs = measured.iter().filter(|output| fits(table, row, output)).collect::<Vec<_>>();
+        let outputs = measured.iter().copied().filter(|output| fits(table, row, output));
+        let outputs = outputs.collect::<Vec<_>>();
         for (column, published) in table.columns.iter().zip(&row.values) {
             let share = |output: &&Value| output.pointer(column.stability.as_deref()?)?.as_f64();
             let values = outputs.iter().filter_map(share).map(|share| 100.0 * share);

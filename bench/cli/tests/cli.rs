@@ -395,6 +395,12 @@ fn measured_stability_stands_beside_the_published_one_of_its_encoding_and_shift(
     for file in &files[2..] {
         assert!(found.contains(&format!("{file}: no published number")), "{found}");
     }
+    let all = folder.path().join("all.jsonl").display().to_string();
+    let lines = files[..2].iter().map(|file| fs::read_to_string(file).unwrap() + "\n");
+    fs::write(&all, lines.collect::<String>()).unwrap();
+    let of_one_file = text(&bench(&["reproduce", "--stability", &all]));
+    let rows = of_one_file.lines().filter(|line| line.contains("ours"));
+    assert_eq!(rows.collect::<Vec<_>>(), ours);
     assert!(!found.contains(&format!("{}: no", files[0])), "{found}");
     for (content, name) in [("{}", "empty.json"), ("[", "broken.json")] {
         let path = folder.path().join(name).display().to_string();

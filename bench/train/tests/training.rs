@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::ops::ControlFlow;
+use std::process::Command;
 
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
@@ -67,6 +68,29 @@ fn drawing_ahead_changes_no_bit() {
     let trained = train(trainer(), &mut stopped).unwrap();
     assert_eq!(trained.stopped, Some(Status::Interrupted));
     assert_eq!(stopped.0, one_by_one[..5]);
+}
+
+/// In a process of its own, each of whose threads asks for more memory than there are addresses.
+#[test]
+fn a_thread_that_cannot_be_started_is_an_error() {
+    const CHILD: &str = "PE_ZOO_TEST_OF_THREADS";
+    if std::env::var_os(CHILD).is_none() {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "a_thread_that_cannot_be_started_is_an_error", "--nocapture"]);
+        child.envs([(CHILD, "1"), ("RUST_MIN_STACK", "9000000000000000")]);
+        let output = child.output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && printed.contains("1 passed"), "{printed}{said}");
+        return;
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+    pool.build_global().unwrap();
+    let (cell, task) = cell("flip-flop", TrainConfig { steps: 1, ..TrainConfig::default() });
+    let (model, device) = run::build(&cell, &*task).unwrap();
+    let trainer = Trainer::new(model, "cope", &cell.train, 0.1, &*task, cell.seed, &device);
+    let error = train(trainer, &mut Losses(Vec::new(), usize::MAX)).unwrap_err().to_string();
+    assert!(error.contains("cannot start a thread that draws batches"), "{error}");
 }
 
 #[test]

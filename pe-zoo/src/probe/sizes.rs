@@ -6,18 +6,15 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use burn::module::{Module, ModuleMapper, Param};
-use burn::tensor::{Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Map, Value};
 
 use super::close::numbers;
 use super::problem::Problem;
+use super::randomise::randomise_each;
 use super::{device, passes};
 use crate::encoding::PositionRequest;
-use crate::erased::AnyEncoding;
-use crate::init::standard_normal;
 use crate::registry::EncodingConfig;
 use crate::{Dims, Positions};
 
@@ -235,7 +232,7 @@ impl Observer<'_> {
         config.check(dims).ok()?;
         let device = device();
         let encoding = config.build(dims, &mut ChaCha8Rng::seed_from_u64(7), &device).ok()?;
-        let encoding = randomised(encoding);
+        let encoding = randomise_each(encoding);
         let hooks = encoding.hooks();
         let at = match hooks.max_len() {
             Some(limit) => Positions::contiguous(0, tokens.min(limit)),
@@ -262,31 +259,9 @@ fn smaller(size: &Size) -> impl Iterator<Item = u64> {
     SMALLER.into_iter().filter(move |value| *value < size.value)
 }
 
-/// Fills every float parameter with normal draws of standard deviation 0.5. Each parameter has a seed of its own, so that
-/// the size of one does not change the others.
-fn randomised(encoding: AnyEncoding) -> AnyEncoding {
-    struct EachRandomiser {
-        parameters: u64,
-    }
-
-    impl ModuleMapper for EachRandomiser {
-        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-            let mut rng = ChaCha8Rng::seed_from_u64(self.parameters);
-            self.parameters += 1;
-            param.map(|tensor| {
-                let values = (0..tensor.shape().num_elements())
-                    .map(|_| (0.5 * standard_normal(&mut rng)) as f32)
-                    .collect::<Vec<_>>();
-                Tensor::from_data(TensorData::new(values, tensor.dims()), &tensor.device())
-            })
-        }
-    }
-
-    encoding.map(&mut EachRandomiser { parameters: 0 })
-}
-
 #[cfg(test)]
 mod tests {
+    use burn::module::Module;
     use serde_json::json;
 
     use super::*;

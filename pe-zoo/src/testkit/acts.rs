@@ -8,7 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::tensor::Device;
 
-use super::checks::{Check, CheckResult, Finding, caught, engine, findings};
+use super::checks::{
+    Check, CheckResult, Finding, TOKENS, UncheckedReason, caught, engine, findings,
+};
 #[cfg(feature = "flex")]
 use super::checks::{Failure, failures};
 use super::{random, stack};
@@ -16,9 +18,6 @@ use crate::probe::passes::DIMS;
 use crate::probe::sizes;
 use crate::reference::NoEffect;
 use crate::{Combination, Combined, Hooks, PeError, Positions};
-
-/// Number of tokens over which sizes must act: the longest sequence that is compared with the reference from its start.
-const TOKENS: usize = 40;
 
 /// Checks that hold for any implementation if the encoding has no effect at the sizes of the kit.
 const COMPARISONS: [Check; 5] = [
@@ -70,13 +69,13 @@ fn examined(config: &Combination, device: &Device) -> Vec<Finding> {
             );
         }
     }
-    let blind = found.iter().find_map(|finding| match &finding.verdict {
-        CheckResult::NotChecked(reason) if reason == BLIND => Some(reason.clone()),
-        _ => None,
-    });
-    let verdict = match blind.or_else(|| acting.without_effect()) {
-        Some(reason) => CheckResult::NotChecked(reason),
-        None => CheckResult::Holds,
+    let acts_later = CheckResult::NotChecked(UncheckedReason::ActsLater);
+    let verdict = if found.iter().any(|finding| finding.verdict == acts_later) {
+        acts_later
+    } else if acting.without_effect.is_empty() {
+        CheckResult::Holds
+    } else {
+        CheckResult::NotChecked(UncheckedReason::SizesWithoutEffect(acting.without_effect))
     };
     found.push(Finding { check: Check::Acts, verdict });
     found
@@ -96,7 +95,7 @@ fn both(at_settings: CheckResult, at_smaller: CheckResult, smaller: &Combination
 struct ActingCombination {
     /// The encoding with smaller sizes; `None` if those of its settings act, or if none that do were found.
     smaller: Option<Combination>,
-    /// Names of the sizes that have no effect at any number that was tried, with their encodings.
+    /// Sizes that have no effect at any number that was tried: name, encoding and value.
     without_effect: Vec<String>,
 }
 
@@ -114,17 +113,7 @@ impl ActingCombination {
         let smaller = Combination::new(parts.collect()).ok().filter(|smaller| smaller != config);
         Self { smaller, without_effect }
     }
-
-    fn without_effect(&self) -> Option<String> {
-        (!self.without_effect.is_empty()).then(|| {
-            format!("no effect in 2 layers and {TOKENS} tokens: {}", self.without_effect.join(", "))
-        })
-    }
 }
-
-/// Reason for which comparisons are not run.
-const BLIND: &str = "the encoding has no effect in 2 layers and 128 tokens, but it has one at later positions; give settings \
-                     at which it acts";
 
 /// Findings of an encoding, comparisons left out if it has no effect at the sizes of the kit but elsewhere.
 fn seen(config: &Combination, device: &Device) -> Vec<Finding> {
@@ -133,7 +122,7 @@ fn seen(config: &Combination, device: &Device) -> Vec<Finding> {
         let compares = |finding: &&mut Finding| COMPARISONS.contains(&finding.check);
         for finding in found.iter_mut().filter(compares) {
             if finding.verdict == CheckResult::Holds {
-                finding.verdict = CheckResult::NotChecked(BLIND.to_owned());
+                finding.verdict = CheckResult::NotChecked(UncheckedReason::ActsLater);
             }
         }
     }

@@ -18,6 +18,9 @@ use super::{Outcome, build, decode, random, stack};
 use crate::probe::panic_text;
 use crate::{Combination, Hooks};
 
+/// Number of tokens over which sizes must act: the longest sequence that is compared with the reference from its start.
+pub(super) const TOKENS: usize = 40;
+
 /// A check of the conformance kit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
@@ -119,9 +122,35 @@ pub enum CheckResult {
     Holds,
     /// The check's statement does not hold, for this reason.
     Fails(String),
-    /// The check could not be run, or could not have failed, for this reason: the encoding lacks an optional part that the
-    /// check compares with, or it has no effect at the sizes of the kit.
-    NotChecked(String),
+    /// The check could not be run, or could not have failed.
+    NotChecked(UncheckedReason),
+}
+
+/// Why a check could not be run, or could not have failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UncheckedReason {
+    /// The encoding lacks the optional part that this check compares with.
+    MissingPart(Check),
+    /// The encoding has no effect at the sizes of the kit, but at later positions.
+    ActsLater,
+    /// Numbers of the settings have no effect at the sizes of the kit, nor do smaller ones: each with its name, encoding and
+    /// value.
+    SizesWithoutEffect(Vec<String>),
+}
+
+impl fmt::Display for UncheckedReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MissingPart(check) => f.write_str(check.needs()),
+            Self::ActsLater => f.write_str(
+                "the encoding has no effect in 2 layers and 128 tokens, but it has one at later positions; give settings at \
+                 which it acts",
+            ),
+            Self::SizesWithoutEffect(sizes) => {
+                write!(f, "no effect in 2 layers and {TOKENS} tokens: {}", sizes.join(", "))
+            }
+        }
+    }
 }
 
 /// A check and its result.
@@ -136,7 +165,7 @@ pub struct Finding {
 impl Finding {
     fn new(check: Check, outcome: Option<Outcome>) -> Self {
         let verdict = match outcome {
-            None => CheckResult::NotChecked(check.needs().to_owned()),
+            None => CheckResult::NotChecked(UncheckedReason::MissingPart(check)),
             Some(Ok(())) => CheckResult::Holds,
             Some(Err(found)) => CheckResult::Fails(found),
         };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use records::RunRecord;
-use records::store::{LabelledQuestions, RecordError, read_named, record_files};
+use records::store::{RecordError, read_named, record_files};
 
 use crate::packed::read_packed;
 
@@ -64,19 +64,6 @@ pub fn unpack(dir: &Path) -> Result<usize, RecordError> {
         }
     }
     Ok(packed.len())
-}
-
-/// Reads every record of a results folder like [`read_dir`], with the labels of older records.
-///
-/// # Errors
-/// Those of [`read_dir`] and [`LabelledQuestions::read`].
-pub fn read_labelled(folder: &Path) -> Result<Vec<RunRecord>, RecordError> {
-    let labels = LabelledQuestions::read(folder)?;
-    let mut records = read_dir(folder)?;
-    for record in &mut records {
-        labels.label(record);
-    }
-    Ok(records)
 }
 
 #[cfg(test)]

@@ -100,8 +100,9 @@ impl Frames {
     /// Builds the frames of `records`, in their order.
     ///
     /// # Errors
-    /// If polars cannot build a frame.
+    /// If polars cannot build a frame or start its threads.
     pub fn of(records: &[RunRecord]) -> PolarsResult<Self> {
+        crate::threads::check()?;
         let evaluations = elements(records, |r| &r.evals);
         Ok(Self {
             cells: cells(records)?,

@@ -32,6 +32,7 @@ pub mod scores;
 mod selection;
 mod skipped;
 mod slices;
+pub mod threads;
 
 pub use self::claim::{ClaimVerdict, JudgedClaim};
 pub use self::conditions::{Condition, Conditions, Ends, TrainedBudget, UsedSettings};

@@ -38,6 +38,7 @@ pub fn pack(records: &[RunRecord]) -> Result<Vec<u8>, RecordError> {
     let texts: Result<Vec<String>, RecordError> = order.iter().map(|r| r.line()).collect();
     let column = |get: fn(&RunRecord) -> &str| order.iter().map(|r| get(r)).collect::<Vec<_>>();
     let write = |texts: Vec<String>| -> PolarsResult<Vec<u8>> {
+        crate::threads::check()?;
         let mut frame = df!(
             "key" => column(|r| &r.key),
             "suite" => column(|r| &r.suite),

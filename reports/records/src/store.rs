@@ -5,7 +5,6 @@ mod canonical;
 mod error;
 mod file;
 mod folder;
-mod labels;
 mod layout;
 mod scan;
 
@@ -14,7 +13,6 @@ pub use self::canonical::{cell_key, cell_key_without, hex};
 pub use self::error::RecordError;
 pub use self::file::set_aside;
 pub use self::folder::{PackedReader, files_in, read_named, record_files};
-pub use self::labels::{LabelledEvaluation, LabelledQuestions};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Cursor, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use polars::prelude::{ArrowDataType, ParquetReader, SerReader};
+use polars::prelude::{ArrowDataType, ParallelStrategy, ParquetReader, SerReader};
 use polars_buffer::Buffer;
 use polars_parquet::parquet::metadata::ColumnChunkMetadata;
 use polars_parquet::parquet::page::CompressedPage;
@@ -46,6 +46,7 @@ pub(super) fn column(path: &Path, name: &str) -> Result<Vec<String>, DataError> 
     caught(|| agrees(&mut reader, &pages, name, size)).map_err(broken)?;
     let frame = caught(|| {
         let reader = reader.with_columns(Some(vec![name.to_owned()]));
+        let reader = reader.read_parallel(ParallelStrategy::None);
         reader.finish().map_err(|error| error.to_string())
     });
     let frame = frame.map_err(broken)?;

@@ -114,6 +114,7 @@ fn array(
 }
 
 fn table(path: &Path, samples: &[Sample]) -> anyhow::Result<()> {
+    analysis::threads::check()?;
     let tokens = samples.iter().map(|sample| Series::new("".into(), &sample.tokens));
     let scored = samples.iter().map(|sample| Series::new("".into(), &sample.scored));
     let mut columns = vec![

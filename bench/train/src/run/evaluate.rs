@@ -15,7 +15,6 @@ use tasks::{Batch, EvaluatedSplit, Sample, Task};
 
 use crate::run::scored::{Scored, read, reused};
 use labels::Labels;
-pub use labels::Relabelled;
 pub use outcomes::chance;
 use outcomes::{QuestionAnswer, Questions};
 use pe_zoo::model::Decoder;

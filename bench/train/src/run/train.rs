@@ -4,6 +4,7 @@ mod feed;
 mod micro_batch;
 mod progress;
 mod replicas;
+mod threads;
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -130,13 +131,13 @@ impl<'a> Trainer<'a> {
     /// Draws a batch and takes one optimizer step; returns the mean loss and the tokens seen.
     ///
     /// # Errors
-    /// [`PeError`] if the encoding has no positions for the batch.
-    pub fn step(&mut self) -> Result<(f64, usize), PeError> {
+    /// If the encoding has no positions for the batch, or a device's thread cannot be started.
+    pub fn step(&mut self) -> Result<(f64, usize)> {
         let drawn = StepBatches::draw(self.task, self.config, &mut self.state.data_rng.clone());
         self.step_on(drawn)
     }
 
-    fn step_on(&mut self, drawn: StepBatches) -> Result<(f64, usize), PeError> {
+    fn step_on(&mut self, drawn: StepBatches) -> Result<(f64, usize)> {
         let start = Instant::now();
         let StepBatches { batches, rng_after } = drawn;
         let tokens = batches.iter().map(|batch| batch.inputs.len()).sum();
@@ -152,7 +153,7 @@ impl<'a> Trainer<'a> {
             dropout_rng = Some(result.dropout_rng);
         };
         match &self.replicas {
-            Some(replicas) => replicas.run(model, micro_batches, &self.device, &mut add),
+            Some(replicas) => replicas.run(model, micro_batches, &self.device, &mut add)?,
             None => micro_batches.into_iter().for_each(|one| add(one.run(model, &self.device))),
         }
         if let Some(rng) = dropout_rng {
@@ -260,11 +261,11 @@ fn scored_labels(batch: &Batch) -> usize {
 /// Trains a model from its current state to the end. Batches are drawn in a separate thread.
 ///
 /// # Errors
-/// If the encoding has no positions for a batch, or a validation fails.
+/// If the encoding has no positions for a batch, a validation fails, or a thread cannot be started.
 pub fn train(mut trainer: Trainer<'_>, watch: &mut dyn TrainObserver) -> Result<Trained> {
     let stopped = std::thread::scope(|scope| {
         let (task, config) = (trainer.task, trainer.config);
-        let batches = feed::spawn(scope, task, config, trainer.state.data_rng.clone());
+        let batches = feed::spawn(scope, task, config, trainer.state.data_rng.clone())?;
         while !trainer.state.progress.is_over(config) {
             let (loss, _) = match batches.recv() {
                 Ok(drawn) => trainer.step_on(drawn)?,

@@ -1,8 +1,7 @@
 use std::fs;
 
-use records::store::{LabelledEvaluation, set_aside};
+use records::store::set_aside;
 use records::testkit::TestCell;
-use records::{Answers, Outcomes, QuestionMarks};
 
 use super::*;
 use crate::packed::{PACKED, pack};
@@ -83,46 +82,4 @@ fn one_damaged_record_does_not_hide_the_others() {
     fs::write(&path, "[").unwrap();
     assert!(set_aside(&path).unwrap().ends_with("0000000000000000.json.damaged.2"));
     assert_eq!(read_dir(dir.path()).unwrap().len(), 3);
-}
-
-#[test]
-fn older_records_are_labelled_by_their_questions_and_training_length() {
-    let answers = Answers::ExactMatch(vec![true, false, true, false]);
-    let outcomes = Outcomes { questions: "0f".into(), answers };
-    let mut record = TestCell::new("w", "rope", 0).record();
-    record.evals[1].outcomes = Some(outcomes);
-    record.schema = 4;
-    let label = LabelledEvaluation {
-        task: "flip-flop".into(),
-        split: "sparse".into(),
-        len: 128,
-        train_len: record.train_len,
-        questions: "0f".into(),
-        unseen: Some(QuestionMarks(vec![false, true, true, true])),
-        chance: Some(0.25),
-        ceiling: Some(0.9),
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let labels = LabelledQuestions { evaluations: vec![label] };
-    let text = serde_json::to_string(&labels).unwrap();
-    std::fs::write(LabelledQuestions::path(folder.path()), &text).unwrap();
-    record.write(folder.path()).unwrap();
-    let read = read_labelled(folder.path()).unwrap().remove(0);
-    let unseen = read.evals[1].unseen.as_ref().unwrap();
-    assert!((unseen.exact_match - 1.0 / 3.0).abs() < 1e-12);
-    assert_eq!((unseen.chance, read.evals[1].ceiling), (Some(0.25), Some(0.9)));
-    assert_eq!(read.evals[0], record.evals[0]);
-    // Records that know their own labels, and those of other lengths, keep what they say.
-    for change in [(|r: &mut RunRecord| r.schema = 5) as fn(&mut RunRecord), |r: &mut RunRecord| {
-        r.train_len += 1;
-    }] {
-        let mut other = record.clone();
-        change(&mut other);
-        let before = other.clone();
-        labels.label(&mut other);
-        assert_eq!(other, before);
-    }
-    std::fs::write(LabelledQuestions::path(folder.path()), "{}").unwrap();
-    let error = read_labelled(folder.path()).unwrap_err().to_string();
-    assert!(error.contains("unseen.json") && error.contains("evaluations"), "{error}");
 }

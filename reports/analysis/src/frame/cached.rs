@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::{FrameError, Frames};
 use crate::folder::packed_only;
 use records::RunRecord;
-use records::store::{LabelledQuestions, RecordError, hex, read_named, record_files};
+use records::store::{RecordError, hex, read_named, record_files};
 
 /// Version of the frames; raised when a column changes.
 const VERSION: u32 = 6;
@@ -42,21 +42,18 @@ pub fn read_frames(dir: &Path) -> Result<(Frames, Vec<RecordError>), FrameError>
 
 fn read(dir: &Path, least: usize) -> Result<(Frames, Vec<RecordError>), FrameError> {
     let paths = record_files(dir)?;
-    let labels = LabelledQuestions::read(dir)?;
     let mut frames = Frames::of(&[])?;
     let mut errors = Vec::new();
     if paths.len() < least {
-        frames.append(parsed(&paths, &labels, &mut errors)?)?;
-        frames.append(framed(packed_only(dir)?, &labels, &mut errors)?)?;
+        frames.append(parsed(&paths, &mut errors)?)?;
+        frames.append(framed(packed_only(dir)?, &mut errors)?)?;
         return Ok((frames, errors));
     }
     let kept = dir.join("frames");
     let count = if paths.len() < MANY { 1 } else { 2 };
     let part = |path: &PathBuf| digits(path, count);
-    let labelled = serde_json::to_string(&labels).unwrap_or_default();
-    let folder = |paths: &[PathBuf]| {
-        Some(kept.join(format!("{}-{}", part(&paths[0]), fingerprint(paths, &labelled)?)))
-    };
+    let folder =
+        |paths: &[PathBuf]| Some(kept.join(format!("{}-{}", part(&paths[0]), fingerprint(paths)?)));
     let parts: Vec<(&[PathBuf], Option<PathBuf>)> =
         paths.chunk_by(|a, b| part(a) == part(b)).map(|paths| (paths, folder(paths))).collect();
     remove_others(&kept, &parts);
@@ -69,14 +66,14 @@ fn read(dir: &Path, least: usize) -> Result<(Frames, Vec<RecordError>), FrameErr
             continue;
         }
         let before = errors.len();
-        let mut part = parsed(paths, &labels, &mut errors)?;
+        let mut part = parsed(paths, &mut errors)?;
         if let Some(folder) = folder.as_ref().filter(|_| errors.len() == before) {
             // Without it, the records are read again.
             let _ = keep(&mut part, folder);
         }
         frames.append(part)?;
     }
-    frames.append(framed(packed_only(dir)?, &labels, &mut errors)?)?;
+    frames.append(framed(packed_only(dir)?, &mut errors)?)?;
     Ok((frames, errors))
 }
 
@@ -91,27 +88,19 @@ fn digits(path: &Path, count: usize) -> String {
     digits.map(rounded).collect()
 }
 
-fn parsed(
-    paths: &[PathBuf],
-    labels: &LabelledQuestions,
-    errors: &mut Vec<RecordError>,
-) -> PolarsResult<Frames> {
-    framed(paths.par_iter().cloned().map(read_named).collect(), labels, errors)
+fn parsed(paths: &[PathBuf], errors: &mut Vec<RecordError>) -> PolarsResult<Frames> {
+    framed(paths.par_iter().cloned().map(read_named).collect(), errors)
 }
 
 /// Builds the frames of the records that could be read.
 fn framed(
     each: Vec<Result<RunRecord, RecordError>>,
-    labels: &LabelledQuestions,
     errors: &mut Vec<RecordError>,
 ) -> PolarsResult<Frames> {
     let mut records = Vec::with_capacity(each.len());
     for found in each {
         match found {
-            Ok(mut record) => {
-                labels.label(&mut record);
-                records.push(record);
-            }
+            Ok(record) => records.push(record),
             Err(error) => errors.push(error),
         }
     }
@@ -121,8 +110,8 @@ fn framed(
     frames
 }
 
-/// Returns a hash of the labels, names, sizes and times of files; `None` if one is too new or its metadata cannot be read.
-fn fingerprint(paths: &[PathBuf], labels: &str) -> Option<String> {
+/// Returns a hash of the names, sizes and times of files; `None` if one is too new or its metadata cannot be read.
+fn fingerprint(paths: &[PathBuf]) -> Option<String> {
     let now = SystemTime::now();
     let stamp = |path: &PathBuf| {
         let metadata = fs::metadata(path).ok()?;
@@ -133,7 +122,7 @@ fn fingerprint(paths: &[PathBuf], labels: &str) -> Option<String> {
         settled.then(|| format!("{name} {} {since} {}\n", metadata.len(), changed(&metadata)))
     };
     let stamps: Option<Vec<String>> = paths.par_iter().map(stamp).collect();
-    let mut hash = Sha256::new_with_prefix(format!("{VERSION} {labels}\n"));
+    let mut hash = Sha256::new_with_prefix(format!("{VERSION}\n"));
     stamps?.iter().for_each(|stamp| hash.update(stamp));
     Some(hex(&hash.finalize()[..8]))
 }

@@ -48,11 +48,11 @@ pub struct EvalPoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcomes: Option<Outcomes>,
     /// The questions that training cannot draw, where it can draw others of the evaluation; `None` if all questions are
-    /// alike, and in records of schema 4 and before.
+    /// alike. Of records of schema 4 and before those of this repository have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<Unseen>,
     /// Share of the unseen questions whose answers occur in training, which is the best exact match that can be expected;
-    /// `None` if all do, and in records of schema 4 and before.
+    /// `None` if all do. Of records of schema 4 and before those of this repository have it.
     #[serde(default, with = "json_float::option", skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<f64>,
     /// The evaluation by properties of samples and tokens.

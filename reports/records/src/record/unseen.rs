@@ -72,26 +72,19 @@ pub struct Unseen {
 }
 
 impl Unseen {
-    /// Returns the results as far as exact matches of single questions tell them; `None` for losses, or if there is not one
-    /// mark for each answer. `tokens` is the number of scored tokens of a question, if it is the same for all.
-    pub(crate) fn from_answers(
-        questions: QuestionMarks,
-        chance: Option<f64>,
-        outcomes: &Outcomes,
-        tokens: Option<u64>,
-    ) -> Option<Self> {
-        let Answers::ExactMatch(right) = &questions.of(outcomes)?.answers else { return None };
-        let hits = right.iter().filter(|right| **right).count();
-        let exact_match = hits as f64 / right.len() as f64;
-        let token_accuracy = (tokens == Some(1)).then_some(exact_match);
-        Some(Self {
-            questions,
-            exact_match,
-            token_accuracy,
-            nll: None,
-            bits_per_byte: None,
-            chance,
-        })
+    /// Takes the exact match from the answers to the single questions: JSON may change the last digit of a number.
+    pub(crate) fn take_answers(&mut self, outcomes: &Outcomes) {
+        let Some(Outcomes { answers: Answers::ExactMatch(right), .. }) =
+            self.questions.of(outcomes)
+        else {
+            return;
+        };
+        let exact_match = right.iter().filter(|right| **right).count() as f64 / right.len() as f64;
+        // They are equal where a question has one token.
+        if self.token_accuracy == Some(self.exact_match) {
+            self.token_accuracy = Some(exact_match);
+        }
+        self.exact_match = exact_match;
     }
 }
 
@@ -100,21 +93,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_of_marked_questions_are_those_of_their_answers() {
+    fn marks_choose_answers_and_take_a_bit_each() {
         let marks = QuestionMarks(vec![true, false, true, true, false]);
         let answers = Answers::ExactMatch(vec![true, true, false, false, true]);
         let outcomes = Outcomes { questions: "0f".into(), answers };
-        let unseen = Unseen::from_answers(marks.clone(), None, &outcomes, Some(1)).unwrap();
-        assert!((unseen.exact_match - 1.0 / 3.0).abs() < 1e-12);
-        assert_eq!(unseen.token_accuracy, Some(unseen.exact_match));
-        let several = Unseen::from_answers(marks.clone(), None, &outcomes, Some(2)).unwrap();
-        assert_eq!(several.token_accuracy, None);
         assert_eq!(marks.of(&outcomes).unwrap().answers.values(), [1.0, 0.0, 0.0]);
         assert_eq!(marks.count(), 3);
-        let text = serde_json::to_string(&unseen).unwrap();
-        assert!(text.contains(r#""questions":{"count":5,"marked":"DQ"}"#), "{text}");
-        let read: Unseen = serde_json::from_str(&text).unwrap();
-        assert_eq!((&read.questions, serde_json::to_string(&read).unwrap()), (&marks, text));
-        assert_eq!(Unseen::from_answers(QuestionMarks(vec![true]), None, &outcomes, None), None);
+        let text = serde_json::to_string(&marks).unwrap();
+        assert_eq!(text, r#"{"count":5,"marked":"DQ"}"#);
+        assert_eq!(serde_json::from_str::<QuestionMarks>(&text).unwrap(), marks);
+        assert_eq!(QuestionMarks(vec![true]).of(&outcomes), None);
+        let rounded = 0.333_333_333;
+        let mut unseen = Unseen {
+            questions: marks,
+            exact_match: rounded,
+            token_accuracy: Some(rounded),
+            nll: None,
+            bits_per_byte: None,
+            chance: None,
+        };
+        unseen.take_answers(&outcomes);
+        assert_eq!((unseen.exact_match, unseen.token_accuracy), (1.0 / 3.0, Some(1.0 / 3.0)));
+        unseen = Unseen { token_accuracy: Some(0.5), ..unseen };
+        unseen.take_answers(&outcomes);
+        assert_eq!(unseen.token_accuracy, Some(0.5));
     }
 }

@@ -86,10 +86,16 @@ impl RunRecord {
     /// [`RecordError::NewerSchema`] or [`RecordError::Damaged`].
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
         // Nearly every file is intact; the slower parser describes the defects of the others.
-        if let Some(record) = scan::read(bytes) {
-            return Ok(record);
+        let mut record = match scan::read(bytes) {
+            Some(record) => record,
+            None => Self::parse_carefully(path, bytes)?,
+        };
+        for eval in &mut record.evals {
+            if let (Some(unseen), Some(outcomes)) = (&mut eval.unseen, &eval.outcomes) {
+                unseen.take_answers(outcomes);
+            }
         }
-        Self::parse_carefully(path, bytes)
+        Ok(record)
     }
 
     pub(super) fn parse_carefully(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {

@@ -1,12 +1,9 @@
 //! Labels of the questions of an evaluation that lie outside of the training distribution.
 
-use std::collections::BTreeSet;
+use records::QuestionMarks;
+use tasks::{EvaluatedSplit, Headline, Sample};
 
-use records::store::{LabelledEvaluation, LabelledQuestions};
-use records::{EvalPoint, QuestionMarks, RunRecord};
-use tasks::{EvaluatedSplit, Headline, Sample, Task, TaskConfig, TaskError};
-
-use super::outcomes::{chance, digest};
+use super::outcomes::chance;
 
 /// Labels of the questions of one evaluation.
 #[derive(Default)]
@@ -46,84 +43,6 @@ impl Labels {
             marks: is_mixed.then_some(marks),
         }
     }
-}
-
-/// Labels of the evaluations of older records, from questions that are drawn again.
-#[derive(Debug, Default)]
-pub struct Relabelled {
-    /// Labels of evaluations whose questions are not all alike or cannot all be answered.
-    pub labels: LabelledQuestions,
-    /// Evaluations whose questions today's generator does not draw, as `counting version 1, in-distribution at 96`.
-    pub changed: BTreeSet<String>,
-}
-
-impl Relabelled {
-    /// Draws the questions of records of schema 4 and before again and labels them. Texts are left out: their samples are
-    /// as long as their evaluations say.
-    ///
-    /// # Errors
-    /// If settings that a record has are refused by their task today.
-    pub fn of(records: &[RunRecord]) -> Result<Self, TaskError> {
-        let mut done = BTreeSet::new();
-        let mut all = Self::default();
-        for record in records.iter().filter(|record| record.schema <= 4) {
-            let config = serde_json::from_value::<TaskConfig>(record.task.config.clone());
-            let Ok(config) = config else { continue };
-            if config.meta().takes_path {
-                continue;
-            }
-            let task = config.build()?;
-            for eval in &record.evals {
-                let Some(outcomes) = &eval.outcomes else { continue };
-                if done.insert((outcomes.questions.clone(), record.train_len)) {
-                    all.add(record, eval, task.as_ref())?;
-                }
-            }
-        }
-        let place = |label: &LabelledEvaluation| {
-            (label.task.clone(), label.train_len, label.split.clone(), label.len)
-        };
-        all.labels.evaluations.sort_by_key(|label| (place(label), label.questions.clone()));
-        Ok(all)
-    }
-
-    fn add(
-        &mut self,
-        record: &RunRecord,
-        eval: &EvalPoint,
-        task: &dyn Task,
-    ) -> Result<(), TaskError> {
-        let (len, train_len) = (eval.len as usize, record.train_len as usize);
-        let seed = record.config.pointer("/eval/seed").and_then(serde_json::Value::as_u64);
-        let samples = task.eval_set(&eval.split, len, eval.samples as usize, seed.unwrap_or(0))?;
-        let questions = digest(&samples);
-        if eval.outcomes.as_ref().is_none_or(|outcomes| outcomes.questions != questions) {
-            let (task, version) = (&record.task.id, record.task.version);
-            self.changed.insert(format!("{task} version {version}, {} at {len}", eval.split));
-            return Ok(());
-        }
-        let evaluation = EvaluatedSplit::new(task, &eval.split, len, train_len)?;
-        let Labels { marks, chance, ceiling } =
-            Labels::of(&evaluation, task.meta().headline, &samples);
-        if marks.is_some() || ceiling.is_some() {
-            self.labels.evaluations.push(LabelledEvaluation {
-                task: record.task.id.clone(),
-                split: eval.split.clone(),
-                len: eval.len,
-                train_len: record.train_len,
-                questions,
-                unseen: marks,
-                chance: chance.map(rounded),
-                ceiling: ceiling.map(rounded),
-            });
-        }
-        Ok(())
-    }
-}
-
-/// Rounds a share to nine decimals, which come back from JSON as they were.
-fn rounded(share: f64) -> f64 {
-    (share * 1e9).round() / 1e9
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ impl Questions {
 }
 
 /// Returns 16 hex digits of the SHA-256 of the samples: tokens, and which of them are scored.
-pub(super) fn digest(samples: &[Sample]) -> String {
+fn digest(samples: &[Sample]) -> String {
     let mut hash = Sha256::new();
     for sample in samples {
         hash.update((sample.tokens.len() as u64).to_le_bytes());

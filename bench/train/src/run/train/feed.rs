@@ -3,9 +3,11 @@
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::Scope;
 
+use anyhow::Result;
 use rand_chacha::ChaCha8Rng;
 use tasks::{Batch, Sample, Task};
 
+use super::threads;
 use crate::experiment::TrainConfig;
 
 /// Maximum number of waiting batches.
@@ -31,13 +33,18 @@ impl StepBatches {
 }
 
 /// Starts a thread that draws batches until the receiver is dropped.
+///
+/// # Errors
+/// If the thread cannot be started.
 pub(super) fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
     task: &'scope dyn Task,
     config: &'scope TrainConfig,
     mut rng: ChaCha8Rng,
-) -> Receiver<StepBatches> {
+) -> Result<Receiver<StepBatches>> {
     let (sender, receiver) = sync_channel(AHEAD);
-    scope.spawn(move || while sender.send(StepBatches::draw(task, config, &mut rng)).is_ok() {});
-    receiver
+    threads::spawn(scope, "draws batches", move || {
+        while sender.send(StepBatches::draw(task, config, &mut rng)).is_ok() {}
+    })?;
+    Ok(receiver)
 }

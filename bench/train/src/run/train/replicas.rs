@@ -13,6 +13,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 
 use super::micro_batch::{MicroBatch, MicroBatchResult};
+use super::threads;
 use crate::backend;
 use crate::experiment::TrainConfig;
 use pe_zoo::model::Decoder;
@@ -50,13 +51,16 @@ impl Replicas {
 
     /// Runs micro-batches on the devices in turn and calls `add` with their results in their order, with the gradients on
     /// the device `home`.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
     pub(super) fn run(
         &self,
         model: &Decoder,
         micro_batches: Vec<MicroBatch>,
         home: &Device,
         add: &mut dyn FnMut(MicroBatchResult),
-    ) {
+    ) -> Result<()> {
         let count = micro_batches.len();
         let mut shares = self.0.iter().map(|_| Vec::new()).collect::<Vec<_>>();
         for (index, micro_batch) in micro_batches.into_iter().enumerate() {
@@ -76,7 +80,8 @@ impl Replicas {
                         }
                     }
                 };
-                working.push((scope.spawn(move || pool.install(compute)), results));
+                let run = move || pool.install(compute);
+                working.push((threads::spawn(scope, "waits for a device", run)?, results));
             }
             for index in 0..count {
                 // A device that panicked sends no more; its panic is propagated below.
@@ -90,6 +95,7 @@ impl Replicas {
                     resume_unwind(panic);
                 }
             }
-        });
+            Ok(())
+        })
     }
 }
