@@ -596,8 +596,8 @@ mod lowered {
             words: Vec<Value>,
         ) {
             let same = (0..self.sums).map(|at| format!("{at},")).collect::<String>();
-            let (results, words) = ("=f,".repeat(self.sums), "r,".repeat(self.words));
-            let constraints = format!("{results}{same}{words}~{{memory}}");
+            let (of_sums, of_words) = ("=f,".repeat(self.sums), "r,".repeat(self.words));
+            let constraints = format!("{of_sums}{same}{of_words}~{{memory}}");
             let operands = [extracted(ctx, rewriter, sums, self.sums), words].concat();
             let float: TypeHandle = FP32Type::get(ctx).into();
             let all = (vec![float; self.sums], StructLayout::Unpacked);
