@@ -57,7 +57,16 @@ fn sections_have_one_order_and_none_is_empty() {
     let headings: Vec<&str> = document.sections.iter().map(|own| &*own.heading).collect();
     assert_eq!(
         headings,
-        ["Summary", "Cost", "All tasks", "Workloads", "Encodings", "Provenance", "Cells"]
+        [
+            "Summary",
+            "Findings",
+            "Cost",
+            "All tasks",
+            "Workloads",
+            "Encodings",
+            "Provenance",
+            "Cells"
+        ]
     );
     let count = find(&find(&document.sections, "Workloads").sections, "count");
     let headings: Vec<&str> = count.sections.iter().map(|own| &*own.heading).collect();
@@ -65,7 +74,12 @@ fn sections_have_one_order_and_none_is_empty() {
     let ranks: Vec<&str> = count.sections[0].sections.iter().map(|own| &*own.heading).collect();
     let beyond = "Ranks on other distributions at longer lengths";
     assert_eq!(ranks, ["Ranks in distribution", beyond, "Solving and effective length"]);
-    let Element::Prose(verdict) = &count.elements[0] else { panic!("{count:?}") };
+    let [Element::Prose(verdict), Element::Table(best), Element::Figure(_), ..] =
+        &count.elements[..]
+    else {
+        panic!("{count:?}")
+    };
+    assert_eq!(best.columns.len(), 3);
     assert!(
         verdict
             .starts_with("Best exact match on other distributions at longer lengths: CoPE, 93.5 %"),
