@@ -66,7 +66,9 @@ fn foot(contents: &Contents<'_>) -> String {
     let name = if home.starts_with("https://") {
         let home = escape(home);
         format!(
-            "<a href=\"{home}\" rel=\"noreferrer\">pe-zoo</a> {version} (<a href=\"{home}/tree/main/doc/guide\" rel=\"noreferrer\">guide</a>)"
+            "<a href=\"{home}\" rel=\"noreferrer\">pe-zoo</a> {version} \
+             (<a href=\"{home}/tree/main/doc/guide\" rel=\"noreferrer\">guide</a>, \
+             <a href=\"{home}/tree/main/results\" rel=\"noreferrer\">records and plans</a>)"
         )
     } else {
         format!("pe-zoo {version}")

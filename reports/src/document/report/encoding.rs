@@ -36,7 +36,7 @@ pub(super) fn section(report: &Report, encoding: &Encoding, shared: &SharedParts
     let formula = description.as_mut().and_then(|own| own.take(super::description::FORMULA));
     let figures = forest::against_rope(report, name, &shared.contrasts);
     let mut sections: Vec<Section> = formula.into_iter().collect();
-    sections.extend(known.map(|_| use_of(encoding)));
+    sections.extend(known.and_then(|_| use_of(encoding)));
     sections.extend([
         Section::of_figures("Against RoPE", figures),
         Section::of_table("Where it wins and loses", contests(report, name)),
@@ -54,9 +54,13 @@ pub(super) fn section(report: &Report, encoding: &Encoding, shared: &SharedParts
     }
 }
 
-/// Returns how to use an encoding in Rust, on the command line and in PyTorch.
-fn use_of(encoding: &Encoding) -> Section {
+/// Returns how to use an encoding in Rust, on the command line and in PyTorch; `None` for a name that is no expression.
+fn use_of(encoding: &Encoding) -> Option<Section> {
     let name = &encoding.id;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_+.,(){}= \"".contains(c);
+    if !name.chars().all(is_part) {
+        return None;
+    }
     let lines = [
         "# Rust".to_owned(),
         format!(
@@ -67,7 +71,7 @@ fn use_of(encoding: &Encoding) -> Section {
         "# PyTorch".to_owned(),
         format!("pe_zoo.torch.SelfAttention(64, heads=4, encoding={name:?})(x)"),
     ];
-    Section::of("How to use it", vec![Element::Code(lines.join("\n"))])
+    Some(Section::of("How to use it", vec![Element::Code(lines.join("\n"))]))
 }
 
 /// Workloads that rank the encoding, with the ranking of the deciding region and its result.

@@ -155,7 +155,7 @@ mod tests {
         let settings = Settings { uses, ..Settings::default() };
         let frames = analysis::frame::Frames::of(&records).unwrap();
         let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
-        uses(&report).into_iter().map(|sentence| sentence.text).collect()
+        super::uses(&report).into_iter().map(|sentence| sentence.text).collect()
     }
 
     #[test]

@@ -270,8 +270,8 @@ mod tests {
         assert_eq!(fitted(1.0, 2.0, "start", "abc", 30.0), "<text x=\"1\" y=\"2\">abc</text>");
         let long = "x".repeat(40);
         assert_eq!(
-            fitted(1.0, 2.0, "end", &long, 134.0),
-            format!("<text x=\"1\" y=\"2\" text-anchor=\"end\" font-size=\"6\">{long}</text>")
+            fitted(1.0, 2.0, "end", &long, 140.0),
+            format!("<text x=\"1\" y=\"2\" text-anchor=\"end\" font-size=\"6.2\">{long}</text>")
         );
     }
 }

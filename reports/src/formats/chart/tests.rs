@@ -97,7 +97,7 @@ fn a_scatter_names_every_encoding_and_draws_the_front() {
     };
     let file = svg(&figure("t", Plot::Scatter(plot)));
     assert_eq!(file.matches("<g class=\"s ").count(), 30);
-    assert_eq!(file.matches("<path class=\"rule\"").count(), 1);
+    assert_eq!(file.matches("<path class=\"rule\"").count(), 2, "chance and the front");
 }
 
 #[test]
