@@ -4,7 +4,9 @@ use crate::document::figure::Figure;
 use crate::document::plot::{Axis, Dots, Plot, Point, Series};
 use crate::document::scale::Scale;
 use analysis::ranking::{RankedPair, separable};
-use analysis::{Answer, AnswerLine, ClaimVerdict, JudgedClaim, NEUTRAL, Report, Workload};
+use analysis::{
+    Answer, AnswerLine, ClaimVerdict, JudgedClaim, NEUTRAL, Report, Workload, YARDSTICK,
+};
 use records::Metric;
 use stats::Paired;
 
@@ -88,12 +90,15 @@ fn figure(report: &Report, unit: &DifferenceUnit) -> Option<Figure> {
     (!groups.is_empty()).then(|| Figure::new(title, caption, plot(unit.axis, groups)))
 }
 
-/// Returns the differences of an encoding from RoPE on each workload; `contrasts` are the comparisons with RoPE, by workload.
+/// Returns the differences of an encoding from RoPE on each workload, none of RoPE itself; `contrasts` are the comparisons with RoPE, by workload.
 pub(crate) fn against_rope(
     report: &Report,
     name: &str,
     contrasts: &[Vec<RankedPair>],
 ) -> Vec<Figure> {
+    if name == YARDSTICK {
+        return Vec::new();
+    }
     let figure = |unit: &DifferenceUnit| {
         let row = |(workload, pairs): (&Workload, &Vec<RankedPair>)| {
             let metric = workload.deciding()?.metric;

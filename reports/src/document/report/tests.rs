@@ -39,6 +39,15 @@ fn the_section_of_an_encoding_shows_where_it_wins_and_loses() {
     assert_eq!(texts(contests, copy)[4..], ["RoPE", "–", "RoPE"]);
     assert_eq!(texts(contests, 1 - copy)[4..], ["CoPE", "NoPE, RoPE", "–"]);
     assert_eq!(contests.rows[copy][0].link, Some(Target::Workload("copy".into())));
+    let [Element::Figure(against)] = &find(&cope.sections, "Against RoPE").elements[..] else {
+        panic!("{cope:?}")
+    };
+    let Plot::Dots(dots) = &against.plot else { panic!("{against:?}") };
+    // The better differences come first; on `copy` RoPE is better.
+    let labels: Vec<&str> = dots.groups[0].1.iter().map(|series| &*series.label).collect();
+    assert_eq!(labels, ["count", "copy"]);
+    let rope = find(&find(&document.sections, "Encodings").sections, "RoPE");
+    assert!(rope.sections.iter().all(|section| section.heading != "Against RoPE"));
     // Of three encodings, the figure keeps this one and RoPE, which is also the best.
     let figures = &find(&cope.sections, "By length and split").elements;
     let series = |element: &Element| match element {

@@ -91,7 +91,8 @@ fn cost(report: &Report, name: &str) -> Option<String> {
         ratio(report.step_time_ratio(name), "time"),
         ratio(report.flops_ratio(name), "FLOPs"),
         ratio(median(costs().filter_map(|cost| cost.memory_ratio).collect()), "peak memory"),
-        median(costs().filter_map(|cost| Some(cost.peak_bytes? as f64)).collect()).map(bytes),
+        median(costs().filter_map(|cost| Some(cost.peak_bytes? as f64)).collect())
+            .map(|peak| format!("{} of memory", bytes(peak))),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| format!("A training step takes {}.", listed(&parts, "and")))

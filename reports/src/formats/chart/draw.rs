@@ -4,6 +4,7 @@ use super::style::MarkStyle;
 use crate::document::plot::{Axis, Point, Series};
 use crate::document::scale::Scale;
 use crate::text::html as escape;
+use records::number::joined;
 
 pub(super) const WIDTH: f64 = 480.0;
 pub(super) const TOP: f64 = 40.0;
@@ -83,9 +84,10 @@ impl PlotArea<'_> {
 
     /// Draws both axes; `has_grid`: with vertical lines.
     pub(super) fn axes(&self, out: &mut String, has_grid: bool) {
-        let lines = self.y.scale.ticks.iter().map(|(value, _)| self.y(*value));
-        let lines: String =
-            lines.map(|y| format!("M{} {}H{}", short(LEFT), short(y), short(self.right))).collect();
+        let (left, right) = (short(LEFT), short(self.right));
+        let line =
+            |(value, _): &(f64, String)| format!("M{left} {}H{right}", short(self.y(*value)));
+        let lines = joined(self.y.scale.ticks.iter().map(line), "");
         put!(out, "<path class=\"grid\" d=\"{lines}\"/>");
         for (value, label) in &self.y.scale.ticks {
             put!(out, "{}", text(LEFT - 6.0, self.y(*value) + 4.0, "end", label));

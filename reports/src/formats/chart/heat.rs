@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::draw::{TOP, WIDTH, fitted, open, put, short, text, widest};
 use crate::document::plot::Heat;
 use crate::text::html as escape;
+use records::number::joined;
 
 const ACROSS: usize = 3;
 const LEFT: f64 = 44.0;
@@ -117,7 +118,8 @@ fn cells(values: &[Vec<Option<f64>>]) -> String {
             column += run.len();
         }
     }
-    paths.iter().map(|(colour, d)| format!("<path fill=\"{colour}\" d=\"{d}\"/>")).collect()
+    let path = |(colour, d): (&String, &String)| format!("<path fill=\"{colour}\" d=\"{d}\"/>");
+    joined(paths.iter().map(path), "")
 }
 
 #[cfg(test)]

@@ -37,9 +37,9 @@ fn base64(bytes: &[u8]) -> String {
     let of_three = |three: &[u8]| -> String {
         let byte = |index: usize| u32::from(three.get(index).copied().unwrap_or_default());
         let bits = (byte(0) << 16) | (byte(1) << 8) | byte(2);
-        let digit = |place: usize| match place <= three.len() {
-            true => char::from(DIGITS[(bits >> (18 - 6 * place)) as usize & 63]),
-            false => '=',
+        let digit = |place: usize| {
+            let is_full = place <= three.len();
+            if is_full { char::from(DIGITS[(bits >> (18 - 6 * place)) as usize & 63]) } else { '=' }
         };
         (0..4).map(digit).collect()
     };

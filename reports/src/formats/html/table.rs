@@ -1,5 +1,7 @@
 //! Tables as HTML.
 
+use std::borrow::Borrow;
+
 use askama::Template;
 
 use super::inline::{prose, rendered, swatch};
@@ -39,8 +41,8 @@ impl Grid<'_> {
     }
 
     /// Returns the opening tag of a cell, with its colour and the scores of its runs.
-    fn open(&self, cell: &TableCell, is_first: &bool) -> String {
-        if *is_first {
+    fn open(&self, cell: &TableCell, is_first: impl Borrow<bool>) -> String {
+        if *is_first.borrow() {
             return "<th scope=\"row\">".to_owned();
         }
         let heat = cell.heat.filter(|_| self.table.is_heat);
@@ -66,8 +68,8 @@ impl Grid<'_> {
     /// Returns the notes and legends; folded unless they are short.
     fn notes(&self) -> String {
         let notes: Vec<&String> = self.table.notes.iter().chain(&self.table.legends).collect();
-        let text: String =
-            notes.iter().map(|note| format!("<p class=\"note\">{}</p>\n", prose(note))).collect();
+        let note = |note: &&String| format!("<p class=\"note\">{}</p>\n", prose(note));
+        let text = joined(notes.iter().map(note), "");
         match &notes[..] {
             [] => String::new(),
             [only] if only.len() <= SHORT => text,
