@@ -171,7 +171,7 @@ const test = {
       const ground = getComputedStyle(svg.querySelector(".bg")).fill;
       const lines = [...svg.querySelectorAll("g.s:not(.o)")].filter((group) => group.querySelector(".line"));
       const names = new Set(lines.map((group) => group.querySelector("title").textContent));
-      if (names.size > 7) found.push(`${names.size} lines in colour in “${svg.getAttribute("aria-label").slice(0, 60)}”`);
+      if (names.size > 7) found.push(`${names.size} lines in colour in “${(svg.getAttribute("aria-label") ?? test.heading(svg)).slice(0, 60)}”`);
       for (const mark of svg.querySelectorAll("use, .line, .bar")) {
         const style = getComputedStyle(mark);
         const colour = mark.tagName === "use" ? style.fill : style.stroke;
