@@ -220,7 +220,7 @@ impl Reader<'_> {
 pub(super) fn math(code: &str) -> Option<String> {
     let tokens = tokens(code);
     let formula = Reader { tokens: &tokens, at: 0 }.until("");
-    is_formula(code).then(|| format!("<math>{formula}</math>"))
+    is_formula(code).then(|| format!("<span class=\"math\"><math>{formula}</math></span>"))
 }
 
 #[cfg(test)]
@@ -229,6 +229,8 @@ mod tests {
 
     fn plain(code: &str) -> String {
         let math = math(code).unwrap();
+        let math = math.strip_prefix("<span class=\"math\">").unwrap();
+        let math = math.strip_suffix("</span>").unwrap();
         math.replace("<mrow>", "{")
             .replace("</mrow>", "}")
             .replace("<mspace width=\"0.3em\"/>", "~")
@@ -260,7 +262,8 @@ mod tests {
         }
         for code in ["f(x = [", "x^", "a_", "sqrt(", "x[ = )", "<b> = '&\""] {
             let math = math(code).unwrap_or_default();
-            assert!(!math.contains("<b>") && !math.contains('"'), "{math}");
+            let inner = math.replacen("class=\"math\"", "", 1);
+            assert!(!inner.contains("<b>") && !inner.contains('"'), "{math}");
         }
     }
 }
