@@ -155,7 +155,7 @@ impl InspectedCell<'_> {
         let title = format!("{}{against}: attention on {}", self.encoding, self.workload);
         let mut out = String::new();
         if let Some(text) = self.what_to_see() {
-            let _ = write!(out, "<p><b>{}</b></p>\n", escape(&text));
+            let _ = writeln!(out, "<p><b>{}</b></p>", escape(&text));
         }
         let _ = write!(
             out,

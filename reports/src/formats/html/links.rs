@@ -26,6 +26,11 @@ fn up(page: &str) -> String {
     "../".repeat(page.matches('/').count())
 }
 
+/// Returns the address of the first page for a link on `page`.
+pub(super) fn front(page: &str) -> String {
+    up(page) + FRONT
+}
+
 impl Links {
     /// Names the pages of a report, and the elements on them that links lead to.
     pub(super) fn of(pages: &[Page]) -> Self {
@@ -68,11 +73,6 @@ impl Links {
         target
             .and_then(|target| self.locations.get(target))
             .map_or(FRONT, |location| &location.page)
-    }
-
-    /// Returns the address of the first page for a link on `page`.
-    pub(super) fn front(&self, page: &str) -> String {
-        up(page) + FRONT
     }
 
     /// Returns the address of a subject for a link on `page`; `None` if nothing shows it.

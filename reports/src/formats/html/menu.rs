@@ -1,11 +1,14 @@
 //! Contents of a page, and the ways to the other pages of a report.
 
-use super::links::Links;
+use super::links::{Links, front};
 use crate::document::{Page, Target};
 use crate::text::html as escape;
 
+/// Heading of the pages of a kind, and whether a page is one.
+type Kind = (&'static str, fn(&Target) -> bool);
+
 /// Kinds of pages that a reader goes through.
-const KINDS: [(&str, fn(&Target) -> bool); 2] = [
+const KINDS: [Kind; 2] = [
     ("Encodings", |target| matches!(target, Target::Encoding(_))),
     ("Tasks", |target| matches!(target, Target::Workload(_))),
 ];
@@ -44,7 +47,7 @@ pub(super) fn menu(pages: &[Page], own: &Page, links: &Links) -> String {
         });
         return sections + &kinds.collect::<String>();
     };
-    let back = item(&links.front(path), "All results");
+    let back = item(&front(path), "All results");
     let neighbours = KINDS.into_iter().find(|(_, is_own)| is_own(target)).map(|(_, is_own)| {
         let pages: Vec<&Page> = of_kind(is_own).collect();
         let place = pages.iter().position(|page| page.target == own.target).unwrap_or_default();
