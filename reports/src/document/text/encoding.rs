@@ -1,4 +1,4 @@
-//! What a report finds about one encoding: its place, what it is good for, how it compares with RoPE, what it costs.
+//! Findings about one encoding: its place, the uses it suits, its comparison with RoPE, its cost.
 
 use super::uses::uses_of;
 use analysis::ranking::{EncodingResult, RankedPair, separable};

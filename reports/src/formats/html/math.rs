@@ -85,13 +85,13 @@ fn tokens(text: &str) -> Vec<Token> {
     }
 }
 
-/// Reader of tokens.
-struct Reader<'a> {
+/// Position in the tokens of a formula, from which it is read.
+struct FormulaReader<'a> {
     tokens: &'a [Token],
     at: usize,
 }
 
-impl Reader<'_> {
+impl FormulaReader<'_> {
     fn sign(&self) -> Option<(&str, bool)> {
         match self.tokens.get(self.at) {
             Some(Token::Sign(sign, spaced)) => Some((sign, *spaced)),
@@ -128,7 +128,7 @@ impl Reader<'_> {
         let length = self.tokens[self.at..].iter().position(|token| is(token, "of"))?;
         let range = &self.tokens[self.at + 1..self.at + length];
         self.at += length + 1;
-        Some(Reader { tokens: range, at: 0 }.until(""))
+        Some(FormulaReader { tokens: range, at: 0 }.until(""))
     }
 
     /// Reads what a sub- or superscript, or a root, applies to: a group without its brackets, or one token.
@@ -219,7 +219,7 @@ impl Reader<'_> {
 /// Renders code as a formula; `None` for code that is none.
 pub(super) fn math(code: &str) -> Option<String> {
     let tokens = tokens(code);
-    let formula = Reader { tokens: &tokens, at: 0 }.until("");
+    let formula = FormulaReader { tokens: &tokens, at: 0 }.until("");
     is_formula(code).then(|| format!("<span class=\"math\"><math>{formula}</math></span>"))
 }
 
