@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Opens a report in headless Chromium and checks that there are no console errors and no requests, that plots are
-# drawn and filters work, without horizontal scrolling, with readable contrast, and that no name is run as a script.
+# drawn and filters work, without horizontal scrolling, with readable contrast, with whole labels, texts for drawings, the
+# answer in the first window and all columns in print, at 390, 768 and 1,440 pixels, and that no name is run as a script.
 #
 # usage: ci/browser-test.sh [--report DIR] [--out DIR]
 #   --report DIR   test this report (a folder with index.html) instead of a generated one
@@ -36,7 +37,8 @@ mkdir -p "$out"
 python3 ci/browser/check.py "$chromium" ci/browser/saboteur "$work/shots" --hostile > "$work/saboteur.txt" && noticed=1 || noticed=0
 for fault in "console error: something broke" "nobody catches this" "asks for" "contrast below 4.5" \
   "px wide in a window" "is not drawn" "no plot is drawn" "a filter without effect: changes nothing" \
-  "a script in a record's name ran"; do
+  "a script in a record's name ran" "lacks a description" "cut or have braces: Randomized{a=1}" "8 lines in colour" \
+  "on rgb(255, 255, 255): 1."; do
   grep -qF "$fault" "$work/saboteur.txt" || { echo "not noticed on the page with faults: $fault"; noticed=1; }
 done
 if [ "$noticed" -ne 0 ]; then
@@ -54,10 +56,11 @@ else
   # suite and of all committed records.
   quick=results/language/epyc-2-cores_2026-11
   said() { "$@" > "$work/said.txt" 2>&1 || { cat "$work/said.txt"; exit 1; }; }
-  said "$bench" report results/* --out "$work/pages/all" --formats html,svg
+  said "$bench" report results/* --out "$work/pages/all" --formats html
+  said "$bench" report results/zoo/2-cores_2026-11 --out "$work/pages/zoo" --formats html
   # Of many pages of encodings, workloads and cells, three each are enough.
-  for kind in encodings tasks cells; do
-    find "$work/pages/all/pages/$kind" -name '*.html' | sort | tail -n +4 | xargs -r -d '\n' rm
+  for kind in all/pages/encodings all/pages/tasks all/pages/cells zoo/pages/encodings zoo/pages/tasks zoo/pages/cells; do
+    find "$work/pages/$kind" -name '*.html' | sort | tail -n +4 | xargs -r -d '\n' rm
   done
   said "$bench" report "$quick" --out "$work/pages"
   said "$bench" compare cope rope --page "$work/pages/compare.html"

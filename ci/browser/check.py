@@ -13,11 +13,18 @@ from devtools import Browser, Page  # noqa: E402
 
 VIEWS = [
     # name, width, height, phone, dark
-    ("desktop-light", 1280, 900, False, False),
-    ("desktop-dark", 1280, 900, False, True),
+    ("desktop-light", 1440, 900, False, False),
+    ("desktop-dark", 1440, 900, False, True),
+    ("tablet-light", 768, 1024, True, False),
+    ("tablet-dark", 768, 1024, True, True),
     ("phone-light", 390, 844, True, False),
     ("phone-dark", 390, 844, True, True),
 ]
+# Number of windows below which the first page of a report is, and its size in bytes.
+MOST_SCREENS = {"desktop": 12, "tablet": 16, "phone": 20}
+MOST_BYTES = 1_500_000
+# Width of a printed page, A4 in landscape with margins of 12 mm, in pixels.
+PAPER = 1032
 # Longest time to load a page, in seconds, on a slow machine.
 LOAD_SECONDS = 60
 # Number of filters up to which all are used; each takes a second on a page with thousands of rows.
@@ -48,6 +55,12 @@ def look(browser, report, html, view, shots, found, hostile):
     page.call("Runtime.evaluate", {"expression": SCRIPT + "; void (window.test = test)"})
     if shots:
         page.screenshots(shots / f"{page_name}-{name}-closed", most=1)
+    size = page.run("test.size()")
+    found.must(size["first"], f"{where}: the first answer is not in the first window")
+    if html.name == "index.html" and html.parent.name in ("zoo", "all"):
+        most = MOST_SCREENS[name.split("-")[0]]
+        found.must(size["screens"] < most, f"{where}: {size['screens']:.1f} windows high, of {most}")
+        found.must(html.stat().st_size <= MOST_BYTES, f"{where}: {html.stat().st_size} bytes")
     page.run("test.unfold()")
     at = 0
     while at is not None:
@@ -69,6 +82,13 @@ def look(browser, report, html, view, shots, found, hostile):
             found.remark(f"{where}: {len(sideways)} boxes scroll sideways: {'; '.join(sideways[:4])}")
     low = page.run("test.contrast()")
     found.must(not low, f"{where}: text with a contrast below 4.5: {low}")
+    checks = [("lacks", "lacks"), ("marks", "marks:")]
+    # Names that are scripts are wider than any label.
+    if not hostile or html.parent.name == "saboteur":
+        checks.append(("cut", "labels are cut or have braces:"))
+    for check, text in checks:
+        wrong = page.run(f"test.{check}()")
+        found.must(not wrong, f"{where}: {text} {'; '.join(wrong[:5])}")
     labels = page.run("test.labels()")
     if labels["overlaps"]:
         some = "; ".join(labels["overlaps"][:4])
@@ -80,6 +100,9 @@ def look(browser, report, html, view, shots, found, hostile):
     used = 0
     if name == "desktop-light":
         used = filters(page, where, found)
+        page.print_on(PAPER)
+        wide = page.run("test.printed()")
+        found.must(not wide, f"{where}: printed, tables lose columns: {'; '.join(wide[:5])}")
     if hostile:
         found.must(not page.run("'hostile' in window"), f"{where}: a script in a record's name ran")
     url = html.resolve().as_uri()
@@ -87,7 +110,7 @@ def look(browser, report, html, view, shots, found, hostile):
     found.must(not foreign, f"{where}: asks for {foreign[:5]}")
     found.must(not page.complaints, f"{where}: {'; '.join(page.complaints[:5])}")
     page.close()
-    return f"{where}: {plots['drawn']} plots, {used} filters, loaded in {seconds:.1f} s"
+    return f"{where}: {plots['drawn']} plots, {used} filters, {size['screens']:.1f} windows, loaded in {seconds:.1f} s"
 
 
 def filters(page, where, found):

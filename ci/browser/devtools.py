@@ -181,6 +181,12 @@ class Page:
             raise RuntimeError(details.get("exception", {}).get("description", details["text"]))
         return result["result"].get("value")
 
+    def print_on(self, width):
+        """Shows the page as it would be printed on paper of this width."""
+        self.call("Emulation.setEmulatedMedia", {"media": "print"})
+        metrics = {"width": width, "height": width, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", metrics)
+
     def screenshots(self, stem, piece=2400, most=8):
         """Saves the whole page as images of limited height, `<stem>-1.png` and so on; of a very tall page only the window,
         because the browser would lay out and draw all of it."""

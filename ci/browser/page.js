@@ -123,6 +123,83 @@ const test = {
     return { overlaps, small };
   },
 
+  /** What a page lacks for links, searches and readers who do not see it. */
+  lacks() {
+    const lacks = [];
+    const need = (holds, text) => { if (!holds && !lacks.includes(text)) lacks.push(text); };
+    need(document.title.length > 3, "a title");
+    need(document.querySelector("meta[name=description]")?.content, "a description");
+    need(document.querySelector("link[rel=icon]"), "an icon");
+    need(document.querySelectorAll("main").length === 1, "one main part");
+    for (const heading of document.querySelectorAll("main :is(h2, h3, h4, h5, h6)")) need(heading.id, `an id of “${heading.textContent}”`);
+    for (const summary of document.querySelectorAll("main summary[class]")) need(summary.parentElement.id, `an id of “${summary.textContent}”`);
+    for (const table of document.querySelectorAll("table")) {
+      need(table.caption?.textContent.trim(), `a caption below “${test.heading(table)}”`);
+      for (const head of table.querySelectorAll("th")) need(head.scope, `a scope of “${head.textContent}”`);
+    }
+    for (const svg of document.querySelectorAll("figure svg"))
+      need(svg.getAttribute("role") === "img" && /\d|No values/.test(svg.getAttribute("aria-label") ?? ""), `a text with values for the drawing below “${test.heading(svg)}”`);
+    const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
+    need(new Set(ids).size === ids.length, "ids that are unique");
+    return lacks;
+  },
+
+  /** Labels of drawings that are cut, or have braces as names of encodings have. */
+  cut() {
+    const found = [];
+    for (const svg of document.querySelectorAll("svg.chart")) {
+      const box = svg.getBoundingClientRect();
+      for (const text of svg.querySelectorAll("text")) {
+        if (!test.visible(text)) continue;
+        const { left, right, top, bottom } = text.getBoundingClientRect();
+        if (left < box.left - 1 || right > box.right + 1 || top < box.top - 1 || bottom > box.bottom + 1 || /[…{}]/.test(text.textContent)) found.push(text.textContent);
+      }
+    }
+    return [...new Set(found)];
+  },
+
+  /** Line charts with more than seven lines in colour, and marks with a contrast below 3. */
+  marks() {
+    const found = [];
+    const light = (text) => {
+      const part = (c) => ((c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+      const [r, g, b] = text.match(/[\d.]+/g).map(Number);
+      return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+    };
+    const known = {};
+    for (const svg of document.querySelectorAll("svg.chart")) {
+      const ground = getComputedStyle(svg.querySelector(".bg")).fill;
+      // The lines of each of several small charts follow its frame.
+      let [names, most] = [new Set(), 0];
+      for (const group of svg.querySelectorAll("g.map, g.s:not(.o)")) {
+        if (group.matches(".map")) names = new Set();
+        else if (group.querySelector(".line")) names.add(group.querySelector("title").textContent);
+        most = Math.max(most, names.size);
+      }
+      if (most > 7) found.push(`${most} lines in colour in “${(svg.getAttribute("aria-label") ?? test.heading(svg)).slice(0, 60)}”`);
+      for (const mark of svg.querySelectorAll("use, .line, .bar")) {
+        const style = getComputedStyle(mark);
+        const colour = mark.tagName === "use" ? style.fill : style.stroke;
+        if (colour === "none") continue;
+        known[colour + ground] ??= (Math.max(light(colour), light(ground)) + 0.05) / (Math.min(light(colour), light(ground)) + 0.05);
+        if (known[colour + ground] < 3) found.push(`${colour} on ${ground}: ${known[colour + ground].toFixed(2)}`);
+      }
+    }
+    return [...new Set(found)];
+  },
+
+  /** Height of the page in windows, and whether the first answer stands in the first one. */
+  size() {
+    const answer = document.querySelector(".answers li");
+    return { screens: document.documentElement.scrollHeight / innerHeight, first: !answer || answer.getBoundingClientRect().bottom + scrollY <= innerHeight };
+  },
+
+  /** Tables that are wider than a printed page. */
+  printed() {
+    const width = document.documentElement.clientWidth;
+    return [...document.querySelectorAll("table")].filter((table) => test.visible(table) && table.getBoundingClientRect().right > width + 1).map((table) => `“${table.caption?.textContent}” to ${Math.round(table.getBoundingClientRect().right)} of ${width} px`);
+  },
+
   /** What a reader can see: rows and their order, and words of the page. */
   state() {
     const rows = [...document.querySelectorAll("tr, li, figure, section, details")].map((row) => (test.visible(row) ? "1" : "0")).join("");

@@ -16,6 +16,6 @@ pub use self::figure::Figure;
 pub(crate) use self::headline::headline;
 pub(crate) use self::report::report;
 pub(crate) use self::section::Page;
-pub use self::section::{Document, Element, Section};
+pub use self::section::{AnswerCard, Document, Element, Section};
 pub use self::table::{Table, TableCell};
 pub use self::target::Target;

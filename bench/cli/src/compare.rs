@@ -125,7 +125,11 @@ fn print_elements(elements: &[Element]) {
                     say(note);
                 }
             }
-            Element::Source { .. } | Element::Code(_) | Element::Figure(_) => {}
+            Element::Answers(_)
+            | Element::Formula(_)
+            | Element::Source { .. }
+            | Element::Code(_)
+            | Element::Figure(_) => {}
         }
     }
 }

@@ -41,7 +41,7 @@ pub use self::curves::{Curve, SplitCurves, StepMean};
 pub use self::error::AnalysisError;
 pub use self::gates::GateMean;
 pub use self::groups::{CellRow, Group};
-pub use self::looks::{FIXED as FIXED_LOOKS, LOOK_COUNT, NEUTRAL, looks};
+pub use self::looks::{FIXED as FIXED_LOOKS, LOOK_COUNT, NEUTRAL, PAIR_COUNT, looks};
 pub use self::meta::{Description, MeasuredStep, ReportMeta};
 pub use self::missing_seeds::MissingSeeds;
 pub use self::overall::{Improvement, Overall, OverallScore, Profile};

@@ -28,9 +28,9 @@ pub const FIXED: &[&str] = &[
     "xpos",
     "cope-alibi",
     "abacus",
-    "relative-capped",
-    "sandwich",
     "dape",
+    "sandwich",
+    "relative-capped",
     "grape",
     "fope",
     "pope",
@@ -44,7 +44,11 @@ pub const NEUTRAL: usize = 7;
 /// Number of distinct looks: 8 colours, 9 markers, 3 dashes.
 pub const LOOK_COUNT: usize = 216;
 
-/// Assigns looks to names of encodings, distinct for at most [`LOOK_COUNT`] names. A built-in id has its position in
+/// Number of pairs of a colour and a marker: looks that differ by a multiple of it differ in the dash alone.
+pub const PAIR_COUNT: usize = 72;
+
+/// Assigns looks to names of encodings, distinct for at most [`LOOK_COUNT`] names, and in colour or marker for at most
+/// [`PAIR_COUNT`]. A built-in id has its position in
 /// [`FIXED`]; any other name gets a look derived from its hash, or the next free one.
 pub fn looks<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'a str, usize> {
     let names: BTreeSet<&str> = names.into_iter().collect();
@@ -56,10 +60,14 @@ pub fn looks<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'a str, 
         let hash = Sha256::digest(name.as_bytes());
         let start = usize::from(u16::from_be_bytes([hash[0], hash[1]])) % LOOK_COUNT;
         let free = |look: &usize| *look >= FIXED.len() && !taken.contains(look);
-        let candidates = (0..LOOK_COUNT).map(|step| (start + step) % LOOK_COUNT);
+        let alone = |look: &usize| {
+            free(look) && !taken.iter().any(|other| other % PAIR_COUNT == look % PAIR_COUNT)
+        };
+        let candidates = || (0..LOOK_COUNT).map(|step| (start + step) % LOOK_COUNT);
         // With very many names the last ones repeat a look.
         let more = LOOK_COUNT..=LOOK_COUNT + taken.len();
-        let look = candidates.chain(more).find(free).unwrap_or(start);
+        let look = candidates().find(alone).or_else(|| candidates().chain(more).find(free));
+        let look = look.unwrap_or(start);
         taken.insert(look);
         looks.insert(name, look);
     }
@@ -79,6 +87,16 @@ mod tests {
         let distinct: BTreeSet<usize> = many.values().copied().collect();
         assert_eq!(distinct.len(), many.len());
         assert!(many.values().all(|look| *look != NEUTRAL && *look < LOOK_COUNT));
+    }
+
+    #[test]
+    fn colours_and_markers_are_shared_only_when_all_are_taken() {
+        let names: Vec<String> =
+            (0..PAIR_COUNT - FIXED.len()).map(|i| format!("mine-{i}")).collect();
+        let ids = FIXED.iter().copied().filter(|id| !id.is_empty());
+        let found = looks(ids.chain(names.iter().map(String::as_str)));
+        let pairs: BTreeSet<usize> = found.values().map(|look| look % PAIR_COUNT).collect();
+        assert_eq!(pairs.len(), found.len());
     }
 
     #[test]

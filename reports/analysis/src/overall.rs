@@ -161,6 +161,12 @@ impl Overall {
     /// Name of the quantity in [`Overall::scores`].
     pub const NAME: &str = "interquartile mean above chance";
 
+    /// Returns the scores above chance of the seeds of an encoding on one workload, which [`Overall::scores`] aggregates;
+    /// `None` for a task without exact match or an encoding without a rank.
+    pub fn runs(ranking: &Ranking, encoding: &str) -> Option<Vec<f64>> {
+        Some(scores_of(result(ranking, encoding)?, above_chance(ranking)?).seeds)
+    }
+
     /// Returns the probability that a run of `a` is better than one of `b`; `None` if they were not compared.
     pub fn improvement(&self, a: &str, b: &str) -> Option<TaskEstimate> {
         let between = |pair: &&Improvement| {

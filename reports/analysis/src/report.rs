@@ -334,7 +334,23 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
         id: own.encoding_id.clone(),
         look: looks[own.encoding.as_str()],
     };
-    Ok(names.iter().map(encoding).collect())
+    Ok(without_braces(names.iter().map(encoding).collect()))
+}
+
+/// Displays names with settings in words: `Randomized{longest=256}(RoPE)` as `Randomized RoPE`, and where that is another's name
+/// as `Randomized, longest=256 (RoPE)`.
+fn without_braces(mut encodings: Vec<Encoding>) -> Vec<Encoding> {
+    let plain = |display: &str| without_settings(display).replace('(', " ").replace(')', "");
+    let all: Vec<String> = encodings.iter().map(|own| plain(&own.display)).collect();
+    for own in encodings.iter_mut().filter(|own| own.display.contains('{')) {
+        let name = plain(&own.display);
+        own.display = if all.iter().filter(|other| **other == name).count() == 1 {
+            name
+        } else {
+            own.display.replace("={", " ").replace('{', ", ").replace("}(", " (").replace('}', "")
+        };
+    }
+    encodings
 }
 
 rows! {

@@ -7,7 +7,7 @@ mod matrix;
 pub(crate) mod overall;
 mod panels;
 pub(crate) mod seeds;
-mod series;
+pub(crate) mod series;
 pub(crate) mod size;
 pub(crate) mod slices;
 pub(crate) mod tasks;

@@ -56,12 +56,14 @@ pub(crate) struct Lines {
     pub(crate) level: Option<(Vec<(f64, f64)>, String)>,
     pub(crate) marks: Marks,
     pub(crate) series: Vec<Series>,
+    /// Looks of the series that are drawn in grey, in the background.
+    pub(crate) quiet: Vec<usize>,
 }
 
 impl Lines {
     /// A chart without rules.
     pub(crate) fn new(x: Axis, y: Axis, marks: Marks, series: Vec<Series>) -> Self {
-        Self { x, y, rules: Vec::new(), level: None, marks, series }
+        Self { x, y, rules: Vec::new(), level: None, marks, series, quiet: Vec::new() }
     }
 }
 

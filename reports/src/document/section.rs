@@ -1,7 +1,9 @@
 //! Documents as trees of sections, independent of formats.
 
+use std::collections::BTreeSet;
+
 use super::figure::Figure;
-use super::table::Table;
+use super::table::{Table, TableCell};
 use super::target::Target;
 use crate::text::{add_new, unique_slug};
 
@@ -21,6 +23,8 @@ pub struct Document {
 pub struct Section {
     /// Heading of the section.
     pub heading: String,
+    /// Id of the heading on its page; empty until [`Document::located`].
+    pub(crate) id: String,
     /// Subject that links lead to; `None` for a section that nothing links to.
     pub target: Option<Target>,
     /// Whether pages fold the section.
@@ -38,6 +42,8 @@ pub enum Element {
     Prose(String),
     /// List of sentences; code is enclosed in backticks.
     List(Vec<String>),
+    /// The most important answers.
+    Answers(Vec<AnswerCard>),
     /// Source of what the section is about.
     Source {
         /// Authors, year or title.
@@ -45,7 +51,9 @@ pub enum Element {
         /// Address; empty if unknown.
         url: String,
     },
-    /// Lines that keep their breaks and spaces.
+    /// Paragraph with formulas in backticks.
+    Formula(String),
+    /// Lines that keep their breaks and spaces; a line of `^` marks what stands above it.
     Code(String),
     /// Figure with its caption.
     Figure(Figure),
@@ -53,12 +61,37 @@ pub enum Element {
     Table(Table),
 }
 
+/// Answer in short: an encoding with its score.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnswerCard {
+    /// Question in a phrase: `Best at RoPE's price`.
+    pub asked: String,
+    /// Name of the encoding, which leads to its section.
+    pub encoding: TableCell,
+    /// Score of the encoding.
+    pub score: String,
+    /// Interval, place and price, in a phrase.
+    pub detail: String,
+}
+
+impl AnswerCard {
+    /// Returns the answer as a sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let Self { asked, encoding, score, detail } = self;
+        format!("{asked}: {}, {score} ({detail}).", encoding.text)
+    }
+}
+
 impl Element {
     /// Whether the element shows nothing.
     fn is_empty(&self) -> bool {
         match self {
-            Self::Prose(text) | Self::Code(text) | Self::Source { text, .. } => text.is_empty(),
+            Self::Prose(text)
+            | Self::Formula(text)
+            | Self::Code(text)
+            | Self::Source { text, .. } => text.is_empty(),
             Self::List(items) => items.is_empty(),
+            Self::Answers(answers) => answers.is_empty(),
             Self::Table(table) => table.rows.is_empty(),
             Self::Figure(_) => false,
         }
@@ -81,6 +114,12 @@ impl Section {
         Self::of(heading, figures.into_iter().map(Element::Figure).collect())
     }
 
+    /// Removes a section within, found by its heading.
+    pub(crate) fn take(&mut self, heading: &str) -> Option<Self> {
+        let place = self.sections.iter().position(|section| section.heading == heading)?;
+        Some(self.sections.remove(place))
+    }
+
     /// Marks the section as one that pages fold.
     pub(crate) fn folded(self) -> Self {
         Self { folded: true, ..self }
@@ -91,7 +130,7 @@ impl Section {
         Self { sections: sections.into_iter().collect(), ..self }
     }
 
-    fn each_element(&mut self, visit: &mut dyn FnMut(&mut Element)) {
+    pub(crate) fn each_element(&mut self, visit: &mut dyn FnMut(&mut Element)) {
         self.elements.iter_mut().for_each(&mut *visit);
         self.sections.iter_mut().for_each(|section| section.each_element(visit));
     }
@@ -129,9 +168,30 @@ impl Document {
         self.sections.iter_mut().for_each(|section| section.each_element(visit));
     }
 
+    /// Gives every heading an id, unique on the page, and every table the heading above it as its caption.
+    pub(crate) fn located(mut self) -> Self {
+        fn name(elements: &mut [Element], heading: &str) {
+            for element in elements {
+                if let Element::Table(table) = element {
+                    heading.clone_into(&mut table.caption);
+                }
+            }
+        }
+        fn locate(sections: &mut [Section], ids: &mut BTreeSet<String>) {
+            for section in sections {
+                section.id = unique_slug(&section.heading, ids);
+                name(&mut section.elements, &section.heading);
+                locate(&mut section.sections, ids);
+            }
+        }
+        name(&mut self.elements, &self.title);
+        locate(&mut self.sections, &mut BTreeSet::new());
+        self
+    }
+
     /// Gives every figure outside of the pages of encodings, which repeat figures of workloads, a name for its file.
     pub(crate) fn with_figure_files(mut self) -> Self {
-        let mut names = std::collections::BTreeSet::new();
+        let mut names = BTreeSet::new();
         let mut name = |element: &mut Element| {
             if let Element::Figure(figure) = element {
                 figure.file = Some(unique_slug(&figure.title, &mut names));
@@ -174,7 +234,7 @@ impl Document {
             }
         });
         if !legends.is_empty() {
-            self.sections.push(Section::of(READING, vec![Element::List(legends)]));
+            self.sections.push(Section::of(READING, vec![Element::List(legends)]).folded());
         }
         self
     }

@@ -3,10 +3,12 @@
 use super::target::Target;
 
 /// A table: columns with heads, and rows of cells.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
     /// Name of the table's file without extension; empty for a table without a file of its own.
     pub id: String,
+    /// Heading above the table; empty until the page is laid out.
+    pub caption: String,
     /// Column heads; text after `\n` is in smaller print. The first column is text, the others are numbers unless
     /// `words`.
     pub columns: Vec<String>,
@@ -14,6 +16,8 @@ pub struct Table {
     pub rows: Vec<Vec<TableCell>>,
     /// Whether all columns contain text; otherwise all but the first contain numbers.
     pub words: bool,
+    /// Whether pages show one line a row, coloured by [`TableCell::heat`], and details on demand.
+    pub is_heat: bool,
     /// Number of columns that name a row, which every part of a wide table repeats; 0 stands for the first alone.
     pub keys: usize,
     /// Remarks on this table only, one sentence each.
@@ -23,7 +27,7 @@ pub struct Table {
 }
 
 /// A cell of a table.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct TableCell {
     /// Main text of the cell.
     pub text: String,
@@ -35,6 +39,10 @@ pub struct TableCell {
     pub strong: bool,
     /// Colour index of the encoding whose row begins here.
     pub encoding: Option<usize>,
+    /// Place between the worst value, 0, and the best, 100, which pages show as a colour.
+    pub heat: Option<u8>,
+    /// Scores above chance of the runs of the cell, from which pages compute the aggregate of chosen columns.
+    pub runs: Vec<f64>,
     /// Subject that the cell leads to on a page, for example the cells from which its number was computed.
     pub link: Option<Target>,
 }
@@ -110,9 +118,11 @@ impl Table {
                 let last = piece + 1 == count;
                 Self {
                     id: self.id.clone(),
+                    caption: self.caption.clone(),
                     columns: [&self.columns[..keys], &self.columns[from..to]].concat(),
                     rows: self.rows.iter().map(|row| cut(row)).collect(),
                     words: self.words,
+                    is_heat: self.is_heat,
                     keys: self.keys,
                     notes: if last { self.notes.clone() } else { Vec::new() },
                     legends: if last { self.legends.clone() } else { Vec::new() },

@@ -32,5 +32,5 @@ pub use self::paper::{LayoutError, PaperLayout, Spread, paper};
 pub use self::provenance::provenance;
 pub use self::question::question;
 pub use self::ranks::ranks;
-pub(crate) use self::ranks::{MOST_EFFECT, ablation, run_metrics};
+pub(crate) use self::ranks::{MOST_EFFECT, ablation, best, run_metrics};
 pub use self::records::{cells, groups, not_counted, skipped_evaluations};

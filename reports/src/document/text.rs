@@ -1,6 +1,8 @@
 //! Sentences of a report.
 
 mod abstract_of;
+mod answers;
+mod encoding;
 mod leaders;
 mod limits;
 mod method;
@@ -10,6 +12,8 @@ mod verdict;
 mod warnings;
 
 pub use self::abstract_of::{AbstractSentence, StatedNumber, abstract_of};
+pub(crate) use self::answers::{answers, asked};
+pub(crate) use self::encoding::encoding;
 pub(crate) use self::leaders::leaders;
 pub(crate) use self::limits::{about, limits};
 pub(crate) use self::method::method;

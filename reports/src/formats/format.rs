@@ -1,6 +1,6 @@
 //! What a format is: how each kind of element reads. The order is that of the document.
 
-use crate::document::{Document, Element, Figure, Section, Table};
+use crate::document::{AnswerCard, Document, Element, Figure, Section, Table};
 
 /// A format of documents.
 pub(super) trait Format {
@@ -19,6 +19,16 @@ pub(super) trait Format {
     /// Figure; empty if the format cannot show it.
     fn figure(&self, figure: &Figure) -> String;
 
+    /// Paragraph with formulas in backticks.
+    fn formula(&self, text: &str) -> String {
+        self.prose(text)
+    }
+
+    /// The most important answers.
+    fn answers(&self, answers: &[AnswerCard]) -> String {
+        self.list(&answers.iter().map(AnswerCard::sentence).collect::<Vec<_>>())
+    }
+
     /// Source, with its address if that is known.
     fn source(&self, text: &str, _url: &str) -> String {
         self.prose(&format!("Source: {text}"))
@@ -28,7 +38,9 @@ pub(super) trait Format {
         match element {
             Element::Prose(text) => self.prose(text),
             Element::List(items) => self.list(items),
+            Element::Answers(answers) => self.answers(answers),
             Element::Source { text, url } => self.source(text, url),
+            Element::Formula(text) => self.formula(text),
             Element::Code(text) => self.code(text),
             Element::Figure(figure) => self.figure(figure),
             Element::Table(table) => self.table(table),

@@ -1,47 +1,107 @@
-//! HTML: pages that make no request and have no script. A report has `index.html` and a page for each section that is one.
+//! HTML: pages that make no request, with one small script that they can do without. A report has `index.html` and a page for
+//! each section that is one.
 
 mod inline;
 mod links;
+mod math;
+mod menu;
 mod page;
 mod table;
 
 use rayon::prelude::*;
 
-use self::inline::prose;
+use self::inline::{prose, swatch};
 use self::links::Links;
+use self::math::math;
+use self::menu::menu;
 pub use self::page::plain_page;
+use self::page::{PageParts, page};
 pub use self::table::html_table;
-use super::chart::chart_of;
+use super::chart::{MarkStyle, chart_of};
 use super::contents::{Contents, OutFile};
 use super::format::Format;
-use crate::document::{Document, Element, Figure, Page, Section, Table, Target};
-use crate::text::{html as escape, slug};
+use crate::document::{AnswerCard, Document, Element, Figure, Page, Section, Table, Target};
+use crate::text::html as escape;
 
 /// Path of the first page of a report.
 const FRONT: &str = "index.html";
 
 /// Renders the pages of a report.
 pub(super) fn render(contents: &Contents<'_>) -> Vec<OutFile> {
-    let pages = contents.document.clone().into_pages();
+    let laid_out = |page: Page| Page { document: page.document.explained().located(), ..page };
+    let pages: Vec<Page> =
+        contents.document.clone().into_pages().into_par_iter().map(laid_out).collect();
     let links = Links::of(&pages);
-    let file = |page: Page| {
-        let path = links.path(page.target.as_ref());
+    let foot = foot(contents);
+    let file = |own: &Page| {
+        let path = links.path(own.target.as_ref());
+        let Page { document, .. } = own;
         let format = Html { links: &links, page: path };
-        let document = page.document.explained();
-        let back = if path == FRONT {
-            String::new()
-        } else {
-            format!("<nav><a href=\"{}{FRONT}\">All results</a></nav>\n", links::up(path))
+        let body = format.document(document);
+        let description = document.elements.iter().map(described).find(|text| !text.is_empty());
+        let parts = PageParts {
+            title: &document.title,
+            description: &description.unwrap_or_default(),
+            menu: &menu(&pages, own, &links),
+            body: &body,
+            foot: if path == FRONT { &foot } else { "" },
         };
-        OutFile::text(path, plain_page(&document.title, &(back + &format.document(&document))))
+        OutFile::text(path, page(&parts))
     };
-    pages.into_par_iter().map(file).collect()
+    pages.par_iter().map(file).collect()
+}
+
+/// Returns what an element says in short.
+fn described(element: &Element) -> String {
+    match element {
+        Element::Prose(text) => text.replace('`', ""),
+        _ => String::new(),
+    }
+}
+
+/// Returns what stands below the first page: program, dates, data, how to cite.
+fn foot(contents: &Contents<'_>) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let home = env!("CARGO_PKG_REPOSITORY");
+    let name = if home.starts_with("https://") {
+        let home = escape(home);
+        format!(
+            "<a href=\"{home}\" rel=\"noreferrer\">pe-zoo</a> {version} \
+             (<a href=\"{home}/tree/main/doc/guide\" rel=\"noreferrer\">guide</a>, \
+             <a href=\"{home}/tree/main/results\" rel=\"noreferrer\">records and plans</a>)"
+        )
+    } else {
+        format!("pe-zoo {version}")
+    };
+    let data = if contents.has("parquet") {
+        "; <a href=\"data.parquet\">data</a> of every evaluation"
+    } else {
+        ""
+    };
+    let date = contents.report.conditions.ends.as_ref().and_then(|ends| ends.last_started.clone());
+    let date = date.map_or_else(String::new, |date| format!(", last cell {}", escape(&date)));
+    let year =
+        contents.report.conditions.ends.as_ref().and_then(|ends| ends.last_started.as_deref());
+    let year = year.and_then(|date| date.get(..4)).unwrap_or_default();
+    let cite = format!(
+        "@software{{pe-zoo, title = {{pe-zoo: position encodings for Transformers}}, version = {{{version}}}, year = {{{year}}}, note = {{{}}}}}",
+        contents.report.meta.title
+    );
+    format!(
+        "<p>Made with {name}{date}{data}.</p>\n<details><summary>How to cite</summary><pre>{}</pre></details>",
+        escape(&cite)
+    )
 }
 
 /// Renders a document as one standalone page.
 pub fn html_document(document: &Document) -> String {
+    let document = document.clone().located();
     let format = Html { links: &Links::default(), page: FRONT };
-    plain_page(&document.title, &format.document(document))
+    page(&PageParts {
+        title: &document.title,
+        body: &format.document(&document),
+        ..PageParts::default()
+    })
 }
 
 /// A page of a report, or a document by itself.
@@ -52,13 +112,8 @@ struct Html<'a> {
 }
 
 impl Html<'_> {
-    /// Returns the attribute with the id that links lead to.
-    fn id(&self, section: &Section, level: usize) -> String {
-        let id = match &section.target {
-            Some(target) => self.links.anchor(target).map(str::to_owned),
-            None => Some(slug(&section.heading)).filter(|_| level == 2),
-        };
-        id.filter(|id| !id.is_empty()).map_or_else(String::new, |id| format!(" id=\"{id}\""))
+    fn href(&self, target: &Target) -> Option<String> {
+        self.links.href(target, self.page)
     }
 }
 
@@ -83,14 +138,52 @@ impl Format for Html<'_> {
         format!("<ul>\n{}</ul>\n", items.concat())
     }
 
+    /// A card for each answer.
+    fn answers(&self, answers: &[AnswerCard]) -> String {
+        let card = |answer: &AnswerCard| {
+            let AnswerCard { asked, encoding, score, detail } = answer;
+            let look = encoding.encoding;
+            let colour = look.map_or_else(String::new, |look| MarkStyle::of(look).classes());
+            let name = look.map_or_else(String::new, swatch) + &escape(&encoding.text);
+            let name = match encoding.link.as_ref().and_then(|target| self.href(target)) {
+                Some(href) => format!("<a href=\"{}\">{name}</a>", escape(&href)),
+                None => name,
+            };
+            format!(
+                "<li class=\"{colour}\"><span>{}</span><b>{name} {}</b><small>{}</small></li>\n",
+                escape(asked),
+                escape(score).replace(' ', "\u{a0}"),
+                escape(detail)
+            )
+        };
+        format!("<ul class=\"answers\">\n{}</ul>\n", answers.iter().map(card).collect::<String>())
+    }
+
+    fn formula(&self, text: &str) -> String {
+        let part = |(index, part): (usize, &str)| match index % 2 {
+            1 => math(part).unwrap_or_else(|| format!("<code>{}</code>", escape(part))),
+            _ => escape(part),
+        };
+        format!("<p>{}</p>\n", text.split('`').enumerate().map(part).collect::<String>())
+    }
+
     fn code(&self, text: &str) -> String {
         // Line by line, so that breaks are kept.
-        let lines: Vec<String> = text.lines().map(escape).collect();
-        format!("<pre>{}</pre>\n", lines.join("\n"))
+        let mut lines: Vec<&str> = text.lines().collect();
+        let mut shown = Vec::new();
+        while !lines.is_empty() {
+            let line = lines.remove(0);
+            let is_marks =
+                |next: &&str| next.contains('^') && next.trim_matches([' ', '^']).is_empty();
+            let has_marks = lines.first().is_some_and(is_marks);
+            let marks = if has_marks { lines.remove(0) } else { "" };
+            shown.push(marked(line, marks));
+        }
+        format!("<pre>{}</pre>\n", shown.join("\n"))
     }
 
     fn table(&self, table: &Table) -> String {
-        table::grid(table, &|target: &Target| self.links.href(target, self.page))
+        table::grid(table, &|target: &Target| self.href(target))
     }
 
     fn figure(&self, figure: &Figure) -> String {
@@ -112,30 +205,47 @@ impl Format for Html<'_> {
         format!("<p>Source: {text}</p>\n")
     }
 
-    /// Neighbouring figures share a grid.
+    /// Neighbouring figures share a grid; a table has the figure after it beside it.
     fn elements(&self, elements: &[Element]) -> String {
         let is_figure = |element: &Element| matches!(element, Element::Figure(_));
+        let is_table = |element: &Element| matches!(element, Element::Table(_));
         let group = |group: &[Element]| {
             let text: String = group.iter().map(|element| self.element(element)).collect();
-            if is_figure(&group[0]) {
+            if is_table(&group[0]) && group.len() > 1 {
+                format!("<div class=\"beside\">\n{text}</div>\n")
+            } else if is_figure(&group[0]) {
                 format!("<div class=\"figures\">\n{text}</div>\n")
             } else {
                 text
             }
         };
-        elements.chunk_by(|a, b| is_figure(a) == is_figure(b)).map(group).collect()
+        let belongs = |a: &Element, b: &Element| is_figure(b) && (is_figure(a) || is_table(a));
+        elements.chunk_by(belongs).map(group).collect()
     }
 
     fn section(&self, section: &Section, level: usize) -> String {
         let body = self.body(&section.elements, &section.sections, level);
-        let id = self.id(section, level);
+        let (id, heading, level) = (&section.id, escape(&section.heading), level.min(6));
         if section.folded {
-            let summary = escape(&section.heading);
-            return format!("<details{id}><summary>{summary}</summary>\n{body}</details>\n");
+            return format!(
+                "<details id=\"{id}\"><summary class=\"h{level}\">{heading}</summary>\n{body}</details>\n"
+            );
         }
-        let heading = self.heading(&section.heading, level);
-        format!("<section{id}>\n{heading}{body}</section>\n")
+        format!("<section>\n<h{level} id=\"{id}\">{heading}</h{level}>\n{body}</section>\n")
     }
+}
+
+/// Returns a line of code in which the characters above `^` are marked.
+fn marked(line: &str, marks: &str) -> String {
+    let marks: Vec<char> = marks.chars().collect();
+    let is_marked = |place: usize| marks.get(place) == Some(&'^');
+    let letters: Vec<(usize, char)> = line.chars().enumerate().collect();
+    let runs = letters.chunk_by(|(a, _), (b, _)| is_marked(*a) == is_marked(*b));
+    let run = |run: &[(usize, char)]| {
+        let text = escape(&run.iter().map(|(_, letter)| letter).collect::<String>());
+        if is_marked(run[0].0) { format!("<mark>{text}</mark>") } else { text }
+    };
+    runs.map(run).collect()
 }
 
 #[cfg(test)]

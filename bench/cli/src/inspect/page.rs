@@ -117,11 +117,12 @@ impl InspectedCell<'_> {
                 let figure = svg(layer, map, &axis);
                 let name = format!("layer-{}-{}{part}.svg", layer + 1, map.look.id());
                 write_in(folder, &name, &figure)?;
+                let figure = figure.trim_end();
                 let _ = writeln!(figures, "<figure class=\"wide\">{figure}</figure>");
             }
         }
         write_in(folder, "inspect.json", self.json().to_string())?;
-        write_in(folder, "index.html", self.html(&texts, &figures))?;
+        write_in(folder, "index.html", self.html(folder, &texts, &figures))?;
         Ok(folder.join("index.html"))
     }
 
@@ -133,18 +134,37 @@ impl InspectedCell<'_> {
             texts.into_iter().chain(numbers).map(Into::into).collect()
         };
         let columns = ["gate", "score", "rows"].map(str::to_owned).to_vec();
-        Table { columns, rows: self.gates.iter().map(row).collect(), ..Table::default() }
+        let caption = "Gate scores".to_owned();
+        Table { caption, columns, rows: self.gates.iter().map(row).collect(), ..Table::default() }
     }
 
-    fn html(&self, texts: &[String], figures: &str) -> String {
+    /// Returns a sentence on the gate that agrees best, or least, with the marked tokens.
+    fn what_to_see(&self) -> Option<String> {
+        let far = |score: &&GateScore| (score.auc - 0.5).abs();
+        let best = self.gates.iter().max_by(|a, b| far(a).total_cmp(&far(b)))?;
+        let (layer, head) = (best.layer + 1, best.head + 1);
+        let how = if best.auc < 0.5 { "lower" } else { "higher" };
+        Some(format!(
+            "Look at head {head} of layer {layer}: its values ({}) are {how} at {} (AUC {:.3}).",
+            best.gate, self.marks, best.auc
+        ))
+    }
+
+    fn html(&self, folder: &Path, texts: &[String], figures: &str) -> String {
         let against = self.against.map_or_else(String::new, |other| format!(" − {other}"));
-        let title = format!(
-            "{}{against} on {}, seed {}: sample {} of {}",
-            self.encoding, self.workload, self.seed, self.index, self.split
-        );
-        let mut out = format!(
-            "<p>Cell <code>{}</code>. Each row attends to the columns up to its own; rows with orange names predict a scored token.",
-            escape(self.key)
+        let title = format!("{}{against}: attention on {}", self.encoding, self.workload);
+        let mut out = String::new();
+        if let Some(text) = self.what_to_see() {
+            let _ = writeln!(out, "<p><b>{}</b></p>", escape(&text));
+        }
+        let _ = write!(
+            out,
+            "<p>Sample {} of {}, cell <code>{}</code>, seed {}. Each row attends to the columns up to its own; rows with orange names \
+             predict a scored token.",
+            self.index,
+            escape(self.split),
+            escape(self.key),
+            self.seed
         );
         if self.marked.is_some() {
             let _ = write!(out, " Columns with blue names are {}.", self.marks);
@@ -172,13 +192,24 @@ impl InspectedCell<'_> {
         out.push_str("</p>\n");
         if !self.gates.is_empty() {
             out.push_str(
-                "<h2>Gate scores</h2>\n<p>How well gates agree with the marked tokens: area under the ROC curve within a \
+                "<h2 id=\"gate-scores\">Gate scores</h2>\n<p>How well gates agree with the marked tokens: area under the ROC curve within a \
                  row, mean over rows. 1: above all others; 0.5: no relation; 0: below all others.</p>\n",
             );
             out.push_str(&reports::html_table(&self.scores()));
         }
-        out.push_str("<h2>Maps</h2>\n");
+        out.push_str("<h2 id=\"maps\">Maps</h2>\n");
         out.push_str(figures);
-        reports::plain_page(&title, &out)
+        reports::plain_page(&title, way_back(folder), &out)
+    }
+}
+
+/// Returns the way from the folder of a page to the report of its results folder, as HTML; nothing for a page elsewhere.
+fn way_back(folder: &Path) -> &'static str {
+    let is_of_report =
+        folder.parent().and_then(Path::file_name).is_some_and(|name| name == "inspect");
+    if is_of_report {
+        "<ul>\n<li><a href=\"../../index.html\">All results</a></li>\n</ul>\n"
+    } else {
+        ""
     }
 }

@@ -63,6 +63,11 @@ impl Shade {
         }
     }
 
+    /// Value in the middle of a shade.
+    fn value(&self, level: usize) -> f64 {
+        self.low + (self.high - self.low) * level as f64 / (SHADES - 1) as f64
+    }
+
     fn colour(&self, level: usize) -> String {
         let share = level as f64 / (SHADES - 1) as f64;
         let mix =
@@ -84,7 +89,8 @@ impl Shade {
 /// Renders a map of one layer as a figure.
 pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> String {
     let tokens = axis.texts.len();
-    let cell = (540.0 / tokens as f64).clamp(3.0, 16.0);
+    // Two heads of up to 64 tokens stand side by side.
+    let cell = (448.0 / tokens as f64).clamp(3.0, 14.0);
     let font = cell.clamp(8.5, 11.0);
     let longest = axis.texts.iter().map(|text| text.chars().count()).max().unwrap_or(1).min(12);
     let margin = 8.0 + 0.65 * font * longest as f64;
@@ -100,9 +106,16 @@ pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> Str
     let shade = Shade::of(map, axis.tokens);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
-         font-family=\"ui-monospace,monospace\" font-size=\"{font:.1}\" fill=\"#1a1a1a\">\
+         font-family=\"ui-monospace,monospace\" font-size=\"{font:.1}\" fill=\"#1a1a1a\" role=\"img\" aria-label=\"Layer {}: {}, {}\">\
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\
          <text x=\"6\" y=\"15\" font-size=\"13\" font-family=\"system-ui,sans-serif\">Layer {}: {}</text>",
+        layer + 1,
+        escape(map.look.label()),
+        if map.heads.len() == 1 {
+            "1 head".to_owned()
+        } else {
+            format!("{} heads", map.heads.len())
+        },
         layer + 1,
         escape(map.look.label())
     );
@@ -222,7 +235,9 @@ fn cells(out: &mut String, rows: &[&[f32]], first: SvgCell, shade: &Shade) {
     for (level, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
         let colour = shade.colour(level);
         if colour != "#ffffff" {
-            let _ = write!(out, "<path stroke=\"{colour}\" d=\"{path}\"/>");
+            let value = short(shade.value(level));
+            let _ =
+                write!(out, "<path stroke=\"{colour}\" d=\"{path}\"><title>{value}</title></path>");
         }
     }
     out.push_str("</g>");
@@ -230,10 +245,7 @@ fn cells(out: &mut String, rows: &[&[f32]], first: SvgCell, shade: &Shade) {
 
 /// Appends the colour scale as a row of cells with both ends of its range.
 fn legend(out: &mut String, shade: &Shade, y: f64) {
-    let of = |level: usize| {
-        (shade.low + (shade.high - shade.low) * level as f64 / (SHADES - 1) as f64) as f32
-    };
-    let values: Vec<f32> = (0..SHADES).map(of).collect();
+    let values: Vec<f32> = (0..SHADES).map(|level| shade.value(level) as f32).collect();
     cells(out, &[&values], SvgCell { x: 60.0, y, width: 3.0, height: 8.0 }, shade);
     let at = y + 8.0;
     let _ = write!(
@@ -293,7 +305,7 @@ mod tests {
             .map(|path| path.split('"').nth(3).unwrap())
             .collect();
         assert_eq!(lines, ["M1 2h1", "M0 1h2", "M2 2h1", "M0 0h1"].repeat(2), "{text}");
-        assert!(text.contains("scale(16.000,16.000)"), "{text}");
+        assert!(text.contains("scale(14.000,14.000)"), "{text}");
     }
 
     #[test]

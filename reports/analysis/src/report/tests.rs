@@ -71,7 +71,13 @@ fn a_name_without_settings_is_shown_in_place_of_a_label_with_settings() {
         labelled("rope as ever", "RoPE"),
     ]);
     let names: Vec<_> = report.encodings.iter().map(|e| e.display.as_str()).collect();
-    assert_eq!(names, ["Randomized{longest=256}(RoPE)", "RoPE", "RoPE, YaRN"]);
+    assert_eq!(names, ["Randomized RoPE", "RoPE", "RoPE, YaRN"]);
+    let report = self::report(&[
+        labelled("randomized{longest=256}(rope)", "Randomized{longest=256}(RoPE)"),
+        labelled("randomized{longest=512}(rope)", "Randomized{longest=512}(RoPE)"),
+    ]);
+    let names: Vec<_> = report.encodings.iter().map(|e| e.display.as_str()).collect();
+    assert_eq!(names, ["Randomized, longest=256 (RoPE)", "Randomized, longest=512 (RoPE)"]);
 }
 
 #[test]

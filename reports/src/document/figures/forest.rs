@@ -3,8 +3,12 @@
 use crate::document::figure::Figure;
 use crate::document::plot::{Axis, Dots, Plot, Point, Series};
 use crate::document::scale::Scale;
-use analysis::{Answer, AnswerLine, ClaimVerdict, JudgedClaim, NEUTRAL, Report};
+use analysis::ranking::{RankedPair, separable};
+use analysis::{
+    Answer, AnswerLine, ClaimVerdict, JudgedClaim, NEUTRAL, Report, Workload, YARDSTICK,
+};
 use records::Metric;
+use stats::Paired;
 
 /// Returns the plot of differences, each the only point of its series; `groups` have headings.
 pub(crate) fn plot(axis: &str, groups: Vec<(String, Vec<Series>)>) -> Plot {
@@ -21,21 +25,34 @@ pub(crate) fn plot(axis: &str, groups: Vec<(String, Vec<Series>)>) -> Plot {
 struct DifferenceUnit {
     name: &'static str,
     axis: &'static str,
+    /// Axis of the differences from RoPE.
+    against_rope: &'static str,
     is_perplexity: bool,
     /// Converts a gain: a difference of shares, or of log-likelihoods.
     of: fn(f64) -> f64,
+}
+
+impl DifferenceUnit {
+    /// Returns a difference with its interval.
+    fn point(&self, paired: &Paired) -> Point {
+        let y = (self.of)(paired.mean_difference);
+        let bar = paired.ci95.map(|(low, high)| ((self.of)(low), (self.of)(high)));
+        Point { x: 0.0, y, bar, note: format!("{y:.1}, n={}", paired.n) }
+    }
 }
 
 const UNITS: [DifferenceUnit; 2] = [
     DifferenceUnit {
         name: "shares",
         axis: "points by which the first encoding is better",
+        against_rope: "points by which it is better than RoPE",
         is_perplexity: false,
         of: |gain| 100.0 * gain.clamp(-1.0, 1.0),
     },
     DifferenceUnit {
         name: "perplexity",
         axis: "% by which the second perplexity exceeds the first",
+        against_rope: "% by which RoPE's perplexity exceeds its own",
         is_perplexity: true,
         of: |gain| 100.0 * gain.exp_m1(),
     },
@@ -73,14 +90,44 @@ fn figure(report: &Report, unit: &DifferenceUnit) -> Option<Figure> {
     (!groups.is_empty()).then(|| Figure::new(title, caption, plot(unit.axis, groups)))
 }
 
+/// Returns the differences of an encoding from RoPE on each workload, none of RoPE itself; `contrasts` are the comparisons with RoPE, by workload.
+pub(crate) fn against_rope(
+    report: &Report,
+    name: &str,
+    contrasts: &[Vec<RankedPair>],
+) -> Vec<Figure> {
+    if name == YARDSTICK {
+        return Vec::new();
+    }
+    let figure = |unit: &DifferenceUnit| {
+        let row = |(workload, pairs): (&Workload, &Vec<RankedPair>)| {
+            let metric = workload.deciding()?.metric;
+            let is_own = |pair: &&RankedPair| pair.better == name || pair.worse == name;
+            let pair = pairs.iter().find(is_own)?;
+            ((metric == Metric::Perplexity) == unit.is_perplexity).then_some(())?;
+            let better = separable(Some(&pair.comparison)).then(|| report.encoding(&pair.better));
+            let look = better.flatten().map_or(NEUTRAL, |encoding| encoding.look);
+            let point = unit.point(&pair.gains(name).paired);
+            Some(Series { look, label: workload.name.clone(), points: vec![point] })
+        };
+        let rows = report.workloads.iter().zip(contrasts);
+        let mut series: Vec<Series> = rows.filter_map(row).collect();
+        series.sort_by(|a, b| b.points[0].y.total_cmp(&a.points[0].y));
+        let title = format!("{} against RoPE: {}", report.display(name), unit.name);
+        let caption = "Mean difference paired by seed with its 95 % interval, which is not corrected; right of the line the \
+                       encoding is better. The mark is that of the one that is significantly better (Holm's correction over \
+                       the comparisons with RoPE), or a grey circle: undecided.";
+        let plot = plot(unit.against_rope, vec![(String::new(), series.clone())]);
+        (!series.is_empty()).then(|| Figure::new(title, caption, plot))
+    };
+    UNITS.iter().filter_map(figure).collect()
+}
+
 /// Returns the difference of a comparison, positive where the encoding of this name is better.
 fn row(report: &Report, first: &str, line: &AnswerLine, unit: &DifferenceUnit) -> Series {
     let paired = &line.comparison.paired;
     let is_first = line.ranking.pairs.first().is_some_and(|pair| pair.better == first);
     let paired = if is_first { *paired } else { paired.reversed() };
     let look = line.better().and_then(|name| report.encoding(name)).map_or(NEUTRAL, |e| e.look);
-    let y = (unit.of)(paired.mean_difference);
-    let bar = paired.ci95.map(|(low, high)| ((unit.of)(low), (unit.of)(high)));
-    let point = Point { x: 0.0, y, bar, note: format!("{y:.1}, n={}", paired.n) };
-    Series { look, label: String::new(), points: vec![point] }
+    Series { look, label: String::new(), points: vec![unit.point(&paired)] }
 }

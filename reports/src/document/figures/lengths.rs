@@ -84,14 +84,11 @@ pub(crate) fn figures(report: &Report, workload: &Workload, metric: Metric) -> V
         }
         let mut along: Vec<f64> = lens.iter().map(|len| *len as f64).collect();
         along.extend(rules.iter().map(|(len, _)| *len));
-        let plot = Plot::Lines(Lines {
-            x: Axis::new(format!("length in {}", workload.len_unit), Scale::at(&along)),
-            y: Axis::new(metric.name(), scale_of(metric, &series)),
-            rules: rules.clone(),
-            level: if guessing { chance(&rows, |row| row.len as f64) } else { None },
-            marks: Marks::Points,
-            series,
-        });
+        let x = Axis::new(format!("length in {}", workload.len_unit), Scale::at(&along));
+        let y = Axis::new(metric.name(), scale_of(metric, &series));
+        let level = if guessing { chance(&rows, |row| row.len as f64) } else { None };
+        let lines = Lines::new(x, y, Marks::Points, series);
+        let plot = Plot::Lines(Lines { rules: rules.clone(), level, ..lines });
         let title = format!("{}: {} on {split}", workload.name, metric.name());
         figures.push(figure(title, plot));
     }

@@ -1,22 +1,18 @@
 //! Exact match by length, one small chart for each workload, all of the same encodings.
 
 use super::lengths::{chance, series_by_encoding};
+use super::series::coloured;
 use crate::document::figure::Figure;
 use crate::document::plot::{Axis, Lines, Marks, Plot};
 use crate::document::scale::Scale;
 use analysis::aggregate::Aggregate;
-use analysis::{Overall, Report, Workload, YARDSTICK};
+use analysis::{Overall, Report, Workload};
 use records::Metric;
 
-/// Number of encodings that can be told apart in a small chart.
-const MOST: usize = 8;
-
-/// Returns the small charts of the best encodings and RoPE; `None` with fewer than two workloads that were evaluated at
+/// Returns the small charts of the best encodings, RoPE and NoPE; `None` with fewer than two workloads that were evaluated at
 /// several lengths.
 pub(super) fn figure(report: &Report, overall: &Overall) -> Option<Figure> {
-    let scores = || overall.scores.iter().map(|score| &*score.encoding);
-    let others = scores().filter(|name| *name != YARDSTICK).take(MOST - 1);
-    let shown: Vec<&str> = others.chain(scores().find(|name| *name == YARDSTICK)).collect();
+    let shown = coloured(overall.scores.iter().map(|score| &*score.encoding));
     let panel = |workload: &'_ Workload| {
         let inside: Vec<&str> =
             workload.rows.iter().filter(|r| r.in_distribution).map(|r| &*r.split).collect();
@@ -32,7 +28,9 @@ pub(super) fn figure(report: &Report, overall: &Overall) -> Option<Figure> {
         along.dedup();
         let level = chance(&rows, ratio);
         let series = series_by_encoding(report, &rows, Metric::ExactMatch, ratio);
-        let (x, y) = (Scale::at(&along), Axis::new("exact match", Scale::percent()));
+        let mut x = Scale::at(&along);
+        x.ticks.iter_mut().for_each(|(_, label)| label.push_str(" x"));
+        let y = Axis::new("exact match", Scale::percent());
         let lines = Lines::new(Axis::new("length", x), y, Marks::Points, series);
         let is_panel = workload.headline == Metric::ExactMatch && along.len() > 1;
         is_panel.then(|| (workload.name.clone(), Lines { level, ..lines }))
@@ -40,6 +38,6 @@ pub(super) fn figure(report: &Report, overall: &Overall) -> Option<Figure> {
     let panels: Vec<(String, Lines)> = report.workloads.iter().filter_map(panel).collect();
     let title = "All tasks: exact match by length".to_owned();
     let caption = "Exact match on the training splits by length, in multiples of the length in training, mean over seeds: the \
-                   encodings with the best aggregates, and RoPE. Dashed: chance.";
+                   encodings with the best aggregates, RoPE and NoPE. Dashed: chance.";
     (panels.len() > 1).then(|| Figure::new(title, caption, Plot::Panels(panels)))
 }

@@ -1,9 +1,46 @@
-//! Pieces of figures: series, points and their texts.
+//! Pieces of figures: series, points and their texts, and which series have colours.
 
-use crate::document::plot::{Point, Series};
-use analysis::Report;
+use crate::document::figure::Figure;
+use crate::document::plot::{Plot, Point, Series};
+use analysis::{Report, Workload, YARDSTICK};
 use records::Metric;
 use stats::Estimate;
+
+/// Number of the best encodings whose lines have colours, besides RoPE and NoPE.
+const BEST: usize = 5;
+/// Encodings whose lines always have colours.
+const ALWAYS: [&str; 2] = [YARDSTICK, "nope"];
+
+/// Returns the encodings whose lines have colours, of `order` from the best to the worst.
+pub(super) fn coloured<'a>(order: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
+    let best = order.clone().filter(|name| !ALWAYS.contains(name)).take(BEST);
+    best.chain(order.filter(|name| ALWAYS.contains(name))).collect()
+}
+
+/// Returns the looks whose lines have colours: by the deciding region of a workload, or by the aggregate without one.
+pub(crate) fn coloured_looks(report: &Report, workload: Option<&Workload>) -> Vec<usize> {
+    let ranked = workload.and_then(Workload::deciding).map(|ranking| ranking.ranked());
+    let names: Vec<&str> = match (&ranked, &report.overall) {
+        (Some(ranked), _) => ranked.iter().map(|result| &*result.encoding).collect(),
+        (None, Some(overall)) => overall.scores.iter().map(|score| &*score.encoding).collect(),
+        (None, None) => Vec::new(),
+    };
+    let coloured = coloured(names.into_iter()).into_iter();
+    coloured.filter_map(|name| Some(report.encoding(name)?.look)).collect()
+}
+
+/// Draws the lines of a figure with many in grey but for those of some looks; without any, but for the first ones.
+pub(crate) fn quieten(figure: &mut Figure, coloured: &[usize]) {
+    let most = BEST + ALWAYS.len();
+    let Plot::Lines(lines) = &mut figure.plot else { return };
+    if lines.series.len() <= most {
+        return;
+    }
+    let looks = lines.series.iter().map(|series| series.look);
+    let first: Vec<usize> = looks.clone().take(most).collect();
+    let coloured = if coloured.is_empty() { &first } else { coloured };
+    lines.quiet = looks.filter(|look| !coloured.contains(look)).collect();
+}
 
 /// Returns a series with the colour and display name of an encoding.
 pub(super) fn series_of(report: &Report, encoding: &str, points: Vec<Point>) -> Series {
@@ -38,5 +75,33 @@ pub(super) fn drawn(metric: Metric, estimate: &Estimate) -> (f64, Option<(f64, f
         (estimate.mean, estimate.ci95.map(cut))
     } else {
         (estimate.mean.exp(), estimate.ci95.map(|(low, high)| (low.exp(), high.exp())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::plot::{Axis, Lines, Marks};
+    use crate::document::scale::Scale;
+
+    #[test]
+    fn the_best_five_and_two_for_comparison_have_colours() {
+        let names = ["a", "rope", "b", "c", "d", "e", "f", "nope", "g"];
+        assert_eq!(coloured(names.into_iter()), ["a", "b", "c", "d", "e", "rope", "nope"]);
+        let quiet = |lines: usize, looks: &[usize]| {
+            let of = |look| Series { look, label: String::new(), points: Vec::new() };
+            let axis = || Axis::new("", Scale::percent());
+            let plot =
+                Lines::new(axis(), axis(), Marks::Few, (0..lines).map(of).collect::<Vec<_>>());
+            let mut figure = Figure::new(String::new(), "", Plot::Lines(plot));
+            quieten(&mut figure, looks);
+            match figure.plot {
+                Plot::Lines(lines) => lines.quiet,
+                _ => Vec::new(),
+            }
+        };
+        assert_eq!(quiet(9, &[8, 0, 1, 2, 3, 4, 5]), [6, 7]);
+        assert_eq!(quiet(9, &[]), [7, 8]);
+        assert!(quiet(7, &[0]).is_empty());
     }
 }

@@ -3,6 +3,10 @@
 use crate::document::section::{Element, Section};
 use analysis::Description;
 
+/// Headings of the formula of an encoding, and of a sample of a task.
+pub(super) const FORMULA: &str = "Formula";
+pub(super) const SAMPLE: &str = "Sample";
+
 /// Builds the section of a description: headings, code between fences, paragraphs.
 pub(super) fn section(description: &Description) -> Section {
     let Description { source, url, text, .. } = description;
@@ -16,10 +20,10 @@ pub(super) fn section(description: &Description) -> Section {
         open.map_or(&mut whole.elements, |section| &mut section.elements).push(element);
     };
     let close = |whole: &mut Section, paragraph: &mut Vec<&str>| {
-        let open = whole.sections.last_mut();
-        let elements = open.map_or(&mut whole.elements, |section| &mut section.elements);
-        elements.push(Element::Prose(paragraph.join(" ")));
+        let text = paragraph.join(" ");
         paragraph.clear();
+        let is_formula = whole.sections.last().is_some_and(|section| section.heading == FORMULA);
+        add(whole, if is_formula { Element::Formula(text) } else { Element::Prose(text) });
     };
     for line in text.lines() {
         if line.starts_with("```") {

@@ -2,12 +2,14 @@
 
 use super::workloads;
 use crate::document::figure::Figure;
-use crate::document::plot::Plot;
-use crate::document::plot::Series;
+use crate::document::figures::forest;
+use crate::document::plot::{Plot, Series};
+use crate::document::scale::Scale;
 use crate::document::section::{Element, Section};
 use crate::document::table::{Table, TableCell};
 use crate::document::tables;
 use crate::document::target::Target;
+use crate::document::text;
 use analysis::ranking::{EncodingResult, RankedPair, Ranking, separable};
 use analysis::run_metrics::RunMetrics;
 use analysis::{Encoding, Report, Workload, YARDSTICK};
@@ -16,25 +18,60 @@ use records::number::{percent, separator, thousands};
 /// Largest number of names in a cell; of more, all but the last places are names, and the others are counted.
 const NAMED: usize = 6;
 
-/// Builds the section of an encoding. `figures` are those of the headline metric by length, by workload.
-pub(super) fn section(report: &Report, encoding: &Encoding, figures: &[Vec<Figure>]) -> Section {
+/// Parts that the sections of all encodings share, by workload.
+pub(super) struct SharedParts {
+    /// Figures of the headline metric by length.
+    pub(super) by_length: Vec<Vec<Figure>>,
+    /// Comparisons with RoPE in the deciding region.
+    pub(super) contrasts: Vec<Vec<RankedPair>>,
+}
+
+/// Builds the section of an encoding: what is found, its formula, how to use it, and then the numbers.
+pub(super) fn section(report: &Report, encoding: &Encoding, shared: &SharedParts) -> Section {
     let name = &encoding.name;
-    let description = report.meta.description(name);
-    let summary = description.map(|description| Element::Prose(description.summary.clone()));
-    let mut sections = vec![
+    let known = report.meta.description(name);
+    let summary = known.map(|description| Element::Prose(description.summary.clone()));
+    let found = Element::List(text::encoding(report, name, &shared.contrasts));
+    let mut description = known.map(super::description::section);
+    let formula = description.as_mut().and_then(|own| own.take(super::description::FORMULA));
+    let figures = forest::against_rope(report, name, &shared.contrasts);
+    let mut sections: Vec<Section> = formula.into_iter().collect();
+    sections.extend(known.and_then(|_| use_of(encoding)));
+    sections.extend([
+        Section::of_figures("Against RoPE", figures),
         Section::of_table("Where it wins and loses", contests(report, name)),
-        Section::of_figures("By length and split", by_length(report, figures, encoding)),
-        Section::of_table("Prices", prices(report, name)),
-    ];
-    sections.extend(over_others(report, name));
+        Section::of_figures("By length and split", by_length(report, &shared.by_length, encoding)),
+        Section::of_table("Prices", prices(report, name)).folded(),
+    ]);
+    sections.extend(over_others(report, name).map(Section::folded));
     sections.push(gates(report, encoding));
     sections.extend(inspected(report, name));
-    sections.extend(description.map(super::description::section));
+    sections.extend(description);
     Section {
         target: Some(Target::Encoding(name.clone())),
         sections,
-        ..Section::of(&encoding.display, summary.into_iter().collect())
+        ..Section::of(&encoding.display, summary.into_iter().chain([found]).collect())
     }
+}
+
+/// Returns how to use an encoding in Rust, on the command line and in PyTorch; `None` for a name that is no expression.
+fn use_of(encoding: &Encoding) -> Option<Section> {
+    let name = &encoding.id;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_+.,(){}= \"".contains(c);
+    if !name.chars().all(is_part) {
+        return None;
+    }
+    let lines = [
+        "# Rust".to_owned(),
+        format!(
+            "SelfAttentionConfig::new({name:?}, 64, 4, 128).init(&mut rng, &device)?.forward(x)?"
+        ),
+        "# command line".to_owned(),
+        format!("pe-bench run quick --encodings '{name},rope'"),
+        "# PyTorch".to_owned(),
+        format!("pe_zoo.torch.SelfAttention(64, heads=4, encoding={name:?})(x)"),
+    ];
+    Some(Section::of("How to use it", vec![Element::Code(lines.join("\n"))]))
 }
 
 /// Workloads that rank the encoding, with the ranking of the deciding region and its result.
@@ -100,7 +137,7 @@ fn listed_or_dash(names: &[&str]) -> String {
     }
 }
 
-/// Returns a figure of each workload with this encoding, RoPE, and the best of the workload.
+/// Returns a figure of each workload with this encoding, RoPE, and the best of the workload. Lines of shares share one figure.
 fn by_length(report: &Report, figures: &[Vec<Figure>], encoding: &Encoding) -> Vec<Figure> {
     let look = |name: &str| report.encoding(name).map(|encoding| encoding.look);
     let evaluated =
@@ -111,9 +148,23 @@ fn by_length(report: &Report, figures: &[Vec<Figure>], encoding: &Encoding) -> V
         let looks = [Some(encoding.look), look(YARDSTICK), best];
         let looks: Vec<usize> = looks.into_iter().flatten().collect();
         // The first one is along the lengths, if there are several.
-        figures.first().filter(|_| evaluated(workload)).and_then(|first| of_looks(first, &looks))
+        let first = figures.first().filter(|_| evaluated(workload))?;
+        Some((workload.name.clone(), of_looks(first, &looks)?))
     };
-    report.workloads.iter().zip(figures).filter_map(of_workload).collect()
+    let (mut panels, mut others) = (Vec::new(), Vec::new());
+    for (name, figure) in report.workloads.iter().zip(figures).filter_map(of_workload) {
+        match figure.plot {
+            Plot::Lines(lines) if lines.y.scale == Scale::percent() => {
+                panels.push((name, lines));
+            }
+            plot => others.push(Figure { plot, ..figure }),
+        }
+    }
+    let title = format!("{} by length", encoding.display);
+    let caption = "Exact match by length on the split of each workload that has several: this encoding, RoPE, and the best of the \
+                   workload. Vertical: trained length; dashed: chance.";
+    let panels = (!panels.is_empty()).then(|| Figure::new(title, caption, Plot::Panels(panels)));
+    panels.into_iter().chain(others).collect()
 }
 
 /// Keeps the series of these looks in a figure; `None` if none remains.

@@ -29,7 +29,7 @@ pub(super) fn section(report: &Report) -> PolarsResult<Section> {
     let about = "Each cell is one file `cells/KEY.json` of its results folder, with its complete configuration. \
                  `data.parquet` has every evaluation, `tables/cells.csv` every cell.";
     let elements = vec![Element::Prose(about.to_owned()), Element::Table(tables::groups(report))];
-    Ok(Section::of("Cells", elements).with(records))
+    Ok(Section::of("Cells", elements).with(records).folded())
 }
 
 /// Builds the section of the cells of a workload: what all settings share, then the cells of each encoding.

@@ -39,6 +39,15 @@ fn the_section_of_an_encoding_shows_where_it_wins_and_loses() {
     assert_eq!(texts(contests, copy)[4..], ["RoPE", "–", "RoPE"]);
     assert_eq!(texts(contests, 1 - copy)[4..], ["CoPE", "NoPE, RoPE", "–"]);
     assert_eq!(contests.rows[copy][0].link, Some(Target::Workload("copy".into())));
+    let [Element::Figure(against)] = &find(&cope.sections, "Against RoPE").elements[..] else {
+        panic!("{cope:?}")
+    };
+    let Plot::Dots(dots) = &against.plot else { panic!("{against:?}") };
+    // The better differences come first; on `copy` RoPE is better.
+    let labels: Vec<&str> = dots.groups[0].1.iter().map(|series| &*series.label).collect();
+    assert_eq!(labels, ["count", "copy"]);
+    let rope = find(&find(&document.sections, "Encodings").sections, "RoPE");
+    assert!(rope.sections.iter().all(|section| section.heading != "Against RoPE"));
     // Of three encodings, the figure keeps this one and RoPE, which is also the best.
     let figures = &find(&cope.sections, "By length and split").elements;
     let series = |element: &Element| match element {
@@ -57,7 +66,16 @@ fn sections_have_one_order_and_none_is_empty() {
     let headings: Vec<&str> = document.sections.iter().map(|own| &*own.heading).collect();
     assert_eq!(
         headings,
-        ["Summary", "Cost", "All tasks", "Workloads", "Encodings", "Provenance", "Cells"]
+        [
+            "Summary",
+            "Findings",
+            "Cost",
+            "All tasks",
+            "Workloads",
+            "Encodings",
+            "Provenance",
+            "Cells"
+        ]
     );
     let count = find(&find(&document.sections, "Workloads").sections, "count");
     let headings: Vec<&str> = count.sections.iter().map(|own| &*own.heading).collect();
@@ -65,7 +83,12 @@ fn sections_have_one_order_and_none_is_empty() {
     let ranks: Vec<&str> = count.sections[0].sections.iter().map(|own| &*own.heading).collect();
     let beyond = "Ranks on other distributions at longer lengths";
     assert_eq!(ranks, ["Ranks in distribution", beyond, "Solving and effective length"]);
-    let Element::Prose(verdict) = &count.elements[0] else { panic!("{count:?}") };
+    let [Element::Prose(verdict), Element::Table(best), Element::Figure(_), ..] =
+        &count.elements[..]
+    else {
+        panic!("{count:?}")
+    };
+    assert_eq!(best.columns.len(), 3);
     assert!(
         verdict
             .starts_with("Best exact match on other distributions at longer lengths: CoPE, 93.5 %"),

@@ -1,7 +1,8 @@
-//! The section of a workload: its result in a sentence, figures, ranks, evaluations and costs.
+//! The section of a workload: a sample, its result in a sentence, the best encodings, figures, ranks, evaluations and costs.
 
 use crate::document::figure::Figure;
 use crate::document::figures::{self, lengths};
+use crate::document::plot::Plot;
 use crate::document::section::{Element, Section};
 use crate::document::table::Table;
 use crate::document::target::Target;
@@ -36,8 +37,11 @@ pub(super) fn section(report: &Report, workload: &Workload, by_length: &[Figure]
     let costs =
         figures::cost::figures(report, workload).into_iter().map(Element::Figure).chain(costs);
     let evaluations = tables::evaluations(report, workload).with_id(id("evaluations", workload));
-    let results =
-        by_length.iter().cloned().chain(figures::seeds::figure(report, workload)).collect();
+    // Lines say more than dots, of which there may be many.
+    let mut results: Vec<Figure> = by_length.to_vec();
+    results.extend(figures::seeds::figure(report, workload));
+    let lines = results.iter().position(|figure| matches!(figure.plot, Plot::Lines(_)));
+    let first = lines.or_else(|| results.len().checked_sub(1)).map(|place| results.remove(place));
     let sections = [
         Section::of_figures("Results", results).with(statistics(report, workload)),
         Section::of_figures("By sample property", figures::slices::figures(report, workload)),
@@ -46,17 +50,18 @@ pub(super) fn section(report: &Report, workload: &Workload, by_length: &[Figure]
         Section::of("Cost", costs.collect()),
         Section::of_table("All evaluations", evaluations).folded(),
     ];
-    let elements = summary
-        .into_iter()
-        .chain([text::verdict(report, workload), task].map(Element::Prose))
-        .chain(text::unseen(workload).into_iter().map(Element::Prose))
-        .collect();
+    let mut description = description.map(super::description::section);
+    let sample = description.as_mut().and_then(|own| own.take(super::description::SAMPLE));
+    let best = workload.deciding().map(|ranking| tables::best(report, workload, ranking));
+    let mut elements: Vec<Element> = summary.into_iter().collect();
+    elements.extend(sample.into_iter().flat_map(|sample| sample.elements));
+    elements.push(Element::Prose(text::verdict(report, workload)));
+    elements.extend(best.map(Element::Table));
+    elements.extend(first.map(Element::Figure));
+    elements.extend([task].into_iter().chain(text::unseen(workload)).map(Element::Prose));
     Section {
         target: Some(Target::Workload(workload.name.clone())),
-        sections: sections
-            .into_iter()
-            .chain(description.map(super::description::section))
-            .collect(),
+        sections: sections.into_iter().chain(description).collect(),
         ..Section::of(&workload.name, elements)
     }
 }

@@ -8,7 +8,7 @@ use records::number::{bracketed, count, percent, points};
 /// without an aggregate over workloads.
 pub fn improvements(report: &Report) -> Table {
     let Some(overall) = &report.overall else { return Table::default() };
-    Table::of(&overall.ranked)
+    let table = Table::of(&overall.ranked)
         .column("encoding", |name| TableCell::of_encoding(report, name))
         .columns(
             &overall.ranked,
@@ -16,13 +16,15 @@ pub fn improvements(report: &Report) -> Table {
             |other, name| improvement(overall, name, other),
         )
         .table()
-        .with_legend(legend(overall))
+        .with_legend(legend(overall));
+    Table { is_heat: true, ..table }
 }
 
 /// Returns the probability of improvement of one encoding over another, bold where its interval is above 50 %.
 pub(crate) fn improvement(overall: &Overall, name: &str, other: &str) -> TableCell {
     TableCell::optional(overall.improvement(name, other), |found| TableCell {
         strong: found.ci95.is_some_and(|(low, _)| low > 0.5),
+        heat: Some((100.0 * found.value).round() as u8),
         ..TableCell::with_detail(percent(found.value), bracketed(found.ci95, points))
     })
 }

@@ -16,7 +16,8 @@ use stats::LEAST_SEEDS;
 /// Table of encodings by workloads: the headline metric beyond training, or in distribution where nothing else was
 /// evaluated. With an aggregate over workloads it comes first and orders the rows.
 pub fn summary(report: &Report) -> Table {
-    let mut table = Table { columns: vec!["encoding".to_owned()], ..Table::default() };
+    let mut table =
+        Table { columns: vec!["encoding".to_owned()], is_heat: true, ..Table::default() };
     let rankings: Vec<(&Workload, &Ranking)> =
         report.workloads.iter().filter_map(|w| Some((w, w.deciding()?))).collect();
     for (workload, ranking) in &rankings {
@@ -61,7 +62,24 @@ pub fn summary(report: &Report) -> Table {
 }
 
 fn score_cell(score: &OverallScore) -> TableCell {
-    TableCell::with_detail(percent(score.value), bracketed(score.ci95, points))
+    let detail = bracketed(score.ci95, points);
+    TableCell { heat: heat(score.value), ..TableCell::with_detail(percent(score.value), detail) }
+}
+
+/// Returns the colour of a share.
+fn heat(share: f64) -> Option<u8> {
+    share.is_finite().then(|| (100.0 * share.clamp(0.0, 1.0)).round() as u8)
+}
+
+/// Returns the colour of a result: exact match as it is, losses between the worst and the best of the ranking.
+fn result_heat(ranking: &Ranking, result: &EncodingResult) -> Option<u8> {
+    if ranking.metric.higher_is_better() {
+        return heat(result.mean());
+    }
+    let means = || ranking.results.iter().map(EncodingResult::mean).filter(|x| x.is_finite());
+    let (best, worst) =
+        (means().fold(f64::INFINITY, f64::min), means().fold(f64::NEG_INFINITY, f64::max));
+    heat((worst - result.mean()) / (worst - best))
 }
 
 /// Row with the level of guessing, if it is known of any workload; with `overall` it has a column for all tasks.
@@ -110,6 +128,8 @@ fn result_cell(
     let detail = interval.into_iter().chain([facts]).collect::<Vec<_>>().join("\n");
     let text = ranking.metric.show(estimate.mean);
     let mut cell = TableCell::with_detail(text, detail);
+    cell.heat = result_heat(ranking, result);
+    cell.runs = Overall::runs(ranking, &result.encoding).unwrap_or_default();
     // If no encodings can be separated, none is marked.
     cell.strong = ranking.has_several_ranks() && result.group == Some(1);
     if result.rank == Rank::Unranked {
@@ -154,7 +174,12 @@ fn chosen(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
         workloads.entry(grid).or_default().push(workload.name.clone());
     }
     let note = |(grid, workloads): (String, Vec<String>)| {
-        format!("Chosen for each encoding by validation: {grid} ({}).", listed(&workloads, "and"))
+        let on = if workloads.len() == rankings.len() && workloads.len() > 1 {
+            "each workload".to_owned()
+        } else {
+            listed(&workloads, "and")
+        };
+        format!("Chosen for each encoding by validation: {grid} ({on}).")
     };
     workloads.into_iter().map(note).collect()
 }

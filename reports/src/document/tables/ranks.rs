@@ -68,6 +68,18 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
     table.without_empty_columns()
 }
 
+/// Number of encodings of [`best`].
+const BEST: usize = 5;
+
+/// Returns the first rows and columns of [`ranks`].
+pub(crate) fn best(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
+    let mut table = ranks(report, workload, ranking);
+    table.rows.truncate(BEST);
+    table.rows.iter_mut().for_each(|row| row.truncate(3));
+    table.columns.truncate(3);
+    Table { columns: table.columns, rows: table.rows, ..Table::default() }
+}
+
 /// Returns how an encoding compares with the best.
 fn standing(ranking: &Ranking, result: &EncodingResult) -> String {
     match &result.rank {

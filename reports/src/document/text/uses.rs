@@ -19,15 +19,25 @@ pub fn uses(report: &Report) -> Vec<AbstractSentence> {
     sentences
 }
 
-/// Returns the best encodings of a use by their mean over its workloads, and RoPE; `None` unless all of them are ranked by one
-/// metric.
-fn sentence(report: &Report, one: &UseCase) -> Option<AbstractSentence> {
+/// Returns the uses for which an encoding is among the best ones that a report names.
+pub(crate) fn uses_of(report: &Report, name: &str) -> Vec<String> {
+    let is_named = |one: &&UseCase| {
+        let order = rankings(report, one).map(|rankings| order(report, &rankings));
+        order.is_some_and(|order| order.iter().take(NAMED).any(|own| own.name == name))
+    };
+    report.settings.uses.iter().filter(is_named).map(|one| one.name.clone()).collect()
+}
+
+/// Returns the rankings of the workloads of a use; `None` unless all of them are ranked by one metric.
+fn rankings<'a>(report: &'a Report, one: &UseCase) -> Option<Vec<&'a Ranking>> {
     let ranking = |task: &String| report.workloads.iter().find(|w| w.name == *task)?.deciding();
     let rankings: Vec<&Ranking> = one.tasks.iter().map(ranking).collect::<Option<_>>()?;
-    let Ranking { metric, region, .. } = rankings.first()?;
-    if rankings.iter().any(|ranking| ranking.metric != *metric) {
-        return None;
-    }
+    let metric = rankings.first()?.metric;
+    rankings.iter().all(|ranking| ranking.metric == metric).then_some(rankings)
+}
+
+/// Returns the encodings by their mean over rankings of one metric, the best first.
+fn order(report: &Report, rankings: &[&Ranking]) -> Vec<StatedNumber> {
     let of_all = |name: &str| {
         let mean = |ranking: &&Ranking| {
             let ranked = ranking.ranked();
@@ -43,11 +53,24 @@ fn sentence(report: &Report, one: &UseCase) -> Option<AbstractSentence> {
         .collect();
     order.sort_by(|a, b| {
         let order = a.value.total_cmp(&b.value);
-        if metric.higher_is_better() { order.reverse() } else { order }
+        let is_share = rankings.iter().any(|ranking| ranking.metric.higher_is_better());
+        if is_share { order.reverse() } else { order }
     });
+    order
+}
+
+/// Returns the best encodings of a use by their mean over its workloads, and RoPE; `None` unless all of them are ranked by one
+/// metric.
+fn sentence(report: &Report, one: &UseCase) -> Option<AbstractSentence> {
+    let rankings = rankings(report, one)?;
+    let Ranking { metric, region, .. } = rankings.first()?;
     let is_shown = |(place, own): &(usize, StatedNumber)| *place < NAMED || own.name == YARDSTICK;
-    let mut numbers: Vec<StatedNumber> =
-        order.into_iter().enumerate().filter(is_shown).map(|(_, own)| own).collect();
+    let mut numbers: Vec<StatedNumber> = order(report, &rankings)
+        .into_iter()
+        .enumerate()
+        .filter(is_shown)
+        .map(|(_, own)| own)
+        .collect();
     let named =
         |own: &StatedNumber| format!("{} {}", report.display(&own.name), metric.show(own.value));
     let best: Vec<String> = numbers.iter().take(NAMED).map(named).collect();
@@ -132,11 +155,7 @@ mod tests {
         let settings = Settings { uses, ..Settings::default() };
         let frames = analysis::frame::Frames::of(&records).unwrap();
         let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
-        uses_of(&report)
-    }
-
-    fn uses_of(report: &Report) -> Vec<String> {
-        uses(report).into_iter().map(|sentence| sentence.text).collect()
+        super::uses(&report).into_iter().map(|sentence| sentence.text).collect()
     }
 
     #[test]

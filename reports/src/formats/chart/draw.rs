@@ -1,7 +1,7 @@
 //! Parts of an SVG drawing.
 
 use super::style::MarkStyle;
-use crate::document::plot::{Axis, Series};
+use crate::document::plot::{Axis, Point, Series};
 use crate::document::scale::Scale;
 use crate::text::html as escape;
 use records::number::joined;
@@ -18,31 +18,35 @@ pub(super) const LEFT: f64 = 50.0;
 pub(super) const HEIGHT: f64 = 300.0;
 /// Room below plots for the labels of ticks and of the horizontal axis.
 pub(super) const BOTTOM: f64 = 40.0;
-/// Upper estimate of the width of a character in 12 px sans-serif, in pixels.
-pub(super) const CHARACTER: f64 = 6.7;
+/// Size of labels and of the title in pixels.
+const FONT: f64 = 12.0;
+const TITLE: f64 = 13.0;
+/// Upper estimate of the width of a character of a label, and of the bold title, in units of the size.
+const CHARACTER: f64 = 6.7 / FONT;
+const BOLD: f64 = 7.2 / TITLE;
 
 /// Appends formatted text to a string; `fmt::Write` for `String` cannot fail.
 macro_rules! put {
     ($out:expr, $($argument:tt)*) => {{
         use std::fmt::Write as _;
-        let _ = writeln!($out, $($argument)*);
+        let _ = write!($out, $($argument)*);
     }};
 }
 pub(super) use put;
 
-pub(super) fn open(title: &str, height: f64) -> String {
-    // A title that does not fit is cut at the frame; the label for screen readers has all of it.
-    let most = ((WIDTH - 16.0) / 7.2) as usize;
-    let short = if title.chars().count() > most {
-        escape(&title.chars().take(most - 1).chain(['…']).collect::<String>())
-    } else {
-        escape(title)
-    };
-    let title = escape(title);
+/// Returns the size at which text of a number of characters is at most `width` wide.
+fn fitting(text: &str, most: f64, character: f64, width: f64) -> f64 {
+    let fitting = width / (character * text.chars().count().max(1) as f64);
+    (fitting.min(most) * 10.0).floor() / 10.0
+}
+
+pub(super) fn open(title: &str, alt: &str, height: f64) -> String {
+    let size = fitting(title, TITLE, BOLD, WIDTH - 2.0 * START);
+    let (title, alt) = (escape(title), escape(alt));
     format!(
-        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\">\n\
-         <rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\"/>\n\
-         <text class=\"title\" x=\"{START}\" y=\"18\">{short}</text>\n"
+        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}. {alt}\">\
+         <rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\"/>\
+         <text class=\"title\" font-size=\"{size}\" x=\"{START}\" y=\"18\">{title}</text>"
     )
 }
 
@@ -50,7 +54,13 @@ pub(super) fn open(title: &str, height: f64) -> String {
 pub(super) fn group(series: &Series) -> String {
     let Series { look, label, .. } = series;
     let (classes, name) = (MarkStyle::of(*look).classes(), escape(label));
-    format!("<g class=\"s {classes}\" data-look=\"{look}\"><title>{name}</title>")
+    format!("<g class=\"s {classes}\"><title>{name}</title>")
+}
+
+/// Draws a series in the background: its line alone, with its name and `values` as hover text.
+pub(super) fn quiet(series: &Series, values: &str, line: &str) -> String {
+    let (name, values) = (escape(&series.label), escape(values));
+    format!("<g class=\"s o\"><title>{name}: {values}</title>{line}</g>")
 }
 
 /// Drawing area of a plot with a vertical axis: from `LEFT` to `right`, less `margin` on both sides, and from `TOP` to `floor`.
@@ -74,10 +84,13 @@ impl PlotArea<'_> {
 
     /// Draws both axes; `has_grid`: with vertical lines.
     pub(super) fn axes(&self, out: &mut String, has_grid: bool) {
+        let (left, right) = (short(LEFT), short(self.right));
+        let line =
+            |(value, _): &(f64, String)| format!("M{left} {}H{right}", short(self.y(*value)));
+        let lines = joined(self.y.scale.ticks.iter().map(line), "");
+        put!(out, "<path class=\"grid\" d=\"{lines}\"/>");
         for (value, label) in &self.y.scale.ticks {
-            let y = self.y(*value);
-            put!(out, "{}", level("grid", y, self.right));
-            put!(out, "{}", text(LEFT - 6.0, y + 4.0, "end", label));
+            put!(out, "{}", text(LEFT - 6.0, self.y(*value) + 4.0, "end", label));
         }
         put!(out, "{}", text(START, ABOVE, "start", &self.y.label));
         ticks(out, &self.x.scale, |value| self.x(value), self.floor, has_grid);
@@ -97,53 +110,74 @@ impl PlotArea<'_> {
         points: impl Iterator<Item = (f64, f64)>,
         shift: f64,
     ) -> String {
-        let point = |(x, y): (f64, f64)| format!("{:.1} {:.1}", self.x(x) + shift, self.y(y));
-        format!("<path class=\"{class}\" d=\"M{}\"/>", joined(points.map(point), "L"))
+        path(class, points.map(|(x, y)| (self.x(x) + shift, self.y(y))))
     }
+}
+
+/// Returns a coordinate with one decimal at most, without zeros that say nothing.
+pub(super) fn short(value: f64) -> String {
+    let text = format!("{value:.1}");
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    match text.split_once("0.") {
+        Some((sign @ ("" | "-"), digits)) => format!("{sign}.{digits}"),
+        _ => if text == "-0" { "0" } else { text }.to_owned(),
+    }
+}
+
+/// Draws a line through places in pixels, as steps from place to place.
+pub(super) fn path(class: &str, places: impl Iterator<Item = (f64, f64)>) -> String {
+    let mut steps = String::new();
+    // Of rounded places, so that steps do not add up errors.
+    let mut last: Option<(f64, f64)> = None;
+    for (x, y) in places.map(|(x, y)| ((10.0 * x).round(), (10.0 * y).round())) {
+        let (command, from) = last.map_or(("M", (0.0, 0.0)), |last| ("l", last));
+        let (across, down) = (short((x - from.0) / 10.0), short((y - from.1) / 10.0));
+        let gap = if down.starts_with('-') { "" } else { " " };
+        put!(steps, "{command}{across}{gap}{down}");
+        last = Some((x, y));
+    }
+    format!("<path class=\"{class}\" d=\"{steps}\"/>")
 }
 
 /// Draws the mark of a point, which shows its value, interval and n under the pointer.
 pub(super) fn point(look: usize, x: f64, y: f64, note: &str) -> String {
-    let (shape, note) = (MarkStyle::of(look).path(), escape(note));
-    format!(
-        "<path class=\"m\" transform=\"translate({x:.1} {y:.1})\" d=\"{shape}\"><title>{note}</title></path>"
-    )
+    let (marker, note) = (MarkStyle::of(look).marker, escape(note));
+    let (x, y) = (short(x), short(y));
+    format!("<use href=\"#_{marker}\" x=\"{x}\" y=\"{y}\"><title>{note}</title></use>")
 }
 
 /// Draws a filled mark; the look determines its shape and colour.
 pub(super) fn marker(look: usize, x: f64, y: f64) -> String {
-    let shape = MarkStyle::of(look).path();
-    format!("<path class=\"m\" transform=\"translate({x:.1} {y:.1})\" d=\"{shape}\"/>")
+    let (marker, x, y) = (MarkStyle::of(look).marker, short(x), short(y));
+    format!("<use href=\"#_{marker}\" x=\"{x}\" y=\"{y}\"/>")
 }
 
 /// Returns the width of the widest label in pixels.
 pub(super) fn widest<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
-    labels.map(|l| l.chars().count()).max().unwrap_or(0) as f64 * CHARACTER
+    labels.map(|l| l.chars().count()).max().unwrap_or(0) as f64 * CHARACTER * FONT
 }
 
-/// Shortens the name of a series to `width` pixels.
-pub(super) fn label(text: &str, width: f64) -> String {
-    let most = (width / CHARACTER).ceil().max(2.0) as usize;
-    if text.chars().count() > most {
-        text.chars().take(most - 1).chain(['…']).collect()
-    } else {
-        text.to_owned()
-    }
+/// Draws the intervals of points as one path.
+pub(super) fn bars(ends: impl Iterator<Item = [(f64, f64); 2]>) -> String {
+    let line = |[(x1, y1), (x2, y2)]: [(f64, f64); 2]| {
+        if (x1 - x2).abs() < f64::EPSILON {
+            format!("M{} {}V{}", short(x1), short(y1), short(y2))
+        } else {
+            format!("M{} {}H{}", short(x1), short(y1), short(x2))
+        }
+    };
+    let lines: String = ends.map(line).collect();
+    if lines.is_empty() { lines } else { format!("<path class=\"bar\" d=\"{lines}\"/>") }
 }
 
 /// Returns a vertical line from the top of the plot to its floor.
 pub(super) fn upright(class: &str, x: f64, floor: f64) -> String {
-    format!("<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>")
+    format!("<path class=\"{class}\" d=\"M{} {TOP}V{}\"/>", short(x), short(floor))
 }
 
 /// Returns a horizontal line from the axis to the right end of the plot.
 pub(super) fn level(class: &str, y: f64, right: f64) -> String {
-    format!("<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>")
-}
-
-/// Returns the vertical bar of an interval.
-pub(super) fn bar(x: f64, low: f64, high: f64) -> String {
-    format!("<line class=\"bar\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" y2=\"{high:.1}\"/>")
+    format!("<path class=\"{class}\" d=\"M{LEFT} {}H{}\"/>", short(y), short(right))
 }
 
 /// Writes the labels of ticks along a horizontal axis that have room, below `floor`, and the lines of a grid.
@@ -200,6 +234,46 @@ pub(super) fn rules(
 }
 
 pub(super) fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
-    let text = escape(text);
-    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
+    fitted(x, y, anchor, text, f64::INFINITY)
+}
+
+/// Returns text that is at most `width` pixels wide: longer text is smaller, and never cut.
+pub(super) fn fitted(x: f64, y: f64, anchor: &str, text: &str, width: f64) -> String {
+    let size = fitting(text, FONT, CHARACTER, width);
+    let size = if size < FONT { format!(" font-size=\"{size}\"") } else { String::new() };
+    // Texts begin at their place without an anchor.
+    let anchor = match anchor {
+        "start" => String::new(),
+        anchor => format!(" text-anchor=\"{anchor}\""),
+    };
+    let (x, y, text) = (short(x), short(y), escape(text));
+    format!("<text x=\"{x}\" y=\"{y}\"{anchor}{size}>{text}</text>")
+}
+
+/// Returns the points of a series that can be drawn.
+pub(super) fn finite(series: &Series) -> impl Iterator<Item = &Point> {
+    series.points.iter().filter(|point| point.x.is_finite() && point.y.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_lines_are_short() {
+        let numbers = [0.04, -0.04, 0.5, -0.52, 12.0, 12.34, 100.0];
+        assert_eq!(numbers.map(short), ["0", "0", ".5", "-.5", "12", "12.3", "100"]);
+        let places = [(10.0, 20.04), (10.5, 19.96), (20.5, 25.0)];
+        assert_eq!(path("a", places.into_iter()), "<path class=\"a\" d=\"M10 20l.5 0l10 5\"/>");
+    }
+
+    #[test]
+    fn long_labels_are_small_and_whole() {
+        assert_eq!(fitted(1.0, 2.0, "start", "abc", 30.0), "<text x=\"1\" y=\"2\">abc</text>");
+        let long = "x".repeat(40);
+        assert_eq!(
+            fitted(1.0, 2.0, "end", &long, 140.0),
+            format!("<text x=\"1\" y=\"2\" text-anchor=\"end\" font-size=\"6.2\">{long}</text>")
+        );
+    }
 }

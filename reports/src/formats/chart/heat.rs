@@ -1,8 +1,11 @@
 //! Heat maps of shares, one for each encoding, on one colour scale.
 
-use super::draw::{TOP, WIDTH, label, open, put, text, widest};
+use std::collections::BTreeMap;
+
+use super::draw::{TOP, WIDTH, fitted, open, put, short, text, widest};
 use crate::document::plot::Heat;
 use crate::text::html as escape;
+use records::number::joined;
 
 const ACROSS: usize = 3;
 const LEFT: f64 = 44.0;
@@ -25,9 +28,13 @@ const COLOURS: [[f64; 3]; 9] = [
     [254.0, 232.0, 56.0],
 ];
 
+/// Number of colours; more could not be told apart.
+const SHADES: f64 = 100.0;
+
 /// Returns the colour of a share as `#rrggbb`.
 pub(super) fn colour(share: f64) -> String {
-    let step = share.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f64;
+    let share = (share.clamp(0.0, 1.0) * SHADES).round() / SHADES;
+    let step = share * (COLOURS.len() - 1) as f64;
     let from = (step.floor() as usize).min(COLOURS.len() - 2);
     let between = step - from as f64;
     let [r, g, b] = [0, 1, 2].map(|i| {
@@ -38,7 +45,7 @@ pub(super) fn colour(share: f64) -> String {
 }
 
 /// Draws the maps; rows rise upwards.
-pub(super) fn heat(title: &str, chart: &Heat) -> String {
+pub(super) fn heat(title: &str, alt: &str, chart: &Heat) -> String {
     let across = ACROSS.min(chart.maps.len()).max(1);
     let width = (WIDTH - LEFT - GAP * across as f64) / across as f64;
     let cell_w = width / chart.columns.len().max(1) as f64;
@@ -46,31 +53,25 @@ pub(super) fn heat(title: &str, chart: &Heat) -> String {
     let map_h = cell_h * chart.rows.len() as f64;
     let down = chart.maps.len().div_ceil(across);
     let height = TOP + down as f64 * (HEAD + map_h + FOOT) + 50.0;
-    let mut out = open(title, height);
+    let mut out = open(title, alt, height);
     for (index, map) in chart.maps.iter().enumerate() {
         let left = LEFT + (index % across) as f64 * (width + GAP);
         let top = TOP + (index / across) as f64 * (HEAD + map_h + FOOT) + HEAD;
         put!(out, "<g class=\"map\"><title>{}</title>", escape(&map.label));
-        put!(out, "{}", text(left, top - 6.0, "start", &label(&map.label, width)));
+        put!(out, "{}", fitted(left, top - 6.0, "start", &map.label, width));
         put!(
             out,
             "<rect class=\"frame\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{map_h:.1}\"/>"
         );
-        for (row, values) in map.values.iter().enumerate() {
-            let y = top + map_h - (row + 1) as f64 * cell_h;
-            for (column, value) in values.iter().enumerate() {
-                let Some(value) = value else { continue };
-                let x = left + column as f64 * cell_w;
-                // Cells overlap slightly, so that no background shows between them.
-                put!(
-                    out,
-                    "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{:.2}\" height=\"{:.2}\" fill=\"{}\"/>",
-                    cell_w + 0.3,
-                    cell_h + 0.3,
-                    colour(*value)
-                );
-            }
-        }
+        // In units of cells, one path for each colour: a fifth of the size of rectangles.
+        put!(
+            out,
+            "<g transform=\"translate({} {})scale({cell_w:.3} {:.3})\">",
+            short(left),
+            short(top + map_h),
+            -cell_h
+        );
+        put!(out, "{}</g>", cells(&map.values));
         let ends = |values: &[u64]| (values.first().copied(), values.last().copied());
         if let (Some(first), Some(last)) = ends(&chart.columns) {
             put!(out, "{}", text(left, top + map_h + 13.0, "start", &first.to_string()));
@@ -84,7 +85,7 @@ pub(super) fn heat(title: &str, chart: &Heat) -> String {
     }
     let foot = height - 36.0;
     let names = format!("across: {}; up: {}", chart.x_label, chart.y_label);
-    put!(out, "{}", text(8.0, height - 8.0, "start", &label(&names, WIDTH - 16.0)));
+    put!(out, "{}", fitted(8.0, height - 8.0, "start", &names, WIDTH - 16.0));
     for step in 0..24 {
         let share = f64::from(step) / 23.0;
         let x = LEFT + share * (BAR - BAR / 24.0);
@@ -100,6 +101,25 @@ pub(super) fn heat(title: &str, chart: &Heat) -> String {
     debug_assert!(widest(["0 %"].into_iter()) < LEFT);
     out.push_str("</svg>");
     out
+}
+
+/// Returns the cells of a map, each 1 by 1, as one path for each colour: neighbours of one colour are one step. Cells
+/// overlap slightly, so that no background shows between them.
+fn cells(values: &[Vec<Option<f64>>]) -> String {
+    let mut paths: BTreeMap<String, String> = BTreeMap::new();
+    for (row, values) in values.iter().enumerate() {
+        let colours: Vec<Option<String>> = values.iter().map(|value| value.map(colour)).collect();
+        let mut column = 0;
+        for run in colours.chunk_by(|a, b| a == b) {
+            if let Some(colour) = &run[0] {
+                let steps = paths.entry(colour.clone()).or_default();
+                put!(steps, "M{column} {row}h{}.05v1.05h-{}.05z", run.len(), run.len());
+            }
+            column += run.len();
+        }
+    }
+    let path = |(colour, d): (&String, &String)| format!("<path fill=\"{colour}\" d=\"{d}\"/>");
+    joined(paths.iter().map(path), "")
 }
 
 #[cfg(test)]

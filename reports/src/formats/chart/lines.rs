@@ -1,10 +1,11 @@
 //! Line charts, with the names of the lines at their right ends.
 
 use super::draw::{
-    BOTTOM, HEIGHT, LEFT, PlotArea, RuleRoom, TOP, WIDTH, bar, group, label, open, point as mark,
-    put, rules, text, widest,
+    BOTTOM, HEIGHT, LEFT, PlotArea, RuleRoom, TOP, WIDTH, bars, finite, fitted, group, open, path,
+    point as mark, put, quiet, rules, text, widest,
 };
 use crate::document::plot::{FEW_MARKS, Lines, Marks, Point, Series};
+use records::number::joined;
 
 /// Minimum distance between the baselines of two labels, in pixels.
 const LABEL_GAP: f64 = 14.0;
@@ -52,49 +53,58 @@ fn line(
     shift: f64,
     label_y: f64,
 ) {
-    let points = || finite(series);
     put!(out, "{}", group(series));
-    put!(out, "{}", area.path("line", points().map(|p| (p.x, p.y)), shift));
+    put!(out, "{}", area.path("line", finite(series).map(|p| (p.x, p.y)), shift));
     let few = marks == Marks::Few;
-    let every = if few { points().count().div_ceil(FEW_MARKS).max(1) } else { 1 };
+    let every = if few { finite(series).count().div_ceil(FEW_MARKS).max(1) } else { 1 };
     // Markers of several lines stand at different places.
-    for point in points().skip(series.look % every).step_by(every) {
-        let (x, y) = (area.x(point.x) + shift, area.y(point.y));
-        if let Some((low, high)) = point.bar.filter(|_| !few) {
-            put!(out, "{}", bar(x, area.y(low), area.y(high)));
-        }
+    let marked = || finite(series).skip(series.look % every).step_by(every);
+    let place = |point: &Point| (area.x(point.x) + shift, area.y(point.y));
+    let ends = marked().filter(|_| !few).filter_map(|point| Some((place(point).0, point.bar?)));
+    let ends = ends.map(|(x, (low, high))| [(x, area.y(low)), (x, area.y(high))]);
+    put!(out, "{}", bars(ends));
+    for point in marked() {
+        let (x, y) = place(point);
         put!(out, "{}", mark(series.look, x, y, &point.note));
     }
     let label_x = area.right + 18.0;
-    if let Some(end) = points().last() {
-        put!(
-            out,
-            "<line class=\"lead\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{label_y:.1}\"/>",
-            area.x(end.x) + shift + 5.0,
-            area.y(end.y),
-            label_x - 3.0
-        );
+    if let Some(end) = finite(series).last() {
+        let (x, y) = place(end);
+        put!(out, "{}", path("lead", [(x + 5.0, y), (label_x - 3.0, label_y)].into_iter()));
     }
-    let shown = label(&series.label, WIDTH - label_x);
-    put!(out, "{}</g>", text(label_x, label_y + 4.0, "start", &shown));
+    let room = WIDTH - label_x - 2.0;
+    put!(out, "{}</g>", fitted(label_x, label_y + 4.0, "start", &series.label, room));
 }
 
-fn finite(series: &Series) -> impl Iterator<Item = &Point> {
-    series.points.iter().filter(|p| p.y.is_finite())
+/// Returns the values of a series in the background: all of few points, the last of many.
+fn values(marks: Marks, series: &Series) -> String {
+    let notes = finite(series).map(|point| point.note.as_str());
+    match marks {
+        Marks::Points => joined(notes, "; "),
+        Marks::Few => notes.last().unwrap_or_default().to_owned(),
+    }
 }
 
-/// Draws the chart. Series without a finite value are left out.
-pub(super) fn lines(title: &str, chart: &Lines) -> String {
-    let shown: Vec<(&Series, f64)> =
-        chart.series.iter().filter_map(|series| Some((series, finite(series).last()?.y))).collect();
+/// Draws the chart. Series without a finite value are left out; those in the background come first, so that none hides one
+/// in colour.
+pub(super) fn lines(title: &str, alt: &str, chart: &Lines) -> String {
+    let drawn = || chart.series.iter().filter(|series| finite(series).next().is_some());
+    let shown: Vec<(&Series, f64)> = drawn()
+        .filter(|series| !chart.quiet.contains(&series.look))
+        .filter_map(|series| Some((series, finite(series).last()?.y)))
+        .collect();
     let count = shown.len() as f64;
     let label_width = widest(shown.iter().map(|(s, _)| s.label.as_str())).clamp(30.0, 170.0);
     let height = HEIGHT.max(TOP + BOTTOM + LABEL_GAP * (count + 1.0));
     let (right, floor) = (WIDTH - label_width - 26.0, height - BOTTOM);
     let area = PlotArea { x: &chart.x, y: &chart.y, margin: 8.0, right, floor };
-    let mut out = open(title, height);
+    let mut out = open(title, alt, height);
     area.axes(&mut out, false);
     rules_of(&mut out, &area, chart);
+    for series in drawn().filter(|series| chart.quiet.contains(&series.look)) {
+        let line = area.path("line", finite(series).map(|p| (p.x, p.y)), 0.0);
+        put!(out, "{}", quiet(series, &values(chart.marks, series), &line));
+    }
     let ends: Vec<f64> = shown.iter().map(|(_, end)| area.y(*end)).collect();
     let labels = spread(&ends, TOP + 4.0, area.floor);
     for (index, ((series, _), label_y)) in shown.iter().zip(labels).enumerate() {

@@ -1,21 +1,21 @@
 //! Scatter charts with one mark for each encoding and a legend at the right.
 
 use super::draw::{
-    BOTTOM, HEIGHT, PlotArea, TOP, WIDTH, bar, group, label, level, marker, open, point as mark,
-    put, text, widest,
+    BOTTOM, HEIGHT, PlotArea, TOP, WIDTH, bars, finite, fitted, group, level, marker, open,
+    point as mark, put, text, widest,
 };
 use crate::document::plot::Scatter;
 
 const ROW: f64 = 16.0;
 
 /// Draws the chart. The legend is sorted from the best value to the worst.
-pub(super) fn scatter(title: &str, chart: &Scatter) -> String {
+pub(super) fn scatter(title: &str, alt: &str, chart: &Scatter) -> String {
     let rows = chart.series.len() as f64;
-    let width = widest(chart.series.iter().map(|s| s.label.as_str())).clamp(30.0, 150.0);
+    let width = widest(chart.series.iter().map(|s| s.label.as_str())).clamp(30.0, 170.0);
     let (right, height) = (WIDTH - width - 34.0, HEIGHT.max(TOP + BOTTOM + ROW * (rows + 1.0)));
     let floor = height - BOTTOM;
     let area = PlotArea { x: &chart.x, y: &chart.y, margin: 10.0, right, floor };
-    let mut out = open(title, height);
+    let mut out = open(title, alt, height);
     area.axes(&mut out, true);
     if let Some((value, label)) = &chart.level {
         let y = area.y(*value);
@@ -29,17 +29,16 @@ pub(super) fn scatter(title: &str, chart: &Scatter) -> String {
     order.sort_by(|a, b| area.y(a.points[0].y).total_cmp(&area.y(b.points[0].y)));
     for (row, series) in order.into_iter().enumerate() {
         put!(out, "{}", group(series));
-        for point in series.points.iter().filter(|p| p.x.is_finite() && p.y.is_finite()) {
-            let (x, high) = (area.x(point.x), area.y(point.y));
-            if let Some((from, to)) = point.bar {
-                put!(out, "{}", bar(x, area.y(from), area.y(to)));
-            }
-            put!(out, "{}", mark(series.look, x, high, &point.note));
+        let ends = finite(series).filter_map(|point| Some((area.x(point.x), point.bar?)));
+        let ends = ends.map(|(x, (low, high))| [(x, area.y(low)), (x, area.y(high))]);
+        put!(out, "{}", bars(ends));
+        for point in finite(series) {
+            put!(out, "{}", mark(series.look, area.x(point.x), area.y(point.y), &point.note));
         }
         let middle = TOP + 8.0 + ROW * row as f64;
         put!(out, "{}", marker(series.look, right + 18.0, middle));
-        let shown = label(&series.label, WIDTH - right - 28.0);
-        put!(out, "{}</g>", text(right + 28.0, middle + 4.0, "start", &shown));
+        let room = WIDTH - right - 30.0;
+        put!(out, "{}</g>", fitted(right + 28.0, middle + 4.0, "start", &series.label, room));
     }
     out.push_str("</svg>");
     out

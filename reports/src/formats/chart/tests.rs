@@ -40,11 +40,12 @@ fn values_that_are_not_finite_leave_no_mark() {
         level: Some((vec![(1.0, 0.5), (2.0, 0.5)], "chance".into())),
         marks: Marks::Points,
         series: vec![series(0, "a<b", &[0.5, f64::NAN]), series(9, "gone", &[f64::NAN])],
+        quiet: Vec::new(),
     };
     let file = svg(&figure("t & u", Plot::Lines(plot)));
     assert!(!file.contains("NaN") && !file.contains("inf"), "{file}");
     assert!(file.contains("a&lt;b") && file.contains("t &amp; u") && !file.contains("gone"));
-    assert_eq!(file.matches("class=\"m\"").count(), 1);
+    assert_eq!(file.matches("<use ").count(), 1);
 }
 
 #[test]
@@ -60,18 +61,18 @@ fn both_axes_have_a_label_and_that_of_a_rule_keeps_clear_of_it() {
     };
     let file = svg(&figure("t", Plot::Lines(lines)));
     assert!(file.contains(">length</text>"), "{file}");
-    assert!(file.contains("<text x=\"8.0\" y=\"32.0\" text-anchor=\"start\">exact match</text>"));
+    assert!(file.contains("<text x=\"8\" y=\"32\">exact match</text>"));
     // Eleven characters of 6.7 pixels from 8 on, and a space.
-    assert!(file.contains("<text x=\"89.7\" y=\"32.0\" text-anchor=\"start\">trained at 1</text>"));
+    assert!(file.contains("<text x=\"89.7\" y=\"32\">trained at 1</text>"));
     let dots = Dots {
         value: Axis::new("mean rank", Scale::linear(&[1.0, 2.0])),
         rules: Vec::new(),
         groups: vec![(String::new(), vec![series(0, "RoPE", &[1.5])])],
     };
     let file = svg(&figure("t", Plot::Dots(dots)));
-    // One group with one row: 40 + 22 + 18 pixels above the ticks, 40 below.
-    assert!(file.contains("viewBox=\"0 0 480 120\""), "{file}");
-    assert!(file.contains("y=\"113.0\" text-anchor=\"middle\">mean rank</text>"), "{file}");
+    // One row of a group without a name: 40 + 18 pixels above the ticks, 40 below.
+    assert!(file.contains("viewBox=\"0 0 480 98\""), "{file}");
+    assert!(file.contains("y=\"91\" text-anchor=\"middle\">mean rank</text>"), "{file}");
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn an_encoding_keeps_its_colour_in_every_figure() {
     let rope = results.encoding("rope").unwrap().look;
     let document = report(&results, Section::default()).unwrap();
     for figure in document.figures() {
-        let mark = format!("<g class=\"s c{rope} d0\" data-look=\"{rope}\"><title>RoPE</title>");
+        let mark = format!("<g class=\"s c{rope}\"><title>RoPE</title>");
         assert!(svg(figure).contains(&mark), "{}", figure.title);
     }
 }
@@ -96,7 +97,7 @@ fn a_scatter_names_every_encoding_and_draws_the_front() {
     };
     let file = svg(&figure("t", Plot::Scatter(plot)));
     assert_eq!(file.matches("<g class=\"s ").count(), 30);
-    assert_eq!(file.matches("<path class=\"rule\"").count(), 1);
+    assert_eq!(file.matches("<path class=\"rule\"").count(), 2, "chance and the front");
 }
 
 #[test]
@@ -114,8 +115,12 @@ fn what_was_not_measured_is_a_hole_in_the_map() {
         maps: vec![map],
     };
     let file = svg(&figure("t", Plot::Heat(plot)));
-    // Three cells and the 24 steps of the scale.
+    // Three cells of different colours and the 24 steps of the scale.
     assert_eq!(file.matches(" fill=\"#").count(), 27);
+    assert!(
+        file.contains("d=\"M0 0h1.05v1.05h-1.05z\"") && file.contains("d=\"M1 1h1.05"),
+        "{file}"
+    );
 }
 
 #[test]
@@ -148,4 +153,25 @@ fn small_charts_share_one_legend() {
         (file.matches("class=\"line\"").count(), file.matches("class=\"frame\"").count()),
         (2, 2)
     );
+}
+
+#[test]
+fn lines_in_the_background_are_grey_and_named_with_their_values() {
+    let mut all: Vec<Series> = (0..3).map(|i| series(i, &format!("e{i}"), &[0.5, 0.4])).collect();
+    for series in &mut all {
+        series.points[0].note = "50 %".to_owned();
+        series.points[1].note = "40 %".to_owned();
+    }
+    let lines = Lines::new(
+        Axis::new("length", Scale::at(&[1.0, 2.0])),
+        Axis::new("share", Scale::percent()),
+        Marks::Points,
+        all,
+    );
+    let file = svg(&figure("t", Plot::Lines(Lines { quiet: vec![1], ..lines })));
+    let quiet = "<g class=\"s o\"><title>e1: 50 %; 40 %</title><path class=\"line\"";
+    assert!(file.contains(quiet) && !file.contains(">e1</text>"), "{file}");
+    assert_eq!(file.matches("<use ").count(), 4);
+    assert!(file.contains("aria-label=\"t. e0 40 %; e2 40 %.\""), "{file}");
+    assert!(file.find(quiet) < file.find("<title>e0</title>"), "behind the others");
 }

@@ -24,11 +24,8 @@ pub(super) fn prose(text: &str) -> String {
 
 /// Renders the mark of an encoding in its colour.
 pub(super) fn swatch(look: impl Borrow<usize>) -> String {
-    let look = MarkStyle::of(*look.borrow());
-    let (classes, path) = (look.classes(), look.path());
-    format!(
-        "<svg class=\"k {classes}\" viewBox=\"-6 -6 12 12\" aria-hidden=\"true\"><path d=\"{path}\"/></svg>"
-    )
+    let MarkStyle { colour, marker, .. } = MarkStyle::of(*look.borrow());
+    format!("<i class=\"k c{colour} m{marker}\"></i>")
 }
 
 /// Renders a template to a string.

@@ -22,8 +22,13 @@ pub(super) struct Links {
 }
 
 /// Returns the way from a page to the folder of the report.
-pub(super) fn up(page: &str) -> String {
+fn up(page: &str) -> String {
     "../".repeat(page.matches('/').count())
+}
+
+/// Returns the address of the first page for a link on `page`.
+pub(super) fn front(page: &str) -> String {
+    up(page) + FRONT
 }
 
 impl Links {
@@ -45,7 +50,7 @@ impl Links {
                     format!("pages/{folder}/{file}.html")
                 },
             );
-            links.add_anchors(&page, &document.sections, &mut BTreeSet::new());
+            links.add_anchors(&page, &document.sections);
             if let Some(target) = target {
                 links.locations.insert(target.clone(), Location { page, anchor: None });
             }
@@ -53,13 +58,13 @@ impl Links {
         links
     }
 
-    fn add_anchors(&mut self, page: &str, sections: &[Section], ids: &mut BTreeSet<String>) {
+    fn add_anchors(&mut self, page: &str, sections: &[Section]) {
         for section in sections {
             if let Some(target) = &section.target {
-                let anchor = Some(unique_slug(&section.heading, ids));
+                let anchor = Some(section.id.clone());
                 self.locations.insert(target.clone(), Location { page: page.to_owned(), anchor });
             }
-            self.add_anchors(page, &section.sections, ids);
+            self.add_anchors(page, &section.sections);
         }
     }
 
@@ -68,11 +73,6 @@ impl Links {
         target
             .and_then(|target| self.locations.get(target))
             .map_or(FRONT, |location| &location.page)
-    }
-
-    /// Returns the id of the element of a subject on its page.
-    pub(super) fn anchor(&self, target: &Target) -> Option<&str> {
-        self.locations.get(target)?.anchor.as_deref()
     }
 
     /// Returns the address of a subject for a link on `page`; `None` if nothing shows it.

@@ -1,0 +1,155 @@
+//! The question of a report and its answers: the best encoding, the best at RoPE's price, and RoPE.
+
+use crate::document::section::AnswerCard;
+use crate::document::table::TableCell;
+use analysis::ranking::Ranking;
+use analysis::{Overall, Report, YARDSTICK};
+use records::number::{bracketed, count, percent, points};
+
+/// Largest step time, or number of operations, relative to RoPE's that counts as RoPE's price.
+const SAME_PRICE: f64 = 1.1;
+
+/// An encoding in the order of a report.
+struct Place {
+    encoding: String,
+    score: String,
+    interval: String,
+}
+
+/// Returns the encodings from the best to the worst: by the aggregate, or by the result of the only workload.
+fn places(report: &Report) -> Vec<Place> {
+    let overall = report.overall.iter().flat_map(|overall| &overall.scores);
+    let overall = overall.map(|own| Place {
+        encoding: own.encoding.clone(),
+        score: percent(own.value),
+        interval: bracketed(own.ci95, points),
+    });
+    let only = match &report.workloads[..] {
+        [only] => only.deciding(),
+        _ => None,
+    };
+    let single = only.into_iter().flat_map(|ranking| {
+        ranking.ranked().into_iter().filter_map(|own| {
+            let estimate = own.estimate?;
+            let interval = estimate.ci95.map(|ends| ranking.metric.show_interval(ends));
+            Some(Place {
+                encoding: own.encoding.clone(),
+                score: ranking.metric.show(estimate.mean),
+                interval: interval.map_or_else(String::new, |ends| format!("[{ends}]")),
+            })
+        })
+    });
+    overall.chain(single).collect()
+}
+
+/// Returns the price of a training step relative to RoPE's, and its unit.
+fn price(report: &Report, name: &str) -> Option<(f64, &'static str)> {
+    let time = report.step_time_ratio(name).map(|ratio| (ratio, "times RoPE's step time"));
+    time.or_else(|| Some((report.flops_ratio(name)?, "times RoPE's operations in a step")))
+}
+
+/// Returns the question that the report answers; empty without records.
+pub(crate) fn asked(report: &Report) -> String {
+    let encodings = count(report.encodings.len() as u64, "position encoding");
+    match (&report.overall, &report.workloads[..]) {
+        (Some(overall), _) if !overall.scores.is_empty() => format!(
+            "Which of {encodings} should a Transformer use? Score: {} on {}; 0 % is guessing, 100 % all answers right.",
+            Overall::NAME,
+            count(overall.scored.len() as u64, "task")
+        ),
+        (_, [only]) if report.encodings.len() > 1 => {
+            only.deciding().map_or_else(String::new, |Ranking { metric, region, .. }| {
+                format!(
+                    "Which of {encodings} is best on {}? Score: {} {}.",
+                    only.name,
+                    metric.name(),
+                    region.name()
+                )
+            })
+        }
+        _ => String::new(),
+    }
+}
+
+/// Returns the best encoding, the best at RoPE's price, and RoPE; nothing for a report of one encoding, or of several workloads
+/// without an aggregate.
+pub(crate) fn answers(report: &Report) -> Vec<AnswerCard> {
+    let places = places(report);
+    if places.len() < 2 {
+        return Vec::new();
+    }
+    let answer = |asked: &str, index: usize| {
+        let Place { encoding, score, interval } = &places[index];
+        let price = price(report, encoding).filter(|_| encoding != YARDSTICK);
+        let place = (index > 0).then(|| format!("place {} of {}", index + 1, places.len()));
+        let details = [
+            Some(interval.clone()).filter(|text| !text.is_empty()),
+            place,
+            price.map(|(ratio, unit)| format!("{ratio:.2} {unit}")),
+        ];
+        AnswerCard {
+            asked: asked.to_owned(),
+            encoding: TableCell::of_encoding(report, encoding),
+            score: score.clone(),
+            detail: details.into_iter().flatten().collect::<Vec<_>>().join(", "),
+        }
+    };
+    let is_cheap = |place: &Place| {
+        let ratio = price(report, &place.encoding).map(|(ratio, _)| ratio);
+        place.encoding != YARDSTICK && ratio.is_some_and(|ratio| ratio <= SAME_PRICE)
+    };
+    let rope = places.iter().position(|place| place.encoding == YARDSTICK);
+    let cheap = places.iter().position(is_cheap).filter(|_| rope.is_some());
+    let best = [Some(answer("Best", 0)), cheap.map(|index| answer("Best at RoPE's price", index))];
+    let rope = rope.map(|index| answer("RoPE, for comparison", index));
+    best.into_iter().chain([rope]).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::{MeasuredStep, ReportMeta};
+    use records::testkit::two_workloads;
+
+    #[test]
+    fn the_answers_are_the_best_the_best_at_the_price_of_rope_and_rope() {
+        let mut report = Report::new(two_workloads(), &ReportMeta::default()).unwrap();
+        let step = |encoding: &str, step_seconds: f64| MeasuredStep {
+            encoding: encoding.into(),
+            step_seconds,
+            peak_bytes: None,
+        };
+        let sentences = |report: &Report| -> Vec<String> {
+            answers(report).iter().map(AnswerCard::sentence).collect()
+        };
+        report.meta.measured = vec![step("rope", 0.5), step("cope", 0.55)];
+        let found = sentences(&report);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[0].starts_with("Best: CoPE, 77.0 % ([7"), "{found:?}");
+        assert!(found[1].starts_with("Best at RoPE's price: CoPE, 77.0 % ("), "{found:?}");
+        assert!(found[1].ends_with(", 1.10 times RoPE's step time)."), "{found:?}");
+        assert!(
+            found[2].starts_with("RoPE, for comparison: RoPE, ")
+                && found[2].ends_with(", place 2 of 2).")
+        );
+        report.meta.measured = vec![step("rope", 0.5), step("cope", 0.56)];
+        assert_eq!(sentences(&report).len(), 2, "nothing else costs as little");
+        assert!(
+            asked(&report).starts_with("Which of 2 position encodings should a Transformer use?")
+        );
+    }
+
+    #[test]
+    fn one_workload_has_answers_and_nothing_has_none() {
+        let mut records = two_workloads();
+        records.retain(|record| record.workload == "v");
+        let report = Report::new(records, &ReportMeta::default()).unwrap();
+        assert_eq!(answers(&report)[0].encoding.text, "CoPE");
+        assert!(
+            asked(&report)
+                .starts_with("Which of 2 position encodings is best on v? Score: exact match")
+        );
+        let report = Report::new(&[][..], &ReportMeta::default()).unwrap();
+        assert_eq!((answers(&report).len(), asked(&report).len()), (0, 0));
+    }
+}
