@@ -111,9 +111,9 @@ fn linear_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
         .find(|step| (high - low) / step <= 6.5)
         .unwrap_or(10.0 * power);
     let decimals = if step >= 1.0 { 0 } else { (-step.log10()).ceil() as usize };
-    let first = (low / step).ceil() as i64;
-    (first..first + 8)
-        .map(|i| i as f64 * step)
+    let first = (low / step).ceil();
+    (0..8)
+        .map(|i| (first + f64::from(i)) * step)
         .take_while(|v| *v <= high)
         .map(|v| (v, if v.abs() >= 1e5 { number::si(v) } else { format!("{v:.decimals$}") }))
         .collect()
@@ -161,8 +161,11 @@ mod tests {
 
     #[test]
     fn places_lie_within_the_axis_whatever_the_values() {
-        for values in [vec![], vec![3.0], vec![0.0, 0.0], vec![f64::NAN], vec![1e-9, 1e12]] {
+        let largest = vec![2.0_f64.powi(64); 2];
+        for values in [vec![], vec![3.0], vec![0.0, 0.0], vec![f64::NAN], vec![1e-9, 1e12], largest]
+        {
             let scale = Scale::around(&values);
+            assert!(Scale::linear(&values).ticks.len() <= 9, "{values:?}");
             assert!(scale.ticks.len() <= 9, "{values:?}: {:?}", scale.ticks);
             for value in [-1.0, 0.0, 1.0, 1e300] {
                 assert!((0.0..=1.0).contains(&scale.place(value)), "{values:?} {value}");
