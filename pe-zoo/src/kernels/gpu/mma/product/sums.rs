@@ -25,7 +25,7 @@ const AT_ONCE: usize = ROWS * COLUMNS / 32;
 
 /// Sums of 16 rows of a matrix from a row and a column on.
 #[derive(CubeType)]
-pub(super) struct Place {
+pub(super) struct RowsPlace {
     pub(super) matrix: usize,
     pub(super) row: usize,
     pub(super) column: usize,
@@ -41,7 +41,7 @@ pub(super) fn write<O: Float>(
     bias: &Box<[f32]>,
     beside: &mut Box<[Vector<O, Const<2>>]>,
     out: &mut Box<[Vector<O, Const<2>>]>,
-    place: &Place,
+    place: &RowsPlace,
     sizes: &ProductSizes,
     #[comptime] form: ProductForm,
 ) {

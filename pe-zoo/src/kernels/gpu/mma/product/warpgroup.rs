@@ -9,7 +9,7 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::ProductForm;
 use super::kernel::{Factor, ProductSizes, block_rows, block_width};
-use super::sums::{PLANE_PIECES, Place, ROWS, write};
+use super::sums::{PLANE_PIECES, ROWS, RowsPlace, write};
 use crate::kernels::gpu::mma::copies::{
     begin_copy, begin_copy_or_zeros, end_group, wait_for_groups,
 };
@@ -245,7 +245,7 @@ pub(in crate::kernels::gpu::mma) fn warpgroup_kernel<O: Float>(
         }
         // Nobody reads the stage of the last step any more.
         sync_cube();
-        let place = Place {
+        let place = RowsPlace {
             matrix: current.matrix,
             row: current.row + plane * ROWS,
             column: current.column,
