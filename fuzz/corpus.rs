@@ -4,6 +4,7 @@ use std::path::Path;
 
 use pe_zoo::Registry;
 use polars::prelude::{Column, DataFrame, NamedFrom as _, ParquetWriter, Series};
+use records::RunRecord;
 use serde_json::json;
 use tasks::TaskConfig;
 use train::run::checkpoint::{CheckpointFolder, pack};
@@ -125,24 +126,25 @@ pub(crate) fn command_lines() -> Vec<Vec<u8>> {
     [settings, "4GiB", "1.5 MiB", "1000000"].map(|text| text.as_bytes().to_vec()).to_vec()
 }
 
-/// Committed records of both schemas, cut to one point of each list so that a mutation meets every field.
+/// Committed records, three of each small folder, cut to one point of each list so that a mutation meets every field.
 pub(crate) fn records(root: &Path) -> Vec<Vec<u8>> {
-    let mut found = Vec::new();
+    const MOST_BYTES: u64 = 1 << 19;
+    let mut texts = Vec::new();
     let suites = std::fs::read_dir(root.join("results")).into_iter().flatten().flatten();
     let folders = suites.flat_map(|suite| std::fs::read_dir(suite.path()).into_iter().flatten());
-    for folder in folders.flatten() {
-        let cells = std::fs::read_dir(folder.path().join("cells")).into_iter().flatten().flatten();
-        let mut files = cells.map(|entry| entry.path()).collect::<Vec<_>>();
-        files.sort();
-        let texts = files.iter().take(3).filter_map(|file| std::fs::read(file).ok());
-        found.extend(texts.filter_map(|text| shortened(&text)));
+    for folder in folders.flatten().map(|folder| folder.path()) {
+        let packed = std::fs::metadata(folder.join("records.parquet"));
+        if packed.is_ok_and(|packed| packed.len() <= MOST_BYTES) {
+            let records = analysis::folder::read_dir(&folder).unwrap_or_default();
+            texts.extend(records.iter().take(3).filter_map(shortened));
+        }
     }
-    found.sort();
-    found
+    texts.sort();
+    texts
 }
 
-fn shortened(text: &[u8]) -> Option<Vec<u8>> {
-    let mut value: serde_json::Value = serde_json::from_slice(text).ok()?;
+fn shortened(record: &RunRecord) -> Option<Vec<u8>> {
+    let mut value = serde_json::to_value(record).ok()?;
     for list in ["/train/curve", "/evals", "/train/validations"] {
         if let Some(list) = value.pointer_mut(list).and_then(serde_json::Value::as_array_mut) {
             list.truncate(1);

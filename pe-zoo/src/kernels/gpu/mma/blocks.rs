@@ -4,10 +4,10 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::config::{STEP, UNITS};
+use super::config::{STEP, UNITS, WIDTH};
 use super::copies::Transfer;
 use super::tile::{self, LeftFactors, Piece, Results, add_mix_step, left_factors, mix_factors};
-use super::warpgroup::{self, ALIGNMENT, WIDTH};
+use super::warpgroup::{self, ALIGNMENT};
 
 /// Rows of a tensor in shared memory, one block or two. The next block, with copies, is copied to its stage while
 /// the current one is computed; otherwise this unit's pieces of it lie in registers for a while.

@@ -7,7 +7,6 @@ use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
 
 use super::approximate::NATIVE;
 use super::copies::Transfer;
-use super::warpgroup::{WIDTH, has_warpgroups};
 use crate::kernels::gpu::arguments::last_axis;
 #[cfg(feature = "lab")]
 use crate::kernels::gpu::lab;
@@ -38,6 +37,8 @@ pub(super) const PADDED: usize = OWNED * MOST_GROUPS;
 const WIDTHS: usize = 32;
 /// Largest width of a head: the results of a wider one would not fit into registers.
 const WIDEST: usize = 128;
+/// Numbers of a row of a block that the tensor instructions of a group of planes read.
+pub(super) const WIDTH: usize = 64;
 /// Largest width at which the factors that a plane owns stay in registers through a walk.
 const RESIDENT: usize = 64;
 
@@ -324,6 +325,22 @@ pub(super) fn multiplies(client: &Client) -> bool {
     let planes = [properties.hardware.plane_size_min, properties.hardware.plane_size_max];
     let matmul = &properties.features.matmul;
     planes == [PLANE as u32; 2] && matmul.mma.contains(&shape) && matmul.ldmatrix.contains(&bf16)
+}
+
+/// Whether a device has the tensor instructions of groups of planes, of the H100 and H200. Those of compute capability 10 and later are others.
+pub(super) fn has_warpgroups(client: &Client) -> bool {
+    let features = &client.properties().features;
+    let bf16 = ElemType::Float(FloatKind::BF16);
+    // Both are said of compute capabilities 9 and later, and of 10 and later.
+    let (nine, ten) = (
+        features.matmul.stmatrix.contains(&bf16),
+        features.types.elem.contains_key(&ElemType::Float(FloatKind::E2M1)),
+    );
+    #[cfg(feature = "lab")]
+    if lab::choices().warpgroups == Some(false) {
+        return false;
+    }
+    NATIVE && nine && !ten
 }
 
 /// Largest number of row groups; `None` if a measurement chooses a tile or a number of cubes, which only the other kernels

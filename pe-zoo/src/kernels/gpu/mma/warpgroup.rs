@@ -10,16 +10,11 @@
 )]
 
 use burn_cubecl::cubecl;
-use burn_cubecl::cubecl::client::Client;
-use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
 use burn_cubecl::cubecl::prelude::*;
 
-use super::approximate::NATIVE;
-use super::config::{STEP, UNITS};
+use super::config::{STEP, UNITS, WIDTH};
 use super::copies::begin_copy;
 use super::tile::{FactorPair, LeftFactors, Piece, Results, SumPair};
-#[cfg(feature = "lab")]
-use crate::kernels::gpu::lab;
 
 /// Rows of the left factor of a group of four planes.
 pub(super) const GROUP_ROWS: usize = 64;
@@ -33,25 +28,8 @@ pub(super) const GROUP_UNITS: usize = 128;
 pub(super) const SUMS: usize = GROUP_ROWS * ACROSS / GROUP_UNITS;
 /// Bytes to which blocks are aligned.
 pub(super) const ALIGNMENT: usize = 1024;
-/// Numbers of a row of a block, and the pieces that they fill.
-pub(super) const WIDTH: usize = 64;
+/// Pieces of a row of a block.
 const WIDTH_PIECES: usize = WIDTH / 8;
-
-/// Whether a device has the instructions. Those of compute capability 10 and later are others.
-pub(super) fn has_warpgroups(client: &Client) -> bool {
-    let features = &client.properties().features;
-    let bf16 = ElemType::Float(FloatKind::BF16);
-    // Both are said of compute capabilities 9 and later, and of 10 and later.
-    let (nine, ten) = (
-        features.matmul.stmatrix.contains(&bf16),
-        features.types.elem.contains_key(&ElemType::Float(FloatKind::E2M1)),
-    );
-    #[cfg(feature = "lab")]
-    if lab::choices().warpgroups == Some(false) {
-        return false;
-    }
-    NATIVE && nine && !ten
-}
 
 /// Place in a factor's blocks of the piece that begins at a row in memory, and at a piece of that row. Rows are as long as the
 /// factor is across, or as the sums are, `rows` of them.
@@ -323,8 +301,8 @@ mod lowered {
     };
     use pliron_llvm::types::{StructLayout, StructType};
 
-    use super::{DEPTH, SUMS, WIDTH};
-    use crate::kernels::gpu::mma::config::STEP;
+    use super::{DEPTH, SUMS};
+    use crate::kernels::gpu::mma::config::{STEP, WIDTH};
     use crate::kernels::gpu::mma::instruction::{SHARED, assembly, in_space};
 
     /// Bytes of a row of a block.

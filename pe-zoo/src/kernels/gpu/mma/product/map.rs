@@ -9,8 +9,8 @@ use super::kernel::SIDE;
 use super::{AfterSums, Finish, Matrices, NumberActivation, ProductShape, products, slices};
 use crate::kernels::gpu::elementwise::sums::sum_of_rows;
 use crate::kernels::gpu::elementwise::{gelu, relu};
+use crate::kernels::gpu::mma::config::has_warpgroups;
 use crate::kernels::gpu::mma::packed::empty;
-use crate::kernels::gpu::mma::warpgroup::has_warpgroups;
 
 /// Sizes of a linear map of rows.
 #[derive(Debug, Clone, Copy)]

@@ -17,9 +17,8 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::approximate::NATIVE;
-use super::config::{UNITS, multiplies};
+use super::config::{UNITS, has_warpgroups, multiplies};
 use super::packed::empty;
-use super::warpgroup::has_warpgroups;
 use kernel::{COPIED_DEPTH, DEPTH, FactorLaunch, ProductSizesLaunch, SIDE, product_kernel};
 use warpgroup::{BLOCK_COLUMNS, BLOCK_ROWS, WARPGROUP_UNITS, warpgroup_kernel};
 
