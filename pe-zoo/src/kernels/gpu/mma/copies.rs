@@ -130,6 +130,7 @@ pub(super) fn sync_copies(#[comptime] transfer: Transfer) {
 
 /// The operations in CubeCL's intermediate language, whose own are only for its C++ compiler, and what LLVM makes of them.
 #[cfg(all(feature = "cuda", not(feature = "cuda-cpp")))]
+#[expect(dead_code, unreachable_pub, reason = "what the attribute generates for each field")]
 mod lowered {
     use burn_cubecl::cubecl::ir::attributes::IndexAttr;
     use burn_cubecl::cubecl::ir::interfaces::side_effects::{MemoryEffect, MemoryEffectsOp};
@@ -138,158 +139,64 @@ mod lowered {
     use cubecl_llvm::shared::to_llvm::ToLLVMDialect;
     use cubecl_llvm::shared::to_llvm::prelude::{FuncType, VoidType, llvm};
 
-    use crate::kernels::gpu::mma::instruction::{GLOBAL, SHARED, assembly, in_space};
+    use crate::kernels::gpu::mma::instruction::{GLOBAL, SHARED, assembly, in_space, operation};
 
-    #[cube_op(name = "pe_zoo.begin_copy")]
-    #[result_ty(none)]
-    #[op_traits(CanMaterialize, HasSideEffects)]
-    pub struct BeginCopyOp {
-        pub from: Value,
-        pub to: Value,
-    }
-
-    #[op_interface_impl]
-    impl MemoryEffectsOp for BeginCopyOp {
-        fn memory_effects(&self, ctx: &Context) -> Vec<MemoryEffect> {
-            vec![MemoryEffect::Read(self.from(ctx)), MemoryEffect::Write(self.to(ctx))]
-        }
-    }
-
-    #[op_interface_impl]
-    impl ToLLVMDialect for BeginCopyOp {
-        fn rewrite(
-            &self,
-            ctx: &mut Context,
-            rewriter: &mut DialectConversionRewriter,
-            _: &OperandsInfo,
-        ) -> Result<()> {
-            let to = in_space(ctx, rewriter, self.to(ctx), SHARED);
-            let from = in_space(ctx, rewriter, self.from(ctx), GLOBAL);
+    operation!(
+        BeginCopyOp { from: Value, to: Value },
+        "pe_zoo.begin_copy",
+        |op, ctx| vec![MemoryEffect::Read(op.from(ctx)), MemoryEffect::Write(op.to(ctx))],
+        |rewriter| {
+            let to = in_space(ctx, rewriter, op.to(ctx), SHARED);
+            let from = in_space(ctx, rewriter, op.from(ctx), GLOBAL);
             call(ctx, rewriter, "llvm.nvvm.cp.async.cg.shared.global.16", vec![to, from]);
-            rewriter.erase_operation(ctx, self.get_operation());
-            Ok(())
         }
-    }
+    );
 
-    #[cube_op(name = "pe_zoo.begin_copy_or_zeros")]
-    #[result_ty(none)]
-    #[op_traits(CanMaterialize, HasSideEffects)]
-    pub struct BeginCopyOrZerosOp {
-        pub from: Value,
-        pub to: Value,
-        pub bytes: Value,
-    }
-
-    #[op_interface_impl]
-    impl MemoryEffectsOp for BeginCopyOrZerosOp {
-        fn memory_effects(&self, ctx: &Context) -> Vec<MemoryEffect> {
-            vec![MemoryEffect::Read(self.from(ctx)), MemoryEffect::Write(self.to(ctx))]
-        }
-    }
-
-    #[op_interface_impl]
-    impl ToLLVMDialect for BeginCopyOrZerosOp {
-        fn rewrite(
-            &self,
-            ctx: &mut Context,
-            rewriter: &mut DialectConversionRewriter,
-            _: &OperandsInfo,
-        ) -> Result<()> {
-            let to = in_space(ctx, rewriter, self.to(ctx), SHARED);
-            let from = in_space(ctx, rewriter, self.from(ctx), GLOBAL);
-            let operands = vec![to, from, self.bytes(ctx)];
+    operation!(
+        BeginCopyOrZerosOp { from: Value, to: Value, bytes: Value },
+        "pe_zoo.begin_copy_or_zeros",
+        |op, ctx| vec![MemoryEffect::Read(op.from(ctx)), MemoryEffect::Write(op.to(ctx))],
+        |rewriter| {
+            let to = in_space(ctx, rewriter, op.to(ctx), SHARED);
+            let from = in_space(ctx, rewriter, op.from(ctx), GLOBAL);
+            let operands = vec![to, from, op.bytes(ctx)];
             call(ctx, rewriter, "llvm.nvvm.cp.async.cg.shared.global.16.s", operands);
-            rewriter.erase_operation(ctx, self.get_operation());
-            Ok(())
         }
-    }
+    );
 
-    #[cube_op(name = "pe_zoo.end_group")]
-    #[result_ty(none)]
-    #[op_traits(CanMaterialize, HasSideEffects)]
-    pub struct EndGroupOp {}
-
-    #[op_interface_impl]
-    impl MemoryEffectsOp for EndGroupOp {
-        fn memory_effects(&self, _: &Context) -> Vec<MemoryEffect> {
-            vec![MemoryEffect::WriteAllInSpace(AddressSpace::Shared)]
-        }
-    }
-
-    #[op_interface_impl]
-    impl ToLLVMDialect for EndGroupOp {
-        fn rewrite(
-            &self,
-            ctx: &mut Context,
-            rewriter: &mut DialectConversionRewriter,
-            _: &OperandsInfo,
-        ) -> Result<()> {
+    operation!(
+        EndGroupOp {},
+        "pe_zoo.end_group",
+        |op, ctx| vec![MemoryEffect::WriteAllInSpace(AddressSpace::Shared)],
+        |rewriter| {
             call(ctx, rewriter, "llvm.nvvm.cp.async.commit.group", Vec::new());
-            rewriter.erase_operation(ctx, self.get_operation());
-            Ok(())
         }
-    }
+    );
 
-    #[cube_op(name = "pe_zoo.wait_for_groups")]
-    #[result_ty(none)]
-    #[op_traits(CanMaterialize, HasSideEffects)]
-    pub struct WaitForGroupsOp {
-        pub but: IndexAttr,
-    }
+    operation!(
+        WaitForGroupsOp { but: IndexAttr },
+        "pe_zoo.wait_for_groups",
+        |op, ctx| vec![MemoryEffect::WriteAllInSpace(AddressSpace::Shared)],
+        |rewriter| {
+            let nothing = VoidType::get(ctx).into();
+            let but = op.but(ctx).0;
+            let text = format!("cp.async.wait_group {but}; fence.proxy.async.shared::cta;");
+            assembly(ctx, rewriter, nothing, Vec::new(), &text, "~{memory}");
+        }
+    );
 
     pub(super) fn index(value: usize) -> IndexAttr {
         IndexAttr(value)
     }
 
-    #[op_interface_impl]
-    impl MemoryEffectsOp for WaitForGroupsOp {
-        fn memory_effects(&self, _: &Context) -> Vec<MemoryEffect> {
-            vec![MemoryEffect::WriteAllInSpace(AddressSpace::Shared)]
-        }
-    }
-
-    #[op_interface_impl]
-    impl ToLLVMDialect for WaitForGroupsOp {
-        fn rewrite(
-            &self,
-            ctx: &mut Context,
-            rewriter: &mut DialectConversionRewriter,
-            _: &OperandsInfo,
-        ) -> Result<()> {
-            let nothing = VoidType::get(ctx).into();
-            let but = self.but(ctx).0;
-            let text = format!("cp.async.wait_group {but}; fence.proxy.async.shared::cta;");
-            assembly(ctx, rewriter, nothing, Vec::new(), &text, "~{memory}");
-            rewriter.erase_operation(ctx, self.get_operation());
-            Ok(())
-        }
-    }
-
-    #[cube_op(name = "pe_zoo.wait_for_copies")]
-    #[result_ty(none)]
-    #[op_traits(CanMaterialize, HasSideEffects)]
-    pub struct WaitForCopiesOp {}
-
-    #[op_interface_impl]
-    impl MemoryEffectsOp for WaitForCopiesOp {
-        fn memory_effects(&self, _: &Context) -> Vec<MemoryEffect> {
-            vec![MemoryEffect::WriteAllInSpace(AddressSpace::Shared)]
-        }
-    }
-
-    #[op_interface_impl]
-    impl ToLLVMDialect for WaitForCopiesOp {
-        fn rewrite(
-            &self,
-            ctx: &mut Context,
-            rewriter: &mut DialectConversionRewriter,
-            _: &OperandsInfo,
-        ) -> Result<()> {
+    operation!(
+        WaitForCopiesOp {},
+        "pe_zoo.wait_for_copies",
+        |op, ctx| vec![MemoryEffect::WriteAllInSpace(AddressSpace::Shared)],
+        |rewriter| {
             call(ctx, rewriter, "llvm.nvvm.cp.async.wait.all", Vec::new());
-            rewriter.erase_operation(ctx, self.get_operation());
-            Ok(())
         }
-    }
+    );
 
     fn call(
         ctx: &mut Context,
