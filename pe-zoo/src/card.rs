@@ -58,6 +58,12 @@ pub enum Composition {
         /// Name of the setting.
         field: &'static str,
     },
+    /// The expressions between slashes, `a/b/c`, are the value of a setting that is a list of
+    /// [`Inner`](crate::compose::Inner), one for each layer of a pattern. Brackets are refused.
+    Layers {
+        /// Name of the setting.
+        field: &'static str,
+    },
 }
 
 /// A part of the attention computation that an encoding changes.

@@ -17,8 +17,9 @@
 //! # Grammar
 //!
 //! ```text
-//! expression = part { "+" part }
-//! part       = id [ "{" options "}" ] [ "(" expression ")" ]
+//! expression = sum { "/" sum }
+//! sum        = operand { "+" operand }
+//! operand    = id [ "{" options "}" ] [ "(" expression ")" ] | "(" expression ")"
 //! options    = [ key "=" value { "," key "=" value } ]
 //! value      = number | true | false | null | word | "text" | "[" values "]" | "{" options "}"
 //! ```
@@ -28,6 +29,8 @@
 //! keep their defaults. Brackets are for encodings that have no effect by themselves, as
 //! `randomized(rope)`, for those with a setting that names another encoding, as `dape(fire)`, and for those that act
 //! through others, which have a setting of type [`Inner`].
+//!
+//! Between slashes stand the encodings of successive layers, [`layers`](crate::zoo::layers), as `rope/rope/rope/nope`.
 //!
 //! The **canonical text** sorts parts by id and leaves out settings at their defaults. It is the id
 //! of the combination in records, reports and suites. Parsing it gives the same combination.
@@ -42,6 +45,7 @@ mod scalar;
 
 pub use inner::Inner;
 pub use module::Combined;
+pub(crate) use scalar::owner_of_parameter;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -117,8 +121,7 @@ impl Combination {
     pub fn new(mut parts: Vec<EncodingConfig>) -> Result<Self, PeError> {
         parts.sort_by_key(|part| (!is_over(part), part.card().id));
         if let Some(reason) = rules::reason_against(&parts)? {
-            let ids = parts.iter().map(|part| part.card().id).collect::<Vec<_>>();
-            return Err(PeError::Combination { text: ids.join("+"), reason });
+            return Err(PeError::Combination { text: print::card(&parts).id, reason });
         }
         let card = Arc::new(print::card(&parts));
         Ok(Self { parts, card })

@@ -7,6 +7,7 @@ mod dropout;
 mod layers;
 mod lora;
 mod projections;
+mod qk_norm;
 mod self_attention;
 mod shifted;
 mod weights;
@@ -16,5 +17,6 @@ pub use config::{Init, MOST_STEP_OPERATIONS, ModelConfig, ModelError, NormKind, 
 pub use decoder::{Cache, Decoder, DecoderOutput};
 pub use dropout::Dropout;
 pub use lora::{LoraConfig, LoraError};
+pub use qk_norm::{QkGains, QkNormKind};
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
 pub use weights::{BlockWeights, DecoderWeights};

@@ -169,13 +169,15 @@ fn sized(config: &EncodingConfig) -> Result<(EncodingConfig, Dims), String> {
 /// Largest number of channels of a head that is probed.
 const LARGEST_HEAD_DIM: usize = 512;
 
+/// Numbers of layers that are tried, the smallest first.
+pub(crate) const LAYERS: [usize; 9] = [2, 3, 4, 6, 8, 12, 16, 24, 32];
+
 /// Candidate dimensions, the smallest first. Some settings need a certain number of layers, heads
 /// or channels; last are all even numbers of channels, one of which fits a list with a number per pair of channels.
 fn candidates() -> impl Iterator<Item = Dims> + Clone {
-    let layers = [2, 3, 4, 6, 8, 12, 16, 24, 32];
     let heads = [3, 2, 4, 6, 8, 12, 16, 1, 5, 7, 9, 10, 11, 13, 14, 15, 20, 24, 25, 32];
     let head_dims = [6, 8, 16, 32, 64, 128];
-    let common = layers.into_iter().flat_map(move |layers| {
+    let common = LAYERS.into_iter().flat_map(move |layers| {
         heads.into_iter().flat_map(move |heads| {
             head_dims.into_iter().map(move |head_dim| Dims {
                 layers,

@@ -158,10 +158,16 @@ pub trait ScalarReference {
         input.map(|h, row, _i, j| input.content(h, row, j) * scale)
     }
 
+    /// Logit that each head has in the denominator of its softmax besides those of the tokens; `None` if there is none.
+    fn scalar_sinks(&self, _layer: usize) -> Option<Vec<f64>> {
+        None
+    }
+
     /// Attention weights, for encodings that replace the softmax; the default is the softmax of
-    /// [`scalar_logits`](Self::scalar_logits).
+    /// [`scalar_logits`](Self::scalar_logits) with [`scalar_sinks`](Self::scalar_sinks).
     fn scalar_weights(&self, input: &ScalarInput) -> Heads {
-        attention::softmax(&self.scalar_logits(input))
+        let sinks = self.scalar_sinks(input.layer);
+        attention::softmax_beside(&self.scalar_logits(input), sinks.as_deref())
     }
 
     /// Attention weights of every layer of a stack; the default is for encodings without state that

@@ -99,6 +99,8 @@ pub enum ScoreMod {
     TokenPrice(TokenPrice),
     /// Adds the sum of content-dependent slopes (prices) of all tokens between key and query.
     StepPrices(StepPrices),
+    /// Adds `exp(sink[h])` to the denominator of the softmax, with sinks `[H]`. A sum has at most one such part.
+    Sinks(Tensor<1>),
     /// Puts the whole weight on the largest logit, the first among equals. Gradients are those of
     /// the replaced weights (straight through).
     Hard,

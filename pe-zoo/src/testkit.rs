@@ -32,20 +32,32 @@ pub use vectors::{
     vectors,
 };
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::probe::LAYERS;
 use crate::probe::passes::DIMS;
-use crate::{Combination, Combined};
+use crate::{Combination, Combined, Dims};
 
 /// Result of one check; the error describes what is wrong.
 type Outcome = Result<(), String>;
 
+/// Sizes at which the kit runs an encoding: those of the probes, with as many layers as its settings need.
+fn dims(config: &Combination) -> Dims {
+    let fits = |dims: &Dims| {
+        // A check of settings that panics fails wherever the encoding is built.
+        catch_unwind(AssertUnwindSafe(|| config.check(dims).is_ok())).unwrap_or(false)
+    };
+    LAYERS.map(|layers| Dims { layers, ..DIMS }).into_iter().find(fits).unwrap_or(DIMS)
+}
+
 /// Builds the encoding with its initial parameters.
 fn build(config: &Combination, seed: u64, device: &Device) -> Result<Combined, String> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    config.init(&DIMS, &mut rng, device).map_err(|error| error.to_string())
+    config.init(&dims(config), &mut rng, device).map_err(|error| error.to_string())
 }
 
 /// Builds the encoding with random numbers in every parameter.

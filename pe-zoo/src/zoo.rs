@@ -20,7 +20,9 @@ pub mod fope;
 pub mod fox;
 pub mod grape;
 pub mod kerple;
+pub mod layers;
 pub mod learned_absolute;
+pub mod logit_cap;
 pub mod nope;
 pub mod path;
 pub mod pope;
@@ -30,10 +32,13 @@ pub mod relative_capped;
 pub mod rope;
 pub mod sandwich;
 pub mod selective_rope;
+pub mod sinks;
 pub mod sinusoidal;
 pub mod stick_breaking;
 pub mod t5_bias;
 pub mod tape;
+pub mod temperature;
+pub mod window;
 pub mod xpos;
 
 impl Registry {

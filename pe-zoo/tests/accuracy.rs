@@ -91,7 +91,9 @@ const FOLDER: &str = "PE_ZOO_ACCURACY_FOLDER";
 /// Every encoding at settings for this length, and the variants.
 fn cases() -> Vec<String> {
     let registry = Registry::builtin();
-    let defaults = registry.cards().map(|card| match card.id {
+    // One layer has one of the encodings of `layers`.
+    let defaults = registry.cards().filter(|card| card.id != "layers");
+    let defaults = defaults.map(|card| match card.id {
         "randomized" => "randomized{longest=2048}(rope)",
         id => id,
     });

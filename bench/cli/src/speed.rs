@@ -5,7 +5,8 @@ use std::process::Stdio;
 
 use anyhow::Context;
 use clap::Args;
-use pe_zoo::Combination;
+use pe_zoo::zoo::layers::Layers;
+use pe_zoo::{Combination, PositionEncoding as _};
 
 use super::columns::padded;
 use super::compute::{Compute, ComputeArgs};
@@ -139,14 +140,17 @@ fn asked(
     compute: &Compute,
 ) -> anyhow::Result<(Vec<NamedExpression>, SpeedSize)> {
     let Some(suite) = &arguments.suite else {
+        let size = arguments.size.size();
         let texts = match &arguments.encodings {
             Some(list) => Combination::split_list(list).into_iter().map(str::to_owned).collect(),
-            None => train::encodings::ids(),
+            None => {
+                let mut ids = train::encodings::ids();
+                // One layer has one of the encodings of `layers`.
+                ids.retain(|id| !size.attention || id != Layers::CARD.id);
+                ids
+            }
         };
-        return Ok((
-            texts.into_iter().map(|text| (text.clone(), text)).collect(),
-            arguments.size.size(),
-        ));
+        return Ok((texts.into_iter().map(|text| (text.clone(), text)).collect(), size));
     };
     let (name, text) = suite::text(suite)?;
     let overrides = Overrides {

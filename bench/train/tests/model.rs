@@ -5,7 +5,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 use pe_zoo::attention::{AttentionKind, Engine, Weights};
 use pe_zoo::model::{
-    ActivationKind, Cache, Decoder, Dropout, Init, ModelConfig, NormKind, NormPlace,
+    ActivationKind, Cache, Decoder, Dropout, Init, ModelConfig, NormKind, NormPlace, QkNormKind,
 };
 use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::testkit::close::{self, F32, F32_REORDERED, Tolerance, numbers};
@@ -65,6 +65,16 @@ fn recipes() -> Vec<(&'static str, ModelConfig)> {
                 tied_head: true,
                 init: Init::Gpt2,
                 ..small
+            },
+        ),
+        ("qwen3", ModelConfig { qk_norm: QkNormKind::Head, ..llama.clone() }),
+        (
+            "gated",
+            ModelConfig {
+                qk_norm: QkNormKind::Width,
+                output_gate: true,
+                bias: true,
+                ..llama.clone()
             },
         ),
         ("llama", llama),

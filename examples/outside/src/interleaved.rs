@@ -1,8 +1,8 @@
 //! Interleaved layers (Yang et al. 2025, arXiv:2501.18795; Llama 4): in every n-th layer there is no position encoding, in the
 //! others the encodings in brackets: `interleaved{every=4}(rope)`.
 //!
-//! A wrapper: it has no formula of its own and passes every hook on to the encodings that its setting `inner` holds, which
-//! are those of the program's registry.
+//! `rope/rope/rope/nope` says the same without a wrapper. This file shows how one is written: it has no formula of its own and
+//! passes every hook on to the encodings that its setting `inner` holds, which are those of the program's registry.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};

@@ -51,7 +51,7 @@ pub fn attend(
     let logits = inputs.logits(&plan);
     let probabilities = match plan.stick_breaking {
         Some(settings) => stick_breaking(logits, settings, at, &device),
-        None => softmax(logits + at.causal_bias(&device).unsqueeze::<4>(), 3),
+        None => with_sinks(logits + at.causal_bias(&device).unsqueeze::<4>(), plan.sinks),
     };
     let probabilities =
         if plan.hard { straight_through_argmax(probabilities) } else { probabilities };
@@ -67,6 +67,7 @@ pub(super) struct Plan<'a> {
     products: Option<&'a ScoreMod>,
     pub(super) terms: Vec<&'a Term>,
     pub(super) stick_breaking: Option<StickBreakingRule>,
+    sinks: Option<&'a Tensor<1>>,
     hard: bool,
     undivided: bool,
 }
@@ -83,6 +84,7 @@ impl<'a> Plan<'a> {
             ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part)),
             ScoreMod::StickBreaking(settings) => self.stick_breaking = Some(*settings),
             ScoreMod::Products(_) | ScoreMod::Reflected(_) => self.products = Some(modifier),
+            ScoreMod::Sinks(sinks) => self.sinks = Some(sinks),
             ScoreMod::Hard => self.hard = true,
             ScoreMod::Term(term) => self.terms.push(term),
             ScoreMod::Contextual(contextual) => {
@@ -172,6 +174,7 @@ impl<'a> LogitInputs<'a> {
             | ScoreMod::Products(_)
             | ScoreMod::Reflected(_)
             | ScoreMod::Term(_)
+            | ScoreMod::Sinks(_)
             | ScoreMod::Hard
             | ScoreMod::Sum(_) => return None,
             ScoreMod::Slope(slopes) => self.slope(slopes),
@@ -318,6 +321,14 @@ fn embedded(q: &Tensor<4>, perceptron: &Perceptron, positions: &Tensor<4>) -> Te
         };
         sum + hidden * out.clone().slice_dim(3, n..n + 1)
     })
+}
+
+/// Softmax over the columns, with the sinks `[H]` in the denominator.
+fn with_sinks(logits: Tensor<4>, sinks: Option<&Tensor<1>>) -> Tensor<4> {
+    let Some(sinks) = sinks else { return softmax(logits, 3) };
+    let [batch, heads, rows, columns] = logits.dims();
+    let sinks = sinks.clone().reshape([1, heads, 1, 1]).expand([batch, heads, rows, 1]);
+    softmax(Tensor::cat(vec![logits, sinks], 3), 3).slice_dim(3, 0..columns)
 }
 
 /// Returns 1 at each row's largest weight and 0 elsewhere; rows of zeros are unchanged. The

@@ -85,6 +85,7 @@ impl ScoreMod {
             | Self::QueryDistance { .. }
             | Self::Decay { .. }
             | Self::StickBreaking(_)
+            | Self::Sinks(_)
             | Self::Sum(_) => Capacity::Any,
             Self::Contextual(_) => Capacity::One,
             Self::Term(_) if kernels == Kernels::GpuTerm => Capacity::One,
@@ -130,6 +131,12 @@ impl ScoreMod {
         parts
     }
 
+    /// Whether only the reference engine computes the modifier: hard attention, and sinks on GPUs.
+    pub(super) fn needs_reference(&self, kernels: Kernels) -> bool {
+        let has_sinks = || self.any(|part| matches!(part, Self::Sinks(_)));
+        self.is_hard() || (kernels != Kernels::Cpu && has_sinks())
+    }
+
     /// Whether the modifier is one pair term and nothing else.
     #[cfg(feature = "cube")]
     pub(super) fn is_one_term(&self) -> bool {
@@ -158,7 +165,7 @@ impl ScoreMod {
     }
 
     fn support_by(&self, kernels: Kernels) -> Support {
-        if self.is_hard() {
+        if self.needs_reference(kernels) {
             Support::Reference
         } else if self.planned(kernels).iter().all(|planned| planned.in_kernels) {
             Support::Fused

@@ -17,8 +17,18 @@ struct SyntaxNode {
     options: Map<String, Value>,
     /// Offset of each option's key in the text.
     keys: Vec<(String, usize)>,
-    brackets: Option<(usize, Vec<SyntaxNode>)>,
+    brackets: Option<(usize, Vec<Node>)>,
 }
+
+/// Operand of a sum, as parsed.
+enum Node {
+    Encoding(SyntaxNode),
+    /// Sums between slashes, with the place of the first.
+    Layers(usize, Vec<Vec<Node>>),
+}
+
+/// Id of the encoding whose layers are written between slashes.
+const LAYERS: &str = "layers";
 
 /// Parse error: a reason and a byte offset.
 struct Trouble {
@@ -49,11 +59,11 @@ pub(super) fn read(
     let mut reader = Reader { text, at: 0, depth: 0 };
     let mut nodes = reader.expression().map_err(placed)?;
     if let Some(found) = reader.next() {
-        let reason = format!("found `{found}`, expected `+` or the end");
+        let reason = format!("found `{found}`, expected `+`, `/` or the end");
         return Err(placed(Trouble { at: reader.at, reason }));
     }
     if !more.is_empty() {
-        let [node] = nodes.as_mut_slice() else {
+        let [Node::Encoding(node)] = nodes.as_mut_slice() else {
             let key = more.keys().next().map_or("", String::as_str);
             let reason = format!(
                 "`{key}` is given outside an expression of several parts; write it in the \
@@ -87,17 +97,56 @@ fn build(registry: &Registry, mut parts: Vec<EncodingConfig>) -> Result<Combinat
     Combination::new(parts)
 }
 
+/// Builds the combination of the parts of a sum that begins at a place of the text.
+fn within(registry: &Registry, at: usize, sum: Vec<Node>) -> Result<Inner, Trouble> {
+    let mut parts = Vec::new();
+    for node in sum {
+        collect(registry, node, &mut parts)?;
+    }
+    let combination = build(registry, parts);
+    Ok(Inner::from(combination.map_err(|error| Trouble { at, reason: error.to_string() })?))
+}
+
+/// Encoding with a setting that holds encodings, whose text begins at a place.
+fn holding(
+    registry: &Registry,
+    node: &mut SyntaxNode,
+    field: &str,
+    encodings: impl serde::Serialize,
+) -> Result<EncodingConfig, Trouble> {
+    let refused = |reason: String| Trouble { at: node.at, reason };
+    let value = serde_json::to_value(encodings).map_err(|error| refused(error.to_string()))?;
+    node.options.insert(field.to_owned(), value);
+    settings(registry, node)
+}
+
 /// Converts the written options to settings.
 fn collect(
     registry: &Registry,
-    node: SyntaxNode,
+    node: Node,
     parts: &mut Vec<EncodingConfig>,
 ) -> Result<(), Trouble> {
+    let node = match node {
+        Node::Encoding(node) => node,
+        Node::Layers(at, sums) => {
+            let pattern = sums.into_iter().map(|sum| within(registry, at, sum));
+            let pattern = pattern.collect::<Result<Vec<_>, _>>()?;
+            let mut node = SyntaxNode {
+                id: LAYERS.to_owned(),
+                at,
+                options: Map::new(),
+                keys: Vec::new(),
+                brackets: None,
+            };
+            parts.push(holding(registry, &mut node, "pattern", pattern)?);
+            return Ok(());
+        }
+    };
     let part = settings(registry, &node)?;
     let SyntaxNode { id, mut options, brackets, keys, .. } = node;
     match (brackets, part.composition()) {
         (None, _) => parts.push(part),
-        (Some((open, _)), Composition::Plain) => {
+        (Some((open, _)), Composition::Plain | Composition::Layers { .. }) => {
             return trouble(
                 open,
                 format!("`{id}` does not take an encoding in brackets; use `+`, as `{id}+…`"),
@@ -111,8 +160,10 @@ fn collect(
         }
         (Some((open, inner)), Composition::Setting { field, tag }) => {
             let mut inner = inner.into_iter();
-            let (Some(SyntaxNode { id: kind, options: own, brackets: None, .. }), None) =
-                (inner.next(), inner.next())
+            let (
+                Some(Node::Encoding(SyntaxNode { id: kind, options: own, brackets: None, .. })),
+                None,
+            ) = (inner.next(), inner.next())
             else {
                 return trouble(open, format!("expected one part for `{field}` of `{id}`"));
             };
@@ -132,16 +183,9 @@ fn collect(
                 let reason = format!("`{field}` is set both in braces and in brackets; keep one");
                 return trouble(open, reason);
             }
-            let mut within = Vec::new();
-            for node in inner {
-                collect(registry, node, &mut within)?;
-            }
-            let refused = |reason: String| Trouble { at: open, reason };
-            let within = build(registry, within).map_err(|error| refused(error.to_string()))?;
-            let value = serde_json::to_value(Inner::from(within));
-            options.insert(field.to_owned(), value.map_err(|error| refused(error.to_string()))?);
-            let node = SyntaxNode { id, at: open, options, keys, brackets: None };
-            parts.push(settings(registry, &node)?);
+            let inner = within(registry, open, inner)?;
+            let mut node = SyntaxNode { id, at: open, options, keys, brackets: None };
+            parts.push(holding(registry, &mut node, field, inner)?);
         }
     }
     Ok(())
@@ -249,15 +293,34 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    fn expression(&mut self) -> Result<Vec<SyntaxNode>, Trouble> {
-        let mut nodes = vec![self.part()?];
+    /// Parses sums between slashes; a single one is returned as it is.
+    fn expression(&mut self) -> Result<Vec<Node>, Trouble> {
+        self.next();
+        let at = self.at;
+        let first = self.sum()?;
+        if self.next() != Some('/') {
+            return Ok(first);
+        }
+        let mut layers = vec![first];
+        while self.take('/') {
+            layers.push(self.sum()?);
+        }
+        Ok(vec![Node::Layers(at, layers)])
+    }
+
+    fn sum(&mut self) -> Result<Vec<Node>, Trouble> {
+        let mut nodes = self.operand()?;
         while self.take('+') {
-            nodes.push(self.part()?);
+            nodes.extend(self.operand()?);
         }
         Ok(nodes)
     }
 
-    fn part(&mut self) -> Result<SyntaxNode, Trouble> {
+    /// Parses an encoding, or an expression in brackets.
+    fn operand(&mut self) -> Result<Vec<Node>, Trouble> {
+        if self.next() == Some('(') {
+            return self.bracketed();
+        }
         let found = self.found();
         let (at, id) = self.run(is_id);
         if id.is_empty() {
@@ -266,16 +329,18 @@ impl Reader<'_> {
         let id = id.to_owned();
         let (options, keys) =
             if self.next() == Some('{') { self.options()? } else { (Map::new(), Vec::new()) };
-        self.next();
-        let open = self.at;
-        let brackets = if self.take('(') {
-            let inner = self.deeper(Self::expression)?;
-            self.expect(')', " or `+`")?;
-            Some((open, inner))
-        } else {
-            None
+        let brackets = match self.next() {
+            Some('(') => Some((self.at, self.bracketed()?)),
+            _ => None,
         };
-        Ok(SyntaxNode { id, at, options, keys, brackets })
+        Ok(vec![Node::Encoding(SyntaxNode { id, at, options, keys, brackets })])
+    }
+
+    fn bracketed(&mut self) -> Result<Vec<Node>, Trouble> {
+        self.expect('(', "")?;
+        let inner = self.deeper(Self::expression)?;
+        self.expect(')', ", `+` or `/`")?;
+        Ok(inner)
     }
 
     /// Parses `{ key = value, … }`; returns the options and the offset of each key.

@@ -6,7 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::{Map, Value, json};
 
 use super::{Combination, Registry};
-use crate::PeError;
+use crate::card::Composition;
+use crate::{EncodingConfig, PeError};
 
 /// Encodings through which another one acts: a setting of a wrapper.
 ///
@@ -57,6 +58,16 @@ impl Inner {
     }
 }
 
+/// Encodings of the layers of a pattern, in order; `None` if the encoding has no pattern.
+pub(super) fn layers(part: &EncodingConfig) -> Option<Vec<Combination>> {
+    let Composition::Layers { field } = part.composition() else { return None };
+    let Some(Value::Array(pattern)) = part.fields().get(field) else { return None };
+    let read = |value: &Value| {
+        Some(Inner::read(part.registry(), value.clone()).ok()?.combination().clone())
+    };
+    pattern.iter().map(read).collect()
+}
+
 fn refused(value: &Value) -> PeError {
     let reason = format!("expected an expression, or a table with the id of an encoding as `{ID}`");
     PeError::Expression { text: value.to_string(), at: 1, reason }
@@ -76,7 +87,7 @@ impl PartialEq for Inner {
 
 impl Serialize for Inner {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let table = |part: &crate::EncodingConfig| {
+        let table = |part: &EncodingConfig| {
             let id = std::iter::once((ID.to_owned(), json!(part.card().id)));
             let fields = part.fields();
             if fields.contains_key(ID) {

@@ -21,6 +21,9 @@ pub struct Combined {
     /// Number of tensors that each part keeps per token, by layer.
     #[module(skip)]
     state_tensors: Vec<Vec<usize>>,
+    /// Number of layers that it is built for.
+    #[module(skip)]
+    pub(crate) layers: usize,
     #[module(skip)]
     pub(super) places: Places,
     /// Names of the biases and slopes of each part.
@@ -71,7 +74,7 @@ impl Combined {
         };
         let state_tensors =
             if parts.len() == 1 { Vec::new() } else { tensors(&parts, dims, device) };
-        Self { parts, state_tensors, places, biases, max_tokens: None }
+        Self { parts, state_tensors, layers: dims.layers, places, biases, max_tokens: None }
     }
 
     /// Ids of the biases and slopes: parameters that change the logits by amounts that depend on positions alone.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{CombinationCard, Inner, grammar, is_over};
+use super::{CombinationCard, Inner, grammar, inner, is_over};
 use crate::card::{Card, Composition};
 use crate::registry::EncodingConfig;
 
@@ -32,7 +32,16 @@ fn joined(
     between: &str,
     name: fn(&EncodingConfig) -> &'static str,
 ) -> String {
-    let text = |part: &EncodingConfig| format!("{}{}", name(part), options(part));
+    let slash = if between == "+" { "/" } else { " / " };
+    let text = |part: &EncodingConfig| match inner::layers(part) {
+        Some(layers) => {
+            let layers = layers.iter().map(|layer| joined(layer.parts(), between, name));
+            let layers = layers.collect::<Vec<_>>().join(slash);
+            let alone = parts.iter().filter(|part| !is_over(part)).count() == 1;
+            if alone { layers } else { format!("({layers})") }
+        }
+        None => format!("{}{}", name(part), options(part)),
+    };
     let over = parts.iter().filter(|part| is_over(part)).map(text);
     let beside = parts.iter().filter(|part| !is_over(part)).map(text).collect::<Vec<_>>();
     let beside = beside.join(between);
@@ -67,7 +76,7 @@ fn bracketed(part: &EncodingConfig, own: &mut Map<String, Value>) -> Option<Stri
             let inner = Inner::read(part.registry(), own.remove(field)?).ok()?;
             return Some(format!("({})", inner.combination()));
         }
-        Composition::Plain | Composition::Over { .. } => return None,
+        Composition::Plain | Composition::Over { .. } | Composition::Layers { .. } => return None,
     };
     let Some(Value::Object(value)) = own.get(field) else { return None };
     let kind = value.get(tag)?.as_str()?.to_owned();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ActsOn, is_over, probed};
+use super::{ActsOn, Combination, inner, is_over, probed};
 use crate::card::Properties;
 use crate::registry::EncodingConfig;
 use crate::{PeError, probe};
@@ -18,6 +18,11 @@ pub(super) fn reason_against(parts: &[EncodingConfig]) -> Result<Option<String>,
     }
     if let Some(reason) = repeated(parts) {
         return Ok(Some(reason));
+    }
+    for layers in parts.iter().filter_map(inner::layers) {
+        if let Some(reason) = against_layers(&layers)? {
+            return Ok(Some(reason));
+        }
     }
     let [_, _, ..] = parts else {
         return Ok(parts.first().filter(|part| is_over(part)).map(needs_another));
@@ -37,6 +42,41 @@ pub(super) fn reason_against(parts: &[EncodingConfig]) -> Result<Option<String>,
         Some(reason) => Ok(Some(reason)),
         None => order_matters(parts, &members),
     }
+}
+
+/// Returns the reason why these encodings cannot be those of the layers of a pattern; `None` if they can.
+fn against_layers(layers: &[Combination]) -> Result<Option<String>, PeError> {
+    if layers.is_empty() {
+        return Ok(Some("no layers, expected an encoding for each".to_owned()));
+    }
+    let repeats = |period: &usize| {
+        layers.len().is_multiple_of(*period)
+            && layers[*period..].iter().eq(&layers[..layers.len() - period])
+    };
+    if let Some(period) = (1..layers.len()).find(repeats) {
+        let once = layers[..period].iter().map(Combination::id).collect::<Vec<_>>().join("/");
+        return Ok(Some(format!("the pattern repeats itself; write `{once}`")));
+    }
+    for part in layers.iter().flat_map(Combination::parts) {
+        let id = part.card().id;
+        if inner::layers(part).is_some() {
+            return Ok(Some("layers within layers; write one pattern without brackets".to_owned()));
+        }
+        let properties = probe::properties(part)?;
+        let (effect, example) = if properties.acts_on(ActsOn::Embedding) {
+            ("adds to the embeddings", format!("{id}+(rope/nope)"))
+        } else if properties.acts_on(ActsOn::Positions) {
+            ("chooses the positions of all layers", format!("{id}(rope/nope)"))
+        } else if probe::carries_state(part)? {
+            ("carries state from layer to layer", format!("{id}+(alibi/nope)"))
+        } else {
+            continue;
+        };
+        return Ok(Some(format!(
+            "`{id}` {effect}, so that it acts on the whole model; write it beside the layers, as `{example}`"
+        )));
+    }
+    Ok(None)
 }
 
 /// Finds two parts whose transforms of queries and keys give something else in another order, which no expression states.

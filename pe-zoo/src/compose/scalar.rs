@@ -75,7 +75,10 @@ impl Combined {
                 let seen = others.fold(seen.clone(), |seen, part| part.scalar_transformed(&seen));
                 self.part(part).scalar_weights(&seen)
             }
-            None => attention::softmax(&self.with_others(seen, own)),
+            None => {
+                let sinks = self.scalar_sinks(seen.layer);
+                attention::softmax_beside(&self.with_others(seen, own), sinks.as_deref())
+            }
         }
     }
 }
@@ -101,11 +104,18 @@ impl ScalarReference for Combined {
         }
     }
 
+    fn scalar_sinks(&self, layer: usize) -> Option<Vec<f64>> {
+        self.references().find_map(|part| part.scalar_sinks(layer))
+    }
+
     fn scalar_weights(&self, input: &ScalarInput) -> Heads {
         match (self.parts.len(), self.places.replaces_softmax) {
             (1, _) => self.part(0).scalar_weights(input),
             (_, Some(part)) => self.part(part).scalar_weights(&self.seen(input)),
-            (_, None) => attention::softmax(&self.scalar_logits(input)),
+            (_, None) => {
+                let sinks = self.scalar_sinks(input.layer);
+                attention::softmax_beside(&self.scalar_logits(input), sinks.as_deref())
+            }
         }
     }
 
@@ -120,17 +130,35 @@ impl ScalarReference for Combined {
     }
 
     fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
-        let mut first = 0;
-        for (at, part) in self.parts.iter().enumerate() {
-            let mut counter = Tensors(0);
-            part.visit(&mut counter);
-            if parameter < first + counter.0 {
-                return self.part(at).differentiable_at(parameter - first, value);
-            }
-            first += counter.0;
-        }
-        true
+        owner_of_parameter(&self.parts, parameter)
+            .is_none_or(|owner| self.part(owner.module).differentiable_at(owner.parameter, value))
     }
+}
+
+/// Place of a parameter in one of several modules.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ParameterOwner {
+    /// Index of the module.
+    pub(crate) module: usize,
+    /// Index of the parameter among those of the module, in the order in which a visitor meets them.
+    pub(crate) parameter: usize,
+}
+
+/// Finds the module that has a parameter, counted over all modules in order.
+pub(crate) fn owner_of_parameter(
+    modules: &[impl Module],
+    parameter: usize,
+) -> Option<ParameterOwner> {
+    let mut first = 0;
+    for (at, module) in modules.iter().enumerate() {
+        let mut counter = Tensors(0);
+        module.visit(&mut counter);
+        if parameter < first + counter.0 {
+            return Some(ParameterOwner { module: at, parameter: parameter - first });
+        }
+        first += counter.0;
+    }
+    None
 }
 
 /// Visitor that counts tensors of parameters.

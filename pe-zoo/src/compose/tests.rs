@@ -38,6 +38,17 @@ fn the_canonical_text_is_sorted_and_holds_what_differs_from_the_defaults() {
         ("dape(kerple)", "dape"),
         ("randomized(fire)", "randomized(fire)"),
         ("relative-capped{max_distance=4}+alibi", "alibi+relative-capped{max_distance=4}"),
+        ("layers", "rope/nope"),
+        (" rope / nope ", "rope/nope"),
+        ("(rope)/((nope))", "rope/nope"),
+        ("(rope/nope)", "rope/nope"),
+        ("(rope+alibi)+cope", "alibi+cope+rope"),
+        ("rope{base=1e4}+alibi/nope", "alibi+rope/nope"),
+        ("(rope/nope)+alibi", "alibi+(rope/nope)"),
+        ("randomized( rope/nope )", "randomized(rope/nope)"),
+        ("randomized(alibi+(rope/nope))", "randomized(alibi+(rope/nope))"),
+        ("dape(fire)/dape(alibi)/nope", "dape(fire)/dape(alibi)/nope"),
+        ("rope{base=1e4}/rope{base=1e6}", "rope/rope{base=1000000.0}"),
     ] {
         assert_eq!(canonical(text), expected);
         assert_eq!(canonical(expected), expected);
@@ -68,6 +79,12 @@ fn every_mistake_is_named_with_its_place() {
         ("rope(alibi)", 5, "`rope` does not take an encoding in brackets"),
         ("rope)", 5, "found `)`"),
         ("ä+rope", 1, "found `ä`, expected the id"),
+        ("rope/", 6, "found the end, expected the id"),
+        ("rope//nope", 6, "found `/`, expected the id"),
+        ("(rope/nope", 11, "found the end, expected `)`, `+` or `/`"),
+        ("nope+(rope/abc)", 12, "unknown encoding `abc`"),
+        ("layers(rope/nope)", 7, "`layers` does not take an encoding in brackets"),
+        ("dape(fire/alibi)", 5, "expected one part for `base`"),
     ] {
         let said = refusal(text);
         assert!(said.contains(&format!("at character {place}: ")), "{said}");
@@ -99,6 +116,14 @@ fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
             "`kerple` scales the products of queries and keys, which `path`",
         ),
         ("cope{convention=equation}+kerple{weight=power}", "which `cope` also changes"),
+        ("rope/rope", "the pattern repeats itself; write `rope`"),
+        ("rope/nope/rope/nope", "the pattern repeats itself; write `rope/nope`"),
+        ("(rope/nope)/alibi", "layers within layers"),
+        ("(rope/nope)+(alibi/nope)", "`layers` is given twice"),
+        ("sinusoidal/nope", "write it beside the layers, as `sinusoidal+(rope/nope)`"),
+        ("randomized(rope)/nope", "as `randomized(rope/nope)`"),
+        ("tape/nope", "write it beside the layers"),
+        ("alibi+(stick-breaking/rope)", "whose logits `alibi` adds to"),
     ] {
         let said = refusal(text);
         assert!(said.contains(expected), "{said}");
@@ -148,6 +173,7 @@ fn facts_of_combinations_are_those_of_their_parts_together() {
             "cope{layers={type=first}}+path",
             "acts on logits, state; content dependent, ignores positions, reads vectors, replaces products, shift invariant; dense on GPUs",
         ),
+        ("learned-absolute+(alibi/rope)", "acts on embedding, query, key, logits; limited length"),
         (
             "randomized{evaluation={type=spread}}(cope+relative)",
             "acts on logits, positions; content dependent, reads vectors, shift invariant",
@@ -161,18 +187,19 @@ fn facts_of_combinations_are_those_of_their_parts_together() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// With a window only, FoX reads positions; this one is longer than the sequences of the probe.
+/// The window is longer than the sequences of the probe.
 #[test]
 fn properties_behind_a_long_window_are_found() {
     let ignores = |text| Combination::parse(text).unwrap().properties().unwrap().ignores_positions;
-    assert!(ignores("fox") && !ignores("fox{window=1000}"));
+    assert!(ignores("fox") && !ignores("window{size=1000}"));
 }
 
 #[test]
 fn a_single_encoding_at_its_defaults_keeps_its_own_facts_and_identity() {
     for known in Registry::builtin().cards() {
         let part = Registry::builtin().encoding(known.id).unwrap();
-        if is_over(&part) {
+        // The text of layers is their pattern.
+        if is_over(&part) || known.id == "layers" {
             continue;
         }
         let single = Combination::parse(known.id).unwrap();
@@ -294,8 +321,11 @@ fn every_pair_that_may_stand_together_conforms_and_every_other_has_a_reason() {
             }
         }
     }
-    // Rotations and mixtures of rotations of the same pairs of channels, in any order.
-    assert_eq!(transforming, ["fope+rope", "fope+selective-rope", "rope+selective-rope"]);
+    // Rotations and mixtures of rotations of the same pairs of channels, in any order, and factors of queries.
+    let expected = "fope+(rope/nope) fope+rope fope+selective-rope fope+temperature (rope/nope)+rope \
+                    (rope/nope)+selective-rope (rope/nope)+temperature rope+selective-rope \
+                    rope+temperature selective-rope+temperature temperature+xpos";
+    assert_eq!(transforming, expected.split_whitespace().collect::<Vec<_>>());
     assert!(failed.is_empty(), "{failed:#?}");
 }
 

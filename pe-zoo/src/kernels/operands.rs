@@ -55,6 +55,8 @@ slots! {
     Values: Plane,
     /// Slopes of the distance, `[H]`.
     Slope: HeadScalar,
+    /// Logits in the denominators of the softmax, `[H]`; on the CPU alone.
+    Sink: HeadScalar,
     /// Biases by distance, `[H, N]`; the last entry holds for all greater distances.
     Distance: HeadRow,
     /// Vectors by distance that queries are multiplied with, `[D, N]`; the last entry holds for all

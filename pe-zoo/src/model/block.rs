@@ -7,6 +7,7 @@ use crate::ops::{self, MatmulPrecision};
 use crate::{Hooks, Positions, TokenState};
 use burn::module::Module;
 use burn::nn::Linear;
+use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Int, Tensor};
 use rand_chacha::ChaCha8Rng;
 
@@ -15,6 +16,7 @@ use super::dropout::Dropout;
 use super::layers::{AnyNorm, FeedForward, Into, apply, linear};
 use super::lora::{Adapters, LoraConfig, LowRank};
 use super::projections::{HeadCounts, project};
+use super::qk_norm::QkNorm;
 use super::shifted;
 use super::weights::{BlockWeights, learned};
 
@@ -22,6 +24,9 @@ use super::weights::{BlockWeights, learned};
 pub(super) struct DecoderBlock {
     attention_norm: AnyNorm,
     qkv: Linear,
+    qk_norm: Option<QkNorm>,
+    /// Map to the logits of the gate that multiplies the output of attention.
+    gate: Option<Linear>,
     out: Linear,
     feed_forward_norm: AnyNorm,
     feed_forward: FeedForward,
@@ -88,9 +93,14 @@ impl DecoderBlock {
                 rng,
                 device,
             ),
+            qk_norm: QkNorm::new(config, device),
             out: linear(config, width, width, Into::Residual, rng, device),
             feed_forward_norm: AnyNorm::new(config, device),
             feed_forward: FeedForward::new(config, rng, device),
+            // Drawn last: the other weights are those of a model without it.
+            gate: config
+                .output_gate
+                .then(|| linear(config, width, width, Into::Layer, rng, device)),
             adapters: None,
             heads: config.heads,
             kv_heads: config.kv_heads(),
@@ -104,6 +114,8 @@ impl DecoderBlock {
         Self {
             attention_norm: AnyNorm::of(config, weights.attention_norm),
             qkv: Linear { bias: weights.qkv_bias.map(learned), ..map(weights.qkv) },
+            qk_norm: weights.qk_gains.map(|gains| QkNorm::of(config, gains)),
+            gate: None,
             out: map(weights.out),
             feed_forward_norm: AnyNorm::of(config, weights.feed_forward_norm),
             feed_forward: FeedForward::of(config, map(weights.up), map(weights.down)),
@@ -129,6 +141,7 @@ impl DecoderBlock {
         }
         Self {
             attention_norm: frozen.attention_norm.learning(),
+            qk_norm: frozen.qk_norm.map(QkNorm::learning),
             feed_forward_norm: frozen.feed_forward_norm.learning(),
             ..frozen
         }
@@ -164,6 +177,10 @@ impl DecoderBlock {
         let counts = HeadCounts { queries: self.heads, keys: self.kv_heads };
         let adapters = self.adapters.as_ref();
         let [q, k, v] = project(&self.qkv, counts, adapters, &input, through.precision);
+        let (q, k) = match &self.qk_norm {
+            Some(norm) => norm.forward(q, k),
+            None => (q, k),
+        };
         let attention = LayerInput {
             layer: index,
             at: through.at,
@@ -186,6 +203,10 @@ impl DecoderBlock {
         let [batch, heads, tokens, head_dim] = attended.output.dims();
         let mixed = attended.output.swap_dims(1, 2).reshape([batch, tokens, heads * head_dim]);
         let (x, mixed) = (through.only_rows(x), through.only_rows(mixed));
+        let mixed = match &self.gate {
+            Some(gate) => mixed * sigmoid(apply(gate, through.only_rows(input), through.precision)),
+            None => mixed,
+        };
         let adapter = self.adapters.as_ref().map(|adapters| &adapters.out);
         let output =
             LowRank::beside(adapter, &mixed, apply(&self.out, mixed.clone(), through.precision));

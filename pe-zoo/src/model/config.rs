@@ -6,6 +6,8 @@ use crate::settings::is_default;
 use crate::{Cost, Dims};
 use serde::{Deserialize, Serialize};
 
+use super::qk_norm::{GainCounts, QkNormKind};
+
 /// Kind of normalisation layer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -74,6 +76,13 @@ pub struct ModelConfig {
     /// serialized if false, so that keys of older records stay valid.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub qkv_bias: bool,
+    /// Normalisation of queries and keys. Not serialized if there is none, so that keys of older records stay valid.
+    #[serde(skip_serializing_if = "is_default")]
+    pub qk_norm: QkNormKind,
+    /// Whether the output of attention is multiplied by a gate, `sigmoid(W x)` of the layer's input, as in Qwen3-Next. Not
+    /// serialized if false, so that keys of older records stay valid.
+    #[serde(skip_serializing_if = "is_default")]
+    pub output_gate: bool,
     /// Whether the head shares its weights with the token embeddings.
     pub tied_head: bool,
     /// Share of activations dropped in training, after embedding, attention and feed-forward network.
@@ -100,6 +109,8 @@ impl Default for ModelConfig {
             activation: ActivationKind::Relu,
             bias: true,
             qkv_bias: false,
+            qk_norm: QkNormKind::None,
+            output_gate: false,
             tied_head: false,
             dropout: 0.0,
             init: Init::FanIn,
@@ -226,6 +237,8 @@ impl ModelConfig {
         let block = linear(width, width + 2 * self.kv_width())
             + qkv_bias
             + linear(width, width)
+            + GainCounts::of(self).map_or(0, |gains| gains.queries + gains.keys)
+            + if self.output_gate { linear(width, width) } else { 0 }
             + linear(width, ways_in * hidden)
             + linear(hidden, width)
             + 2 * norm;
@@ -270,9 +283,20 @@ impl ModelConfig {
         if self.activation == ActivationKind::SwiGlu {
             cost = cost.elementwise("gating", tokens * hidden);
         }
+        if self.qk_norm != QkNormKind::None {
+            cost = cost
+                .elementwise("normalisation of queries and keys", 4 * tokens * (width + kv_width));
+        }
+        if self.output_gate {
+            cost = cost
+                .product("output gate", tokens * width * width)
+                // Sigmoid, product.
+                .elementwise("gating of the output", 5 * tokens * width);
+        }
         if self.bias {
             let head = if self.tied_head { 0 } else { vocabulary };
-            let per_token = 3 * width + 2 * kv_width + ways_in * hidden;
+            let gate = if self.output_gate { width } else { 0 };
+            let per_token = 3 * width + 2 * kv_width + gate + ways_in * hidden;
             cost = cost.elementwise("biases", tokens * per_token + len * head);
         } else if self.qkv_bias {
             cost = cost.elementwise("biases", tokens * (width + 2 * kv_width));

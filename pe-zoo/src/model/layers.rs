@@ -72,7 +72,7 @@ const LAYER_NORM_EPSILON: f64 = 1e-5;
 /// Constant added to mean squares, as in Burn and Llama.
 const RMS_NORM_EPSILON: f64 = 1e-5;
 
-fn rms_epsilon(config: &ModelConfig) -> f64 {
+pub(super) fn rms_epsilon(config: &ModelConfig) -> f64 {
     config.norm_epsilon.unwrap_or(RMS_NORM_EPSILON)
 }
 

@@ -6,6 +6,7 @@ use burn::tensor::{GradientCheckpointingStrategy, Tensor};
 use crate::kernels::activation::ActivationKind;
 
 use super::config::{ModelConfig, NormKind, NormPlace};
+use super::qk_norm::{GainCounts, QkGains};
 
 /// All weights of a decoder with RMSNorm before each part, SwiGLU and no bias except of queries, keys and values. `C` width, `K` width of all keys, `F`
 /// hidden width, `V` vocabulary. Tensors are handles: a clone shares them.
@@ -30,6 +31,8 @@ pub struct BlockWeights {
     pub qkv: Tensor<2>,
     /// Biases of queries, keys and values, concatenated, `[C + 2 K]`; `None`: no bias.
     pub qkv_bias: Option<Tensor<1>>,
+    /// Gains of the normalisation of queries and keys; `None`: they are not normalised.
+    pub qk_gains: Option<QkGains>,
     /// Output projection of attention, `[C, C]`.
     pub out: Tensor<2>,
     /// Scale of the normalisation before the feed-forward block, `[C]`.
@@ -59,6 +62,10 @@ impl DecoderWeights {
             attention_norm: take(block.attention_norm, strategy),
             qkv: take(block.qkv, strategy),
             qkv_bias: block.qkv_bias.map(|bias| take(bias, strategy)),
+            qk_gains: block.qk_gains.map(|gains| QkGains {
+                queries: take(gains.queries, strategy),
+                keys: take(gains.keys, strategy),
+            }),
             out: take(block.out, strategy),
             feed_forward_norm: take(block.feed_forward_norm, strategy),
             up: take(block.up, strategy),
@@ -76,6 +83,7 @@ impl DecoderWeights {
         let kind = (config.norm, config.norm_place, config.activation, config.bias);
         let llama = (NormKind::RmsNorm, NormPlace::Pre, ActivationKind::SwiGlu, false);
         assert_eq!(kind, llama, "the weights are those of a Llama-type model");
+        assert!(!config.output_gate, "a Llama-type model has no output gate");
         let (width, hidden) = (config.width, config.hidden());
         let [_vocabulary, embedded] = self.embedding.dims();
         assert_eq!((embedded, self.blocks.len()), (width, config.layers), "width, layers");
@@ -85,6 +93,11 @@ impl DecoderWeights {
             let biases = block.qkv_bias.as_ref().map(Tensor::dims);
             let expected = config.qkv_bias.then(|| [width + 2 * config.kv_width()]);
             assert_eq!(biases, expected, "biases of queries, keys and values");
+            let gains = block.qk_gains.as_ref().map(|gains| GainCounts {
+                queries: gains.queries.dims()[0],
+                keys: gains.keys.dims()[0],
+            });
+            assert_eq!(gains, GainCounts::of(config), "gains of queries and keys");
             assert_eq!(block.out.dims(), [width, width], "out");
             assert_eq!(block.up.dims(), [width, 2 * hidden], "up");
             assert_eq!(block.down.dims(), [hidden, width], "down");

@@ -311,7 +311,7 @@ mod tests {
             "learned-absolute{max_len=NUMBER}",
             "randomized{longest=NUMBER}(fire)",
             "cope{max_positions=NUMBER}",
-            "fox{window=NUMBER}",
+            "window{size=NUMBER}",
             "relative{max_distance=NUMBER}",
             "t5-bias{max_distance=NUMBER}",
         ] {

@@ -4,12 +4,21 @@ use super::{Heads, dot};
 
 /// Softmax of each row.
 pub fn softmax(logits: &Heads) -> Heads {
-    let row = |row: &Vec<f64>| {
-        let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let sum = row.iter().map(|x| (x - top).exp()).sum::<f64>();
+    softmax_beside(logits, None)
+}
+
+/// Softmax of each row; `sinks` are logits of the heads that count in the denominator alone.
+pub fn softmax_beside(logits: &Heads, sinks: Option<&[f64]>) -> Heads {
+    let row = |row: &Vec<f64>, sink: f64| {
+        let top = row.iter().copied().fold(sink, f64::max);
+        let sum = row.iter().map(|x| (x - top).exp()).sum::<f64>() + (sink - top).exp();
         row.iter().map(|x| (x - top).exp() / sum).collect()
     };
-    logits.iter().map(|head| head.iter().map(row).collect()).collect()
+    let heads = logits.iter().enumerate().map(|(h, head)| {
+        let sink = sinks.map_or(f64::NEG_INFINITY, |sinks| sinks[h]);
+        head.iter().map(|logits| row(logits, sink)).collect()
+    });
+    heads.collect()
 }
 
 /// Sums of the values, weighted by `weights`, `[head][row][D]`.

@@ -13,8 +13,7 @@ use super::checks::{
 };
 #[cfg(feature = "flex")]
 use super::checks::{Failure, failures};
-use super::{random, stack};
-use crate::probe::passes::DIMS;
+use super::{dims, random, stack};
 use crate::probe::sizes;
 use crate::reference::NoEffect;
 use crate::{Combination, Combined, Hooks, PeError, Positions};
@@ -31,7 +30,8 @@ const COMPARISONS: [Check; 5] = [
 /// Runs every check of an encoding or a combination on the CPU. A check that panics has failed.
 ///
 /// # Errors
-/// As [`Combination::check`], if settings are refused at the sizes of the kit: 2 layers, 3 heads of 6 channels.
+/// As [`Combination::check`], if settings are refused at the sizes of the kit: 3 heads of 6 channels, 2 layers or
+/// as many as the settings need.
 #[cfg(feature = "flex")]
 pub fn examine(config: &Combination) -> Result<Vec<Finding>, PeError> {
     examine_on(config, &Device::flex())
@@ -44,7 +44,7 @@ pub fn examine(config: &Combination) -> Result<Vec<Finding>, PeError> {
 /// As [`examine`].
 pub fn examine_on(config: &Combination, device: &Device) -> Result<Vec<Finding>, PeError> {
     // A check of settings that panics is found by the checks below.
-    if let Ok(checked) = catch_unwind(AssertUnwindSafe(|| config.check(&DIMS))) {
+    if let Ok(checked) = catch_unwind(AssertUnwindSafe(|| config.check(&dims(config)))) {
         checked?;
     }
     Ok(examined(config, device))
@@ -102,7 +102,8 @@ struct ActingCombination {
 impl ActingCombination {
     fn of(config: &Combination) -> Self {
         let mut without_effect = Vec::new();
-        let parts = config.sized(&DIMS).map(|(part, dims)| {
+        let dims = dims(config);
+        let parts = config.sized(&dims).map(|(part, dims)| {
             let acting = sizes::acting(part, &dims, TOKENS);
             let names = acting.without_effect.iter().map(|size| {
                 format!("`{}` of {}, which is {}", size.name(), part.card().id, size.value)

@@ -5,18 +5,23 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::Outcome;
 use super::passes::{engines, later_entries};
+use super::{Outcome, dims};
 use crate::attention::{Engine, LayerCache, LayerInput, Weights, layer};
 use crate::encoding::Update;
 use crate::probe::close::{self, F32, F32_REORDERED, numbers};
+use crate::probe::passes::DIMS;
 use crate::probe::problem::{Problem, tensor3, tensor4};
 use crate::probe::randomise_by;
 use crate::reference::{Heads, NoEffect, ScalarLayer, ScalarReference, Tokens, attention};
 use crate::{Combination, Combined, Dims, Hooks, Positions, TokenState};
 
-/// Dimensions with three layers, so that a layer lies between the first and the last.
-const DIMS: Dims = Dims { layers: 3, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
+/// Sizes of the kit with at least three layers, so that a layer lies between the first and the last.
+fn deep(config: &Combination) -> Dims {
+    let dims = dims(config);
+    Dims { layers: dims.layers.max(3), ..dims }
+}
+
 const TOKENS: usize = 13;
 
 /// Standard deviation of random parameters. With larger ones, state that is updated three times
@@ -152,19 +157,24 @@ fn within(outcome: Outcome) -> Outcome {
 /// Checks that the outputs of a stack equal those of the scalar reference, which the encoding must
 /// have.
 pub(super) fn equals_reference(config: &Combination, device: &Device) -> Outcome {
-    let encoding = &built(config, &DIMS, device)?;
+    let encoding = &built(config, &deep(config), device)?;
     let reference = encoding.reference().ok_or("no scalar reference")?;
     equals(encoding, reference, device)
 }
 
 /// Checks that the outputs of a stack equal those without a position encoding.
 pub(super) fn equals_no_effect(config: &Combination, device: &Device) -> Outcome {
-    equals(&built(config, &DIMS, device)?, &NoEffect, device)
+    equals(&built(config, &deep(config), device)?, &NoEffect, device)
 }
 
 fn equals(encoding: &Combined, reference: &dyn ScalarReference, device: &Device) -> Outcome {
     for (batch, tokens, shift) in [(1, 1, 0), (2, TOKENS, 0), (1, TOKENS, 5)] {
-        let stack = Stack::random(batch, tokens, &DIMS, 200 + tokens as u64);
+        let stack = Stack::random(
+            batch,
+            tokens,
+            &Dims { layers: encoding.layers, ..DIMS },
+            200 + tokens as u64,
+        );
         let at = Positions::contiguous(0, tokens).shifted(shift);
         let expected = stack.scalar(reference, &at);
         for engine in engines(device) {
@@ -182,8 +192,8 @@ fn equals(encoding: &Combined, reference: &dyn ScalarReference, device: &Device)
 /// Checks that each decoding step gives every layer the outputs of the full pass over the tokens so
 /// far.
 pub(super) fn decodes_as_full_pass(config: &Combination, device: &Device) -> Outcome {
-    let encoding = &built(config, &DIMS, device)?;
-    let stack = Stack::random(2, TOKENS, &DIMS, 210);
+    let encoding = &built(config, &deep(config), device)?;
+    let stack = Stack::random(2, TOKENS, &Dims { layers: encoding.layers, ..DIMS }, 210);
     let at = Positions::contiguous(0, TOKENS);
     for step in [1, 3] {
         let decoded = stack.run(encoding, &at, step, device).outputs;
@@ -206,10 +216,10 @@ pub(super) fn decodes_as_full_pass(config: &Combination, device: &Device) -> Out
 
 pub(super) fn causal(config: &Combination, device: &Device) -> Outcome {
     const CHANGED: usize = 7;
-    let encoding = &built(config, &DIMS, device)?;
+    let encoding = &built(config, &deep(config), device)?;
     let at = Positions::contiguous(0, TOKENS);
-    let stack = Stack::random(1, TOKENS, &DIMS, 220);
-    let other = Stack::random(1, TOKENS, &DIMS, 230);
+    let stack = Stack::random(1, TOKENS, &Dims { layers: encoding.layers, ..DIMS }, 220);
+    let other = Stack::random(1, TOKENS, &Dims { layers: encoding.layers, ..DIMS }, 230);
     let mut changed = stack.clone();
     for ((to, to_x), (from, from_x)) in changed.layers.iter_mut().zip(&other.layers) {
         for h in 0..DIMS.heads {
@@ -235,9 +245,9 @@ pub(super) fn causal(config: &Combination, device: &Device) -> Outcome {
 
 /// Checks that no layer's outputs of a sequence depend on the other sequence of its batch.
 pub(super) fn batch_independent(config: &Combination, device: &Device) -> Outcome {
-    let encoding = &built(config, &DIMS, device)?;
+    let encoding = &built(config, &deep(config), device)?;
     let at = Positions::contiguous(0, TOKENS);
-    let both = Stack::random(2, TOKENS, &DIMS, 240);
+    let both = Stack::random(2, TOKENS, &Dims { layers: encoding.layers, ..DIMS }, 240);
     let second =
         both.layers.iter().map(|(problem, x)| (later_entries(problem, 1), x[1..].to_vec()));
     let second = Stack { layers: second.collect() };
@@ -255,15 +265,11 @@ pub(super) fn batch_independent(config: &Combination, device: &Device) -> Outcom
 
 /// Sum of the squares of all outputs and of the final state, to which every parameter read by any
 /// layer contributes.
-pub(super) fn loss(
-    encoding: &dyn Hooks,
-    dims: &Dims,
-    at: &Positions,
-    device: &Device,
-) -> Tensor<1> {
+pub(super) fn loss(encoding: &Combined, at: &Positions, device: &Device) -> Tensor<1> {
     let tokens = at.cols().len();
     let StackOutput { outputs, carried } =
-        Stack::random(2, tokens, dims, 250).run(encoding, at, tokens, device);
+        Stack::random(2, tokens, &Dims { layers: encoding.layers, ..DIMS }, 250)
+            .run(encoding, at, tokens, device);
     let outputs = outputs.into_iter().chain(carried.tensors);
     outputs
         .map(|tensor| tensor.powf_scalar(2.0).sum())

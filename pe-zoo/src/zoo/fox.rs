@@ -12,10 +12,9 @@
 //! ## Shapes
 //! `state: [B, H, T, 1]`, `ln f` of each token; `score: Decay([B, H, S])`, its running sum over all
 //! columns, and for more than 256 columns a second one with the rounding error of the first. Gates `per-row`:
-//! `state: [B, H, T, dim]` twice, `score: StepPrices`. A window adds `Distance([H, window + 1])`.
+//! `state: [B, H, T, dim]` twice, `score: StepPrices`.
 //!
 //! ## Settings
-//! `window`: number of positions that a row sees, its own included (default: all), as in flash-linear-attention.
 //! `gates`: `{ type = "full", bias = 5.0 }` (default; the initial bias: 5, `f` near 0.993, as in x-transformers; 0, `f`
 //! near 1/2, as in the authors' code), `{ type = "per-row", dim = 8 }` (gates of pairs, x-transformers'
 //! `PerRowDataDependentAlibi`), `{ type = "bias-only", tau_min = 2.0, tau_max =
@@ -31,17 +30,15 @@
 //!
 //! ## Deviations
 //! The authors' "Pro" block (norms of query and key, output gate, shifts of keys and values) is not
-//! part of the encoding. Distances are counted in tokens, whatever positions the tokens have; a window is counted in
-//! positions, and its logits are -1e9 instead of minus infinity. The authors' code has a setting `window_size` that it does
-//! not use.
+//! part of the encoding. Distances are counted in tokens, whatever positions the tokens have. A window is written
+//! `fox+window`.
 //! The authors' code starts the bias at 0. A key 33 tokens back then has a weight of about 1e-10, and trainings of some
 //! thousand steps do not recover what was forgotten at the start; the default is that of x-transformers.
 //!
 //! ## References
 //! Lin et al. 2025, "Forgetting Transformer", arXiv 2503.02130; authors' code
 //! `zhixuan-lin/forgetting-transformer` at 883f260c63; initial bias as in `DataDependentAlibi` of
-//! `lucidrains/x-transformers` at 9252ed7838; window as in `fla/ops/forgetting_attn/parallel.py` of
-//! `fla-org/flash-linear-attention`.
+//! `lucidrains/x-transformers` at 9252ed7838.
 
 mod per_row;
 mod settings;
@@ -59,19 +56,13 @@ use crate::encoding::{ScoreContext, StateContext};
 use crate::parts::HeadProjection;
 use crate::parts::forget;
 use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, fox, score, values_f64};
-use crate::score::Beyond;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// Forgetting attention: a decay of the logits by forget gates.
 #[derive(Module, Debug)]
 pub struct Fox {
     gates: GateParams,
-    #[module(skip)]
-    window: Option<usize>,
 }
-
-/// Logit of keys outside of the window; its exponential is 0 beside any other logit.
-const HIDDEN: f64 = -1e9;
 
 /// Parameters of the forget gates.
 #[derive(Module, Debug)]
@@ -145,7 +136,7 @@ impl PositionEncoding for Fox {
                 GateParams::Fixed(Fixed { log_forget: log_forget.collect() })
             }
         };
-        Ok(Fox { gates, window: settings.window })
+        Ok(Fox { gates })
     }
 
     fn param_count(settings: &FoxConfig, dims: &Dims) -> Option<usize> {
@@ -160,19 +151,18 @@ impl PositionEncoding for Fox {
     fn cost(settings: &FoxConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
         let pairs = layers * len * len * heads;
-        let window = settings.window.map_or(0, |_| pairs);
         if let ForgetGate::PerRow { dim } = settings.gates {
             let projections = 2 * layers * len * dims.width() * heads * dim;
             return Some(
                 Cost::none()
                     .product("projections of the gates", projections)
                     .pair_product("gates", pairs * dim)
-                    .pair_elementwise("logarithms, running sum, sum of logits", 7 * pairs + window),
+                    .pair_elementwise("logarithms, running sum, sum of logits", 7 * pairs),
             );
         }
         let cost = Cost::none()
             .elementwise("logarithms of gates, running sums", 5 * layers * len * heads)
-            .pair_elementwise("differences, sum of logits", 4 * pairs + window);
+            .pair_elementwise("differences, sum of logits", 4 * pairs);
         Some(match settings.gates {
             ForgetGate::Full { .. } => cost.product("gates", layers * len * dims.width() * heads),
             _ => cost,
@@ -199,23 +189,10 @@ impl PositionEncoding for Fox {
     }
 
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
-        let decay = match &self.gates {
+        match &self.gates {
             GateParams::PerRow(_) => PerRow::score(ctx),
             _ => forget::decay(ctx.layer.cols.tensors[0].clone(), 1.0),
-        };
-        // Shorter passes have no key outside of the window.
-        let window = self.window.filter(|window| *window <= ctx.layer.at.longest_distance());
-        let Some(window) = window else { return decay };
-        let device = ctx.q.device();
-        let [_batch, heads, _rows, _head_dim] = ctx.q.dims();
-        let table = Tensor::cat(
-            vec![
-                Tensor::zeros([heads, window], &device),
-                Tensor::full([heads, 1], HIDDEN, &device),
-            ],
-            1,
-        );
-        ScoreMod::Sum(vec![decay, ScoreMod::Distance { table, beyond: Beyond::Last }])
+        }
     }
 }
 
@@ -227,8 +204,7 @@ impl ScalarReference for Fox {
         };
         let log_forget = match &self.gates {
             GateParams::PerRow(gates) => {
-                let bias = gates.scalar_bias(input);
-                return windowed(input, &input.biased(&bias), self.window);
+                return input.biased(&gates.scalar_bias(input));
             }
             GateParams::Full(layers) => {
                 let (weight, bias) = layers[input.layer].scalars();
@@ -239,16 +215,8 @@ impl ScalarReference for Fox {
                 fixed.log_forget.iter().map(|x| vec![*x; input.x.len()]).collect()
             }
         };
-        windowed(input, &score::decay(input, &log_forget), self.window)
+        score::decay(input, &log_forget)
     }
-}
-
-/// Logits with those outside of the window hidden.
-pub(crate) fn windowed(input: &ScalarInput, logits: &Heads, window: Option<usize>) -> Heads {
-    input.map(|h, row, i, j| {
-        let is_hidden = window.is_some_and(|window| input.distance(i, j) >= window);
-        logits[h][row][j] + if is_hidden { HIDDEN } else { 0.0 }
-    })
 }
 
 #[cfg(test)]
@@ -274,14 +242,6 @@ pub(crate) mod tests {
             texts: &["fox{gates={type=per-row,dim=3}}"],
         },
         Examples {
-            facts: "acts on logits, state; content dependent, shift invariant; dense on GPUs",
-            texts: &["fox{gates={type=per-row},window=5}"],
-        },
-        Examples {
-            facts: "acts on logits, state; content dependent, shift invariant",
-            texts: &["fox{window=3}"],
-        },
-        Examples {
             facts: "acts on logits, state; ignores positions, shift invariant; biases gates.BiasOnly",
             texts: &["fox{gates={type=bias-only,tau_max=30.0}}"],
         },
@@ -295,7 +255,7 @@ pub(crate) mod tests {
 
     fn build(gates: ForgetGate) -> Fox {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        Fox::build(&FoxConfig { gates, window: None }, &DIMS, &mut rng, &Device::flex()).unwrap()
+        Fox::build(&FoxConfig { gates }, &DIMS, &mut rng, &Device::flex()).unwrap()
     }
 
     #[test]
@@ -332,18 +292,14 @@ pub(crate) mod tests {
             (1.0, f64::NAN, "gates.tau_max"),
         ] {
             let gates = ForgetGate::Fixed(DecayTimes { tau_min, tau_max });
-            let error =
-                Fox::check(&FoxConfig { gates, window: None }, &DIMS).unwrap_err().to_string();
+            let error = Fox::check(&FoxConfig { gates }, &DIMS).unwrap_err().to_string();
             assert!(error.contains(field), "{error}");
         }
     }
 
     #[test]
-    fn empty_windows_and_gates_are_refused_by_name() {
-        let no_window = FoxConfig { window: Some(0), ..FoxConfig::default() };
-        let error = Fox::check(&no_window, &DIMS).unwrap_err().to_string();
-        assert!(error.contains("window is 0"), "{error}");
-        let no_gates = FoxConfig { gates: ForgetGate::PerRow { dim: 0 }, window: None };
+    fn empty_gates_are_refused_by_name() {
+        let no_gates = FoxConfig { gates: ForgetGate::PerRow { dim: 0 } };
         let error = Fox::check(&no_gates, &DIMS).unwrap_err().to_string();
         assert!(error.contains("gates.dim is 0"), "{error}");
     }

@@ -34,10 +34,11 @@ pub(crate) fn attend(
     at: &Positions,
     scale: f64,
 ) -> Option<Tensor<4>> {
-    if modifier.is_hard() {
+    let kernels = kernels::of(&q.device())?;
+    if modifier.needs_reference(kernels) {
         return None;
     }
-    match kernels::of(&q.device())? {
+    match kernels {
         #[cfg(feature = "flex")]
         Kernels::Cpu if q.dtype() == DType::F32 => {
             let inputs = LogitInputs::new(q, k, v, at, scale);

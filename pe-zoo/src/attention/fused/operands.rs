@@ -84,6 +84,7 @@ impl ModifierOperands {
             ScoreMod::StickBreaking(rule) => {
                 self.weights = Some(WeightRule::StickBreaking(*rule));
             }
+            ScoreMod::Sinks(sinks) => self.plus(Slot::Sink, sinks.clone()),
             ScoreMod::Products(products) => self.products = Some(in_f32(products.clone())),
             ScoreMod::Term(term) => self.terms.push(term.clone()),
             ScoreMod::Dense(bias) => self.plus(Slot::Dense, bias.clone()),

@@ -121,14 +121,15 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scr
     }
 }
 
-/// Sum of the gradients of each row's logits under a softmax, which would be 0 without rounding; 0 under another rule.
+/// Sum of the gradients of each row's logits under a softmax without a sink, which would be 0 without rounding; 0 under another
+/// rule.
 ///
 /// The share of a row is rounded, so that each of its gradients is wrong in proportion to its weight. A table collects this from
 /// all rows, while the true sums nearly cancel where the table changes slowly with the distance.
 #[inline(always)]
 fn excess<const R: usize>(head: &Head<'_>, logit_grads: &[Lanes<R>]) -> Lanes<R> {
     let mut excess = [0.0; R];
-    if matches!(head.spec.weights, WeightRule::Softmax) {
+    if head.spec.weights == WeightRule::Softmax && head.optional(Slot::Sink).is_none() {
         for logit_grads in logit_grads {
             for r in 0..R {
                 excess[r] += logit_grads[r];

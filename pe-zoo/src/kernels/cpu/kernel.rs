@@ -96,7 +96,8 @@ fn weights<const R: usize>(
     let (last, open) = block.attended(head.spec);
     match head.spec.weights {
         WeightRule::Softmax => {
-            let mut largest = [f32::MIN; R];
+            let sink = head.optional(Slot::Sink).map(|sink| sink.at(0, 0));
+            let mut largest = [sink.unwrap_or(f32::MIN); R];
             for (j, logits) in s.logits[..n].iter_mut().enumerate() {
                 if j >= open {
                     for r in 0..R {
@@ -107,7 +108,8 @@ fn weights<const R: usize>(
                     largest[r] = if logits[r] > largest[r] { logits[r] } else { largest[r] };
                 }
             }
-            let mut sum = [0.0; R];
+            let mut sum =
+                largest.map(|largest| sink.map_or(0.0, |sink| lanes::weight(sink - largest)));
             for logits in &mut s.logits[..n] {
                 for r in 0..R {
                     logits[r] = lanes::weight(logits[r] - largest[r]);
@@ -209,7 +211,7 @@ pub(super) fn backward<const R: usize>(
     let out = write(&mut s.grads, n, block.rows);
     multiply(out, head.values().rows(0, n), grad.t(), 1.0, Add::Overwrite);
     match head.spec.weights {
-        WeightRule::Softmax => softmax_backward(head, block, upstream, s),
+        WeightRule::Softmax => softmax_backward(head, block, upstream, s, grads),
         WeightRule::StickBreaking(rule) => {
             stick_breaking_backward(head, block, s, rule.remainder);
         }
@@ -275,12 +277,19 @@ fn softmax_backward<const R: usize>(
     block: &Block<R>,
     upstream: &UpstreamGrad<'_>,
     s: &mut Scratch<R>,
+    grads: &mut Grads<'_>,
 ) {
     let (last, open) = block.attended(head.spec);
     let (mut log, mut share) = ([0.0; R], [0.0; R]);
     for r in 0..block.rows {
         log[r] = upstream.log[block.first + r];
         share[r] = upstream.output.row_dot(&upstream.grad, block.first + r);
+    }
+    if let (Some(sink), Some(grad)) = (head.optional(Slot::Sink), grads.get(Slot::Sink)) {
+        // Its value is 0.
+        let rows = log[..block.rows].iter().zip(&share);
+        let weights = rows.map(|(log, share)| lanes::weight(sink.at(0, 0) - log) * share);
+        *grad.get(0, 0) -= weights.sum::<f32>();
     }
     let n = block.columns;
     for (j, (logits, grads)) in s.logits[..n].iter_mut().zip(&mut s.grads[..n]).enumerate() {

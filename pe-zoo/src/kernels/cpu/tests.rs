@@ -64,7 +64,7 @@ fn run(
             Slot::PositionMlpDistances | Slot::PositionMlpRows => &[1, rows],
             Slot::TokenPriceKeys | Slot::TokenPriceQueries => &[batch, heads, rows],
             Slot::StepPricesQueries | Slot::StepPricesKeys => &[batch, heads, rows, 4],
-            Slot::StepPricesSlopes => &[heads],
+            Slot::Sink | Slot::StepPricesSlopes => &[heads],
             Slot::ReflectedDirections => &plane,
             Slot::ReflectedChunks => &[batch, heads, rows, 32 + dim],
             Slot::HeadMlpInner => &[5, 3 * planes],
@@ -143,8 +143,8 @@ fn one_two_and_four_threads_give_the_same_bits() {
         // The output and a gradient for every operand but the slopes of contextual positions, and
         // the hidden layer where there is none.
         let absent = if activation.is_some() { 1 } else { 2 };
-        // Eighteen operands of other modifiers; a base bias from a table has no piecewise linear one.
-        let absent = absent + if cpu_only { 3 } else { 18 };
+        // Nineteen operands of other modifiers; a base bias from a table has no piecewise linear one.
+        let absent = absent + if cpu_only { 3 } else { 19 };
         assert!(expected.iter().flatten().all(|bits| f32::from_bits(*bits).is_finite()));
         assert_eq!(expected.len(), 1 + SLOTS - absent);
         for threads in [2, 4] {

@@ -8,8 +8,8 @@ use crate::encoding::Update;
 use crate::probe::close::{self, Tolerance, numbers};
 use crate::probe::passes::{DIMS, TOKENS};
 use crate::probe::problem::{Problem, tensor3, tensor4};
-use crate::testkit::Outcome;
 use crate::testkit::stack::built;
+use crate::testkit::{Outcome, dims};
 use crate::{Combination, Combined, Hooks, Positions, TokenState};
 
 /// Batch size, tokens and shift of positions: one case with an offset, one with more tokens than a
@@ -30,7 +30,7 @@ type EngineResults = Vec<(String, Vec<f64>)>;
 /// and parameters equal those of the reference engine.
 pub(in crate::testkit) fn engines_agree(config: &Combination, device: &Device) -> Outcome {
     let device = device.clone().autodiff();
-    let encoding = built(config, &DIMS, &device)?;
+    let encoding = built(config, &dims(config), &device)?;
     for (batch, tokens, shift) in SIZES {
         let problem = Problem::random(batch, tokens, &DIMS, 300 + tokens as u64);
         let at = Positions::contiguous(0, tokens).shifted(shift);
@@ -59,7 +59,7 @@ fn through(
     let x = tensor3(&problem.x, device).require_grad();
     let mut carried = TokenState::default();
     let (mut found, mut loss) = (Vec::new(), Tensor::<1>::zeros([1], device));
-    for index in 0..DIMS.layers {
+    for index in 0..encoding.layers {
         let input = LayerInput {
             engine,
             ..LayerInput::new(index, at, &x, [q.clone(), k.clone(), v.clone()], &carried)

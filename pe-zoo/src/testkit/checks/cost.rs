@@ -7,14 +7,14 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::count::macs_of;
-use crate::probe::passes::{DIMS, embedded, stack};
+use crate::probe::passes::{embedded, stack};
 use crate::probe::problem::Problem;
-use crate::testkit::Outcome;
+use crate::testkit::{Outcome, dims};
 use crate::{Combination, Combined, Dims, Positions};
 
 /// Compares the number of parameters with the formula; `None` if a part states no formula.
 pub(super) fn parameters(encoding: &Combined, config: &Combination) -> Option<Outcome> {
-    let (built, formula) = (encoding.num_params(), config.param_count(&DIMS)?);
+    let (built, formula) = (encoding.num_params(), config.param_count(&dims(config))?);
     let equal = (built == formula).then_some(());
     Some(equal.ok_or_else(|| format!("{built} parameters built, the formula gives {formula}")))
 }
@@ -22,7 +22,7 @@ pub(super) fn parameters(encoding: &Combined, config: &Combination) -> Option<Ou
 /// Compares the products counted in a pass through all layers, minus those of a model without any
 /// encoding, with the formula; `None` if a part states no cost.
 pub(super) fn macs(config: &Combination, device: &Device) -> Option<Outcome> {
-    config.cost(&DIMS, 1)?;
+    config.cost(&dims(config), 1)?;
     Some(counted_macs(config, device))
 }
 
@@ -31,7 +31,7 @@ fn counted_macs(config: &Combination, device: &Device) -> Outcome {
     // One length past a chunk and past a power of two, and other sizes if the settings accept
     // them.
     let other = config.check(&wide).is_ok().then_some((wide, 13));
-    for (dims, len) in [(DIMS, 13), (DIMS, 29), (DIMS, 64)].into_iter().chain(other) {
+    for (dims, len) in [13, 29, 64].map(|len| (dims(config), len)).into_iter().chain(other) {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let encoding = config.init(&dims, &mut rng, device).map_err(|e| e.to_string())?;
         let problem = Problem::random(1, len, &dims, 19);

@@ -25,7 +25,7 @@ pub(super) fn present(config: &Combination, device: &Device) -> Outcome {
     let problem = Problem::random(2, DIMS.max_len, &DIMS, 8);
     let at = Positions::contiguous(0, DIMS.max_len);
     let loss = embedded(&encoding, &problem, &at, &device).powf_scalar(2.0).sum()
-        + stack::loss(&encoding, &DIMS, &at, &device);
+        + stack::loss(&encoding, &at, &device);
     let grads = loss.backward();
     let mut visitor = Present { grads: &grads, found: Vec::new() };
     encoding.visit(&mut visitor);
@@ -91,13 +91,11 @@ impl WeightedLoss {
     }
 
     /// Loss of the scalar reference.
-    pub(in crate::testkit) fn scalar(
-        &self,
-        encoding: &dyn ScalarReference,
-        input: &ScalarInput,
-    ) -> f64 {
+    pub(in crate::testkit) fn scalar(&self, encoding: &Combined, input: &ScalarInput) -> f64 {
         let mut loss = 0.0;
-        for layer in 0..DIMS.layers {
+        let layers = encoding.layers;
+        let encoding = reference(encoding);
+        for layer in 0..layers {
             let input = ScalarInput { layer, ..input.clone() };
             let mixed = attention::mix(&encoding.scalar_weights(&input), &input.v);
             let values = mixed.iter().flatten().flatten();
@@ -126,7 +124,7 @@ impl WeightedLoss {
         let embedding = encoding.embed(x.clone(), &context);
         let shape = embedding.dims();
         let mut loss = (embedding * weights(&self.embedding).reshape(shape)).sum();
-        for index in 0..DIMS.layers {
+        for index in 0..encoding.layers {
             let carried = TokenState::default();
             let input =
                 LayerInput::new(index, &self.at, &x, [q.clone(), k.clone(), v.clone()], &carried);
@@ -196,7 +194,7 @@ impl Differences {
         let moved = |by: f64| {
             let mut input = input.clone();
             *entry_of(&mut input, name, entry) += by;
-            self.loss.scalar(self.reference(), &input)
+            self.loss.scalar(&self.encoding, &input)
         };
         (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
     }
@@ -211,7 +209,7 @@ impl Differences {
         let moved = |by: f64| {
             let mut mover = Mover { index, entry, by, seen: 0, value: 0.0 };
             let moved = self.encoding.clone().map(&mut mover);
-            (self.loss.scalar(reference(&moved), input), mover.value)
+            (self.loss.scalar(&moved, input), mover.value)
         };
         let ((above, high), (below, low)) = (moved(STEP), moved(-STEP));
         (above - below) / (high - low)

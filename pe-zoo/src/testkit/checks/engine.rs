@@ -9,17 +9,20 @@ use crate::probe::problem::{Problem, tensor3, tensor4};
 use crate::reference::{ScalarReference, attention};
 use crate::testkit::passes::{engines, full_pass, later_entries};
 use crate::testkit::{Outcome, build};
-use crate::{Combination, Hooks, Positions, TokenState};
+use crate::{Combination, Combined, Hooks, Positions, TokenState};
 
 /// Batch size, tokens and shift of positions: one token, an odd number, an offset, and more tokens
 /// than in training.
 const SIZES: [(usize, usize, usize); 4] = [(1, 1, 0), (2, TOKENS, 0), (2, TOKENS, 5), (1, 40, 0)];
 
-fn each_size(mut check: impl FnMut(&Problem, &Positions, usize) -> Outcome) -> Outcome {
+fn each_size(
+    layers: usize,
+    mut check: impl FnMut(&Problem, &Positions, usize) -> Outcome,
+) -> Outcome {
     for (batch, tokens, shift) in SIZES {
         let problem = Problem::random(batch, tokens, &DIMS, 100 + tokens as u64);
         let at = Positions::contiguous(0, tokens).shifted(shift);
-        for index in 0..DIMS.layers {
+        for index in 0..layers {
             check(&problem, &at, index).map_err(|e| {
                 format!("layer {index}, batch {batch}, {tokens} tokens, shift {shift}: {e}")
             })?;
@@ -34,8 +37,8 @@ fn expect<const D: usize>(what: &str, found: [usize; D], expected: [usize; D]) -
         .ok_or_else(|| format!("{what} has shape {found:?}, expected {expected:?}"))
 }
 
-pub(super) fn shapes(encoding: &dyn Hooks, device: &Device) -> Outcome {
-    each_size(|problem, at, index| {
+pub(super) fn shapes(encoding: &Combined, device: &Device) -> Outcome {
+    each_size(encoding.layers, |problem, at, index| {
         let (batch, tokens) = (problem.x.len(), at.cols().len());
         let heads = [batch, DIMS.heads, tokens, DIMS.head_dim];
         let x = tensor3(&problem.x, device);
@@ -67,8 +70,8 @@ pub(super) fn shapes(encoding: &dyn Hooks, device: &Device) -> Outcome {
     })
 }
 
-pub(super) fn finite(encoding: &dyn Hooks, device: &Device) -> Outcome {
-    each_size(|problem, at, index| {
+pub(super) fn finite(encoding: &Combined, device: &Device) -> Outcome {
+    each_size(encoding.layers, |problem, at, index| {
         let output = numbers(full_pass(encoding, problem, at, index, device));
         let embedding = numbers(embedded(encoding, problem, at, device));
         match output.iter().chain(&embedding).position(|x| !x.is_finite()) {
@@ -79,11 +82,13 @@ pub(super) fn finite(encoding: &dyn Hooks, device: &Device) -> Outcome {
 }
 
 pub(in crate::testkit) fn equals_reference(
-    encoding: &dyn Hooks,
+    encoding: &Combined,
     reference: &dyn ScalarReference,
     device: &Device,
 ) -> Outcome {
-    each_size(|problem, at, index| equals_on(encoding, reference, problem, at, index, device))?;
+    each_size(encoding.layers, |problem, at, index| {
+        equals_on(encoding, reference, problem, at, index, device)
+    })?;
     let with_gaps = (0..TOKENS).map(|n| 3 + n + n * n / 7).collect();
     let with_gaps = Positions::new(with_gaps, 0).map_err(|error| error.to_string())?;
     equals_reference_at(encoding, reference, &with_gaps, device)
@@ -92,13 +97,13 @@ pub(in crate::testkit) fn equals_reference(
 
 /// Checks [`equals_reference`] for one sequence at these positions.
 pub(in crate::testkit) fn equals_reference_at(
-    encoding: &dyn Hooks,
+    encoding: &Combined,
     reference: &dyn ScalarReference,
     at: &Positions,
     device: &Device,
 ) -> Outcome {
     let problem = Problem::random(1, at.cols().len(), &DIMS, 6);
-    (0..DIMS.layers)
+    (0..encoding.layers)
         .try_for_each(|layer| equals_on(encoding, reference, &problem, at, layer, device))
 }
 

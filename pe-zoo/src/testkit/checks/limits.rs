@@ -12,11 +12,11 @@ use crate::probe::passes::{DIMS, TOKENS, embedded};
 use crate::probe::problem::Problem;
 use crate::testkit::Outcome;
 use crate::testkit::passes::full_pass;
-use crate::{Combination, Hooks, Positions};
+use crate::{Combination, Combined, Hooks, Positions};
 
 /// Checks that outputs are finite at 8 times the training length and equal the reference there, or
 /// that they are finite at the limit past which positions are refused.
-pub(super) fn length(encoding: &dyn Hooks, config: &Combination, device: &Device) -> Outcome {
+pub(super) fn length(encoding: &Combined, config: &Combination, device: &Device) -> Outcome {
     let id = &config.card().id;
     let finite = |at: &Positions, place: &str| {
         let problem = Problem::random(1, at.cols().len(), &DIMS, 6);

@@ -42,7 +42,7 @@ pub(super) fn finite(config: &Combination, device: &Device) -> Outcome {
             format!("{what} with parameters moved by up to {REACH}, direction {direction:?}")
         };
         let embeddings = embedded(&moved, &problem, &at, &device);
-        let loss = stack::loss(&moved, &DIMS, &at, &device) + embeddings.powf_scalar(2.0).sum();
+        let loss = stack::loss(&moved, &at, &device) + embeddings.powf_scalar(2.0).sum();
         if !numbers(loss.clone()).iter().all(|x| x.is_finite()) {
             return Err(place("an output or the state is not finite"));
         }

@@ -8,9 +8,10 @@ use crate::reference::{Heads, ScalarInput, dot, path};
 use crate::testkit::close::{self, Tolerance};
 use crate::testkit::problem::Problem;
 use crate::testkit::randomise;
-use crate::{AnyEncoding, Dims, Positions, Registry};
+use crate::zoo::{logit_cap::LogitCap, sinks::Sinks, temperature::Temperature, window::Window};
+use crate::{AnyEncoding, Dims, PositionEncoding, Positions, Registry};
 
-const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 6, train_len: 11, max_len: 11 };
+const DIMS: Dims = Dims { layers: 2, heads: 2, head_dim: 6, train_len: 11, max_len: 11 };
 const EXACT: Tolerance = Tolerance { absolute: 1e-12, relative: 1e-12 };
 
 fn pe(id: &str, settings: serde_json::Value) -> AnyEncoding {
@@ -227,7 +228,10 @@ fn permuting_early_tokens_moves_the_last_output_unless_nothing_encodes_order() {
         let config = Registry::builtin().encoding(meta.id).unwrap();
         let properties = crate::probe::properties(&config).unwrap();
         let acts = properties.acts_on.iter().any(|part| *part != ActsOn::Positions);
-        assert_eq!(reaches_the_output, acts, "{}", meta.id);
+        // Some treat all columns of a row alike, and the window is longer than the sequence.
+        let alike = [LogitCap::CARD.id, Sinks::CARD.id, Temperature::CARD.id];
+        let blind = alike.contains(&meta.id) || meta.id == Window::CARD.id;
+        assert_eq!(reaches_the_output, acts && !blind, "{}", meta.id);
     }
 }
 

@@ -74,7 +74,7 @@ fn fox_within_a_window() {
     let input = input();
     let log_forget = table([2, 5], |h, t| -(1.0 + (-0.5 - 0.3 * (t + h).sin()).exp()).ln());
     let logits = score::decay(&input, &log_forget);
-    let windowed = crate::zoo::fox::windowed(&input, &logits, Some(3));
+    let windowed = crate::zoo::window::windowed(&input, &logits, 3);
     assert_rows("fox_window_3_weights", &attention::softmax(&windowed));
 }
 

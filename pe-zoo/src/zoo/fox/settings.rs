@@ -76,21 +76,17 @@ fn eight() -> usize {
 pub struct FoxConfig {
     /// Input of the forget gates, and whether they are learned.
     pub gates: ForgetGate,
-    /// Number of positions that a row sees, its own included; `None`: all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<usize>,
 }
 
 impl Default for FoxConfig {
     fn default() -> Self {
-        Self { gates: ForgetGate::Full { bias: open() }, window: None }
+        Self { gates: ForgetGate::Full { bias: open() } }
     }
 }
 
 impl FoxConfig {
     pub(super) fn checked(&self) -> Result<(), PeError> {
-        let (pe, window) = (Fox::CARD.id, self.window.unwrap_or(1));
-        PeError::require(window > 0, pe, "window", window, "at least 1, the row's own token")?;
+        let pe = Fox::CARD.id;
         match self.gates {
             ForgetGate::Full { bias } => {
                 PeError::require(bias.is_finite(), pe, "gates.bias", bias, "a finite number")
