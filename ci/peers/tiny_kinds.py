@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes random models of 3 k weights of the kinds `mistral` and `qwen2`, and their logits in transformers, as fixtures.
+"""Writes random models of 3 k to 7 k weights of several kinds, and their logits in transformers, as fixtures.
 
   python tiny_kinds.py mistral bench/llm/fixtures/tiny-mistral
   python tiny_kinds.py qwen2 bench/llm/fixtures/tiny-qwen2
+  python tiny_kinds.py qwen3 bench/llm/fixtures/tiny-qwen3
+  python tiny_kinds.py smollm3 bench/llm/fixtures/tiny-smollm3
 
-Needs torch, safetensors and transformers 4.36 or newer. Before 4.37, which has no Qwen2, the numbers of `qwen2` are those of
+Needs torch, safetensors and transformers 4.36 or newer, for `qwen3` and `smollm3` 4.53. Before 4.37, which has no Qwen2, the numbers of `qwen2` are those of
 its equation: a Llama with biases of queries, keys and values, the bias of the attention's output being zero.
 """
 import argparse
@@ -39,14 +41,28 @@ def qwen2():
     return model, {**SIZES, **settings}, "LlamaForCausalLM with attention_bias, bias of the output 0"
 
 
+def qwen3():
+    config = transformers.Qwen3Config(use_sliding_window=False, head_dim=4, **SIZES)
+    return transformers.Qwen3ForCausalLM(config), config.to_dict(), "Qwen3ForCausalLM"
+
+
+def smollm3():
+    # The fourth layer has no position encoding, and the fifth begins the pattern again.
+    config = transformers.SmolLM3Config(**{**SIZES, "num_hidden_layers": 5}, pad_token_id=None)
+    return transformers.SmolLM3ForCausalLM(config), config.to_dict(), "SmolLM3ForCausalLM"
+
+
+KINDS = {"mistral": mistral, "qwen2": qwen2, "qwen3": qwen3, "smollm3": smollm3}
+
+
 @torch.no_grad()
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("kind", choices=["mistral", "qwen2"])
+    parser.add_argument("kind", choices=sorted(KINDS))
     parser.add_argument("folder", type=pathlib.Path)
     arguments = parser.parse_args()
     torch.manual_seed(6)
-    model, config, made_with = {"mistral": mistral, "qwen2": qwen2}[arguments.kind]()
+    model, config, made_with = KINDS[arguments.kind]()
     model.eval()
     for name, weight in model.named_parameters():
         if "norm" in name:
@@ -57,7 +73,8 @@ def main():
     kept = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     kept = {name: tensor for name, tensor in kept.items() if not name.endswith(("o_proj.bias", "inv_freq"))}
     save_file(kept, arguments.folder / "model.safetensors")
-    names = [*SIZES, "model_type", "hidden_act", "sliding_window", "use_sliding_window"]
+    names = [*SIZES, "model_type", "hidden_act", "sliding_window", "use_sliding_window", "head_dim", "no_rope_layers",
+             "rope_parameters", "transformers_version"]
     config = {name: config[name] for name in names if name in config}
     (arguments.folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     ids = [1, 5, 9, 22, 3, 3, 17, 0, 12, 8, 4, 19, 11, 6, 2, 7]

@@ -142,7 +142,8 @@ pub fn check_llama(facts: ModelFacts<'_>) -> Result<()> {
 
 /// A folder for transformers cannot have the architecture of the model.
 const NOT_LLAMA: &str = "a model of this architecture cannot be written as a folder for transformers, expected RMSNorm before \
-                         each part, SwiGLU, no bias and soft attention, as in Llama";
+                         each part, SwiGLU, no bias, no normalisation of queries and keys, no output gate and soft \
+                         attention, as in Llama";
 
 /// Settings of the module in plain PyTorch.
 fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Result<Value> {
@@ -152,8 +153,6 @@ fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Resul
         "hard attention cannot be exported to PyTorch, expected soft attention"
     );
     let dims = experiment.encoding.dims_beside(&model.dims(lens[0], lens[1]));
-    let parts = experiment.encoding.parts().iter();
-    let encodings = parts.map(|part| encodings::settings(part, &dims));
     Ok(json!({
         "architecture": "pe-zoo-decoder",
         "vocab_size": vocabulary,
@@ -169,7 +168,7 @@ fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Resul
         "bias": model.bias,
         "tied_head": model.tied_head,
         "encoding": experiment.encoding.to_string(),
-        "encodings": encodings.collect::<Result<Vec<_>>>()?,
+        "encodings": encodings::of_parts(&experiment.encoding, &dims)?,
         "trained_tokens": lens[0],
     }))
 }

@@ -186,9 +186,12 @@ impl Pretrained {
         weights_sha256: String,
         tokenizer: Arc<dyn ModelTokenizer>,
     ) -> Result<Self> {
-        let LlamaSettings { model, rope, vocabulary, context, window, end, tuned, .. } = settings;
+        let LlamaSettings { model, rope, vocabulary, context, window, end, layers, tuned, .. } =
+            settings;
         let (own, own_lens, rope) = if let Some((encoding, lens)) = tuned {
             (encoding, Some(lens), None)
+        } else if let Some(layers) = layers {
+            (layers, None, None)
         } else {
             let own = Combination::try_from(EncodingConfig::of::<Rope>(rope.clone())?)?;
             (own, None, Some(rope))

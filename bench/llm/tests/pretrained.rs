@@ -59,6 +59,22 @@ fn mistral_and_qwen2_give_the_logits_of_transformers() {
     }
 }
 
+#[test]
+fn qwen3_and_smollm3_give_the_logits_of_transformers() {
+    for (fixture, encoding) in [
+        ("tiny-qwen3", "rope{base=500.0}"),
+        ("tiny-smollm3", "rope{base=500.0}/rope{base=500.0}/rope{base=500.0}/nope"),
+    ] {
+        let pretrained = open(tiny::folder_of(fixture).path()).unwrap();
+        let path = Path::new(tiny::FOLDER).with_file_name(fixture).join("expected.json");
+        let Expected { ids, logits: expected } =
+            serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(pretrained.own_encoding().id(), encoding);
+        let found = logits(&pretrained, &pretrained.own_encoding(), &ids);
+        assert_close(&found, &expected, TINY_TOLERANCE);
+    }
+}
+
 /// Within the window numbers are those of full attention; longer sequences are refused, whether the decoder knows their
 /// length when it is built or not.
 #[test]

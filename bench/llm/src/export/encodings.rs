@@ -1,8 +1,10 @@
 //! Settings of encodings as the PyTorch module reads them, with what this crate computes from them.
 
 use anyhow::{Result, bail};
-use pe_zoo::zoo::{alibi, cope, fox, learned_absolute, nope, rope, sinusoidal, t5_bias};
-use pe_zoo::{Dims, EncodingConfig, PositionEncoding};
+use pe_zoo::zoo::{
+    alibi, cope, fox, layers, learned_absolute, nope, rope, sinusoidal, t5_bias, window,
+};
+use pe_zoo::{Combination, Dims, EncodingConfig, PositionEncoding};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -11,7 +13,7 @@ use pe_zoo::rotary::Scaling;
 type PartSettings = fn(&EncodingConfig, &Dims) -> Result<Value>;
 
 /// Encodings that the module implements, by id.
-const KNOWN: [(&str, PartSettings); 8] = [
+const KNOWN: [(&str, PartSettings); 10] = [
     (nope::Nope::CARD.id, |_, _| Ok(json!({}))),
     (learned_absolute::LearnedAbsolute::CARD.id, |_, _| Ok(json!({}))),
     (sinusoidal::Sinusoidal::CARD.id, |part, _| {
@@ -46,17 +48,31 @@ const KNOWN: [(&str, PartSettings); 8] = [
             _ => None,
         };
         let is_per_row = matches!(settings.gates, fox::ForgetGate::PerRow { .. });
-        let window = settings.window;
-        Ok(json!({ "log_forget": log_forget, "per_row": is_per_row, "window": window }))
+        Ok(json!({ "log_forget": log_forget, "per_row": is_per_row }))
+    }),
+    (window::Window::CARD.id, |part, _| Ok(json!({ "size": read::<window::Window>(part).size }))),
+    (layers::Layers::CARD.id, |part, dims| {
+        let settings = read::<layers::Layers>(part);
+        let placement = settings.placement(dims.layers);
+        let kinds = placement.kinds.iter().map(|kind| of_parts(kind.encoding, &kind.dims(dims)));
+        let places = placement.places.iter();
+        Ok(json!({
+            "kinds": kinds.collect::<Result<Vec<_>>>()?,
+            "places": places.map(|place| json!({ "kind": place.kind, "layer": place.layer })).collect::<Vec<_>>(),
+        }))
     }),
 ];
 
-/// Settings of one part of a combination.
+/// Settings of the parts of a combination.
 ///
 /// # Errors
 ///
-/// If the module does not implement the encoding.
-pub(super) fn settings(part: &EncodingConfig, dims: &Dims) -> Result<Value> {
+/// If the module does not implement an encoding.
+pub(super) fn of_parts(encoding: &Combination, dims: &Dims) -> Result<Vec<Value>> {
+    encoding.parts().iter().map(|part| settings(part, dims)).collect()
+}
+
+fn settings(part: &EncodingConfig, dims: &Dims) -> Result<Value> {
     let id = part.card().id;
     let Some((_, settings)) = KNOWN.iter().find(|(known, _)| *known == id) else {
         let known = KNOWN.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");

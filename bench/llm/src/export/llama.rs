@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::encodings::read;
 use super::staged::{EXPORTED_BY, PROGRAM};
-use pe_zoo::model::{ActivationKind, ModelConfig, NormKind, NormPlace};
+use pe_zoo::model::{ActivationKind, ModelConfig, NormKind, NormPlace, QkNormKind};
 use train::weights::NamedTensors;
 
 /// Facts of a model that its files state besides the weights.
@@ -40,13 +40,16 @@ pub(super) struct Llama<'a> {
 impl<'a> Llama<'a> {
     /// The model with these facts; `None` if its architecture is not Llama's.
     pub(super) fn of(facts: ModelFacts<'a>) -> Option<Self> {
-        let ModelConfig { norm, norm_place, activation, bias, attention, .. } = *facts.model;
-        let kind = (norm, norm_place, activation, bias, attention);
+        let ModelConfig {
+            norm, norm_place, activation, bias, qk_norm, output_gate, attention, ..
+        } = *facts.model;
+        let kind = (norm, norm_place, activation, bias || output_gate, qk_norm, attention);
         let llama = (
             NormKind::RmsNorm,
             NormPlace::Pre,
             ActivationKind::SwiGlu,
             false,
+            QkNormKind::None,
             pe_zoo::attention::AttentionKind::Soft,
         );
         (kind == llama).then(|| Self { facts, rope: known_rotation(&facts) })

@@ -42,7 +42,7 @@ class Encoding:
         """Embeddings [B, T, C]."""
         return x
 
-    def rotate(self, u):
+    def rotate(self, layer, u):
         """Queries or keys [B, H, T, D]."""
         return u
 
@@ -73,7 +73,7 @@ class Sinusoidal(Encoding):
 
 
 class Rope(Encoding):
-    def rotate(self, u):
+    def rotate(self, layer, u):
         tokens, rotated = u.shape[2], self.settings["rotated"]
         spectrum = next(s for s in self.settings["spectra"] if s["longest"] is None or tokens <= s["longest"])
         frequencies = torch.tensor(spectrum["frequencies"], dtype=torch.float64)
@@ -130,24 +130,54 @@ class Cope(Encoding):
 
 class Fox(Encoding):
     def bias(self, layer, x, q, k, v):
-        fixed, window = self.settings["log_forget"], self.settings["window"]
+        fixed = self.settings["log_forget"]
         if self.settings["per_row"]:
             rows, keys = ((x @ self.of_layer(f"gates.{part}", layer)).unflatten(2, (q.shape[1], -1)).transpose(1, 2)
                           for part in ("rows", "keys"))
             gates = F.logsigmoid(rows @ keys.mT / math.sqrt(rows.shape[-1])).tril(-1)
-            forgotten = gates.flip(-1).cumsum(-1).flip(-1)
-        else:
-            weight, offset = (self.of_layer("gates", layer, part) for part in (".weight", ".bias"))
-            gates = self.of_layer("gates", layer) if weight is None else x @ weight + offset
-            log_forget = F.logsigmoid(gates) if fixed is None else torch.tensor(fixed).to(q)
-            sums = log_forget.expand(*x.shape[:2], -1).cumsum(1).transpose(1, 2)
-            forgotten = (sums[..., :, None] - sums[..., None, :]).tril()
-        return forgotten if window is None else forgotten - 1e9 * (distances(q) >= window)
+            return gates.flip(-1).cumsum(-1).flip(-1)
+        weight, offset = (self.of_layer("gates", layer, part) for part in (".weight", ".bias"))
+        gates = self.of_layer("gates", layer) if weight is None else x @ weight + offset
+        log_forget = F.logsigmoid(gates) if fixed is None else torch.tensor(fixed).to(q)
+        sums = log_forget.expand(*x.shape[:2], -1).cumsum(1).transpose(1, 2)
+        return (sums[..., :, None] - sums[..., None, :]).tril()
+
+
+class Window(Encoding):
+    def bias(self, layer, x, q, k, v):
+        return -1e9 * (distances(q) >= self.settings["size"])
+
+
+class Layers(Encoding):
+    """Encodings of their own for the layers, each with its own count of layers."""
+
+    def __init__(self, settings, parameters, prefix):
+        super().__init__(settings, parameters, prefix)
+        self.kinds = [build(kind, parameters, f"{prefix}kinds.{n}.") for n, kind in enumerate(settings["kinds"])]
+
+    def place(self, layer):
+        place = self.settings["places"][layer]
+        return self.kinds[place["kind"]], place["layer"]
+
+    def rotate(self, layer, u):
+        encodings, layer = self.place(layer)
+        for encoding in encodings:
+            u = encoding.rotate(layer, u)
+        return u
+
+    def bias(self, layer, x, q, k, v):
+        encodings, layer = self.place(layer)
+        return sum(encoding.bias(layer, x, q, k, v) for encoding in encodings)
 
 
 ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu, "swi-glu": lambda x: F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1]}
 KINDS = {"nope": Encoding, "learned-absolute": LearnedAbsolute, "sinusoidal": Sinusoidal, "rope": Rope,
-         "alibi": Alibi, "t5-bias": T5Bias, "cope": Cope, "fox": Fox}
+         "alibi": Alibi, "t5-bias": T5Bias, "cope": Cope, "fox": Fox, "window": Window, "layers": Layers}
+
+
+def build(encodings, parameters, prefix):
+    """The encodings that act together in a model or a layer."""
+    return [KINDS[e["kind"]](e, parameters, f"{prefix}{n}.") for n, e in enumerate(encodings)]
 
 
 class Decoder(nn.Module):
@@ -156,8 +186,7 @@ class Decoder(nn.Module):
         self.config = config
         # Not by register_parameter, which refuses names with dots.
         self._parameters.update((name, nn.Parameter(tensor)) for name, tensor in weights.items())
-        made = lambda n, e: KINDS[e["kind"]](e, self._parameters, f"encoding.{n}.")
-        self.encodings = [made(n, e) for n, e in enumerate(config["encodings"])]
+        self.encodings = build(config["encodings"], self._parameters, "encoding.")
 
     def linear(self, name, x):
         return F.linear(x, self._parameters[f"{name}.weight"], self._parameters.get(f"{name}.bias"))
@@ -173,18 +202,31 @@ class Decoder(nn.Module):
         activation = ACTIVATIONS[self.config["activation"]]
         return self.linear(f"{name}.down", activation(self.linear(f"{name}.up", x)))
 
+    def unit(self, name, u):
+        """RMSNorm of queries or keys [B, H, T, D], if the model has it: of each head, or of all together."""
+        gain = self._parameters.get(f"{name}.weight")
+        if gain is None:
+            return u
+        vectors = u if len(gain) == u.shape[-1] else u.transpose(1, 2).flatten(2)
+        vectors = vectors * torch.rsqrt(vectors.square().mean(-1, keepdim=True) + self.config["norm_epsilon"]) * gain
+        return vectors if vectors.dim() == 4 else vectors.unflatten(2, (u.shape[1], -1)).transpose(1, 2)
+
     def attention(self, layer, x):
         batch, tokens, width = x.shape
         heads, kv_heads = self.config["heads"], self.config["kv_heads"]
         parts = self.linear(f"blocks.{layer}.qkv", x).view(batch, tokens, -1, width // heads).transpose(1, 2)
         q, k, v = parts.split([heads, kv_heads, kv_heads], 1)
+        q, k = (self.unit(f"blocks.{layer}.qk_norm.{name}", u) for name, u in (("queries", q), ("keys", k)))
         k, v = (u.repeat_interleave(heads // kv_heads, 1) for u in (k, v))
         for encoding in self.encodings:
-            q, k = encoding.rotate(q), encoding.rotate(k)
+            q, k = encoding.rotate(layer, q), encoding.rotate(layer, k)
         logits = q @ k.mT / math.sqrt(q.shape[-1]) + sum(e.bias(layer, x, q, k, v) for e in self.encodings)
         hidden = torch.ones(tokens, tokens, dtype=torch.bool, device=x.device).triu(1)
         weights = logits.masked_fill(hidden, -math.inf).softmax(-1)
-        return self.linear(f"blocks.{layer}.out", (weights @ v).transpose(1, 2).reshape(batch, tokens, width))
+        mixed = (weights @ v).transpose(1, 2).reshape(batch, tokens, width)
+        if f"blocks.{layer}.gate.weight" in self._parameters:
+            mixed = mixed * self.linear(f"blocks.{layer}.gate", x).sigmoid()
+        return self.linear(f"blocks.{layer}.out", mixed)
 
     def forward(self, tokens):
         x = self._parameters["embedding.weight"][tokens]

@@ -1,10 +1,15 @@
-//! Parser of `config.json` of a Llama-type model (`llama`, `mistral` or `qwen2`) in the format of HuggingFace's
-//! transformers, and of `generation_config.json` beside it. Null stands for an absent field.
+//! Parser of `config.json` of a Llama-type model (`llama`, `mistral`, `qwen2`, `qwen3` or `smollm3`) in the format of
+//! HuggingFace's transformers, and of `generation_config.json` beside it. Null stands for an absent field.
 
 use std::path::Path;
 
 use anyhow::Result;
-use pe_zoo::Combination;
+use pe_zoo::model::QkNormKind;
+use pe_zoo::settings::NoSettings;
+use pe_zoo::zoo::layers::of_layers;
+use pe_zoo::zoo::nope::Nope;
+use pe_zoo::zoo::rope::{Rope, RopeConfig};
+use pe_zoo::{Combination, EncodingConfig};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -50,6 +55,10 @@ struct ConfigFile {
     #[serde(default = "max_window_layers")]
     max_window_layers: usize,
     layer_types: Option<Vec<String>>,
+    /// Of `smollm3`: 1 for a layer with a rotation, 0 for one without a position encoding.
+    no_rope_layers: Option<Vec<u8>>,
+    #[serde(default = "no_rope_layer_interval")]
+    no_rope_layer_interval: usize,
     quantization_config: Option<Value>,
     eos_token_id: Option<Value>,
     tokenizer_class: Option<String>,
@@ -69,6 +78,9 @@ enum SlidingWindow {
     Absent,
 }
 
+/// Types of models that are read.
+const TYPES: [&str; 5] = ["llama", "mistral", "qwen2", "qwen3", "smollm3"];
+
 /// `model_type` of a model that `extend` wrote under another encoding than a rotation of transformers.
 pub const TUNED_TYPE: &str = "pe-zoo-llama";
 
@@ -82,6 +94,14 @@ const WINDOW: usize = 4096;
 fn max_window_layers() -> usize {
     28
 }
+
+/// Every so many layers of a `smollm3` model, one has no position encoding: the default of transformers.
+fn no_rope_layer_interval() -> usize {
+    4
+}
+
+/// Channels of a head of a `qwen3` model whose file does not state them: the default of transformers.
+const QWEN3_HEAD_DIM: usize = 128;
 
 fn silu() -> String {
     "silu".to_owned()
@@ -115,10 +135,14 @@ pub(super) fn read(
         vocabulary: file.vocab_size,
         context: file.max_position_embeddings,
         qkv_bias: file.model_type == "qwen2" || file.qkv_bias,
+        qk_norm: match file.model_type.as_str() {
+            "qwen3" => QkNormKind::Head,
+            _ => QkNormKind::None,
+        },
     };
     let model = sizes.model(path, file.rms_norm_eps, file.tie_word_embeddings)?;
     let fits = |head_dim: &usize| head_dim.checked_mul(heads) == Some(file.hidden_size);
-    if let Some(head_dim) = file.head_dim.filter(|given| !fits(given)) {
+    if let Some(head_dim) = file.head_dim().filter(|given| !fits(given)) {
         let expected =
             format!("{}, the hidden size divided by the number of heads", file.hidden_size / heads);
         return Err(error::unsupported(path, "head_dim", head_dim, expected));
@@ -139,11 +163,22 @@ pub(super) fn read(
     if tuned.is_none() {
         check_rotation(path, &field, &rope, &model.dims(sizes.context, sizes.context))?;
     }
+    let layers = file.encoding_of_layers(path, &rope)?;
     let end = end(path, file.eos_token_id.as_ref())?;
     let (vocabulary, context, window) = (sizes.vocabulary, sizes.context, file.window());
     let tokenizer_class = file.tokenizer_class();
-    LlamaSettings { model, rope, vocabulary, context, window, end, tokenizer_class, tuned }
-        .checked(path)
+    let settings = LlamaSettings {
+        model,
+        rope,
+        vocabulary,
+        context,
+        window,
+        end,
+        tokenizer_class,
+        layers,
+        tuned,
+    };
+    settings.checked(path)
 }
 
 /// Reads the tokens that end a text from the text of the `generation_config.json` at `path`.
@@ -180,9 +215,9 @@ impl ConfigFile {
         let refuse = |field, value: String, expected: &str| {
             Err(error::unsupported(path, field, value, expected))
         };
-        if !["llama", "mistral", "qwen2", TUNED_TYPE].contains(&self.model_type.as_str()) {
-            let expected = "\"llama\", \"mistral\" or \"qwen2\"";
-            return refuse("model_type", format!("\"{}\"", self.model_type), expected);
+        if !TYPES.contains(&self.model_type.as_str()) && self.model_type != TUNED_TYPE {
+            let expected = format!("one of \"{}\"", TYPES.join("\", \""));
+            return refuse("model_type", format!("\"{}\"", self.model_type), &expected);
         }
         if self.hidden_act != "silu" {
             return refuse("hidden_act", format!("\"{}\"", self.hidden_act), "\"silu\"");
@@ -229,11 +264,39 @@ impl ConfigFile {
         }
     }
 
+    /// Channels of a head, if the file or the type of the model states them.
+    fn head_dim(&self) -> Option<usize> {
+        self.head_dim.or((self.model_type == "qwen3").then_some(QWEN3_HEAD_DIM))
+    }
+
+    /// Encoding of a `smollm3` model, whose layers have the rotation or none; `None` for another model.
+    fn encoding_of_layers(&self, path: &Path, rope: &RopeConfig) -> Result<Option<Combination>> {
+        if self.model_type != "smollm3" {
+            return Ok(None);
+        }
+        let layers = self.num_hidden_layers;
+        let rotated = match &self.no_rope_layers {
+            Some(rotated) => rotated.iter().map(|layer| *layer != 0).collect::<Vec<_>>(),
+            None => (1..=layers)
+                .map(|layer| !layer.is_multiple_of(self.no_rope_layer_interval))
+                .collect(),
+        };
+        if rotated.len() != layers {
+            let expected = format!("a number for each of the {layers} layers");
+            let found = format!("a list of {}", rotated.len());
+            return Err(error::unsupported(path, "no_rope_layers", found, expected));
+        }
+        let rope = Combination::try_from(EncodingConfig::of::<Rope>(rope.clone())?)?;
+        let nope = Combination::try_from(EncodingConfig::of::<Nope>(NoSettings::default())?)?;
+        let layers = rotated.into_iter().map(|rotated| if rotated { &rope } else { &nope });
+        Ok(Some(of_layers(&layers.cloned().collect::<Vec<_>>())?))
+    }
+
     /// Class of the tokenizer: the stated one, or that of the type of the model.
     fn tokenizer_class(&self) -> Option<String> {
         let of_type = match self.model_type.as_str() {
             "llama" | "mistral" => Some("LlamaTokenizer"),
-            "qwen2" => Some("Qwen2Tokenizer"),
+            "qwen2" | "qwen3" => Some("Qwen2Tokenizer"),
             // A tuned model of this program states its own.
             _ => None,
         };
@@ -248,7 +311,9 @@ impl ConfigFile {
             SlidingWindow::Absent => Some(WINDOW),
         };
         match (self.model_type.as_str(), self.sliding_window) {
-            ("qwen2", _) => window.filter(|_| self.use_sliding_window && self.has_sliding_layers()),
+            ("qwen2" | "qwen3" | "smollm3", _) => {
+                window.filter(|_| self.use_sliding_window && self.has_sliding_layers())
+            }
             ("mistral", _) | (TUNED_TYPE, SlidingWindow::Tokens(_)) => window,
             _ => None,
         }

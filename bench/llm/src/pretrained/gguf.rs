@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use candle_core::Device as CandleDevice;
 use candle_core::quantized::gguf_file::{Content, Value};
+use pe_zoo::model::QkNormKind;
 use pe_zoo::rotary::{LongRope, Scaling, Yarn};
 use pe_zoo::zoo::rope;
 use sha2::{Digest, Sha256};
@@ -76,6 +77,7 @@ impl Gguf {
             vocabulary,
             context: self.number("llama.context_length")?,
             qkv_bias: false,
+            qk_norm: QkNormKind::None,
         };
         let epsilon = self.float("llama.attention.layer_norm_rms_epsilon")?;
         let Some(epsilon) = epsilon else {
@@ -118,8 +120,18 @@ impl Gguf {
         let end = end.into_iter().map(|id| u32::try_from(id).unwrap_or(u32::MAX)).collect();
         let vocabulary = sizes.vocabulary;
         let (window, tokenizer_class, tuned) = (None, None, None);
-        LlamaSettings { model, rope, vocabulary, context, window, end, tokenizer_class, tuned }
-            .checked(&self.path)
+        let settings = LlamaSettings {
+            model,
+            rope,
+            vocabulary,
+            context,
+            window,
+            end,
+            tokenizer_class,
+            layers: None,
+            tuned,
+        };
+        settings.checked(&self.path)
     }
 
     /// Scaling of the rotation by llama.cpp's rules: a factor without a type is linear, its old name is `scale_linear`, and

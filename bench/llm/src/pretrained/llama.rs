@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::settings::LlamaSettings;
-use pe_zoo::model::{BlockWeights, DecoderWeights};
+use pe_zoo::model::{BlockWeights, DecoderWeights, QkGains, QkNormKind};
 
 /// A weight of the model, by its names in both kinds of files. Linear maps are stored as `[outputs, inputs]`, biases as
 /// `[outputs]`.
@@ -31,6 +31,8 @@ pub(super) const KEY: WeightId = weight("self_attn.k_proj.weight", "attn_k.weigh
 const KEY_BIAS: WeightId = weight("self_attn.k_proj.bias", "attn_k.bias");
 const VALUE: WeightId = weight("self_attn.v_proj.weight", "attn_v.weight");
 const VALUE_BIAS: WeightId = weight("self_attn.v_proj.bias", "attn_v.bias");
+const QUERY_GAIN: WeightId = weight("self_attn.q_norm.weight", "attn_q_norm.weight");
+const KEY_GAIN: WeightId = weight("self_attn.k_norm.weight", "attn_k_norm.weight");
 const OUT: WeightId = weight("self_attn.o_proj.weight", "attn_output.weight");
 const FEED_FORWARD_NORM: WeightId = weight("post_attention_layernorm.weight", "ffn_norm.weight");
 const GATE: WeightId = weight("mlp.gate_proj.weight", "ffn_gate.weight");
@@ -85,6 +87,7 @@ pub(super) fn read(
 ) -> Result<DecoderWeights> {
     let model = &settings.model;
     let (width, kv_width, hidden) = (model.width, model.kv_width(), model.hidden());
+    let head_dim = width / model.heads;
     let mut reader = WeightReader { source, device };
     let embedding = reader.rows(&[(EMBEDDING, settings.vocabulary)], width)?;
     let mut blocks = Vec::new();
@@ -97,6 +100,11 @@ pub(super) fn read(
             attention_norm: reader.gain(of(ATTENTION_NORM), width)?,
             qkv: reader.rows(&qkv, width)?.transpose(),
             qkv_bias: if model.qkv_bias { Some(reader.biases(&biases)?) } else { None },
+            qk_gains: match model.qk_norm {
+                QkNormKind::None => None,
+                QkNormKind::Head => Some(reader.gains(of, head_dim, head_dim)?),
+                QkNormKind::Width => Some(reader.gains(of, width, kv_width)?),
+            },
             out: reader.rows(&[(of(OUT), width)], width)?.transpose(),
             feed_forward_norm: reader.gain(of(FEED_FORWARD_NORM), width)?,
             up: reader.rows(&[(of(GATE), hidden), (of(UP), hidden)], width)?.transpose(),
@@ -126,6 +134,19 @@ struct WeightReader<'a> {
 }
 
 impl WeightReader<'_> {
+    /// Gains of the normalisation of queries and keys of the layer of `of`.
+    fn gains(
+        &mut self,
+        of: impl Fn(WeightId) -> WeightId,
+        queries: usize,
+        keys: usize,
+    ) -> Result<QkGains> {
+        Ok(QkGains {
+            queries: self.gain(of(QUERY_GAIN), queries)?,
+            keys: self.gain(of(KEY_GAIN), keys)?,
+        })
+    }
+
     fn gain(&mut self, slot: WeightId, width: usize) -> Result<Tensor<1>> {
         let values = self.source.take(slot, &[width])?;
         Ok(Tensor::from_data(TensorData::new(values, [width]), self.device))

@@ -7,7 +7,7 @@ use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, Dims, PositionEncoding};
 
 use super::error;
-use pe_zoo::model::{ActivationKind, ModelConfig, NormKind};
+use pe_zoo::model::{ActivationKind, ModelConfig, NormKind, QkNormKind};
 
 /// Maximum size that a model may have; products of two larger sizes overflow.
 const LARGEST: usize = 1 << 24;
@@ -26,6 +26,8 @@ pub(super) struct LlamaSettings {
     pub(super) end: Vec<u32>,
     /// Class of the tokenizer in transformers, if a `tokenizer_config.json` states none.
     pub(super) tokenizer_class: Option<String>,
+    /// Encoding of a model whose layers have different ones; `None`: `rope` in every layer.
+    pub(super) layers: Option<Combination>,
     /// Encoding of a model that `extend` wrote under another than a rotation, and the lengths that it is built for.
     pub(super) tuned: Option<(Combination, [usize; 2])>,
 }
@@ -41,6 +43,8 @@ pub(super) struct LlamaSizes {
     pub(super) context: usize,
     /// Whether queries, keys and values have a bias, as in Qwen2.
     pub(super) qkv_bias: bool,
+    /// Normalisation of queries and keys.
+    pub(super) qk_norm: QkNormKind,
 }
 
 impl LlamaSizes {
@@ -71,6 +75,7 @@ impl LlamaSizes {
             activation: ActivationKind::SwiGlu,
             bias: false,
             qkv_bias: self.qkv_bias,
+            qk_norm: self.qk_norm,
             tied_head,
             ..ModelConfig::default()
         };

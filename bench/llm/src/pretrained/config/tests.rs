@@ -364,9 +364,33 @@ fn mistral_and_qwen2_are_read_with_their_own_defaults() {
 }
 
 #[test]
+fn qwen3_and_smollm3_are_read_with_their_own_defaults() {
+    let said = parse(json!({ "model_type": "qwen3" })).unwrap_err().to_string();
+    assert!(said.contains("`head_dim` is 128, expected 8"), "{said}");
+    let qwen3 = parse(json!({ "model_type": "qwen3", "head_dim": 8 })).unwrap();
+    assert_eq!((qwen3.model.qk_norm, qwen3.layers), (QkNormKind::Head, None));
+    let layers =
+        |change: Value| parse(change).map(|read| read.layers.map(|own| own.id().to_owned()));
+    let smollm3 = |layers: usize, more: Value| {
+        let mut change = json!({ "model_type": "smollm3", "num_hidden_layers": layers });
+        change.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        change
+    };
+    let pattern = layers(smollm3(6, json!({ "rope_theta": 10000.0 }))).unwrap();
+    assert_eq!(pattern.as_deref(), Some("rope/rope/rope/nope"));
+    let given = json!({ "rope_theta": 10000.0, "no_rope_layers": [1, 0, 1] });
+    assert_eq!(layers(smollm3(3, given.clone())).unwrap().as_deref(), Some("rope/nope"));
+    let said = layers(smollm3(2, given)).unwrap_err().to_string();
+    assert!(
+        said.contains("`no_rope_layers` is a list of 3, expected a number for each of the 2"),
+        "{said}"
+    );
+}
+
+#[test]
 fn other_kinds_of_models_are_refused_with_the_setting_named() {
     for (change, expected) in [
-        (json!({ "model_type": "gpt2" }), "`model_type` is \"gpt2\", expected \"llama\""),
+        (json!({ "model_type": "gpt2" }), "`model_type` is \"gpt2\", expected one of \"llama\""),
         (json!({ "hidden_act": "gelu" }), "hidden_act"),
         (json!({ "attention_bias": true }), "attention_bias"),
         (json!({ "mlp_bias": true }), "mlp_bias"),
