@@ -229,7 +229,7 @@ def test_settings_beside_the_expression():
 @pytest.mark.parametrize("id", sorted(zoo.ENCODINGS))
 def test_bfloat16_is_close_and_has_gradients(id):
     torch.manual_seed(0)
-    encoding = zoo.encoding(id, heads=2, head_dim=8)
+    encoding = zoo.encoding(id, heads=2, head_dim=8, layers=2)
     inputs = [torch.randn(1, 2, 300, 8) for _ in range(3)] + [torch.randn(1, 300, 16)]
     outputs = []
     for dtype in (torch.float64, torch.bfloat16):

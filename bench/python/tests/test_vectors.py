@@ -129,7 +129,22 @@ def check(expected):
         assert_close(f"gradient of {name}", one, other, DIFFERENCE)
 
 
-WITHOUT_SCORE_MOD = {"cope", "cope-alibi", "cope-mlp", "dape", "grape", "path", "stick-breaking"}
+WITHOUT_SCORE_MOD = {
+    "cope",
+    "cope-alibi",
+    "cope-mlp",
+    "dape",
+    "grape",
+    "path",
+    "sinks",
+    "stick-breaking",
+}
+
+
+def inner(encoding):
+    """The parts of a combination, those of its layers one by one."""
+    parts = [[part] if part.id != "layers" else part.inner for part in encoding.parts]
+    return [part for group in parts for part in group]
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
@@ -145,11 +160,11 @@ def test_flex_attention(text):
             output = zoo.flex_attend(encoding, q, k, layer_of)
         except ValueError as error:
             assert "cannot be a score_mod" in str(error)
-            refused = {part.id for part in encoding.parts if part.without_score_mod}
+            refused = {part.id for part in inner(encoding) if part.without_score_mod}
             assert refused and refused <= WITHOUT_SCORE_MOD | {"fox"}, text
             assert "fox" not in refused or "per-row" in text
         else:
-            assert not {part.id for part in encoding.parts} & (WITHOUT_SCORE_MOD - {"grape"}), text
+            assert not {part.id for part in inner(encoding)} & (WITHOUT_SCORE_MOD - {"grape"}), text
             assert_close("output", output, [layer["output"]], EXACT)
 
 
@@ -157,7 +172,7 @@ def test_every_encoding_is_here():
     assert set(zoo.ENCODINGS) == set(ids())
 
 
-@pytest.mark.parametrize("id", [id for id in ids() if id != "randomized"])
+@pytest.mark.parametrize("id", [id for id in ids() if id not in ("randomized", "layers")])
 def test_settings_and_defaults(id):
     ours = inspect.signature(zoo.ENCODINGS[id]).parameters
     for name, theirs in vectors(id)["settings"]["settings"].items():
@@ -169,6 +184,8 @@ def test_settings_and_defaults(id):
 
 
 REFUSED = """
+rope/rope rope/nope/rope/nope (rope/nope)/alibi sinusoidal/nope randomized(rope)/nope tape/nope rope/
+alibi+(stick-breaking/rope) kerple{weight=power}+logit-cap sinks+stick-breaking pope+temperature
 rope+rope alibi+nope cope+randomized abacus+tape alibi+stick-breaking cope+pope relative+xpos
 cope{convention=equation}+path kerple{weight=power}+path rope+tape grape+rope
 rope{layout=interleaved}+selective-rope xpos{layout=half-split}+rope{layout=interleaved}
@@ -181,7 +198,7 @@ grape{variant={type=additive}}+pope rope(alibi) dape(rope) rope{bas=1} cope{max_
 def test_what_pe_bench_refuses_is_refused(text):
     assert run("vectors", text).returncode != 0
     with pytest.raises(ValueError):
-        zoo.encoding(text, heads=3, head_dim=6)
+        zoo.encoding(text, heads=3, head_dim=6, layers=2)
 
 
 def test_a_clamped_kerple_passes_gradients_straight_through():

@@ -31,7 +31,7 @@ def attend(encoding, q, k, layer):
     logits = layer.content(q, k) + encoding.score_bias(q, k, layer)
     future = torch.ones(logits.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
     logits = logits.masked_fill(future, -math.inf)
-    weights = encoding.weights(logits).to(layer.v)
+    weights = encoding.weights(logits, layer).to(layer.v)
     return Attended(weights @ layer.v, logits, weights, encoding.after_attention(weights, layer))
 
 

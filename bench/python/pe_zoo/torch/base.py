@@ -75,12 +75,13 @@ class Encoding(nn.Module):
     over = None  # encoding in the brackets if none is written, for one without effect by itself
     without_score_mod = None  # reason why FlexAttention cannot express the encoding
     # Facts that decide which encodings act together (rules.py).
-    # Layout and channels of the pairs that `transform` turns; () if it changes nothing, None if it
-    # does something else.
+    # Layout and channels of the pairs that `transform` turns; () if it changes nothing, LINEAR if it
+    # multiplies each vector by a number, None if it does something else.
     turns = None
     ignores_positions = False  # only the order of the tokens counts
     reads_vectors = False  # multiplies queries or keys with something else than each other
     distorts_vectors = False  # `transform` changes more than the direction of queries and keys
+    replaces_softmax = False
     changes_content = None  # how the products of queries and keys are changed
     max_len = None  # number of positions; None if unlimited
 
@@ -114,7 +115,7 @@ class Encoding(nn.Module):
         the axes on which it does not depend; 0 if there is none."""
         return 0.0
 
-    def weights(self, logits):
+    def weights(self, logits, layer):
         """Attention weights of masked logits [B, H, T, T]."""
         return logits.softmax(-1)
 
@@ -129,6 +130,9 @@ class Encoding(nn.Module):
         """State after the feed-forward block of a layer; its `output` [B, T, C] is that before the
         residual sum."""
         return state
+
+
+LINEAR = "linear"
 
 
 def overrides(part, hook):

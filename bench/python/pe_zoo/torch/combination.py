@@ -1,6 +1,9 @@
-"""The registry of encodings, and combinations of them."""
+"""The registry of encodings, combinations of them, and layers with different ones."""
 
+import dataclasses
 import inspect
+
+from torch import nn
 
 from . import (
     absolute,
@@ -13,46 +16,14 @@ from . import (
     relative,
     rotary,
     selective_rope,
+    softmax,
     stick_breaking,
     tape,
+    temperature,
 )
-from .base import Dims, Encoding, overrides
+from .base import Dims, Encoding
 from .expression import Part, parse
-from .rules import reason_against
-
-ENCODINGS = {
-    kind.id: kind
-    for kind in [
-        Encoding,
-        absolute.Abacus,
-        absolute.LearnedAbsolute,
-        absolute.Randomized,
-        absolute.Sinusoidal,
-        cope.Cope,
-        cope.CopeAlibi,
-        cope.CopeMlp,
-        dape.Dape,
-        distance.Alibi,
-        distance.DynamicPositionBias,
-        distance.Fire,
-        distance.Kerple,
-        distance.Sandwich,
-        distance.T5Bias,
-        fox.Fox,
-        grape.Grape,
-        path.Path,
-        relative.Relative,
-        relative.RelativeCapped,
-        rotary.Fope,
-        rotary.Pope,
-        rotary.Rope,
-        rotary.Xpos,
-        selective_rope.SelectiveRope,
-        stick_breaking.StickBreaking,
-        tape.Tape,
-    ]
-}
-
+from .rules import acts, reason_against, reason_against_layers
 
 def encoding(text, heads, head_dim, layers=1, train_len=512, max_len=None, **settings):
     """Builds an encoding, or a combination, for a model of these sizes.
@@ -67,11 +38,15 @@ def encoding(text, heads, head_dim, layers=1, train_len=512, max_len=None, **set
             raise ValueError(f"{text!r} has several parts; write {min(settings)!r} in braces")
         parts[0].settings |= settings
     dims = Dims(heads, head_dim, layers, train_len, max_len or train_len)
+    return Combination(dims, together(parts))
+
+
+def together(parts):
+    """The parts of a sum in order, brackets resolved."""
     parts = [flat for part in parts for flat in flattened(part)]
     if len(parts) == 1 and ENCODINGS[parts[0].id].over:
         parts += parse(ENCODINGS[parts[0].id].over)
-    parts.sort(key=lambda part: (ENCODINGS[part.id].over is None, part.id))
-    return Combination(dims, parts)
+    return sorted(parts, key=lambda part: (ENCODINGS[part.id].over is None, part.id))
 
 
 def flattened(part):
@@ -118,7 +93,7 @@ class Combination(Encoding):
 
     def chosen(self, hook):
         """The part with its own form of a hook, of which there is at most one, or the first."""
-        return next((part for part in self.parts if overrides(part, hook)), self.parts[0])
+        return next((part for part in self.parts if acts(part, hook)), self.parts[0])
 
     def positions(self, tokens):
         if self.max_len and tokens > self.max_len:
@@ -143,8 +118,8 @@ class Combination(Encoding):
     def score_bias(self, q, k, layer):
         return sum(part.score_bias(q, k, layer) for part in self.parts)
 
-    def weights(self, logits):
-        return self.chosen("weights").weights(logits)
+    def weights(self, logits, layer):
+        return self.chosen("weights").weights(logits, layer)
 
     def score_term(self, q, k, layer):
         for part in self.parts:
@@ -168,3 +143,112 @@ class Combination(Encoding):
 
     def after_feed_forward(self, state, output, index):
         return self.chosen("after_feed_forward").after_feed_forward(state, output, index)
+
+
+class Layers(Encoding):
+    """The encodings of `pattern` in turn over the layers; Yang et al. 2025. Equal expressions share
+    one encoding, which counts the layers that have it."""
+
+    id = "layers"
+
+    def __init__(self, dims, pattern=("rope", "nope")):
+        super().__init__(dims)
+        if len(pattern) > dims.layers:
+            raise ValueError(
+                f"the pattern is {len(pattern)} layers long, expected at most {dims.layers}"
+            )
+        pattern = [together(parse(sum) if isinstance(sum, str) else sum) for sum in pattern]
+        if reason := reason_against_layers(pattern, ENCODINGS):
+            raise ValueError(f"`layers`: {reason}")
+        pattern = [pattern[index % len(pattern)] for index in range(dims.layers)]
+        kinds = [kind for at, kind in enumerate(pattern) if kind not in pattern[:at]]
+        self.places = [
+            (kinds.index(kind), pattern[:index].count(kind)) for index, kind in enumerate(pattern)
+        ]
+        self.kinds = nn.ModuleList(
+            Combination(dataclasses.replace(dims, layers=pattern.count(kind)), kind)
+            for kind in kinds
+        )
+        turns = {part.turns for part in self.inner if acts(part, "transform")}
+        self.turns = () if not turns else turns.pop() if len(turns) == 1 else None
+        self.ignores_positions = all(part.ignores_positions for part in self.inner)
+        self.reads_vectors = any(part.reads_vectors for part in self.inner)
+        self.replaces_softmax = any(part.replaces_softmax for part in self.inner)
+        self.distorts_vectors = any(part.distorts_vectors for part in self.inner)
+        changes = (part.changes_content for part in self.inner)
+        self.changes_content = next((change for change in changes if change), None)
+        self.max_len = min((kind.max_len for kind in self.kinds if kind.max_len), default=None)
+        reasons = (part.without_score_mod for part in self.inner)
+        self.without_score_mod = next((reason for reason in reasons if reason), None)
+
+    @property
+    def inner(self):
+        """The encodings of all layers."""
+        return [part for kind in self.kinds for part in kind.parts]
+
+    def place(self, index):
+        """The encoding of a layer, and its index among the layers that have it."""
+        kind, index = self.places[index]
+        return self.kinds[kind], index
+
+    def call(self, hook, *arguments, layer):
+        """A hook of a layer's encoding."""
+        kind, index = self.place(layer.index)
+        return getattr(kind, hook)(*arguments, dataclasses.replace(layer, index=index))
+
+    def state(self, layer):
+        return self.call("state", layer=layer)
+
+    def transform(self, q, k, layer):
+        return self.call("transform", q, k, layer=layer)
+
+    def score_bias(self, q, k, layer):
+        return self.call("score_bias", q, k, layer=layer)
+
+    def weights(self, logits, layer):
+        return self.call("weights", logits, layer=layer)
+
+    def score_term(self, q, k, layer):
+        return self.call("score_term", q, k, layer=layer)
+
+    def after_attention(self, weights, layer):
+        return self.call("after_attention", weights, layer=layer)
+
+
+ENCODINGS = {
+    kind.id: kind
+    for kind in [
+        Encoding,
+        absolute.Abacus,
+        absolute.LearnedAbsolute,
+        absolute.Randomized,
+        absolute.Sinusoidal,
+        cope.Cope,
+        cope.CopeAlibi,
+        cope.CopeMlp,
+        dape.Dape,
+        distance.Alibi,
+        distance.DynamicPositionBias,
+        distance.Fire,
+        distance.Kerple,
+        distance.Sandwich,
+        distance.T5Bias,
+        distance.Window,
+        fox.Fox,
+        grape.Grape,
+        Layers,
+        path.Path,
+        relative.Relative,
+        relative.RelativeCapped,
+        rotary.Fope,
+        rotary.Pope,
+        rotary.Rope,
+        rotary.Xpos,
+        selective_rope.SelectiveRope,
+        softmax.LogitCap,
+        softmax.Sinks,
+        stick_breaking.StickBreaking,
+        tape.Tape,
+        temperature.Temperature,
+    ]
+}

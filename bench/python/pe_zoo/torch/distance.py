@@ -53,6 +53,20 @@ class Alibi(DistanceBias):
         return -slopes.view(-1, *[1] * distances.dim()) * distances
 
 
+class Window(DistanceBias):
+    """-1e9 where i - j >= size, so that the weight is 0; Beltagy et al. 2020."""
+
+    id = "window"
+
+    def __init__(self, dims, size=512):
+        super().__init__(dims)
+        self.size = size
+
+    def at(self, distances, index):
+        hidden = -1e9 * (distances >= self.size).to(distances)
+        return hidden.expand(self.dims.heads, *distances.shape)
+
+
 def straight_through(x, low, high=None):
     """Clamped values with the gradient of the unclamped ones."""
     return x + (x.clamp(low, high) - x).detach()

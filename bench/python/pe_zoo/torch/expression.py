@@ -1,7 +1,8 @@
 """Reader of expressions such as `cope{max_positions=16}+rope`, in the grammar of pe-bench.
 
-expression = part { "+" part }
-part       = id [ "{" options "}" ] [ "(" expression ")" ]
+expression = sum { "/" sum }
+sum        = operand { "+" operand }
+operand    = id [ "{" options "}" ] [ "(" expression ")" ] | "(" expression ")"
 options    = [ key "=" value { "," key "=" value } ]
 value      = number | true | false | null | word | "text" | "[" values "]" | "{" options "}"
 """
@@ -31,7 +32,7 @@ def parse(text):
     reader = Reader(text)
     parts = reader.expression()
     if reader.next():
-        raise reader.error("`+` or the end")
+        raise reader.error("`+`, `/` or the end")
     return parts
 
 
@@ -67,19 +68,29 @@ class Reader:
             raise self.error(f"`{char}`")
 
     def expression(self):
-        parts = [self.part()]
+        sums = [self.sum()]
+        while self.take("/"):
+            sums.append(self.sum())
+        return sums[0] if len(sums) == 1 else [Part("layers", {"pattern": sums}, None)]
+
+    def sum(self):
+        parts = self.operand()
         while self.take("+"):
-            parts.append(self.part())
+            parts += self.operand()
         return parts
 
-    def part(self):
+    def operand(self):
+        if self.take("("):
+            return self.bracketed()
         id = self.match(WORD, "the id of an encoding")
         settings = self.options() if self.take("{") else {}
-        inner = None
-        if self.take("("):
-            inner = self.expression()
-            self.expect(")")
-        return Part(id, settings, inner)
+        inner = self.bracketed() if self.take("(") else None
+        return [Part(id, settings, inner)]
+
+    def bracketed(self):
+        parts = self.expression()
+        self.expect(")")
+        return parts
 
     def options(self):
         options = {}

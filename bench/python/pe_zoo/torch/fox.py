@@ -19,8 +19,6 @@ from .base import (
     wide,
 )
 
-HIDDEN = -1e9  # logit of a key outside the window
-
 
 class PerRow(nn.Module):
     """Logarithms of gates of pairs, [B, H, T, T]."""
@@ -43,9 +41,10 @@ class Fox(Encoding):
 
     id = "fox"
 
-    def __init__(self, dims, gates={"type": "full"}, window=None):
+    ignores_positions = True
+
+    def __init__(self, dims, gates={"type": "full"}):
         super().__init__(dims)
-        self.window, self.ignores_positions = window, window is None
         self.kind = choice("gates.type", gates["type"], "full", "per-row", "bias-only", "fixed")
         layers = range(dims.layers)
         if self.kind == "full":
@@ -76,19 +75,9 @@ class Fox(Encoding):
 
     def score_bias(self, q, k, layer):
         if self.kind == "per-row":
-            forgotten = sum_from(self.gates(layer.x, layer.index).tril(-1))
-        else:
-            forgotten = between(self.log_forget(layer))
-        if self.window is None:
-            return forgotten
-        return forgotten + HIDDEN * (layer.distances >= self.window)
+            return sum_from(self.gates(layer.x, layer.index).tril(-1))
+        return between(self.log_forget(layer))
 
     def score_term(self, q, k, layer):
         total = wide(self.log_forget(layer)).cumsum(-1).expand(layer.x.shape[0], -1, -1)
-        at, window = layer.positions, self.window
-
-        def term(score, b, h, i, j):
-            forgotten = total[b, h, i] - total[b, h, j]
-            return forgotten if window is None else forgotten + HIDDEN * (at[i] - at[j] >= window)
-
-        return term
+        return lambda score, b, h, i, j: total[b, h, i] - total[b, h, j]

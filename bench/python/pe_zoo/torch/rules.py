@@ -2,7 +2,7 @@
 
 import itertools
 
-from .base import overrides
+from .base import LINEAR, Encoding, overrides
 
 HOOKS = ("positions", "embed", "transform", "score_bias", "weights")
 
@@ -24,16 +24,39 @@ def reason_against(parts):
         names = f"`{one.id}` and `{other.id}`"
         if both("positions"):
             return f"{names} both choose the positions"
-        if acts(one, "weights") and acts(other, "score_bias"):
+        if one.replaces_softmax and (acts(other, "score_bias") or acts(other, "weights")):
             return f"`{one.id}` replaces the softmax, whose logits `{other.id}` adds to"
         if one.distorts_vectors and other.reads_vectors:
             return f"`{one.id}` changes the vectors that `{other.id}` reads"
         if len({one.changes_content, other.changes_content} - {None}) == 2:
             return f"{names} both change the products of queries and keys"
-        if both("transform") and (one.turns != other.turns or one.turns is None):
+        if both("transform") and not commute(one.turns, other.turns):
             return f"{names} both transform queries and keys, and the order matters"
     return None
 
 
+def reason_against_layers(pattern, encodings):
+    """The reason why these lists of parts cannot be those of the layers of a pattern."""
+    for period in range(1, len(pattern)):
+        if pattern == pattern[:period] * (len(pattern) // period):
+            return "the pattern repeats itself; write it once"
+    for part in itertools.chain(*pattern):
+        kind = encodings[part.id]
+        if part.id == "layers":
+            return "layers within layers; write one pattern without brackets"
+        for hook in ("embed", "positions", "after_attention", "after_feed_forward"):
+            if getattr(kind, hook) is not getattr(Encoding, hook):
+                return f"`{part.id}` acts on the whole model; write it beside the layers"
+    return None
+
+
+def commute(one, other):
+    """Whether two transforms with these `turns` give the same in any order."""
+    return None not in (one, other) and (one == other or LINEAR in (one, other))
+
+
 def acts(part, hook):
+    """Whether an encoding, or that of a layer, has its own form of a hook."""
+    if part.id == "layers":
+        return any(acts(inner, hook) for inner in part.inner)
     return overrides(part, hook) and not (hook == "transform" and part.turns == ())

@@ -11,6 +11,7 @@ class StickBreaking(Encoding):
 
     id = "stick-breaking"
     ignores_positions = True
+    replaces_softmax = True
     without_score_mod = "it replaces the softmax"
 
     def __init__(self, dims, current="excluded", remainder="dropped"):
@@ -18,7 +19,7 @@ class StickBreaking(Encoding):
         self.includes_own = choice("current", current, "excluded", "included") == "included"
         self.adds_remainder = choice("remainder", remainder, "dropped", "own-token") == "own-token"
 
-    def weights(self, logits):
+    def weights(self, logits, layer):
         diagonal = 0 if self.includes_own else -1  # last key that takes a share
         takes = torch.ones_like(logits, dtype=torch.bool).tril(diagonal)
         logits = logits.masked_fill(~takes, 0.0)
