@@ -17,14 +17,14 @@ struct SyntaxNode {
     options: Map<String, Value>,
     /// Offset of each option's key in the text.
     keys: Vec<(String, usize)>,
-    brackets: Option<(usize, Vec<Node>)>,
+    brackets: Option<(usize, Vec<Operand>)>,
 }
 
 /// Operand of a sum, as parsed.
-enum Node {
+enum Operand {
     Encoding(SyntaxNode),
     /// Sums between slashes, with the place of the first.
-    Layers(usize, Vec<Vec<Node>>),
+    Layers(usize, Vec<Vec<Operand>>),
 }
 
 /// Id of the encoding whose layers are written between slashes.
@@ -63,7 +63,7 @@ pub(super) fn read(
         return Err(placed(Trouble { at: reader.at, reason }));
     }
     if !more.is_empty() {
-        let [Node::Encoding(node)] = nodes.as_mut_slice() else {
+        let [Operand::Encoding(node)] = nodes.as_mut_slice() else {
             let key = more.keys().next().map_or("", String::as_str);
             let reason = format!(
                 "`{key}` is given outside an expression of several parts; write it in the \
@@ -98,7 +98,7 @@ fn build(registry: &Registry, mut parts: Vec<EncodingConfig>) -> Result<Combinat
 }
 
 /// Builds the combination of the parts of a sum that begins at a place of the text.
-fn within(registry: &Registry, at: usize, sum: Vec<Node>) -> Result<Inner, Trouble> {
+fn within(registry: &Registry, at: usize, sum: Vec<Operand>) -> Result<Inner, Trouble> {
     let mut parts = Vec::new();
     for node in sum {
         collect(registry, node, &mut parts)?;
@@ -123,12 +123,12 @@ fn holding(
 /// Converts the written options to settings.
 fn collect(
     registry: &Registry,
-    node: Node,
+    node: Operand,
     parts: &mut Vec<EncodingConfig>,
 ) -> Result<(), Trouble> {
     let node = match node {
-        Node::Encoding(node) => node,
-        Node::Layers(at, sums) => {
+        Operand::Encoding(node) => node,
+        Operand::Layers(at, sums) => {
             let pattern = sums.into_iter().map(|sum| within(registry, at, sum));
             let pattern = pattern.collect::<Result<Vec<_>, _>>()?;
             let mut node = SyntaxNode {
@@ -161,7 +161,9 @@ fn collect(
         (Some((open, inner)), Composition::Setting { field, tag }) => {
             let mut inner = inner.into_iter();
             let (
-                Some(Node::Encoding(SyntaxNode { id: kind, options: own, brackets: None, .. })),
+                Some(Operand::Encoding(SyntaxNode {
+                    id: kind, options: own, brackets: None, ..
+                })),
                 None,
             ) = (inner.next(), inner.next())
             else {
@@ -294,7 +296,7 @@ impl Reader<'_> {
     }
 
     /// Parses sums between slashes; a single one is returned as it is.
-    fn expression(&mut self) -> Result<Vec<Node>, Trouble> {
+    fn expression(&mut self) -> Result<Vec<Operand>, Trouble> {
         self.next();
         let at = self.at;
         let first = self.sum()?;
@@ -305,10 +307,10 @@ impl Reader<'_> {
         while self.take('/') {
             layers.push(self.sum()?);
         }
-        Ok(vec![Node::Layers(at, layers)])
+        Ok(vec![Operand::Layers(at, layers)])
     }
 
-    fn sum(&mut self) -> Result<Vec<Node>, Trouble> {
+    fn sum(&mut self) -> Result<Vec<Operand>, Trouble> {
         let mut nodes = self.operand()?;
         while self.take('+') {
             nodes.extend(self.operand()?);
@@ -317,7 +319,7 @@ impl Reader<'_> {
     }
 
     /// Parses an encoding, or an expression in brackets.
-    fn operand(&mut self) -> Result<Vec<Node>, Trouble> {
+    fn operand(&mut self) -> Result<Vec<Operand>, Trouble> {
         if self.next() == Some('(') {
             return self.bracketed();
         }
@@ -333,10 +335,10 @@ impl Reader<'_> {
             Some('(') => Some((self.at, self.bracketed()?)),
             _ => None,
         };
-        Ok(vec![Node::Encoding(SyntaxNode { id, at, options, keys, brackets })])
+        Ok(vec![Operand::Encoding(SyntaxNode { id, at, options, keys, brackets })])
     }
 
-    fn bracketed(&mut self) -> Result<Vec<Node>, Trouble> {
+    fn bracketed(&mut self) -> Result<Vec<Operand>, Trouble> {
         self.expect('(', "")?;
         let inner = self.deeper(Self::expression)?;
         self.expect(')', ", `+` or `/`")?;
