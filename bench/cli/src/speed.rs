@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use anyhow::Context;
 use clap::Args;
-use pe_zoo::zoo::layers::Layers;
+use pe_zoo::zoo::layers::ByLayer;
 use pe_zoo::{Combination, PositionEncoding as _};
 
 use super::columns::padded;
@@ -146,7 +146,7 @@ fn asked(
             None => {
                 let mut ids = train::encodings::ids();
                 // One layer has one of the encodings of `layers`.
-                ids.retain(|id| !size.attention || id != Layers::CARD.id);
+                ids.retain(|id| !size.attention || id != ByLayer::CARD.id);
                 ids
             }
         };

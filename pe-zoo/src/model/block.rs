@@ -16,7 +16,7 @@ use super::dropout::Dropout;
 use super::layers::{AnyNorm, FeedForward, Into, apply, linear};
 use super::lora::{Adapters, LoraConfig, LowRank};
 use super::projections::{HeadCounts, project};
-use super::qk_norm::QkNorm;
+use super::qk_norm::QueryKeyNorm;
 use super::shifted;
 use super::weights::{BlockWeights, learned};
 
@@ -24,7 +24,7 @@ use super::weights::{BlockWeights, learned};
 pub(super) struct DecoderBlock {
     attention_norm: AnyNorm,
     qkv: Linear,
-    qk_norm: Option<QkNorm>,
+    qk_norm: Option<QueryKeyNorm>,
     /// Map to the logits of the gate that multiplies the output of attention.
     gate: Option<Linear>,
     out: Linear,
@@ -93,7 +93,7 @@ impl DecoderBlock {
                 rng,
                 device,
             ),
-            qk_norm: QkNorm::new(config, device),
+            qk_norm: QueryKeyNorm::new(config, device),
             out: linear(config, width, width, Into::Residual, rng, device),
             feed_forward_norm: AnyNorm::new(config, device),
             feed_forward: FeedForward::new(config, rng, device),
@@ -114,7 +114,7 @@ impl DecoderBlock {
         Self {
             attention_norm: AnyNorm::of(config, weights.attention_norm),
             qkv: Linear { bias: weights.qkv_bias.map(learned), ..map(weights.qkv) },
-            qk_norm: weights.qk_gains.map(|gains| QkNorm::of(config, gains)),
+            qk_norm: weights.qk_gains.map(|gains| QueryKeyNorm::of(config, gains)),
             gate: None,
             out: map(weights.out),
             feed_forward_norm: AnyNorm::of(config, weights.feed_forward_norm),
@@ -141,7 +141,7 @@ impl DecoderBlock {
         }
         Self {
             attention_norm: frozen.attention_norm.learning(),
-            qk_norm: frozen.qk_norm.map(QkNorm::learning),
+            qk_norm: frozen.qk_norm.map(QueryKeyNorm::learning),
             feed_forward_norm: frozen.feed_forward_norm.learning(),
             ..frozen
         }

@@ -53,12 +53,12 @@ pub struct QkGains {
 
 /// Normalisation of queries and keys.
 #[derive(Module, Debug)]
-pub(super) struct QkNorm {
+pub(super) struct QueryKeyNorm {
     queries: RmsNorm,
     keys: RmsNorm,
 }
 
-impl QkNorm {
+impl QueryKeyNorm {
     pub(super) fn new(config: &ModelConfig, device: &Device) -> Option<Self> {
         let gains = GainCounts::of(config)?;
         let norm = |count| RmsNormConfig::new(count).with_epsilon(rms_epsilon(config)).init(device);

@@ -66,14 +66,14 @@ pub fn of_layers(layers: &[Combination]) -> Result<Combination, PeError> {
         Some(1) => Ok(layers[0].clone()),
         period => {
             let pattern = layers[..period.unwrap_or(0)].iter().cloned().map(Inner::from).collect();
-            EncodingConfig::of::<Layers>(LayersConfig { pattern })?.try_into()
+            EncodingConfig::of::<ByLayer>(LayersConfig { pattern })?.try_into()
         }
     }
 }
 
 /// Encoding of one layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct LayerPlace {
     /// Index among the different encodings of the pattern.
     pub kind: usize,
     /// Index of the layer among those of its encoding.
@@ -82,14 +82,14 @@ pub struct Place {
 
 /// One of the different encodings of a pattern.
 #[derive(Debug, Clone, Copy)]
-pub struct Kind<'a> {
+pub struct LayerKind<'a> {
     /// The encoding.
     pub encoding: &'a Combination,
     /// Number of layers that have it.
     pub layers: usize,
 }
 
-impl Kind<'_> {
+impl LayerKind<'_> {
     /// Sizes that the encoding is built for in a model of these sizes.
     pub fn dims(&self, dims: &Dims) -> Dims {
         Dims { layers: self.layers, ..*dims }
@@ -100,24 +100,24 @@ impl Kind<'_> {
 #[derive(Debug, Clone)]
 pub struct Placement<'a> {
     /// The different encodings, in the order of their first layers.
-    pub kinds: Vec<Kind<'a>>,
-    /// Place of each layer.
-    pub places: Vec<Place>,
+    pub kinds: Vec<LayerKind<'a>>,
+    /// LayerPlace of each layer.
+    pub places: Vec<LayerPlace>,
 }
 
 impl LayersConfig {
     /// Assigns the encodings of the pattern to the layers of a model.
     pub fn placement(&self, layers: usize) -> Placement<'_> {
-        let mut kinds: Vec<Kind<'_>> = Vec::new();
+        let mut kinds: Vec<LayerKind<'_>> = Vec::new();
         let mut places = Vec::new();
         for inner in self.pattern.iter().cycle().take(layers) {
             let encoding = inner.combination();
             let kind = kinds.iter().position(|kind| kind.encoding == encoding);
             let kind = kind.unwrap_or_else(|| {
-                kinds.push(Kind { encoding, layers: 0 });
+                kinds.push(LayerKind { encoding, layers: 0 });
                 kinds.len() - 1
             });
-            places.push(Place { kind, layer: kinds[kind].layers });
+            places.push(LayerPlace { kind, layer: kinds[kind].layers });
             kinds[kind].layers += 1;
         }
         Placement { kinds, places }
@@ -126,27 +126,27 @@ impl LayersConfig {
 
 /// Encodings of the layers of a model.
 #[derive(Module, Debug)]
-pub struct Layers {
+pub struct ByLayer {
     kinds: Vec<Combined>,
     #[module(skip)]
-    places: Vec<Place>,
+    places: Vec<LayerPlace>,
     #[module(skip)]
     fixed_keys: bool,
 }
 
-impl Layers {
+impl ByLayer {
     /// Calls a hook of a layer's encoding with the index of the layer among those that have it.
     fn in_layer<T>(
         &self,
         ctx: &LayerContext<'_>,
         hook: impl FnOnce(&Combined, &LayerContext<'_>) -> T,
     ) -> T {
-        let Place { kind, layer } = self.places[ctx.layer];
+        let LayerPlace { kind, layer } = self.places[ctx.layer];
         hook(&self.kinds[kind], &LayerContext { layer, ..*ctx })
     }
 }
 
-impl PositionEncoding for Layers {
+impl PositionEncoding for ByLayer {
     type Settings = LayersConfig;
 
     const CARD: Card = Card {
@@ -161,7 +161,7 @@ impl PositionEncoding for Layers {
     fn card(settings: &LayersConfig) -> Card {
         let count = settings.pattern.len();
         let kinds = settings.placement(count).kinds;
-        let share = |kind: &Kind<'_>| format!("{} of {count} layers", kind.layers);
+        let share = |kind: &LayerKind<'_>| format!("{} of {count} layers", kind.layers);
         let summary = kinds
             .iter()
             .map(|kind| format!("In {}: {}", share(kind), kind.encoding.card().summary));
@@ -233,7 +233,7 @@ impl PositionEncoding for Layers {
     }
 
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
-        let Place { kind, layer } = self.places[ctx.layer];
+        let LayerPlace { kind, layer } = self.places[ctx.layer];
         // Encodings that read the state of the layer before are refused.
         let carried = TokenState::default();
         self.kinds[kind].state(&StateContext { layer, carried: &carried, ..*ctx })
@@ -263,25 +263,25 @@ impl PositionEncoding for Layers {
     }
 
     fn update(&self, rows: TokenState, layer: usize, update: Update<'_>) -> TokenState {
-        let Place { kind, layer } = self.places[layer];
+        let LayerPlace { kind, layer } = self.places[layer];
         self.kinds[kind].update(rows, layer, update)
     }
 }
 
-impl Layers {
+impl ByLayer {
     /// Calls the reference of a layer's encoding with the problem as the encoding counts its layers.
     fn scalar<T>(
         &self,
         input: &ScalarInput,
         read: impl FnOnce(&dyn ScalarReference, &ScalarInput) -> T,
     ) -> T {
-        let Place { kind, layer } = self.places[input.layer];
+        let LayerPlace { kind, layer } = self.places[input.layer];
         let reference = self.kinds[kind].reference().expect("all encodings have one");
         read(reference, &ScalarInput { layer, ..input.clone() })
     }
 }
 
-impl ScalarReference for Layers {
+impl ScalarReference for ByLayer {
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
         let transformed = self.scalar(input, |encoding, input| encoding.scalar_transformed(input));
         ScalarInput { layer: input.layer, ..transformed }
@@ -292,7 +292,7 @@ impl ScalarReference for Layers {
     }
 
     fn scalar_sinks(&self, layer: usize) -> Option<Vec<f64>> {
-        let Place { kind, layer } = self.places[layer];
+        let LayerPlace { kind, layer } = self.places[layer];
         self.kinds[kind].reference()?.scalar_sinks(layer)
     }
 

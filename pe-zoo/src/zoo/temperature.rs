@@ -137,7 +137,7 @@ pub struct TemperatureConfig {
 
 /// Factors of queries that grow with the position.
 #[derive(Module, Debug)]
-pub struct Temperature {
+pub struct RowTemperature {
     /// Learned slopes, `[H]` for each layer; empty if they are fixed.
     slopes: Vec<Param<Tensor<1>>>,
     /// Learned offsets, `[H]` for each layer; empty if they are fixed.
@@ -148,30 +148,30 @@ pub struct Temperature {
 
 /// Slope and offset of a head.
 #[derive(Debug, Clone, Copy)]
-struct Line {
+struct HeadLine {
     slope: f64,
     offset: f64,
 }
 
-impl Temperature {
+impl RowTemperature {
     /// Slope and offset that are not learned.
-    fn fixed(&self) -> Line {
+    fn fixed(&self) -> HeadLine {
         match self.growth {
-            Growth::Ssmax { slope } => Line { slope, offset: 0.0 },
-            Growth::Log { slope, offset } => Line { slope, offset },
+            Growth::Ssmax { slope } => HeadLine { slope, offset: 0.0 },
+            Growth::Log { slope, offset } => HeadLine { slope, offset },
             Growth::Llama4 { scale, .. } | Growth::Ministral3 { scale, .. } => {
-                Line { slope: scale, offset: 1.0 }
+                HeadLine { slope: scale, offset: 1.0 }
             }
         }
     }
 
     /// Slope and offset of a head in scalar f64.
-    fn scalar_line(&self, layer: usize, head: usize) -> Line {
+    fn scalar_line(&self, layer: usize, head: usize) -> HeadLine {
         let of = |sets: &[Param<Tensor<1>>], fixed| {
             sets.get(layer).map_or(fixed, |set| values_f64(set)[head])
         };
         let fixed = self.fixed();
-        Line { slope: of(&self.slopes, fixed.slope), offset: of(&self.offsets, fixed.offset) }
+        HeadLine { slope: of(&self.slopes, fixed.slope), offset: of(&self.offsets, fixed.offset) }
     }
 
     /// Factors of the rows, `[1, 1 or H, T, 1]`.
@@ -198,7 +198,7 @@ impl Temperature {
     }
 }
 
-impl PositionEncoding for Temperature {
+impl PositionEncoding for RowTemperature {
     type Settings = TemperatureConfig;
 
     const CARD: Card = Card {
@@ -283,10 +283,10 @@ impl PositionEncoding for Temperature {
     }
 }
 
-impl ScalarReference for Temperature {
+impl ScalarReference for RowTemperature {
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
         let scaled = |head: usize, query: &[f64], column: usize| {
-            let Line { slope, offset } = self.scalar_line(input.layer, head);
+            let HeadLine { slope, offset } = self.scalar_line(input.layer, head);
             let factor = slope * self.growth.logarithm(input.positions[column]) + offset;
             query.iter().map(|x| x * factor).collect()
         };

@@ -49,7 +49,7 @@ impl Default for WindowConfig {
 
 /// Window of positions that a row sees.
 #[derive(Module, Debug)]
-pub struct Window {
+pub struct AttentionWindow {
     #[module(skip)]
     size: usize,
 }
@@ -57,7 +57,7 @@ pub struct Window {
 /// Logit of keys outside of the window; its exponential is 0 beside any other logit.
 const HIDDEN: f64 = -1e9;
 
-impl PositionEncoding for Window {
+impl PositionEncoding for AttentionWindow {
     type Settings = WindowConfig;
 
     const CARD: Card = Card {
@@ -105,7 +105,7 @@ impl PositionEncoding for Window {
     }
 }
 
-impl ScalarReference for Window {
+impl ScalarReference for AttentionWindow {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         windowed(input, &input.plain(), self.size)
     }

@@ -50,9 +50,11 @@ const KNOWN: [(&str, PartSettings); 10] = [
         let is_per_row = matches!(settings.gates, fox::ForgetGate::PerRow { .. });
         Ok(json!({ "log_forget": log_forget, "per_row": is_per_row }))
     }),
-    (window::Window::CARD.id, |part, _| Ok(json!({ "size": read::<window::Window>(part).size }))),
-    (layers::Layers::CARD.id, |part, dims| {
-        let settings = read::<layers::Layers>(part);
+    (window::AttentionWindow::CARD.id, |part, _| {
+        Ok(json!({ "size": read::<window::AttentionWindow>(part).size }))
+    }),
+    (layers::ByLayer::CARD.id, |part, dims| {
+        let settings = read::<layers::ByLayer>(part);
         let placement = settings.placement(dims.layers);
         let kinds = placement.kinds.iter().map(|kind| of_parts(kind.encoding, &kind.dims(dims)));
         let places = placement.places.iter();

@@ -8,7 +8,9 @@ use crate::reference::{Heads, ScalarInput, dot, path};
 use crate::testkit::close::{self, Tolerance};
 use crate::testkit::problem::Problem;
 use crate::testkit::randomise;
-use crate::zoo::{logit_cap::LogitCap, sinks::Sinks, temperature::Temperature, window::Window};
+use crate::zoo::{
+    logit_cap::LogitCap, sinks::Sinks, temperature::RowTemperature, window::AttentionWindow,
+};
 use crate::{AnyEncoding, Dims, PositionEncoding, Positions, Registry};
 
 const DIMS: Dims = Dims { layers: 2, heads: 2, head_dim: 6, train_len: 11, max_len: 11 };
@@ -229,8 +231,8 @@ fn permuting_early_tokens_moves_the_last_output_unless_nothing_encodes_order() {
         let properties = crate::probe::properties(&config).unwrap();
         let acts = properties.acts_on.iter().any(|part| *part != ActsOn::Positions);
         // Some treat all columns of a row alike, and the window is longer than the sequence.
-        let alike = [LogitCap::CARD.id, Sinks::CARD.id, Temperature::CARD.id];
-        let blind = alike.contains(&meta.id) || meta.id == Window::CARD.id;
+        let alike = [LogitCap::CARD.id, Sinks::CARD.id, RowTemperature::CARD.id];
+        let blind = alike.contains(&meta.id) || meta.id == AttentionWindow::CARD.id;
         assert_eq!(reaches_the_output, acts && !blind, "{}", meta.id);
     }
 }
