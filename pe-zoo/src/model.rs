@@ -13,10 +13,11 @@ mod shifted;
 mod weights;
 
 pub use crate::kernels::activation::ActivationKind;
-pub use config::{Init, MOST_STEP_OPERATIONS, ModelConfig, ModelError, NormKind, NormPlace};
+pub use config::{
+    Init, MOST_STEP_OPERATIONS, ModelConfig, ModelError, NormKind, NormPlace, QkNormKind,
+};
 pub use decoder::{Cache, Decoder, DecoderOutput};
 pub use dropout::Dropout;
 pub use lora::{LoraConfig, LoraError};
-pub use qk_norm::{QkGains, QkNormKind};
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
-pub use weights::{BlockWeights, DecoderWeights};
+pub use weights::{BlockWeights, DecoderWeights, QkGains};

@@ -6,8 +6,6 @@ use crate::settings::is_default;
 use crate::{Cost, Dims};
 use serde::{Deserialize, Serialize};
 
-use super::qk_norm::{GainCounts, QkNormKind};
-
 /// Kind of normalisation layer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -43,6 +41,26 @@ pub enum Init {
     Gpt2,
     /// Weights and embeddings normal with standard deviation 0.02, biases zero, as in Llama and TAPE.
     Normal002,
+}
+
+/// RMSNorm of queries and keys, with learned gains, before the encoding transforms them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QkNormKind {
+    /// Queries and keys are not normalised.
+    #[default]
+    None,
+    /// Over the channels of each head; the heads share the gains, as in Qwen3 and Gemma 3.
+    Head,
+    /// Over the channels of all heads together, as in OLMo 2.
+    Width,
+}
+
+/// Numbers of gains of the queries and of the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct GainCounts {
+    pub(super) queries: usize,
+    pub(super) keys: usize,
 }
 
 /// Architecture of the decoder.
@@ -196,6 +214,16 @@ impl ModelConfig {
         self.kv_heads.unwrap_or(self.heads)
     }
 
+    /// Gains of the normalisation of queries and keys in a layer; `None` without one.
+    pub(super) fn qk_gains(&self) -> Option<GainCounts> {
+        let head_dim = self.width / self.heads;
+        match self.qk_norm {
+            QkNormKind::None => None,
+            QkNormKind::Head => Some(GainCounts { queries: head_dim, keys: head_dim }),
+            QkNormKind::Width => Some(GainCounts { queries: self.width, keys: self.kv_width() }),
+        }
+    }
+
     /// Total width of the keys, and of the values, of a token.
     pub fn kv_width(&self) -> usize {
         self.width / self.heads * self.kv_heads()
@@ -237,7 +265,7 @@ impl ModelConfig {
         let block = linear(width, width + 2 * self.kv_width())
             + qkv_bias
             + linear(width, width)
-            + GainCounts::of(self).map_or(0, |gains| gains.queries + gains.keys)
+            + self.qk_gains().map_or(0, |gains| gains.queries + gains.keys)
             + if self.output_gate { linear(width, width) } else { 0 }
             + linear(width, ways_in * hidden)
             + linear(hidden, width)

@@ -5,8 +5,7 @@ use burn::tensor::{GradientCheckpointingStrategy, Tensor};
 
 use crate::kernels::activation::ActivationKind;
 
-use super::config::{ModelConfig, NormKind, NormPlace};
-use super::qk_norm::{GainCounts, QkGains};
+use super::config::{GainCounts, ModelConfig, NormKind, NormPlace};
 
 /// All weights of a decoder with RMSNorm before each part, SwiGLU and no bias except of queries, keys and values. `C` width, `K` width of all keys, `F`
 /// hidden width, `V` vocabulary. Tensors are handles: a clone shares them.
@@ -20,6 +19,15 @@ pub struct DecoderWeights {
     pub last_norm: Tensor<1>,
     /// Output head, `[C, V]`; `None`: the transposed embedding.
     pub head: Option<Tensor<2>>,
+}
+
+/// Gains of the queries `[D]` or `[C]` and of the keys `[D]` or `[K D]`, in a model that was trained elsewhere.
+#[derive(Debug, Clone)]
+pub struct QkGains {
+    /// Gains of the queries.
+    pub queries: Tensor<1>,
+    /// Gains of the keys.
+    pub keys: Tensor<1>,
 }
 
 /// Weights of one transformer block.
@@ -97,7 +105,7 @@ impl DecoderWeights {
                 queries: gains.queries.dims()[0],
                 keys: gains.keys.dims()[0],
             });
-            assert_eq!(gains, GainCounts::of(config), "gains of queries and keys");
+            assert_eq!(gains, config.qk_gains(), "gains of queries and keys");
             assert_eq!(block.out.dims(), [width, width], "out");
             assert_eq!(block.up.dims(), [width, 2 * hidden], "up");
             assert_eq!(block.down.dims(), [hidden, width], "down");
