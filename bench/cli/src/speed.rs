@@ -141,15 +141,13 @@ fn asked(
 ) -> anyhow::Result<(Vec<NamedExpression>, SpeedSize)> {
     let Some(suite) = &arguments.suite else {
         let size = arguments.size.size();
-        let texts = match &arguments.encodings {
-            Some(list) => Combination::split_list(list).into_iter().map(str::to_owned).collect(),
-            None => {
-                let mut ids = train::encodings::ids();
-                // One layer has one of the encodings of `layers`.
-                ids.retain(|id| !size.attention || id != ByLayer::CARD.id);
-                ids
-            }
-        };
+        let mut texts = arguments.encodings.as_deref().map_or_else(train::encodings::ids, |list| {
+            Combination::split_list(list).into_iter().map(str::to_owned).collect()
+        });
+        if size.attention && arguments.encodings.is_none() {
+            // One layer has one of the encodings of `layers`.
+            texts.retain(|id| id != ByLayer::CARD.id);
+        }
         return Ok((texts.into_iter().map(|text| (text.clone(), text)).collect(), size));
     };
     let (name, text) = suite::text(suite)?;

@@ -69,17 +69,13 @@ impl Combined {
 
     /// Computes attention weights from the logits of the first transforming part and the input as it transforms it.
     fn weights(&self, seen: &ScalarInput, own: Heads) -> Heads {
-        match self.places.replaces_softmax {
-            Some(part) => {
-                let others = self.also_transforming();
-                let seen = others.fold(seen.clone(), |seen, part| part.scalar_transformed(&seen));
-                self.part(part).scalar_weights(&seen)
-            }
-            None => {
-                let sinks = self.scalar_sinks(seen.layer);
-                attention::softmax_beside(&self.with_others(seen, own), sinks.as_deref())
-            }
+        if let Some(part) = self.places.replaces_softmax {
+            let others = self.also_transforming();
+            let seen = others.fold(seen.clone(), |seen, part| part.scalar_transformed(&seen));
+            return self.part(part).scalar_weights(&seen);
         }
+        let sinks = self.scalar_sinks(seen.layer);
+        attention::softmax_beside(&self.with_others(seen, own), sinks.as_deref())
     }
 }
 

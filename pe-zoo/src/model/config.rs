@@ -66,6 +66,7 @@ pub(super) struct GainCounts {
 /// Architecture of the decoder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct ModelConfig {
     /// Number of transformer blocks.
     pub layers: usize,
