@@ -7,7 +7,6 @@ use anyhow::Context;
 use clap::Args;
 use pe_zoo::Combination;
 
-use super::columns::padded;
 use super::compute::{Compute, ComputeArgs};
 use super::out::{chain, complain, counted, say};
 use super::parsers::{MOST, number};
@@ -248,6 +247,7 @@ impl SpeedOutput {
     }
 
     fn line(&self, cells: &[String]) {
-        say(&padded(cells, &self.widths));
+        let cells = cells.iter().zip(&self.widths).map(|(cell, width)| format!("{cell:width$}"));
+        say(cells.collect::<Vec<_>>().join("  ").trim_end());
     }
 }
