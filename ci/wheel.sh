@@ -34,7 +34,7 @@ cd "$work"
 export PATH="$work/new/bin:/usr/bin:/bin" PE_ZOO_CACHE="$work/empty"
 ! command -v cargo
 pe-bench --version
-pe-bench run quick --seed 0 --encodings rope,nope --out quick
+pe-bench run quick --seeds 0 --encodings rope,nope --out quick
 python - <<'PY'
 from pe_zoo import tasks
 counting = tasks.load("counting", variables=3)

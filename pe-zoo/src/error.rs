@@ -88,7 +88,7 @@ pub enum PeError {
         reason: String,
     },
     /// No encoding has the requested id.
-    #[error("unknown encoding `{id}`{}; known: {known}", nearest.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default())]
+    #[error("unknown encoding `{id}`{}", nearest.as_ref().map_or_else(|| format!("; known: {known}"), |n| format!(" (did you mean `{n}`?)")))]
     UnknownId {
         /// Id that was requested.
         id: String,

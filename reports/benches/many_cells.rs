@@ -239,9 +239,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let all = start.elapsed().as_secs_f64();
     let page = fs::metadata(folder.join("report/index.html"))?.len();
     println!("{count} cells: read in {read:.1} s, report after {all:.1} s, page {page} bytes");
-    for sentence in &rendered.sentences {
-        println!("  {sentence}");
-    }
     drop(rendered);
     generate(&folder, cells..=cells)?;
     // Files that are newer are read again.

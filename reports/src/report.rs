@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use crate::document::text;
+use crate::document::{Table, tables};
 use crate::formats::{Contents, FORMATS, FormatError, OutFile, headline};
 use analysis::frame::Frames;
 use analysis::{AnalysisError, Report, ReportMeta};
@@ -13,16 +13,13 @@ use records::RunRecord;
 use records::settings::Settings;
 use records::store::write_unsynced;
 
-/// Maximum number of sentences that stand for a report.
-const SENTENCES: usize = 3;
-
-/// A written report: its first page and its most important sentences.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A written report: its first page and its main table.
+#[derive(Debug, Clone, PartialEq)]
 pub struct ReportSummary {
     /// Path of the page, `index.html`.
     pub html: PathBuf,
-    /// The most important sentences, at most three.
-    pub sentences: Vec<String>,
+    /// Table with a row for each encoding.
+    pub table: Table,
 }
 
 /// Error of writing a report.
@@ -60,16 +57,16 @@ pub fn write_report(
     settings: &Settings,
 ) -> Result<ReportSummary, ReportError> {
     let frames = Frames::of(records.as_ref()).map_err(AnalysisError::from)?;
-    let Rendered { sentences, files, .. } = render_report(frames, meta, settings, &[])?;
+    let Rendered { table, files, .. } = render_report(frames, meta, settings, &[])?;
     write_files(&files, out_dir)?;
-    Ok(ReportSummary { html: out_dir.join("index.html"), sentences })
+    Ok(ReportSummary { html: out_dir.join("index.html"), table })
 }
 
 /// A rendered report that is not written to disk yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rendered {
-    /// The most important sentences, at most three.
-    pub sentences: Vec<String>,
+    /// Table with a row for each encoding: scores, and over several workloads their aggregate.
+    pub table: Table,
     /// Figures, abstract and table for a README as Markdown, with paths relative to the report; empty for a report
     /// without an aggregate over workloads.
     pub headline: String,
@@ -102,9 +99,9 @@ pub fn render_report(
     for found in rendered {
         files.extend(found?);
     }
-    let mut sentences = text::lead(&report);
-    sentences.truncate(SENTENCES);
-    Ok(Rendered { sentences, headline: headline(&contents), files })
+    let table = Some(tables::headline(&report)).filter(|table| !table.rows.is_empty());
+    let table = table.unwrap_or_else(|| tables::summary(&report));
+    Ok(Rendered { table, headline: headline(&contents), files })
 }
 
 /// Writes files into a folder, which is created if it does not exist; each file is replaced as a whole. A file that has

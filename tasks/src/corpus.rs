@@ -72,7 +72,8 @@ mod tests {
     #[test]
     fn unknown_corpus_suggests_the_nearest() {
         let said = fetch("tinyshakespear").unwrap_err().to_string();
-        assert!(said.contains("did you mean `tinyshakespeare`?"), "{said}");
-        assert!(said.contains("rust-code, sotu"), "{said}");
+        assert_eq!(said, "unknown corpus `tinyshakespear` (did you mean `tinyshakespeare`?)");
+        let said = fetch("zzz").unwrap_err().to_string();
+        assert!(said.contains("; known corpora: ") && said.contains("rust-code, sotu"), "{said}");
     }
 }

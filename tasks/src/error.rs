@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::corpus::CorpusError;
-use crate::nearest::did_you_mean;
+use crate::nearest::or_known;
 use crate::tokenizer::TokenizerError;
 use crate::tokens::CacheError;
 
@@ -11,7 +11,7 @@ use crate::tokens::CacheError;
 #[derive(Debug, Error)]
 pub enum TaskError {
     /// No task has this id.
-    #[error("unknown task `{id}`{}; known tasks: {}", did_you_mean(*.nearest), .known.join(", "))]
+    #[error("unknown task `{id}`{}", or_known(*.nearest, "tasks", .known))]
     UnknownTask {
         /// Id that was requested.
         id: String,
@@ -21,7 +21,7 @@ pub enum TaskError {
         known: Vec<&'static str>,
     },
     /// The task has no split of this name.
-    #[error("{task}: unknown split `{split}`{}; known splits: {}", did_you_mean(*.nearest), .known.join(", "))]
+    #[error("{task}: unknown split `{split}`{}", or_known(*.nearest, "splits", .known))]
     UnknownSplit {
         /// Id of the task.
         task: &'static str,

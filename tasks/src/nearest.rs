@@ -17,6 +17,14 @@ pub(crate) fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
+/// Formats the end of an "unknown name" message: a suggestion, or without one the known names.
+pub(crate) fn or_known(nearest: Option<&str>, kind: &str, known: &[&str]) -> String {
+    match nearest {
+        Some(_) => did_you_mean(nearest),
+        None => format!("; known {kind}: {}", known.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -190,10 +190,7 @@ mod tests {
     #[test]
     fn unknown_id_suggests_the_nearest() {
         let said = TaskConfig::from_id("flipflop").unwrap_err().to_string();
-        let known: Vec<&str> = ALL.iter().map(|meta| meta.id).collect();
-        let known = known.join(", ");
-        let expected =
-            format!("unknown task `flipflop` (did you mean `flip-flop`?); known tasks: {known}");
+        let expected = "unknown task `flipflop` (did you mean `flip-flop`?)";
         assert_eq!(said, expected);
         assert_eq!(card("flipflop").unwrap_err().to_string(), expected);
         let parsed = serde_json::from_str::<TaskConfig>(r#"{"kind": "flipflop"}"#);

@@ -5,13 +5,17 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
+use console::Style;
 use reports::compare::{HeadToHead, Request, compare, document};
-use reports::document::Element;
+use reports::document::{Element, Table};
 use reports::{html_document, markdown_document};
 
-use super::fit::{fit, width};
+use super::columns::{TerminalTable, width};
 use super::folders::{self, messages};
-use super::out::{complain, say};
+use super::out::{self, Printable, complain, say};
+use super::page::OpenArgs;
+use super::parsers::Suggested;
+use super::prose::say_markdown;
 use train::encodings;
 
 /// Arguments of `compare`.
@@ -19,16 +23,18 @@ use train::encodings;
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct CompareArgs {
     /// First encoding, by its name in the records, or an expression of the same encodings with the same settings.
+    #[arg(value_parser = Suggested::ENCODINGS)]
     a: String,
     /// Second encoding; differences are first minus second.
+    #[arg(value_parser = Suggested::ENCODINGS)]
     b: String,
     /// Results folders; default: every folder below `results` with records.
     results: Vec<PathBuf>,
-    /// Compare only this workload; may be repeated.
-    #[arg(long = "workload", value_name = "NAME")]
+    /// Workloads to compare, separated by commas; default: all.
+    #[arg(long, alias = "workload", value_name = "NAMES", value_delimiter = ',')]
     workloads: Vec<String>,
-    /// Compare only workloads of this task; may be repeated.
-    #[arg(long = "task", value_name = "ID")]
+    /// Tasks whose workloads to compare, separated by commas; default: all.
+    #[arg(long, alias = "task", value_name = "IDS", value_delimiter = ',', value_parser = Suggested::TASKS)]
     tasks: Vec<String>,
     /// Also print the tables by split and length.
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
@@ -47,8 +53,12 @@ pub(crate) struct CompareArgs {
     page: Option<PathBuf>,
 }
 
-/// Columns dropped in a narrow terminal, in this order.
-const SPARE: [&str; 6] = ["g", "samples", "tokens", "metric", "95 % interval", "won-lost-tied"];
+/// TerminalTable dropped in a narrow terminal, in this order.
+const SPARE: [&str; 7] =
+    ["chance", "g", "samples", "tokens", "metric", "won-lost-tied", "95 % interval"];
+
+/// Number of cells that were not compared up to which all are listed.
+const LISTED: usize = 3;
 
 pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
     let (records, errors) = folders::readable(&folders::or_all(&arguments.results)?)?;
@@ -73,7 +83,11 @@ pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
             .map_or(Ok(()), std::fs::create_dir_all)
             .and_then(|()| std::fs::write(path, html_document(&document(&found))))
             .with_context(|| format!("cannot write --page {}", path.display()))?;
-        complain(&format!("Page: {}", path.display()));
+        if arguments.json || arguments.markdown {
+            complain(&format!("Page: {}", path.display()));
+        } else {
+            OpenArgs::default().show("Page", path);
+        }
     }
     folders::refuse_left_out("comparison", &messages(&errors))
 }
@@ -87,43 +101,91 @@ fn recorded_name(names: &BTreeSet<&str>, text: &str) -> String {
     names.iter().find(same).map_or(text, |name| name).to_owned()
 }
 
-/// Prints the verdict and a table with a row for each workload and region; `points` and `slices` add those of each
-/// workload.
+/// Prints how often each encoding is better and a table for each region; `points` and `slices` add those of each workload.
 fn print(found: &HeadToHead, points: bool, slices: bool) {
     let document = document(found);
-    print_elements(&document.elements);
-    let mut hidden = 0;
-    for section in &document.sections {
-        say(&format!("\n{}", section.heading));
-        print_elements(&section.elements);
-        for within in &section.sections {
-            let wanted = if within.folded { slices } else { points };
-            if wanted {
-                say(&format!("\n{}", within.heading));
-                print_elements(&within.elements);
-            } else {
-                hidden += 1;
+    print_elements(found, &document.elements, usize::MAX);
+    for (index, section) in document.sections.iter().enumerate() {
+        let is_left_out = section.sections.is_empty();
+        match section.elements.as_slice() {
+            [Element::Table(all)] if index == 0 => {
+                for region in regions(all) {
+                    say(&format!("\n{}", region.caption));
+                    say_compared(found, &region);
+                }
+                all.notes.iter().for_each(|note| say_markdown(note));
             }
+            elements if points || is_left_out => {
+                say(&format!("\n{}", section.heading));
+                print_elements(found, elements, if points { usize::MAX } else { LISTED });
+            }
+            _ => {}
+        }
+        for within in section.sections.iter().filter(|own| if own.folded { slices } else { points })
+        {
+            say(&format!("\n{}", within.heading));
+            print_elements(found, &within.elements, usize::MAX);
         }
     }
-    if hidden > 0 {
-        say(&format!("\n{hidden} tables are not shown; add --points or --slices"));
+    if !slices {
+        say("\n--points also prints seeds and tables of each workload, --slices those by slice");
     }
 }
 
-/// Prints the text and the tables of elements; a terminal shows no figures.
-fn print_elements(elements: &[Element]) {
+/// The table of all workloads as one for each region, which is its caption.
+fn regions(table: &Table) -> Vec<Table> {
+    let mut regions: Vec<Table> = Vec::new();
+    for row in &table.rows {
+        let (mut row, mut columns) = (row.clone(), table.columns.clone());
+        columns.remove(1);
+        let caption = row.remove(1).text;
+        match regions.iter_mut().find(|region| region.caption == caption) {
+            Some(region) => region.rows.push(row),
+            None => regions.push(Table { caption, columns, rows: vec![row], ..Table::default() }),
+        }
+    }
+    regions
+}
+
+/// Prints a table of differences, with the lines of the first encoding in green and of the second in red where it is better.
+fn say_compared(found: &HeadToHead, table: &Table) {
+    let mut columns = TerminalTable { spare: &SPARE, ..TerminalTable::from(table) };
+    for texts in &mut columns.rows {
+        // The notes have the numbers of seeds.
+        if let Some(text) = texts.last_mut().filter(|text| text.starts_with("not separable")) {
+            *text = "=".to_owned();
+        }
+    }
+    let is_won = |index: usize, name: &str| {
+        index
+            .checked_sub(1)
+            .and_then(|at| columns.rows.get(at)?.last())
+            .is_some_and(|own| own == name)
+    };
+    for (index, line) in columns.lines(width()).iter().enumerate() {
+        let style = match () {
+            () if is_won(index, &found.a.name) => Style::new().green(),
+            () if is_won(index, &found.b.name) => Style::new().red(),
+            () => Style::new(),
+        };
+        out::print(&Printable::of(line).styled(&style));
+    }
+}
+
+/// Prints the text and the tables of elements, of a list at most `most` items; a terminal shows no figures.
+fn print_elements(found: &HeadToHead, elements: &[Element], most: usize) {
     for element in elements {
         match element {
-            Element::Prose(text) => say(text),
-            Element::List(items) => items.iter().for_each(|item| say(&format!("  {item}"))),
+            Element::Prose(text) => say_markdown(text),
+            Element::List(items) => {
+                items.iter().take(most).for_each(|item| say_markdown(&format!("- {item}")));
+                if items.len() > most {
+                    say(&format!("- and {} more; --json lists all", items.len() - most));
+                }
+            }
             Element::Table(table) => {
-                for line in fit(table, width(), &SPARE) {
-                    say(&line);
-                }
-                for note in &table.notes {
-                    say(note);
-                }
+                say_compared(found, table);
+                table.notes.iter().for_each(|note| say_markdown(note));
             }
             Element::Answers(_)
             | Element::Formula(_)

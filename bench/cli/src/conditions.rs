@@ -30,8 +30,8 @@ const CONDITIONS: [OptionCondition; 12] = [
     OptionCondition {
         command: "export",
         options: &["results", "best"],
-        acts: |all| !is_path(all, "key"),
-        when: "with the key of a record: a path names the weights",
+        acts: |all| !is_path(all, "cell"),
+        when: "with the key of a record or names: a path names the weights",
     },
     OptionCondition {
         command: "stability",

@@ -77,7 +77,7 @@ fn print(encoding: &Combination, findings: &[Finding]) -> usize {
             format!("{}{more}", finding.check.statement()),
         ]
     });
-    say_rows(&rows.collect::<Vec<_>>());
+    say_rows(rows.collect());
     if let Ok(properties) = encoding.properties() {
         found(&properties);
     }

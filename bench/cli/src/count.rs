@@ -7,6 +7,7 @@ use std::path::Path;
 
 use records::RunRecord;
 
+use super::cells::CellSelection;
 use super::folders;
 use super::out::{complain, say};
 use instructions::step_instructions;
@@ -17,7 +18,7 @@ use train::run::counts::take_steps;
 /// the night continues, and its verdict lists them as missing.
 pub(super) fn add_instructions(results: &Path) -> anyhow::Result<()> {
     let records = folders::records(&[results.to_owned()])?;
-    let chosen = first_of_each(folders::finished(results, &records, None, None)?);
+    let chosen = first_of_each(CellSelection::default().finished(&records)?);
     for record in &chosen {
         of_record(record)?;
     }

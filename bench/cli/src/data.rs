@@ -183,12 +183,8 @@ impl Download {
             }
         };
         say(&format!("{}: {source}", self.id()));
-        say_rows(
-            &rows
-                .into_iter()
-                .map(|(name, value)| vec![format!("  {name}"), value])
-                .collect::<Vec<_>>(),
-        );
+        let row = |(name, value)| vec![format!("  {name}"), value];
+        say_rows(rows.into_iter().map(row).collect());
     }
 }
 

@@ -5,16 +5,19 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::Args;
 use records::WeightsAt;
 
+use super::cells::CellSelection;
 use super::compute::DeviceArgs;
 use super::out::complain;
+use super::page::OpenArgs;
 use super::parsers::number;
+use super::report;
 use super::report::{BASE, StoredReport};
 use super::run::{PoolArgs, SweepArgs, Watched};
 use super::stop::StopFlag;
-use super::{folders, report};
 use sweep::{FLOPS_PER_SECOND, SweepPlan};
 use train::experiment::check::{MOST_EVAL_TOKENS, MOST_SEQUENCES, repeated};
 use train::experiment::{Experiment, of_record};
@@ -42,12 +45,8 @@ pub(super) struct EvalArgs {
     /// Evaluate the weights of the best validation (`run --keep-weights best`) instead of the last.
     #[arg(long)]
     best: bool,
-    /// Encodings to evaluate, separated by commas, by their names in the suite; default: all.
-    #[arg(long)]
-    encodings: Option<String>,
-    /// Workload to evaluate; default: all.
-    #[arg(long, value_name = "NAME")]
-    workload: Option<String>,
+    #[command(flatten)]
+    selection: CellSelection,
     /// Index of the device among those of the records' backend.
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: usize,
@@ -58,6 +57,8 @@ pub(super) struct EvalArgs {
     out: Option<PathBuf>,
     #[command(flatten)]
     criteria: report::Criteria,
+    #[command(flatten)]
+    page: OpenArgs,
     #[command(flatten)]
     sweep: SweepArgs,
 }
@@ -98,6 +99,7 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
         stop: StopFlag::install()?,
         options,
         arguments: &arguments.sweep,
+        page: arguments.page,
         stored: StoredReport { title, settings },
         command: format!("pe-bench eval {}", arguments.results.display()),
         beside: Vec::new(),
@@ -120,8 +122,7 @@ fn cells(arguments: &EvalArgs) -> anyhow::Result<Vec<Experiment>> {
         "{folder}: there is no such folder, expected a results folder of `pe-bench run`"
     );
     let records = analysis::folder::read_dir(&arguments.results)?;
-    let EvalArgs { results, workload, encodings, .. } = arguments;
-    let chosen = folders::finished(results, &records, workload.as_deref(), encodings.as_deref())?;
+    let chosen = arguments.selection.finished(&records).with_context(|| folder.to_string())?;
     let (mut cells, mut keys, mut without) = (Vec::new(), BTreeSet::new(), Vec::new());
     for record in chosen {
         let (mut cell, task) = of_record(record)?;

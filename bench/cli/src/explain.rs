@@ -1,66 +1,139 @@
-//! `pe-bench explain`: documentation and properties of an encoding or a task.
+//! `pe-bench explain`: documentation, properties and results of an encoding, and what a task or a suite is.
 //!
 //! The text is the module documentation of the source file.
+
+use std::collections::BTreeMap;
 
 use pe_zoo::compose::settings_text;
 use pe_zoo::settings::nearest;
 use pe_zoo::{EncodingConfig, PeError};
 use serde_json::{Value, json};
 
+use super::list::{core_seconds, core_time};
 use super::out::say;
+use super::prose::say_markdown;
+use sweep::cluster::quoted;
+use train::experiment::Experiment;
+use train::suite::{self, Overrides};
+
+/// Findings of the suite `zoo` about encodings, by name.
+const RESULTS: &str = include_str!("../zoo.json");
 
 pub(super) fn explain(name: &str, json: bool) -> anyhow::Result<()> {
-    if let Some(meta) = tasks::ALL.iter().find(|meta| meta.id == name) {
-        let config = tasks::TaskConfig::from_id(name)?;
-        // Those of a text are its parts.
-        let splits = if meta.takes_path { None } else { Some(config.build()?.splits()) };
-        if json {
-            let object = json!({
-                "kind": "task",
-                "id": meta.id,
-                "label": meta.label,
-                "version": meta.version,
-                "summary": meta.summary,
-                "source": meta.source,
-                "ranked_by": meta.headline.id(),
-                "len_unit": meta.len_unit,
-                "splits": splits,
-                "defaults": config,
-                "text": tasks::card(name)?,
-            });
-            say(&format!("{object:#}"));
-            return Ok(());
-        }
-        say(&tasks::card(name)?);
-        say(&format!("\n## Facts\nranked by {}; lengths in {}", meta.headline.id(), meta.len_unit));
-        for split in splits.unwrap_or_default() {
-            say(&format!("split {}: {}", split.name, split.about));
-        }
-        say(&format!("defaults: {}", serde_json::to_string(&config)?));
-        return Ok(());
-    }
-    let combination = train::encodings::parse(name).map_err(|error| with_tasks(name, error))?;
-    let parts = combination.parts();
+    let Explanation { facts, text } = match suite::BUILT_IN.iter().find(|(suite, _)| *suite == name)
+    {
+        Some((_, text)) => of_suite(name, text)?,
+        None if tasks::ALL.iter().any(|meta| meta.id == name) => of_task(name)?,
+        None => of_combination(name)?,
+    };
     if json {
-        let object = json!({
-            "kind": "encoding",
-            "name": combination.to_string(),
-            "summary": combination.card().summary,
-            "parts": parts.iter().map(facts).collect::<Result<Vec<_>, _>>()?,
-        });
-        say(&format!("{object:#}"));
-        return Ok(());
-    }
-    if parts.len() > 1 {
-        say(&format!("{combination}\n{}\n", combination.card().summary));
-    }
-    for (at, part) in parts.iter().enumerate() {
-        if at > 0 {
-            say("");
-        }
-        encoding(part)?;
+        say(&format!("{facts:#}"));
+    } else {
+        say_markdown(&text);
     }
     Ok(())
+}
+
+/// Explanation of a name, as JSON and as Markdown.
+struct Explanation {
+    facts: Value,
+    text: String,
+}
+
+fn of_task(name: &str) -> anyhow::Result<Explanation> {
+    let config = tasks::TaskConfig::from_id(name)?;
+    let (meta, text) = (config.meta(), tasks::card(name)?);
+    // Those of a text are its parts.
+    let splits = if meta.takes_path { None } else { Some(config.build()?.splits()) };
+    let facts = json!({
+        "kind": "task",
+        "id": meta.id,
+        "label": meta.label,
+        "version": meta.version,
+        "summary": meta.summary,
+        "source": meta.source,
+        "ranked_by": meta.headline.id(),
+        "len_unit": meta.len_unit,
+        "splits": splits,
+        "defaults": config,
+        "text": text,
+    });
+    let mut text = format!(
+        "{text}\n\n## Facts\n- ranked by {}; lengths in {}",
+        meta.headline.id(),
+        meta.len_unit
+    );
+    for split in splits.unwrap_or_default() {
+        text += &format!("\n- split {}: {}", split.name, split.about);
+    }
+    text += &format!("\n- defaults: `{}`", spaced(&serde_json::to_string(&config)?));
+    Ok(Explanation { facts, text })
+}
+
+fn of_suite(name: &str, text: &str) -> anyhow::Result<Explanation> {
+    let suite = suite::parse(name, text, &Overrides::default())?;
+    let distinct = |of: fn(&Experiment) -> &String| {
+        let mut names = suite.cells.iter().map(of).collect::<Vec<_>>();
+        names.dedup();
+        names.sort();
+        names.dedup();
+        names
+    };
+    let (workloads, encodings) = (distinct(|cell| &cell.workload), distinct(|cell| &cell.name));
+    let listed =
+        |names: &[&String]| names.iter().map(|name| &***name).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "# {}\n\n{}\n\n## Facts\n- cells: {}\n- training on one core: {}\n- workloads: {}\n- encodings: {}\n\n`pe-bench \
+         run {name}` runs it, and with `--dry-run` says how long that would take.",
+        suite.title,
+        suite.about,
+        suite.cells.len(),
+        core_time(core_seconds(&suite)),
+        listed(&workloads),
+        listed(&encodings)
+    );
+    let facts = json!({
+        "kind": "suite",
+        "id": name,
+        "title": suite.title,
+        "about": suite.about,
+        "cells": suite.cells.len(),
+        "training_core_seconds": core_seconds(&suite),
+        "workloads": workloads,
+        "encodings": encodings,
+    });
+    Ok(Explanation { facts, text })
+}
+
+fn of_combination(name: &str) -> anyhow::Result<Explanation> {
+    let combination = train::encodings::parse(name).map_err(|error| with_tasks(name, error))?;
+    let parts = combination.parts();
+    let mut all: BTreeMap<String, Vec<String>> = serde_json::from_str(RESULTS)?;
+    let results = all.remove(&combination.to_string()).unwrap_or_default();
+    let facts = json!({
+        "kind": "encoding",
+        "name": combination.to_string(),
+        "summary": combination.card().summary,
+        "parts": parts.iter().map(facts).collect::<Result<Vec<_>, _>>()?,
+        "results": results,
+    });
+    let mut texts = parts.iter().map(encoding).collect::<Result<Vec<_>, _>>()?;
+    if parts.len() > 1 {
+        texts.insert(0, format!("# {combination}\n\n{}", combination.card().summary));
+    }
+    if !results.is_empty() {
+        texts.push(format!(
+            "## Results\n- {}\n\nThese are of the suite `zoo`. `pe-bench compare {} rope` compares records of your own.",
+            results.join("\n- "),
+            quoted(&combination.to_string())
+        ));
+    }
+    Ok(Explanation { facts, text: texts.join("\n\n") })
+}
+
+/// A text with spaces after its commas, at which lines may end.
+fn spaced(text: &str) -> String {
+    text.replace(',', ", ")
 }
 
 /// Error for an unknown name, with the nearest encoding or task.
@@ -74,8 +147,11 @@ fn with_tasks(name: &str, error: PeError) -> anyhow::Error {
         (None, Some(near)) => format!(" (did you mean the task `{near}`?)"),
         (None, None) => String::new(),
     };
+    if !near.is_empty() {
+        return anyhow::anyhow!("unknown encoding, task or suite `{name}`{near}");
+    }
     let tasks = tasks().collect::<Vec<_>>().join(", ");
-    anyhow::anyhow!("unknown encoding or task `{name}`{near}; encodings: {known}; tasks: {tasks}")
+    anyhow::anyhow!("unknown encoding, task or suite `{name}`; encodings: {known}; tasks: {tasks}")
 }
 
 /// Returns facts about an encoding as JSON.
@@ -95,12 +171,16 @@ fn facts(part: &EncodingConfig) -> anyhow::Result<Value> {
     }))
 }
 
-fn encoding(part: &EncodingConfig) -> anyhow::Result<()> {
-    let described = part.card();
-    match part.entry().source {
-        Some(source) => say(&card(source)),
-        None => say(&format!("# {}\n\n{}", described.label, described.summary)),
+/// Documentation and facts of an encoding as Markdown.
+fn encoding(part: &EncodingConfig) -> anyhow::Result<String> {
+    if let Some(refused) = pe_zoo::probe::refusal(part) {
+        return Err(refused.into());
     }
+    let described = part.card();
+    let about = part
+        .entry()
+        .source
+        .map_or_else(|| format!("# {}\n\n{}", described.label, described.summary), self::card);
     let or =
         |text: &str, none: &str| if text.is_empty() { none.to_owned() } else { text.to_owned() };
     let properties = pe_zoo::probe::properties(part)?;
@@ -115,26 +195,26 @@ fn encoding(part: &EncodingConfig) -> anyhow::Result<()> {
             "independent of the length of the sequence"
         },
     ];
-    say("\n## Facts");
-    say(&format!("acts on: {}", or(&acts_on, "nothing")));
-    say(&format!("learned parameters: {}", described.parameters));
     let biases = pe_zoo::probe::biases(part)?.iter().cloned().collect::<Vec<_>>().join(", ");
-    say(&format!("biases and slopes, which learn at `bias_rate`: {}", or(&biases, "none")));
-    say(&format!("properties, by probing: {}", found.join("; ")));
     let support = pe_zoo::probe::support(part)?;
-    let (cpu, gpu) = (support.cpu.id(), support.gpu.id());
-    say(&format!("logits: {cpu} in the kernels of the CPU, {gpu} in the kernels of a GPU"));
-    say(&format!("paper: {} {}", described.paper, described.url));
     let defaults = settings_text(&train::encodings::registry().encoding(described.id)?);
-    say(&format!("defaults: {}", or(&defaults, "no settings")));
     let set = settings_text(part);
-    if set != defaults {
-        say(&format!("as written: {set}"));
-    }
-    match pe_zoo::probe::refusal(part) {
-        Some(refused) => Err(refused.into()),
-        None => Ok(()),
-    }
+    let as_written =
+        if set == defaults { String::new() } else { format!("\n- as written: `{}`", spaced(&set)) };
+    Ok(format!(
+        "{about}\n\n## Facts\n- acts on: {}\n- learned parameters: {}\n- biases and slopes, which learn at `bias_rate`: \
+         {}\n- properties, by probing: {}\n- logits: {} in the kernels of the CPU, {} in the kernels of a GPU\n- paper: {} \
+         {}\n- defaults: `{}`{as_written}",
+        or(&acts_on, "nothing"),
+        described.parameters,
+        or(&biases, "none"),
+        found.join("; "),
+        support.cpu.id(),
+        support.gpu.id(),
+        described.paper,
+        described.url,
+        spaced(&or(&defaults, "no settings"))
+    ))
 }
 
 /// Module documentation (`//!` lines) at the top of a source file.

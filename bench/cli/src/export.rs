@@ -1,36 +1,33 @@
 //! `pe-bench export`: a trained model as files for PyTorch or transformers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use records::WeightsAt;
 
 use super::out::say;
-use super::trained::by_key_or_path;
+use super::trained::{CellChoice, find};
 use llm::export::{Exported, export};
 
 /// Arguments of `export`.
 #[derive(Args)]
 pub(super) struct ExportArgs {
-    /// Key of a record or a prefix of it, or the path of kept weights (.safetensors).
-    key: String,
-    /// Folder to write to.
-    dir: PathBuf,
-    /// Results folder to search for records and weights; may be repeated. Default: every folder below `results` with
-    /// records.
+    #[command(flatten)]
+    choice: CellChoice,
+    /// Folder to write to; default: results/export/KEY.
     #[arg(long, value_name = "DIR")]
-    results: Vec<PathBuf>,
-    /// Export the weights of the best validation (`run --keep-weights best`) instead of the last.
-    #[arg(long)]
-    best: bool,
+    out: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &ExportArgs) -> anyhow::Result<()> {
-    let ExportArgs { key, dir, results, best } = arguments;
-    let at = if *best { WeightsAt::Best } else { WeightsAt::Last };
-    let kept = by_key_or_path(key, results, at)?;
+    let (mut choice, mut out) = (arguments.choice.clone(), arguments.out.clone());
+    // An older form of the command: `export KEY DIR`.
+    if out.is_none() && choice.cell.len() == 2 {
+        out = choice.cell.pop().map(PathBuf::from);
+    }
+    let kept = find(&choice)?;
+    let dir = out.unwrap_or_else(|| Path::new("results/export").join(&kept.record.key));
     let shown = dir.display();
-    match export(&kept, dir)? {
+    match export(&kept, &dir)? {
         Exported::Llama => say(&format!(
             "{shown}: a folder for transformers, `AutoModelForCausalLM.from_pretrained(\"{shown}\")` loads it"
         )),

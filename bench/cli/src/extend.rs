@@ -18,7 +18,8 @@ use tasks::{FileError, corpus};
 use super::CELLS_OPEN;
 use super::compute::ComputeArgs;
 use super::out::{complain, counted, say};
-use super::parsers::{MOST, number, seconds};
+use super::page::OpenArgs;
+use super::parsers::{MOST, Suggested, number, seconds};
 use super::references::known_of;
 use super::stop::StopFlag;
 use super::trained;
@@ -79,7 +80,7 @@ pub(super) struct ExtendArgs {
     #[arg(long, value_delimiter = ',')]
     factors: Vec<f64>,
     /// Encodings to evaluate, separated by commas; instead of the methods, or in addition if --methods is given.
-    #[arg(long)]
+    #[arg(long, value_parser = Suggested::ENCODINGS)]
     encodings: Option<String>,
     /// Tasks to evaluate on, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["text", "passkey"])]
@@ -285,7 +286,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         &meta,
         &records::settings::Settings::default(),
     )?;
-    say(&format!("Report: {}", summary.html.display()));
+    OpenArgs::default().show("Report", &summary.html);
     let is_exported = match &arguments.export {
         Some(folder) => export(all, &context, &out, folder),
         None => true,

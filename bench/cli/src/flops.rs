@@ -141,5 +141,5 @@ fn items(name: &str, bill: &Bill) {
         let pairs = if item.pairs { "per pair" } else { "" };
         row([item.what, &item.count.to_string(), kind(item), pairs])
     });
-    say_rows(&rows.collect::<Vec<_>>());
+    say_rows(rows.collect());
 }

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use analysis::frame::Frames;
 use analysis::packed::PACKED;
 use anyhow::Context as _;
-use pe_zoo::Combination;
+use records::RunRecord;
 use records::store::RecordError;
-use records::{RunRecord, Status};
 
 use super::conflict;
 use super::out::complain;
@@ -99,42 +98,15 @@ pub(super) fn kept_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Paths of folders in a sentence.
+/// Paths of folders in a sentence, of many only the first.
 pub(super) fn names(folders: &[PathBuf]) -> String {
-    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
-}
-
-/// Finished records of a workload and of the encodings of a list; of all if they are not given.
-///
-/// # Errors
-/// If there is none.
-pub(super) fn finished<'a>(
-    results: &Path,
-    records: &'a [RunRecord],
-    workload: Option<&str>,
-    encodings: Option<&str>,
-) -> anyhow::Result<Vec<&'a RunRecord>> {
-    let names = encodings.map(Combination::split_list);
-    let done = || records.iter().filter(|record| record.status == Status::Done);
-    let chosen = done()
-        .filter(|record| {
-            workload.is_none_or(|name| record.workload == name)
-                && names.as_ref().is_none_or(|names| names.contains(&&*record.encoding.name))
-        })
-        .collect::<Vec<_>>();
-    let all = |name: fn(&RunRecord) -> &str| {
-        let names = done().map(|record| format!("`{}`", name(record))).collect::<BTreeSet<_>>();
-        names.into_iter().collect::<Vec<_>>().join(", ")
-    };
-    anyhow::ensure!(
-        !chosen.is_empty(),
-        "{}: no finished cell of the given workload and encodings; --workload is one of {}, --encodings are among {}; or \
-         run a suite first",
-        results.display(),
-        all(|record| &record.workload),
-        all(|record| &record.encoding.name)
-    );
-    Ok(chosen)
+    const SHOWN: usize = 4;
+    let shown = folders.iter().take(SHOWN).map(|folder| folder.display().to_string());
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match folders.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} other folders"),
+    }
 }
 
 /// Frames of the records of each folder, with the errors of files that are no readable records.

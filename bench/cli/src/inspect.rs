@@ -13,8 +13,9 @@ use tasks::Sample;
 
 use super::columns::say_table;
 use super::out::{complain, say};
+use super::page::OpenArgs;
 use super::parsers::one_of;
-use super::trained::{CellArgs, TrainedCell};
+use super::trained::{CellArgs, CellChoice, TrainedCell};
 use page::{InspectedCell, MAX_TOKENS};
 use pe_zoo::model::Decoder;
 use train::inspect::TextMarks;
@@ -45,8 +46,10 @@ pub(crate) struct InspectArgs {
     #[arg(long)]
     out: Option<PathBuf>,
     /// Print all data of the page as JSON instead of the gate scores.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "open")]
     json: bool,
+    #[command(flatten)]
+    page: OpenArgs,
 }
 
 /// Units of text by name.
@@ -128,7 +131,11 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     } else {
         print(&gates, subject.marked.is_some(), &marks, task.meta().id);
     }
-    complain(&format!("Page: {}", page.display()));
+    if arguments.json {
+        complain(&format!("Page: {}", page.display()));
+    } else {
+        arguments.page.show("Page", &page);
+    }
     Ok(())
 }
 
@@ -147,11 +154,9 @@ fn observed(
 
 /// Opens the second cell, in the same results folders and on the same device as the first.
 fn against(arguments: &InspectArgs, cell: &str) -> anyhow::Result<TrainedCell> {
-    TrainedCell::open(&CellArgs {
-        cell: vec![cell.to_owned()],
-        seed: None,
-        ..arguments.which.clone()
-    })
+    let CellArgs { choice, compute } = arguments.which.clone();
+    let choice = CellChoice { cell: vec![cell.to_owned()], seed: None, ..choice };
+    TrainedCell::open(&CellArgs { choice, compute })
 }
 
 fn print(gates: &[GateScore], is_marked: bool, marks: &str, task: &str) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 
+use super::page::OpenArgs;
 use super::report::{self, Criteria, ReportArgs};
 use analysis::scores::records_of_scores;
 
@@ -24,10 +25,12 @@ pub(super) struct JudgeArgs {
     formats: Vec<String>,
     #[command(flatten)]
     criteria: Criteria,
+    #[command(flatten)]
+    page: OpenArgs,
 }
 
 pub(super) fn run(arguments: &JudgeArgs) -> anyhow::Result<()> {
-    let JudgeArgs { scores, out, formats, criteria } = arguments;
+    let JudgeArgs { scores, out, formats, criteria, page } = arguments;
     let csv = std::fs::read(scores).with_context(|| format!("cannot read {}", scores.display()))?;
     let records = records_of_scores(&csv, label).with_context(|| scores.display().to_string())?;
     let name = scores.file_stem().unwrap_or_default();
@@ -52,6 +55,7 @@ pub(super) fn run(arguments: &JudgeArgs) -> anyhow::Result<()> {
         out: None,
         formats: formats.clone(),
         criteria: criteria.clone(),
+        page: *page,
     })
 }
 

@@ -2,6 +2,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
 mod benchmark;
+mod cells;
 mod cluster;
 mod columns;
 mod compare;
@@ -18,10 +19,10 @@ mod eval;
 mod explain;
 mod export;
 mod extend;
-mod fit;
 mod flops;
 mod folders;
 mod generate;
+mod help;
 mod inspect;
 mod judge;
 mod list;
@@ -30,7 +31,9 @@ mod new;
 mod nightly;
 mod out;
 mod pack;
+mod page;
 mod parsers;
+mod prose;
 mod references;
 mod report;
 mod reproduce;
@@ -51,7 +54,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use pe_zoo::{PeError, Registry};
 use sweep::{process, signals};
 use train::host::Build;
@@ -64,101 +67,105 @@ use out::say;
     name = "pe-bench",
     version = env!("PE_BENCH_VERSION"),
     about = "Compares position encodings for Transformers on the same tasks with the same training budget",
-    after_help = "Start with `pe-bench run quick`: it trains, evaluates and writes a report.\n\n\
-                  Exit status:\n  \
-                  0    success\n  \
-                  1    an error, or cells or checks that failed; standard error names them\n  \
-                  2    invalid command line\n  \
-                  3    the nightly gate failed (`nightly`)\n  \
-                  4    cells are open: without a record, or run by other processes; run the same command again later\n  \
-                  129  stopped by SIGHUP; finished cells are kept, run the same command to resume\n  \
-                  130  stopped by Ctrl-C (SIGINT), likewise\n  \
-                  138  stopped by SIGUSR1 (Linux), likewise\n  \
-                  143  stopped by SIGTERM, likewise",
-    mut_subcommands(with_negative_numbers)
+    after_help = "Start with `pe-bench run quick`: it trains, evaluates and writes a report.",
+    after_long_help = help::STATUS_AND_ENVIRONMENT
 )]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// When to use colours.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: ColorChoice,
 }
 
-/// Lets every option of a command take a negative number, so that its parser refuses it with the range.
-fn with_negative_numbers(command: clap::Command) -> clap::Command {
-    let option = |arg: clap::Arg| {
-        let is_option = arg.get_long().is_some() && arg.get_action().takes_values();
-        if is_option { arg.allow_negative_numbers(true) } else { arg }
-    };
-    command.mut_args(option).mut_subcommands(with_negative_numbers)
+/// The program's command line.
+fn program() -> clap::Command {
+    help::arranged(Cli::command())
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Trains and evaluates every cell of a suite, then writes its report.
+    /// Trains and evaluates every cell of a suite, and writes a report.
     ///
     /// Finished cells are kept: run the same command again to resume an interrupted sweep.
     #[command(
-        after_help = "Examples:\n  pe-bench run quick --dry-run\n  pe-bench run quick --encodings 'rope,cope+rope' --seed 7\n  pe-bench run mine.toml --jobs 1 --threads 2"
+        after_help = "Examples:\n  pe-bench run quick --dry-run\n  pe-bench run quick --encodings 'rope,cope+rope' --seeds 7\n  pe-bench run mine.toml --jobs 1 --threads 2"
     )]
-    Run(RunArgs),
-    /// Evaluates the trained cells of a results folder at other lengths, splits or numbers of samples, without training.
+    Run(run::RunArgs),
+    /// Evaluates trained cells at other lengths or splits.
     ///
-    /// Reads the weights that `run` kept. Finished cells are kept: run the same command again to resume.
+    /// Nothing is trained. Reads the weights that `run` kept. Finished cells are kept: run the same command again to resume.
     #[command(
         after_help = "Examples:\n  pe-bench eval results/quick --lens 256,512,1024\n  pe-bench eval results/quick --samples 5000 --splits in-distribution"
     )]
     Eval(eval::EvalArgs),
-    /// Prints what of a sweep is done, running, open and failed, and when it will be done.
+    /// Prints what of a sweep is done and when it will end.
     ///
     /// Reads the records, claims and checkpoints of a results folder on any machine that sees it, and changes nothing.
     #[command(
         after_help = "Examples:\n  pe-bench status results/contextual\n  pe-bench status results/contextual --watch\n\nExit status 4: cells are open or running."
     )]
     Status(status::StatusArgs),
-    /// Writes what runs a suite on a cluster: a Slurm batch script, or Kubernetes manifests.
+    /// Writes a Slurm script or Kubernetes manifests for a suite.
     #[command(subcommand)]
     Cluster(System),
     /// Joins, packs or compares the records of results folders.
     #[command(subcommand)]
     Records(RecordsCommand),
-    /// Writes the report of one or more results folders, without training anything.
+    /// Writes the report of one or more results folders.
     #[command(
         after_help = "Examples:\n  pe-bench report results/quick\n  pe-bench report results/* --out page\n  pe-bench report results/quick --out paper --formats tex,svg"
     )]
     Report(report::ReportArgs),
-    /// Writes the report of trainings that other programs made, from a table of their scores.
+    /// Writes the report of trainings by other programs.
     ///
-    /// The table is CSV with the columns encoding, task, train_len, seed, split, len and score. Ranks, tests and pages are those of
+    /// Reads a table of their scores. It is CSV with the columns encoding, task, train_len, seed, split, len and score. Ranks, tests and pages are those of
     /// records of `run`.
     #[command(after_help = "Example: pe-bench judge scores.csv --out results/mine")]
     Judge(judge::JudgeArgs),
-    /// Prints results as a table of a paper, encodings by splits and lengths, or its references.
+    /// Prints results as a table of a paper, or its references.
+    ///
+    /// The rows are encodings, the columns splits and lengths.
     #[command(
-        after_help = "Examples:\n  pe-bench table results/quick --workload counting --spread interval\n  pe-bench table results/quick --lens 128 --encodings rope,cope --format tex-column\n  pe-bench table results/quick --format bibtex > references.bib"
+        after_help = "Examples:\n  pe-bench table results/quick --workloads counting --spread interval\n  pe-bench table results/quick --lens 128 --encodings rope,cope --format tex-column\n  pe-bench table results/quick --format bibtex > references.bib"
     )]
     Table(table::TableArgs),
-    /// Compares published numbers with the records: agrees, differs, other recipe or not run.
+    /// Compares published numbers with those of records.
+    ///
+    /// The verdicts are agrees, differs, other recipe and not run.
     #[command(
-        after_help = "Example: pe-bench reproduce results/contextual --paper cope --verdict other-recipe"
+        after_help = "Example: pe-bench reproduce results/contextual --papers cope --verdicts other-recipe"
     )]
     Reproduce(reproduce::ReproduceArgs),
     /// Compares two encodings seed by seed, from their records.
     #[command(
-        after_help = "Examples:\n  pe-bench compare cope rope\n  pe-bench compare cope rope results/quick --task counting --slices\n  pe-bench compare cope rope --page results/cope-rope.html"
+        after_help = "Examples:\n  pe-bench compare cope rope\n  pe-bench compare cope rope results/quick --tasks counting --slices\n  pe-bench compare cope rope --page results/cope-rope.html"
     )]
     Compare(compare::CompareArgs),
-    /// Writes a page with the attention maps, gates and positions of a trained model on one sample of its task.
+    /// Lists the cells of results folders and their keys.
+    #[command(
+        after_help = "Examples:\n  pe-bench cells results/quick\n  pe-bench cells results/quick --encodings cope --seeds 0 --json"
+    )]
+    Cells(cells::CellsArgs),
+    /// Writes a page with attention maps of a trained model.
+    ///
+    /// It shows the maps, gates and positions on one sample of the model's task.
     ///
     /// Reads the weights that `run` kept.
     #[command(
         after_help = "Examples:\n  pe-bench inspect quick flip-flop cope\n  pe-bench inspect dd59a472 --sample 3 --out page"
     )]
     Inspect(inspect::InspectArgs),
-    /// Measures how much attention changes when all positions shift: by prepended tokens and by an offset.
+    /// Measures how much attention changes when positions shift.
+    ///
+    /// Positions shift by prepended tokens and by an offset.
     #[command(
         after_help = "Examples:\n  pe-bench stability language shakespeare tape\n  pe-bench stability --pretrained smollm2 --json"
     )]
     Stability(stability::StabilityArgs),
-    /// Compares a night's results with the accepted baseline; a significant loss of quality or a higher cost fails.
+    /// Compares a night's results with an accepted baseline.
+    ///
+    /// A significant loss of quality or a higher cost fails.
     #[command(
         after_help = "Example: pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate failed."
     )]
@@ -171,21 +178,29 @@ enum Command {
         /// Shell to generate the script for.
         shell: clap_complete::Shell,
     },
+    /// Writes the manual pages and the completions of all shells to a folder, for packages.
+    #[command(hide = true)]
+    Man {
+        /// Folder to write to.
+        dir: PathBuf,
+    },
     /// Lists encodings, tasks, suites or backends.
-    #[command(after_help = "Example: pe-bench list encodings")]
+    #[command(alias = "ls", after_help = "Examples:\n  pe-bench list\n  pe-bench list encodings")]
     List {
-        /// Kind of item to list.
-        kind: Listed,
-        /// Print a JSON array with an object for each item.
+        /// Kind of item to list; default: the names of all.
+        kind: Option<Listed>,
+        /// Print a JSON array with an object for each item, or of all kinds an object with their arrays.
         #[arg(long)]
         json: bool,
     },
-    /// Fetches, verifies and tokenizes texts for language modelling, and fetches pretrained models.
+    /// Fetches, verifies and tokenizes texts, and fetches models.
     Data {
         #[command(subcommand)]
         command: data::DataCommand,
     },
-    /// Writes samples of a task for other programs, the same as a run trains on or is evaluated on.
+    /// Writes samples of a task for other programs.
+    ///
+    /// They are the same as a run trains on or is evaluated on.
     #[command(
         after_help = "Examples:\n  pe-bench samples counting --set variables=3 --len 64\n  pe-bench samples flip-flop --split sparse --len 256 --count 2000 --out sparse.npz"
     )]
@@ -193,32 +208,45 @@ enum Command {
     /// Prints a suite or an encoding to start your own from.
     #[command(subcommand)]
     New(NewCommand),
-    /// Measures the time and memory of one training step for each encoding at a fixed size.
+    /// Measures time and memory of a training step per encoding.
     #[command(after_help = "Example: pe-bench speed --encodings rope,cope")]
     Speed(speed::SpeedArgs),
-    /// Checks encodings with the conformance kit and prints the result of each check.
+    /// Checks encodings with the conformance kit.
     #[command(after_help = "Example: pe-bench conform rope 'cope{max_positions=16}+rope'")]
     Conform(conform::ConformArgs),
-    /// Prints inputs, logits, outputs and gradients of an encoding's scalar f64 reference, for other implementations.
+    /// Prints reference values for other implementations.
+    ///
+    /// They are inputs, logits, outputs and gradients of an encoding's scalar f64 reference.
     #[command(after_help = "Example: pe-bench vectors 'cope{max_positions=8}+rope' --json")]
     Vectors(vectors::VectorsArgs),
-    /// Writes kept weights with a PyTorch module, or as a folder for transformers if the model is of Llama's type.
-    #[command(after_help = "Example: pe-bench export dd59a472 exported")]
+    /// Writes trained weights for PyTorch or transformers.
+    ///
+    /// A model of Llama's type becomes a folder for transformers, any other one weights with a PyTorch module.
+    #[command(
+        after_help = "Examples:\n  pe-bench export quick flip-flop cope\n  pe-bench export dd59a472 --out exported"
+    )]
     Export(export::ExportArgs),
-    /// Prints the documentation, properties and defaults of an encoding, a combination or a task.
-    #[command(after_help = "Example: pe-bench explain rope")]
+    /// Explains an encoding, with its results, a task or a suite.
+    ///
+    /// Prints documentation, probed properties and defaults, and the results of an encoding in the suite `zoo`.
+    #[command(
+        alias = "show",
+        after_help = "Examples:\n  pe-bench explain rope\n  pe-bench explain flip-flop\n  pe-bench explain quick"
+    )]
     Explain {
-        /// Id of an encoding or task, or a combination such as 'cope+rope'.
+        /// Id of an encoding or task, a combination such as 'cope+rope', or a built-in suite.
+        #[arg(value_parser = parsers::Suggested::ALL)]
         name: String,
         /// Print a JSON object.
         #[arg(long)]
         json: bool,
     },
-    /// Prints the analytic cost of a forward pass with each encoding.
+    /// Prints the analytic cost of a forward pass per encoding.
     #[command(after_help = "Example: pe-bench flops --config tape-155m")]
     Flops(flops::FlopsArgs),
-    /// Evaluates a pretrained model beyond its trained length, with modified rotations or other encodings.
+    /// Evaluates a pretrained model beyond its trained length.
     ///
+    /// Rotations are modified, or replaced by other encodings.
     /// Finished cells are kept: run the same command again to resume.
     #[command(
         after_help = "Example: pe-bench extend smollm2 --lens 8192,16384 --methods as-trained,yarn"
@@ -229,7 +257,7 @@ enum Command {
         after_help = "Example: pe-bench generate smollm2 --prompt 'The capital of France is'"
     )]
     Generate(generate::GenerateArgs),
-    /// Evaluates a pretrained model on local files of published benchmarks.
+    /// Evaluates a pretrained model on files of benchmarks.
     #[command(after_help = "Example: pe-bench benchmark smollm2 questions.jsonl --limit 100")]
     Benchmark(benchmark::BenchmarkArgs),
     /// Computes for another command, which starts it.
@@ -301,7 +329,7 @@ enum HiddenCommand {
 const CELLS_OPEN: u8 = 4;
 
 /// Kind of item that `list` prints.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Listed {
     /// Position encodings.
     Encodings,
@@ -311,48 +339,6 @@ enum Listed {
     Suites,
     /// Backends and whether this build includes them.
     Backends,
-}
-
-/// Arguments of `run`.
-#[derive(Args, Clone)]
-pub(crate) struct RunArgs {
-    /// A built-in suite (`pe-bench list suites`) or the path of a TOML file.
-    suite: String,
-    #[command(flatten)]
-    compute: compute::ComputeArgs,
-    #[command(flatten)]
-    pool: run::PoolArgs,
-    /// Number of devices that train a cell together, each on its share of the micro-batches of a step.
-    ///
-    /// Every cell needs train.micro_batch_size, with a number of micro-batches that is a multiple of N. No bit of a
-    /// result changes: records have the same keys, and checkpoints of one device resume on several. With --devices, every
-    /// N devices of the list train one cell at a time. On a CPU backend a device has --threads threads.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parsers::number(1..=parsers::MOST))]
-    data_parallel: usize,
-    /// Seed to run instead of the suite's; may be repeated or separated by commas.
-    #[arg(long = "seed", value_name = "SEED", value_delimiter = ',')]
-    seeds: Vec<u64>,
-    /// Encodings to run instead of the suite's, separated by commas: names from the suite, ids, or
-    /// combinations such as 'cope{max_positions=16}+rope'.
-    #[arg(long)]
-    encodings: Vec<String>,
-    /// Workloads to run instead of all, separated by commas: names from the suite, such as counting or
-    /// 'counting variables=3'.
-    #[arg(long)]
-    workloads: Vec<String>,
-    /// Text file or folder of texts that replaces the corpus of every text workload.
-    #[arg(long, value_name = "PATH")]
-    data: Option<PathBuf>,
-    /// Results folder; default: results/<suite>.
-    #[arg(long)]
-    out: Option<PathBuf>,
-    #[command(flatten)]
-    criteria: report::Criteria,
-    #[command(flatten)]
-    sweep: run::SweepArgs,
-    /// Print the cells and their estimated training times without running them; with --json as JSON lines.
-    #[arg(long)]
-    dry_run: bool,
 }
 
 /// Runs the command line of this process with the encodings of a registry.
@@ -367,9 +353,15 @@ pub(crate) struct RunArgs {
 /// }
 /// ```
 pub fn main_with(registry: Result<Registry, PeError>) -> ExitCode {
+    if std::env::args_os().len() == 1 {
+        say(help::START);
+        return ExitCode::SUCCESS;
+    }
     let parsed = || {
         out::refuse_other_than_utf8();
-        parse(std::env::args_os()).unwrap_or_else(|error| out::refuse(&error))
+        let parsed = parse(std::env::args_os()).unwrap_or_else(|error| out::refuse(&error));
+        out::set_colors(parsed.color);
+        parsed
     };
     match set_up(registry).and_then(|()| dispatch(parsed().command)) {
         Ok(code) if code == ExitCode::SUCCESS && out::has_failed() => ExitCode::FAILURE,
@@ -399,8 +391,10 @@ fn parse<I>(arguments: I) -> Result<Cli, clap::Error>
 where
     I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>,
 {
-    let mut parser = Cli::command();
-    let matches = parser.try_get_matches_from_mut(arguments)?;
+    let mut parser = program();
+    let matches = parser
+        .try_get_matches_from_mut(arguments)
+        .map_err(|error| help::with_nearest(&parser, error))?;
     conditions::check(&mut parser, &matches)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut parser))
 }
@@ -442,10 +436,12 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Table(arguments) => table::run(&arguments)?,
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
         Command::Compare(arguments) => compare::run(&arguments)?,
+        Command::Cells(arguments) => cells::run(&arguments)?,
         Command::Stability(arguments) => stability::run(&arguments)?,
         Command::Inspect(arguments) => inspect::run(&arguments)?,
         Command::Nightly(arguments) => return nightly::run(&arguments),
-        Command::Completions { shell } => completions::completions(shell),
+        Command::Completions { shell } => completions::print(shell),
+        Command::Man { dir } => completions::write_all(&dir)?,
         Command::List { kind, json } => list::list(kind, json),
         Command::Data { command } => data::data(command)?,
         Command::Samples(arguments) => samples::run(&arguments)?,

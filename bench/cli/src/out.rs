@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Write, stderr, stdout};
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use clap::ColorChoice;
 use console::Style;
 
 /// Whether standard output failed before; further output is dropped and the command continues.
@@ -36,6 +37,11 @@ impl Printable {
     /// Appends two spaces and another text.
     pub(super) fn beside(self, other: &Self) -> Self {
         Self(format!("{}  {}", self.0, other.0))
+    }
+
+    /// Joins texts without space between them.
+    pub(super) fn joined(parts: impl IntoIterator<Item = Self>) -> Self {
+        Self(parts.into_iter().map(|part| part.0).collect())
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -101,9 +107,27 @@ pub(super) fn has_failed() -> bool {
     FAILED.load(Ordering::Relaxed)
 }
 
-/// Prints a message to standard error, without the middle of a very long one; failures to do so are ignored.
+/// Prints a message to standard error, without the middle of a very long one; failures to do so are ignored. Its kind is
+/// coloured as clap does it.
 pub(super) fn complain(text: &str) {
-    let _ = writeln!(stderr(), "{}", bounded(&printable(text)));
+    let text = printable(text);
+    let text = bounded(&text);
+    let (kind, rest) = text.split_at(text.find(' ').unwrap_or(0));
+    let style = match kind {
+        "error:" => Style::new().red().bold(),
+        "warning:" => Style::new().yellow().bold(),
+        "note:" => Style::new().green(),
+        _ => Style::new(),
+    };
+    let _ = writeln!(stderr(), "{}{rest}", style.for_stderr().apply_to(kind));
+}
+
+/// Sets when this process uses colours; by default on terminals, unless NO_COLOR is set.
+pub(super) fn set_colors(choice: ColorChoice) {
+    if choice != ColorChoice::Auto {
+        console::set_colors_enabled(choice == ColorChoice::Always);
+        console::set_colors_enabled_stderr(choice == ColorChoice::Always);
+    }
 }
 
 /// Number of characters up to which a message is printed whole, and of those printed of a longer one at either end.

@@ -1,8 +1,52 @@
 //! Parsers of the values of options.
 
+use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 
-use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use clap::builder::{
+    PossibleValue, PossibleValuesParser, RangedU64ValueParser, StringValueParser, TypedValueParser,
+};
+use clap::{Arg, Command, Error};
+use train::suite;
+
+/// Parser of a text for which shells complete the names that are known.
+#[derive(Clone, Copy)]
+pub(crate) struct Suggested(fn() -> Vec<&'static str>);
+
+impl Suggested {
+    /// Names of encodings.
+    pub(crate) const ENCODINGS: Self = Self(ids);
+    /// Names of built-in suites.
+    pub(crate) const SUITES: Self =
+        Self(|| suite::BUILT_IN.iter().map(|(name, _)| *name).collect());
+    /// Ids of tasks.
+    pub(crate) const TASKS: Self = Self(|| tasks::ALL.iter().map(|meta| meta.id).collect());
+    /// Names that `explain` takes.
+    pub(crate) const ALL: Self = Self(|| {
+        [Self::ENCODINGS, Self::TASKS, Self::SUITES].iter().flat_map(|own| own.0()).collect()
+    });
+}
+
+impl TypedValueParser for Suggested {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        text: &OsStr,
+    ) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, arg, text)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0().into_iter().map(PossibleValue::new)))
+    }
+}
+
+fn ids() -> Vec<&'static str> {
+    train::encodings::registry().cards().map(|card| card.id).collect()
+}
 
 /// Maximum number of threads, jobs or devices.
 pub(crate) const MOST: u64 = 1 << 16;

@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
+use percent_encoding::{percent_encode, utf8_percent_encode};
+use reports::document::Table;
 use serde::{Deserialize, Serialize};
 
+use super::columns::TerminalTable;
 use super::folders;
 use super::out::say;
+use super::page::{NOT_IN_LINKS, OpenArgs};
 use super::references::known;
 use train::speed::SpeedRow;
 use train::suite::{self, Overrides};
@@ -79,6 +82,8 @@ pub(crate) struct ReportArgs {
     pub(super) formats: Vec<String>,
     #[command(flatten)]
     pub(super) criteria: Criteria,
+    #[command(flatten)]
+    pub(super) page: OpenArgs,
 }
 
 /// Title and criteria of a suite, which `run` keeps beside its records for later reports.
@@ -126,12 +131,29 @@ fn title_of(suite: &str) -> String {
     parsed.map_or_else(|| suite.to_owned(), |suite| suite.title)
 }
 
+/// Prints the main table of a report, with a star at the results of the first rank.
+pub(super) fn say_results(table: &Table) {
+    let mut columns = TerminalTable::from(table);
+    let rows = table.rows.iter().zip(&mut columns.rows);
+    let mut has_first = false;
+    for (cell, text) in rows.flat_map(|(row, texts)| row.iter().zip(texts)) {
+        if cell.strong {
+            text.push('*');
+            has_first = true;
+        }
+    }
+    columns.say();
+    if has_first {
+        say("*: first rank, the best and all that these seeds cannot separate from it");
+    }
+}
+
 pub(super) fn formats() -> clap::builder::PossibleValuesParser {
     reports::formats::FORMATS.iter().map(|(name, _)| *name).collect::<Vec<_>>().into()
 }
 
 pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
-    let ReportArgs { results, out, formats, criteria } = arguments;
+    let ReportArgs { results, out, formats, criteria, page } = arguments;
     let folders = folders::or_all(results)?;
     let named = results.iter().map(|r| r.display().to_string()).collect::<Vec<_>>();
     let (frames, mut meta, stored) = gathered(&folders, &named.join(" "))?;
@@ -154,11 +176,9 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
     }
     let rendered = reports::render_report(frames, &meta, &settings, formats)?;
     reports::write_files(&rendered.files, &out)?;
-    for sentence in &rendered.sentences {
-        say(sentence);
-    }
+    say_results(&rendered.table);
     let first = rendered.files.first().map_or_else(|| out.clone(), |file| out.join(&file.path));
-    say(&format!("Report: {}", first.display()));
+    page.show("Report", &first);
     folders::refuse_left_out("report", &meta.skipped)
 }
 
@@ -276,10 +296,6 @@ fn resolved(path: &Path) -> Result<PathBuf, tasks::FileError> {
     let missing = path.strip_prefix(there).unwrap_or(Path::new(""));
     Ok(there.canonicalize().map_err(unknown)?.join(missing))
 }
-
-/// Characters that a link cannot have, or that end one in Markdown.
-const NOT_IN_LINKS: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'=').remove(b',');
 
 /// Returns the relative link from one absolute folder to another, empty or with `/` at its end.
 fn way(from: &Path, to: &Path) -> String {

@@ -13,9 +13,10 @@ use reports::reproduction::{
 use serde_json::Value;
 use stats::Mean;
 
-use super::columns::say_rows;
+use super::columns::{TerminalTable, say_rows};
 use super::folders::{self, messages};
 use super::out::say;
+use super::prose::say_markdown;
 use train::names::unknown;
 
 /// Arguments of `reproduce`.
@@ -24,14 +25,14 @@ pub(crate) struct ReproduceArgs {
     /// Results folders; default: none, which lists only the published numbers.
     results: Vec<PathBuf>,
     /// Published sources, separated by commas (cope, cope-vs-rope, grape, tape); default: all.
-    #[arg(long, value_delimiter = ',')]
-    paper: Vec<String>,
+    #[arg(long, alias = "paper", value_name = "NAMES", value_delimiter = ',')]
+    papers: Vec<String>,
     /// Files with outputs of `pe-bench stability --json`, separated by commas, to set beside published measurements of it.
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     stability: Vec<PathBuf>,
     /// Verdicts to print, separated by commas; default: all numbers with a run.
-    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
-    verdict: Vec<String>,
+    #[arg(long, alias = "verdict", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
+    verdicts: Vec<String>,
     /// Print every recipe that was run, not only the one nearest to the published recipe.
     #[arg(long)]
     all: bool,
@@ -49,7 +50,7 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
         errors.extend(unreadable);
     }
     let mut found = reproduction(&frames)?;
-    choose_papers(&mut found, &arguments.paper)?;
+    choose_papers(&mut found, &arguments.papers)?;
     let mut measured = Vec::new();
     for path in &arguments.stability {
         measured.extend(outputs(path)?.into_iter().map(|output| (path, output)));
@@ -66,9 +67,11 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
             say(&format!("{}: no published number has its encoding and shifts", path.display()));
         }
     }
-    summary(&found.summary());
-    if arguments.verdict.is_empty() {
-        say("\nAdd --verdict not-run to list numbers without a run, --all to list every recipe.");
+    TerminalTable::from(&found.summary()).say();
+    if arguments.verdicts.is_empty() {
+        say_markdown(
+            "\nAdd --verdicts not-run to list numbers without a run, --all to list every recipe.",
+        );
     }
     folders::refuse_left_out("comparison", &messages(&errors))
 }
@@ -90,13 +93,13 @@ fn choose_papers(found: &mut Reproduction, asked: &[String]) -> anyhow::Result<(
 /// Prints one line per requested number, or per recipe of it with --all.
 fn print(result: &TableResult, arguments: &ReproduceArgs) {
     let wanted = |number: &NumberResult| {
-        if arguments.verdict.is_empty() {
+        if arguments.verdicts.is_empty() {
             !number.runs.is_empty() || !number.other_sizes.is_empty()
         } else {
-            arguments.verdict.iter().any(|id| id == number.verdict.id())
+            arguments.verdicts.iter().any(|id| id == number.verdict.id())
         }
     };
-    let mut rows = Vec::new();
+    let (mut rows, mut recipes) = (Vec::new(), Vec::new());
     for (title, column, number) in result.numbers().filter(|(.., number)| wanted(number)) {
         let metric = result.table.metric_of(column);
         let published = format!("{} {}", number.published.text, metric.unit());
@@ -106,8 +109,15 @@ fn print(result: &TableResult, arguments: &ReproduceArgs) {
         let shown = if arguments.all { number.runs.len() } else { 1 };
         for (index, run) in number.runs.iter().take(shown).enumerate() {
             let verdict = if index == 0 { number.verdict.label() } else { String::new() };
+            let differences = result.differences(run);
+            let known = recipes.iter().position(|recipe| *recipe == differences);
+            let number = known.unwrap_or(recipes.len()) + 1;
+            let recipe = if differences.is_empty() { String::new() } else { format!("[{number}]") };
+            if known.is_none() && !differences.is_empty() {
+                recipes.push(differences);
+            }
             let mut row = ahead(format!("ours {}", run.text()), verdict);
-            row.push(result.differences(run));
+            row.push(recipe);
             rows.push(row);
         }
         if number.runs.is_empty() {
@@ -120,19 +130,24 @@ fn print(result: &TableResult, arguments: &ReproduceArgs) {
         return;
     }
     let table = &result.table;
-    say(&format!("{}: {} ({})", result.source.label, table.what, table.id));
-    say_rows(&rows);
+    say_markdown(&format!("{}: {} ({})", result.source.label, table.what, table.id));
+    say_rows(rows);
+    for (index, recipe) in recipes.iter().enumerate() {
+        say_markdown(&format!("- [{}] {recipe}", index + 1));
+    }
     for order in orders {
-        say(&format!("  {}", order.text()));
+        say_markdown(&format!("- {}", order.text()));
     }
     say_notes(table);
 }
 
 /// Prints how reliable the numbers of a table are, and what a verdict needs.
 fn say_notes(table: &PublishedTable) {
-    say(&format!("  Trust: {}", table.trust));
-    let needs = table.needs.iter().map(|needs| format!("  A verdict needs {needs}.\n"));
-    say(&needs.collect::<String>());
+    say_markdown(&format!("- Trust: {}", table.trust));
+    if let Some(needs) = &table.needs {
+        say_markdown(&format!("- A verdict needs {needs}."));
+    }
+    say("");
 }
 
 /// Reads one or more outputs of `pe-bench stability --json` from a file.
@@ -191,17 +206,8 @@ fn print_stability(result: &TableResult, measured: &[&Value]) {
         }
     }
     if !rows.is_empty() {
-        say(&format!("{}: {} ({})", result.source.label, table.what, table.id));
-        say_rows(&rows);
+        say_markdown(&format!("{}: {} ({})", result.source.label, table.what, table.id));
+        say_rows(rows);
         say_notes(table);
     }
-}
-
-fn summary(table: &reports::document::Table) {
-    let mut rows = vec![table.columns.clone()];
-    let texts = |row: &Vec<reports::document::TableCell>| {
-        row.iter().map(|cell| cell.text.clone()).collect()
-    };
-    rows.extend(table.rows.iter().map(texts));
-    say_rows(&rows);
 }

@@ -18,12 +18,13 @@ use analysis::ReportMeta;
 use pe_zoo::attention::Engine;
 use records::RunRecord;
 
+use super::CELLS_OPEN;
 use super::folders;
 use super::out::{complain, counted, say};
+use super::page::OpenArgs;
 use super::references::known_of;
 use super::report::{BASE, StoredReport, add_files};
 use super::stop::StopFlag;
-use super::{CELLS_OPEN, RunArgs};
 use sweep::{
     SkippedWorkload, SweepManifest, SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep,
     training_seconds,
@@ -32,9 +33,9 @@ use train::experiment::Experiment;
 use train::run::kept::Reuse;
 use train::suite::{self, Overrides, Suite};
 
-pub(crate) use options::{PoolArgs, SweepArgs};
+pub(crate) use options::{PoolArgs, RunArgs, SweepArgs};
 use output::SweepOutput;
-pub(super) use table::clock;
+pub(super) use table::{clock, headline};
 
 /// Suite that a command line of `run` asks for, with what it says besides the cells.
 pub(super) struct RunRequest {
@@ -133,6 +134,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         stop: StopFlag::install()?,
         options,
         arguments: sweep,
+        page: arguments.page,
         stored: StoredReport { title: suite.title.clone(), settings: request.settings },
         command: format!("pe-bench run {}", arguments.suite),
         beside,
@@ -170,7 +172,7 @@ pub(super) fn check(
         let checked = planned.cell.train.check_data_parallel(arguments.data_parallel);
         checked.map_err(|e| anyhow::anyhow!("workload `{}`: {e}", planned.cell.workload))?;
     }
-    weights::decide(&arguments.sweep, plan, options)
+    weights::decide(&arguments.sweep, plan, options, arguments.dry_run)
 }
 
 /// Prints the notes of a plan's tasks and the workloads that are skipped.
@@ -194,6 +196,7 @@ pub(super) struct Watched<'a> {
     pub(super) stop: StopFlag,
     pub(super) options: SweepOptions,
     pub(super) arguments: &'a SweepArgs,
+    pub(super) page: OpenArgs,
     /// Title and criteria of the report, which are stored even if it is not written.
     pub(super) stored: StoredReport,
     /// Command that the report shows as its source.
@@ -273,7 +276,7 @@ impl Watched<'_> {
     }
 
     fn interrupted(&self, plan: &SweepPlan, outcome: &SweepOutcome) -> ExitCode {
-        output::end(self.arguments, plan, outcome, None);
+        output::end(self, plan, outcome, None);
         let (finished, cells) = (outcome.records.len(), plan.cells.len());
         self.stop.interrupted(finished, cells, &self.options.out, self.options.retry.force)
     }
@@ -319,7 +322,7 @@ impl Watched<'_> {
         let has_report = !outcome.records.is_empty() && !self.arguments.no_report;
         let write = || reports::write_report(&records, &options.out, &meta, &stored.settings);
         let summary = has_report.then(write).transpose()?;
-        output::end(self.arguments, plan, outcome, summary.as_ref());
+        output::end(self, plan, outcome, summary.as_ref());
         let troubles = troubles(plan, outcome, options);
         for trouble in &troubles {
             complain(trouble);
@@ -356,6 +359,9 @@ fn left_out(suite: &Suite, plan: &SweepPlan, records: &[RunRecord]) -> Vec<Strin
     unchosen.map(note).collect()
 }
 
+/// Number of cells that a message names.
+const SHOWN: usize = 5;
+
 /// Messages about cells without a result, each with a remedy.
 fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) -> Vec<String> {
     let mut troubles = Vec::new();
@@ -382,9 +388,13 @@ fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) ->
             counted(outcome.unreadable.len(), "cell")
         ));
     }
-    let open = outcome.open.iter().map(|index| plan.cells[*index].cell_name()).collect::<Vec<_>>();
+    let open = &outcome.open;
     if !open.is_empty() {
-        let text = open.join(", ");
+        let shown = open.iter().take(SHOWN).map(|index| plan.cells[*index].cell_name());
+        let mut text = shown.collect::<Vec<_>>().join(", ");
+        if open.len() > SHOWN {
+            text += &format!(" and {} more", open.len() - SHOWN);
+        }
         let cells = counted(open.len(), "cell");
         troubles.push(if options.wait {
             format!("{cells} not finished: {text}; run the same command to resume")

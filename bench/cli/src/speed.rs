@@ -8,7 +8,6 @@ use clap::Args;
 use pe_zoo::zoo::layers::ByLayer;
 use pe_zoo::{Combination, PositionEncoding as _};
 
-use super::columns::padded;
 use super::compute::{Compute, ComputeArgs};
 use super::out::{chain, complain, counted, say};
 use super::parsers::{MOST, number};
@@ -250,6 +249,7 @@ impl SpeedOutput {
     }
 
     fn line(&self, cells: &[String]) {
-        say(&padded(cells, &self.widths));
+        let cells = cells.iter().zip(&self.widths).map(|(cell, width)| format!("{cell:width$}"));
+        say(cells.collect::<Vec<_>>().join("  ").trim_end());
     }
 }

@@ -1,5 +1,6 @@
 //! `pe-bench status`: what of a sweep is done, running, open and failed, and when it will be done.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,14 +10,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::CELLS_OPEN;
-use super::columns::aligned;
+use super::columns::{TerminalTable, width};
 use super::out::{complain, say};
 use super::parsers::seconds;
 use super::run::clock;
-use sweep::{CellName, OverviewReader, SweepOverview};
+use sweep::{CellName, OpenCell, OverviewReader, SweepOverview};
 use train::host;
 
-/// Number of open cells that are listed; the rest are only counted.
+/// Number of cells that a table lists; the rest are only counted.
 const LISTED: usize = 20;
 
 /// Arguments of `status`.
@@ -152,16 +153,27 @@ fn lines(overview: &SweepOverview) -> Vec<String> {
         lines.extend([String::new(), "unreadable:".to_owned()]);
         lines.extend(overview.unreadable.iter().map(|message| format!("  {message}")));
     }
-    let open = overview.open.iter().take(LISTED).map(|cell| {
-        let from =
+    let (begun, fresh): (Vec<_>, Vec<_>) =
+        overview.open.iter().partition(|cell| cell.step.is_some() || cell.last_process.is_some());
+    let more = |cell: &&OpenCell| {
+        let step =
             cell.step.map_or("from the start".to_owned(), |step| format!("from step {step}"));
         let last = cell.last_process.as_ref();
-        (&cell.cell, [from, last.map_or(String::new(), |process| format!("left by {process}"))])
-    });
-    lines.extend(section("open", open));
-    if overview.open.len() > LISTED {
-        lines.push(format!("  and {} more; --json lists all", overview.open.len() - LISTED));
+        [step, last.map_or(String::new(), |process| format!("left by {process}"))]
+    };
+    lines.extend(section("begun", begun.iter().map(|cell| (&cell.cell, more(cell)))));
+    let mut counts: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
+    for OpenCell { cell, .. } in fresh {
+        *counts.entry(&cell.workload).or_default().entry(&cell.encoding).or_default() += 1;
     }
+    if !counts.is_empty() {
+        lines.extend([String::new(), "open, number of cells:".to_owned()]);
+    }
+    let rows = counts.into_iter().map(|(workload, encodings)| {
+        let each = encodings.into_iter().map(|(encoding, count)| format!("{encoding} {count}"));
+        vec![format!("  {workload}"), each.collect::<Vec<_>>().join(", ")]
+    });
+    lines.extend(TerminalTable { rows: rows.collect(), ..TerminalTable::default() }.lines(width()));
     lines
 }
 
@@ -176,9 +188,14 @@ fn section<'a, const N: usize>(
         let own = [format!("  {key}"), workload.clone(), encoding.clone(), seed];
         own.into_iter().chain(more).collect()
     });
-    let rows = rows.collect::<Vec<Vec<_>>>();
+    let mut rows = rows.collect::<Vec<Vec<_>>>();
     if rows.is_empty() {
         return Vec::new();
     }
-    [String::new(), format!("{title}:")].into_iter().chain(aligned(&rows)).collect()
+    let more = rows.len().saturating_sub(LISTED);
+    rows.truncate(LISTED);
+    let mut lines = vec![String::new(), format!("{title}:")];
+    lines.extend(TerminalTable { rows, ..TerminalTable::default() }.lines(width()));
+    lines.extend((more > 0).then(|| format!("  and {more} more; --json lists all")));
+    lines
 }

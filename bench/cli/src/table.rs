@@ -45,8 +45,8 @@ pub(crate) struct TableArgs {
     /// Results folders (with `cells` or `records.parquet`), or folders that contain some.
     #[arg(required = true)]
     results: Vec<PathBuf>,
-    /// Print only this workload; may be repeated. Default: all.
-    #[arg(long = "workload", value_name = "NAME")]
+    /// Workloads, separated by commas; default: all.
+    #[arg(long, alias = "workload", value_name = "NAMES", value_delimiter = ',')]
     workloads: Vec<String>,
     /// Metric; default: the one that ranks encodings.
     #[arg(long, value_parser = one_of(METRICS))]
@@ -86,7 +86,7 @@ pub(super) fn run(arguments: &TableArgs) -> anyhow::Result<()> {
     let known = frames.workloads()?;
     if let Some(name) = wanted.iter().find(|name| !known.contains(name)) {
         let known = known.join(", ");
-        anyhow::bail!("--workload {name}: there is no such workload, expected one of {known}");
+        anyhow::bail!("--workloads {name}: there is no such workload, expected one of {known}");
     }
     let report = Report::of_workloads(frames, &meta, &settings, wanted)?;
     for (index, workload) in report.workloads.iter().enumerate() {

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use analysis::Report;
 use anyhow::Context as _;
 use pe_zoo::{Combination, PeError, Registry};
+use reports::document::text::findings;
 
 use super::{folders, report};
 use train::flops::Bill;
@@ -53,6 +55,9 @@ impl Documents {
         for folder in &folders {
             report::add_files(folder, &self.root.join(FIGURES), &mut meta)?;
         }
+        let report = Report::with(frames.clone(), &meta, &settings)?;
+        let found = serde_json::to_string_pretty(&findings(&report))? + "\n";
+        self.write("bench/cli/zoo.json", found.as_bytes());
         let cells = frames.cells.height();
         let rendered = reports::render_report(frames, &meta, &settings, &["svg".to_owned()])?;
         let headline = rendered.headline.replace("](figures/", &format!("]({FIGURES}/"));

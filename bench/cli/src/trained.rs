@@ -18,15 +18,25 @@ use llm::pretrained::{ModelMeta, Pretrained, known, place};
 use pe_zoo::model::Decoder;
 use train::backend;
 use train::experiment::{Experiment, of_record};
-use train::names::did_you_mean;
+use train::names::unknown;
 use train::run;
 use train::run::kept::{KeptTraining, weights_path};
 use train::suite::{self, Overrides};
 
-/// Arguments that name a trained cell.
+/// Arguments that name a trained cell and compute with it.
 #[derive(Args, Clone)]
 pub(super) struct CellArgs {
-    /// Key of a record or a prefix of it, the path of kept weights (.safetensors), or SUITE WORKLOAD ENCODING.
+    #[command(flatten)]
+    pub(super) choice: CellChoice,
+    #[command(flatten)]
+    pub(super) compute: ComputeArgs,
+}
+
+/// Arguments that name a trained cell.
+#[derive(Args, Clone)]
+pub(super) struct CellChoice {
+    /// Key of a record or a prefix of it (`pe-bench cells`), the path of kept weights (.safetensors), or SUITE WORKLOAD
+    /// ENCODING.
     #[arg(num_args = 1..=3, value_names = ["CELL"])]
     pub(super) cell: Vec<String>,
     /// Results folder to search for records and weights; may be repeated. Default: every folder below `results` with
@@ -39,8 +49,6 @@ pub(super) struct CellArgs {
     /// Use the weights of the best validation (`run --keep-weights best`) instead of the last.
     #[arg(long)]
     pub(super) best: bool,
-    #[command(flatten)]
-    pub(super) compute: ComputeArgs,
 }
 
 /// Cell with its trained model.
@@ -58,7 +66,7 @@ pub(super) struct TrainedCell {
 impl TrainedCell {
     /// Finds a cell and builds its model from kept weights.
     pub(super) fn open(arguments: &CellArgs) -> anyhow::Result<Self> {
-        let kept = find(arguments)?;
+        let kept = find(&arguments.choice)?;
         let (mut experiment, task) = of_record(&kept.record)?;
         arguments.compute.apply(&mut experiment)?;
         let (model, device) = run::build(&experiment, &*task)?;
@@ -92,7 +100,7 @@ pub(super) fn announce(meta: &ModelMeta) {
 }
 
 /// Finds the kept weights of a cell.
-pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
+pub(super) fn find(arguments: &CellChoice) -> anyhow::Result<KeptTraining> {
     let at = if arguments.best { WeightsAt::Best } else { WeightsAt::Last };
     match arguments.cell.as_slice() {
         [suite] if suite::BUILT_IN.iter().any(|(name, _)| name == suite) => anyhow::bail!(
@@ -118,11 +126,7 @@ pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
 }
 
 /// Finds kept weights by the key of their record, or a prefix of it, or by their path.
-pub(super) fn by_key_or_path(
-    given: &str,
-    results: &[PathBuf],
-    at: WeightsAt,
-) -> anyhow::Result<KeptTraining> {
+fn by_key_or_path(given: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptTraining> {
     if !given.ends_with(".safetensors") {
         return by_key(given, results, at);
     }
@@ -136,6 +140,9 @@ pub(super) fn by_key_or_path(
     };
     KeptTraining::read(path)?.with_context(none)
 }
+
+/// Number of keys in a message.
+const SHOWN: usize = 4;
 
 /// Finds the weights of the record whose key begins with `key`.
 fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptTraining> {
@@ -166,15 +173,15 @@ fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptT
         [] => {
             folders::refuse_left_out("records", &folders::messages(&unreadable))?;
             anyhow::bail!(
-                "no record has a key that begins with `{key}` in {places}; keys are the file names in `cells`, and \
-                 `tables/cells.csv` of a report lists them"
+                "no record has a key that begins with `{key}` in {places}; `pe-bench cells` lists them"
             )
         }
         several => {
-            let keys = several.iter().map(|(_, r)| r.key.as_str()).collect::<Vec<_>>().join(", ");
+            let keys = several.iter().take(SHOWN).map(|(_, record)| record.key.as_str());
             anyhow::bail!(
-                "`{key}` is ambiguous, {} keys begin with it: {keys}; give more of the key",
-                several.len()
+                "`{key}` is ambiguous, {} keys begin with it, such as {}; give more of the key",
+                several.len(),
+                keys.collect::<Vec<_>>().join(", ")
             )
         }
     }
@@ -225,11 +232,11 @@ fn kept_of(
     let Experiment { name, workload, seed, .. } = experiment;
     // Fresh seeds follow those that choose the rates; they cannot be asked for alone.
     let is_fresh = experiment.grid.as_ref().is_some_and(|point| point.fresh);
-    let asked = if is_fresh { String::new() } else { format!(" --seed {seed}") };
+    let asked = if is_fresh { String::new() } else { format!(" --seeds {seed}") };
     anyhow::bail!(
-        "no weights of {name} on {workload}, seed {seed} are kept: {} is in none of {places}; this command trains the \
-         cell and keeps them: `pe-bench run {suite} --workloads '{workload}' --encodings '{name}'{asked} \
-         --keep-weights {which}{force}`",
+        "no weights of {name} on {workload}, seed {seed} are kept; this command trains the cell and keeps them: `pe-bench \
+         run {suite} --workloads '{workload}' --encodings '{name}'{asked} --keep-weights {which}{force}` ({} is in none of \
+         {places})",
         file.display(),
     )
 }
@@ -257,15 +264,12 @@ fn by_name(
     let names: BTreeSet<String> = suite.cells.iter().map(|cell| cell.workload.clone()).collect();
     suite.cells.retain(|cell| cell.workload == workload);
     let Some(first) = suite.cells.first() else {
-        let near = did_you_mean(workload, names.iter().map(String::as_str));
-        let all = names.iter().cloned().collect::<Vec<_>>().join(", ");
-        anyhow::bail!(
-            "suite {name} has no workload `{workload}` with {encoding}{near}; it has: {all}"
-        )
+        let said = unknown("workload", workload, names.iter().map(String::as_str));
+        anyhow::bail!("suite {name} with {encoding}: {said}")
     };
     let seed = seed.unwrap_or(first.seed);
     if suite.cells.iter().all(|cell| cell.seed != seed) {
-        // Not a seed of the suite: `run --seed` may have trained it.
+        // Not a seed of the suite: `run --seeds` may have trained it.
         overrides.seeds = vec![seed];
         overrides.workloads = vec![workload.to_owned()];
         suite = parse(&overrides)?;

@@ -9,9 +9,9 @@ use sweep::cluster::command_line;
 use sweep::{CellFile, Shard, SweepPlan, look_up_all};
 use train::suite::Suite;
 
+use super::Command;
 use super::parsers::{MOST, number};
-use super::run::{self, RunRequest};
-use super::{Command, RunArgs};
+use super::run::{self, RunArgs, RunRequest};
 
 /// Options about the workers of a sweep.
 #[derive(Args, Clone)]

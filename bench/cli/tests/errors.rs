@@ -31,7 +31,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
     let task = format!("{{ kind = \"text\", path = '{}', field = \"body\" }}", plain.display());
     let (_sixth, field, _) = tiny(&TINY.replace("task = \"flip-flop\"", &format!("task = {task}")));
     for (arguments, expected) in [
-        (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); known: "),
+        (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); or give the path"),
         (vec!["run", empty], "is a folder, and a suite is a TOML file or a built-in name"),
         (vec!["new", "suite", "quick"], "is that of a built-in suite"),
         (vec!["new", "encoding", "rope"], "RoPE has this id already; choose another"),
@@ -54,11 +54,11 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["run", "quick", "--data", empty, "--dry-run"], "error: --data "),
         (
             vec!["run", &suite, "--seed", "-1"],
-            "'--seed <SEED>': expected a whole number of at least 0",
+            "'--seeds <SEEDS>': expected a whole number of at least 0",
         ),
         (
             vec!["run", &suite, "--seed", "x"],
-            "'--seed <SEED>': expected a whole number of at least 0",
+            "'--seeds <SEEDS>': expected a whole number of at least 0",
         ),
         (vec!["run", &suite, "--cell-seconds", "-1"], "expected a number above 0"),
         (vec!["run", &suite, "--worker", "-1"], "-1 is not in 0..=4294967295"),
@@ -111,7 +111,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         ),
         (vec!["report", "no/such/results"], "no/such/results"),
         (vec!["data", "fetch", "tinyshakespear"], "tinyshakespeare"),
-        (vec!["data", "verify", "sott"], "did you mean `sotu`?); known corpora: "),
+        (vec!["data", "verify", "sott"], "did you mean `sotu`?)"),
         (vec!["data", "tokens", "sotu", "--tokenizer", "gpt3"], "bpe=SIZE"),
         (vec!["data", "tokens", "no/such/text"], "no such file or folder"),
         (vec!["eval", "no/such/results"], "there is no such folder"),
@@ -131,7 +131,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
 fn records_that_do_not_fit_are_refused_before_anything_runs() {
     let (_folder, suite, out) = tiny(TINY);
     assert!(bench(&["run", &suite, "--out", &out]).status.success());
-    let names = "--workload is one of `flip-flop`, --encodings are among `alibi`, `nope`";
+    let names = "--workloads are among `flip-flop`, --encodings among `alibi`, `nope`";
     refused(&["eval", &out, "--workload", "foo"], names);
     refused(&["eval", &out, "--encodings", "foo"], names);
     let mut record = records::RunRecord::read(&cells(&out)[0]).unwrap();

@@ -175,7 +175,7 @@ fn a_cell_is_looked_into_through_its_kept_weights() {
     for (arguments, expected) in [
         (
             vec!["inspect", &suite, "flip-flop", "cope", "--results", &out, "--seed", "5"],
-            "--workloads 'flip-flop' --encodings 'cope' --seed 5 --keep-weights last`",
+            "--workloads 'flip-flop' --encodings 'cope' --seeds 5 --keep-weights last`",
         ),
         (vec!["inspect", &cope.key, "--results", &out, "--best"], "--keep-weights best --force`"),
         (
@@ -207,7 +207,7 @@ fn two_encodings_are_compared_in_the_terminal() {
     let (suite, out) = (path("looks.toml"), path("out"));
     std::fs::write(&suite, SUITE.replace("seeds = [0]", "seeds = [0, 1, 2]")).unwrap();
     assert!(bench(&["run", &suite, "--out", &out]).status.success());
-    let compared = bench(&["compare", "cope", "rope", &out]);
+    let compared = bench(&["compare", "cope", "rope", &out, "--points"]);
     assert!(compared.status.success(), "{}", text(&compared));
     for expected in ["3 seeds in common: 0, 1, 2.", "in distribution", "won-lost-tied", "--slices"]
     {

@@ -2,10 +2,21 @@
 
 use pe_zoo::settings::nearest;
 
-/// Message that there is no `kind` of this name, with the nearest known one and all of them.
+/// Number of known names in a message without a suggestion.
+const SHOWN: usize = 12;
+
+/// Message that there is no `kind` of this name, with the nearest known one, or the first of those that are known.
 pub fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     let near = did_you_mean(name, known.clone());
-    format!("unknown {kind} `{name}`{near}; known: {}", known.collect::<Vec<_>>().join(", "))
+    if !near.is_empty() {
+        return format!("unknown {kind} `{name}`{near}");
+    }
+    let shown = known.clone().take(SHOWN).collect::<Vec<_>>().join(", ");
+    let more = match known.count().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("unknown {kind} `{name}`; known: {shown}{more}")
 }
 
 /// The known name with the most similar spelling, in parentheses; empty if none is near.

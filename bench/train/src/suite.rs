@@ -88,7 +88,7 @@ pub struct Overrides {
 pub const ENCODINGS: &str = "--encodings";
 
 /// Option of [`Overrides::seeds`], the place of an error about them.
-const SEED: &str = "--seed";
+const SEEDS: &str = "--seeds";
 
 /// Option of [`Overrides::workloads`], the place of an error about them.
 pub const WORKLOADS: &str = "--workloads";
@@ -138,9 +138,9 @@ impl Suite {
 /// # Errors
 /// [`SuiteError`], which names the field.
 pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, SuiteError> {
-    let (file, base) = SuiteFile::read(name, text)?;
-    let (cells, fresh, report) =
-        expanded(&file, overrides).map_err(|error| SuiteError::field(name, error))?;
+    let (file, base) = SuiteFile::read(name, text).map_err(|error| error.shown_in(text))?;
+    let (cells, fresh, report) = expanded(&file, overrides)
+        .map_err(|error| SuiteError::field(name, error).shown_in(text))?;
     let SuiteFile { name, title, about, .. } = file;
     let digest = Sha256::new().chain_update(text).chain_update(base.unwrap_or_default());
     let sha256 = Some(records::store::hex(&digest.finalize()));
@@ -153,7 +153,7 @@ type Expanded = (Vec<Experiment>, Vec<Experiment>, records::settings::Settings);
 fn expanded(file: &SuiteFile, overrides: &Overrides) -> Result<Expanded, FieldError> {
     let (mut selected, report) = select(file)?;
     encodings::choose(&mut selected, &overrides.encodings).map_err(at(ENCODINGS))?;
-    values::distinct(&overrides.seeds).map_err(at(SEED))?;
+    values::distinct(&overrides.seeds).map_err(at(SEEDS))?;
     // Counted before the expansion, so that a huge suite is refused at once.
     let count = file.workload.iter().zip(&selected).fold(0_usize, |sum, (workload, encodings)| {
         let rates = file.rates(workload).len().max(1);
@@ -280,8 +280,11 @@ fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
         .map(|known| (*known).to_owned())
         .or_else(|| pe_zoo::settings::nearest(name, known.iter().copied()))
         .map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
+    if !near.is_empty() {
+        return format!("no {kind} of the suite is named `{name}`{near}");
+    }
     let known = known.into_iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
-    format!("no {kind} of the suite is named `{name}`{near}, expected one of {known}")
+    format!("no {kind} of the suite is named `{name}`, expected one of {known}")
 }
 
 /// Adds the cells of one variant of a workload to the cells of the suite, and those of its fresh seeds to `fresh`.
@@ -319,7 +322,7 @@ fn add_cells(
     let place = if overrides.seeds.is_empty() {
         format!("workload `{}`.fresh_seeds", workload.name)
     } else {
-        SEED.to_owned()
+        SEEDS.to_owned()
     };
     grid::check_fresh(reported_on, chosen_on, rates).map_err(at(place))?;
     for (seeds, is_fresh, group) in [(chosen_on, false, cells), (reported_on, true, fresh)] {

@@ -30,10 +30,8 @@
 //! `+-1 / sqrt(C)`, as PyTorch starts a linear layer.
 //!
 //! ## Deviations
-//! Eq. 5 counts `p_max + 1` rows, Listing 1 has `npos`; `max_positions` is the number of rows. The
-//! table starts at zero as in the authors' code, so that the model is NoPE at step 0. Projections
-//! to separate keys are initialised uniformly in `+-1 / sqrt(C)`. The authors' `--cope-layers K`
-//! has a relative encoding in the other layers.
+//! Eq. 5 counts `p_max + 1` rows, Listing 1 has `npos`; `max_positions` is the number of rows. The authors'
+//! `--cope-layers K` has a relative encoding in the other layers.
 //!
 //! ## References
 //! Golovneva et al. 2024, "Contextual Position Encoding", arXiv 2405.18719; authors' code

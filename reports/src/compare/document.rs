@@ -1,27 +1,27 @@
 //! A comparison as a document.
 
-use super::comparison::{Better, HeadToHead, PairwiseComparison};
+use super::comparison::{Better, Compared, HeadToHead, RegionEvaluations};
 use super::tables::{label, sections};
 use crate::document::figures::forest;
 use crate::document::plot::{Point, Series};
-use crate::document::{Document, Element, Figure};
+use crate::document::{Document, Element, Figure, Table};
 use analysis::{NEUTRAL, looks};
-use records::number::{capital, count, listed, points};
-use records::settings::Region;
+use records::number::points;
 
 /// Converts a comparison to a document: one figure for each region, one section for each workload.
 pub fn document(found: &HeadToHead) -> Document {
     let (a, b) = (&found.a, &found.b);
     let about = format!(
         "Differences are {} minus {}, paired by seed; shares in percentage points. Better: significant after Holm's \
-         correction; not separable does not mean equal. The interval is not corrected.",
+         correction; not separable does not mean equal. The interval is not corrected. A report corrects over all pairs of \
+         its encodings, so it separates fewer.",
         a.name, b.name
     );
     let figures = region_names(found).into_iter().filter_map(|region| figure(found, region));
-    let prose = verdict(found).into_iter().chain([about]).map(Element::Prose);
+    let first = [Element::Table(counts(found)), Element::Prose(about)];
     Document {
         title: format!("{} against {}", a.label, b.label),
-        elements: prose.chain(figures.map(Element::Figure)).collect(),
+        elements: first.into_iter().chain(figures.map(Element::Figure)).collect(),
         sections: sections(found),
     }
 }
@@ -37,39 +37,21 @@ fn region_names(found: &HeadToHead) -> Vec<&'static str> {
     names
 }
 
-/// Returns the verdict in at most three lines: one sentence for each region, in distribution last.
-fn verdict(found: &HeadToHead) -> Vec<String> {
-    let sentence = |region: &str| {
-        let of = |better: Better| -> Vec<String> {
-            let in_region = |comparison: &&PairwiseComparison| {
-                let mut lines = comparison.regions.iter();
-                lines.any(|line| line.place.region == region && line.difference.better == better)
-            };
-            found.comparisons.iter().filter(in_region).map(|own| label(found, own)).collect()
+/// Returns the number of workloads on which each encoding is better, by region.
+fn counts(found: &HeadToHead) -> Table {
+    let count = |region: &str, better: Better| {
+        let lines = found.comparisons.iter().flat_map(|comparison| &comparison.regions);
+        let same = |line: &&Compared<RegionEvaluations>| {
+            line.place.region == region && line.difference.better == better
         };
-        let [a, b, neither] = [Better::A, Better::B, Better::NotSeparable].map(of);
-        let all = count((a.len() + b.len() + neither.len()) as u64, "workload");
-        let on = |names: &[String]| match names {
-            [] => "none".to_owned(),
-            names => format!("{} ({})", names.len(), listed(names, "and")),
-        };
-        let be = if neither.len() == 1 { "is" } else { "are" };
-        format!(
-            "{}, of {all}: {} is significantly better on {}, {} on {}; {} {be} not separable.",
-            capital(region),
-            found.a.label,
-            on(&a),
-            found.b.label,
-            on(&b),
-            neither.len()
-        )
+        lines.filter(same).count().to_string()
     };
-    let mut regions = region_names(found);
-    regions.sort_by_key(|region| *region == Region::Inside.name());
-    let mut sentences: Vec<String> = regions.into_iter().map(sentence).collect();
-    let more = sentences.split_off(sentences.len().min(2));
-    sentences.extend((!more.is_empty()).then(|| more.join(" ")));
-    sentences
+    Table::of(region_names(found))
+        .column("workloads", |region| (*region).to_owned())
+        .column(format!("{} better", found.a.label), |region| count(region, Better::A))
+        .column(format!("{} better", found.b.label), |region| count(region, Better::B))
+        .column("not separable", |region| count(region, Better::NotSeparable))
+        .table()
 }
 
 /// Draws the differences of a region as dots with intervals, one row for each workload; `None` if no metric that is a

@@ -5,9 +5,11 @@
 pub enum CompareError {
     /// No record has the name.
     #[error(
-        "no record has the {what} `{name}`{}; there are: {}",
-        nearest.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default(),
-        known.join(", ")
+        "no record has the {what} `{name}`{}",
+        nearest.as_ref().map_or_else(
+            || format!("; there are: {}", known.join(", ")),
+            |n| format!(" (did you mean `{n}`?)")
+        )
     )]
     Unknown {
         /// Kind of name: `encoding`, `workload` or `task`.
@@ -28,7 +30,7 @@ pub enum CompareError {
     /// No workload has seeds of both encodings.
     #[error(
         "no workload has seeds of both `{a}` and `{b}` under the same conditions:\n{}\nrun the missing cells, \
-         such as with `pe-bench run SUITE --encodings '{a},{b}' --seed N`",
+         such as with `pe-bench run SUITE --encodings '{a},{b}' --seeds N`",
         reasons.join("\n")
     )]
     NothingPairs {

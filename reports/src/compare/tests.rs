@@ -322,7 +322,7 @@ fn a_hostile_name_neither_opens_a_tag_nor_ends_a_cell() {
     let records = [cells("w", name, &[0.9]), cells("w", "rope", &[0.8])].concat();
     let text = markdown_document(&document(&found(&records, name, "rope")));
     assert!(!text.contains("<img") && !text.contains("\n# h"), "{text}");
-    let header = text.lines().find(|line| line.starts_with("| workload")).unwrap();
+    let header = text.lines().find(|line| line.starts_with("| workload |")).unwrap();
     assert_eq!(header.replace("\\|", "").matches('|').count(), 13, "{header}");
 }
 

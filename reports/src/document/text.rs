@@ -14,6 +14,7 @@ mod warnings;
 pub use self::abstract_of::{AbstractSentence, StatedNumber, abstract_of};
 pub(crate) use self::answers::{answers, asked};
 pub(crate) use self::encoding::encoding;
+pub use self::encoding::findings;
 pub(crate) use self::leaders::leaders;
 pub(crate) use self::limits::{about, limits};
 pub(crate) use self::method::method;

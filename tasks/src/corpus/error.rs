@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::data::DataError;
 use crate::files::{FileError, help_if_full};
-use crate::nearest::did_you_mean;
+use crate::nearest::or_known;
 
 /// Alternative when a corpus cannot be fetched.
 const INSTEAD: &str = "give any UTF-8 text file with `--data PATH` instead";
@@ -15,7 +15,7 @@ const INSTEAD: &str = "give any UTF-8 text file with `--data PATH` instead";
 #[derive(Debug, Error)]
 pub enum CorpusError {
     /// No corpus has this name.
-    #[error("unknown corpus `{name}`{}; known corpora: {}", did_you_mean(*.nearest), .known.join(", "))]
+    #[error("unknown corpus `{name}`{}", or_known(*.nearest, "corpora", .known))]
     Unknown {
         /// Name that was requested.
         name: String,

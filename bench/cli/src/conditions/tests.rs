@@ -1,10 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use clap::Arg;
 use clap::error::{ContextKind, ContextValue};
-use clap::{Arg, CommandFactory as _};
 
 use super::*;
-use crate::{Cli, parse};
+use crate::{parse, program};
 
 /// Reviewed options of all commands and their conditions.
 const REVIEWED: &str = include_str!("options.txt");
@@ -25,7 +25,7 @@ fn commands() -> BTreeMap<String, Command> {
             }
         }
     }
-    let mut parser = Cli::command();
+    let mut parser = program();
     parser.build();
     let mut found = BTreeMap::new();
     add(&parser, "", &mut found);
@@ -36,7 +36,9 @@ fn commands() -> BTreeMap<String, Command> {
 
 /// Shown options of a command.
 fn options(command: &Command) -> impl Iterator<Item = &Arg> {
-    let own = |argument: &&Arg| argument.get_long().is_some_and(|long| long != "help");
+    let own = |argument: &&Arg| {
+        argument.get_long().is_some_and(|long| long != "help") && !argument.is_global_set()
+    };
     command.get_arguments().filter(own).filter(|argument| !argument.is_hide_set())
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use records::{EvalPoint, RunRecord, SkippedEval, Status};
 
-use crate::columns::aligned;
+use crate::columns::{TerminalTable, width};
 
 pub(super) fn lines(records: &[RunRecord]) -> Vec<String> {
     let mut tasks = Vec::<&RunRecord>::new();
@@ -19,7 +19,8 @@ pub(super) fn lines(records: &[RunRecord]) -> Vec<String> {
         let rows = rows.collect::<Vec<_>>();
         lines.push(String::new());
         lines.push(format!("{}, by {}", first.workload, first.task.headline));
-        lines.extend(aligned(&table(&rows)));
+        let columns = TerminalTable { rows: table(&rows), ..TerminalTable::default() };
+        lines.extend(columns.lines(width()));
     }
     lines
 }

@@ -8,6 +8,21 @@ use crate::columns::say_table;
 use crate::out::{counted, say};
 use sweep::{CellStatus, SweepOptions, SweepPlan, look_up_all, training_seconds};
 
+/// Cells that differ in their seeds.
+#[derive(Default)]
+struct CellGroup {
+    /// Labels of workload and encoding.
+    names: [String; 2],
+    parameters: String,
+    /// Operations of training one.
+    flops: f64,
+    cells: usize,
+    /// Number of cells with a record.
+    kept: usize,
+    /// Expected seconds of those without a record.
+    seconds: f64,
+}
+
 /// Prints the estimate. With `json`, each cell is an object with `event` `cell`, and the last one, `total`, has their number
 /// and the seconds of training on one worker.
 pub(super) fn print(
@@ -21,7 +36,7 @@ pub(super) fn print(
     let seconds = training_seconds(plan, &statuses, options, rate);
     let own = (0..plan.cells.len()).filter(|index| options.shard.has(&plan.keys[*index]));
     let own = own.collect::<Vec<_>>();
-    let mut rows = Vec::new();
+    let mut groups: Vec<CellGroup> = Vec::new();
     for &index in &own {
         let (planned, cell) = (&plan.cells[index], &plan.cells[index].cell);
         let encoding = encoding_label(plan, index);
@@ -47,16 +62,23 @@ pub(super) fn print(
                 "seconds": seconds[index],
             });
             say(&line.to_string());
-        } else {
-            rows.push(vec![
-                planned.workload_label(),
-                encoding,
-                cell.seed.to_string(),
-                parameters.map_or("unknown".to_owned(), |count| count.to_string()),
-                format!("{:.2e} FLOPs", planned.train_flops() as f64),
-                status.map_or_else(|| clock(seconds[index]), str::to_owned),
-            ]);
+            continue;
         }
+        let names = [planned.workload_label(), encoding];
+        let known = groups.iter().position(|group| group.names == names);
+        let at = known.unwrap_or(groups.len());
+        if known.is_none() {
+            groups.push(CellGroup {
+                names,
+                parameters: parameters.map_or("unknown".to_owned(), |count| count.to_string()),
+                flops: planned.train_flops() as f64,
+                ..CellGroup::default()
+            });
+        }
+        let group = &mut groups[at];
+        group.cells += 1;
+        group.kept += usize::from(status.is_some());
+        group.seconds += seconds[index];
     }
     let total = own.iter().map(|index| seconds[*index]).sum::<f64>();
     if json {
@@ -70,7 +92,15 @@ pub(super) fn print(
         say(&line.to_string());
         return;
     }
-    say_table(["workload", "encoding", "seed", "parameters", "training", "estimate"], rows);
+    let rows = groups.into_iter().map(|group| {
+        let [workload, encoding] = group.names;
+        let (cells, kept) = (group.cells.to_string(), group.kept.to_string());
+        let flops = format!("{:.2e} FLOPs", group.flops);
+        vec![workload, encoding, cells, kept, group.parameters, flops, clock(group.seconds)]
+    });
+    let heads =
+        ["workload", "encoding", "cells", "kept", "parameters", "training of one", "estimate"];
+    say_table(heads, rows);
     let shard = if own.len() == plan.cells.len() {
         String::new()
     } else {

@@ -1,18 +1,65 @@
-//! Options of `run` that control the execution of a sweep, not its contents.
+//! Options of `run`: what is run, and how the sweep is executed.
 
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
-use crate::compute::DeviceArgs;
-use crate::parsers::{MOST, number, seconds};
+use crate::compute::{ComputeArgs, DeviceArgs};
+use crate::page::OpenArgs;
+use crate::parsers::{MOST, Suggested, number, seconds};
+use crate::report::Criteria;
 use sweep::{Retry, RetryPolicy, Shard, SweepOptions};
 use train::backend::pool::{self, DeviceList};
 use train::backend::{self, Hardware};
 use train::experiment::budget::{Budget, bytes};
 use train::host;
 use train::run::kept::{Reuse, WeightsPolicy};
+
+/// Arguments of `run`.
+#[derive(Args, Clone)]
+pub(crate) struct RunArgs {
+    /// A built-in suite (`pe-bench list suites`) or the path of a TOML file.
+    #[arg(value_parser = Suggested::SUITES)]
+    pub(crate) suite: String,
+    /// Seeds to run instead of the suite's, separated by commas.
+    #[arg(long, alias = "seed", value_name = "SEEDS", value_delimiter = ',')]
+    pub(crate) seeds: Vec<u64>,
+    /// Encodings to run instead of the suite's, separated by commas: names from the suite, ids, or
+    /// combinations such as 'cope{max_positions=16}+rope'.
+    #[arg(long, value_parser = Suggested::ENCODINGS)]
+    pub(crate) encodings: Vec<String>,
+    /// Workloads to run instead of all, separated by commas: names from the suite, such as counting or
+    /// 'counting variables=3'.
+    #[arg(long)]
+    pub(crate) workloads: Vec<String>,
+    /// Text file or folder of texts that replaces the corpus of every text workload.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) compute: ComputeArgs,
+    #[command(flatten)]
+    pub(crate) pool: PoolArgs,
+    /// Number of devices that train a cell together, each on its share of the micro-batches of a step.
+    ///
+    /// Every cell needs train.micro_batch_size, with a number of micro-batches that is a multiple of N. No bit of a
+    /// result changes: records have the same keys, and checkpoints of one device resume on several. With --devices, every
+    /// N devices of the list train one cell at a time. On a CPU backend a device has --threads threads.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number(1..=MOST))]
+    pub(crate) data_parallel: usize,
+    /// Results folder; default: results/<suite>.
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) criteria: Criteria,
+    #[command(flatten)]
+    pub(crate) page: OpenArgs,
+    #[command(flatten)]
+    pub(crate) sweep: SweepArgs,
+    /// Print the cells and their estimated training times without running them; with --json as JSON lines.
+    #[arg(long, conflicts_with = "open")]
+    pub(crate) dry_run: bool,
+}
 
 /// Options of a sweep.
 #[derive(Args, Clone, Debug)]
@@ -67,17 +114,17 @@ pub(crate) struct SweepArgs {
     #[arg(long)]
     pub(crate) no_wait: bool,
     /// Do not write the report; `pe-bench report` does it later.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "open")]
     pub(crate) no_report: bool,
     /// Print only problems and the path of the report.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(short, long, conflicts_with = "json")]
     pub(crate) quiet: bool,
     /// Print one JSON object per event, one per line.
     ///
     /// The field `event` is start, began, resumed, progress, point, validated, held, picked-up, ended, interrupted, lost,
     /// trouble or finish. All events but start and finish have the key, workload, encoding and seed of the
     /// cell. Field names contain the units.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "open")]
     pub(crate) json: bool,
 }
 
@@ -132,7 +179,7 @@ pub(crate) struct PoolArgs {
     #[arg(long, default_value_t = 1, value_parser = number(1..=MOST))]
     pub(crate) threads: usize,
     /// Number of cells to run in parallel; default: number of CPUs divided by --threads (1 on a GPU).
-    #[arg(long, value_parser = number(1..=MOST))]
+    #[arg(short, long, value_parser = number(1..=MOST))]
     pub(crate) jobs: Option<usize>,
 }
 

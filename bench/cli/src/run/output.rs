@@ -2,10 +2,11 @@
 
 use reports::ReportSummary;
 
-use super::json_lines;
 use super::options::SweepArgs;
 use super::table::ProgressTable;
+use super::{Watched, json_lines};
 use crate::out::{complain, say};
+use crate::report::say_results;
 use sweep::{CellEvent, CellFile, CellStatus, SweepEvent, SweepOptions, SweepOutcome, SweepPlan};
 use train::run::RunEvent;
 
@@ -75,23 +76,21 @@ pub(super) fn complain_of_unreadable(statuses: &[CellFile]) {
     }
 }
 
-/// Prints the summary and the path of the report; without a report only the last of the JSON lines.
+/// Prints the results and the address of the report; without a report only the last of the JSON lines.
 pub(super) fn end(
-    arguments: &SweepArgs,
+    watched: &Watched<'_>,
     plan: &SweepPlan,
     outcome: &SweepOutcome,
     summary: Option<&ReportSummary>,
 ) {
-    if arguments.json {
+    if watched.arguments.json {
         return json_lines::finish(plan, outcome, summary.map(|summary| &*summary.html));
     }
     let Some(summary) = summary else { return };
-    if !arguments.quiet {
+    if !watched.arguments.quiet {
         say("");
-        for sentence in summary.sentences.iter().take(3) {
-            say(sentence);
-        }
+        say_results(&summary.table);
         say("");
     }
-    say(&format!("Report: {}", summary.html.display()));
+    watched.page.show("Report", &summary.html);
 }

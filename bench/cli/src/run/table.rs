@@ -7,15 +7,24 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use records::{EvalPoint, GridPoint, RunRecord, Status};
 
 use super::forecast::Forecast;
+use crate::columns::{cut, width};
 use crate::out::{Printable, counted, print};
-use sweep::{CellEvent, CellFile, SweepEvent, SweepOptions, SweepPlan};
+use sweep::{CellEvent, CellFile, PlannedCell, SweepEvent, SweepOptions, SweepPlan};
 use train::run::RunEvent;
 
 const BAR_STEPS: u64 = 1000;
 
+/// Characters of a row besides those of workload and encoding, and those for its loss.
+const OTHERS: usize = 49;
+const LOSS: usize = 9;
+
 /// Live table with one line per finished cell, and a progress bar.
 pub(super) struct ProgressTable<'a> {
     plan: &'a SweepPlan,
+    /// Widths of the columns of workloads and encodings.
+    widths: [usize; 2],
+    /// Whether the terminal has room for the loss.
+    has_loss: bool,
     bar: ProgressBar,
     start: Instant,
     forecast: Forecast,
@@ -33,7 +42,9 @@ impl<'a> ProgressTable<'a> {
         options: &SweepOptions,
     ) -> Self {
         let bar = ProgressBar::with_draw_target(Some(BAR_STEPS), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{bar:30} {percent:>3} %  {prefix}\n{wide_msg}")
+        {
             bar.set_style(style);
         }
         let finished = statuses.iter().filter_map(CellFile::kept).collect::<Vec<_>>();
@@ -43,8 +54,18 @@ impl<'a> ProgressTable<'a> {
             format!("{} {} {grid:?}", cell.workload, cell.name)
         });
         let jobs = options.jobs;
+        let longest = |name: &dyn Fn(&PlannedCell) -> usize| plan.cells.iter().map(name).max();
+        let workload = longest(&|planned| planned.workload_label().chars().count());
+        let encoding = longest(&|planned| planned.cell.name.chars().count());
+        let [workload, encoding] = [workload, encoding].map(|width| width.unwrap_or(0).max(8));
+        let limit = width().filter(|_| !bar.is_hidden()).unwrap_or(usize::MAX);
+        let has_loss = workload + encoding + OTHERS <= limit;
+        let all = workload + encoding + OTHERS - if has_loss { 0 } else { LOSS };
+        let workload = workload.saturating_sub(all.saturating_sub(limit)).max(8);
         let table = Self {
             plan,
+            widths: [workload, encoding],
+            has_loss,
             bar,
             start: Instant::now(),
             forecast: Forecast::new(kinds.zip(seconds.iter().copied()), jobs),
@@ -60,7 +81,8 @@ impl<'a> ProgressTable<'a> {
             let mine = plan.keys.iter().filter(|key| options.shard.has(key)).count();
             table.say(&format!("shard {}: {}", options.shard, counted(mine, "cell")));
         }
-        table.say(&row(["workload", "encoding", "seed", "in training", "beyond", "loss", "time"]));
+        let heads = ["workload", "encoding", "seed", "in training", "beyond", "loss", "time"];
+        table.say(&table.row(heads));
         for record in finished {
             table.line(&table.result_row(record));
         }
@@ -121,14 +143,14 @@ impl<'a> ProgressTable<'a> {
 
     fn show(&self) {
         self.bar.set_position((self.forecast.share() * BAR_STEPS as f64) as u64);
-        let seconds = self.forecast.seconds_left(self.start.elapsed().as_secs_f64());
-        let left = clock(seconds);
+        let elapsed = self.start.elapsed().as_secs_f64();
+        let (left, elapsed) = (clock(self.forecast.seconds_left(elapsed)), clock(elapsed));
         let running = (0..self.plan.cells.len())
             .filter_map(|index| Some((index, self.forecast.under_way(index)?)))
             .map(|(index, done)| {
                 let planned = &self.plan.cells[index];
-                let workload = planned.workload_label();
-                format!("{workload} {} {:.0} %", planned.cell.name, done * 100.0)
+                let (workload, cell) = (planned.workload_label(), &planned.cell);
+                format!("{workload} {}#{} {:.0} %", cell.name, cell.seed, done * 100.0)
             })
             .collect::<Vec<_>>()
             .join(", ");
@@ -137,20 +159,20 @@ impl<'a> ProgressTable<'a> {
             held => format!(", {held} held by other processes"),
         };
         let (ended, all) = (self.ended, self.plan.cells.len());
-        let message = format!("{left} left, {ended}/{all} cells{held}; {running}");
-        self.bar.set_message(Printable::of(&message).as_str().to_owned());
+        self.bar.set_prefix(format!("{elapsed}, {left} left, {ended}/{all} cells{held}"));
+        self.bar.set_message(Printable::of(&running).as_str().to_owned());
     }
 
     /// Prints a message about a cell.
     fn note(&self, index: usize, text: &str, style: &Style) {
         let planned = &self.plan.cells[index];
         let (workload, seed) = (planned.workload_label(), planned.cell.seed.to_string());
-        let line = row([&workload, &planned.cell.name, &seed, "", "", "", ""]);
+        let line = self.row([&workload, &planned.cell.name, &seed, "", "", "", ""]);
         self.line(&Printable::of(&line).beside(&self.styled(text, style)));
     }
 
     fn result_row(&self, record: &RunRecord) -> Printable {
-        let line = result_row(record);
+        let line = self.result(record);
         match &record.status {
             Status::Done => Printable::of(&line),
             Status::Diverged { .. } | Status::TimedOut { .. } | Status::Interrupted => {
@@ -159,6 +181,34 @@ impl<'a> ProgressTable<'a> {
             Status::OutOfMemory { .. } | Status::Failed { .. } => {
                 self.styled(&line, &Style::new().red())
             }
+        }
+    }
+
+    fn row(&self, [workload, encoding, seed, inside, beyond, loss, time]: [&str; 7]) -> String {
+        let [first, second] = self.widths;
+        let (workload, loss) = (cut(workload, first), format!("{loss:>7}  "));
+        let loss = if self.has_loss { &*loss } else { "" };
+        format!(
+            "{workload:<first$} {encoding:<second$} {seed:>4}  {inside:>11}  {beyond:>11}  {loss}{time:>6}"
+        )
+        .trim_end()
+        .to_owned()
+    }
+
+    fn result(&self, record: &RunRecord) -> String {
+        let seed = record.seed.to_string();
+        let time = clock(seconds_of(record));
+        let loss = record.train.final_loss.map_or("–".to_owned(), |loss| format!("{loss:.3}"));
+        let (inside, beyond) = match &record.status {
+            Status::Done => (headline(record, true), headline(record, false)),
+            other => (other.name().to_owned(), String::new()),
+        };
+        let workload = GridPoint::label(record.grid.as_ref(), &record.workload);
+        let cells = [&workload, &record.encoding.name, &seed, &inside, &beyond, &loss, &time];
+        let line = self.row(cells.map(String::as_str));
+        match record.status.reason() {
+            reason if reason.is_empty() => line,
+            reason => format!("{line}  {reason}"),
         }
     }
 
@@ -183,33 +233,8 @@ pub(super) fn seconds_of(record: &RunRecord) -> f64 {
     record.train.seconds + record.evals.iter().map(|eval| eval.seconds).sum::<f64>()
 }
 
-fn row(columns: [&str; 7]) -> String {
-    let [workload, encoding, seed, inside, beyond, loss, time] = columns;
-    format!(
-        "{workload:<18} {encoding:<20} {seed:>4}  {inside:>11}  {beyond:>11}  {loss:>7}  {time:>6}"
-    )
-    .trim_end()
-    .to_owned()
-}
-
-fn result_row(record: &RunRecord) -> String {
-    let seed = record.seed.to_string();
-    let time = clock(seconds_of(record));
-    let loss = record.train.final_loss.map_or("–".to_owned(), |loss| format!("{loss:.3}"));
-    let (inside, beyond) = match &record.status {
-        Status::Done => (headline(record, true), headline(record, false)),
-        other => (other.name().to_owned(), String::new()),
-    };
-    let workload = GridPoint::label(record.grid.as_ref(), &record.workload);
-    let line = row([&workload, &record.encoding.name, &seed, &inside, &beyond, &loss, &time]);
-    match record.status.reason() {
-        reason if reason.is_empty() => line,
-        reason => format!("{line}  {reason}"),
-    }
-}
-
 /// Mean of the headline metric over the evaluations in the training distribution, or over all others.
-fn headline(record: &RunRecord, in_distribution: bool) -> String {
+pub(crate) fn headline(record: &RunRecord, in_distribution: bool) -> String {
     let perplexity = record.task.headline == "perplexity";
     let points = record.evals.iter().filter(|e| e.in_distribution == in_distribution);
     let values = points
@@ -222,9 +247,12 @@ fn headline(record: &RunRecord, in_distribution: bool) -> String {
     if perplexity { format!("ppl {:.2}", mean.exp()) } else { format!("{:.1} %", mean * 100.0) }
 }
 
-/// Formats a time in seconds as `M:SS`, or `H:MM:SS` from one hour on. A forecast may exceed the longest duration, which
+/// Formats a time in seconds as `M:SS`, `H:MM:SS` from one hour on, or `0.3 s` below a second. A forecast may exceed the longest duration, which
 /// is shown instead.
 pub(crate) fn clock(seconds: f64) -> String {
+    if seconds > 0.0 && seconds < 0.95 {
+        return format!("{seconds:.1} s");
+    }
     let seconds = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).as_secs();
     match seconds / 3600 {
         0 => format!("{}:{:02}", seconds / 60, seconds % 60),

@@ -21,6 +21,7 @@ pub(super) fn decide(
     arguments: &SweepArgs,
     plan: &SweepPlan,
     options: &mut SweepOptions,
+    dry_run: bool,
 ) -> anyhow::Result<String> {
     let evaluates_best = plan.cells.iter().find(|cell| cell.cell.eval.weights == WeightsAt::Best);
     if let Some(planned) = evaluates_best {
@@ -32,7 +33,8 @@ pub(super) fn decide(
     }
     let bytes = bytes(plan);
     let folder = options.weights.results.join("weights");
-    let kept = format!("kept in {} ({})", folder.display(), bytes_text(bytes));
+    let would = if dry_run { "would be " } else { "" };
+    let kept = format!("{would}kept in {} ({})", folder.display(), bytes_text(bytes));
     let (keep, text) = match arguments.keep_weights {
         Some(KeepWeights::None) => (None, "not kept".to_owned()),
         Some(KeepWeights::Last) => (Some(WeightsAt::Last), kept),

@@ -20,6 +20,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("cargo run --features wgpu", "needs a GPU"),
     ("cargo run --features cuda", "needs a GPU"),
     ("pe-bench data fetch", "needs a network"),
+    ("pe-bench run quick --open", "opens a browser; run by bench/cli/tests/terminal.rs"),
     ("pe-bench data tokens rust-code", "needs a network, for the corpus"),
     ("pe-bench nightly ", "judges times; run by bench/cli/tests/nightly.rs"),
     ("python3 doc/data.py", "needs Python's duckdb"),

@@ -11,7 +11,7 @@ const WAYS: [(&str, &[&str]); 8] = [
             "bench/cli/src/out.rs",
             "bench/cli/src/lib.rs",
             "bench/cli/src/extend.rs",
-            "bench/cli/src/fit.rs",
+            "bench/cli/src/columns.rs",
         ],
     ),
     // Bars are drawn there; their texts are `Printable`.

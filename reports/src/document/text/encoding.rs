@@ -1,5 +1,7 @@
 //! Findings about one encoding: its place, the uses it suits, its comparison with RoPE, its cost.
 
+use std::collections::BTreeMap;
+
 use super::uses::uses_of;
 use analysis::ranking::{EncodingResult, RankedPair, separable};
 use analysis::{Overall, Report, Workload, YARDSTICK};
@@ -14,6 +16,16 @@ pub(crate) fn encoding(report: &Report, name: &str, contrasts: &[Vec<RankedPair>
     let sentences =
         [place(report, name), use_for, first(report, name), against(report, name, contrasts)];
     sentences.into_iter().chain([cost(report, name)]).flatten().collect()
+}
+
+/// Returns the findings about every encoding of a report, by name.
+pub fn findings(report: &Report) -> BTreeMap<String, Vec<String>> {
+    let contrasts = report.workloads.iter().map(|workload| {
+        workload.deciding().map_or_else(Vec::new, |ranking| ranking.contrasts(YARDSTICK))
+    });
+    let contrasts: Vec<Vec<RankedPair>> = contrasts.collect();
+    let found = |name: &String| (name.clone(), encoding(report, name, &contrasts));
+    report.encodings.iter().map(|own| found(&own.name)).collect()
 }
 
 fn place(report: &Report, name: &str) -> Option<String> {
@@ -111,12 +123,8 @@ mod tests {
         let settings = Settings { uses, ..Settings::default() };
         let frames = analysis::frame::Frames::of(&two_workloads()).unwrap();
         let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
-        let contrasts: Vec<Vec<RankedPair>> = report
-            .workloads
-            .iter()
-            .map(|own| own.deciding().map_or_else(Vec::new, |own| own.contrasts(YARDSTICK)))
-            .collect();
-        let found = encoding(&report, "cope", &contrasts);
+        let all = findings(&report);
+        let found = &all["cope"];
         assert!(found[0].starts_with("Place 1 of 2 over all tasks: 77.0 % ["), "{found:?}");
         assert_eq!(found[1], "When to use it: among the best three for Counting.");
         assert!(
@@ -124,7 +132,7 @@ mod tests {
             "{found:?}"
         );
         assert!(found.last().unwrap().starts_with("A training step takes "), "{found:?}");
-        let rope = encoding(&report, "rope", &contrasts);
+        let rope = &all["rope"];
         assert!(!rope.iter().any(|text| text.starts_with("Significantly")), "{rope:?}");
     }
 }
