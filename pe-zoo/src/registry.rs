@@ -328,7 +328,13 @@ impl EncodingConfig {
     /// # Errors
     /// [`PeError::InvalidSetting`] with the field.
     pub fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        self.check_limits()?;
         self.settings.check(dims)
+    }
+
+    /// Refuses numbers with which sizes cannot be computed.
+    pub(crate) fn check_limits(&self) -> Result<(), PeError> {
+        settings::limits::check(self.card().id, &self.fields)
     }
 
     /// Builds the encoding; `rng` is the source of all random numbers.
