@@ -116,6 +116,11 @@ pub(super) fn finished<'a>(
 ) -> anyhow::Result<Vec<&'a RunRecord>> {
     let names = encodings.map(Combination::split_list);
     let done = || records.iter().filter(|record| record.status == Status::Done);
+    anyhow::ensure!(
+        done().next().is_some(),
+        "{}: no finished cell; run a suite first, or give the folder of its records",
+        results.display()
+    );
     let chosen = done()
         .filter(|record| {
             workload.is_none_or(|name| record.workload == name)
@@ -128,8 +133,7 @@ pub(super) fn finished<'a>(
     };
     anyhow::ensure!(
         !chosen.is_empty(),
-        "{}: no finished cell of the given workload and encodings; --workload is one of {}, --encodings are among {}; or \
-         run a suite first",
+        "{}: no finished cell of the given workload and encodings; --workload is one of {}, --encodings are among {}",
         results.display(),
         all(|record| &record.workload),
         all(|record| &record.encoding.name)
@@ -192,7 +196,11 @@ pub(super) fn records(folders: &[PathBuf]) -> anyhow::Result<Vec<RunRecord>> {
 
 /// Messages of errors of records.
 pub(super) fn messages(errors: &[RecordError]) -> Vec<String> {
-    errors.iter().map(|error| format!("one cell: {error}")).collect()
+    let place = |error: &RecordError| match error.path() {
+        Some(path) if path.file_name().is_some_and(|name| name == PACKED) => "packed cells",
+        _ => "one cell",
+    };
+    errors.iter().map(|error| format!("{}: {error}", place(error))).collect()
 }
 
 /// Refuses results from which records are left out, after the others were shown; `what` is what they are missing in.

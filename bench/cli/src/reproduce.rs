@@ -33,7 +33,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
     verdict: Vec<String>,
     /// Print every recipe that was run, not only the one nearest to the published recipe.
-    #[arg(long)]
+    #[arg(long, requires = "results")]
     all: bool,
 }
 
