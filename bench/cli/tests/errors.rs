@@ -121,7 +121,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
             vec!["explain", "abacus{max_offset=18446744073709551615}"],
             "max_offset is 18446744073709551615, expected at most 16777216",
         ),
-        (vec!["explain", "rope{base=5e-324}"], "base is 5e-324, expected a number above 1"),
+        (vec!["explain", "rope{base=1e-30}"], "base is 1e-30, expected a number above 1"),
         (vec!["worker", "cell"], "pe-bench run"),
     ] {
         let output = bench(&arguments);
