@@ -117,7 +117,8 @@ fn other(name: &str, command: &Command, condition: &str) -> Vec<String> {
         None => (condition, None),
     };
     let mut all = options(command).chain(command.get_positionals());
-    let found = all.find(|argument| argument.get_id().as_str().replace('_', "-") == option);
+    let found =
+        all.find(|argument| argument.get_long().unwrap_or(argument.get_id().as_str()) == option);
     words(name, found.unwrap_or_else(|| panic!("{name} has no `{option}`")), value)
 }
 

@@ -178,9 +178,9 @@ impl RotationFields<'_> {
         }
         let rope =
             rope::RopeConfig { base, rotary_fraction, scaling, ..rope::RopeConfig::default() };
-        let place = |key: &str| match object.settings.contains_key(key) {
-            true => format!("{field}.{key}"),
-            false => key.to_owned(),
+        let place = |key: &str| {
+            let is_within = object.settings.contains_key(key);
+            if is_within { format!("{field}.{key}") } else { key.to_owned() }
         };
         let (theta, rotary_fraction) = (place(THETA_KEY), place(FRACTION_KEY));
         Ok(ReadRotation { field: field.to_owned(), theta, rotary_fraction, rope })
