@@ -37,7 +37,6 @@
 
 mod grammar;
 mod inner;
-mod limits;
 mod module;
 mod print;
 mod rules;
@@ -209,7 +208,7 @@ impl Combination {
     /// [`PeError::InvalidSetting`] with the field.
     pub fn check(&self, dims: &Dims) -> Result<(), PeError> {
         // First, because sizes beside other parts are computed from their settings.
-        self.parts.iter().try_for_each(limits::check)?;
+        self.parts.iter().try_for_each(EncodingConfig::check_limits)?;
         self.sized(dims).try_for_each(|(part, dims)| part.check(&dims))
     }
 

@@ -99,6 +99,9 @@ pub enum PeError {
     },
 }
 
+/// Maximum length of a number in an error; whole numbers of 64 bits are shorter.
+const MOST_DIGITS: usize = 24;
+
 impl PeError {
     /// Builds a [`PeError::InvalidSetting`] from its fields.
     pub fn invalid(
@@ -107,12 +110,14 @@ impl PeError {
         value: impl std::fmt::Display,
         expected: impl Into<String>,
     ) -> Self {
-        Self::InvalidSetting {
-            pe: pe.to_owned(),
-            field: field.to_owned(),
-            value: value.to_string(),
-            expected: expected.into(),
-        }
+        let value = value.to_string();
+        // `Display` writes all digits of a number, 300 for the smallest ones.
+        let value = match value.parse::<f64>() {
+            Ok(number) if value.len() > MOST_DIGITS => format!("{number:e}"),
+            _ => value,
+        };
+        let (pe, field) = (pe.to_owned(), field.to_owned());
+        Self::InvalidSetting { pe, field, value, expected: expected.into() }
     }
 
     /// Refuses a setting with [`invalid`](Self::invalid) unless a condition holds.

@@ -178,13 +178,13 @@ impl<T> Probed<T> {
         settings: String,
         probe: impl FnOnce() -> Result<T, PeError>,
     ) -> Result<Arc<T>, PeError> {
-        let mut probed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = probed.get(&settings) {
+        let all = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all().get(&settings) {
             return Ok(known.clone());
         }
+        // Not under the lock: a wrapper may hold another one of its kind, which is probed within.
         let found = Arc::new(probe()?);
-        probed.insert(settings, found.clone());
-        Ok(found)
+        Ok(all().entry(settings).or_insert(found).clone())
     }
 }
 
@@ -328,7 +328,13 @@ impl EncodingConfig {
     /// # Errors
     /// [`PeError::InvalidSetting`] with the field.
     pub fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        self.check_limits()?;
         self.settings.check(dims)
+    }
+
+    /// Refuses numbers with which sizes cannot be computed.
+    pub(crate) fn check_limits(&self) -> Result<(), PeError> {
+        settings::limits::check(self.card().id, &self.fields)
     }
 
     /// Builds the encoding; `rng` is the source of all random numbers.

@@ -1,5 +1,7 @@
 //! Parsing of settings: unknown keys are errors that name the key and the nearest valid one.
 
+pub(crate) mod limits;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

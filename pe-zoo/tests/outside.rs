@@ -48,6 +48,7 @@ fn every_check_holds() {
         "interleaved(cable)",
         "interleaved{every=2}(cope+rope)",
         "interleaved(tape)",
+        "interleaved(interleaved(rope))",
     ] {
         for finding in examine(&registry().parse(text).unwrap()).unwrap() {
             assert_eq!(finding.verdict, CheckResult::Holds, "{text}: {:?}", finding.check);

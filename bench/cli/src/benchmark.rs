@@ -24,6 +24,9 @@ use train::host;
 /// Maximum length of a prompt with its answer: larger positions are not exact in f32.
 const LONGEST: u64 = 1 << 24;
 
+/// Maximum number of tokens of a free answer by default.
+const TOKENS: usize = 64;
+
 /// Arguments of `benchmark`.
 #[derive(Args, Clone)]
 pub(super) struct BenchmarkArgs {
@@ -41,16 +44,16 @@ pub(super) struct BenchmarkArgs {
     /// --tokens where the model writes.
     #[arg(long, value_parser = number(2..=LONGEST))]
     longest: Option<usize>,
-    /// Maximum number of tokens of an answer.
-    #[arg(long, default_value_t = 64)]
-    tokens: usize,
+    /// Maximum number of tokens of an answer that the model writes; default: 64.
+    #[arg(long)]
+    tokens: Option<usize>,
     /// Maximum number of items per file; default: all.
     #[arg(long, value_parser = number(1..=LONGEST))]
     limit: Option<usize>,
     /// Form of multiple-choice prompts: `texts` compares the likelihoods of the options' texts, `letters` those of their
-    /// letters after a list of the options, as in MMLU.
-    #[arg(long, value_enum, default_value_t)]
-    options: PromptStyle,
+    /// letters after a list of the options, as in MMLU; default: `texts`.
+    #[arg(long, value_enum)]
+    options: Option<PromptStyle>,
     /// Number of examples before each item, the first ones of its subject in --examples.
     #[arg(long, default_value_t = 0, requires = "examples")]
     shots: usize,
@@ -64,6 +67,29 @@ pub(super) struct BenchmarkArgs {
     compute: ComputeArgs,
 }
 
+/// Refuses options about a kind of items that the files do not have.
+fn refuse_without_effect(
+    arguments: &BenchmarkArgs,
+    items: &[&BenchmarkItem],
+) -> anyhow::Result<()> {
+    let has_free = items.iter().any(|item| is_free(item));
+    anyhow::ensure!(
+        has_free || arguments.tokens.is_none(),
+        "--tokens has no effect: the model writes no answer to multiple-choice items; leave it out"
+    );
+    let has_choices = items.iter().any(|item| !is_free(item));
+    anyhow::ensure!(
+        has_choices || arguments.options.is_none(),
+        "--options has no effect: no item is multiple-choice; leave it out"
+    );
+    Ok(())
+}
+
+/// Whether the model writes the answer to an item.
+fn is_free(item: &BenchmarkItem) -> bool {
+    matches!(item, BenchmarkItem::Write { .. })
+}
+
 /// Longest prompt of a free answer, prompt with an option, and sequence, in tokens.
 /// Of files without free answers the first is the second.
 fn lengths(
@@ -75,16 +101,16 @@ fn lengths(
     if !has_free {
         return Ok([longest; 3]);
     }
-    let with_answer = context.saturating_sub(arguments.tokens);
+    let tokens = arguments.tokens.unwrap_or(TOKENS);
+    let with_answer = context.saturating_sub(tokens);
     anyhow::ensure!(
         with_answer > 1 || arguments.longest.is_some(),
-        "--tokens is {}, which leaves no room for a prompt in the model's {context} tokens; expected at most {}, or --longest \
-         with the length of a prompt",
-        arguments.tokens,
+        "--tokens is {tokens}, which leaves no room for a prompt in the model's {context} tokens; expected at most {}, or \
+         --longest with the length of a prompt",
         context.saturating_sub(2)
     );
     let longest_prompt = arguments.longest.unwrap_or(with_answer);
-    let most = longest.max(longest_prompt.saturating_add(arguments.tokens));
+    let most = longest.max(longest_prompt.saturating_add(tokens));
     anyhow::ensure!(
         most as u64 <= LONGEST,
         "--longest and --tokens are {most} together, expected at most {LONGEST}"
@@ -114,14 +140,15 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
         Ok((path, items, sha256(path)?))
     });
     let files = files.collect::<anyhow::Result<Vec<_>>>()?;
+    let items = files.iter().flat_map(|(_, items, _)| items).collect::<Vec<_>>();
+    refuse_without_effect(arguments, &items)?;
     let pretrained = trained::pretrained(&arguments.model, device)?;
     let encoding = match &arguments.encoding {
         Some(text) => train::encodings::parse(text)?,
         None => pretrained.own_encoding(),
     };
     let id = encoding.id();
-    let mut items = files.iter().flat_map(|(_, items, _)| items);
-    let has_free = items.any(|item| matches!(item, BenchmarkItem::Write { .. }));
+    let has_free = items.iter().any(|item| is_free(item));
     let [longest_prompt, longest, most] = lengths(arguments, pretrained.context, has_free)?;
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let mut model = pretrained.decoder(&encoding, most, &mut rng)?;
@@ -129,11 +156,11 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     let examples = arguments.examples.as_deref().map(read).transpose()?.unwrap_or_default();
     let examples_sha256 = arguments.examples.as_deref().map(sha256).transpose()?;
     let settings = AskSettings {
-        tokens: arguments.tokens,
+        tokens: arguments.tokens.unwrap_or(TOKENS),
         longest_prompt,
         longest,
         end: &pretrained.end,
-        style: arguments.options,
+        style: arguments.options.unwrap_or_default(),
         shots: Shots { items: &examples, count: arguments.shots },
     };
     // Before anything is computed.
@@ -150,7 +177,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
             let result = ask(&model, id, pretrained.tokenizer(), item, settings, device)
                 .with_context(|| place(path, index))?;
             summary.add(item.subject(), &result);
-            kept.push(answer(item, &result, arguments.options));
+            kept.push(answer(item, &result, settings.style));
         }
         let mut line = json!({
             "file": path.display().to_string(), "model": pretrained.name,
@@ -182,9 +209,9 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
             "encoding": encoding.identity(),
             "longest": longest,
             "longest_prompt": longest_prompt,
-            "tokens": arguments.tokens,
+            "tokens": settings.tokens,
             "limit": arguments.limit,
-            "options": arguments.options,
+            "options": settings.style,
             "shots": arguments.shots,
             "examples": arguments.examples.as_ref().map(|path| path.display().to_string()),
             "examples_sha256": examples_sha256,

@@ -45,6 +45,10 @@ impl CellSelection {
     /// # Errors
     /// If there is none, with the names that the records have.
     pub(super) fn of<'a>(&self, records: &[&'a RunRecord]) -> anyhow::Result<Vec<&'a RunRecord>> {
+        anyhow::ensure!(
+            !records.is_empty(),
+            "no finished cell; run a suite first, or give the folder of its records"
+        );
         let workload = |record: &&'a RunRecord| &*record.workload;
         let encoding = |record: &&'a RunRecord| &*record.encoding.name;
         let (workloads, encodings) = (names(records, workload), names(records, encoding));

@@ -110,8 +110,11 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
 
 /// Returns the default output folder, `RESULTS-eval`.
 fn beside(results: &Path) -> PathBuf {
-    let name = results.file_name().unwrap_or_default().to_string_lossy();
-    results.with_file_name(format!("{name}-eval"))
+    // A path such as `.` ends with no name.
+    let whole = results.file_name().is_none().then(|| results.canonicalize().ok()).flatten();
+    let whole = whole.as_deref().unwrap_or(results);
+    let name = whole.file_name().unwrap_or_default().to_string_lossy();
+    whole.with_file_name(format!("{name}-eval"))
 }
 
 /// Returns the experiments of the trained cells, with the evaluation of the command line.

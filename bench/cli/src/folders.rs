@@ -164,7 +164,11 @@ pub(super) fn records(folders: &[PathBuf]) -> anyhow::Result<Vec<RunRecord>> {
 
 /// Messages of errors of records.
 pub(super) fn messages(errors: &[RecordError]) -> Vec<String> {
-    errors.iter().map(|error| format!("one cell: {error}")).collect()
+    let place = |error: &RecordError| match error.path() {
+        Some(path) if path.file_name().is_some_and(|name| name == PACKED) => "packed cells",
+        _ => "one cell",
+    };
+    errors.iter().map(|error| format!("{}: {error}", place(error))).collect()
 }
 
 /// Refuses results from which records are left out, after the others were shown; `what` is what they are missing in.

@@ -31,8 +31,9 @@ pub(super) struct JudgeArgs {
 
 pub(super) fn run(arguments: &JudgeArgs) -> anyhow::Result<()> {
     let JudgeArgs { scores, out, formats, criteria, page } = arguments;
-    let csv = std::fs::read(scores).with_context(|| format!("cannot read {}", scores.display()))?;
-    let records = records_of_scores(&csv, label).with_context(|| scores.display().to_string())?;
+    let csv = tasks::read_text(scores)?;
+    let records =
+        records_of_scores(csv.as_bytes(), label).with_context(|| scores.display().to_string())?;
     let name = scores.file_stem().unwrap_or_default();
     let out = out.clone().unwrap_or_else(|| Path::new("results").join(name));
     let cells = out.join("cells");
@@ -48,7 +49,7 @@ pub(super) fn run(arguments: &JudgeArgs) -> anyhow::Result<()> {
     for record in &records {
         record.write(&out)?;
     }
-    records::store::write_atomically(&out.join(TABLE), &csv)
+    records::store::write_atomically(&out.join(TABLE), csv.as_bytes())
         .with_context(|| format!("cannot write {TABLE}"))?;
     report::report(&ReportArgs {
         results: vec![out],

@@ -34,7 +34,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, alias = "verdict", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
     verdicts: Vec<String>,
     /// Print every recipe that was run, not only the one nearest to the published recipe.
-    #[arg(long)]
+    #[arg(long, requires = "results")]
     all: bool,
 }
 

@@ -64,7 +64,7 @@ pub(super) fn status(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
         std::thread::sleep(every);
         overview = read()?;
     }
-    let known = overview.suite.is_some() || overview.cells > 0;
+    let known = overview.suite.is_some() || overview.cells > 0 || !overview.unreadable.is_empty();
     anyhow::ensure!(
         known,
         "{}: neither records nor a plan of a sweep, expected a results folder of `pe-bench run`",

@@ -117,6 +117,11 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["eval", "no/such/results"], "there is no such folder"),
         (vec!["inspect", "quick"], "`quick` is a suite; name a workload"),
         (vec!["explain", "cope{max_positions=0}"], "max_positions is 0, expected at least 2"),
+        (
+            vec!["explain", "abacus{max_offset=18446744073709551615}"],
+            "max_offset is 18446744073709551615, expected at most 16777216",
+        ),
+        (vec!["explain", "rope{base=1e-30}"], "base is 1e-30, expected a number above 1"),
         (vec!["worker", "cell"], "pe-bench run"),
     ] {
         let output = bench(&arguments);

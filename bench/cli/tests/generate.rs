@@ -104,8 +104,10 @@ fn benchmarks_are_answered_and_scored() {
             "accuracy_per_byte_standard_error": 0.5,
         })
     );
-    let [shown, asked, examples] = ["shown.json", "asked.jsonl", "examples.jsonl"]
-        .map(|name| folder.path().join(name).display().to_string());
+    let [shown, asked, examples, free] =
+        ["shown.json", "asked.jsonl", "examples.jsonl", "free.jsonl"]
+            .map(|name| folder.path().join(name).display().to_string());
+    fs::write(&free, json!({ "input": "w1 w5", "outputs": ["w2"] }).to_string()).unwrap();
     for (path, question) in [(&asked, "w3"), (&examples, "w5")] {
         let lines = ["virology", "virology", "birds"].map(|subject| {
             json!({ "question": question, "choices": ["w4", "w7"], "answer": 0, "subject": subject })
@@ -129,6 +131,14 @@ fn benchmarks_are_answered_and_scored() {
     let output = run(&[&letters[..1], &["--shots", "2", "--examples", &examples]].concat());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("1 of subject `birds`"), "{said}");
+    for (option, value, expected) in
+        [("--tokens", "4", "the model writes no answer"), ("--options", "letters", "no item is")]
+    {
+        let path = if option == "--tokens" { &asked } else { &free };
+        let output = run(&[path, option, value]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(expected), "{said}");
+    }
     let output = run(&["/nowhere.jsonl"]);
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere.jsonl"));

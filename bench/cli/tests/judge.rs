@@ -43,4 +43,12 @@ fn a_table_of_scores_gets_a_report_and_the_tests_of_records() {
     refused(&judge, "has records of trainings");
     std::fs::write(&scores, table("rope").replace("0.9", "9")).unwrap();
     refused(&["judge", scores_text], "score is `9`, expected an exact match from 0 to 1");
+
+    // As spreadsheets on Windows write it.
+    std::fs::write(&scores, format!("\u{feff}{}", table("rope").replace('\n', "\r\n"))).unwrap();
+    let marked = folder.path().join("marked").display().to_string();
+    assert!(done(&["judge", scores_text, "--out", &marked]).contains("RoPE"));
+    let utf_16 = table("rope").encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    std::fs::write(&scores, [&[0xff, 0xfe], &*utf_16].concat()).unwrap();
+    refused(&["judge", scores_text], "it is not UTF-8 from byte 0 on; save it as UTF-8");
 }

@@ -103,7 +103,7 @@ impl SweepManifest {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             bytes => bytes.map_err(FileError::of("read", &path))?,
         };
-        let manifest = serde_json::from_slice(&bytes).map_err(|error| {
+        let manifest = serde_json::from_slice(records::store::without_mark(&bytes)).map_err(|error| {
             let path = path.display();
             anyhow::anyhow!(
                 "{path} is not a list of cells: {error}; delete it, the next `pe-bench run` writes it again"
@@ -145,6 +145,11 @@ mod tests {
         let mut fewer = manifest();
         fewer.cells.pop();
         fewer.write(results.path()).unwrap();
+        assert_eq!(SweepManifest::read(results.path()).unwrap(), Some(fewer.clone()));
+        // An editor may have put a byte-order mark before it.
+        let path = results.path().join(SweepManifest::FILE);
+        let marked = format!("\u{feff}{}", fs::read_to_string(&path).unwrap());
+        fs::write(&path, marked).unwrap();
         assert_eq!(SweepManifest::read(results.path()).unwrap(), Some(fewer));
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A check that compares an encoding with its reference holds for any reference that is right up to the sizes of the kit. A
 //! factor from position 8,192 on, or a layer that the kit does not build, would be compared with nothing. The kit therefore
-//! runs all checks again at smaller settings where a size has no effect, and says so where it finds none.
+//! runs all checks again at smaller settings where a size has no effect, and says so where it finds none, or where an encoding
+//! acts only beyond its sizes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,9 +15,10 @@ use super::checks::{
 #[cfg(feature = "flex")]
 use super::checks::{Failure, failures};
 use super::{dims, random, stack};
+use crate::probe::passes::DIMS;
 use crate::probe::sizes;
 use crate::reference::NoEffect;
-use crate::{Combination, Combined, Hooks, PeError, Positions};
+use crate::{Combination, Dims, Hooks, PeError, Positions};
 
 /// Checks that hold for any implementation if the encoding has no effect at the sizes of the kit.
 const COMPARISONS: [Check; 5] = [
@@ -69,13 +71,13 @@ fn examined(config: &Combination, device: &Device) -> Vec<Finding> {
             );
         }
     }
-    let acts_later = CheckResult::NotChecked(UncheckedReason::ActsLater);
-    let verdict = if found.iter().any(|finding| finding.verdict == acts_later) {
-        acts_later
-    } else if acting.without_effect.is_empty() {
-        CheckResult::Holds
-    } else {
-        CheckResult::NotChecked(UncheckedReason::SizesWithoutEffect(acting.without_effect))
+    let unseen = found.iter().map(|finding| &finding.verdict).find(|verdict| {
+        matches!(verdict, CheckResult::NotChecked(UncheckedReason::ActsElsewhere(_)))
+    });
+    let verdict = match unseen.cloned() {
+        Some(unseen) => unseen,
+        None if acting.without_effect.is_empty() => CheckResult::Holds,
+        None => CheckResult::NotChecked(UncheckedReason::SizesWithoutEffect(acting.without_effect)),
     };
     found.push(Finding { check: Check::Acts, verdict });
     found
@@ -116,42 +118,57 @@ impl ActingCombination {
     }
 }
 
-/// Findings of an encoding, comparisons left out if it has no effect at the sizes of the kit but elsewhere.
+/// Findings of a combination, comparisons left out if it or one of its parts has no effect at the sizes of the kit but elsewhere.
 fn seen(config: &Combination, device: &Device) -> Vec<Finding> {
     let mut found = findings(config, device);
-    if is_blind(config, device) {
+    if let Some(unseen) = unseen(config, device) {
         let compares = |finding: &&mut Finding| COMPARISONS.contains(&finding.check);
         for finding in found.iter_mut().filter(compares) {
             if finding.verdict == CheckResult::Holds {
-                finding.verdict = CheckResult::NotChecked(UncheckedReason::ActsLater);
+                let reason = UncheckedReason::ActsElsewhere(unseen.clone());
+                finding.verdict = CheckResult::NotChecked(reason);
             }
         }
     }
     found
 }
 
-/// Whether the outputs of an encoding are those without a position encoding at the sizes of the kit, but not at far positions.
-/// An encoding without any effect is right as it is.
-fn is_blind(config: &Combination, device: &Device) -> bool {
-    let equals_no_effect = || {
-        let encoding = random(config, device)?;
-        engine::equals_reference(&encoding, &NoEffect, device)?;
-        stack::equals_no_effect(config, device)?;
-        Ok(encoding)
-    };
-    match caught(|| Some(equals_no_effect())) {
-        Some(Ok(encoding)) => acts_far(&encoding, device),
-        _ => false,
-    }
+/// The combination, or the first of its parts that can act alone, whose effect the kit does not see.
+fn unseen(config: &Combination, device: &Device) -> Option<String> {
+    let parts = config.parts().iter().filter(|_| config.parts().len() > 1);
+    let parts = parts.filter_map(|part| Combination::try_from(part.clone()).ok());
+    let mut all = std::iter::once(config.clone()).chain(parts);
+    all.find(|config| is_blind(config, device)).map(|config| config.id().to_owned())
 }
 
-/// Whether an encoding has an effect at positions beyond those of the kit.
-fn acts_far(encoding: &Combined, device: &Device) -> bool {
-    if encoding.max_len().is_some() {
-        return false;
-    }
-    let powers = (0..=24).map(|power| 1_usize << power).collect();
-    let Ok(at) = Positions::new(powers, 0) else { return false };
-    let equal = || Some(engine::equals_reference_at(encoding, &NoEffect, &at, device));
-    matches!(caught(equal), Some(Err(_)))
+/// Whether the outputs of an encoding are those without a position encoding at the sizes of the kit, but not elsewhere. An
+/// encoding without any effect is right as it is.
+fn is_blind(config: &Combination, device: &Device) -> bool {
+    let equals_no_effect = || {
+        engine::equals_reference(&random(config, device)?, &NoEffect, device)?;
+        stack::equals_no_effect(config, device)
+    };
+    matches!(caught(|| Some(equals_no_effect())), Some(Ok(()))) && acts_elsewhere(config, device)
+}
+
+/// Sizes beyond those of the kit: layers, heads and channels of large models.
+const LARGE: Dims = Dims { layers: 33, heads: 16, head_dim: 64, ..DIMS };
+
+/// Number of tokens beyond those of the kit.
+const MANY_TOKENS: usize = 512;
+
+/// Whether an encoding has an effect at far positions, at larger sizes of the model or in longer sequences than those of the kit.
+fn acts_elsewhere(config: &Combination, device: &Device) -> bool {
+    let far = (0..=24).map(|power| 1_usize << power).collect::<Vec<_>>();
+    let near = dims(config);
+    let places = [(near, far.clone()), (LARGE, far), (near, (0..MANY_TOKENS).collect())];
+    places.into_iter().any(|(dims, mut positions)| {
+        let Some(Ok(encoding)) = caught(|| Some(stack::built(config, &dims, device))) else {
+            return false;
+        };
+        positions.retain(|position| encoding.max_len().is_none_or(|limit| *position < limit));
+        let Ok(at) = Positions::new(positions, 0) else { return false };
+        let equal = || engine::equals_reference_at(&encoding, &NoEffect, &dims, &at, device);
+        matches!(caught(|| Some(equal())), Some(Err(_)))
+    })
 }

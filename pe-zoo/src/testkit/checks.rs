@@ -131,8 +131,9 @@ pub enum CheckResult {
 pub enum UncheckedReason {
     /// The encoding lacks the optional part that this check compares with.
     MissingPart(Check),
-    /// The encoding has no effect at the sizes of the kit, but at later positions.
-    ActsLater,
+    /// The encoding, or this part of the combination, has no effect at the sizes of the kit, but at larger ones or at later
+    /// positions.
+    ActsElsewhere(String),
     /// Numbers of the settings have no effect at the sizes of the kit, nor do smaller ones: each with its name, encoding and
     /// value.
     SizesWithoutEffect(Vec<String>),
@@ -142,9 +143,10 @@ impl fmt::Display for UncheckedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MissingPart(check) => f.write_str(check.needs()),
-            Self::ActsLater => f.write_str(
-                "the encoding has no effect in 2 layers and 128 tokens, but it has one at later positions; give settings at \
-                 which it acts",
+            Self::ActsElsewhere(id) => write!(
+                f,
+                "`{id}` has no effect in 2 layers, 3 heads of 6 channels and 128 tokens, but it has one at larger sizes or at \
+                 later positions; give settings at which it acts"
             ),
             Self::SizesWithoutEffect(sizes) => {
                 write!(f, "no effect in 2 layers and {TOKENS} tokens: {}", sizes.join(", "))

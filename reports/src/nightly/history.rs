@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use records::store::{RecordError, files_in, write_atomically};
+use records::store::{RecordError, files_in, without_mark, write_atomically};
 use records::{EvalPoint, RunRecord, Status, json_float};
 use stats::Estimate;
 
@@ -173,7 +173,8 @@ pub fn read(folder: &Path) -> Result<Vec<Night>, HistoryError> {
     for path in files_in(folder, "json").map_err(|e| RecordError::io("list", folder, e))? {
         let bytes = fs::read(&path).map_err(|e| RecordError::io("read", &path, e))?;
         let damaged = |reason: String| HistoryError::Damaged { path: path.clone(), reason };
-        let night: Night = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+        let night: Night =
+            serde_json::from_slice(without_mark(&bytes)).map_err(|e| damaged(e.to_string()))?;
         if night.schema != SCHEMA {
             return Err(damaged(format!("it has schema {}", night.schema)));
         }

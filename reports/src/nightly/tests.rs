@@ -301,6 +301,10 @@ fn nights_are_kept_once_and_drawn_with_their_commits() {
     );
     let text = markdown_document(&trend::document(&nights));
     assert!(text.contains("| 2 | 2026-01-03T03:04:05Z |") && !text.contains("<img"), "{text}");
+    // An editor may have put a byte-order mark before a file.
+    let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    std::fs::write(&file, format!("\u{feff}{}", std::fs::read_to_string(&file).unwrap())).unwrap();
+    assert_eq!(read(folder.path()).unwrap().len(), 2);
     std::fs::write(folder.path().join("x.json"), "{}").unwrap();
     assert!(read(folder.path()).unwrap_err().to_string().contains("x.json is not a night"));
     assert!(read(&folder.path().join("none")).unwrap().is_empty());

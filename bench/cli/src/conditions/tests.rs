@@ -118,8 +118,10 @@ fn other(name: &str, command: &Command, condition: &str) -> Vec<String> {
         Some((option, value)) => (option, Some(value)),
         None => (condition, None),
     };
-    let found = options(command).find(|argument| argument.get_long() == Some(option));
-    words(name, found.unwrap_or_else(|| panic!("{name} has no --{option}")), value)
+    let mut all = options(command).chain(command.get_positionals());
+    let found =
+        all.find(|argument| argument.get_long().unwrap_or(argument.get_id().as_str()) == option);
+    words(name, found.unwrap_or_else(|| panic!("{name} has no `{option}`")), value)
 }
 
 /// Every option of every command is in the list, and what the list says of it holds.

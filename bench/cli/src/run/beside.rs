@@ -1,9 +1,12 @@
 //! Kept records of a suite's other cells, which a run with `--encodings` is reported together with.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
+use analysis::packed::PACKED;
 use records::RunRecord;
+use records::store::RecordError;
 
 use super::RunRequest;
 use crate::conflict;
@@ -33,12 +36,22 @@ pub(super) fn records(request: &RunRequest, plan: &SweepPlan) -> anyhow::Result<
     let mut all: Vec<(PathBuf, usize, RunRecord)> = Vec::new();
     let mut read = BTreeSet::new();
     for place in places {
-        if !read.insert(place.canonicalize().unwrap_or_else(|_| place.clone())) {
+        let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if !read.insert(canonical(&place)) {
             continue;
         }
+        // The sweep tells what it cannot read of its own folder: records of the cells that it runs, and packed ones.
+        let is_told = |error: &RecordError| {
+            let is_of_run = |path: &Path| {
+                let key = path.file_stem().and_then(OsStr::to_str);
+                path.ends_with(PACKED) || key.is_some_and(|key| run.contains(key))
+            };
+            canonical(&place) == canonical(out) && error.path().is_some_and(is_of_run)
+        };
         for record in analysis::folder::read_each(&place)? {
             let mut record = match record {
                 Ok(record) => record,
+                Err(error) if is_told(&error) => continue,
                 Err(error) => {
                     complain(&format!("{error}; it is not compared"));
                     continue;

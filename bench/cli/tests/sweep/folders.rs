@@ -174,9 +174,17 @@ fn damaged_packed_records_hide_no_others_and_the_advice_helps() {
     }
     let status = on(&["status"], &[&bad]);
     assert!(text(&status).contains("records.parquet is damaged"), "{}", text(&status));
-    let run = place.run(&bad, &[]);
-    assert_eq!(run.status.code(), Some(1));
-    assert!(text(&run).contains("move the file away: `run` computes its cells again"));
+    // Also without a plan beside it, as it is kept in a repository.
+    fs::rename(bad.join("plan.json"), bad.join("plan")).unwrap();
+    let status = on(&["status"], &[&bad]);
+    assert!(text(&status).contains("records.parquet is damaged"), "{}", text(&status));
+    for options in [&[][..], &["--encodings", "rope"]] {
+        let run = place.run(&bad, options);
+        let said = text(&run);
+        assert_eq!(run.status.code(), Some(1));
+        assert!(said.contains("move the file away: `run` computes its cells again"), "{said}");
+        assert_eq!(said.matches("records.parquet").count(), 1, "{said}");
+    }
     fs::remove_file(&packed).unwrap();
     assert!(place.run(&bad, &[]).status.success());
 }
@@ -216,4 +224,11 @@ fn a_damaged_record_is_told_once() {
     assert_eq!(said.matches(record.to_str().unwrap()).count(), 1, "{said}");
     assert!(said.contains("1 cell not run, because of records that cannot be read"), "{said}");
     assert_eq!(cells(out.to_str().unwrap()).len(), 2);
+    // Nor twice where kept records of the suite's other encodings are read as well.
+    let name = record.file_stem().unwrap().to_str().unwrap();
+    for encoding in ["rope", "alibi"] {
+        let run = place.run(&out, &["--encodings", encoding]);
+        let said = text(&run);
+        assert_eq!(said.matches(name).count(), 1, "{encoding}: {said}");
+    }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use pe_zoo::model::QkNormKind;
-use pe_zoo::settings::NoSettings;
+use pe_zoo::settings::{NoSettings, explain};
 use pe_zoo::zoo::layers::of_layers;
 use pe_zoo::zoo::nope::Nope;
 use pe_zoo::zoo::rope::{Rope, RopeConfig};
@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::error;
-use super::rotation::{ReadRotation, RotationFields};
-use super::settings::{LlamaSettings, LlamaSizes, check_rotation};
+use super::rotation::RotationFields;
+use super::settings::{END, LlamaSettings, LlamaSizes, SizeKeys, check_rotation};
 use super::version::WrittenBy;
 
 /// Fields of `config.json` that determine the computation. Other fields, about training and software, are ignored.
@@ -65,6 +65,18 @@ struct ConfigFile {
     pe_zoo_encoding: Option<String>,
     pe_zoo_lens: Option<[usize; 2]>,
 }
+
+/// Keys of `config.json`.
+const KEYS: SizeKeys = SizeKeys {
+    layers: "num_hidden_layers",
+    width: "hidden_size",
+    heads: "num_attention_heads",
+    kv_heads: "num_key_value_heads",
+    hidden: "intermediate_size",
+    vocabulary: "vocab_size",
+    context: "max_position_embeddings",
+    epsilon: "rms_norm_eps",
+};
 
 /// Field `sliding_window`.
 #[derive(Default, Clone, Copy, Deserialize)]
@@ -119,7 +131,7 @@ pub(super) fn read(
             // A missing field is one of the whole file.
             "." => error::damaged(path, e.inner()),
             field => {
-                let value = format!("of a wrong type ({})", e.inner());
+                let value = format!("of a wrong type ({})", explain(&e.inner().to_string()));
                 error::unsupported(path, field, value, "a value as transformers writes it")
             }
         }
@@ -140,7 +152,7 @@ pub(super) fn read(
             _ => QkNormKind::None,
         },
     };
-    let model = sizes.model(path, file.rms_norm_eps, file.tie_word_embeddings)?;
+    let model = sizes.model(path, &KEYS, file.rms_norm_eps, file.tie_word_embeddings)?;
     let fits = |head_dim: &usize| head_dim.checked_mul(heads) == Some(file.hidden_size);
     if let Some(head_dim) = file.head_dim().filter(|given| !fits(given)) {
         let expected =
@@ -157,16 +169,17 @@ pub(super) fn read(
         layer_types: file.layer_types.as_deref(),
         written_by,
     };
-    let ReadRotation { field, rope } = rope.read(path)?;
+    let rotation = rope.read(path)?;
     let tuned = file.tuned(path)?;
     // A tuned encoding is another one, which is checked when the model is built.
     if tuned.is_none() {
-        check_rotation(path, &field, &rope, &model.dims(sizes.context, sizes.context))?;
+        let dims = model.dims(sizes.context, sizes.context);
+        check_rotation(path, |setting| rotation.key(setting), &rotation.rope, &dims)?;
     }
-    let layers = file.encoding_of_layers(path, &rope)?;
+    let layers = file.encoding_of_layers(path, &rotation.rope)?;
     let end = end(path, file.eos_token_id.as_ref())?;
     let (vocabulary, context, window) = (sizes.vocabulary, sizes.context, file.window());
-    let tokenizer_class = file.tokenizer_class();
+    let (rope, tokenizer_class) = (rotation.rope, file.tokenizer_class());
     let settings = LlamaSettings {
         model,
         rope,
@@ -178,12 +191,12 @@ pub(super) fn read(
         layers,
         tuned,
     };
-    settings.checked(path)
+    settings.checked(path, END)
 }
 
 /// Reads the tokens that end a text from the text of the `generation_config.json` at `path`.
 pub(super) fn generation_end(path: &Path, text: &str) -> Result<Vec<u32>> {
-    end(path, fields(path, text)?.get("eos_token_id"))
+    end(path, fields(path, text)?.get(END))
 }
 
 /// Fields of a JSON file that are not null; null as `sliding_window` has a meaning of its own and is kept.
@@ -203,9 +216,9 @@ fn end(path: &Path, given: Option<&Value>) -> Result<Vec<u32>> {
     };
     let ids = ids.iter().filter(|id| id.as_i64().is_none_or(|id| id >= 0));
     ids.map(|id| {
-        id.as_u64().and_then(|id| u32::try_from(id).ok()).ok_or_else(|| {
-            error::unsupported(path, "eos_token_id", id, "a token id or a list of them")
-        })
+        id.as_u64()
+            .and_then(|id| u32::try_from(id).ok())
+            .ok_or_else(|| error::unsupported(path, END, id, "a token id or a list of them"))
     })
     .collect()
 }

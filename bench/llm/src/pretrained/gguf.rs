@@ -18,10 +18,36 @@ use tasks::FileError;
 use super::error;
 use super::llama::{HEAD, KEY, QUERY, WeightId, WeightSource};
 use super::rotation::THETA;
-use super::settings::{LlamaSettings, LlamaSizes, check_rotation};
+use super::settings::{LlamaSettings, LlamaSizes, SizeKeys, check_rotation};
 
 /// Tensor with the divisors of the frequencies.
 const DIVISORS: &str = "rope_freqs.weight";
+
+/// Keys of the file.
+const KEYS: SizeKeys = SizeKeys {
+    layers: "llama.block_count",
+    width: "llama.embedding_length",
+    heads: "llama.attention.head_count",
+    kv_heads: "llama.attention.head_count_kv",
+    hidden: "llama.feed_forward_length",
+    vocabulary: "llama.vocab_size",
+    context: "llama.context_length",
+    epsilon: "llama.attention.layer_norm_rms_epsilon",
+};
+
+/// Key that states a setting of the rotation.
+fn rotation_key(setting: &str) -> String {
+    let key = match setting {
+        "scaling.short_factor" | "scaling.long_factor" => return DIVISORS.to_owned(),
+        "base" => "freq_base",
+        "scaling.original_max_position_embeddings" => "scaling.original_context_length",
+        "scaling.beta_fast" => "scaling.yarn_beta_fast",
+        "scaling.beta_slow" => "scaling.yarn_beta_slow",
+        "scaling.attention_factor" => "scaling.attn_factor",
+        other => other,
+    };
+    format!("llama.rope.{key}")
+}
 
 /// Parsed GGUF file.
 pub(super) struct Gguf {
@@ -63,29 +89,27 @@ impl Gguf {
         if let Some(experts) = self.optional_number("llama.expert_count")?.filter(|n| *n > 0) {
             return Err(self.unsupported("llama.expert_count", experts, "0"));
         }
-        let heads = self.number("llama.attention.head_count")?;
-        let vocabulary = match self.optional_number("llama.vocab_size")? {
+        let heads = self.number(KEYS.heads)?;
+        let vocabulary = match self.optional_number(KEYS.vocabulary)? {
             Some(vocabulary) => vocabulary,
             None => self.array("tokenizer.ggml.tokens")?.len(),
         };
         let sizes = LlamaSizes {
-            layers: self.number("llama.block_count")?,
-            width: self.number("llama.embedding_length")?,
+            layers: self.number(KEYS.layers)?,
+            width: self.number(KEYS.width)?,
             heads,
-            kv_heads: self.optional_number("llama.attention.head_count_kv")?.unwrap_or(heads),
-            hidden: self.number("llama.feed_forward_length")?,
+            kv_heads: self.optional_number(KEYS.kv_heads)?.unwrap_or(heads),
+            hidden: self.number(KEYS.hidden)?,
             vocabulary,
-            context: self.number("llama.context_length")?,
+            context: self.number(KEYS.context)?,
             qkv_bias: false,
             qk_norm: QkNormKind::None,
         };
-        let epsilon = self.float("llama.attention.layer_norm_rms_epsilon")?;
-        let Some(epsilon) = epsilon else {
-            let field = "llama.attention.layer_norm_rms_epsilon";
-            return Err(self.unsupported(field, "absent", "a number"));
+        let Some(epsilon) = self.float(KEYS.epsilon)? else {
+            return Err(self.unsupported(KEYS.epsilon, "absent", "a number"));
         };
         let tied = !self.names.contains(&HEAD.gguf());
-        let model = sizes.model(&self.path, epsilon, tied)?;
+        let model = sizes.model(&self.path, &KEYS, epsilon, tied)?;
         (self.heads, self.kv_heads) = (heads, sizes.kv_heads);
         let head_dim = model.width / heads;
         for field in [
@@ -115,8 +139,9 @@ impl Gguf {
             ..rope::RopeConfig::default()
         };
         let context = sizes.context;
-        check_rotation(&self.path, "llama.rope", &rope, &model.dims(context, context))?;
-        let end = self.optional_number("tokenizer.ggml.eos_token_id")?;
+        check_rotation(&self.path, rotation_key, &rope, &model.dims(context, context))?;
+        let end_key = "tokenizer.ggml.eos_token_id";
+        let end = self.optional_number(end_key)?;
         let end = end.into_iter().map(|id| u32::try_from(id).unwrap_or(u32::MAX)).collect();
         let vocabulary = sizes.vocabulary;
         let (window, tokenizer_class, tuned) = (None, None, None);
@@ -131,7 +156,7 @@ impl Gguf {
             layers: None,
             tuned,
         };
-        settings.checked(&self.path)
+        settings.checked(&self.path, end_key)
     }
 
     /// Scaling of the rotation by llama.cpp's rules: a factor without a type is linear, its old name is `scale_linear`, and

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use pe_zoo::rotary::{ORIGINAL_LENGTH, Scaling, Yarn};
+use pe_zoo::settings::explain;
 use pe_zoo::zoo::rope;
 use serde_json::{Map, Value};
 
@@ -40,12 +41,30 @@ struct RotationObject<'a> {
     settings: &'a Map<String, Value>,
 }
 
-/// Rotation with the field that it was read from.
+/// Rotation with the keys that it was read from.
 pub(super) struct ReadRotation {
-    pub(super) field: String,
+    /// Path of the object with the scaling.
+    field: String,
+    /// Path of the base.
+    theta: String,
+    /// Path of the share of channels that are rotated.
+    rotary_fraction: String,
     pub(super) rope: rope::RopeConfig,
 }
 
+impl ReadRotation {
+    /// Path in the file of a setting of the encoding.
+    pub(super) fn key(&self, setting: &str) -> String {
+        match setting {
+            "base" => self.theta.clone(),
+            "rotary_fraction" => self.rotary_fraction.clone(),
+            other => other.replacen("scaling", &self.field, 1),
+        }
+    }
+}
+
+const THETA_KEY: &str = "rope_theta";
+const FRACTION_KEY: &str = "partial_rotary_factor";
 const SCALING: &str = "rope_scaling";
 const PARAMETERS: &str = "rope_parameters";
 
@@ -126,7 +145,7 @@ impl RotationFields<'_> {
         // In proportional scaling the share of pairs is a setting of its own, and all channels count as rotated.
         let is_proportional = kind(&scaling) == Some("proportional");
         if let Some(share) = self.rotary_fraction.filter(|_| is_proportional) {
-            scaling.entry("partial_rotary_factor").or_insert_with(|| share.into());
+            scaling.entry(FRACTION_KEY).or_insert_with(|| share.into());
         }
         // New files have these two fields in the object, old files next to it.
         let mut number = |key: &str, beside: Option<f64>, otherwise: f64| match scaling.remove(key)
@@ -136,21 +155,21 @@ impl RotationFields<'_> {
                 error::unsupported(path, &format!("{field}.{key}"), value, "a number")
             }),
         };
-        let base = number("rope_theta", self.theta, THETA)?;
-        let rotary_fraction = if is_proportional {
-            1.0
-        } else {
-            number("partial_rotary_factor", self.rotary_fraction, 1.0)?
-        };
+        let base = number(THETA_KEY, self.theta, THETA)?;
+        let rotary_fraction =
+            if is_proportional { 1.0 } else { number(FRACTION_KEY, self.rotary_fraction, 1.0)? };
         self.complete(&mut scaling);
         let scaling = if scaling.is_empty() {
             Scaling::None
         } else {
-            serde_json::from_value(Value::Object(scaling)).map_err(|reason| {
-                let expected = "a supported type of rotary scaling, with its settings";
-                let value = format!("{} ({reason})", Value::Object(object.settings.clone()));
-                error::unsupported(path, field, value, expected)
-            })?
+            serde_json::from_value(Value::Object(scaling)).map_err(
+                |reason: serde_json::Error| {
+                    let expected = "a supported type of rotary scaling, with its settings";
+                    let reason = explain(&reason.to_string());
+                    let value = format!("{} ({reason})", Value::Object(object.settings.clone()));
+                    error::unsupported(path, field, value, expected)
+                },
+            )?
         };
         if matches!(scaling, Scaling::Yarn(Yarn { factor: None, .. })) {
             let expected = format!("a number, or `{ORIGINAL_LENGTH}`, which determines it");
@@ -159,7 +178,12 @@ impl RotationFields<'_> {
         }
         let rope =
             rope::RopeConfig { base, rotary_fraction, scaling, ..rope::RopeConfig::default() };
-        Ok(ReadRotation { field: object.field.clone(), rope })
+        let place = |key: &str| {
+            let is_within = object.settings.contains_key(key);
+            if is_within { format!("{field}.{key}") } else { key.to_owned() }
+        };
+        let (theta, rotary_fraction) = (place(THETA_KEY), place(FRACTION_KEY));
+        Ok(ReadRotation { field: field.to_owned(), theta, rotary_fraction, rope })
     }
 
     /// Brings original length and factor of a scaling to where transformers looks for them: linear scaling has none, dynamic

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use pe_zoo::zoo::rope::{self, Rope};
-use pe_zoo::{Combination, Dims, PositionEncoding};
+use pe_zoo::{Combination, Dims, EncodingConfig, PeError};
 
 use super::error;
-use pe_zoo::model::{ActivationKind, ModelConfig, NormKind, QkNormKind};
+use pe_zoo::model::{ActivationKind, ModelConfig, ModelError, NormKind, QkNormKind};
+
+/// Key of the ends of a text in JSON files.
+pub(super) const END: &str = "eos_token_id";
 
 /// Maximum size that a model may have; products of two larger sizes overflow.
 const LARGEST: usize = 1 << 24;
@@ -47,21 +50,54 @@ pub(super) struct LlamaSizes {
     pub(super) qk_norm: QkNormKind,
 }
 
+/// Keys of a file that state the sizes of a model, for errors.
+pub(super) struct SizeKeys {
+    pub(super) layers: &'static str,
+    pub(super) width: &'static str,
+    pub(super) heads: &'static str,
+    pub(super) kv_heads: &'static str,
+    pub(super) hidden: &'static str,
+    pub(super) vocabulary: &'static str,
+    pub(super) context: &'static str,
+    pub(super) epsilon: &'static str,
+}
+
+impl SizeKeys {
+    /// Key that states a field of the decoder's configuration.
+    fn of(&self, field: &'static str) -> &'static str {
+        match field {
+            "layers" => self.layers,
+            "width" => self.width,
+            "heads" => self.heads,
+            "kv_heads" => self.kv_heads,
+            "feed_forward_width" => self.hidden,
+            "norm_epsilon" => self.epsilon,
+            other => other,
+        }
+    }
+}
+
 impl LlamaSizes {
     /// Returns the decoder configuration with these sizes.
-    pub(super) fn model(&self, path: &Path, epsilon: f64, tied_head: bool) -> Result<ModelConfig> {
-        for (field, value) in [
-            ("layers", self.layers),
-            ("width", self.width),
-            ("heads", self.heads),
-            ("heads of keys and values", self.kv_heads),
-            ("feed-forward width", self.hidden),
-            ("vocabulary", self.vocabulary),
-            ("context", self.context),
+    pub(super) fn model(
+        &self,
+        path: &Path,
+        keys: &SizeKeys,
+        epsilon: f64,
+        tied_head: bool,
+    ) -> Result<ModelConfig> {
+        for (key, value) in [
+            (keys.layers, self.layers),
+            (keys.width, self.width),
+            (keys.heads, self.heads),
+            (keys.kv_heads, self.kv_heads),
+            (keys.hidden, self.hidden),
+            (keys.vocabulary, self.vocabulary),
+            (keys.context, self.context),
         ] {
             if value == 0 || value > LARGEST {
                 let expected = format!("1 to {LARGEST}");
-                return Err(error::unsupported(path, field, value, expected));
+                return Err(error::unsupported(path, key, value, expected));
             }
         }
         let model = ModelConfig {
@@ -79,8 +115,12 @@ impl LlamaSizes {
             tied_head,
             ..ModelConfig::default()
         };
-        model.check().map_err(|error| anyhow!("{}: {error}", path.display()))?;
-        Ok(model)
+        match model.check() {
+            Ok(()) => Ok(model),
+            Err(ModelError { field, value, expected }) => {
+                Err(error::unsupported(path, keys.of(field), value, expected))
+            }
+        }
     }
 }
 
@@ -89,25 +129,31 @@ impl LlamaSettings {
     pub(super) fn with_end(mut self, path: &Path, end: &[u32]) -> Result<Self> {
         let new = end.iter().filter(|id| !self.end.contains(id)).copied().collect::<Vec<_>>();
         self.end.extend(new);
-        self.checked(path)
+        self.checked(path, END)
     }
 
-    /// Refuses ends of a text that are no tokens.
-    pub(super) fn checked(self, path: &Path) -> Result<Self> {
+    /// Refuses ends of a text, stated by a key of the file at `path`, that are no tokens.
+    pub(super) fn checked(self, path: &Path, key: &str) -> Result<Self> {
         if let Some(id) = self.end.iter().find(|id| **id as usize >= self.vocabulary) {
             let expected = format!("less than {}, the size of the vocabulary", self.vocabulary);
-            return Err(error::unsupported(path, "eos_token_id", id, expected));
+            return Err(error::unsupported(path, key, id, expected));
         }
         Ok(self)
     }
 }
 
-/// Refuses a rotation, read from a field of the file at `path`, that the model's sizes do not allow.
+/// Refuses a rotation, read from the file at `path`, that the model's sizes do not allow; `key` is the key that states a setting of
+/// the encoding.
 pub(super) fn check_rotation(
     path: &Path,
-    field: &str,
+    key: impl Fn(&str) -> String,
     rope: &rope::RopeConfig,
     dims: &Dims,
 ) -> Result<()> {
-    Rope::check(rope, dims).map_err(|error| anyhow!("{}: `{field}`: {error}", path.display()))
+    match EncodingConfig::of::<Rope>(rope.clone()).and_then(|rope| rope.check(dims)) {
+        Err(PeError::InvalidSetting { field, value, expected, .. }) => {
+            Err(error::unsupported(path, &key(&field), value, expected))
+        }
+        other => Ok(other?),
+    }
 }

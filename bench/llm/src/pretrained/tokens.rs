@@ -191,8 +191,10 @@ pub(super) fn from_json(path: &Path, text: &str, vocabulary: usize) -> Result<Hu
     let tokenizer = tasks::tokenizer::load(text.as_bytes())
         .map_err(|e| refuse(format!("it is not a known kind of tokenizer.json: {e}")))?;
     let around = around(&tokenizer).map_err(refuse)?;
-    let longest = tokenizer.get_vocab(true).into_values().max();
-    match longest.filter(|id| *id as usize >= vocabulary) {
+    let all = tokenizer.get_vocab(true).into_values();
+    // The post-processor states ids of its own.
+    let largest = all.chain(around.before.clone()).chain(around.after.clone()).max();
+    match largest.filter(|id| *id as usize >= vocabulary) {
         Some(id) => Err(refuse(format!(
             "it has token {id}, expected fewer than {vocabulary}, the model's vocabulary"
         ))),

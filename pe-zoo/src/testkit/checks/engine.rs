@@ -9,7 +9,7 @@ use crate::probe::problem::{Problem, tensor3, tensor4};
 use crate::reference::{ScalarReference, attention};
 use crate::testkit::passes::{engines, full_pass, later_entries};
 use crate::testkit::{Outcome, build};
-use crate::{Combination, Combined, Hooks, Positions, TokenState};
+use crate::{Combination, Combined, Dims, Hooks, Positions, TokenState};
 
 /// Batch size, tokens and shift of positions: one token, an odd number, an offset, and more tokens
 /// than in training.
@@ -91,18 +91,19 @@ pub(in crate::testkit) fn equals_reference(
     })?;
     let with_gaps = (0..TOKENS).map(|n| 3 + n + n * n / 7).collect();
     let with_gaps = Positions::new(with_gaps, 0).map_err(|error| error.to_string())?;
-    equals_reference_at(encoding, reference, &with_gaps, device)
+    equals_reference_at(encoding, reference, &DIMS, &with_gaps, device)
         .map_err(|e| format!("positions with gaps: {e}"))
 }
 
-/// Checks [`equals_reference`] for one sequence at these positions.
+/// Checks [`equals_reference`] for one sequence at these positions, by an encoding that is built for `dims`.
 pub(in crate::testkit) fn equals_reference_at(
     encoding: &Combined,
     reference: &dyn ScalarReference,
+    dims: &Dims,
     at: &Positions,
     device: &Device,
 ) -> Outcome {
-    let problem = Problem::random(1, at.cols().len(), &DIMS, 6);
+    let problem = Problem::random(1, at.cols().len(), dims, 6);
     (0..encoding.layers)
         .try_for_each(|layer| equals_on(encoding, reference, &problem, at, layer, device))
 }

@@ -30,7 +30,7 @@ pub(super) fn length(encoding: &Combined, config: &Combination, device: &Device)
         finite(&Positions::contiguous(0, far), "at 8 times the length")?;
         let last = Positions::contiguous(0, TOKENS).shifted(far - TOKENS);
         return encoding.reference().map_or(Ok(()), |reference| {
-            engine::equals_reference_at(encoding, reference, &last, device)
+            engine::equals_reference_at(encoding, reference, &DIMS, &last, device)
                 .map_err(|e| format!("at 8 times the training length: {e}"))
         });
     };

@@ -103,23 +103,30 @@ fn a_factor_of_late_rows_is_refused_beside_another_one() {
     }
 }
 
-/// Where no setting helps, comparisons are not said to hold.
+/// Where no setting helps, comparisons are not said to hold, neither alone nor beside an encoding that acts.
 #[test]
 fn comparisons_that_cannot_fail_are_not_run() {
-    let findings = examine(&far(8192, 1, far::Fault::FloorIsNoSetting)).unwrap();
-    for finding in findings {
-        let compares = [
-            Check::EqualsReference,
-            Check::Transform,
-            Check::EnginesAgree,
-            Check::DecodesAsFullPass,
-            Check::GradientValues,
-            UNSEEN,
-        ]
-        .contains(&finding.check);
-        if compares {
-            let not_checked = CheckResult::NotChecked(UncheckedReason::ActsLater);
-            assert_eq!(finding.verdict, not_checked, "{finding:?}");
+    let alone = far::UNSEEN.map(|fault| far(8192, 1, fault));
+    let floor = alone[0].parts()[0].clone();
+    let rope = Combination::parse("rope").unwrap().parts()[0].clone();
+    let beside = Combination::new(vec![rope, floor]).unwrap();
+    let unseen = alone.iter().map(|combination| (combination, combination));
+    for (combination, part) in unseen.chain([(&beside, &alone[0])]) {
+        let unseen = UncheckedReason::ActsElsewhere(part.id().to_owned());
+        for finding in examine(combination).unwrap() {
+            let compares = [
+                Check::EqualsReference,
+                Check::Transform,
+                Check::EnginesAgree,
+                Check::DecodesAsFullPass,
+                Check::GradientValues,
+                UNSEEN,
+            ]
+            .contains(&finding.check);
+            if compares {
+                let not_checked = CheckResult::NotChecked(unseen.clone());
+                assert_eq!(finding.verdict, not_checked, "{combination}: {finding:?}");
+            }
         }
     }
 }

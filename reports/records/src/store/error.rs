@@ -68,8 +68,11 @@ pub enum RecordError {
 
 /// Advice about a damaged file without a good copy.
 fn remedy(path: &Path) -> &'static str {
+    let folder = path.parent().and_then(Path::file_name);
     if path.extension().is_some_and(|kind| kind == "parquet") {
         "move the file away: `run` computes its cells again"
+    } else if folder.is_some_and(|name| name == "weights") {
+        "run its cell again with --force, which trains it anew"
     } else {
         "run the suite with --retry damaged, which keeps the file beside a new one"
     }
@@ -79,5 +82,15 @@ impl RecordError {
     /// Error of an operation on a path.
     pub fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { action, path: path.to_owned(), source }
+    }
+
+    /// Path of the file, if the error is about one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Io { path, .. } | Self::NewerSchema { path, .. } | Self::Damaged { path, .. } => {
+                Some(path)
+            }
+            Self::BadKey { .. } | Self::Unwritable { .. } | Self::Packing { .. } => None,
+        }
     }
 }

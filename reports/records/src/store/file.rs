@@ -85,6 +85,7 @@ impl RunRecord {
     /// # Errors
     /// [`RecordError::NewerSchema`] or [`RecordError::Damaged`].
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
+        let bytes = without_mark(bytes);
         // Nearly every file is intact; the slower parser describes the defects of the others.
         let mut record = match scan::read(bytes) {
             Some(record) => record,
@@ -120,6 +121,11 @@ impl RunRecord {
             None => Err(damaged("it has no number `schema`, which every record has".to_owned())),
         }
     }
+}
+
+/// Bytes of a JSON file without the byte-order mark with which editors on Windows begin it.
+pub fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 
 /// A record with its checksum, as written to a file.

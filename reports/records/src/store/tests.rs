@@ -206,7 +206,8 @@ fn layout_is_no_damage_and_old_records_have_no_checksum() {
     let value: Value = serde_json::from_str(&whole).unwrap();
     let mut old = value.clone();
     assert!(old.as_object_mut().unwrap().remove("sha256").is_some());
-    for text in [whole.replace('\n', "\r\n"), value.to_string(), old.to_string()] {
+    let marked = format!("\u{feff}{whole}");
+    for text in [whole.replace('\n', "\r\n"), value.to_string(), old.to_string(), marked] {
         assert_eq!(RunRecord::parse(&path, text.as_bytes()).unwrap(), read);
     }
 }

@@ -245,8 +245,22 @@ fn several_objects_describe_one_rotation_or_are_refused_by_their_names() {
             json!({ "rope_parameters": { "rope_theta": "big" } }),
             "`rope_parameters.rope_theta` is \"big\"",
         ),
-        (json!({ "rope_scaling": { "type": "linear", "factor": 0.5 } }), "`rope_scaling`: "),
-        (json!({ "rope_parameters": { "type": "linear", "factor": 0.5 } }), "`rope_parameters`: "),
+        (
+            json!({ "rope_scaling": { "type": "linear", "factor": 0.5 } }),
+            "`rope_scaling.factor` is 0.5, expected at least 1; use another model",
+        ),
+        (
+            json!({ "rope_parameters": { "type": "linear", "factor": 0.5 } }),
+            "`rope_parameters.factor` is 0.5",
+        ),
+        (
+            json!({ "rope_parameters": { "full_attention": { "rope_type": "linear", "factor": 1e300 } } }),
+            "`rope_parameters.full_attention.factor` is 1e+300, expected 0, or a number",
+        ),
+        (json!({ "rope_theta": 0 }), "`rope_theta` is 0, expected a number above 1"),
+        (json!({ "rope_theta": "big" }), "(invalid type: string \"big\", expected a number)"),
+        (json!({ "rope_parameters": { "rope_theta": 1 } }), "`rope_parameters.rope_theta` is 1"),
+        (json!({ "partial_rotary_factor": 2 }), "`partial_rotary_factor` is 2"),
     ] {
         let said = parse(change.clone()).unwrap_err().to_string();
         assert!(said.contains(expected), "{change}: {said}");
@@ -397,13 +411,24 @@ fn other_kinds_of_models_are_refused_with_the_setting_named() {
         (json!({ "model_type": "mistral", "sliding_window": 63 }), "sliding_window"),
         (json!({ "quantization_config": { "bits": 4 } }), "quantization_config"),
         (json!({ "head_dim": 16 }), "`head_dim` is 16, expected 8"),
-        (json!({ "num_attention_heads": 0 }), "heads"),
-        (json!({ "num_key_value_heads": 3 }), "model.kv_heads is 3"),
-        (json!({ "hidden_size": 1_u64 << 40 }), "width"),
-        (json!({ "rms_norm_eps": 0.0 }), "norm_epsilon"),
+        (json!({ "num_attention_heads": 0 }), "`num_attention_heads` is 0, expected 1 to"),
+        (json!({ "num_attention_heads": 3 }), "`num_attention_heads` is 3, expected a divisor"),
+        (json!({ "num_key_value_heads": 3 }), "`num_key_value_heads` is 3, expected a divisor"),
+        (json!({ "num_hidden_layers": 0 }), "`num_hidden_layers` is 0"),
+        (json!({ "hidden_size": 1_u64 << 40 }), "`hidden_size` is 1099511627776"),
+        (json!({ "intermediate_size": 0 }), "`intermediate_size` is 0"),
+        (json!({ "vocab_size": 0 }), "`vocab_size` is 0"),
+        (json!({ "max_position_embeddings": 0 }), "`max_position_embeddings` is 0"),
+        (
+            json!({ "rms_norm_eps": 0.0 }),
+            "`rms_norm_eps` is 0, expected a number above 0; use another model",
+        ),
         (json!({ "rope_scaling": { "type": "spiral", "factor": 2.0 } }), "spiral"),
         (json!({ "rope_scaling": { "type": "linear" } }), "factor"),
-        (json!({ "rope_scaling": { "type": "linear", "factor": 0.5 } }), "scaling.factor is 0.5"),
+        (
+            json!({ "rope_scaling": { "type": "linear", "factor": 0.5 } }),
+            "`rope_scaling.factor` is 0.5",
+        ),
         (json!({ "rope_parameters": { "rope_theta": "big" } }), "rope_theta"),
         (json!({ "hidden_size": "wide" }), "`hidden_size`"),
     ] {

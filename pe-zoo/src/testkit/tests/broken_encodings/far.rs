@@ -1,4 +1,4 @@
-//! Broken factors of the logits that act from a position on, later than those of the kit.
+//! Broken factors of the logits that act beyond the sizes of the kit: from a later position on, or in larger models alone.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -20,7 +20,24 @@ pub(super) enum Fault {
     ReferenceIgnoresFactor,
     /// The reference does without the factor, which acts from a position on that is not a setting.
     FloorIsNoSetting,
+    /// As before, and the factor acts in the fifth layer.
+    LayerIsNoSetting,
+    /// As before, and the factor acts in models of four heads.
+    HeadsAreNoSetting,
+    /// As before, and the factor acts on heads of eight channels.
+    WidthIsNoSetting,
+    /// As before, and the factor acts in sequences of 200 tokens.
+    TokensAreNoSetting,
 }
+
+/// Faults that no setting makes visible at the sizes of the kit.
+pub(super) const UNSEEN: [Fault; 5] = [
+    Fault::FloorIsNoSetting,
+    Fault::LayerIsNoSetting,
+    Fault::HeadsAreNoSetting,
+    Fault::WidthIsNoSetting,
+    Fault::TokensAreNoSetting,
+];
 
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -69,7 +86,11 @@ impl PositionEncoding for Far {
         _: &Device,
     ) -> Result<Self, PeError> {
         let FarConfig { floor, every, fault } = *settings;
-        let floor = if fault == Fault::FloorIsNoSetting { 8192 } else { floor };
+        let (floor, every) = match fault {
+            Fault::None | Fault::ReferenceIgnoresFactor => (floor, every),
+            Fault::FloorIsNoSetting => (8192, 1),
+            _ => (1, 1),
+        };
         Ok(Far { floor, every, fault })
     }
 
@@ -78,10 +99,17 @@ impl PositionEncoding for Far {
     }
 
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
-        if !(ctx.layer.layer + 1).is_multiple_of(self.every) {
+        let [batch, heads, _rows, width] = ctx.q.dims();
+        let acts = match self.fault {
+            Fault::LayerIsNoSetting => ctx.layer.layer == 4,
+            Fault::HeadsAreNoSetting => heads >= 4,
+            Fault::WidthIsNoSetting => width >= 8,
+            Fault::TokensAreNoSetting => ctx.layer.at.cols().len() >= 200,
+            _ => (ctx.layer.layer + 1).is_multiple_of(self.every),
+        };
+        if !acts {
             return ScoreMod::None;
         }
-        let [batch, heads, _rows, _width] = ctx.q.dims();
         let factors = ctx.layer.at.cols().iter().map(|at| factor(*at, self.floor) as f32);
         let factors = factors.collect::<Vec<_>>();
         let columns = factors.len();

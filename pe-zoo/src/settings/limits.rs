@@ -2,10 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::PeError;
-use crate::registry::EncodingConfig;
 
 /// Largest accepted whole number among an encoding's settings. Positions up to it are exact in f32,
 /// and products of a few such sizes fit 64-bit integers.
@@ -15,13 +14,11 @@ const LARGEST: u64 = 1 << 24;
 /// themselves in f32.
 const FRACTIONS: RangeInclusive<f64> = 1e-30..=1e30;
 
-/// Refuses numbers that are too large or too near to 0. Seeds are exempt.
-pub(super) fn check(part: &EncodingConfig) -> Result<(), PeError> {
-    match beyond("", &Value::Object(part.fields().clone())) {
+/// Refuses numbers among the settings of the encoding `pe` that are too large or too near to 0. Seeds are exempt.
+pub(crate) fn check(pe: &str, fields: &Map<String, Value>) -> Result<(), PeError> {
+    match of_fields("", fields) {
         None => Ok(()),
-        Some((field, value, expected)) => {
-            Err(PeError::invalid(part.card().id, &field, value, expected))
-        }
+        Some((field, value, expected)) => Err(PeError::invalid(pe, &field, value, expected)),
     }
 }
 
@@ -42,14 +39,17 @@ fn beyond(path: &str, value: &Value) -> Option<(String, String, String)> {
             Some((path.to_owned(), shown, expected))
         }
         Value::Array(items) => items.iter().find_map(|item| beyond(path, item)),
-        Value::Object(fields) => {
-            fields.iter().filter(|(key, _)| *key != "seed").find_map(|(key, value)| {
-                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                beyond(&path, value)
-            })
-        }
+        Value::Object(fields) => of_fields(path, fields),
         _ => None,
     }
+}
+
+/// As [`beyond`], for the fields of an object.
+fn of_fields(path: &str, fields: &Map<String, Value>) -> Option<(String, String, String)> {
+    fields.iter().filter(|(key, _)| *key != "seed").find_map(|(key, value)| {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        beyond(&path, value)
+    })
 }
 
 #[cfg(test)]
