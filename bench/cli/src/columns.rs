@@ -63,8 +63,10 @@ impl TerminalTable<'_> {
                 if over == 0 || widest.1 >= ENOUGH + over { None } else { spare.find(is_spare) };
             let Some(name) = next else {
                 if over == 0 || widest.1 >= LEAST + over || shown.len() == 1 {
-                    let widest = shown.iter_mut().max_by_key(|(_, breadth)| *breadth);
-                    widest.into_iter().for_each(|(_, breadth)| *breadth -= over.min(*breadth));
+                    if let Some((_, breadth)) = shown.iter_mut().max_by_key(|(_, breadth)| *breadth)
+                    {
+                        *breadth -= over.min(*breadth);
+                    }
                     break;
                 }
                 let last = shown.pop().map_or(0, |(column, _)| column);

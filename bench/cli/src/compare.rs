@@ -153,7 +153,7 @@ fn say_compared(found: &HeadToHead, table: &Table) {
     for texts in &mut columns.rows {
         // The notes have the numbers of seeds.
         if let Some(text) = texts.last_mut().filter(|text| text.starts_with("not separable")) {
-            *text = "=".to_owned();
+            "=".clone_into(text);
         }
     }
     let is_won = |index: usize, name: &str| {

@@ -58,15 +58,12 @@ fn of_task(name: &str) -> anyhow::Result<Explanation> {
         "defaults": config,
         "text": text,
     });
-    let mut text = format!(
-        "{text}\n\n## Facts\n- ranked by {}; lengths in {}",
-        meta.headline.id(),
-        meta.len_unit
-    );
-    for split in splits.unwrap_or_default() {
-        text += &format!("\n- split {}: {}", split.name, split.about);
-    }
-    text += &format!("\n- defaults: `{}`", spaced(&serde_json::to_string(&config)?));
+    let ranked = format!("ranked by {}; lengths in {}", meta.headline.id(), meta.len_unit);
+    let splits = splits.unwrap_or_default().iter();
+    let splits = splits.map(|split| format!("split {}: {}", split.name, split.about));
+    let defaults = format!("defaults: `{}`", spaced(&serde_json::to_string(&config)?));
+    let list = std::iter::once(ranked).chain(splits).chain([defaults]).collect::<Vec<_>>();
+    let text = format!("{text}\n\n## Facts\n- {}", list.join("\n- "));
     Ok(Explanation { facts, text })
 }
 

@@ -47,7 +47,10 @@ fn wrapped(paragraph: &str, width: usize) -> Vec<Printable> {
     let mut lines: Vec<String> = Vec::new();
     for word in paragraph.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if shown(line) + 1 + shown(word) <= width => *line += &format!(" {word}"),
+            Some(line) if shown(line) + 1 + shown(word) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
             Some(_) => lines.push(format!("{indent}{word}")),
             None => lines.push(word.to_owned()),
         }

@@ -391,10 +391,11 @@ fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) ->
     let open = &outcome.open;
     if !open.is_empty() {
         let shown = open.iter().take(SHOWN).map(|index| plan.cells[*index].cell_name());
-        let mut text = shown.collect::<Vec<_>>().join(", ");
-        if open.len() > SHOWN {
-            text += &format!(" and {} more", open.len() - SHOWN);
-        }
+        let text = shown.collect::<Vec<_>>().join(", ");
+        let text = match open.len().saturating_sub(SHOWN) {
+            0 => text,
+            more => format!("{text} and {more} more"),
+        };
         let cells = counted(open.len(), "cell");
         troubles.push(if options.wait {
             format!("{cells} not finished: {text}; run the same command to resume")
