@@ -19,7 +19,7 @@ fn the_start_and_mistakes_show_the_way() {
     let said = text(&bench(&["explain", "flip-flap"]));
     assert!(!said.contains("addition"), "a near name is enough: {said}");
     refused(&["run", "zzz"], "code-20m, contextual, contextual-text, cope-figure-2, cope-figure-3");
-    refused(&["run", "zzz"], "cope-mlp-widths and 35 more; or give the path of a TOML file");
+    refused(&["run", "zzz"], "cope-mlp-widths and 36 more; or give the path of a TOML file");
     let coloured = bench_with(&["run", "quik"], &[("CLICOLOR_FORCE", "1")]);
     assert!(
         text(&coloured).starts_with("\u{1b}[31m\u{1b}[1merror:\u{1b}[0m unknown"),
@@ -42,7 +42,7 @@ fn a_mistake_in_a_suite_is_shown_in_its_line() {
 #[test]
 fn a_list_without_a_kind_has_everything() {
     let said = done(&["ls"]);
-    for expected in ["encodings (27)", "stick-breaking", "flip-flop", "quick", "flex"] {
+    for expected in ["encodings (32)", "stick-breaking", "flip-flop", "quick", "flex"] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
     let all: Value = serde_json::from_str(&done(&["list", "--json"])).unwrap();

@@ -76,6 +76,10 @@ impl Place {
             + "[[workload]]\nname = \"counting\"\ntask = \"counting\"\n";
         for name in ["quick", "contextual", "ablation-cope", "nightly", "mine", "zoo"] {
             let mut suite = suite.replace("name = \"tiny\"", &format!("name = \"{name}\""));
+            if name == "quick" {
+                // For `rope/nope`.
+                suite = suite.replace("layers = 1", "layers = 2");
+            }
             if name == "mine" {
                 suite = suite.replace(
                     "[eval]",

@@ -65,15 +65,15 @@ pub(super) struct SizeKeys {
 impl SizeKeys {
     /// Key that states a field of the decoder's configuration.
     fn of(&self, field: &'static str) -> &'static str {
-        match field {
-            "layers" => self.layers,
-            "width" => self.width,
-            "heads" => self.heads,
-            "kv_heads" => self.kv_heads,
-            "feed_forward_width" => self.hidden,
-            "norm_epsilon" => self.epsilon,
-            other => other,
-        }
+        let keys = [
+            ("layers", self.layers),
+            ("width", self.width),
+            ("heads", self.heads),
+            ("kv_heads", self.kv_heads),
+            ("feed_forward_width", self.hidden),
+            ("norm_epsilon", self.epsilon),
+        ];
+        keys.into_iter().find(|(known, _)| *known == field).map_or(field, |(_, key)| key)
     }
 }
 
