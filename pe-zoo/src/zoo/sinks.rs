@@ -14,10 +14,10 @@
 //! None.
 //!
 //! ## Initial values
-//! Sinks start at 0, as one more token whose logit is 0; gpt-oss publishes trained values only.
+//! Sinks start at 0, as one more token whose logit is 0.
 //!
 //! ## Deviations
-//! None.
+//! `transformers` draws sinks with the small deviation of its weights (0.02) around 0; here they start at 0.
 //!
 //! ## References
 //! OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card", arXiv 2508.10925; `sinks` in `modeling_gpt_oss.py` of `transformers`.

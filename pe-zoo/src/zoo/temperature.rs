@@ -28,7 +28,7 @@
 //!
 //! ## Initial values
 //! Slopes of `ssmax` start at 0.43, the value of the paper's figure 1. Slopes of `log` start at 0 and offsets at 1, so that training
-//! starts from plain attention; these are this project's.
+//! starts from plain attention; these are this project's. Constants of `llama4` and `ministral3` are the defaults of `transformers`.
 //!
 //! ## Deviations
 //! The factor multiplies the products of queries and keys, and tables that are multiplied with queries; biases beside it are added
