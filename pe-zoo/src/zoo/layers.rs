@@ -83,7 +83,7 @@ pub struct LayerPlace {
 /// One of the different encodings of a pattern.
 #[derive(Debug, Clone, Copy)]
 pub struct LayerKind<'a> {
-    /// The encoding.
+    /// Encoding that these layers share.
     pub encoding: &'a Combination,
     /// Number of layers that have it.
     pub layers: usize,
