@@ -22,9 +22,10 @@ fn dims(len: usize) -> Dims {
     Dims { layers: 1, heads: 4, head_dim: 64, train_len: len, max_len: len }
 }
 
-/// Encodings of one layer: it has one of the encodings of `layers`.
+/// Encodings that one layer can have.
 fn encodings(registry: &Registry) -> impl Iterator<Item = &Card> {
-    registry.cards().filter(|card| card.id != "layers")
+    let fits = |id| registry.encoding(id).is_ok_and(|config| config.check(&dims(LENS[0])).is_ok());
+    registry.cards().filter(move |card| fits(card.id))
 }
 
 fn encoding(id: &str, len: usize, device: &Device) -> AnyEncoding {

@@ -34,6 +34,19 @@ pub(super) struct ProgressTable<'a> {
     held: Vec<usize>,
 }
 
+/// Texts of a row.
+#[derive(Default)]
+struct TableRow<'a> {
+    workload: &'a str,
+    encoding: &'a str,
+    seed: &'a str,
+    /// Score on the training distribution and beyond it.
+    inside: &'a str,
+    beyond: &'a str,
+    loss: &'a str,
+    time: &'a str,
+}
+
 impl<'a> ProgressTable<'a> {
     pub(super) fn new(
         plan: &'a SweepPlan,
@@ -81,8 +94,15 @@ impl<'a> ProgressTable<'a> {
             let mine = plan.keys.iter().filter(|key| options.shard.has(key)).count();
             table.say(&format!("shard {}: {}", options.shard, counted(mine, "cell")));
         }
-        let heads = ["workload", "encoding", "seed", "in training", "beyond", "loss", "time"];
-        table.say(&table.row(heads));
+        table.say(&table.row(&TableRow {
+            workload: "workload",
+            encoding: "encoding",
+            seed: "seed",
+            inside: "in training",
+            beyond: "beyond",
+            loss: "loss",
+            time: "time",
+        }));
         for record in finished {
             table.line(&table.result_row(record));
         }
@@ -167,7 +187,12 @@ impl<'a> ProgressTable<'a> {
     fn note(&self, index: usize, text: &str, style: &Style) {
         let planned = &self.plan.cells[index];
         let (workload, seed) = (planned.workload_label(), planned.cell.seed.to_string());
-        let line = self.row([&workload, &planned.cell.name, &seed, "", "", "", ""]);
+        let line = self.row(&TableRow {
+            workload: &workload,
+            encoding: &planned.cell.name,
+            seed: &seed,
+            ..TableRow::default()
+        });
         self.line(&Printable::of(&line).beside(&self.styled(text, style)));
     }
 
@@ -184,7 +209,8 @@ impl<'a> ProgressTable<'a> {
         }
     }
 
-    fn row(&self, [workload, encoding, seed, inside, beyond, loss, time]: [&str; 7]) -> String {
+    fn row(&self, row: &TableRow) -> String {
+        let TableRow { workload, encoding, seed, inside, beyond, loss, time } = row;
         let [first, second] = self.widths;
         let (workload, loss) = (cut(workload, first), format!("{loss:>7}  "));
         let loss = if self.has_loss { &*loss } else { "" };
@@ -204,8 +230,15 @@ impl<'a> ProgressTable<'a> {
             other => (other.name().to_owned(), String::new()),
         };
         let workload = GridPoint::label(record.grid.as_ref(), &record.workload);
-        let cells = [&workload, &record.encoding.name, &seed, &inside, &beyond, &loss, &time];
-        let line = self.row(cells.map(String::as_str));
+        let line = self.row(&TableRow {
+            workload: &workload,
+            encoding: &record.encoding.name,
+            seed: &seed,
+            inside: &inside,
+            beyond: &beyond,
+            loss: &loss,
+            time: &time,
+        });
         match record.status.reason() {
             reason if reason.is_empty() => line,
             reason => format!("{line}  {reason}"),

@@ -56,7 +56,8 @@ pub(crate) fn attend(
                 && kernels::gpu::fuses_terms(
                     &q.device(),
                     precision,
-                    [&q, &values].map(Tensor::dims),
+                    q.dims(),
+                    values.dims(),
                     spec::contiguous(at.cols()),
                 );
             let kernels = if fuses { Kernels::GpuTerm } else { Kernels::Gpu };

@@ -9,7 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::config::{CONTEXTUAL_SLOPE, DECAY, FAR, FIXED, SLOPE};
 use super::heads::dense;
-use super::results::{Backward, Forward};
+use super::results::{Backward, Forward, OutputGradient};
 use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 
@@ -26,12 +26,13 @@ pub(super) fn gradients(
     spec: &Spec,
     kept: Forward,
     grad: CubeTensor,
-    run: impl FnOnce(&Operands<Cube>, &Spec, [CubeTensor; 3]) -> Backward,
+    run: impl FnOnce(&Operands<Cube>, &Spec, OutputGradient) -> Backward,
 ) -> [Option<CubeTensor>; SLOTS] {
     let Sizes { batch, heads, rows, columns, head_dim, value_dim } = operands.sizes();
     let grad = dense(grad);
     let share = sum(Cube::float_mul(kept.output, grad.clone()), &[3], &[batch, heads, rows]);
-    let found = run(operands, spec, [grad, kept.log, into_contiguous(share)]);
+    let share = into_contiguous(share);
+    let found = run(operands, spec, OutputGradient { grad, log: kept.log, share });
     let config = found.config;
 
     let of_rows = |from: usize, width: usize| {

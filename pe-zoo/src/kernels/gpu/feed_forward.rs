@@ -75,8 +75,11 @@ struct NetworkFactors {
 impl RoundedNetwork {
     fn output(
         &self,
-        [x, up, down]: [CubeTensor; 3],
-        [up_bias, down_bias]: [Option<CubeTensor>; 2],
+        x: CubeTensor,
+        up: CubeTensor,
+        down: CubeTensor,
+        up_bias: Option<CubeTensor>,
+        down_bias: Option<CubeTensor>,
     ) -> (CubeTensor, NetworkFactors) {
         let mut shape = x.meta.shape().clone();
         let last = shape.num_dims() - 1;
@@ -136,8 +139,8 @@ impl RoundedNetwork {
 impl CubeOperation<3> for RoundedNetwork {
     type Kept = NetworkFactors;
 
-    fn forward(&self, inputs: [CubeTensor; 3]) -> (CubeTensor, NetworkFactors) {
-        self.output(inputs, [None, None])
+    fn forward(&self, [x, up, down]: [CubeTensor; 3]) -> (CubeTensor, NetworkFactors) {
+        self.output(x, up, down, None, None)
     }
 
     fn backward(
@@ -159,7 +162,7 @@ impl CubeOperation<5> for RoundedNetwork {
         &self,
         [x, up, down, up_bias, down_bias]: [CubeTensor; 5],
     ) -> (CubeTensor, NetworkFactors) {
-        self.output([x, up, down], [Some(up_bias), Some(down_bias)])
+        self.output(x, up, down, Some(up_bias), Some(down_bias))
     }
 
     fn backward(

@@ -113,7 +113,8 @@ struct MapFactors {
 impl WholeMap {
     fn output(
         &self,
-        [x, weight]: [CubeTensor; 2],
+        x: CubeTensor,
+        weight: CubeTensor,
         bias: Option<CubeTensor>,
     ) -> (CubeTensor, MapFactors) {
         let [batch, tokens, inputs] = x.meta.shape().dims();
@@ -146,8 +147,8 @@ impl WholeMap {
 impl CubeOperation<2> for WholeMap {
     type Kept = MapFactors;
 
-    fn forward(&self, inputs: [CubeTensor; 2]) -> (CubeTensor, MapFactors) {
-        self.output(inputs, None)
+    fn forward(&self, [x, weight]: [CubeTensor; 2]) -> (CubeTensor, MapFactors) {
+        self.output(x, weight, None)
     }
 
     fn backward(
@@ -165,7 +166,7 @@ impl CubeOperation<3> for WholeMap {
     type Kept = MapFactors;
 
     fn forward(&self, [x, weight, bias]: [CubeTensor; 3]) -> (CubeTensor, MapFactors) {
-        self.output([x, weight], Some(bias))
+        self.output(x, weight, Some(bias))
     }
 
     fn backward(

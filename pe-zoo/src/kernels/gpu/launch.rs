@@ -14,7 +14,7 @@ use super::config::{DeviceLimits, Function, KernelConfig};
 use super::cores::{self, Rounded};
 use super::forward::forward_kernel;
 use super::inputs::BackwardInputsLaunch;
-use super::results::{Backward, Forward, unwritten, zeroed};
+use super::results::{Backward, Forward, OutputGradient, unwritten, zeroed};
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{Spec, WeightRule};
@@ -144,8 +144,7 @@ pub(super) fn forward(operands: &Operands<Cube>, spec: &Spec) -> Forward {
     Forward { output, log }
 }
 
-/// Runs the backward kernel on the gradient of the output, `[B, H, T, E]` and dense, the logarithms from the
-/// forward pass, and the dot products of output and gradient, both `[B, H, T]` and contiguous.
+/// Runs the backward kernel.
 ///
 /// # Panics
 ///
@@ -153,7 +152,7 @@ pub(super) fn forward(operands: &Operands<Cube>, spec: &Spec) -> Forward {
 pub(super) fn backward(
     operands: &Operands<Cube>,
     spec: &Spec,
-    [grad, log, share]: [CubeTensor; 3],
+    OutputGradient { grad, log, share }: OutputGradient,
 ) -> Backward {
     let Sizes { batch, heads, rows, .. } = operands.sizes();
     let client = operands[Slot::Query].client.clone();

@@ -187,8 +187,9 @@ struct MatrixProduct {
 impl CubeOperation<2> for MatrixProduct {
     type Kept = ();
 
-    fn forward(&self, factors: [CubeTensor; 2]) -> (CubeTensor, ()) {
-        (of_matrices(factors, self.transposed), ())
+    fn forward(&self, [left, right]: [CubeTensor; 2]) -> (CubeTensor, ()) {
+        let [left_transposed, right_transposed] = self.transposed;
+        (of_matrices(left, right, left_transposed, right_transposed), ())
     }
 
     fn backward(&self, (): (), _: CubeTensor, _: [bool; 2]) -> [Option<CubeTensor>; 2] {

@@ -87,7 +87,8 @@ pub(crate) fn takes(dtype: DType) -> bool {
 pub(crate) fn fuses_terms(
     device: &Device,
     precision: MatmulPrecision,
-    [q, values]: [[usize; 4]; 2],
+    q: [usize; 4],
+    values: [usize; 4],
     contiguous: bool,
 ) -> bool {
     let device = device.clone().inner();

@@ -20,6 +20,16 @@ pub(super) struct Forward {
     pub(super) log: CubeTensor,
 }
 
+/// Gradient of the output and results of the forward pass, which the backward kernel reads.
+pub(super) struct OutputGradient {
+    /// `[B, H, T, E]`, dense.
+    pub(super) grad: CubeTensor,
+    /// Logarithms of the forward pass, `[B, H, T]`, contiguous.
+    pub(super) log: CubeTensor,
+    /// Dot products of output and gradient, `[B, H, T]`, contiguous.
+    pub(super) share: CubeTensor,
+}
+
 fn empty(like: &CubeTensor, shape: Shape) -> CubeTensor {
     empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), shape, DType::F32)
 }

@@ -25,21 +25,27 @@ struct CubeRotate {
 impl CubeOperation<3> for CubeRotate {
     const STRIDED: bool = true;
 
-    /// Cosines and sines.
-    type Kept = [CubeTensor; 2];
+    type Kept = Turn;
 
-    fn forward(&self, [x, cos, sin]: [CubeTensor; 3]) -> (CubeTensor, Self::Kept) {
-        let by = [cos, sin].map(into_contiguous);
-        (turned(x, by.clone(), self.pairs, 1.0), by)
+    fn forward(&self, [x, cos, sin]: [CubeTensor; 3]) -> (CubeTensor, Turn) {
+        let turn = Turn { cos: into_contiguous(cos), sin: into_contiguous(sin) };
+        (turned(x, turn.clone(), self.pairs, 1.0), turn)
     }
 
-    fn backward(&self, by: Self::Kept, grad: CubeTensor, _: [bool; 3]) -> [Option<CubeTensor>; 3] {
-        [Some(turned(grad, by, self.pairs, -1.0)), None, None]
+    fn backward(&self, turn: Turn, grad: CubeTensor, _: [bool; 3]) -> [Option<CubeTensor>; 3] {
+        [Some(turned(grad, turn, self.pairs, -1.0)), None, None]
     }
 }
 
+/// Cosines and sines of the angles, contiguous.
+#[derive(Debug, Clone)]
+struct Turn {
+    cos: CubeTensor,
+    sin: CubeTensor,
+}
+
 /// `x` rotated by the angles times `direction`, which is 1 or -1.
-fn turned(x: CubeTensor, [cos, sin]: [CubeTensor; 2], pairs: Pairs, direction: f32) -> CubeTensor {
+fn turned(x: CubeTensor, turn: Turn, pairs: Pairs, direction: f32) -> CubeTensor {
     let shape = x.meta.shape().dims::<4>();
     let [batch, heads, tokens, width] = shape;
     let x = if rows_of(&x, 1) { x } else { into_contiguous(x) };
@@ -55,8 +61,8 @@ fn turned(x: CubeTensor, [cos, sin]: [CubeTensor; 2], pairs: Pairs, direction: f
         dim,
         size,
         x.into_tensor_arg(),
-        cos.into_buffer_arg(),
-        sin.into_buffer_arg(),
+        turn.cos.into_buffer_arg(),
+        turn.sin.into_buffer_arg(),
         output.clone().into_buffer_arg(),
         count,
         direction,

@@ -213,13 +213,14 @@ fn processors(client: &Client) -> usize {
 /// Product of two matrices with whole pieces, each as it is in memory.
 #[cfg(feature = "lab")]
 pub(in crate::kernels::gpu) fn of_matrices(
-    factors: [CubeTensor; 2],
-    [left_transposed, right_transposed]: [bool; 2],
+    left: CubeTensor,
+    right: CubeTensor,
+    left_transposed: bool,
+    right_transposed: bool,
 ) -> CubeTensor {
-    let [[a, b], [c, d]] = factors.each_ref().map(|factor| factor.meta.shape().dims());
+    let [[a, b], [c, d]] = [&left, &right].map(|factor| factor.meta.shape().dims());
     let (rows, inner) = if left_transposed { (b, a) } else { (a, b) };
     let columns = if right_transposed { c } else { d };
-    let [left, right] = factors;
     products(
         &Matrices { tensor: left, row_stride: b, rows: a, transposed: left_transposed },
         &Matrices { tensor: right, row_stride: d, rows: c, transposed: right_transposed },
