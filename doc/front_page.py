@@ -134,15 +134,15 @@ for k, of in scores.items():
         ratio = np.median([f[k] / f[CONTROL] for f in flops.values() if k in f])
         whole = np.median([np.mean(f[k]) / np.mean(f[CONTROL]) for f in training.values() if k in f])
         against = "–" if k == CONTROL else f"{better.get(k, 0)} / {worse.get(k, 0)}"
-        row = [f"{100 * value:.1f} %", str(firsts[k]), against, f"{ratio:.2f}", f"{whole:.2f}", f"{steps[k] / steps[CONTROL]:.2f}"]
+        row = [f"{100 * value:.1f}%", str(firsts[k]), against, f"{ratio:.2f}", f"{whole:.2f}", f"{steps[k] / steps[CONTROL]:.2f}"]
         lines[100 * value] = (k, row, (100 * (value - half), 100 * min(value + half, 1)))
-table = [line for line in open(README) if re.match(r"\| .* \| -?[0-9.]+ % \[", line)]
+table = [line for line in open(README) if re.match(r"\| .* \| -?[0-9.]+% \[", line)]
 wrong = len(table) != len(lines)
 for line, (_, (name, row, ends)) in zip(table, sorted(lines.items(), reverse=True)):
     cells = [cell.strip() for cell in line.strip("|\n ").split("|")]
     shown = [float(x) for x in re.findall(r"-?[0-9.]+", cells[1].split("[")[1])]
     same = [cells[1].split(" [")[0], *cells[2:]] == row and np.allclose(shown, ends, atol=0.4)
     wrong |= not same
-    print("same" if same else f"DIFFERS from {cells}", name, *row, "[%.1f to %.1f]" % ends)
+    print("same" if same else f"DIFFERS from {cells}", name, *row, "[%.1f, %.1f]" % ends)
 print(f"{len(table)} rows, first rank of {several} workloads")
 sys.exit(int(wrong))

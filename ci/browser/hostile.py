@@ -36,7 +36,7 @@ def main():
         record["host"]["cpu"] += SCRIPTS[0]
         record["commit"] = SCRIPTS[2]
         if index % 9 == 0:
-            record["status"] = {"state": "failed", "reason": f"broken {SCRIPTS[index // 9 % len(SCRIPTS)]}"}
+            record["status"] = {"state": "failed", "reason": f"broken {SCRIPTS[index // 9% len(SCRIPTS)]}"}
         for point in record["evals"]:
             point["split"] += SCRIPTS[3]
         (cells / path.name).write_text(json.dumps(record), encoding="utf-8")

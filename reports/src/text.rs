@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn what_is_hidden_is_shown_and_lines_do_not_break() {
         assert_eq!(visible("a\nb\u{202E}c\u{0}"), "a b[U+202E]c[U+0000]");
-        assert_eq!(visible("97.1 % – † ‡ ≥ 104\u{2009}000 名"), "97.1 % – † ‡ ≥ 104\u{2009}000 名");
+        assert_eq!(visible("97.1% – † ‡ ≥ 104\u{2009}000 名"), "97.1% – † ‡ ≥ 104\u{2009}000 名");
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn bootstrap(lists: &[Vec<f64>], statistic: impl Fn(&[Vec<f64>]) -> f64) -> f64 
     deviation(&draws)
 }
 
-/// 97.5 % quantiles of Student's t, for 1 to 15 degrees of freedom.
+/// 97.5% quantiles of Student's t, for 1 to 15 degrees of freedom.
 const T: [f64; 15] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131,
@@ -222,7 +222,7 @@ fn check(folder: &Path) {
                     Some(mean(&means?))
                 };
                 let (value, shown) = if let Some(exact) = values(&again.deciding) {
-                    (exact, format!("{:.1} %", 100.0 * exact))
+                    (exact, format!("{:.1}%", 100.0 * exact))
                 } else {
                     let nll = -values(&texts.deciding).unwrap();
                     (nll, format!(" {:.2}", nll.exp()))
@@ -234,9 +234,9 @@ fn check(folder: &Path) {
             let (low, high) = number.interval.unwrap();
             let shown = match words[0] {
                 "flops" | "seconds" | "training" => {
-                    format!("{:.2} times [{low:.2} to {high:.2}]", number.value)
+                    format!("{:.2} times [{low:.2}, {high:.2}]", number.value)
                 }
-                _ => format!("[{:.1} to {:.1}]", 100.0 * low, 100.0 * high).replace("-0.0", "0.0"),
+                _ => format!("[{:.1}, {:.1}]", 100.0 * low, 100.0 * high).replace("-0.0", "0.0"),
             };
             // Changes lose their sign to the verb.
             assert!(words[0] == "change" || text.contains(&shown), "{text} lacks {shown}");

@@ -134,7 +134,7 @@ mod tests {
     fn numbers_that_training_lacks_are_a_ceiling() {
         let json = r#"{"kind": "selective-counting", "classes": 3, "max_targets": 1, "noise": 4, "max_count": 16}"#;
         let task = serde_json::from_str::<TaskConfig>(json).unwrap().build().unwrap();
-        // Counts above 8 are 6 and 28 % of the answers.
+        // Counts above 8 are 6 and 28% of the answers.
         for (len, share) in [(36, 0.94), (48, 0.72)] {
             let (count, ceiling) = unseen(task.as_ref(), "in-distribution", len, 24);
             assert_eq!(count, 2000);

@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(workers) => workers.iter().map(|n| n.parse()).collect::<Result<Vec<usize>, _>>()?,
         None => vec![1, 10, 100, 1000],
     };
-    println!("| workers | claims/s | median | 99 % | longest |");
+    println!("| workers | claims/s | median | 99% | longest |");
     println!("| ---: | ---: | ---: | ---: | ---: |");
     for workers in &workers {
         let results = folder.join(format!("saturated-{workers}"));
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     println!();
     println!(
-        "| workers | numbered | cells | first cell: median | last worker | next cell: median | 99 % | sweep | pauses | tries |"
+        "| workers | numbered | cells | first cell: median | last worker | next cell: median | 99% | sweep | pauses | tries |"
     );
     println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for (workers, numbered) in workers.iter().flat_map(|n| [(n, false), (n, true)]) {
@@ -71,7 +71,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Median, 99 % and longest of some times.
+/// Median, 99% and longest of some times.
 fn shares(mut times: Vec<Duration>) -> [Duration; 3] {
     times.sort_unstable();
     let at = |share: f64| times.get((times.len().saturating_sub(1) as f64 * share) as usize);

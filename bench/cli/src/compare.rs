@@ -55,7 +55,7 @@ pub(crate) struct CompareArgs {
 
 /// TerminalTable dropped in a narrow terminal, in this order.
 const SPARE: [&str; 7] =
-    ["chance", "g", "samples", "tokens", "metric", "won-lost-tied", "95 % interval"];
+    ["chance", "g", "samples", "tokens", "metric", "won-lost-tied", "95% interval"];
 
 /// Number of cells that were not compared up to which all are listed.
 const LISTED: usize = 3;

@@ -195,7 +195,7 @@ fn print_stability(result: &TableResult, measured: &[&Value]) {
                 continue;
             };
             let interval = ci95
-                .map(|(low, high)| format!(" ({} to {})", two_decimals(low), two_decimals(high)))
+                .map(|(low, high)| format!(" [{}, {}]", two_decimals(low), two_decimals(high)))
                 .unwrap_or_default();
             rows.push(vec![
                 format!("  {}", row.title()),

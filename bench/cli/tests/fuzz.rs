@@ -52,7 +52,7 @@ fn attack(name: &str, corpus: &[Vec<u8>]) {
     }
     let share = read as f64 / inputs() as f64;
     let seconds = start.elapsed().as_secs_f64();
-    eprintln!("{name}: {} inputs, {:.1} % valid, {seconds:.1} s", inputs(), 100.0 * share);
+    eprintln!("{name}: {} inputs, {:.1}% valid, {seconds:.1} s", inputs(), 100.0 * share);
     assert!(share >= 0.05, "only {share} of the mutated inputs were valid");
 }
 

@@ -60,7 +60,7 @@ fn axes_grid_ablation_and_criteria_reach_the_page() {
         "### Grid of learning_rate",
         "validation at 0.01",
         "### Changes of CoPE, ",
-        "exact match in distribution of at least 75.0 %",
+        "exact match in distribution of at least 75.0%",
     ] {
         assert!(page().contains(expected), "{expected}: {}", page());
     }
@@ -70,11 +70,11 @@ fn axes_grid_ablation_and_criteria_reach_the_page() {
     assert!(text(&again).contains("24 cells, 24 of them kept"), "{}", text(&again));
     let report = bench(&["report", &out]);
     assert!(report.status.success(), "{}", text(&report));
-    assert!(page().contains("### Changes of CoPE") && page().contains("at least 75.0 %"));
+    assert!(page().contains("### Changes of CoPE") && page().contains("at least 75.0%"));
     std::fs::write(&criteria, "solved_exact_match = 0.5\n").unwrap();
     let report = bench(&["report", &out, "--settings", &criteria, "--ablation-base", "nope"]);
     assert!(report.status.success(), "{}", text(&report));
-    assert!(page().contains("### Changes of NoPE") && page().contains("at least 50.0 %"));
+    assert!(page().contains("### Changes of NoPE") && page().contains("at least 50.0%"));
     std::fs::write(&criteria, "ablation_base = \"rope\"\n").unwrap();
     let report = bench(&["report", &out, "--settings", &criteria]);
     assert!(report.status.success(), "{}", text(&report));

@@ -357,7 +357,7 @@ fn kept_weights_are_a_model_for_every_command_that_takes_one() {
     // The model has one layer: attention and products of two shifts.
     assert_eq!(lines.len(), 4, "{beside}");
     assert!(lines[0].contains("rope  (a) 1  8.93 1e-2  ours "), "{beside}");
-    assert!(lines[3].contains("rope  (b) 1  0.03 %  ours 0.00, n=1"), "{beside}");
+    assert!(lines[3].contains("rope  (b) 1  0.03%  ours 0.00, n=1"), "{beside}");
     // A task without text has symbols between blanks.
     place.suite(KEPT);
     place.run("b", &[]);

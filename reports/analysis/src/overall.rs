@@ -43,7 +43,7 @@ pub struct OverallScore {
     pub encoding: String,
     /// Interquartile mean over all seeds of all workloads of `(exact match - chance) / (1 - chance)`.
     pub value: f64,
-    /// 95 % stratified bootstrap interval; `None` with one seed.
+    /// 95% stratified bootstrap interval; `None` with one seed.
     pub ci95: Option<(f64, f64)>,
     /// Number of runs of the encoding.
     pub runs: usize,
@@ -65,7 +65,7 @@ pub struct LeaderWithout {
 pub struct Profile {
     /// Name of the encoding.
     pub encoding: String,
-    /// Scores above chance, ascending, each with the share of runs above it and its pointwise 95 % interval.
+    /// Scores above chance, ascending, each with the share of runs above it and its pointwise 95% interval.
     pub points: Vec<(f64, TaskEstimate)>,
 }
 
@@ -291,7 +291,7 @@ mod tests {
         let overall = report(records()).overall.unwrap();
         let scores: Vec<(&str, f64)> =
             overall.scores.iter().map(|s| (&*s.encoding, (100.0 * s.value).round())).collect();
-        // Chance is 1/2, so 0.99 is 98 % above chance and 0.76 is 52 %.
+        // Chance is 1/2, so 0.99 is 98% above chance and 0.76 is 52%.
         assert_eq!(scores, [("cope", 98.0), ("rope", 52.0), ("nope", 0.0)]);
         assert_eq!((overall.scored.len(), overall.scores[0].runs), (3, 9));
         let (low, high) = overall.scores[0].ci95.unwrap();
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(
             (half.0, half.1.value),
             (0.5, 2.0 / 3.0),
-            "RoPE is at 50 % in one of three seeds"
+            "RoPE is at 50% in one of three seeds"
         );
         assert!(overall.without_chance.is_empty());
         assert!(overall.leaders_without.iter().all(|leader| leader.encoding == "cope"));

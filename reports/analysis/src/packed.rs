@@ -18,11 +18,11 @@ use crate::caught::caught;
 /// Name of the file in a results folder.
 pub const PACKED: &str = "records.parquet";
 
-/// Level of compression; higher ones take longer and save less than 1 %.
+/// Level of compression; higher ones take longer and save less than 1%.
 const LEVEL: i32 = 19;
 
 /// Bytes of a page before compression. Pages are compressed apart from each other: those of 1 MiB, the default, make the
-/// file of 4,631 lean records 6 % larger.
+/// file of 4,631 lean records 6% larger.
 const PAGE: usize = 64 << 20;
 
 /// Packs records into the bytes of a Parquet file.

@@ -211,7 +211,7 @@ mod tests {
         named(better("['cope', 'rope']", true), "rope", 0.1);
         named(better("['alibi', 'rope']", false), "rope", 0.1);
         named(better("['alibi', 'rope']", true), "alibi", 0.2);
-        // ALiBi keeps its perplexity within 5 %, CoPE does not.
+        // ALiBi keeps its perplexity within 5%, CoPE does not.
         let kept = |encoding: &str| {
             let found = answer(
                 ask(&format!("encodings = ['{encoding}', '{encoding}']\nmargin_percent = 5")),
@@ -221,7 +221,7 @@ mod tests {
             (line.better().unwrap().to_owned(), line.comparison.paired.mean_difference)
         };
         named(kept("alibi"), "alibi", 1.05_f64.ln() - 0.0035);
-        named(kept("cope"), "in distribution + 5 %", 0.3035 - 1.05_f64.ln());
+        named(kept("cope"), "in distribution + 5%", 0.3035 - 1.05_f64.ln());
         // Exact match has no factor.
         let found = answer(ask("encodings = ['rope', 'cope']\nchange = true"), &cells("w"));
         assert_eq!((found.lines.len(), found.unanswered.len()), (0, 1));

@@ -2,9 +2,9 @@
 
 const MISSING: &str = "n/a";
 
-/// Formats a share in percent with one decimal: `97.1 %`.
+/// Formats a share in percent with one decimal: `97.1%`.
 pub fn percent(share: f64) -> String {
-    if share.is_finite() { format!("{:.1} %", 100.0 * share) } else { MISSING.to_owned() }
+    if share.is_finite() { format!("{:.1}%", 100.0 * share) } else { MISSING.to_owned() }
 }
 
 /// Formats a share in percentage points, without a unit: `-4.0`.
@@ -82,12 +82,12 @@ fn scaled(value: f64, base: f64, units: &[&str]) -> String {
     format!("{number}{}", units[index])
 }
 
-/// Formats an interval in brackets: `[92.0 to 100.0]`; empty if there is none.
+/// Formats an interval in brackets: `[92.0, 100.0]`; empty if there is none.
 pub fn bracketed(ends: Option<(f64, f64)>, show: impl Fn(f64) -> String) -> String {
-    ends.map_or_else(String::new, |(low, high)| format!("[{} to {}]", show(low), show(high)))
+    ends.map_or_else(String::new, |(low, high)| format!("[{}, {}]", show(low), show(high)))
 }
 
-/// Formats a value with its interval, if there is one: `97.1 % [92.0 to 100.0]`.
+/// Formats a value with its interval, if there is one: `97.1% [92.0, 100.0]`.
 pub fn value_and_interval(
     value: String,
     ends: Option<(f64, f64)>,
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn numbers_read_as_intended() {
-        assert_eq!(percent(0.9714), "97.1 %");
+        assert_eq!(percent(0.9714), "97.1%");
         assert_eq!(percent(f64::NAN), "n/a");
         assert_eq!(points(-0.0001), "0.0");
         assert_eq!(points(-0.04), "-4.0");

@@ -41,7 +41,7 @@ pub struct Settings {
     /// 1. Default 0.99.
     pub solved_exact_match: f64,
     /// Loss, in nats per scored token, that defines the time to solve: the first point of the training curve with at
-    /// most this loss, for seeds that solved training. Above 0. Default 0.05, which is a probability of 95 % for the
+    /// most this loss, for seeds that solved training. Above 0. Default 0.05, which is a probability of 95% for the
     /// correct token.
     pub solved_loss: f64,
     /// Exact match that defines the effective length: the largest length up to which exact match is at least this at

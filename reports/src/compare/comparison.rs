@@ -132,7 +132,7 @@ pub struct Difference {
     pub mean_b: f64,
     /// Mean difference, first minus second.
     pub difference: f64,
-    /// 95 % confidence interval of the mean difference, not corrected; `None` with one seed.
+    /// 95% confidence interval of the mean difference, not corrected; `None` with one seed.
     pub ci95: Option<(f64, f64)>,
     /// p-value of the test; `None` with too few seeds.
     pub p: Option<f64>,
@@ -144,7 +144,7 @@ pub struct Difference {
     pub test: &'static str,
     /// Hedges' g of the differences; `None` without spread or with too few seeds.
     pub effect: Option<f64>,
-    /// 95 % interval of Hedges' g; `None` if it does not exist.
+    /// 95% interval of Hedges' g; `None` if it does not exist.
     pub effect_ci95: Option<(f64, f64)>,
     /// Exact match of guessing; `None` for other metrics or if it is unknown.
     pub chance: Option<f64>,

@@ -84,7 +84,7 @@ fn figure(found: &HeadToHead, region: &str) -> Option<Figure> {
     let title = format!("{} against {}, {region}", found.a.label, found.b.label);
     let plot = forest::plot("points", vec![(heading, series)]);
     let caption = format!(
-        "Mean difference {region} with its 95 % interval. The mark is that of the encoding that is significantly \
+        "Mean difference {region} with its 95% interval. The mark is that of the encoding that is significantly \
          better, {} to the right and {} to the left, or a grey circle: not separable.",
         found.a.label, found.b.label
     );

@@ -57,7 +57,7 @@ fn differences_are_paired_by_seed_and_stated_from_the_first() {
 
 #[test]
 fn the_better_of_two_must_be_above_chance() {
-    // CoPE's interval includes the chance of 50 %, RoPE's does not.
+    // CoPE's interval includes the chance of 50%, RoPE's does not.
     let records = [
         cells("w", "cope", &[0.53, 0.53, 0.53, 0.53, 0.53, 0.53, 0.53, 0.99]),
         cells("w", "rope", &[0.51; 8]),
@@ -299,7 +299,7 @@ fn exact_matches_that_are_all_equal_make_room_for_token_accuracy() {
     let comparison = &found(&records, "cope", "rope").comparisons[0];
     let inside = &comparison.regions[0].difference;
     assert_eq!((inside.metric, inside.better), ("token accuracy", Better::A));
-    assert!(comparison.notes[0].contains("exact match is 0.0 %"), "{:?}", comparison.notes);
+    assert!(comparison.notes[0].contains("exact match is 0.0%"), "{:?}", comparison.notes);
 }
 
 #[test]

@@ -28,9 +28,9 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Creates a scale from 0 to 100 %, the same for all figures so that they can be compared.
+    /// Creates a scale from 0 to 100%, the same for all figures so that they can be compared.
     pub(crate) fn percent() -> Self {
-        let ticks = [0, 25, 50, 75, 100].map(|p| (f64::from(p) / 100.0, format!("{p} %"))).to_vec();
+        let ticks = [0, 25, 50, 75, 100].map(|p| (f64::from(p) / 100.0, format!("{p}%"))).to_vec();
         Self { low: 0.0, high: 1.0, spacing: Spacing::Percent, ticks, only_ticks: false }
     }
 
@@ -51,7 +51,7 @@ impl Scale {
     /// Labels the ticks as percent of shares.
     pub(crate) fn in_percent(mut self) -> Self {
         for (value, label) in &mut self.ticks {
-            *label = format!("{:.0} %", 100.0 * *value);
+            *label = format!("{:.0}%", 100.0 * *value);
         }
         self
     }

@@ -20,7 +20,7 @@ struct Quantity {
     column: &'static str,
     get: fn(&NightLine) -> Option<f64>,
     show: fn(f64) -> String,
-    /// Whether the quantity is a share, plotted from 0 to 100 %.
+    /// Whether the quantity is a share, plotted from 0 to 100%.
     share: bool,
 }
 

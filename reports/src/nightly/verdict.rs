@@ -111,7 +111,7 @@ impl fmt::Display for QualityChange {
             Scope::Workload { encoding, workload } => write!(f, "{encoding} on {workload}")?,
         }
         let show = |x: f64| if share { points(x) } else { three_digits(x) };
-        let unit = if share { " %" } else { " nats" };
+        let unit = if share { "%" } else { " nats" };
         write!(
             f,
             ", {}: {} {} -> {}{unit} (n = {}",

@@ -8,7 +8,7 @@ use crate::document::{Element, Section, Table, TableCell};
 
 /// Explanation of the verdicts, in the wording of METHODOLOGY.md.
 const RULE: [&str; 3] = [
-    "Agrees: the published recipe as far as it is known, at least 3 seeds, none diverged, and our 95 % \
+    "Agrees: the published recipe as far as it is known, at least 3 seeds, none diverged, and our 95% \
      interval over seeds (Student's t, a spread of at least 0.1 points) meets the published number, which \
      is taken with its rounding and, where it is published, its own uncertainty.",
     "Differs: the same recipe and seeds, and they do not meet. Undecided: they do not meet, but the paper prints a \

@@ -31,7 +31,7 @@ pub struct SizeOrder {
     pub holds: usize,
     /// Number of these pairs whose published order is significantly contradicted.
     pub contradicted: usize,
-    /// Number of rows whose runs are at least 99 % right in distribution; `None` for tasks without exact match.
+    /// Number of rows whose runs are at least 99% right in distribution; `None` for tasks without exact match.
     pub converged: Option<usize>,
 }
 
@@ -93,7 +93,7 @@ impl SizeOrder {
         let equal = pairs - same - opposite;
         let undecided = pairs - holds - contradicted;
         let fit = converged.map_or_else(String::new, |converged| {
-            format!(" At least 99 % right in distribution: {converged} of {rows} rows.")
+            format!(" At least 99% right in distribution: {converged} of {rows} rows.")
         });
         format!(
             "Another size: in `{suite}` {same} of {pairs} pairs of rows have their means in the published order, {opposite} in \

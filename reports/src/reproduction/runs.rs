@@ -29,7 +29,7 @@ pub struct RecipeRun {
     pub choices: Vec<String>,
     /// Mean over the finished seeds, in the published unit; `None` if all diverged.
     pub mean: Option<f64>,
-    /// 95 % interval of the mean over seeds, in the published unit; `None` with one seed.
+    /// 95% interval of the mean over seeds, in the published unit; `None` with one seed.
     pub interval: Option<(f64, f64)>,
     /// Value of each finished seed, on the scale of the metric of records.
     pub by_seed: BTreeMap<u64, f64>,
@@ -252,7 +252,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Returns Student's interval with a spread of at least [`RESOLUTION`]; shares are clamped to 0 and 100 %.
+/// Returns Student's interval with a spread of at least [`RESOLUTION`]; shares are clamped to 0 and 100%.
 fn interval(metric: &PublishedMetric, estimate: &Estimate) -> Option<(f64, f64)> {
     let half = half_width_factor(estimate.n)? * estimate.std?.max(RESOLUTION);
     let [a, b] = [-half, half].map(|side| metric.shown(estimate.mean + side));
@@ -267,7 +267,7 @@ impl RecipeRun {
         self.by_seed.len() as u32
     }
 
-    /// Formats the result as `12.1 [8.0 to 16.1] n=3`, followed by the choices of the run.
+    /// Formats the result as `12.1 [8.0, 16.1] n=3`, followed by the choices of the run.
     pub fn text(&self) -> String {
         let one = |value: f64| {
             if self.metric.is_percent() {
@@ -286,7 +286,7 @@ impl RecipeRun {
         std::iter::once(&text).chain(&self.choices).cloned().collect::<Vec<_>>().join(", ")
     }
 
-    /// Formats the result with its unit and suite: ``1.6 [1.5 to 1.7] n=3 perplexity in `small` ``.
+    /// Formats the result with its unit and suite: ``1.6 [1.5, 1.7] n=3 perplexity in `small` ``.
     pub(super) fn text_with_suite(&self) -> String {
         let suite = self.suite.as_deref().unwrap_or_default();
         format!("{} {} in `{suite}`", self.text(), self.metric.unit())

@@ -7,7 +7,7 @@ use crate::testkit::{prose_of, table_of};
 use records::testkit::TestCell;
 use records::{GridPoint, RunRecord, Status};
 
-/// A source with one table: 20.3 % errors of RoPE (deviation 3.1 over 3 seeds) and 4.9 % of CoPE, at 10000 steps.
+/// A source with one table: 20.3% errors of RoPE (deviation 3.1 over 3 seeds) and 4.9% of CoPE, at 10000 steps.
 const TEXT: &str = r#"
 [paper]
 id = "p"
@@ -106,10 +106,10 @@ fn a_number_within_the_interval_agrees_and_one_outside_differs() {
     // t(0.975, 2) / sqrt(3) = 2.484; the deviation is 1 point.
     let (low, high) = run.interval.unwrap();
     assert!((low - 17.516).abs() < 1e-3 && (high - 22.484).abs() < 1e-3, "{low} {high}");
-    assert_eq!(run.text(), "20.0 [17.5 to 22.5] n=3");
+    assert_eq!(run.text(), "20.0 [17.5, 22.5] n=3");
     let far = result(&rope(&[0.49, 0.50, 0.51]));
     assert_eq!(at(&far, 0, 1).verdict, Verdict::Differs);
-    // 1.8 % wrong in every seed: without observed spread the resolution is used.
+    // 1.8% wrong in every seed: without observed spread the resolution is used.
     assert_eq!(at(&far, 0, 0).verdict, Verdict::Agrees);
 }
 
@@ -156,7 +156,7 @@ fn what_is_always_different_is_another_recipe() {
 fn a_number_whose_deviation_is_not_carried_over_never_differs() {
     let text = TEXT.replace("trust =", "unread_deviations = \"lost\"\ntrust =");
     let found = |errors: &[f64]| result_of(&text, &rope(errors));
-    // 1.8 % in distribution has no deviation, 20.3 % beyond has one.
+    // 1.8% in distribution has no deviation, 20.3% beyond has one.
     let verdicts = |found: &Reproduction| [at(found, 0, 0).verdict, at(found, 0, 1).verdict];
     assert_eq!(verdicts(&found(&[0.203; 3])), [Verdict::Agrees; 2]);
     let mut worse = rope(&[0.5; 3]);
@@ -288,7 +288,7 @@ fn sections_mirror_the_papers_table_and_name_every_recipe_once() {
     let rope = &table.rows[0];
     assert_eq!(
         (&*rope[2].text, &*rope[2].detail),
-        ("20.3", "ours 20.0 [17.5 to 22.5] n=3, other recipe 1")
+        ("20.3", "ours 20.0 [17.5, 22.5] n=3, other recipe 1")
     );
     assert!(rope[1].detail.ends_with("other recipe 1"), "{}", rope[1].detail);
     assert_eq!((&*table.rows[1][1].text, &*table.rows[1][1].detail), ("0.0", ""));

@@ -5,7 +5,7 @@ use super::published::{Printed, PublishedColumn, PublishedRow, PublishedTable};
 use stats::LEAST_SEEDS;
 use stats::estimate::half_width_factor;
 
-/// 97.5 % quantile of the normal distribution, used because a published standard error comes from
+/// 97.5% quantile of the normal distribution, used because a published standard error comes from
 /// many samples.
 const NORMAL_QUANTILE: f64 = 1.96;
 
@@ -71,7 +71,7 @@ impl Verdict {
 /// Returns the range of values that a published number represents, given its rounding and its spread over seeds; `None`
 /// if the number has not been copied.
 ///
-/// With a standard deviation over a known number of seeds this is Student's 95 % interval; over an unknown number,
+/// With a standard deviation over a known number of seeds this is Student's 95% interval; over an unknown number,
 /// one deviation; with a standard error, 1.96 of them; otherwise all values that round to the number.
 pub fn published_interval(
     table: &PublishedTable,

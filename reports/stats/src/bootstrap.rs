@@ -1,12 +1,12 @@
 //! Percentile bootstrap over seeds.
 //!
 //! The seeds are drawn with replacement, n of n, and the mean and median of each draw are collected; the interval
-//! excludes 2.5 % of them on either side. Up to [`EXACT_UP_TO`] seeds all `n^n` draws are enumerated, so that the
+//! excludes 2.5% of them on either side. Up to [`EXACT_UP_TO`] seeds all `n^n` draws are enumerated, so that the
 //! result is deterministic; above, [`DRAWS`] draws are made with the given generator.
 //!
 //! The percentile interval is used and not BCa: the acceleration of BCa comes from a jackknife, which is inconsistent
 //! for a median and rests on three points at n = 3. Percentiles never leave the range of the data, so that shares
-//! stay between 0 and 100 %.
+//! stay between 0 and 100%.
 //!
 //! A bootstrap of few seeds is too narrow. At n = 3 the interval ranges from the smallest to the largest seed, which
 //! covers the median in 3 of 4 cases only. METHODOLOGY.md lists the measured coverage, which a test verifies.
@@ -23,13 +23,13 @@ pub const EXACT_UP_TO: usize = 8;
 pub const DRAWS: u32 = 10_000;
 /// Number of draws that are summed at once.
 const AT_ONCE: usize = 1000;
-/// Inverse of the share outside the interval on either side: 2.5 %.
+/// Inverse of the share outside the interval on either side: 2.5%.
 const ONE_IN: u64 = 40;
 /// Number of standard deviations from the mean beyond which the ends of the interval are searched first; the ends of
 /// normal sums are at 1.96.
 const TAIL: f64 = 1.7;
 
-/// 95 % percentile intervals of mean and median.
+/// 95% percentile intervals of mean and median.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bootstrap {
     /// Interval of the mean.
@@ -192,8 +192,8 @@ pub fn sorted_median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Returns the smallest value with at least 2.5 % of the weight at or below it, and the largest value with at least
-/// 2.5 % at or above it.
+/// Returns the smallest value with at least 2.5% of the weight at or below it, and the largest value with at least
+/// 2.5% at or above it.
 pub fn ends(mut weighted: Vec<(f64, u64)>) -> (f64, f64) {
     weighted.sort_by(|a, b| a.0.total_cmp(&b.0));
     let total: u64 = weighted.iter().map(|(_, weight)| weight).sum();
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn three_seeds_reach_from_the_least_to_the_greatest() {
-        // All three draws are the smallest value with probability 1/27, more than 2.5 %.
+        // All three draws are the smallest value with probability 1/27, more than 2.5%.
         let b = interval(&[0.5, 0.9, 0.6]);
         assert_eq!((b.mean95, b.median95), ((0.5, 0.9), (0.5, 0.9)));
     }

@@ -9,7 +9,7 @@ const STEPS: u32 = 128;
 
 /// Returns Hedges' g of paired differences: Cohen's d of the differences, `d_z = mean / std`, times the small-sample
 /// correction `J = Gamma(m / 2) / (sqrt(m / 2) Gamma((m - 1) / 2))` with `m = n - 1` (Hedges 1981). The correction is
-/// exact, not its usual approximation; without it, d is too large by 77 % on average at n = 3.
+/// exact, not its usual approximation; without it, d is too large by 77% on average at n = 3.
 ///
 /// `None` below n = 3, where the correction is 0, and without spread, where d is infinite.
 pub fn hedges_g(mean: f64, std: f64, n: u32) -> Option<f64> {
@@ -23,7 +23,7 @@ fn correction(n: u32) -> f64 {
     (ln_gamma(m / 2.0) - ln_gamma((m - 1.0) / 2.0) - 0.5 * (m / 2.0).ln()).exp()
 }
 
-/// 95 % interval of Hedges' g, from the noncentral t distribution (Steiger and Fouladi 1997): `t = g sqrt(n) / J` has the
+/// 95% interval of Hedges' g, from the noncentral t distribution (Steiger and Fouladi 1997): `t = g sqrt(n) / J` has the
 /// noncentrality `sqrt(n) mean / std` of the truth; the ends are the noncentralities under which `t` is the 97.5 and the
 /// 2.5 percent point. It assumes normal differences. `None` where [`hedges_g`] is.
 pub fn hedges_g_interval(g: f64, n: u32) -> Option<(f64, f64)> {

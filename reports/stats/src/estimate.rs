@@ -20,7 +20,7 @@ pub struct Estimate {
     pub mean: f64,
     /// Sample standard deviation, `sqrt(sum((x_i - mean)^2) / (n - 1))`; `None` for n = 1.
     pub std: Option<f64>,
-    /// 95 % interval of the mean, `mean -+ t(0.975, n - 1) * std / sqrt(n)`; `None` for n = 1 or values that are not
+    /// 95% interval of the mean, `mean -+ t(0.975, n - 1) * std / sqrt(n)`; `None` for n = 1 or values that are not
     /// finite. Exact at any n if seeds are normally distributed. With [`Estimate::with_questions`] it includes the
     /// error of the questions.
     pub ci95: Option<(f64, f64)>,
@@ -113,7 +113,7 @@ fn resamples(n: usize) -> Arc<Resamples> {
     made.entry(n).or_insert_with(draw).clone()
 }
 
-/// Returns `t(0.975, n - 1) / sqrt(n)`, which multiplied by a standard deviation is half of a 95 % interval. `None`
+/// Returns `t(0.975, n - 1) / sqrt(n)`, which multiplied by a standard deviation is half of a 95% interval. `None`
 /// below n = 2, where there is no interval.
 pub fn half_width_factor(n: u32) -> Option<f64> {
     // A large report asks for a few of these a hundred thousand times.

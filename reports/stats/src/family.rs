@@ -6,7 +6,7 @@ use super::lottery::minimum_p_value;
 use super::paired::Paired;
 use super::sign_flip::least_p;
 
-/// Accepted share of families with a false "separable": 5 %.
+/// Accepted share of families with a false "separable": 5%.
 pub const LEVEL: f64 = 0.05;
 
 /// Smallest number of seeds at which encodings can be called separable.
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn the_test_is_chosen_by_seeds_and_comparisons() {
         let (five, six) = (of(&[0.1, 0.2, 0.3, 0.1, 0.2]), of(&[0.1, 0.2, 0.3, 0.1, 0.2, 0.1]));
-        assert_eq!(only(five).test, Test::PairedT, "5 seeds cannot reach 5 %");
+        assert_eq!(only(five).test, Test::PairedT, "5 seeds cannot reach 5%");
         assert_eq!(only(six).test, Test::SignFlip);
         assert_eq!(only(six).p, Some(0.03125));
         assert_eq!(decide(&[six, six])[0].test, Test::PairedT, "nor 6 twice");

@@ -2,12 +2,12 @@
 
 use super::estimate::half_width_factor;
 
-/// Mean over seeds with its 95 % interval by Student's t.
+/// Mean over seeds with its 95% interval by Student's t.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mean {
     /// Arithmetic mean, `sum(x_i) / n`.
     pub mean: f64,
-    /// 95 % confidence interval as in [`super::Estimate`]; `None` for n = 1 or values that are not finite.
+    /// 95% confidence interval as in [`super::Estimate`]; `None` for n = 1 or values that are not finite.
     pub ci95: Option<(f64, f64)>,
     /// Number of values, at least 1.
     pub n: u32,

@@ -24,7 +24,7 @@ pub struct MeanRanks {
     pub ranks: Vec<f64>,
     /// p-value of Friedman's test that all encodings have the same ranks.
     pub p: f64,
-    /// Smallest difference of two mean ranks that is significant at 5 % for all pairs together.
+    /// Smallest difference of two mean ranks that is significant at 5% for all pairs together.
     pub critical_difference: f64,
     /// Number of tasks ranked.
     pub tasks: u32,
@@ -63,7 +63,7 @@ impl MeanRanks {
         self.p <= 1.5 / f64::from(DRAWS + 1)
     }
 
-    /// Reports whether Friedman's test finds a difference between any two encodings at 5 %. Otherwise no pair is
+    /// Reports whether Friedman's test finds a difference between any two encodings at 5%. Otherwise no pair is
     /// significant.
     pub fn differ(&self) -> bool {
         self.p <= LEVEL

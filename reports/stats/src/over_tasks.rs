@@ -5,7 +5,7 @@
 //! Tasks are treated as fixed: an interval covers other seeds and other questions on these tasks, not other tasks. A
 //! draw takes n of the n seeds of each task with replacement and shifts each task by a normal error of its questions.
 //! Percentile intervals of such draws are too narrow for few seeds and never leave the range of the data (with 3 seeds
-//! they contained the true value in 88 % of simulated reports), so the interval is a multiple of the standard deviation
+//! they contained the true value in 88% of simulated reports), so the interval is a multiple of the standard deviation
 //! of the draws.
 
 mod draws;
@@ -36,12 +36,12 @@ pub struct TaskScores {
     pub question_error: f64,
 }
 
-/// A number with its 95 % interval.
+/// A number with its 95% interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TaskEstimate {
     /// Value of the aggregate.
     pub value: f64,
-    /// 95 % interval; `None` if a task has one seed.
+    /// 95% interval; `None` if a task has one seed.
     pub ci95: Option<(f64, f64)>,
 }
 
@@ -144,7 +144,7 @@ fn are_tied(a: &TaskScores, b: &TaskScores, _won: f64) -> bool {
 }
 
 /// Returns the largest mean probability to lose over several tasks that all of `pairs` disjoint pairs of runs being won
-/// leaves in a 95 % interval: a mean probability p to win makes that no more likely than `p^pairs`, which is 2.5 % at the
+/// leaves in a 95% interval: a mean probability p to win makes that no more likely than `p^pairs`, which is 2.5% at the
 /// end. 0 without pairs. The same holds for pairs that tie.
 fn largest_share_unseen(pairs: usize) -> f64 {
     if pairs == 0 { 0.0 } else { 1.0 - 0.025_f64.powf(1.0 / pairs as f64) }
@@ -163,7 +163,7 @@ impl TaskEstimate {
     }
 }
 
-/// Returns half of a 95 % interval in standard deviations of the draws, `sqrt(n / (n - 1)) t(0.975, sum(n - 1) / 2)`
+/// Returns half of a 95% interval in standard deviations of the draws, `sqrt(n / (n - 1)) t(0.975, sum(n - 1) / 2)`
 /// with the smallest n of a task. The first factor corrects the variance of the draws, which is too small by (n - 1)
 /// / n (Hesterberg 2015, "What teachers should know about the bootstrap"); the degrees of freedom are halved because
 /// an interquartile mean uses half of the runs. `None` if a task has one seed.
@@ -218,7 +218,7 @@ mod tests {
     fn who_is_always_better_may_lose_as_often_as_the_pairs_allow() {
         let (a, b) = (vec![scores(&[0.8, 0.9, 1.0]); 3], vec![scores(&[0.1, 0.2, 0.3]); 3]);
         let found = probability_of_improvement(&a, &b).unwrap();
-        // Nine wins in a row have a probability of 2.5 % if each has one of 66.4 %.
+        // Nine wins in a row have a probability of 2.5% if each has one of 66.4%.
         let (low, high) = found.ci95.unwrap();
         assert!((found.value, high) == (1.0, 1.0) && (low.powi(9) - 0.025).abs() < 1e-12, "{low}");
         let lost = probability_of_improvement(&b, &a).unwrap();
@@ -234,7 +234,7 @@ mod tests {
             (low - 0.5 + half).abs() < 1e-12 && (high - 0.5 - half).abs() < 1e-12,
             "{low} {high}"
         );
-        // Six ties in a row have a probability of 2.5 % if each has one of 54.1 %.
+        // Six ties in a row have a probability of 2.5% if each has one of 54.1%.
         let tied = vec![scores(&[1.0; 3]); 2];
         let found = probability_of_improvement(&tied, &tied).unwrap();
         let half = (1.0 - 0.025_f64.powf(1.0 / 6.0)) / 2.0;

@@ -12,7 +12,7 @@ use super::student::{t_test, two_sided};
 /// Lower bound of the standard deviation of differences: 0.1 points of a share, 0.001 nats.
 ///
 /// Shares are shown to a tenth of a point, and evaluations have some hundred questions, so that three differences
-/// that agree more closely agree because of their resolution. Without the bound, two encodings at 100 and 0 % in
+/// that agree more closely agree because of their resolution. Without the bound, two encodings at 100 and 0% in
 /// every seed would have an interval of width 0 and a p-value of 0.
 pub const RESOLUTION: f64 = 0.001;
 
@@ -26,7 +26,7 @@ pub struct Paired {
     pub mean_difference: f64,
     /// Observed standard deviation of the differences; `None` for n = 1.
     pub std: Option<f64>,
-    /// 95 % interval of the mean difference, `mean -+ t(0.975, n - 1) * max(std, RESOLUTION) /
+    /// 95% interval of the mean difference, `mean -+ t(0.975, n - 1) * max(std, RESOLUTION) /
     /// sqrt(n)`, not corrected for the number of comparisons; `None` for n = 1.
     pub ci95: Option<(f64, f64)>,
     /// Two-sided p-value of the paired t test, with the same spread; `None` for n = 1.

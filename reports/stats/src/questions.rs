@@ -57,7 +57,7 @@ impl QuestionError {
         (all.sqrt(), df)
     }
 
-    /// Returns half of the 95 % interval of a mean over `n` seeds with the standard deviation `std`; at least
+    /// Returns half of the 95% interval of a mean over `n` seeds with the standard deviation `std`; at least
     /// `seeds`, the value without questions.
     pub(super) fn half_width(&self, std: f64, n: u32, seeds: f64) -> f64 {
         let (error, df) = self.with_seeds(std, n);
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn all_right_is_not_without_error() {
         let found = QuestionError::of(&[vec![vec![1.0; 400]; 5]], true).unwrap();
-        // 2 / 404 wrong: about the rule of three, 0.75 %, at 1.96 standard errors.
+        // 2 / 404 wrong: about the rule of three, 0.75%, at 1.96 standard errors.
         assert!((1.96 * found.standard_error() - 0.0068).abs() < 1e-4, "{found:?}");
         let nats = QuestionError::of(&[vec![vec![1.0; 400]; 5]], false).unwrap();
         assert!(nats.variance == 0.0 && nats.df.is_infinite());

@@ -4,9 +4,9 @@
 //! Counting by attention needs positions that advance with content, not with tokens.
 //!
 //! ## Predicted order
-//! CoPE before relative before learned absolute: Golovneva et al. 2024 report errors of 0, 1.1 and 5.3 % with one
-//! variable, 1.2, 17.8 and 67.6 % with three, 7.4, 22.4 and 71.5 % with five; with more `pass;` 0 and 8.8 % for CoPE
-//! and relative, with fewer 4.0 and 34.1 %.
+//! CoPE before relative before learned absolute: Golovneva et al. 2024 report errors of 0, 1.1 and 5.3% with one
+//! variable, 1.2, 17.8 and 67.6% with three, 7.4, 22.4 and 71.5% with five; with more `pass;` 0 and 8.8% for CoPE
+//! and relative, with fewer 4.0 and 34.1%.
 //!
 //! ## Definition
 //! A program has `n` statements, `n` uniform in `3 ..= max_ops`, `max_ops = len * max_ops_per_token`. Each statement
@@ -18,8 +18,8 @@
 //!
 //! `len` is the longest sequence in tokens, question and answer included: longer programs lose statements on the
 //! **left**, as in the authors' data. That can remove the `set` that the answer depends on (slice `set-lost`). With one
-//! variable this happens in 2 % of the training samples at length 64, 0.4 % at 128, none in 4000 at 512; with five in
-//! 4 %, 2 % and 0.3 %. Such evaluation samples, up to 10 % in the split `fewer-pass` at length 64, are drawn again, at
+//! variable this happens in 2% of the training samples at length 64, 0.4% at 128, none in 4000 at 512; with five in
+//! 4%, 2% and 0.3%. Such evaluation samples, up to 10% in the split `fewer-pass` at length 64, are drawn again, at
 //! most 100 times; extreme settings keep some, see the slice `set-lost`.
 //!
 //! Settings: `variables` 1 (1 to 26), `pass_weight` 50, `pass_weight_more` 100 and `pass_weight_fewer` 10 (for the

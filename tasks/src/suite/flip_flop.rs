@@ -4,8 +4,8 @@
 //! soon as distances differ from training; attention that counts writes instead of tokens is unaffected.
 //!
 //! ## Predicted order
-//! CoPE before RoPE before learned absolute: Golovneva et al. 2024 report errors of 0, 1.8 and 6.8 % in distribution
-//! and 4.9, 20.3 and 21.7 % on sparse sequences (4 layers, 4 heads, width 256; the spread over seeds is as large as the
+//! CoPE before RoPE before learned absolute: Golovneva et al. 2024 report errors of 0, 1.8 and 6.8% in distribution
+//! and 4.9, 20.3 and 21.7% on sparse sequences (4 layers, 4 heads, width 256; the spread over seeds is as large as the
 //! differences there).
 //!
 //! ## Definition

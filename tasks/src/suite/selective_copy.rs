@@ -5,8 +5,8 @@
 //! string copy.
 //!
 //! ## Predicted order
-//! CoPE before learned absolute before RoPE: Golovneva et al. 2024 report errors of 0, 16.9 and 40.1 % in
-//! distribution, 0, 25.6 and 100 % with fewer blanks, 0, 85.2 and 100 % with more.
+//! CoPE before learned absolute before RoPE: Golovneva et al. 2024 report errors of 0, 16.9 and 40.1% in
+//! distribution, 0, 25.6 and 100% with fewer blanks, 0, 85.2 and 100% with more.
 //!
 //! ## Definition
 //! A context of independent uniform symbols among blanks; then (except for `s4`) a sign `|`; then the symbols again

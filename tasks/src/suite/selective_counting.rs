@@ -5,7 +5,7 @@
 //!
 //! ## Predicted order
 //! CoPE, which counts what its gates select, before all others in distribution. At twice the length a replication
-//! finds no gain: RoPE 93.2 and then 45.2 % right, CoPE 94.8 and 45.6 % (1024 trained, 2048 tested; each number of the
+//! finds no gain: RoPE 93.2 and then 45.2% right, CoPE 94.8 and 45.6% (1024 trained, 2048 tested; each number of the
 //! answer is a token of its own, and most numbers at 2048 never occurred in training).
 //!
 //! ## Definition

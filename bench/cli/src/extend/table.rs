@@ -50,7 +50,7 @@ fn table(records: &[&RunRecord]) -> Vec<Vec<String>> {
             Some(point) if record.task.headline == "perplexity" => {
                 format!("{:.3}", point.perplexity)
             }
-            Some(point) => format!("{:.0} %", 100.0 * point.exact_match),
+            Some(point) => format!("{:.0}%", 100.0 * point.exact_match),
         };
         let mut row = vec![record.encoding.name.clone()];
         row.extend(lens.iter().map(value));

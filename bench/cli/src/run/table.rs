@@ -56,7 +56,7 @@ impl<'a> ProgressTable<'a> {
     ) -> Self {
         let bar = ProgressBar::with_draw_target(Some(BAR_STEPS), ProgressDrawTarget::stderr());
         if let Ok(style) =
-            ProgressStyle::with_template("{bar:30} {percent:>3} %  {prefix}\n{wide_msg}")
+            ProgressStyle::with_template("{bar:30} {percent:>3}%  {prefix}\n{wide_msg}")
         {
             bar.set_style(style);
         }
@@ -170,7 +170,7 @@ impl<'a> ProgressTable<'a> {
             .map(|(index, done)| {
                 let planned = &self.plan.cells[index];
                 let (workload, cell) = (planned.workload_label(), &planned.cell);
-                format!("{workload} {}#{} {:.0} %", cell.name, cell.seed, done * 100.0)
+                format!("{workload} {}#{} {:.0}%", cell.name, cell.seed, done * 100.0)
             })
             .collect::<Vec<_>>()
             .join(", ");
@@ -277,7 +277,7 @@ pub(crate) fn headline(record: &RunRecord, in_distribution: bool) -> String {
         return "–".to_owned();
     }
     let mean = values.iter().sum::<f64>() / values.len() as f64;
-    if perplexity { format!("ppl {:.2}", mean.exp()) } else { format!("{:.1} %", mean * 100.0) }
+    if perplexity { format!("ppl {:.2}", mean.exp()) } else { format!("{:.1}%", mean * 100.0) }
 }
 
 /// Formats a time in seconds as `M:SS`, `H:MM:SS` from one hour on, or `0.3 s` below a second. A forecast may exceed the longest duration, which

@@ -61,7 +61,7 @@ pub enum ForgetGate {
     Fixed(DecayTimes),
 }
 
-/// Initial bias with which a gate forgets 0.7 % per token.
+/// Initial bias with which a gate forgets 0.7% per token.
 fn open() -> f64 {
     5.0
 }

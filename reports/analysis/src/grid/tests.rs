@@ -171,7 +171,7 @@ fn a_diverged_seed_of_a_value_that_was_not_chosen_is_no_failure_to_fit() {
     assert!(report.not_counted.is_empty(), "{:?}", report.not_counted);
 }
 
-/// Checks a claim of METHODOLOGY.md: between equal encodings, selection causes at most 5 % false differences, even if
+/// Checks a claim of METHODOLOGY.md: between equal encodings, selection causes at most 5% false differences, even if
 /// the random effect of a training affects its validation and its evaluation alike.
 #[test]
 fn choosing_among_equals_makes_no_false_differences() {
@@ -199,7 +199,7 @@ fn choosing_among_equals_makes_no_false_differences() {
         gain += means.sum::<f64>() / 4.0 / TRIALS as f64;
     }
     let share = false_claims as f64 / TRIALS as f64;
-    // 1.3 % here: as often as without a choice, because all gain the same.
+    // 1.3% here: as often as without a choice, because all gain the same.
     assert!(share <= 0.05, "{share}");
     // The selected means are biased upwards by 0.85 standard deviations (the best of three means of five).
     assert!((0.015..0.023).contains(&gain), "{gain}");

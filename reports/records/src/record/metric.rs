@@ -71,7 +71,7 @@ impl Metric {
         self.choose(eval.exact_match, eval.token_accuracy, eval.nll)
     }
 
-    /// Formats a value: `97.1 %` or `4.53`.
+    /// Formats a value: `97.1%` or `4.53`.
     pub fn show(self, value: f64) -> String {
         if self.higher_is_better() {
             number::percent(value)
@@ -86,14 +86,14 @@ impl Metric {
         if self.higher_is_better() { (low.max(-1.0), high.min(1.0)) } else { (low, high) }
     }
 
-    /// Formats an interval; shares are clamped to 0 and 100 %, because a t interval may exceed them.
+    /// Formats an interval; shares are clamped to 0 and 100%, because a t interval may exceed them.
     pub fn show_interval(self, interval: (f64, f64)) -> String {
         let (low, high) = interval;
         if self.higher_is_better() {
             let (low, high) = (low.max(0.0), high.min(1.0));
-            format!("{} to {}", number::points(low), number::points(high))
+            format!("{}, {}", number::points(low), number::points(high))
         } else {
-            format!("{} to {}", number::three_digits(low.exp()), number::three_digits(high.exp()))
+            format!("{}, {}", number::three_digits(low.exp()), number::three_digits(high.exp()))
         }
     }
 }

@@ -56,7 +56,7 @@ impl Question {
     pub fn compared(&self) -> [String; 2] {
         let [a, b] = self.encodings.clone();
         match self.margin_percent {
-            Some(margin) => [a, format!("in distribution + {margin} %")],
+            Some(margin) => [a, format!("in distribution + {margin}%")],
             None => [a, b],
         }
     }

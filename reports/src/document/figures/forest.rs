@@ -84,7 +84,7 @@ fn figure(report: &Report, unit: &DifferenceUnit) -> Option<Figure> {
         Some((claim.claim.text.clone(), lines.iter().map(row).collect()))
     };
     let groups: Vec<(String, Vec<Series>)> = report.claims.iter().filter_map(group).collect();
-    let caption = "Mean difference of the two encodings of each comparison with its 95 % interval, which is not corrected. The \
+    let caption = "Mean difference of the two encodings of each comparison with its 95% interval, which is not corrected. The \
                    mark is that of the encoding that is significantly better, or a grey circle: undecided.";
     let title = format!("Claims of papers: {}", unit.name);
     (!groups.is_empty()).then(|| Figure::new(title, caption, plot(unit.axis, groups)))
@@ -114,7 +114,7 @@ pub(crate) fn against_rope(
         let mut series: Vec<Series> = rows.filter_map(row).collect();
         series.sort_by(|a, b| b.points[0].y.total_cmp(&a.points[0].y));
         let title = format!("{} against RoPE: {}", report.display(name), unit.name);
-        let caption = "Mean difference paired by seed with its 95 % interval, which is not corrected; right of the line the \
+        let caption = "Mean difference paired by seed with its 95% interval, which is not corrected; right of the line the \
                        encoding is better. The mark is that of the one that is significantly better (Holm's correction over \
                        the comparisons with RoPE), or a grey circle: undecided.";
         let plot = plot(unit.against_rope, vec![(String::new(), series.clone())]);

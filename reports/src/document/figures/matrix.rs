@@ -42,7 +42,7 @@ pub(super) fn figure(report: &Report, overall: &Overall) -> Option<Figure> {
     let columns = workloads.iter().map(|workload| workload.name.clone()).collect();
     let caption = format!(
         "Exact match in percent, mean over seeds, in the region that ranks a workload; encodings in the order of their {}. \
-         Hatched: less than {:.0} % in distribution, so that the task is not learned.",
+         Hatched: less than {:.0}% in distribution, so that the task is not learned.",
         Overall::NAME,
         100.0 * LEARNED
     );

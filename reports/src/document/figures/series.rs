@@ -49,7 +49,7 @@ pub(super) fn series_of(report: &Report, encoding: &str, points: Vec<Point>) -> 
     Series { look: known.map_or(0, |e| e.look), label, points }
 }
 
-/// Formats the hover text of a point: `97.1 % [92.0 to 100.0] n=3`.
+/// Formats the hover text of a point: `97.1% [92.0, 100.0] n=3`.
 pub(super) fn note(metric: Metric, estimate: &Estimate) -> String {
     let interval =
         estimate.ci95.map_or_else(String::new, |ci| format!(" [{}]", metric.show_interval(ci)));

@@ -163,6 +163,6 @@ fn pairs(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
 
 fn heat_figure(workload: &Workload, metric: Metric, what: &str, plot: Plot) -> Figure {
     let title = format!("{}: {} by {what}", workload.name, metric.name());
-    let caption = "Dark blue: 0 %; yellow: 100 %; empty: not measured.".to_owned();
+    let caption = "Dark blue: 0%; yellow: 100%; empty: not measured.".to_owned();
     Figure::new(title, caption, plot)
 }

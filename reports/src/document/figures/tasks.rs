@@ -192,7 +192,7 @@ fn price(report: &Report, overall: &Overall, price: &RelativePrice) -> Option<Fi
         format!("{axis}: the median over {up_to}{workloads}")
     };
     let name = capital(Overall::NAME);
-    let caption = format!("{name} with its 95 % interval, against {source}. Line: Pareto front.");
+    let caption = format!("{name} with its 95% interval, against {source}. Line: Pareto front.");
     let title = format!("score against {}", price.name);
     Some(over_tasks(&title, caption, plot))
 }

@@ -102,7 +102,7 @@ fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
         .iter()
         .filter_map(|metrics| {
             let MedianRange { median, range, n } = metrics.solve_steps?;
-            let note = format!("{median} steps [{} to {}] n={n}", range.0, range.1);
+            let note = format!("{median} steps [{}, {}] n={n}", range.0, range.1);
             let bar = (n > 1).then_some(range);
             Some(dot(report, &metrics.encoding, median, bar, note))
         })

@@ -120,7 +120,7 @@ fn contests(report: &Report, name: &str) -> Table {
         .column("significantly worse than", |(_, ranking, _)| significant(ranking, false))
         .table()
         .with_legend(
-            "Score: mean over the evaluations of the region and over seeds, with its 95 % interval. Bold: first rank. \
+            "Score: mean over the evaluations of the region and over seeds, with its 95% interval. Bold: first rank. \
              Significant: paired by seed, with Holm's correction over all pairs of the workload.",
         )
 }

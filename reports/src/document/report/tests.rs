@@ -91,7 +91,7 @@ fn sections_have_one_order_and_none_is_empty() {
     assert_eq!(best.columns.len(), 3);
     assert!(
         verdict
-            .starts_with("Best exact match on other distributions at longer lengths: CoPE, 93.5 %"),
+            .starts_with("Best exact match on other distributions at longer lengths: CoPE, 93.5%"),
         "{verdict}"
     );
     assert!(verdict.ends_with("First rank: CoPE, of 3 encodings."), "{verdict}");

@@ -53,9 +53,9 @@ pub fn claims(report: &Report) -> Table {
                 let detail = match (own.line.better(), own.answer.question.margin_percent) {
                     (Some(better), None) => format!("{} is better", report.display(better)),
                     (Some(_), Some(margin)) if own.verdict == ClaimVerdict::Holds => {
-                        format!("rises by less than {margin} %")
+                        format!("rises by less than {margin}%")
                     }
-                    (Some(_), Some(margin)) => format!("rises by more than {margin} %"),
+                    (Some(_), Some(margin)) => format!("rises by more than {margin}%"),
                     (None, _) => format!("n = {}", own.line.comparison.paired.n),
                 };
                 let strong = own.verdict != ClaimVerdict::Undecided;
@@ -68,7 +68,7 @@ pub fn claims(report: &Report) -> Table {
          contradicted, where the two encodings are significantly different; elsewhere it is undecided, also a claim that \
          there is no advantage. An encoding keeps its perplexity where it is significantly below its own in distribution, \
          raised by the margin. Holm's correction is over the planned comparisons of all claims. Difference: the better \
-         mean minus the other, for perplexity the other over the better, paired by seed, with its 95 % interval, not \
+         mean minus the other, for perplexity the other over the better, paired by seed, with its 95% interval, not \
          corrected.",
     )
 }
@@ -114,7 +114,7 @@ mod tests {
         let texts = |row: usize| table.rows[row].iter().map(|c| &*c.text).collect::<Vec<_>>();
         assert_eq!(
             texts(0)[..7],
-            ["CoPE counts better", "CoPE, RoPE", "v", "93.5 %", "73.5 %", "50.0 %", "20.0 points"]
+            ["CoPE counts better", "CoPE, RoPE", "v", "93.5%", "73.5%", "50.0%", "20.0 points"]
         );
         assert_eq!((texts(0)[9], &*table.rows[0][9].detail), ("holds", "CoPE is better"));
         assert_eq!((texts(1)[0], texts(1)[9]), ("", "undecided"));

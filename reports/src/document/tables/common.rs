@@ -30,9 +30,9 @@ pub(super) fn disturbed_note(disturbed: impl IntoIterator<Item = bool>) -> Optio
 }
 
 /// Note on the means and medians of tables.
-pub(super) const MEAN: &str = "Mean: over n seeds, with its 95 % confidence interval in brackets (Student's t over the \
+pub(super) const MEAN: &str = "Mean: over n seeds, with its 95% confidence interval in brackets (Student's t over the \
     seeds, and over the questions where records hold the answers).";
-pub(super) const MEDIAN: &str = "Median: with its 95 % bootstrap interval, which is too narrow for few seeds: it \
+pub(super) const MEDIAN: &str = "Median: with its 95% bootstrap interval, which is too narrow for few seeds: it \
     covers the true value in 1/2 of all cases with 2 seeds, in 3/4 with 3.";
 
 impl TableCell {
@@ -53,7 +53,7 @@ impl TableCell {
     }
 }
 
-/// Returns a cell with a mean, and its interval and n in smaller print: `97.1 %`, `[92.0 to 100.0] n=3`.
+/// Returns a cell with a mean, and its interval and n in smaller print: `97.1%`, `[92.0, 100.0] n=3`.
 pub(super) fn with_interval(metric: Metric, estimate: &Estimate) -> TableCell {
     let interval = interval(metric, estimate.ci95).map_or_else(String::new, |text| text + " ");
     TableCell::with_detail(metric.show(estimate.mean), format!("{interval}n={}", estimate.n))
@@ -78,7 +78,7 @@ pub(super) fn spread(mut values: Vec<f64>, show: impl Fn(f64) -> String) -> Tabl
     values.sort_by(f64::total_cmp);
     let (Some(low), Some(high)) = (values.first(), values.last()) else { return "–".into() };
     let (low, high) = (show(*low), show(*high));
-    let detail = if low == high { String::new() } else { format!("[{low} to {high}]") };
+    let detail = if low == high { String::new() } else { format!("[{low}, {high}]") };
     TableCell::with_detail(show(stats::sorted_median(&values)), detail)
 }
 

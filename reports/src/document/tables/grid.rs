@@ -169,7 +169,7 @@ mod tests {
         let table = grid(&report, workload, workload.grid.as_ref().unwrap());
         let rope: Vec<&str> = table.rows[1].iter().map(|cell| cell.text.as_str()).collect();
         assert_eq!(rope[1], "0.003");
-        assert_eq!(rope[2..4], ["50.0 %", "95.0 %"]);
+        assert_eq!(rope[2..4], ["50.0%", "95.0%"]);
         assert_eq!(rope[8..10], ["6", "1\u{2009}200"]);
         assert!(table.columns.iter().any(|c| c.starts_with("default, on other")));
         assert!(table.columns.iter().any(|c| c.starts_with("best, on other")));

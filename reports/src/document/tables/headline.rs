@@ -29,7 +29,7 @@ pub fn headline(report: &Report) -> Table {
         row.iter_mut().skip(2).for_each(|cell| cell.detail.clear());
     }
     let note = "Bold: first rank, that is, the best and all that cannot be separated from it with these seeds. In \
-                brackets: 95 % intervals.";
+                brackets: 95% intervals.";
     Table { notes: vec![note.to_owned()], legends: Vec::new(), ..table }
 }
 
@@ -39,7 +39,7 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
     let note = format!(
         "First rank: number of workloads, of those with several ranks, on which an encoding is the best or cannot be \
          separated from it and is at most {:.0} points (for text {FAR} nats) behind. Better / worse: number of workloads \
-         with a significant difference from {}, corrected over the comparisons with it. In brackets: 95 % intervals.{}",
+         with a significant difference from {}, corrected over the comparisons with it. In brackets: 95% intervals.{}",
         100.0 * FAR,
         report.display(YARDSTICK),
         step_time(report, overall)

@@ -20,7 +20,7 @@ pub fn improvements(report: &Report) -> Table {
     Table { is_heat: true, ..table }
 }
 
-/// Returns the probability of improvement of one encoding over another, bold where its interval is above 50 %.
+/// Returns the probability of improvement of one encoding over another, bold where its interval is above 50%.
 pub(crate) fn improvement(overall: &Overall, name: &str, other: &str) -> TableCell {
     TableCell::optional(overall.improvement(name, other), |found| TableCell {
         strong: found.ci95.is_some_and(|(low, _)| low > 0.5),
@@ -31,14 +31,14 @@ pub(crate) fn improvement(overall: &Overall, name: &str, other: &str) -> TableCe
 
 /// Returns the explanation of a probability of improvement in a table.
 pub(crate) fn legend(overall: &Overall) -> String {
-    format!("{} Bold: the interval is above 50 %.", explained(overall))
+    format!("{} Bold: the interval is above 50%.", explained(overall))
 }
 
 /// Returns the explanation of a probability of improvement.
 pub(crate) fn explained(overall: &Overall) -> String {
     format!(
         "Probability of improvement: the chance that a random run of one encoding is better than a random run of the \
-         other on the same task, ties counting half, mean over {}, with its 95 % stratified bootstrap interval. It says \
+         other on the same task, ties counting half, mean over {}, with its 95% stratified bootstrap interval. It says \
          how often, not by how much.",
         count(overall.workloads.len() as u64, "workload")
     )
@@ -68,8 +68,8 @@ mod tests {
         assert_eq!(table.columns, ["encoding", "over CoPE", "over RoPE", "over NoPE"]);
         let text = |row: usize, column: usize| &*table.rows[row][column].text;
         // 0.90, 0.92, 0.94 against 0.89, 0.91, 0.93: six of nine pairs.
-        assert_eq!((text(0, 1), text(0, 2), text(1, 1)), ("–", "66.7 %", "33.3 %"));
-        assert_eq!((text(0, 3), text(2, 1)), ("100.0 %", "0.0 %"));
+        assert_eq!((text(0, 1), text(0, 2), text(1, 1)), ("–", "66.7%", "33.3%"));
+        assert_eq!((text(0, 3), text(2, 1)), ("100.0%", "0.0%"));
         assert!(table.rows[0][3].strong && !table.rows[2][1].strong && !table.rows[0][2].strong);
         assert_eq!(
             improvements(&Report::new(&[][..], &ReportMeta::default()).unwrap()).rows.len(),

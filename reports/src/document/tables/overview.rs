@@ -121,7 +121,7 @@ fn result_cell(
             Rank::TooFewSeeds => Some("rank –".to_owned()),
             _ => result.group.map(|rank| format!("rank {rank}")),
         },
-        rate.map(|rate| format!("fit {}", percent(rate).replace(".0 %", " %"))),
+        rate.map(|rate| format!("fit {}", percent(rate).replace(".0%", "%"))),
     ];
     let facts = facts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let interval = interval(ranking.metric, estimate.ci95);

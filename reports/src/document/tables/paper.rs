@@ -15,7 +15,7 @@ pub enum Spread {
     /// Standard deviation, after `±`.
     #[default]
     Deviation,
-    /// 95 % confidence interval in brackets.
+    /// 95% confidence interval in brackets.
     Interval,
     /// No spread is shown.
     Omitted,
@@ -160,7 +160,7 @@ fn legends(workload: &Workload, metric: Metric, spread: Spread) -> Vec<String> {
     let unit = if metric.higher_is_better() { " in percent" } else { "" };
     let spread = match spread {
         Spread::Deviation => ", ± standard deviation over seeds",
-        Spread::Interval => ", with 95 % confidence intervals",
+        Spread::Interval => ", with 95% confidence intervals",
         Spread::Omitted => "",
     };
     vec![
@@ -212,8 +212,8 @@ mod tests {
             ..PaperLayout::default()
         };
         let table = of(layout);
-        assert_eq!(texts(&table.rows[0]), ["RoPE", "60.0 [60.0 to 60.0]"]);
-        assert_eq!(texts(&table.rows[1]), ["CoPE", "91.0 [78.3 to 100.0]"]);
+        assert_eq!(texts(&table.rows[0]), ["RoPE", "60.0 [60.0, 60.0]"]);
+        assert_eq!(texts(&table.rows[1]), ["CoPE", "91.0 [78.3, 100.0]"]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub fn question(report: &Report) -> Option<(String, Table)> {
         "Planned question: the suite names the two encodings before any cell runs, so that they are tested without \
          correction for the other encodings; Holm's correction is over the workloads of the question, with or without a \
          result. Difference: the better mean minus the other, for perplexity the other over the better, paired by seed, \
-         with its 95 % interval, not corrected.",
+         with its 95% interval, not corrected.",
     );
     Some((format!("Planned question: {a} against {b}"), table))
 }
@@ -86,7 +86,7 @@ mod tests {
         let (heading, table) = question(&report).unwrap();
         assert_eq!(heading, "Planned question: CoPE against RoPE");
         let texts = |row: usize| table.rows[row].iter().map(|c| &*c.text).collect::<Vec<_>>();
-        assert_eq!(texts(0)[..5], ["v", "93.5 %", "73.5 %", "50.0 %", "20.0 points"]);
+        assert_eq!(texts(0)[..5], ["v", "93.5%", "73.5%", "50.0%", "20.0 points"]);
         assert_eq!((texts(0)[7], table.rows[0][1].strong), ("CoPE", true));
         assert_eq!(texts(1)[7], "not separable with n = 8");
         assert!(!table.rows[1][1].strong && !table.rows[1][2].strong);

@@ -19,7 +19,7 @@ use stats::{Better, Comparison, hedges_g_interval};
 const RANKS: [&str; 2] = [
     "Rank: an encoding shares the rank of the best one that it cannot be separated from. An encoding whose seeds vary more may \
      therefore share a rank that one with a better mean does not; more than 20 points (for text 0.2 nats) behind, it has none.",
-    "Behind the best: mean difference paired by seed, with its 95 % confidence interval, not corrected.",
+    "Behind the best: mean difference paired by seed, with its 95% confidence interval, not corrected.",
 ];
 
 /// Largest effect size that is shown.
@@ -277,7 +277,7 @@ pub(crate) fn ablation(ranking: &Ranking, base: &str) -> Table {
     first[1] = value(base);
     table.rows.insert(0, first);
     table.with_legend(
-        "Ablation: each change is paired with the base by seed [95 % interval of the mean difference, not \
+        "Ablation: each change is paired with the base by seed [95% interval of the mean difference, not \
          corrected]; Holm's correction runs over the changes.",
     )
 }

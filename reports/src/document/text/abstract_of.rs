@@ -26,7 +26,7 @@ pub struct StatedNumber {
     pub name: String,
     /// Value of the quantity.
     pub value: f64,
-    /// 95 % interval, or for prices the range over the workloads; `None` for a single measurement and means of a use.
+    /// 95% interval, or for prices the range over the workloads; `None` for a single measurement and means of a use.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -71,7 +71,7 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
     let numbers = vec![number(0), number(1)];
     let [first, second] = [0, 1].map(|place: usize| numbers[place].interval);
     let overlap = match first.zip(second) {
-        Some(((low, _), (_, high))) if low <= high => "; their 95 % intervals overlap",
+        Some(((low, _), (_, high))) if low <= high => "; their 95% intervals overlap",
         _ => "",
     };
     let seeds = match report.seeds() {
@@ -92,18 +92,18 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
     let rope = overall.scores[2..].iter().position(|score| score.encoding == YARDSTICK);
     let rope = rope.map_or_else(String::new, |place| {
         numbers.push(number(place + 2));
-        format!("; {} gets {}", name(place + 2), numbers[2].shown(points, " %"))
+        format!("; {} gets {}", name(place + 2), numbers[2].shown(points, "%"))
     });
     let text = format!(
-        "Of {} trained on {} ({seeds}), {} gets {}{by}{outside}, where guessing is 0 % and all answers right is 100 % ({}), \
+        "Of {} trained on {} ({seeds}), {} gets {}{by}{outside}, where guessing is 0% and all answers right is 100% ({}), \
          before {} with {}{overlap}{rope}.",
         count(overall.scores.len() as u64, "encoding"),
         count(all as u64, "workload"),
         name(0),
-        numbers[0].shown(points, " %"),
+        numbers[0].shown(points, "%"),
         Overall::NAME,
         name(1),
-        numbers[1].shown(points, " %"),
+        numbers[1].shown(points, "%"),
     );
     AbstractSentence { text, numbers }
 }
@@ -327,7 +327,7 @@ mod tests {
             "{}",
             texts[1]
         );
-        // Inside everything is right; outside 93.5 % and 71.5 % on average.
+        // Inside everything is right; outside 93.5% and 71.5% on average.
         assert!(
             texts[2].contains("falls by 6.5 points [")
                 && texts[2].contains("falls by 28.5 points [")

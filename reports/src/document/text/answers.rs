@@ -53,7 +53,7 @@ pub(crate) fn asked(report: &Report) -> String {
     let encodings = count(report.encodings.len() as u64, "position encoding");
     match (&report.overall, &report.workloads[..]) {
         (Some(overall), _) if !overall.scores.is_empty() => format!(
-            "Which of {encodings} should a Transformer use? Score: {} on {}; 0 % is guessing, 100 % all answers right.",
+            "Which of {encodings} should a Transformer use? Score: {} on {}; 0% is guessing, 100% all answers right.",
             Overall::NAME,
             count(overall.scored.len() as u64, "task")
         ),
@@ -125,8 +125,8 @@ mod tests {
         report.meta.measured = vec![step("rope", 0.5), step("cope", 0.55)];
         let found = sentences(&report);
         assert_eq!(found.len(), 3, "{found:?}");
-        assert!(found[0].starts_with("Best: CoPE, 77.0 % ([7"), "{found:?}");
-        assert!(found[1].starts_with("Best at RoPE's price: CoPE, 77.0 % ("), "{found:?}");
+        assert!(found[0].starts_with("Best: CoPE, 77.0% ([7"), "{found:?}");
+        assert!(found[1].starts_with("Best at RoPE's price: CoPE, 77.0% ("), "{found:?}");
         assert!(found[1].ends_with(", 1.10 times RoPE's step time)."), "{found:?}");
         assert!(
             found[2].starts_with("RoPE, for comparison: RoPE, ")

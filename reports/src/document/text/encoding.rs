@@ -125,7 +125,7 @@ mod tests {
         let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
         let all = findings(&report);
         let found = &all["cope"];
-        assert!(found[0].starts_with("Place 1 of 2 over all tasks: 77.0 % ["), "{found:?}");
+        assert!(found[0].starts_with("Place 1 of 2 over all tasks: 77.0% ["), "{found:?}");
         assert_eq!(found[1], "When to use it: among the best three for Counting.");
         assert!(
             found.iter().any(|text| text.starts_with("Significantly better than RoPE on ")),

@@ -58,7 +58,7 @@ mod tests {
         let text = sentence([1.0, 0.75, 0.82]).unwrap();
         assert!(
             text.starts_with(
-                "The lead depends on the workloads: without a RoPE would lead (60.0 %)."
+                "The lead depends on the workloads: without a RoPE would lead (60.0%)."
             ),
             "{text}"
         );

@@ -83,7 +83,7 @@ mod tests {
             unseen(workload),
             [
                 "Only questions larger than all of training count as longer: 100 of 256 of `sparse` at 128.",
-                "No model can be expected to give answers that practically never occur in training; the others are 72.0 % of \
+                "No model can be expected to give answers that practically never occur in training; the others are 72.0% of \
                  `sparse` at 128."
             ]
         );

@@ -162,12 +162,12 @@ mod tests {
     fn a_use_names_the_best_by_mean_and_all_tasks_come_last() {
         let found = sentences(&["v", "w"]);
         assert!(
-            found[0].starts_with("Reading: CoPE 88.5 % and RoPE 78.5 % (exact match on other"),
+            found[0].starts_with("Reading: CoPE 88.5% and RoPE 78.5% (exact match on other"),
             "{found:?}"
         );
         assert!(found[0].contains("mean over v and w)"), "{found:?}");
         assert!(
-            found[1].starts_with("One for all: CoPE 77.0 % [") && found.len() == 2,
+            found[1].starts_with("One for all: CoPE 77.0% [") && found.len() == 2,
             "{found:?}"
         );
         let text = &sentences(&["text"])[0];

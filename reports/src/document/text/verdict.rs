@@ -26,8 +26,8 @@ pub(crate) fn lead(report: &Report) -> Vec<String> {
     }
 }
 
-/// Returns the verdict on a workload, from its deciding region: `Best exact match at longer lengths: CoPE, 97.1 % [92.0 to
-/// 100.0], chance 23.6 %. First rank: CoPE and ALiBi, of 5 encodings.`
+/// Returns the verdict on a workload, from its deciding region: `Best exact match at longer lengths: CoPE, 97.1% [92.0 to
+/// 100.0], chance 23.6%. First rank: CoPE and ALiBi, of 5 encodings.`
 pub(crate) fn verdict(report: &Report, workload: &Workload) -> String {
     let Some(ranking) = workload.deciding() else {
         let lost = report.not_counted.iter().filter(|cell| cell.workload == workload.name);

@@ -96,9 +96,9 @@ pub(super) fn heat(title: &str, alt: &str, chart: &Heat) -> String {
             colour(share)
         );
     }
-    put!(out, "{}", text(LEFT - 5.0, foot + 9.0, "end", "0 %"));
-    put!(out, "{}", text(LEFT + BAR + 5.0, foot + 9.0, "start", "100 %"));
-    debug_assert!(widest(["0 %"].into_iter()) < LEFT);
+    put!(out, "{}", text(LEFT - 5.0, foot + 9.0, "end", "0%"));
+    put!(out, "{}", text(LEFT + BAR + 5.0, foot + 9.0, "start", "100%"));
+    debug_assert!(widest(["0%"].into_iter()) < LEFT);
     out.push_str("</svg>");
     out
 }

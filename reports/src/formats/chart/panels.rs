@@ -42,8 +42,8 @@ pub(super) fn panels(title: &str, alt: &str, charts: &[(String, Lines)]) -> Stri
             put!(out, "{}", text(x(*value), top + PANEL + 13.0, "middle", name));
         }
         if index % ACROSS == 0 {
-            put!(out, "{}", text(left - 5.0, top + PANEL, "end", "0 %"));
-            put!(out, "{}", text(left - 5.0, top + 9.0, "end", "100 %"));
+            put!(out, "{}", text(left - 5.0, top + PANEL, "end", "0%"));
+            put!(out, "{}", text(left - 5.0, top + 9.0, "end", "100%"));
         }
         for (value, _) in &lines.rules {
             let (at, floor) = (short(x(*value)), short(top + PANEL));

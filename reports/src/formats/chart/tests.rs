@@ -159,8 +159,8 @@ fn small_charts_share_one_legend() {
 fn lines_in_the_background_are_grey_and_named_with_their_values() {
     let mut all: Vec<Series> = (0..3).map(|i| series(i, &format!("e{i}"), &[0.5, 0.4])).collect();
     for series in &mut all {
-        series.points[0].note = "50 %".to_owned();
-        series.points[1].note = "40 %".to_owned();
+        series.points[0].note = "50%".to_owned();
+        series.points[1].note = "40%".to_owned();
     }
     let lines = Lines::new(
         Axis::new("length", Scale::at(&[1.0, 2.0])),
@@ -169,9 +169,9 @@ fn lines_in_the_background_are_grey_and_named_with_their_values() {
         all,
     );
     let file = svg(&figure("t", Plot::Lines(Lines { quiet: vec![1], ..lines })));
-    let quiet = "<g class=\"s o\"><title>e1: 50 %; 40 %</title><path class=\"line\"";
+    let quiet = "<g class=\"s o\"><title>e1: 50%; 40%</title><path class=\"line\"";
     assert!(file.contains(quiet) && !file.contains(">e1</text>"), "{file}");
     assert_eq!(file.matches("<use ").count(), 4);
-    assert!(file.contains("aria-label=\"t. e0 40 %; e2 40 %.\""), "{file}");
+    assert!(file.contains("aria-label=\"t. e0 40%; e2 40%.\""), "{file}");
     assert!(file.find(quiet) < file.find("<title>e0</title>"), "behind the others");
 }

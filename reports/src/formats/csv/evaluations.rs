@@ -6,7 +6,7 @@ use analysis::aggregate::Aggregate;
 use analysis::frame::frame;
 use stats::Estimate;
 
-/// Returns the columns of an estimate: `_mean`, `_std`, `_ci_low`, `_ci_high` (Student's t, 95 %), `_question_error`
+/// Returns the columns of an estimate: `_mean`, `_std`, `_ci_low`, `_ci_high` (Student's t, 95%), `_question_error`
 /// (standard error of the mean due to the questions), `_mean_boot_low`, `_mean_boot_high`, `_median`,
 /// `_median_boot_low`, `_median_boot_high` (bootstrap). Values that do not exist, such as intervals for n = 1, are
 /// null.

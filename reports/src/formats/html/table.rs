@@ -59,7 +59,7 @@ impl Grid<'_> {
     /// Returns the text of a cell; the head of a column of colours stands for its unit.
     fn text(&self, cell: &TableCell) -> String {
         let text = unbroken(&cell.text);
-        match text.strip_suffix("\u{a0}%") {
+        match text.strip_suffix('%') {
             Some(number) if self.table.is_heat => number.to_owned(),
             _ => text,
         }
@@ -114,13 +114,13 @@ pub fn html_table(table: &Table) -> String {
     if table.rows.is_empty() { String::new() } else { grid(table, &|_| None) }
 }
 
-/// Replaces spaces by no-break spaces in an interval at the beginning, before `%` and after words such as `rank`.
+/// Replaces spaces by no-break spaces in an interval at the beginning and after words such as `rank`.
 fn unbroken(text: &str) -> String {
     let (interval, rest) = match text.split_once(']') {
         Some((interval, _)) if interval.starts_with('[') => text.split_at(interval.len()),
         _ => ("", text),
     };
-    let mut out = interval.replace(' ', "\u{a0}") + &rest.replace(" %", "\u{a0}%");
+    let mut out = interval.replace(' ', "\u{a0}") + rest;
     for word in ["rank ", "fit ", "n = "] {
         out = out.replace(word, &word.replace(' ', "\u{a0}"));
     }

@@ -79,7 +79,7 @@ fn the_page_names_everything_and_every_link_has_a_file() {
 fn text_of_records_has_no_signs_of_markdown() {
     assert_eq!(escape("[a](http://x)![b](y)"), "[a\\](http://x)![b\\](y)");
     assert_eq!(escape("# a *b* `c` <d> \\"), "\\# a \\*b\\* \\`c\\` &lt;d> \\\\");
-    assert_eq!(escape("flip_flop _x_ [92.0 to 100.0]"), "flip_flop \\_x\\_ [92.0 to 100.0]");
+    assert_eq!(escape("flip_flop _x_ [92.0, 100.0]"), "flip_flop \\_x\\_ [92.0, 100.0]");
     assert_eq!(prose("on `a_b|c` at *3*"), "on `a_b|c` at \\*3\\*");
     assert_eq!(prose("on `a` at 3 `"), "on \\`a\\` at 3 \\`");
     assert_eq!(prose("on `a``b`"), "on \\`a\\`\\`b\\`");

@@ -65,8 +65,8 @@ fn hard_mode_has_the_sizes_of_its_source() {
     assert!(task.check_len(2048).is_ok());
 }
 
-/// The chance is 2.0 %: half of the samples have one target, whose count has a standard deviation of 9.8. The largest share
-/// of the draws is 2.9 %.
+/// The chance is 2.0%: half of the samples have one target, whose count has a standard deviation of 9.8. The largest share
+/// of the draws is 2.9%.
 #[test]
 fn chance_is_not_the_largest_share_of_few_samples() {
     let task = SelectiveCountingConfig::default().build().unwrap();

@@ -25,7 +25,7 @@ fn the_best_has_its_interval_and_who_shares_its_rank() {
     assert_eq!(
         verdicts(of(&[("cope", 0.9), ("rope", 0.6)])),
         [format!(
-            "Best exact match {region}: CoPE, 93.5 % [91.5 to 95.5], chance 50.0 %. First rank: CoPE, of 2 encodings."
+            "Best exact match {region}: CoPE, 93.5% [91.5, 95.5], chance 50.0%. First rank: CoPE, of 2 encodings."
         )]
     );
     // Two that differ by less than seeds vary, before a third.
@@ -55,7 +55,7 @@ fn what_carries_no_rank_has_none() {
     let [verdict] = &verdicts(of(&[("cope", 0.9)]))[..] else { panic!() };
     assert!(
         verdict.starts_with(
-            "Exact match on other distributions at longer lengths, of one encoding: CoPE, 93.5 %"
+            "Exact match on other distributions at longer lengths, of one encoding: CoPE, 93.5%"
         ),
         "{verdict}"
     );
