@@ -16,4 +16,6 @@ mod testkit;
 mod text;
 
 pub use formats::{html_document, html_table, markdown_document, plain_page};
-pub use report::{Rendered, ReportError, ReportSummary, render_report, write_files, write_report};
+pub use report::{
+    Rendered, ReportError, ReportSummary, leaders_svg, render_report, write_files, write_report,
+};

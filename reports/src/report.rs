@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use crate::document::{Table, tables};
-use crate::formats::{Contents, FORMATS, FormatError, OutFile, headline};
+use crate::document::{Table, figures, tables};
+use crate::formats::{Contents, FORMATS, FormatError, OutFile, headline, svg};
 use analysis::frame::Frames;
 use analysis::{AnalysisError, Report, ReportMeta};
 use records::RunRecord;
@@ -102,6 +102,12 @@ pub fn render_report(
     let table = Some(tables::headline(&report)).filter(|table| !table.rows.is_empty());
     let table = table.unwrap_or_else(|| tables::summary(&report));
     Ok(Rendered { table, headline: headline(&contents), files })
+}
+
+/// Draws the aggregate of the best encodings of a report, and that of RoPE, as an SVG file; `None` without an aggregate over
+/// workloads.
+pub fn leaders_svg(report: &Report, most: usize) -> Option<String> {
+    figures::overall::leaders(report, most).as_ref().map(svg)
 }
 
 /// Writes files into a folder, which is created if it does not exist; each file is replaced as a whole. A file that has

@@ -1,5 +1,7 @@
 //! The parts of README.md and the guide that are generated from the registries and from the zoo's records.
 
+mod suite_keys;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +21,7 @@ fn generated_parts_of_documents_are_up_to_date() {
     let mut documents = Documents { root, written: Vec::new() };
     documents.write_part("doc/guide/encodings.md", "encodings", &encodings().unwrap());
     documents.write_part("doc/guide/tasks.md", "tasks", &tasks_table());
+    documents.write_part("doc/guide/suite-keys.md", "suite-keys", &suite_keys::suite_keys());
     documents.write_result().unwrap();
     let written = documents.written;
     assert!(written.is_empty(), "this test has just written them; commit them: {written:?}");
@@ -60,30 +63,34 @@ impl Documents {
         self.write("bench/cli/zoo.json", found.as_bytes());
         let cells = frames.cells.height();
         let rendered = reports::render_report(frames, &meta, &settings, &["svg".to_owned()])?;
-        let headline = rendered.headline.replace("](figures/", &format!("]({FIGURES}/"));
-        let table = headline.find("\n| ").context("no table")?;
-        self.write_part("results/README.md", "zoo", &headline[table..]);
-        let part = format!(
-            "\n{}\n[All encodings](results/README.md#the-zoo) in a table. `pe-bench report {RESULT_OF} --out page` writes the whole \
-             report of these {cells} cells: intervals, tests, curves, costs, and a page for each encoding and task.\n",
-            &headline[..table]
-        );
-        self.write_part("README.md", "result", &part);
+        let uses = rendered.headline.find("\n\n").context("no list of uses")?;
+        let (uses, others) = rendered.headline.split_at(uses);
+        let figures = format!("](../{FIGURES}/");
+        self.write_part("results/README.md", "zoo", &others[1..].replace("](figures/", &figures));
         for file in &rendered.files {
             let Some(name) = Path::new(&file.path).file_name() else { continue };
-            let shown = format!("{FIGURES}/{}", name.display());
-            if part.contains(&format!("]({shown})")) {
-                self.write(&shown, &file.bytes);
+            if others.contains(&format!("]({})", file.path)) {
+                self.write(&format!("{FIGURES}/{}", name.display()), &file.bytes);
             }
         }
+        let best = reports::leaders_svg(&report, LEADERS).context("no aggregate")?;
+        self.write(&format!("{FIGURES}/leaders.svg"), best.as_bytes());
+        let part = format!(
+            "\n![The best {LEADERS} encodings, and RoPE]({FIGURES}/leaders.svg)\n\n{uses}\n\n[The table of all encodings, and what the order hangs \
+             on](results/README.md#the-zoo). `pe-bench report {RESULT_OF} --out page` writes the report of these {cells} cells: intervals, \
+             tests, curves, costs, and a page for each encoding and task.\n",
+        );
+        self.write_part("README.md", "result", &part);
         Ok(())
     }
 }
 
 /// Results folder whose main result README.md shows.
 const RESULT_OF: &str = "results/zoo/2-cores_2026-11";
-/// Folder of the figures that README.md shows.
-const FIGURES: &str = "doc/figures";
+/// Folder of the figures that the documents show; a book has the files below its own folder.
+const FIGURES: &str = "doc/guide/figures";
+/// Number of encodings besides RoPE in the figure of README.md.
+const LEADERS: usize = 10;
 
 /// Returns the text with everything between the two markers replaced.
 fn replaced(text: &str, marker: &str, content: &str) -> String {

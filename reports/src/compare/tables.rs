@@ -193,7 +193,7 @@ fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
         value(d.mean_b).into(),
         TableCell::optional(d.chance, percent),
         change(d.difference).into(),
-        TableCell::optional(d.ci95, |(low, high)| format!("{}, {}", end(low), end(high))),
+        TableCell::optional(d.ci95, |(low, high)| format!("[{}, {}]", end(low), end(high))),
         TableCell::optional(d.p_holm, |p| p_value(p).trim_start_matches("= ").to_owned()),
         TableCell::optional(d.effect.filter(|g| g.abs() <= MOST_EFFECT), |g| {
             let interval = bracketed(d.effect_ci95, |g| format!("{g:.1}"));

@@ -75,7 +75,7 @@ fn an_interval_of_a_difference_of_shares_has_possible_ends() {
     let found = found(&records, "cope", "rope");
     assert!(found.comparisons[0].regions[1].difference.ci95.unwrap().1 > 1.0);
     let text = markdown_document(&document(&found));
-    assert!(text.contains(" to +100.0 |"), "{text}");
+    assert!(text.contains(", +100.0] |"), "{text}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(super) fn render(contents: &Contents<'_>) -> Vec<OutFile> {
 }
 
 /// Renders a figure as an SVG file with an embedded style sheet, its markers and an explicit width.
-pub(super) fn svg(figure: &Figure) -> String {
+pub(crate) fn svg(figure: &Figure) -> String {
     let svg = chart_of(&figure.title, &figure.plot);
     let (open, rest) = svg.split_once('>').unwrap_or((&svg, ""));
     let open = open.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\"", 1);

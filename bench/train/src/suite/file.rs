@@ -22,31 +22,48 @@ const ENCODINGS: [&str; 2] = ["encodings", "ablation"];
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SuiteFile {
+    /// Name of the suite, and of the folder of its results.
     pub(super) name: String,
+    /// Title of the report.
     pub(super) title: String,
+    /// Question that the suite answers, in a sentence.
     pub(super) about: String,
+    /// Seeds of every encoding.
     seeds: Vec<u64>,
+    /// Encodings: ids, expressions, `"*"` for all, or maps with `kind`, settings and, if wanted, `name`.
     pub(super) encodings: Option<Vec<Value>>,
+    /// Learning rates that every encoding tries on `seeds`; reports rank it at the best one, chosen on validation.
     #[serde(default)]
     learning_rates: Vec<f64>,
+    /// Seeds that run at the chosen rate after the grid; reports count them alone.
     #[serde(default)]
     fresh_seeds: Vec<u64>,
+    /// A base and its changes, in place of `encodings`.
     pub(super) ablation: Option<AblationSection>,
+    /// Comparison that is stated before the run.
     pub(super) question: Option<records::settings::Question>,
+    /// Claims of papers, or planned contrasts.
     #[serde(default)]
     pub(super) claim: Vec<records::settings::PaperClaim>,
+    /// Uses for each of which the report names the best encodings.
     #[serde(default, rename = "use")]
     pub(super) uses: Vec<records::settings::UseCase>,
+    /// Criteria of the report.
     #[serde(default)]
     pub(super) report: records::settings::Settings,
+    /// Limits of a cell.
     #[serde(default)]
     pub(super) budget: Map<String, Value>,
+    /// Architecture of the decoder.
     #[serde(default)]
     pub(super) model: Map<String, Value>,
+    /// The training.
     #[serde(default)]
     pub(super) train: Map<String, Value>,
+    /// The evaluations.
     #[serde(default)]
     pub(super) eval: Map<String, Value>,
+    /// Workloads of the suite, at least one.
     pub(super) workload: Vec<WorkloadSection>,
 }
 
@@ -54,21 +71,31 @@ pub(super) struct SuiteFile {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WorkloadSection {
+    /// Name in reports, unique in the suite.
     pub(super) name: String,
+    /// Task: its id, or a map with `kind` and settings (`pe-bench explain TASK`).
     pub(super) task: Value,
+    /// Seeds of this workload, in place of those of the suite.
     seeds: Option<Vec<u64>>,
+    /// Encodings of this workload, likewise.
     pub(super) encodings: Option<Vec<Value>>,
+    /// Learning rates of this workload, likewise.
     learning_rates: Option<Vec<f64>>,
+    /// Fresh seeds of this workload, likewise.
     fresh_seeds: Option<Vec<u64>>,
-    /// Lists of values by dotted path.
+    /// Lists of values by dotted path (`task.variables`): one workload for each value, several lists crossed.
     #[serde(default)]
     pub(super) axes: Map<String, Value>,
+    /// Limits that differ from those of the suite.
     #[serde(default)]
     pub(super) budget: Map<String, Value>,
+    /// Keys of `[model]` that differ.
     #[serde(default)]
     pub(super) model: Map<String, Value>,
+    /// Keys of `[train]` that differ.
     #[serde(default)]
     pub(super) train: Map<String, Value>,
+    /// Keys of `[eval]` that differ.
     #[serde(default)]
     pub(super) eval: Map<String, Value>,
 }

@@ -5,7 +5,7 @@ use super::series::dot;
 use crate::document::figure::Figure;
 use crate::document::plot::{Axis, Dots, Plot};
 use crate::document::scale::Scale;
-use analysis::{Overall, Report};
+use analysis::{Overall, Report, YARDSTICK};
 use records::number::{listed, percent, points, value_and_interval};
 
 /// The figure of the aggregate; `None` where there is none of at least two encodings.
@@ -31,4 +31,20 @@ pub(crate) fn figure(report: &Report) -> Option<Figure> {
         listed(&overall.scored, "and")
     );
     Some(Figure::new(title, caption, plot))
+}
+
+/// The same figure with the best encodings and RoPE alone.
+pub(crate) fn leaders(report: &Report, most: usize) -> Option<Figure> {
+    let mut figure = figure(report)?;
+    let scores = &report.overall.as_ref()?.scores;
+    if let Plot::Dots(Dots { groups, .. }) = &mut figure.plot {
+        for (_, series) in groups {
+            let mut at = 0..;
+            series.retain(|_| {
+                at.next().is_some_and(|at| at < most || scores[at].encoding == YARDSTICK)
+            });
+        }
+    }
+    figure.title = format!("The best {most} of {} encodings, and RoPE: {}", scores.len(), Overall::NAME);
+    Some(figure)
 }
