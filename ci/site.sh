@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Writes the site to a folder: the guide, below zoo/ the report of the zoo's records, and below nightly/ the report and the trend
-# of the last night, if there is one. Checks all links of the guide. Needs mdbook (0.5.4), Python and Rust.
+# Writes the site to a folder: the guide with a page of all commands, below zoo/ the report of the zoo's records, below inspect/ the
+# inside of two models that count, and below nightly/ the report and the trend of the last night, if there is one. Checks all
+# links of the guide. Needs mdbook (0.5.4), Python and Rust.
 #
 #   ci/site.sh FOLDER
 set -euo pipefail
@@ -11,9 +12,40 @@ for tool in mdbook python3; do
 done
 mkdir -p "$site"
 site=$(cd "$site" && pwd)
-mdbook build doc/guide --dest-dir "$site"
-python3 ci/links.py "$site"
-cargo run --quiet -- report results/zoo/2-cores_2026-11 --out "$site/zoo"
+cargo build --quiet
+bench="${CARGO_TARGET_DIR:-target}/debug/pe-bench"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp -r doc/guide "$work/guide"
+# The help of every command as a page.
+"$bench" man "$work/man" > /dev/null
+{
+  printf '# Commands\n\nAll commands with their options, for looking one up: what `pe-bench COMMAND --help` prints.\n'
+  find "$work/man" -name 'pe-bench-*.1' | sort | while read -r page; do
+    page=$(basename "$page" .1)
+    command=${page#pe-bench-}
+    # The name of a command of a group has its words joined.
+    "$bench" $command --help > "$work/help" 2> /dev/null || { command=${command/-/ }; "$bench" $command --help > "$work/help"; }
+    printf '\n## pe-bench %s\n\n```text\n%s\n```\n' "$command" "$(cat "$work/help")"
+  done
+} > "$work/guide/commands.md"
+sed -i.old 's|^- \[Keys of a suite\].*|&\n- [Commands](commands.md)|' "$work/guide/SUMMARY.md"
+rm "$work/guide/SUMMARY.md.old"
+cat >> "$work/guide/index.md" << 'PAGE'
+
+## On this site
+
+- [The report of the zoo](zoo/index.html), with a page for each encoding and each task
+- The inside of models that count: [CoPE](inspect/cope/index.html) and [RoPE](inspect/rope/index.html)
+PAGE
+mdbook build "$work/guide" --dest-dir "$site"
+"$bench" report results/zoo/2-cores_2026-11 --out "$site/zoo"
+# Two trained models, which differ beyond the trained length.
+"$bench" run quick --workloads counting --encodings cope,rope --seeds 0 --keep-weights last --no-report --quiet --out "$work/quick"
+for encoding in cope rope; do
+  key=$("$bench" cells "$work/quick" --encodings "$encoding" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["key"])')
+  "$bench" inspect "$key" --results "$work/quick" --out "$site/inspect/$encoding"
+done
 nights=${NIGHTLY_DIR:-results/nights}
 if [ -d "$nights/night" ]; then
   mkdir -p "$site/nightly"
@@ -23,3 +55,4 @@ if [ -d "$nights/night" ]; then
     [ ! -f "$file" ] || cp "$file" "$site/nightly/"
   done
 fi
+python3 ci/links.py "$site"
