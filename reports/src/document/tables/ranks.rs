@@ -56,7 +56,7 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
     table.legends = [MEAN, MEDIAN, RANKS[0], RANKS[1]].map(str::to_owned).to_vec();
     let notes = &mut table.notes;
     notes.extend(ranking.chance.map(|chance| {
-        format!("Chance: {}. Nothing at or below chance is better than anything.", percent(chance))
+        format!("Chance: {}. Encodings at or below chance never count as better.", percent(chance))
     }));
     notes.extend(ranking.seeds_needed.map(|needed| {
         format!("No ranks: no difference can be significant with fewer than {needed} seeds.")
