@@ -80,8 +80,11 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
         None => "no seeds".to_owned(),
     };
     let (all, scored) = (overall.workloads.len(), overall.scored.len());
-    let by =
-        if all == scored { String::new() } else { format!(" on the {scored} with exact match") };
+    let over = if all == scored {
+        count(all as u64, "workload")
+    } else {
+        format!("the {scored} of {all} workloads with exact match")
+    };
     let inside = |workload: &Workload| {
         let region = workload.deciding().map(|ranking| ranking.region);
         overall.scored.contains(&workload.name) && region == Some(Region::Inside)
@@ -95,15 +98,14 @@ fn lead(report: &Report, overall: &Overall) -> AbstractSentence {
         format!("; {} gets {}", name(place + 2), numbers[2].shown(points, "%"))
     });
     let text = format!(
-        "Of {} trained on {} ({seeds}), {} gets {}{by}{outside}, where guessing is 0% and all answers right is 100% ({}), \
-         before {} with {}{overlap}{rope}.",
-        count(overall.scores.len() as u64, "encoding"),
-        count(all as u64, "workload"),
+        "{} scores highest{outside}: {}, ahead of {} with {}{overlap}{rope}. The score is the {} over {over}, {} and {seeds}; \
+         0% is guessing, 100% all answers right.",
         name(0),
         numbers[0].shown(points, "%"),
-        Overall::NAME,
         name(1),
         numbers[1].shown(points, "%"),
+        Overall::NAME,
+        count(overall.scores.len() as u64, "encoding"),
     );
     AbstractSentence { text, numbers }
 }
@@ -228,16 +230,15 @@ fn change(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
     let moves = |number: &StatedNumber, name: &str| {
         let StatedNumber { value, interval, .. } = *number;
         let (verb, interval) = if value < 0.0 {
-            ("falls", interval.map(|(low, high)| (-high, -low)))
+            ("costs", interval.map(|(low, high)| (-high, -low)))
         } else {
-            ("rises", interval)
+            ("gains", interval)
         };
         let size = value_and_interval(points(value.abs()) + " points", interval, points);
-        format!("{verb} by {size} with {}", report.display(name))
+        format!("{verb} {} {size}", report.display(name))
     };
     let text = format!(
-        "From the training distribution to the evaluations that rank, exact match {} and {} (mean over {}; intervals over \
-         seeds).",
+        "Leaving the training distribution {} of exact match and {} (mean over {}; intervals over seeds).",
         moves(&own, a),
         moves(&other, b),
         count(workloads as u64, "workload"),
@@ -321,7 +322,8 @@ mod tests {
         let sentences = abstract_of(&report);
         let texts: Vec<&str> = sentences.iter().map(|sentence| &*sentence.text).collect();
         assert_eq!(sentences.len(), 4, "{texts:?}");
-        assert!(texts[0].starts_with("Of 2 encodings trained on 2 workloads (8 seeds), CoPE gets"));
+        assert!(texts[0].starts_with("CoPE scores highest outside the training distribution: 9"));
+        assert!(texts[0].contains(" over 2 workloads, 2 encodings and 8 seeds;"), "{}", texts[0]);
         assert!(
             texts[1].starts_with("Seeds separate CoPE and RoPE on 2 of 2 workloads"),
             "{}",
@@ -329,8 +331,8 @@ mod tests {
         );
         // Inside everything is right; outside 93.5% and 71.5% on average.
         assert!(
-            texts[2].contains("falls by 6.5 points [")
-                && texts[2].contains("falls by 28.5 points [")
+            texts[2].contains("costs CoPE 6.5 points [")
+                && texts[2].contains("costs RoPE 28.5 points [")
         );
         assert!(texts[3].contains("1.00 times") && texts[3].contains("2.00 times"), "{}", texts[3]);
         // No training stopped early.
@@ -368,7 +370,7 @@ mod tests {
         let report = Report::new(records, &ReportMeta::default()).unwrap();
         let text = change(&report, "cope", "rope").unwrap().text;
         assert!(
-            text.contains("falls by 6.5 points") && text.contains("falls by 28.5 points"),
+            text.contains("costs CoPE 6.5 points") && text.contains("costs RoPE 28.5 points"),
             "{text}"
         );
         assert!(text.ends_with("(mean over 2 workloads; intervals over seeds)."), "{text}");
@@ -441,9 +443,8 @@ mod tests {
             abstract_of(&report).remove(0).text
         };
         let text = first(&records);
-        assert!(text.contains(" trained on 3 workloads "), "{text}");
-        let outside = " on the 2 with exact match outside the training distribution, ";
-        assert!(text.contains(outside), "{text}");
+        assert!(text.contains(" over the 2 of 3 workloads with exact match, "), "{text}");
+        assert!(text.contains("scores highest outside the training distribution: "), "{text}");
         for record in records.iter_mut().filter(|r| r.workload == "a") {
             record.evals.remove(0);
             record.evals[0].in_distribution = true;
