@@ -18,7 +18,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r doc/guide "$work/guide"
 # The help of every command as a page.
-"$bench" man "$work/man" > /dev/null
+"$bench" completions --all "$work/man" > /dev/null
 {
   printf '# Commands\n\nAll commands with their options, for looking one up: what `pe-bench COMMAND --help` prints.\n'
   find "$work/man" -name 'pe-bench-*.1' | sort | while read -r page; do

@@ -9,9 +9,12 @@ use clap_complete::{Generator as _, Shell};
 use super::out::{counted, say};
 use super::{folders, program};
 
-/// Prints the completion script of a shell.
-pub(super) fn print(shell: Shell) {
-    say(script(shell).trim_end());
+/// Prints the completion script of a shell, or writes all of them and the manual pages to a folder.
+pub(super) fn run(shell: Option<Shell>, all: Option<&Path>) -> anyhow::Result<()> {
+    if let Some(shell) = shell {
+        say(script(shell).trim_end());
+    }
+    all.map_or(Ok(()), write_all)
 }
 
 /// Completion script of a shell.
@@ -23,7 +26,7 @@ fn script(shell: Shell) -> String {
 }
 
 /// Writes the manual pages of all commands and the completion scripts of all shells to a folder.
-pub(super) fn write_all(folder: &Path) -> anyhow::Result<()> {
+fn write_all(folder: &Path) -> anyhow::Result<()> {
     let cannot = || format!("cannot write to {}", folder.display());
     folders::create(folder)?;
     clap_mangen::generate_to(program(), folder).with_context(cannot)?;

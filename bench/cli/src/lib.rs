@@ -170,19 +170,17 @@ enum Command {
         after_help = "Example: pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate failed."
     )]
     Nightly(nightly::NightlyArgs),
-    /// Prints a shell completion script.
+    /// Prints a shell completion script, or writes those of all shells and the manual pages.
     #[command(
-        after_help = "Example: pe-bench completions bash > ~/.local/share/bash-completion/completions/pe-bench"
+        after_help = "Examples:\n  pe-bench completions bash > ~/.local/share/bash-completion/completions/pe-bench\n  pe-bench completions --all share"
     )]
     Completions {
         /// Shell to generate the script for.
-        shell: clap_complete::Shell,
-    },
-    /// Writes the manual pages and the completions of all shells to a folder, for packages.
-    #[command(hide = true)]
-    Man {
-        /// Folder to write to.
-        dir: PathBuf,
+        #[arg(required_unless_present = "all")]
+        shell: Option<clap_complete::Shell>,
+        /// Write the scripts of all shells and the manual pages of all commands to this folder, for a package.
+        #[arg(long, value_name = "DIR", conflicts_with = "shell")]
+        all: Option<PathBuf>,
     },
     /// Lists encodings, tasks, suites or backends.
     #[command(alias = "ls", after_help = "Examples:\n  pe-bench list\n  pe-bench list encodings")]
@@ -440,8 +438,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Stability(arguments) => stability::run(&arguments)?,
         Command::Inspect(arguments) => inspect::run(&arguments)?,
         Command::Nightly(arguments) => return nightly::run(&arguments),
-        Command::Completions { shell } => completions::print(shell),
-        Command::Man { dir } => completions::write_all(&dir)?,
+        Command::Completions { shell, all } => completions::run(shell, all.as_deref())?,
         Command::List { kind, json } => list::list(kind, json),
         Command::Data { command } => data::data(command)?,
         Command::Samples(arguments) => samples::run(&arguments)?,

@@ -138,7 +138,7 @@ fn a_report_opens_in_the_browser() {
 #[test]
 fn packages_get_manual_pages_and_completions_that_know_names() {
     let folder = tempfile::tempdir().unwrap();
-    done(&["man", folder.path().to_str().unwrap()]);
+    done(&["completions", "--all", folder.path().to_str().unwrap()]);
     let names = files(folder.path());
     let names = names.iter().map(|path| path.file_name().unwrap().to_str().unwrap());
     for expected in ["pe-bench.1", "pe-bench-run.1", "pe-bench-records-merge.1", "pe-bench.bash"] {
