@@ -76,6 +76,8 @@ pack() {
   xz -T0 --x86 --lzma2=preset=9e,dict=128MiB -f "$out/$name.new"
   mv "$out/$name.new.xz" "$out/$name.xz"
   rm -f "$out/$name"
+  # Text of the suite gpu-slot, because the other machine has no network.
+  PE_ZOO_CACHE="$out/cache" "$target/release/examples/gpu-lab" data fetch rust-code
   cp ci/gpu.sh ci/gpu/*.sh ci/gpu/*.jsonl ci/peers/torch_step.py ci/peers/ceilings.py ci/peers/gpu_table.py "$out/"
   echo "gpu: packed $(wc -c < "$out/$name.xz") bytes of program; copy $out and run there: ./gpu.sh run . or ./gpu.sh lab ."
 }
@@ -399,6 +401,7 @@ run() {
 
   unpacked pe-bench
   bench="$here/pe-bench"
+  [ ! -d "$here/cache" ] || export PE_ZOO_CACHE="$here/cache"
   gpu_present
   "$bench" list backends | grep '^cuda' | grep -qvE 'not compiled in|unavailable: ' ||
     fail 3 "pe-bench cannot open the GPU: $("$bench" list backends | grep '^cuda')"
