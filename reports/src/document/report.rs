@@ -103,11 +103,19 @@ fn quietened(mut section: Section, coloured: &[usize]) -> Section {
     section
 }
 
+/// Number of sentences of a paragraph, beyond which they are a list.
+const MOST_PROSE: usize = 6;
+
 /// Returns which encoding is for which use, the results in a few sentences, and what is not counted.
 fn findings(report: &Report) -> Vec<Element> {
     let uses = text::uses(report).into_iter().map(|sentence| sentence.text);
-    let mut elements =
-        vec![Element::List(uses.collect()), Element::Prose(text::lead(report).join(" "))];
+    let lead = text::lead(report);
+    let lead = if lead.len() > MOST_PROSE {
+        Element::List(lead)
+    } else {
+        Element::Prose(lead.join(" "))
+    };
+    let mut elements = vec![Element::List(uses.collect()), lead];
     let lost = report.not_counted.len() as u64;
     let warnings = text::warnings(report).len() as u64;
     let cells = count(report.frames.cells.height() as u64, "cell");

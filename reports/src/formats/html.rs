@@ -23,6 +23,9 @@ use super::format::Format;
 use crate::document::{AnswerCard, Document, Element, Figure, Page, Section, Table, Target};
 use crate::text::html as escape;
 
+/// Number of items of a list that a page shows without being asked.
+const LISTED: usize = 8;
+
 /// Path of the first page of a report.
 const FRONT: &str = "index.html";
 
@@ -133,9 +136,20 @@ impl Format for Html<'_> {
     }
 
     fn list(&self, items: &[String]) -> String {
-        let items: Vec<String> =
-            items.iter().map(|item| format!("<li>{}</li>\n", prose(item))).collect();
-        format!("<ul>\n{}</ul>\n", items.concat())
+        let list = |items: &[String]| {
+            let items = items.iter().map(|item| format!("<li>{}</li>\n", prose(item)));
+            format!("<ul>\n{}</ul>\n", items.collect::<String>())
+        };
+        if items.len() <= LISTED + 1 {
+            return list(items);
+        }
+        let (shown, folded) = items.split_at(LISTED);
+        let count = folded.len();
+        format!(
+            "{}<details><summary>{count} more</summary>\n{}</details>\n",
+            list(shown),
+            list(folded)
+        )
     }
 
     /// A card for each answer.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::history::{Night, NightLine};
+use crate::document::figures::series::quieten;
 use crate::document::plot::Plot;
 use crate::document::plot::{Axis, Lines, Marks, Point, Series};
 use crate::document::scale::Scale;
@@ -163,5 +164,7 @@ fn figure(nights: &[Night], workload: &str, quantity: &Quantity) -> Option<Figur
     let rules = failed.map(|(index, _)| (place(index), "failed".to_owned())).collect();
     let plot = Plot::Lines(Lines { rules, ..Lines::new(x, y, Marks::Points, series) });
     let title = format!("{workload}: {}", quantity.name);
-    Some(Figure::new(title, quantity.name, plot))
+    let mut figure = Figure::new(title, quantity.name, plot);
+    quieten(&mut figure, &[]);
+    Some(figure)
 }

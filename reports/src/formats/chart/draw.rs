@@ -40,13 +40,20 @@ fn fitting(text: &str, most: f64, character: f64, width: f64) -> f64 {
     (fitting.min(most) * 10.0).floor() / 10.0
 }
 
+/// Returns the attributes of a text that is exactly `width` pixels wide in any font: the size alone is right for the fonts
+/// that were measured.
+fn exact(width: f64) -> String {
+    format!(" textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"", short(width))
+}
+
 pub(super) fn open(title: &str, alt: &str, height: f64) -> String {
     let size = fitting(title, TITLE, BOLD, WIDTH - 2.0 * START);
+    let width = if size < TITLE { exact(WIDTH - 2.0 * START) } else { String::new() };
     let (title, alt) = (escape(title), escape(alt));
     format!(
         "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}. {alt}\">\
          <rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\"/>\
-         <text class=\"title\" font-size=\"{size}\" x=\"{START}\" y=\"18\">{title}</text>"
+         <text class=\"title\" font-size=\"{size}\"{width} x=\"{START}\" y=\"18\">{title}</text>"
     )
 }
 
@@ -240,7 +247,11 @@ pub(super) fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
 /// Returns text that is at most `width` pixels wide: longer text is smaller, and never cut.
 pub(super) fn fitted(x: f64, y: f64, anchor: &str, text: &str, width: f64) -> String {
     let size = fitting(text, FONT, CHARACTER, width);
-    let size = if size < FONT { format!(" font-size=\"{size}\"") } else { String::new() };
+    let size = if size < FONT {
+        format!(" font-size=\"{size}\"{}", exact(width))
+    } else {
+        String::new()
+    };
     // Texts begin at their place without an anchor.
     let anchor = match anchor {
         "start" => String::new(),

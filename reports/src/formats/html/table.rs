@@ -12,6 +12,8 @@ use records::number::joined;
 const SHORT: usize = 160;
 /// Number of columns from which a table is printed small.
 const WIDE: usize = 10;
+/// Number of columns up to which a table fits a printed page.
+const PRINTED: usize = 24;
 
 /// Template of a table.
 #[derive(Template)]
@@ -38,6 +40,12 @@ impl Grid<'_> {
         let named = named.into_iter().filter(|(holds, _)| *holds).map(|(_, name)| name.to_owned());
         let words = words(table).into_iter().enumerate().skip(1).filter(|(_, is)| *is);
         joined(named.chain(words.map(|(column, _)| format!("t{}", column + 1))), " ")
+    }
+
+    /// Returns the number of columns as an attribute, of a table that is wider than a printed page at any size of letters.
+    fn shrunk(&self) -> String {
+        let columns = self.table.columns.len();
+        if columns > PRINTED { format!(" style=\"--columns:{columns}\"") } else { String::new() }
     }
 
     /// Returns the opening tag of a cell, with its colour and the scores of its runs.
