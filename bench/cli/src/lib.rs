@@ -170,7 +170,7 @@ enum Command {
         after_help = "Example: pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate failed."
     )]
     Nightly(nightly::NightlyArgs),
-    /// Prints a shell completion script, or writes those of all shells and the manual pages.
+    /// Prints shell completions, or writes them and the manual pages.
     #[command(
         after_help = "Examples:\n  pe-bench completions bash > ~/.local/share/bash-completion/completions/pe-bench\n  pe-bench completions --all share"
     )]

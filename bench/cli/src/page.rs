@@ -46,7 +46,7 @@ fn address(page: &Path) -> String {
 mod tests {
     #[test]
     fn an_address_has_no_character_that_ends_it() {
-        let address = super::address("/a b/100%/index.html".as_ref());
+        let address = super::address("/a b/100 %/index.html".as_ref());
         assert_eq!(address, "file:///a%20b/100%20%25/index.html");
     }
 }

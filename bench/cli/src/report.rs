@@ -341,10 +341,10 @@ mod tests {
         assert_eq!(links("results/a/report"), "../inspect/k1/index.html");
         assert_eq!(inspected(root.path(), root.path()).unwrap(), []);
 
-        let page = root.path().join("50% (#2)/inspect/a b");
+        let page = root.path().join("50 % (#2)/inspect/a b");
         std::fs::create_dir_all(&page).unwrap();
         std::fs::write(page.join("index.html"), "").unwrap();
-        let found = inspected(&root.path().join("50% (#2)"), root.path()).unwrap();
+        let found = inspected(&root.path().join("50 % (#2)"), root.path()).unwrap();
         let link = "50%20%25%20%28%232%29/inspect/a%20b/index.html";
         assert_eq!(found, [("a b".to_owned(), link.to_owned())]);
     }
