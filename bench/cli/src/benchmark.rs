@@ -50,8 +50,8 @@ pub(super) struct BenchmarkArgs {
     /// Maximum number of items per file; default: all.
     #[arg(long, value_parser = number(1..=LONGEST))]
     limit: Option<usize>,
-    /// Form of multiple-choice prompts: `texts` compares the likelihoods of the options' texts, `letters` those of their
-    /// letters after a list of the options, as in MMLU; default: `texts`.
+    /// Form of multiple-choice prompts: `texts` (the default) compares the likelihoods of the options' texts, and
+    /// `letters` the likelihoods of their letters after a list of the options, as in MMLU.
     #[arg(long, value_enum)]
     options: Option<PromptStyle>,
     /// Number of examples before each item, the first ones of its subject in --examples.

@@ -38,19 +38,19 @@ pub(super) enum System {
 pub(super) struct SlurmArgs {
     #[command(flatten)]
     workers: WorkersArgs,
-    /// Generic resources of a worker, such as gpu:1.
+    /// Generic resources per worker, such as gpu:1.
     #[arg(long, value_name = "LIST", value_parser = sbatch_value)]
     gres: Option<String>,
     /// Further option of sbatch for workers and report, such as --time=4:00:00; may be repeated.
     #[arg(long = "sbatch", value_name = "OPTION", allow_hyphen_values = true, value_parser = option)]
     options: Vec<String>,
-    /// Words that start `pe-bench` in the shell, such as 'apptainer exec --nv pe.sif pe-bench'; default: this program.
+    /// Shell command that starts `pe-bench`, such as 'apptainer exec --nv pe.sif pe-bench'; default: this program.
     #[arg(long, value_name = "CODE")]
     program: Option<String>,
     /// Shell code before every command, such as 'module load cuda'.
     #[arg(long, value_name = "CODE")]
     setup: Option<String>,
-    /// Submit the script: the workers, and the report after them.
+    /// Submit the script: the workers, and then the report.
     #[arg(long)]
     submit: bool,
 }
@@ -60,7 +60,7 @@ pub(super) struct SlurmArgs {
 pub(super) struct KubernetesArgs {
     #[command(flatten)]
     workers: WorkersArgs,
-    /// Image with `pe-bench` and a shell, such as that of the repository's Dockerfile.
+    /// Image with `pe-bench` and a shell, such as one built from the repository's Dockerfile.
     #[arg(long, value_name = "IMAGE")]
     image: String,
     /// Name of the persistent volume claim for the results; all workers write to it (ReadWriteMany).
@@ -69,16 +69,16 @@ pub(super) struct KubernetesArgs {
     /// Folder at which the volume is mounted.
     #[arg(long, value_name = "DIR", default_value = "/data/results")]
     mount: String,
-    /// Name of the job; default: that of the suite.
+    /// Name of the job; default: the suite's name.
     #[arg(long)]
     name: Option<String>,
-    /// Namespace of the objects; default: that of the user's context.
+    /// Namespace of the objects; default: the namespace of your context.
     #[arg(long)]
     namespace: Option<String>,
-    /// NVIDIA GPUs of a worker.
+    /// Number of NVIDIA GPUs per worker.
     #[arg(long, value_name = "N", default_value_t = 0)]
     gpus: usize,
-    /// Memory of a worker, such as 4Gi; default: no limit.
+    /// Memory per worker, such as 4Gi; default: no limit.
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
 }

@@ -39,7 +39,7 @@ pub(crate) struct CompareArgs {
     /// Also print the tables by split and length.
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     points: bool,
-    /// Also print the tables by split and length, and those by slice: results grouped by properties of samples and tokens.
+    /// Also print the tables by split and length, and by slice: results grouped by properties of samples and tokens.
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     slices: bool,
     /// Print the whole comparison, slices included, as JSON.

@@ -17,10 +17,11 @@ const DEFAULT: &str = "flex";
 /// Backend and device.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DeviceArgs {
-    /// Backend: flex, tch, tch-cuda, tch-mps, cuda or wgpu; default: that of the record if the command reads one, otherwise flex.
+    /// Backend: flex, tch, tch-cuda, tch-mps, cuda or wgpu; default: the record's backend if the command reads a
+    /// record, otherwise flex.
     #[arg(long)]
     backend: Option<String>,
-    /// Index of the device among those of the backend.
+    /// Index of the device among the backend's devices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) device: usize,
 }
@@ -58,7 +59,8 @@ pub(crate) struct ComputeArgs {
     /// matrix on flex, cuda and wgpu (fused); default: the fastest of the backend.
     #[arg(long, value_parser = one_of(ENGINES))]
     engine: Option<Engine>,
-    /// Precision of matrix products: f32, tf32 or bf16; default: that of the suite or record if the command reads one, otherwise f32.
+    /// Precision of matrix products: f32, tf32 or bf16; default: the precision of the suite or record if the command
+    /// reads one, otherwise f32.
     #[arg(long, value_parser = backend::named_precision)]
     pub(crate) precision: Option<MatmulPrecision>,
 }

@@ -30,16 +30,16 @@ use train::suite::Suite;
 pub(super) struct EvalArgs {
     /// Results folder with kept weights.
     results: PathBuf,
-    /// Lengths to evaluate, separated by commas, in the task's unit; default: those of each record.
+    /// Lengths to evaluate, separated by commas, in the task's unit; default: the lengths of each record.
     #[arg(long, value_delimiter = ',')]
     lens: Vec<usize>,
-    /// Maximum number of sequences per split and length; default: that of each record.
+    /// Maximum number of sequences per split and length; default: the number in each record.
     #[arg(long, value_parser = number(1..=MOST_SEQUENCES as u64))]
     samples: Option<usize>,
-    /// Maximum number of tokens per split and length; default: that of each record.
+    /// Maximum number of tokens per split and length; default: the number in each record.
     #[arg(long, value_parser = number(1..=MOST_EVAL_TOKENS as u64))]
     tokens: Option<usize>,
-    /// Splits to evaluate, separated by commas; default: those of each record.
+    /// Splits to evaluate, separated by commas; default: the splits of each record.
     #[arg(long, value_delimiter = ',')]
     splits: Vec<String>,
     /// Evaluate the weights of the best validation (`run --keep-weights best`) instead of the last.
@@ -47,7 +47,7 @@ pub(super) struct EvalArgs {
     best: bool,
     #[command(flatten)]
     selection: CellSelection,
-    /// Index of the device among those of the records' backend.
+    /// Index of the device among the devices of the records' backend.
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: usize,
     #[command(flatten)]

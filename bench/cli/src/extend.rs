@@ -104,8 +104,8 @@ pub(super) struct ExtendArgs {
     /// Seed of pass keys, adapters and training windows.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Fine-tune these weights on the text before evaluating; several, separated by commas, tune each encoding once with
-    /// each, and `none` evaluates it without.
+    /// Fine-tune these weights on the text before evaluating. A list, separated by commas, tunes each encoding once in
+    /// each way; `none` evaluates without tuning.
     #[arg(long, value_enum, value_delimiter = ',')]
     tune: Vec<TunedWeights>,
     /// Tune on this text, or on the items of this JSON Lines file with the fields of a benchmark (`pe-bench benchmark
@@ -150,8 +150,8 @@ pub(super) struct ExtendArgs {
     /// Results folder; default: results/extend-MODEL.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Folder for the tuned models, each in a folder of its own: as transformers stores models if it knows the rotation, and
-    /// otherwise in a form that this program reads.
+    /// Folder for the tuned models, each in its own folder: in transformers' format if it knows the rotation, otherwise
+    /// in a form that this program reads.
     #[arg(long, value_name = "DIR", requires = "tune")]
     export: Option<PathBuf>,
     /// Run finished cells again.

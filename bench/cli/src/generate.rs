@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let mut command = process::dependent(arguments.threads)?;
     command.args(std::env::args_os().skip(1));
     let status =
-        process::status(&mut command).context("cannot start the process that generates")?;
+        process::status(&mut command).context("cannot start the process that generates text")?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -36,10 +36,11 @@ pub(crate) struct InspectArgs {
     /// Length of the sample, in the task's unit; default: the training length.
     #[arg(long)]
     len: Option<usize>,
-    /// Units of text whose ends gates are scored against, by the texts of tokens; default: the tokens that the task counts.
+    /// Units of text, found in the texts of tokens: gates are scored against the ends of the units. Default: against
+    /// the tokens that the task counts.
     #[arg(long, value_parser = one_of(MARKS))]
     marks: Option<TextMarks>,
-    /// Second cell, as a key or the path of kept weights: maps are those of the first less those of this one.
+    /// Second cell, as a key or the path of kept weights: maps show the first cell minus this one.
     #[arg(long, value_name = "CELL")]
     against: Option<String>,
     /// Output folder; default: results/inspect/KEY.
@@ -164,7 +165,7 @@ fn print(gates: &[GateScore], is_marked: bool, marks: &str, task: &str) {
         let reason = if is_marked {
             "the encoding has no gates".to_owned()
         } else {
-            format!("{task} counts no tokens, and --marks is not given")
+            format!("{task} counts no tokens; --marks scores gates against units of text instead")
         };
         say(&format!("No gate scores: {reason}."));
         return;

@@ -99,7 +99,7 @@ enum Command {
         after_help = "Examples:\n  pe-bench eval results/quick --lens 256,512,1024\n  pe-bench eval results/quick --samples 5000 --splits in-distribution"
     )]
     Eval(eval::EvalArgs),
-    /// Prints what of a sweep is done and when it will end.
+    /// Prints how much of a sweep is done and when it will end.
     ///
     /// Reads the records, claims and checkpoints of a results folder on any machine that sees it, and changes nothing.
     #[command(
@@ -117,20 +117,20 @@ enum Command {
         after_help = "Examples:\n  pe-bench report results/quick\n  pe-bench report results/* --out page\n  pe-bench report results/quick --out paper --formats tex,svg"
     )]
     Report(report::ReportArgs),
-    /// Writes the report of trainings by other programs.
+    /// Writes a report on runs of other programs.
     ///
-    /// Reads a table of their scores. It is CSV with the columns encoding, task, train_len, seed, split, len and score. Ranks, tests and pages are those of
-    /// records of `run`.
+    /// Reads a table of their scores. It is CSV with the columns encoding, task, train_len, seed, split, len and score.
+    /// Ranks, tests and pages work as for records of `run`.
     #[command(after_help = "Example: pe-bench judge scores.csv --out results/mine")]
     Judge(judge::JudgeArgs),
-    /// Prints results as a table of a paper, or its references.
+    /// Prints results as a table for a paper, or its references.
     ///
     /// The rows are encodings, the columns splits and lengths.
     #[command(
         after_help = "Examples:\n  pe-bench table results/quick --workloads counting --spread interval\n  pe-bench table results/quick --lens 128 --encodings rope,cope --format tex-column\n  pe-bench table results/quick --format bibtex > references.bib"
     )]
     Table(table::TableArgs),
-    /// Compares published numbers with those of records.
+    /// Compares published numbers with numbers in records.
     ///
     /// The verdicts are agrees, differs, other recipe and not run.
     #[command(
@@ -187,7 +187,7 @@ enum Command {
     List {
         /// Kind of item to list; default: the names of all.
         kind: Option<Listed>,
-        /// Print a JSON array with an object for each item, or of all kinds an object with their arrays.
+        /// Print a JSON array with an object for each item, or, for all kinds, an object with their arrays.
         #[arg(long)]
         json: bool,
     },
@@ -219,7 +219,7 @@ enum Command {
     Vectors(vectors::VectorsArgs),
     /// Writes trained weights for PyTorch or transformers.
     ///
-    /// A model of Llama's type becomes a folder for transformers, any other one weights with a PyTorch module.
+    /// A Llama-type model becomes a folder for transformers. Any other model becomes weights with a PyTorch module.
     #[command(
         after_help = "Examples:\n  pe-bench export quick flip-flop cope\n  pe-bench export dd59a472 --out exported"
     )]

@@ -21,9 +21,9 @@ pub(crate) struct PackArgs {
     /// Folder of the file; default: the results folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Leave out results by sample property, and of cells that only chose a rate also curves, gates, single answers,
-    /// validations of splits and all other validations but the last; round losses of single questions to 85 steps, and curves,
-    /// validations and times.
+    /// Leave out results by sample property. Of cells that only chose a rate, also leave out curves, gates, single
+    /// answers, validations of splits, and all other validations but the last. Round losses of single questions to 85
+    /// steps, and also curves, validations and times.
     #[arg(long = "lean")]
     is_lean: bool,
 }

@@ -27,10 +27,10 @@ pub(crate) struct ReproduceArgs {
     /// Published sources, separated by commas (cope, cope-vs-rope, grape, tape); default: all.
     #[arg(long, alias = "paper", value_name = "NAMES", value_delimiter = ',')]
     papers: Vec<String>,
-    /// Files with outputs of `pe-bench stability --json`, separated by commas, to set beside published measurements of it.
+    /// Files with outputs of `pe-bench stability --json`, separated by commas, to show next to published measurements.
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     stability: Vec<PathBuf>,
-    /// Verdicts to print, separated by commas; default: all numbers with a run.
+    /// Verdicts to print, separated by commas; default: every number with a run, also of another size.
     #[arg(long, alias = "verdict", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
     verdicts: Vec<String>,
     /// Print every recipe that was run, not only the one nearest to the published recipe.
@@ -161,8 +161,8 @@ fn outputs(path: &Path) -> anyhow::Result<Vec<Value>> {
     let are_whole = |outputs: &Vec<Value>| !outputs.is_empty() && outputs.iter().all(is_whole);
     outputs.filter(are_whole).with_context(|| {
         format!(
-            "{} has no `encoding` or no `after_prepending`, expected an output of `pe-bench stability --json`; those of \
-             older programs lack the encoding, measure again",
+            "{} has no `encoding` or no `after_prepending`, expected an output of `pe-bench stability --json`; outputs of \
+             older programs lack the encoding, so measure again",
             path.display()
         )
     })

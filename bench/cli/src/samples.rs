@@ -24,7 +24,8 @@ const SHOWN: usize = 4096;
 pub(super) struct SamplesArgs {
     /// Id of a task (`pe-bench list tasks`).
     task: String,
-    /// Setting of the task, such as variables=3; may be repeated. Others have the defaults that `explain` prints.
+    /// Setting of the task, such as variables=3; may be repeated. Other settings have the defaults that `explain`
+    /// prints.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Training samples (`train`), or one of the task's splits (`pe-bench explain TASK`).

@@ -22,8 +22,8 @@ pub(crate) struct SpeedArgs {
     /// Encodings or combinations, separated by commas; default: all. `rope` is measured first.
     #[arg(long)]
     encodings: Option<String>,
-    /// Measure the encodings of a suite, a built-in one or a TOML file, with the batch, length, model and vocabulary of
-    /// its first workload.
+    /// Measure the encodings of a suite (built-in or a TOML file) with the batch, length, model and vocabulary of its
+    /// first workload.
     #[arg(long, conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
     suite: Option<String>,
     /// Workload of the suite that is measured, with the values of its axes.
@@ -31,7 +31,7 @@ pub(crate) struct SpeedArgs {
     workload: Option<String>,
     #[command(flatten)]
     size: SizeArgs,
-    /// Number of times that each encoding is measured, in turns; printed are the medians.
+    /// Number of times to measure each encoding, in turns; the medians are printed.
     #[arg(long, default_value_t = 1, value_parser = number(1..=MOST))]
     rounds: usize,
     #[command(flatten)]

@@ -51,7 +51,7 @@ pub(crate) struct TableArgs {
     /// Metric; default: the one that ranks encodings.
     #[arg(long, value_parser = one_of(METRICS))]
     metric: Option<Metric>,
-    /// Spread beside each mean: the standard deviation over seeds, the 95% confidence interval, or none.
+    /// Spread next to each mean: the standard deviation over seeds, the 95% confidence interval, or none.
     #[arg(long, value_parser = one_of(SPREADS), default_value = "deviation")]
     spread: Spread,
     /// Encodings in the order of the rows, separated by commas; default: all.

@@ -68,7 +68,7 @@ pub(crate) struct SweepArgs {
     /// Run all cells again from the start, finished ones included.
     #[arg(long, conflicts_with_all = ["retry", "retry_before"])]
     pub(crate) force: bool,
-    /// Run cells again that ended with this status; may be repeated or separated by commas.
+    /// Run the cells again that ended with this status; may be repeated or separated by commas.
     ///
     /// By default a cell with a record is not run again, whatever its status; only interrupted cells are
     /// resumed. Cells that timed out or ran out of memory resume from their last checkpoint and need a
@@ -76,7 +76,8 @@ pub(crate) struct SweepArgs {
     /// is run again.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "HOW")]
     pub(crate) retry: Vec<Retry>,
-    /// With --retry, run only cells again that started before this time, RFC 3339 in UTC; given to the workers of a cluster.
+    /// With --retry, run again only cells that started before this time (RFC 3339 in UTC). The workers of a cluster get
+    /// this option.
     #[arg(long, value_name = "TIME", hide = true, requires = "retry")]
     pub(crate) retry_before: Option<String>,
     /// Run only shard K of N of the cells, such as 2/3.
@@ -168,11 +169,11 @@ impl SweepArgs {
 /// Processors and devices of the cells of a sweep.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PoolArgs {
-    /// Devices to run cells on, one at a time on each, such as 0-7 or 0,2; --jobs is then their number.
+    /// Devices to run cells on, one at a time on each, such as 0-7 or 0,2; --jobs is then the number of devices.
     ///
-    /// On a GPU backend the numbers are those of GPUs, with CUDA among those that CUDA_VISIBLE_DEVICES names. On a CPU
-    /// backend device I is the I-th group of --threads processors, to which its worker is bound (Linux). Another sweep
-    /// with --devices cannot use the same devices.
+    /// On a GPU backend they are numbers of GPUs; with CUDA they count the GPUs that CUDA_VISIBLE_DEVICES names. On a
+    /// CPU backend device I is the I-th group of --threads processors, to which its worker is bound (Linux). Another
+    /// sweep with --devices cannot use the same devices.
     #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
     pub(crate) devices: Option<DeviceList>,
     /// CPU threads per cell, or per device of a cell with --data-parallel.

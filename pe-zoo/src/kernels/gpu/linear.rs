@@ -167,7 +167,7 @@ fn as_matrix(tensor: &CubeTensor) -> [usize; 2] {
 /// Multiplies `[.., M, K] x [.., K, N] -> [.., M, N]` with f32 sums and results.
 fn multiply(left: CubeTensor, right: CubeTensor) -> CubeTensor {
     matmul(left, right, None, MatmulStrategy::default(), DType::F32)
-        .unwrap_or_else(|error| unreachable!("a product that the device does not take: {error:?}"))
+        .unwrap_or_else(|error| unreachable!("the device cannot compute this product: {error:?}"))
 }
 
 /// Multiplies matrices of bf16, each as it is in memory, by the kernel for linear maps: `[1, rows, columns]` in f32.
