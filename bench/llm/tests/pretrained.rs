@@ -60,10 +60,13 @@ fn mistral_and_qwen2_give_the_logits_of_transformers() {
 }
 
 #[test]
-fn qwen3_and_smollm3_give_the_logits_of_transformers() {
+fn other_kinds_give_the_logits_of_transformers() {
     for (fixture, encoding) in [
         ("tiny-qwen3", "rope{base=500.0}"),
         ("tiny-smollm3", "rope{base=500.0}/rope{base=500.0}/rope{base=500.0}/nope"),
+        ("tiny-olmo2", "rope{base=500.0}"),
+        ("tiny-olmo3", "?"),
+        ("tiny-mistral-window", "rope{base=500.0}+window{size=6}"),
     ] {
         let pretrained = open(tiny::folder_of(fixture).path()).unwrap();
         let path = Path::new(tiny::FOLDER).with_file_name(fixture).join("expected.json");

@@ -77,6 +77,14 @@ fn recipes() -> Vec<(&'static str, ModelConfig)> {
                 ..llama.clone()
             },
         ),
+        (
+            "olmo2",
+            ModelConfig {
+                norm_place: NormPlace::Output,
+                qk_norm: QkNormKind::Width,
+                ..llama.clone()
+            },
+        ),
         ("llama", llama),
     ]
 }
