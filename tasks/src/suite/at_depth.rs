@@ -165,8 +165,8 @@ pub struct AtDepth {
     data_sha256: String,
 }
 
-/// Place of the parts of a sample of the task.
-struct Parts {
+/// Places of the named frame and of what follows the question.
+struct AskedFrame {
     /// First token of the statement.
     statement: usize,
     /// Number of tokens of the statement.
@@ -236,16 +236,16 @@ impl AtDepth {
     }
 
     /// Finds the parts of the task's sample in one of this task.
-    fn parts(&self, tokens: &[u32]) -> Option<Parts> {
+    fn parts(&self, tokens: &[u32]) -> Option<AskedFrame> {
         let ask = tokens.iter().position(|token| *token == ASK)?;
         let label = tokens.iter().position(|token| *token == tokens[ask + 1])?;
         let stated = tokens[label..].iter().position(|token| *token == END)? - 1;
-        Some(Parts { statement: label + 1, stated, rest: ask + 2 })
+        Some(AskedFrame { statement: label + 1, stated, rest: ask + 2 })
     }
 
     /// The task's sample in one of this task.
-    fn inner(&self, sample: &Sample, parts: &Parts) -> Sample {
-        let Parts { statement, stated, rest } = *parts;
+    fn inner(&self, sample: &Sample, parts: &AskedFrame) -> Sample {
+        let AskedFrame { statement, stated, rest } = *parts;
         let statement = &sample.tokens[statement..statement + stated];
         let tokens = statement.iter().chain(&sample.tokens[rest..]);
         let mut scored = vec![false; stated];
