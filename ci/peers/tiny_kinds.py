@@ -5,8 +5,12 @@
   python tiny_kinds.py qwen2 bench/llm/fixtures/tiny-qwen2
   python tiny_kinds.py qwen3 bench/llm/fixtures/tiny-qwen3
   python tiny_kinds.py smollm3 bench/llm/fixtures/tiny-smollm3
+  python tiny_kinds.py olmo2 bench/llm/fixtures/tiny-olmo2
+  python tiny_kinds.py olmo3 bench/llm/fixtures/tiny-olmo3
+  python tiny_kinds.py mistral-window bench/llm/fixtures/tiny-mistral-window
 
-Needs torch, safetensors and transformers 4.36 or newer, for `qwen3` and `smollm3` 4.53. Before 4.37, which has no Qwen2, the numbers of `qwen2` are those of
+Needs torch, safetensors and transformers 4.36 or newer, for `qwen3` and `smollm3` 4.53, for `olmo2` 4.48,
+for `olmo3` 5.0. Before 4.37, which has no Qwen2, the numbers of `qwen2` are those of
 its equation: a Llama with biases of queries, keys and values, the bias of the attention's output being zero.
 """
 import argparse
@@ -52,7 +56,32 @@ def smollm3():
     return transformers.SmolLM3ForCausalLM(config), config.to_dict(), "SmolLM3ForCausalLM"
 
 
-KINDS = {"mistral": mistral, "qwen2": qwen2, "qwen3": qwen3, "smollm3": smollm3}
+def olmo2():
+    config = transformers.Olmo2Config(pad_token_id=None, **SIZES)
+    return transformers.Olmo2ForCausalLM(config), config.to_dict(), "Olmo2ForCausalLM"
+
+
+def olmo3():
+    # Every fourth layer sees all tokens, with a rotation of its own.
+    rotations = {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 500.0},
+        "full_attention": {
+            "rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16,
+        },
+    }
+    sizes = {name: size for name, size in SIZES.items() if name != "rope_theta"}
+    config = transformers.Olmo3Config(
+        pad_token_id=None, sliding_window=5, rope_parameters=rotations, **{**sizes, "num_hidden_layers": 5})
+    return transformers.Olmo3ForCausalLM(config), config.to_dict(), "Olmo3ForCausalLM"
+
+
+def mistral_window():
+    config = transformers.MistralConfig(sliding_window=6, **SIZES)
+    return transformers.MistralForCausalLM(config), config.to_dict(), "MistralForCausalLM"
+
+
+KINDS = {"mistral": mistral, "qwen2": qwen2, "qwen3": qwen3, "smollm3": smollm3, "olmo2": olmo2, "olmo3": olmo3,
+         "mistral-window": mistral_window}
 
 
 @torch.no_grad()
@@ -75,6 +104,8 @@ def main():
     save_file(kept, arguments.folder / "model.safetensors")
     names = [*SIZES, "model_type", "hidden_act", "sliding_window", "use_sliding_window", "head_dim", "no_rope_layers",
              "rope_parameters", "transformers_version"]
+    if "sliding_attention" in (config.get("layer_types") or []):
+        names.append("layer_types")
     config = {name: config[name] for name in names if name in config}
     (arguments.folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     ids = [1, 5, 9, 22, 3, 3, 17, 0, 12, 8, 4, 19, 11, 6, 2, 7]

@@ -9,7 +9,7 @@ use crate::random::below;
 use crate::vocabulary::TokenGroup;
 
 /// Words of the filler, the full stop last.
-const WORDS: &[&str] = &[
+pub(crate) const WORDS: &[&str] = &[
     "the", "tide", "is", "low", "gulls", "are", "loud", "rope", "wet", "a", "bell", "rings", "we",
     "row", "on", ".",
 ];
@@ -59,17 +59,34 @@ pub(crate) fn hide<S: AsRef<[u32]>>(
     let places = filler_tokens as u32 + 1;
     let mut cuts: Vec<u32> = statements.iter().map(|_| below(rng, places)).collect();
     cuts.sort_unstable();
+    hide_at(statements, &cuts, filler, filler_tokens, tokens, rng)
+}
+
+/// As [`hide`], at given positions: the number of filler tokens before each statement, in rising order.
+pub(crate) fn hide_at<S: AsRef<[u32]>>(
+    statements: &[S],
+    cuts: &[u32],
+    filler: Filler,
+    filler_tokens: usize,
+    tokens: &mut Vec<u32>,
+    rng: &mut ChaCha8Rng,
+) -> Vec<Hidden> {
+    let places = filler_tokens as u32 + 1;
     let mut filled = 0;
     let mut hidden = Vec::with_capacity(statements.len());
     for (statement, cut) in statements.iter().zip(cuts) {
-        filler.fill(filled..cut as usize, tokens, rng);
-        filled = cut as usize;
-        let tenth = (u64::from(cut) * 10 / u64::from(places)) as u32;
-        hidden.push(Hidden { start: tokens.len(), tenth });
+        filler.fill(filled..*cut as usize, tokens, rng);
+        filled = *cut as usize;
+        hidden.push(Hidden { start: tokens.len(), tenth: tenth(*cut, places) });
         tokens.extend_from_slice(statement.as_ref());
     }
     filler.fill(filled..filler_tokens, tokens, rng);
     hidden
+}
+
+/// Tenth of the filler at a cut, one of so many places.
+pub(crate) fn tenth(cut: u32, places: u32) -> u32 {
+    (u64::from(cut) * 10 / u64::from(places)) as u32
 }
 
 /// Position of a hidden statement.

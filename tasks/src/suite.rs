@@ -1,15 +1,18 @@
 //! The built-in tasks: one file in `suite/` each, with its line here. The build script lists them from these lines.
 
 pub mod addition;
+pub mod at_depth;
 pub mod common_words;
 pub mod copy;
 pub mod counting;
 pub mod duplicate_string;
 pub mod flip_flop;
 pub mod induction;
+pub mod latent_list;
 pub mod majority;
 pub mod modular_arithmetic;
 pub mod mqar;
+pub mod mrcr;
 pub mod n_gram_copy;
 pub mod needle;
 pub mod parity;
@@ -48,6 +51,10 @@ macro_rules! builtin {
         #[cfg(test)]
         mod conformance {
             pub(super) const MODULES: &[&str] = &[$(stringify!($module)),+];
+
+            pub(super) fn examples() -> Vec<crate::testing::Example> {
+                vec![$(crate::suite::$module::tests::example()),+]
+            }
 
             $(mod $module {
                 use crate::settings::TaskSettings as _;

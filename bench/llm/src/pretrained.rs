@@ -18,6 +18,7 @@ mod folder;
 mod gguf;
 mod gguf_tokens;
 mod kept;
+mod layers;
 mod llama;
 mod rotation;
 mod settings;

@@ -162,7 +162,9 @@ fn the_module_gives_our_logits() {
     models.push(("fox", post));
     let gated = ModelConfig { qk_norm: QkNormKind::Head, output_gate: true, ..small() };
     models.push(("rope", gated));
-    models.push(("alibi", ModelConfig { qk_norm: QkNormKind::Width, ..llama() }));
+    let olmo2 =
+        ModelConfig { qk_norm: QkNormKind::Width, norm_place: NormPlace::Output, ..llama() };
+    models.push(("alibi", olmo2));
     models.push(("rope/alibi{learning=per-layer}+cope/nope", ModelConfig { layers: 5, ..small() }));
     models.push(("alibi", ModelConfig { tied_head: true, ..llama() }));
     let mut expected = Vec::new();

@@ -60,16 +60,23 @@ fn mistral_and_qwen2_give_the_logits_of_transformers() {
 }
 
 #[test]
-fn qwen3_and_smollm3_give_the_logits_of_transformers() {
+fn other_kinds_give_the_logits_of_transformers() {
     for (fixture, encoding) in [
         ("tiny-qwen3", "rope{base=500.0}"),
         ("tiny-smollm3", "rope{base=500.0}/rope{base=500.0}/rope{base=500.0}/nope"),
+        ("tiny-olmo2", "rope{base=500.0}"),
+        (
+            "tiny-olmo3",
+            "rope{base=500}+window{size=5}/rope{base=500}+window{size=5}/rope{base=500}+window{size=5}/\
+             rope{base=500,scaling={type=yarn,factor=4,original_max_position_embeddings=16}}",
+        ),
+        ("tiny-mistral-window", "rope{base=500.0}+window{size=6}"),
     ] {
         let pretrained = open(tiny::folder_of(fixture).path()).unwrap();
         let path = Path::new(tiny::FOLDER).with_file_name(fixture).join("expected.json");
         let Expected { ids, logits: expected } =
             serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-        assert_eq!(pretrained.own_encoding().id(), encoding);
+        assert_eq!(pretrained.own_encoding(), Combination::parse(encoding).unwrap());
         let found = logits(&pretrained, &pretrained.own_encoding(), &ids);
         assert_close(&found, &expected, TINY_TOLERANCE);
     }

@@ -77,6 +77,14 @@ fn recipes() -> Vec<(&'static str, ModelConfig)> {
                 ..llama.clone()
             },
         ),
+        (
+            "olmo2",
+            ModelConfig {
+                norm_place: NormPlace::Output,
+                qk_norm: QkNormKind::Width,
+                ..llama.clone()
+            },
+        ),
         ("llama", llama),
     ]
 }
@@ -282,8 +290,9 @@ fn hard_attention_looks_at_one_token_decodes_and_learns() {
 }
 
 fn cell(encoding: &str, task: &str, seed: u64) -> Experiment {
-    // Two chains of statements, and a sentence with its copy, need more than 16 tokens.
-    let len = if ["passage", "variable-tracking"].contains(&task) { 24 } else { 16 };
+    // Two frames, two chains of statements, and a sentence with its copy need more than 16 tokens.
+    let long = ["at-depth", "passage", "variable-tracking"];
+    let len = if long.contains(&task) { 24 } else { 16 };
     Experiment {
         workload: task.to_owned(),
         name: encoding.to_owned(),

@@ -157,6 +157,11 @@ impl DecoderBlock {
         self
     }
 
+    /// Normalises what attention or feed-forward network adds to the residual stream, if that is where the norm stands.
+    fn normalised(&self, norm: &AnyNorm, output: Tensor<3>) -> Tensor<3> {
+        if self.norm_place == NormPlace::Output { norm.forward(output) } else { output }
+    }
+
     /// Runs the block, `[B, T, C] -> [B, T, C]`; also returns the state of the tokens, and the attention weights and
     /// traces if requested.
     ///
@@ -172,7 +177,7 @@ impl DecoderBlock {
     ) -> (Tensor<3>, TokenState, Seen) {
         let input = match self.norm_place {
             NormPlace::Pre => self.attention_norm.forward(x.clone()),
-            NormPlace::Post => x.clone(),
+            NormPlace::Post | NormPlace::Output => x.clone(),
         };
         let counts = HeadCounts { queries: self.heads, keys: self.kv_heads };
         let adapters = self.adapters.as_ref();
@@ -210,6 +215,7 @@ impl DecoderBlock {
         let adapter = self.adapters.as_ref().map(|adapters| &adapters.out);
         let output =
             LowRank::beside(adapter, &mixed, apply(&self.out, mixed.clone(), through.precision));
+        let output = self.normalised(&self.attention_norm, output);
         let x = ops::add(x, dropout.apply(output));
         let (x, input) = match self.norm_place {
             NormPlace::Pre => (x.clone(), self.feed_forward_norm.forward(x)),
@@ -217,15 +223,17 @@ impl DecoderBlock {
                 let x = self.attention_norm.forward(x);
                 (x.clone(), x)
             }
+            NormPlace::Output => (x.clone(), x),
         };
         let output = self.feed_forward.forward(input, through.precision);
+        let output = self.normalised(&self.feed_forward_norm, output);
         let carried = match through.rows {
             None => through.encoding.update(attended.carried, index, Update::FeedForward(&output)),
             Some(_) => attended.carried,
         };
         let x = ops::add(x, dropout.apply(output));
         let x = match self.norm_place {
-            NormPlace::Pre => x,
+            NormPlace::Pre | NormPlace::Output => x,
             NormPlace::Post => self.feed_forward_norm.forward(x),
         };
         (x, carried, Seen { weights: attended.weights, traces: attended.traces })

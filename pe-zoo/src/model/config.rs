@@ -26,6 +26,15 @@ pub enum NormPlace {
     Pre,
     /// After each residual sum (post-norm).
     Post,
+    /// After attention and feed-forward network, before each residual sum, and once more before the head, as in OLMo 2.
+    Output,
+}
+
+impl NormPlace {
+    /// Whether the residual stream is normalised before the head.
+    pub(super) fn is_before_head(self) -> bool {
+        self != Self::Post
+    }
 }
 
 /// Initialization of the weights.
@@ -271,7 +280,7 @@ impl ModelConfig {
             + linear(width, ways_in * hidden)
             + linear(hidden, width)
             + 2 * norm;
-        let last_norm = if self.norm_place == NormPlace::Pre { norm } else { 0 };
+        let last_norm = if self.norm_place.is_before_head() { norm } else { 0 };
         let head = if self.tied_head { 0 } else { linear(width, vocabulary) };
         vocabulary * width + self.layers * block + last_norm + head
     }
@@ -297,7 +306,7 @@ impl ModelConfig {
         };
         // Sum, subtraction, square, sum, product, gain, offset; or square, sum, product, gain.
         let norm_each = if self.norm == NormKind::LayerNorm { 7 } else { 4 };
-        let norms = 2 * tokens + if self.norm_place == NormPlace::Pre { len } else { 0 };
+        let norms = 2 * tokens + if self.norm_place.is_before_head() { len } else { 0 };
         let mut cost = Cost::none()
             .product("queries, keys, values, output", tokens * width * 2 * (width + kv_width))
             .product("feed-forward", tokens * (ways_in + 1) * hidden * width)

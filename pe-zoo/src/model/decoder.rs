@@ -12,7 +12,7 @@ use burn::tensor::{Device, Int, Tensor};
 use rand_chacha::ChaCha8Rng;
 
 use super::block::{DecoderBlock, Through};
-use super::config::{ModelConfig, NormPlace};
+use super::config::ModelConfig;
 use super::dropout::Dropout;
 use super::layers::{AnyNorm, Into, apply, embedding, linear};
 use super::lora::LoraConfig;
@@ -95,7 +95,7 @@ impl Decoder {
         let embedding = embedding(config, vocabulary, model_rng, device);
         let blocks =
             (0..config.layers).map(|_| DecoderBlock::new(config, model_rng, device)).collect();
-        let last_norm = (config.norm_place == NormPlace::Pre).then(|| AnyNorm::new(config, device));
+        let last_norm = config.norm_place.is_before_head().then(|| AnyNorm::new(config, device));
         let head = (!config.tied_head)
             .then(|| linear(config, config.width, vocabulary, Into::Layer, model_rng, device));
         let engine = Engine::best(device);
@@ -111,7 +111,7 @@ impl Decoder {
     ///
     /// # Panics
     ///
-    /// If `config` is not a Llama-type model (RMSNorm before each part, SwiGLU, no bias except of queries, keys and
+    /// If `config` is not a Llama-type model (RMSNorm before or after each part, SwiGLU, no bias except of queries, keys and
     /// values), or has other sizes than the weights.
     pub fn from_weights(
         config: &ModelConfig,

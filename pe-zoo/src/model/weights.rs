@@ -5,7 +5,7 @@ use burn::tensor::{GradientCheckpointingStrategy, Tensor};
 
 use crate::kernels::activation::ActivationKind;
 
-use super::config::{GainCounts, ModelConfig, NormKind, NormPlace};
+use super::config::{GainCounts, ModelConfig, NormKind};
 
 /// All weights of a decoder with RMSNorm before each part, SwiGLU and no bias except of queries, keys and values. `C` width, `K` width of all keys, `F`
 /// hidden width, `V` vocabulary. Tensors are handles: a clone shares them.
@@ -88,10 +88,14 @@ impl DecoderWeights {
     }
 
     pub(super) fn assert_fit(&self, config: &ModelConfig) {
-        let kind = (config.norm, config.norm_place, config.activation, config.bias);
-        let llama = (NormKind::RmsNorm, NormPlace::Pre, ActivationKind::SwiGlu, false);
+        let kind = (config.norm, config.activation, config.bias);
+        let llama = (NormKind::RmsNorm, ActivationKind::SwiGlu, false);
         assert_eq!(kind, llama, "the weights are those of a Llama-type model");
         assert!(!config.output_gate, "a Llama-type model has no output gate");
+        assert!(
+            config.norm_place.is_before_head(),
+            "a Llama-type model normalises before its head"
+        );
         let (width, hidden) = (config.width, config.hidden());
         let [_vocabulary, embedded] = self.embedding.dims();
         assert_eq!((embedded, self.blocks.len()), (width, config.layers), "width, layers");

@@ -232,10 +232,15 @@ class Decoder(nn.Module):
         x = self._parameters["embedding.weight"][tokens]
         for encoding in self.encodings:
             x = encoding.embed(x)
-        is_post = self.config["norm_place"] == "post"
+        place = self.config["norm_place"]
         for layer in range(self.config["layers"]):
             for part in ("attention", "feed_forward"):
                 apply, norm = getattr(self, part), f"blocks.{layer}.{part}_norm"
-                x = self.norm(norm, x + apply(layer, x)) if is_post else x + apply(layer, self.norm(norm, x))
-        x = x if is_post else self.norm("last_norm", x)
+                if place == "pre":
+                    x = x + apply(layer, self.norm(norm, x))
+                elif place == "output":
+                    x = x + self.norm(norm, apply(layer, x))
+                else:
+                    x = self.norm(norm, x + apply(layer, x))
+        x = x if place == "post" else self.norm("last_norm", x)
         return self.linear("embedding" if self.config["tied_head"] else "head", x)

@@ -1,19 +1,17 @@
-//! Parser of `config.json` of a Llama-type model (`llama`, `mistral`, `qwen2`, `qwen3` or `smollm3`) in the format of
-//! HuggingFace's transformers, and of `generation_config.json` beside it. Null stands for an absent field.
+//! Parser of `config.json` of a Llama-type model (`llama`, `mistral`, `qwen2`, `qwen3`, `smollm3`, `olmo2` or `olmo3`) in the
+//! format of HuggingFace's transformers, and of `generation_config.json` beside it. Null stands for an absent field.
 
 use std::path::Path;
 
 use anyhow::Result;
-use pe_zoo::model::QkNormKind;
-use pe_zoo::settings::{NoSettings, explain};
-use pe_zoo::zoo::layers::of_layers;
-use pe_zoo::zoo::nope::Nope;
-use pe_zoo::zoo::rope::{Rope, RopeConfig};
-use pe_zoo::{Combination, EncodingConfig};
+use pe_zoo::Combination;
+use pe_zoo::model::{NormPlace, QkNormKind};
+use pe_zoo::settings::explain;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::error;
+use super::layers::{LayerFields, LayerRotations};
 use super::rotation::RotationFields;
 use super::settings::{END, LlamaSettings, LlamaSizes, SizeKeys, check_rotation};
 use super::version::WrittenBy;
@@ -91,7 +89,7 @@ enum SlidingWindow {
 }
 
 /// Types of models that are read.
-const TYPES: [&str; 5] = ["llama", "mistral", "qwen2", "qwen3", "smollm3"];
+const TYPES: [&str; 7] = ["llama", "mistral", "qwen2", "qwen3", "smollm3", "olmo2", "olmo3"];
 
 /// `model_type` of a model that `extend` wrote under another encoding than a rotation of transformers.
 pub const TUNED_TYPE: &str = "pe-zoo-llama";
@@ -99,7 +97,7 @@ pub const TUNED_TYPE: &str = "pe-zoo-llama";
 /// Longest length that a tuned encoding is built for.
 const LARGEST_LEN: usize = 1 << 24;
 
-/// Window of a `mistral` or windowed `qwen2` model whose file does not state one: the default of transformers.
+/// Window of a `mistral`, `olmo3` or windowed `qwen2` model whose file does not state one: the default of transformers.
 const WINDOW: usize = 4096;
 
 /// Number of the first layers of a `qwen2` model without a window: the default of transformers.
@@ -149,7 +147,12 @@ pub(super) fn read(
         qkv_bias: file.model_type == "qwen2" || file.qkv_bias,
         qk_norm: match file.model_type.as_str() {
             "qwen3" => QkNormKind::Head,
+            "olmo2" | "olmo3" => QkNormKind::Width,
             _ => QkNormKind::None,
+        },
+        norm_place: match file.model_type.as_str() {
+            "olmo2" | "olmo3" => NormPlace::Output,
+            _ => NormPlace::Pre,
         },
     };
     let model = sizes.model(path, &KEYS, file.rms_norm_eps, file.tie_word_embeddings)?;
@@ -169,17 +172,37 @@ pub(super) fn read(
         layer_types: file.layer_types.as_deref(),
         written_by,
     };
-    let rotation = rope.read(path)?;
+    let rotations = match file.model_type.as_str() {
+        "olmo3" => rope.read_by_kind(path)?,
+        _ => [rope.read(path)?].into(),
+    };
     let tuned = file.tuned(path)?;
     // A tuned encoding is another one, which is checked when the model is built.
     if tuned.is_none() {
         let dims = model.dims(sizes.context, sizes.context);
-        check_rotation(path, |setting| rotation.key(setting), &rotation.rope, &dims)?;
+        for rotation in &rotations {
+            check_rotation(path, |setting| rotation.key(setting), &rotation.rope, &dims)?;
+        }
     }
-    let layers = file.encoding_of_layers(path, &rotation.rope)?;
+    // The first is that of full attention, the last that of a window.
+    let [full, windowed] = [rotations.first(), rotations.last()]
+        .map(|rotation| rotation.map(|rotation| rotation.rope.clone()).unwrap_or_default());
+    let rotations = LayerRotations { full, windowed };
+    let window = file.window(path)?;
+    // Within a window as long as the context it has no effect.
+    let short = window.filter(|window| *window < sizes.context);
+    if let Some(window) = short.filter(|_| tuned.is_some()) {
+        let expected = "null, or a window that covers `max_position_embeddings`";
+        return Err(error::unsupported(path, "sliding_window", window, expected));
+    }
+    let layers = match tuned {
+        Some(_) => None,
+        None => file.layers().encoding(path, &rotations, short)?,
+    };
+    let window = if short.is_some() { None } else { window };
     let end = end(path, file.eos_token_id.as_ref())?;
-    let (vocabulary, context, window) = (sizes.vocabulary, sizes.context, file.window());
-    let (rope, tokenizer_class) = (rotation.rope, file.tokenizer_class());
+    let (vocabulary, context) = (sizes.vocabulary, sizes.context);
+    let (rope, tokenizer_class) = (rotations.full, file.tokenizer_class());
     let settings = LlamaSettings {
         model,
         rope,
@@ -239,10 +262,6 @@ impl ConfigFile {
             let field = if self.attention_bias { "attention_bias" } else { "mlp_bias" };
             return refuse(field, "true".to_owned(), "false");
         }
-        if let Some(window) = self.window().filter(|n| *n < self.max_position_embeddings) {
-            let expected = "null, or a window that covers `max_position_embeddings`";
-            return refuse("sliding_window", window.to_string(), expected);
-        }
         match &self.quantization_config {
             Some(how) => refuse("quantization_config", how.to_string(), "none: plain weights"),
             None => Ok(()),
@@ -282,27 +301,16 @@ impl ConfigFile {
         self.head_dim.or((self.model_type == "qwen3").then_some(QWEN3_HEAD_DIM))
     }
 
-    /// Encoding of a `smollm3` model, whose layers have the rotation or none; `None` for another model.
-    fn encoding_of_layers(&self, path: &Path, rope: &RopeConfig) -> Result<Option<Combination>> {
-        if self.model_type != "smollm3" {
-            return Ok(None);
+    /// Fields that tell layers apart.
+    fn layers(&self) -> LayerFields<'_> {
+        LayerFields {
+            model_type: &self.model_type,
+            layers: self.num_hidden_layers,
+            types: self.layer_types.as_deref(),
+            max_window_layers: self.max_window_layers,
+            no_rope_layers: self.no_rope_layers.as_deref(),
+            no_rope_layer_interval: self.no_rope_layer_interval,
         }
-        let layers = self.num_hidden_layers;
-        let rotated = match &self.no_rope_layers {
-            Some(rotated) => rotated.iter().map(|layer| *layer != 0).collect::<Vec<_>>(),
-            None => (1..=layers)
-                .map(|layer| !layer.is_multiple_of(self.no_rope_layer_interval))
-                .collect(),
-        };
-        if rotated.len() != layers {
-            let expected = format!("a number for each of the {layers} layers");
-            let found = format!("a list of {}", rotated.len());
-            return Err(error::unsupported(path, "no_rope_layers", found, expected));
-        }
-        let rope = Combination::try_from(EncodingConfig::of::<Rope>(rope.clone())?)?;
-        let nope = Combination::try_from(EncodingConfig::of::<Nope>(NoSettings::default())?)?;
-        let layers = rotated.into_iter().map(|rotated| if rotated { &rope } else { &nope });
-        Ok(Some(of_layers(&layers.cloned().collect::<Vec<_>>())?))
     }
 
     /// Class of the tokenizer: the stated one, or that of the type of the model.
@@ -317,26 +325,19 @@ impl ConfigFile {
     }
 
     /// Window of the attention, if any layer has one in transformers, which gives none to a `llama`.
-    fn window(&self) -> Option<usize> {
+    fn window(&self, path: &Path) -> Result<Option<usize>> {
         let window = match self.sliding_window {
             SlidingWindow::Tokens(window) => Some(window),
             SlidingWindow::Unlimited => None,
             SlidingWindow::Absent => Some(WINDOW),
         };
         match (self.model_type.as_str(), self.sliding_window) {
-            ("qwen2" | "qwen3" | "smollm3", _) => {
-                window.filter(|_| self.use_sliding_window && self.has_sliding_layers())
-            }
-            ("mistral", _) | (TUNED_TYPE, SlidingWindow::Tokens(_)) => window,
-            _ => None,
+            (TUNED_TYPE, SlidingWindow::Tokens(_)) => Ok(window),
+            ("qwen2" | "qwen3" | "smollm3", _) if !self.use_sliding_window => Ok(None),
+            ("smollm3", SlidingWindow::Absent) => Ok(None),
+            _ if window.is_some() && self.layers().has_window(path)? => Ok(window),
+            _ => Ok(None),
         }
-    }
-
-    /// Whether any layer of a `qwen2` model has the window.
-    fn has_sliding_layers(&self) -> bool {
-        self.layer_types.as_ref().map_or(self.max_window_layers < self.num_hidden_layers, |types| {
-            types.iter().any(|kind| kind == "sliding_attention")
-        })
     }
 }
 

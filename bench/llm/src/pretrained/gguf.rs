@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use candle_core::Device as CandleDevice;
 use candle_core::quantized::gguf_file::{Content, Value};
-use pe_zoo::model::QkNormKind;
+use pe_zoo::model::{NormPlace, QkNormKind};
 use pe_zoo::rotary::{LongRope, Scaling, Yarn};
 use pe_zoo::zoo::rope;
 use sha2::{Digest, Sha256};
@@ -104,6 +104,7 @@ impl Gguf {
             context: self.number(KEYS.context)?,
             qkv_bias: false,
             qk_norm: QkNormKind::None,
+            norm_place: NormPlace::Pre,
         };
         let Some(epsilon) = self.float(KEYS.epsilon)? else {
             return Err(self.unsupported(KEYS.epsilon, "absent", "a number"));

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::settings::LlamaSettings;
-use pe_zoo::model::{BlockWeights, DecoderWeights, QkGains, QkNormKind};
+use pe_zoo::model::{BlockWeights, DecoderWeights, NormPlace, QkGains, QkNormKind};
 
 /// A weight of the model, by its names in both kinds of files. Linear maps are stored as `[outputs, inputs]`, biases as
 /// `[outputs]`.
@@ -35,6 +35,11 @@ const QUERY_GAIN: WeightId = weight("self_attn.q_norm.weight", "attn_q_norm.weig
 const KEY_GAIN: WeightId = weight("self_attn.k_norm.weight", "attn_k_norm.weight");
 const OUT: WeightId = weight("self_attn.o_proj.weight", "attn_output.weight");
 const FEED_FORWARD_NORM: WeightId = weight("post_attention_layernorm.weight", "ffn_norm.weight");
+/// Scales of the normalisations after attention and feed-forward network, where these stand there.
+const AFTER_ATTENTION: WeightId =
+    weight("post_attention_layernorm.weight", "post_attention_norm.weight");
+const AFTER_FEED_FORWARD: WeightId =
+    weight("post_feedforward_layernorm.weight", "post_ffw_norm.weight");
 const GATE: WeightId = weight("mlp.gate_proj.weight", "ffn_gate.weight");
 const UP: WeightId = weight("mlp.up_proj.weight", "ffn_up.weight");
 const DOWN: WeightId = weight("mlp.down_proj.weight", "ffn_down.weight");
@@ -90,6 +95,10 @@ pub(super) fn read(
     let head_dim = width / model.heads;
     let mut reader = WeightReader { source, device };
     let embedding = reader.rows(&[(EMBEDDING, settings.vocabulary)], width)?;
+    let [attention_norm, feed_forward_norm] = match model.norm_place {
+        NormPlace::Output => [AFTER_ATTENTION, AFTER_FEED_FORWARD],
+        NormPlace::Pre | NormPlace::Post => [ATTENTION_NORM, FEED_FORWARD_NORM],
+    };
     let mut blocks = Vec::new();
     for layer in 0..model.layers {
         let of = |weight: WeightId| WeightId { layer: Some(layer), ..weight };
@@ -97,7 +106,7 @@ pub(super) fn read(
         let biases =
             [(of(QUERY_BIAS), width), (of(KEY_BIAS), kv_width), (of(VALUE_BIAS), kv_width)];
         blocks.push(BlockWeights {
-            attention_norm: reader.gain(of(ATTENTION_NORM), width)?,
+            attention_norm: reader.gain(of(attention_norm), width)?,
             qkv: reader.rows(&qkv, width)?.transpose(),
             qkv_bias: if model.qkv_bias { Some(reader.biases(&biases)?) } else { None },
             qk_gains: match model.qk_norm {
@@ -106,7 +115,7 @@ pub(super) fn read(
                 QkNormKind::Width => Some(reader.gains(of, width, kv_width)?),
             },
             out: reader.rows(&[(of(OUT), width)], width)?.transpose(),
-            feed_forward_norm: reader.gain(of(FEED_FORWARD_NORM), width)?,
+            feed_forward_norm: reader.gain(of(feed_forward_norm), width)?,
             up: reader.rows(&[(of(GATE), hidden), (of(UP), hidden)], width)?.transpose(),
             down: reader.rows(&[(of(DOWN), width)], hidden)?.transpose(),
         });

@@ -9,6 +9,7 @@ use pe_zoo::zoo::rope;
 use serde_json::{Map, Value};
 
 use super::error;
+use super::layers::SLIDING;
 use super::version::WrittenBy;
 
 /// Base of the rotation if the file states none: the default of transformers and llama.cpp.
@@ -36,6 +37,8 @@ pub(super) struct RotationFields<'a> {
 
 /// Object with the settings of a rotation.
 struct RotationObject<'a> {
+    /// Kind of the layers that have the rotation; `None`: all.
+    kind: Option<&'a str>,
     /// Path of the object in the file.
     field: String,
     settings: &'a Map<String, Value>,
@@ -49,6 +52,8 @@ pub(super) struct ReadRotation {
     theta: String,
     /// Path of the share of channels that are rotated.
     rotary_fraction: String,
+    /// Kind of the layers that have it; `None`: all.
+    kind: Option<String>,
     pub(super) rope: rope::RopeConfig,
 }
 
@@ -72,18 +77,7 @@ impl RotationFields<'_> {
     /// Reads the rotation; `path` is that of the file. Old files have `rope_theta` beside `rope_scaling`, new ones have both in
     /// `rope_parameters`, some of them in an object for each kind of layer. Several objects must describe the same rotation.
     pub(super) fn read(&self, path: &Path) -> Result<ReadRotation> {
-        let mut objects = Vec::new();
-        for (field, settings) in [(SCALING, self.scaling), (PARAMETERS, self.parameters)] {
-            if let Some(settings) = settings {
-                objects.extend(self.objects(path, field, settings)?);
-            }
-        }
-        let none = Map::new();
-        if objects.is_empty() {
-            objects.push(RotationObject { field: SCALING.to_owned(), settings: &none });
-        }
-        let rotations = objects.iter().map(|object| self.read_object(path, object));
-        let mut rotations = rotations.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let mut rotations = self.read_all(path)?.into_iter();
         let Some(first) = rotations.next() else {
             return Err(error::damaged(path, "it has no rotation"));
         };
@@ -103,6 +97,51 @@ impl RotationFields<'_> {
         }
     }
 
+    /// Reads the rotations of layers that see all tokens and of those with a window, one for both or one for each, in this
+    /// order. Without an object for each, the scaling is that of the former alone, as transformers has it for `olmo3`.
+    pub(super) fn read_by_kind(&self, path: &Path) -> Result<Vec<ReadRotation>> {
+        if self.scaling.is_some() && self.parameters.is_some() {
+            let expected = format!("one of `{SCALING}` and `{PARAMETERS}`; remove the other one");
+            return Err(error::unsuitable(
+                path,
+                PARAMETERS,
+                format!("beside `{SCALING}`"),
+                expected,
+            ));
+        }
+        let mut rotations = self.read_all(path)?;
+        if let Some(other) = rotations.iter().find(|one| one.theta == THETA_KEY) {
+            // Versions of transformers have different defaults.
+            if self.theta.is_none() {
+                let field = format!("{}.{THETA_KEY}", other.field);
+                return Err(error::unsupported(path, &field, "absent", "a number"));
+            }
+        }
+        rotations.sort_by_key(|rotation| rotation.kind.as_deref() == Some(SLIDING));
+        if let [ReadRotation { kind: None, field, theta, rotary_fraction, rope }] = &rotations[..] {
+            let rope = rope::RopeConfig { scaling: Scaling::None, ..rope.clone() };
+            let (field, theta) = (field.clone(), theta.clone());
+            let rotary_fraction = rotary_fraction.clone();
+            rotations.push(ReadRotation { field, theta, rotary_fraction, kind: None, rope });
+        }
+        Ok(rotations)
+    }
+
+    /// Reads all objects that describe a rotation.
+    fn read_all(&self, path: &Path) -> Result<Vec<ReadRotation>> {
+        let mut objects = Vec::new();
+        for (field, settings) in [(SCALING, self.scaling), (PARAMETERS, self.parameters)] {
+            if let Some(settings) = settings {
+                objects.extend(self.objects(path, field, settings)?);
+            }
+        }
+        let none = Map::new();
+        if objects.is_empty() {
+            objects.push(RotationObject { field: SCALING.to_owned(), kind: None, settings: &none });
+        }
+        objects.iter().map(|object| self.read_object(path, object)).collect()
+    }
+
     /// Returns the objects of a field: the field itself, or one for each kind of layer that the model has.
     fn objects<'a>(
         &self,
@@ -111,7 +150,7 @@ impl RotationFields<'_> {
         settings: &'a Map<String, Value>,
     ) -> Result<Vec<RotationObject<'a>>> {
         if !settings.values().any(Value::is_object) {
-            return Ok(vec![RotationObject { field: field.to_owned(), settings }]);
+            return Ok(vec![RotationObject { field: field.to_owned(), kind: None, settings }]);
         }
         let has_layers = |kind: &str| {
             self.layer_types.is_none_or(|types| types.iter().any(|other| other == kind))
@@ -120,7 +159,9 @@ impl RotationFields<'_> {
         for (kind, value) in settings.iter().filter(|(kind, _)| has_layers(kind)) {
             let field = format!("{field}.{kind}");
             match value {
-                Value::Object(settings) => objects.push(RotationObject { field, settings }),
+                Value::Object(settings) => {
+                    objects.push(RotationObject { field, kind: Some(kind), settings });
+                }
                 // Layers of this kind have no positions.
                 Value::Null => {
                     let expected = "a rotation for all kinds of layers";
@@ -183,7 +224,8 @@ impl RotationFields<'_> {
             if is_within { format!("{field}.{key}") } else { key.to_owned() }
         };
         let (theta, rotary_fraction) = (place(THETA_KEY), place(FRACTION_KEY));
-        Ok(ReadRotation { field: field.to_owned(), theta, rotary_fraction, rope })
+        let kind = object.kind.map(str::to_owned);
+        Ok(ReadRotation { field: field.to_owned(), theta, rotary_fraction, kind, rope })
     }
 
     /// Brings original length and factor of a scaling to where transformers looks for them: linear scaling has none, dynamic

@@ -7,7 +7,7 @@ use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, Dims, EncodingConfig, PeError};
 
 use super::error;
-use pe_zoo::model::{ActivationKind, ModelConfig, ModelError, NormKind, QkNormKind};
+use pe_zoo::model::{ActivationKind, ModelConfig, ModelError, NormKind, NormPlace, QkNormKind};
 
 /// Key of the ends of a text in JSON files.
 pub(super) const END: &str = "eos_token_id";
@@ -48,6 +48,8 @@ pub(super) struct LlamaSizes {
     pub(super) qkv_bias: bool,
     /// Normalisation of queries and keys.
     pub(super) qk_norm: QkNormKind,
+    /// Place of the other normalisations.
+    pub(super) norm_place: NormPlace,
 }
 
 /// Keys of a file that state the sizes of a model, for errors.
@@ -112,6 +114,7 @@ impl LlamaSizes {
             bias: false,
             qkv_bias: self.qkv_bias,
             qk_norm: self.qk_norm,
+            norm_place: self.norm_place,
             tied_head,
             ..ModelConfig::default()
         };

@@ -282,15 +282,82 @@ fn a_window_that_no_layer_has_is_ignored() {
     ] {
         assert_eq!(parse(change.clone()).unwrap().window, None, "{change}");
     }
-    for change in [
-        json!({ "model_type": "mistral", "sliding_window": 16 }),
-        json!({ "model_type": "qwen2", "sliding_window": 16, "use_sliding_window": true,
-            "max_window_layers": 1 }),
-        json!({ "model_type": "qwen2", "sliding_window": 16, "use_sliding_window": true,
-            "layer_types": ["full_attention", "sliding_attention"] }),
+    for window in [64, 100] {
+        let read = parse(json!({ "model_type": "mistral", "sliding_window": window })).unwrap();
+        assert_eq!((read.window, read.layers), (Some(window), None));
+    }
+}
+
+#[test]
+fn layers_have_a_window_and_a_rotation_as_in_transformers() {
+    let layers = |kind: &str, more: Value| {
+        let mut change = json!({
+            "model_type": kind, "num_hidden_layers": 4, "head_dim": 8, "sliding_window": 16,
+            "use_sliding_window": true, "rope_theta": 1e4,
+        });
+        change.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let read = parse(change)?;
+        assert_eq!(read.window, None);
+        Ok::<_, anyhow::Error>(read.layers.map(|own| own.to_string()))
+    };
+    let canonical = |text: &str| Combination::parse(text).unwrap().to_string();
+    let (full, sliding) = ("full_attention", "sliding_attention");
+    let types = json!({ "layer_types": [full, sliding, full, sliding] });
+    for (kind, more, expected) in [
+        ("llama", json!({}), None),
+        ("mistral", json!({}), Some("rope+window{size=16}")),
+        ("qwen2", json!({}), None),
+        ("qwen2", types.clone(), Some("rope/rope+window{size=16}")),
+        (
+            "qwen3",
+            json!({ "max_window_layers": 2 }),
+            Some("rope/rope/rope+window{size=16}/rope+window{size=16}"),
+        ),
+        ("qwen3", json!({ "max_window_layers": 0, "use_sliding_window": false }), None),
+        ("smollm3", json!({}), Some("rope/rope/rope/window{size=16}")),
+        ("smollm3", types.clone(), Some("rope/rope+window{size=16}/rope/window{size=16}")),
+        (
+            "olmo3",
+            json!({}),
+            Some("rope+window{size=16}/rope+window{size=16}/rope+window{size=16}/rope"),
+        ),
+        ("olmo3", types.clone(), Some("rope/rope+window{size=16}")),
     ] {
-        let said = parse(change.clone()).unwrap_err().to_string();
-        assert!(said.contains("`sliding_window` is 16, expected null"), "{change}: {said}");
+        let expected = expected.map(canonical);
+        assert_eq!(layers(kind, more.clone()).unwrap(), expected, "{kind} {more}");
+    }
+    for (more, expected) in [
+        (
+            json!({ "layer_types": [full] }),
+            "`layer_types` is a list of 1, expected a kind for each of the 4 layers",
+        ),
+        (
+            json!({ "layer_types": [full, full, full, "linear_attention"] }),
+            "`layer_types` is \"linear_attention\"",
+        ),
+        (json!({ "rope_theta": null }), "`rope_scaling.rope_theta` is absent, expected a number"),
+        (
+            json!({ "rope_scaling": { "rope_type": "linear", "factor": 2 }, "rope_parameters": { "rope_theta": 1e4 } }),
+            "`rope_parameters` is beside `rope_scaling`, expected one of",
+        ),
+    ] {
+        let said = layers("olmo3", more.clone()).unwrap_err().to_string();
+        assert!(said.contains(expected), "{more}: {said}");
+    }
+    // Of old files the scaling is that of full attention, of new ones each kind has its own.
+    let scaled = json!({ "rope_type": "linear", "factor": 2.0 });
+    let old = json!({ "rope_scaling": scaled, "layer_types": [sliding, sliding, full, full] });
+    let new = json!({
+        "rope_theta": null, "layer_types": [sliding, sliding, full, full],
+        "rope_parameters": {
+            full: { "rope_type": "linear", "factor": 2.0, "rope_theta": 1e4 },
+            sliding: { "rope_type": "default", "rope_theta": 1e4 },
+        },
+    });
+    let linear = "rope{scaling={type=linear,factor=2}}";
+    let expected = format!("rope+window{{size=16}}/rope+window{{size=16}}/{linear}/{linear}");
+    for more in [old, new] {
+        assert_eq!(layers("olmo3", more).unwrap(), Some(canonical(&expected)));
     }
 }
 
@@ -361,8 +428,9 @@ fn mistral_and_qwen2_are_read_with_their_own_defaults() {
     let mistral = parse(json!({ "model_type": "mistral" })).unwrap();
     assert!(!mistral.model.qkv_bias);
     let long = json!({ "model_type": "mistral", "max_position_embeddings": 8192 });
-    let said = parse(long).unwrap_err().to_string();
-    assert!(said.contains("`sliding_window` is 4096, expected null"), "{said}");
+    let long = parse(long).unwrap();
+    let own = Combination::parse("rope+window{size=4096}").unwrap();
+    assert_eq!((long.window, long.layers), (None, Some(own)));
     let whole = json!({ "model_type": "mistral", "max_position_embeddings": 8192,
         "sliding_window": null });
     let whole = parse(whole).unwrap();
@@ -408,7 +476,6 @@ fn other_kinds_of_models_are_refused_with_the_setting_named() {
         (json!({ "hidden_act": "gelu" }), "hidden_act"),
         (json!({ "attention_bias": true }), "attention_bias"),
         (json!({ "mlp_bias": true }), "mlp_bias"),
-        (json!({ "model_type": "mistral", "sliding_window": 63 }), "sliding_window"),
         (json!({ "quantization_config": { "bits": 4 } }), "quantization_config"),
         (json!({ "head_dim": 16 }), "`head_dim` is 16, expected 8"),
         (json!({ "num_attention_heads": 0 }), "`num_attention_heads` is 0, expected 1 to"),

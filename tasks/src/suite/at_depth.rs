@@ -1,0 +1,355 @@
+//! # At depth: any task at a depth of filler
+//! ## What it asks of an encoding
+//! Solving a task whose statement stands anywhere in a long text, among statements of the same task with other answers: an
+//! encoding that solves the task alone must still find the right statement and work on it at a distance. It tells a failure
+//! at the task from one at its place, and is drawn as a heat map of depth and length.
+//!
+//! ## Predicted order
+//! That of the task at its own length, then that of needle: NoPE and encodings that keep content and position apart before
+//! RoPE beyond the trained lengths; ALiBi only for statements near the end. Large language models lose most in the
+//! middle, and more where the other statements are solved (Zhang et al. 2026). Not measured by anyone for small models
+//! that we know of.
+//!
+//! ## Definition
+//! A sample of the setting `task` at length `task_len` is cut before its first scored token. The statement is the first
+//! part, in a frame `#n statement ~;`; `distractors` frames have statements of other samples, drawn until their whole answer
+//! is another one (at most 100 times, for tasks with hardly more than one answer), with `solved = true` also the answer. All
+//! numbers `#n` differ. The frames stand at uniform positions in filler; at the end `~? #n` asks for one of them, and the
+//! other part of its sample follows, with its scored tokens. Everything else is not scored. The filler is random words
+//! (`words`) or five short sentences repeated (`sentences`). `len` counts all tokens. Splits are those of the task, for
+//! distractors too; evaluation sets go through the tenths of the filler in turn.
+//!
+//! Settings: `task` (a table with `kind`, any task but a text and this one) `{ kind = "copy" }`, `task_len` 3,
+//! `distractors` 1 (0 to 15), `solved` false, `filler` `words`. Slices: `depth`, the tenth of the filler in which the
+//! statement stands (0 first, 9 last), and those of the task, in its own sample. Slices of tokens, counted tokens and chance:
+//! those of the task at `task_len`.
+//!
+//! ## Sample
+//! ```text
+//! ~wet ~wet ~loud ~we ~we ~on ~rope ~we #8 $ s s | ~; ~row ~is ~rope ~row ~row
+//! ~rings ~rope #11 $ b f | ~; ~rope ~a ~? #8 s s .
+//!                                            ^ ^ ^
+//! ```
+//!
+//! ## Source
+//! Zhang, Cui, Huang, Sang: Positional Failures in Long-Context LLMs, 2026, arXiv 2605.23170 (questions of GSM8K and
+//! ARC-Challenge at a depth of filler: other questions, solved or not); distractors of the same form as in Hsieh et
+//! al.: RULER, 2024, arXiv 2404.06654. Theirs are English for pretrained language models.
+
+use std::sync::LazyLock;
+
+use rand::Rng as _;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::hash::sha256_hex;
+use crate::haystack::{FILLER_TOKENS, Filler, WORDS, hide_at, tenth};
+use crate::random::{below, distinct, eval_rng};
+use crate::settings::{TaskSettings, is_default};
+use crate::suite::copy::CopyConfig;
+use crate::task::{MAX_LEN, check_range, check_setting, find_split, invalid};
+use crate::vocabulary::{TokenGroup, token_text, vocab_size};
+use crate::{Sample, Split, Task, TaskConfig, TaskError, TaskMeta, TokenSlice};
+
+const META: TaskMeta = TaskMeta {
+    id: "at-depth",
+    label: "Task at a depth",
+    summary: "Solve a task whose statement stands somewhere in filler, among others like it.",
+    source: "after Zhang, Cui, Huang, Sang 2026, arXiv 2605.23170",
+    ..TaskMeta::GENERATED
+};
+
+/// Slice of the place of the statement; a slice of the task with this name is left out.
+const DEPTH: &str = "depth";
+
+/// Numbers of frames.
+const LABELS: u32 = 16;
+const END: u32 = FILLER_TOKENS;
+const ASK: u32 = FILLER_TOKENS + 1;
+const LABEL: u32 = FILLER_TOKENS + 2;
+/// First token of the task in the frames.
+const INNER: u32 = LABEL + LABELS;
+
+/// Tokens of a frame beside the statement, and of the question.
+const FRAME: usize = 2;
+
+/// Draws of a distractor until its answer may be the same.
+const DRAWS: u32 = 100;
+/// Samples of which the distractors of an evaluation set are.
+const POOL: usize = 256;
+
+/// Texts that no task in the frames has: one in whose samples the filler's words stand is told from the filler.
+static WORD_TEXTS: LazyLock<Vec<String>> =
+    LazyLock::new(|| WORDS.iter().map(|word| format!("~{word}")).collect());
+
+/// Token ids of the wrapper, the first of the vocabulary.
+fn wrapper() -> [TokenGroup; 3] {
+    [
+        TokenGroup::Texts(&WORD_TEXTS),
+        TokenGroup::Signs(&["~;", "~?"]),
+        TokenGroup::Numbered("#", LABELS),
+    ]
+}
+
+/// Settings of a task at a depth. Token ids: the filler's words, `~;`, `~?`, the numbers of frames, the task's tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AtDepthConfig {
+    /// Task in the frames.
+    pub task: TaskConfig,
+    /// Length of its samples, in its own unit.
+    pub task_len: usize,
+    /// Number of other statements of the task, 0 to 15.
+    pub distractors: u32,
+    /// Whether the other statements stand with their answers.
+    #[serde(skip_serializing_if = "is_default")]
+    pub solved: bool,
+    /// Text around the frames.
+    pub filler: Filler,
+}
+
+impl Default for AtDepthConfig {
+    fn default() -> Self {
+        Self {
+            task: CopyConfig::default().into(),
+            task_len: 3,
+            distractors: 1,
+            solved: false,
+            filler: Filler::Words,
+        }
+    }
+}
+
+impl TaskSettings for AtDepthConfig {
+    type Task = AtDepth;
+
+    const META: &'static TaskMeta = &META;
+
+    const SOURCE: &'static str = include_str!("at_depth.rs");
+
+    /// Builds the task in the frames and checks that it has samples of its length.
+    ///
+    /// # Errors
+    /// Those of the task's own settings, and [`TaskError::InvalidSetting`].
+    fn build(&self) -> Result<AtDepth, TaskError> {
+        check_setting(&META, "distractors", self.distractors, &(0..=LABELS - 1))?;
+        let inner = self.task.meta();
+        if inner.takes_path || inner.id == META.id {
+            let expected = format!("a task other than a text and `{}`", META.id);
+            return Err(invalid(&META, "task", &inner.id, expected));
+        }
+        let task = self.task.build()?;
+        let refused = |expected: String| invalid(&META, "task_len", &self.task_len, expected);
+        task.check_len(self.task_len).map_err(|error| match error {
+            TaskError::InvalidLen { expected, .. } => {
+                refused(format!("{expected}, a length of `{}`", inner.id))
+            }
+            other => other,
+        })?;
+        let data = format!("{} v{}", inner.id, inner.version);
+        let task = AtDepth { config: self.clone(), task, data_sha256: sha256_hex(data.as_bytes()) };
+        if task.own_tokens() > MAX_LEN {
+            let expected = format!("a length at which all frames have at most {MAX_LEN} tokens");
+            return Err(refused(expected));
+        }
+        Ok(task)
+    }
+}
+
+/// A task in frames that stand in filler.
+#[derive(Debug)]
+pub struct AtDepth {
+    config: AtDepthConfig,
+    task: Box<dyn Task>,
+    /// Hash of the version of the task, which the settings only name.
+    data_sha256: String,
+}
+
+/// Places of the named frame and of what follows the question.
+struct AskedFrame {
+    /// First token of the statement.
+    statement: usize,
+    /// Number of tokens of the statement.
+    stated: usize,
+    /// First token after the question.
+    rest: usize,
+}
+
+impl AtDepth {
+    /// Upper bound of the tokens of all frames, the question and what follows it.
+    fn own_tokens(&self) -> usize {
+        let sample = self.task.max_tokens(self.config.task_len);
+        // The other statements lack at least one token, their answer.
+        let other = FRAME + sample - usize::from(!self.config.solved);
+        (sample + 2 * FRAME).saturating_add(other.saturating_mul(self.config.distractors as usize))
+    }
+
+    /// Writes a sample at a share of the filler, from 0 to below 1. `draw` draws a sample of the task.
+    fn wrap(
+        &self,
+        target: &Sample,
+        depth: f64,
+        len: usize,
+        draw: &mut dyn FnMut(&mut ChaCha8Rng) -> Sample,
+        rng: &mut ChaCha8Rng,
+    ) -> Sample {
+        let count = self.config.distractors as usize;
+        let labels = distinct(rng, count + 1, LABELS);
+        let stated = target.scored.iter().position(|scored| *scored).unwrap_or(0);
+        let mut frames = vec![frame(labels[0], &target.tokens[..stated])];
+        for label in &labels[1..] {
+            let mut other = draw(rng);
+            for _ in 1..DRAWS {
+                if !other.answer().eq(target.answer()) {
+                    break;
+                }
+                other = draw(rng);
+            }
+            let end = other.scored.iter().position(|scored| *scored && !self.config.solved);
+            frames.push(frame(*label, &other.tokens[..end.unwrap_or(other.tokens.len())]));
+        }
+        let rest = target.tokens.len() - stated;
+        let own = frames.iter().map(Vec::len).sum::<usize>() + FRAME + rest;
+        let filler = len - own;
+        let places = filler as u32 + 1;
+        let cut = ((depth * f64::from(places)) as u32).min(filler as u32);
+        let cuts = (0..count).map(|_| below(rng, places)).collect::<Vec<_>>();
+        // Frames at one place have the order of their numbers, which are random.
+        let mut order: Vec<(u32, u32, Vec<u32>)> = std::iter::once(cut)
+            .chain(cuts)
+            .zip(labels.iter().copied())
+            .zip(frames)
+            .map(|((cut, label), frame)| (cut, label, frame))
+            .collect();
+        order.sort_unstable();
+        let cuts: Vec<u32> = order.iter().map(|(cut, ..)| *cut).collect();
+        let frames: Vec<Vec<u32>> = order.into_iter().map(|(.., frame)| frame).collect();
+        let mut tokens = Vec::with_capacity(len);
+        hide_at(&frames, &cuts, self.config.filler, filler, &mut tokens, rng);
+        tokens.extend([ASK, LABEL + labels[0]]);
+        let mut scored = vec![false; tokens.len()];
+        tokens.extend(target.tokens[stated..].iter().map(|token| INNER + token));
+        scored.extend(&target.scored[stated..]);
+        let mut slices = vec![(DEPTH, tenth(cut, places))];
+        slices.extend(target.slices.iter().filter(|(name, _)| *name != DEPTH));
+        Sample { tokens, scored, slices }
+    }
+
+    /// Finds the parts of the task's sample in one of this task.
+    fn parts(&self, tokens: &[u32]) -> Option<AskedFrame> {
+        let ask = tokens.iter().position(|token| *token == ASK)?;
+        let label = tokens.iter().position(|token| *token == tokens[ask + 1])?;
+        let stated = tokens[label..].iter().position(|token| *token == END)? - 1;
+        Some(AskedFrame { statement: label + 1, stated, rest: ask + 2 })
+    }
+
+    /// The task's sample in one of this task.
+    fn inner(&self, sample: &Sample, parts: &AskedFrame) -> Sample {
+        let AskedFrame { statement, stated, rest } = *parts;
+        let statement = &sample.tokens[statement..statement + stated];
+        let tokens = statement.iter().chain(&sample.tokens[rest..]);
+        let mut scored = vec![false; stated];
+        scored.extend(&sample.scored[rest..]);
+        let tokens = tokens.map(|token| token - INNER).collect();
+        Sample { tokens, scored, slices: sample.slices[1..].to_vec() }
+    }
+}
+
+/// A numbered frame with a statement.
+fn frame(label: u32, statement: &[u32]) -> Vec<u32> {
+    let mut frame = Vec::with_capacity(statement.len() + FRAME);
+    frame.push(LABEL + label);
+    frame.extend(statement.iter().map(|token| INNER + token));
+    frame.push(END);
+    frame
+}
+
+impl Task for AtDepth {
+    fn meta(&self) -> &'static TaskMeta {
+        &META
+    }
+
+    fn vocab_size(&self) -> usize {
+        vocab_size(&wrapper()) + self.task.vocab_size()
+    }
+
+    fn token_text(&self, token: u32) -> String {
+        match token.checked_sub(INNER) {
+            Some(inner) => self.task.token_text(inner),
+            None => token_text(&wrapper(), token),
+        }
+    }
+
+    fn splits(&self) -> &'static [Split] {
+        self.task.splits()
+    }
+
+    fn max_tokens(&self, len: usize) -> usize {
+        len
+    }
+
+    fn check_len(&self, len: usize) -> Result<(), TaskError> {
+        check_range(&META, len, self.own_tokens(), "all frames and the question without filler")
+    }
+
+    fn train_sample(&self, len: usize, rng: &mut ChaCha8Rng) -> Sample {
+        let mut draw = |rng: &mut ChaCha8Rng| self.task.train_sample(self.config.task_len, rng);
+        let target = draw(rng);
+        let depth = share(rng);
+        self.wrap(&target, depth, len, &mut draw, rng)
+    }
+
+    fn eval_set(
+        &self,
+        split: &str,
+        len: usize,
+        count: usize,
+        seed: u64,
+    ) -> Result<Vec<Sample>, TaskError> {
+        let (_, split) = find_split(self, split)?;
+        self.check_len(len)?;
+        let mut rng = eval_rng(META.id, split.name, len, seed);
+        let mut set =
+            |count| self.task.eval_set(split.name, self.config.task_len, count, rng.next_u64());
+        let (targets, pool) = (set(count)?, set(POOL)?);
+        let mut draw = |rng: &mut ChaCha8Rng| pool[below(rng, pool.len() as u32) as usize].clone();
+        let wrapped = targets.iter().enumerate().map(|(index, target)| {
+            let depth = ((index % 10) as f64 + share(&mut rng)) / 10.0;
+            self.wrap(target, depth, len, &mut draw, &mut rng)
+        });
+        Ok(wrapped.collect())
+    }
+
+    fn data_sha256(&self) -> Option<&str> {
+        Some(&self.data_sha256)
+    }
+
+    fn token_slices(&self, sample: &Sample) -> Vec<TokenSlice> {
+        let Some(parts) = self.parts(&sample.tokens) else { return Vec::new() };
+        let mut slices = self.task.token_slices(&self.inner(sample, &parts));
+        slices.retain(|(name, _)| *name != DEPTH);
+        slices
+    }
+
+    fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
+        let parts = self.parts(&sample.tokens)?;
+        let inner = self.task.counted(&self.inner(sample, &parts))?;
+        let (statement, rest) = inner.split_at(parts.stated);
+        let mut marks = vec![false; sample.tokens.len()];
+        marks[parts.statement..parts.statement + parts.stated].copy_from_slice(statement);
+        marks[parts.rest..].copy_from_slice(rest);
+        Some(marks)
+    }
+
+    fn chance(&self) -> Option<f64> {
+        self.task.chance_at(self.config.task_len)
+    }
+}
+
+/// Draws a number from 0 to below 1.
+fn share(rng: &mut ChaCha8Rng) -> f64 {
+    f64::from(rng.next_u32()) / 2.0_f64.powi(32)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,202 @@
+//! # MRCR: recall the i-th value of a key
+//! ## What it asks of an encoding
+//! Addressing by content and by count at once: several values were written to each key, and a question names the key and
+//! which of its writes is meant. Finding the key does not suffice, as it does in MQAR; the writes to it must be counted,
+//! and those to other keys must not.
+//!
+//! ## Predicted order
+//! Contextual positions and transforms that accumulate with content (CoPE, PaTH) before gates that forget (FoX,
+//! stick-breaking), which favour the last write, before RoPE and NoPE; positions that count tokens cannot count the writes
+//! to one key. CoPE counts backwards from the question, so that `from = "end"` is easier for it. The first and the last
+//! write can be found without counting; the slice `index` separates them. Not measured by anyone that we know of.
+//!
+//! ## Definition
+//! Writes `key value` up to the questions, keys and values independent and uniform; then `questions` times `? i key
+//! value`, of which the value is scored: that of the i-th write to the key, counted from the first (`from = "start"`) or
+//! from the last one (`"end"`). The key is uniform among those that were written, `i` uniform from 1 to the number of its
+//! writes, at most `max_index`. Questions are no writes. `len` counts all tokens and is even.
+//!
+//! Settings: `keys` 4 (1 to 26), `values` 16 (2 to 65536), `max_index` 4 (1 to 65536), `from` `start`, `questions` 1 (1 to
+//! 1024). Slices of tokens: `index`, the number `i`, and `distance` in tokens from the value to the answer. Chance: one
+//! over `values` for one question, otherwise the share of the most frequent answer among simulated samples.
+//!
+//! ## Sample
+//! ```text
+//! C v11 C v7 C v11 C v0 A v14 C v8 B v13 D v14 B v12 D v2 ? 2 B v12
+//!                                                               ^^^
+//! ```
+//!
+//! ## Source
+//! Vodrahalli et al.: Michelangelo, 2024, arXiv 2409.12640, task MRCR: a conversation with several texts of each kind, of
+//! which one is asked for by kind and number. Theirs is English for pretrained language models; here kinds and texts are
+//! tokens, so that a small model can learn the task from scratch.
+
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::generator::{Generator, simulated_chance};
+use crate::random::below;
+use crate::task::{check_even, check_range, check_setting};
+use crate::vocabulary::TokenGroup;
+use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
+
+/// Number of tokens of a question and its answer, `? i key value`.
+const QUESTION: usize = 4;
+const ASK: u32 = 0;
+
+/// End of the sequence from which the writes to a key are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CountedFrom {
+    /// The first write to a key has number 1.
+    Start,
+    /// The last write to a key has number 1.
+    End,
+}
+
+/// Settings of MRCR. Token ids: `?`, the keys, the values, the numbers from 0 (which is not asked for) to `max_index`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MrcrConfig {
+    /// Number of keys, 1 to 26.
+    pub keys: u32,
+    /// Number of values, 2 to 65536.
+    pub values: u32,
+    /// Greatest number of a write that is asked for, 1 to 65536.
+    pub max_index: u32,
+    /// End from which writes are counted.
+    pub from: CountedFrom,
+    /// Number of questions, 1 to 1024.
+    pub questions: u32,
+}
+
+impl Default for MrcrConfig {
+    fn default() -> Self {
+        Self { keys: 4, values: 16, max_index: 4, from: CountedFrom::Start, questions: 1 }
+    }
+}
+
+impl MrcrConfig {
+    fn first_value(&self) -> u32 {
+        1 + self.keys
+    }
+
+    fn first_number(&self) -> u32 {
+        self.first_value() + self.values
+    }
+
+    /// Number of tokens of all questions and answers.
+    fn asked_tokens(&self) -> usize {
+        QUESTION * self.questions as usize
+    }
+
+    /// Returns the place of the value of write number `index` to a key, from 1, among writes.
+    fn place(&self, writes: &[u32], key: u32, index: u32) -> Option<usize> {
+        let mut places = (0..writes.len()).step_by(2).filter(|t| writes[*t] == key);
+        let nth = index.saturating_sub(1) as usize;
+        let found = match self.from {
+            CountedFrom::Start => places.nth(nth),
+            CountedFrom::End => places.nth_back(nth),
+        };
+        found.map(|t| t + 1)
+    }
+
+    /// Places of the scored values of a sample, each with the key and the number of its question.
+    fn asked(&self, sample: &Sample) -> Vec<(usize, u32, u32)> {
+        let tokens = &sample.tokens;
+        let answers = (0..tokens.len()).filter(|t| sample.scored[*t]);
+        answers.map(|t| (t, tokens[t - 1], tokens[t - 2] - self.first_number())).collect()
+    }
+
+    /// Writes of a sample.
+    fn writes<'a>(&self, sample: &'a Sample) -> &'a [u32] {
+        &sample.tokens[..sample.tokens.len() - self.asked_tokens()]
+    }
+}
+
+impl Generator for MrcrConfig {
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "mrcr",
+        label: "Multi-round coreference",
+        summary: "Recall the i-th of several values that were written to a key.",
+        source: "Vodrahalli et al. 2024 (Michelangelo), arXiv 2409.12640",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("mrcr.rs");
+    const SPLITS: &'static [Split] =
+        &[Split::as_trained("uniform", "As in training, at exactly the given length.")];
+
+    fn check(&self) -> Result<(), TaskError> {
+        check_setting(Self::META, "keys", self.keys, &(1..=26))?;
+        check_setting(Self::META, "values", self.values, &(2..=1 << 16))?;
+        check_setting(Self::META, "max_index", self.max_index, &(1..=1 << 16))?;
+        check_setting(Self::META, "questions", self.questions, &(1..=1024))
+    }
+
+    fn vocabulary(&self) -> Vec<TokenGroup> {
+        vec![
+            TokenGroup::Signs(&["?"]),
+            TokenGroup::Letters('A', self.keys),
+            TokenGroup::Numbered("v", self.values),
+            TokenGroup::Numbered("", self.max_index + 1),
+        ]
+    }
+
+    fn check_len(&self, len: usize) -> Result<(), TaskError> {
+        check_range(Self::META, len, 2 + self.asked_tokens(), "one write and the questions")?;
+        check_even(Self::META, len, "each key is followed by its value")
+    }
+
+    fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
+        let end = len - self.asked_tokens();
+        let mut counts = [0_u32; 26];
+        let mut tokens = Vec::with_capacity(len);
+        for _ in 0..end / 2 {
+            let key = below(rng, self.keys);
+            counts[key as usize] += 1;
+            tokens.extend([1 + key, self.first_value() + below(rng, self.values)]);
+        }
+        let written: Vec<u32> = (0..self.keys).filter(|key| counts[*key as usize] > 0).collect();
+        let mut scored = vec![false; len];
+        for _ in 0..self.questions {
+            let key = written[below(rng, written.len() as u32) as usize];
+            let index = 1 + below(rng, counts[key as usize].min(self.max_index));
+            let value = self.place(&tokens[..end], 1 + key, index).map_or(0, |at| tokens[at]);
+            tokens.extend([ASK, self.first_number() + index, 1 + key, value]);
+            scored[tokens.len() - 1] = true;
+        }
+        Sample { tokens, scored, slices: Vec::new() }
+    }
+
+    fn token_slices(&self, sample: &Sample) -> Vec<TokenSlice> {
+        let writes = self.writes(sample);
+        let asked = self.asked(sample);
+        let distance = |(t, key, index): &(usize, u32, u32)| {
+            (t - self.place(writes, *key, *index).unwrap_or(0)) as u32
+        };
+        let distances = asked.iter().map(distance).collect();
+        let indices = asked.iter().map(|(_, _, index)| *index).collect();
+        vec![("index", indices), ("distance", distances)]
+    }
+
+    /// Marks the writes to the keys that are asked for.
+    fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
+        let asked = self.asked(sample);
+        let is_asked = |token: &u32| asked.iter().any(|(_, key, _)| key == token);
+        let mut marks: Vec<bool> = self.writes(sample).iter().map(is_asked).collect();
+        marks.resize(sample.tokens.len(), false);
+        Some(marks)
+    }
+
+    fn chance(&self) -> Option<f64> {
+        (self.questions == 1).then(|| 1.0 / f64::from(self.values))
+    }
+
+    fn chance_at(&self, len: usize) -> Option<f64> {
+        // Two questions may ask for one write.
+        self.chance().or_else(|| Some(simulated_chance(self, len)))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
