@@ -79,7 +79,8 @@ pub(super) struct ExtendArgs {
     /// context.
     #[arg(long, value_delimiter = ',')]
     factors: Vec<f64>,
-    /// Encodings to evaluate, separated by commas; instead of the methods, or in addition if --methods is given.
+    /// Encodings to evaluate, separated by commas; instead of the methods, or in addition if --methods is given. `nope` with
+    /// `--tune all` removes the positions and recalibrates the model without them, as DroPE does.
     #[arg(long, value_parser = Suggested::ENCODINGS)]
     encodings: Option<String>,
     /// Tasks to evaluate on, separated by commas.

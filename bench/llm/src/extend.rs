@@ -22,7 +22,7 @@ mod tune;
 mod tuned;
 
 pub use cell::{Context, ExtendCell};
-pub use method::{EncodingVariant, Method, expression, variants};
+pub use method::{EncodingVariant, Method, TrainedSizes, expression, variants};
 pub use pairs::InputOutput;
 pub use passkey::Passkey;
 pub use text::{LongText, TextWindows};

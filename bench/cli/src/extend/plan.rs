@@ -12,8 +12,8 @@ use super::{EvalTask, ExtendArgs, TunedWeights, reads_text};
 use crate::eval::each_once;
 use llm::benchmarks::PromptStyle;
 use llm::extend::{
-    EncodingVariant, ExtendCell, InputOutput, LongText, Method, Passkey, TextWindows, TuneConfig,
-    Tuning, expression, variants,
+    EncodingVariant, ExtendCell, InputOutput, LongText, Method, Passkey, TextWindows, TrainedSizes,
+    TuneConfig, Tuning, expression, variants,
 };
 use llm::pretrained::Pretrained;
 use pe_zoo::model::LoraConfig;
@@ -189,7 +189,8 @@ fn all_variants(
         factors.dedup();
     }
     let mut all = if let Some(rope) = &pretrained.rope {
-        variants(methods, rope, context, &factors)?
+        let head_dim = pretrained.model.dims(context, context).head_dim;
+        variants(methods, rope, TrainedSizes { context, head_dim }, &factors)?
     } else {
         let own = pretrained.own_encoding();
         anyhow::ensure!(

@@ -1,6 +1,7 @@
 //! Settings of encodings as the PyTorch module reads them, with what this crate computes from them.
 
 use anyhow::{Result, bail};
+use pe_zoo::settings::is_default;
 use pe_zoo::zoo::{
     alibi, cope, fox, layers, learned_absolute, nope, rope, sinusoidal, t5_bias, window,
 };
@@ -97,6 +98,16 @@ where
 }
 
 fn of_rope(settings: &rope::RopeConfig, dims: &Dims) -> Result<Value> {
+    let rope::RopeConfig { learning, imaginary, far, .. } = settings;
+    for (setting, is_default) in
+        [("learning", is_default(learning)), ("imaginary", !imaginary), ("far", is_default(far))]
+    {
+        if !is_default {
+            bail!(
+                "`rope` with `{setting}` cannot be exported to PyTorch, expected a rotation without it"
+            );
+        }
+    }
     let scaling = settings.scaling.resolved(dims);
     let rotated = (settings.rotary_fraction * dims.head_dim as f64) as usize;
     let spectrum = |longest: Option<usize>, len: usize| {

@@ -1,6 +1,6 @@
 //! Llama-type models as HuggingFace's transformers stores them.
 
-use pe_zoo::rotary::{ORIGINAL_LENGTH, Pairs, Scaling};
+use pe_zoo::rotary::{ORIGINAL_LENGTH, Scaling};
 use pe_zoo::zoo::rope::{Rope, RopeConfig};
 use pe_zoo::{Combination, PositionEncoding};
 use serde_json::{Value, json};
@@ -215,10 +215,13 @@ fn known_rotation(facts: &ModelFacts<'_>) -> Option<RopeConfig> {
         Scaling::Ntk { .. }
         | Scaling::Proportional { .. }
         | Scaling::PartNtk(_)
+        | Scaling::Clipped { .. }
+        | Scaling::HighFrequency { .. }
         | Scaling::Composed { .. } => false,
         Scaling::Yarn(yarn) => yarn.extrapolation_factor.is_none(),
         _ => true,
     };
-    let is_whole = rope.layout == Pairs::HalfSplit && (rope.rotary_fraction - 1.0).abs() < 1e-12;
-    (is_known && is_whole).then_some(RopeConfig { scaling, ..rope })
+    let plain =
+        RopeConfig { base: rope.base, scaling: rope.scaling.clone(), ..RopeConfig::default() };
+    (is_known && rope == plain).then_some(RopeConfig { scaling, ..rope })
 }

@@ -1,12 +1,22 @@
 //! Methods that modify a trained rotation for longer sequences.
 
 use pe_zoo::rotary::{Scaling, Yarn};
-use pe_zoo::zoo::rope::{self, Rope};
+use pe_zoo::zoo::rope::{self, Far, Rope};
 use pe_zoo::{Combination, EncodingConfig, PeError};
 
 /// Factor of the base under [`Method::Theta`]: from 10,000 to 1,000,000 in Code Llama (Rozière et al.
 /// 2023, arXiv 2308.12950) and in the fine-tuning baselines of TAPE.
 const THETA_RATIO: f64 = 100.0;
+
+/// Share of the pairs that [`Method::Clipped`] clips: 20 of 64 in the paper (Li et al. 2026, arXiv 2602.05258).
+const CLIPPED_SHARE: f64 = 20.0 / 64.0;
+
+/// Share of the trained context within which distances are exact under [`Method::SelfExtend`], as 1024 of 4096 in the paper
+/// (Jin et al. 2024, arXiv 2401.01325).
+const SELF_EXTEND_WINDOW: f64 = 0.25;
+
+/// As [`SELF_EXTEND_WINDOW`], under [`Method::ReRope`].
+const RE_ROPE_WINDOW: f64 = 0.5;
 
 /// Method that modifies a rotation; `s` is the extended length divided by the trained one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -23,6 +33,21 @@ pub enum Method {
     Yarn,
     /// The base is multiplied by 100, independent of `s`.
     Theta,
+    /// Clipped RoPE: the slowest frequencies are reduced, the last to 0, independent of `s`.
+    Clipped,
+    /// SelfExtend: distances beyond a quarter of the trained length are those of groups of positions, as large as `s` needs.
+    SelfExtend,
+    /// ReRoPE: distances beyond half of the trained length count as that, independent of `s`.
+    ReRope,
+}
+
+/// Sizes of the model that methods depend on.
+#[derive(Debug, Clone, Copy)]
+pub struct TrainedSizes {
+    /// Trained length in tokens.
+    pub context: usize,
+    /// Channels of a head.
+    pub head_dim: usize,
 }
 
 /// Encoding that is evaluated, with its name in tables.
@@ -43,12 +68,12 @@ pub struct EncodingVariant {
 pub fn variants(
     methods: &[Method],
     trained: &rope::RopeConfig,
-    context: usize,
+    sizes: TrainedSizes,
     factors: &[f64],
 ) -> Result<Vec<EncodingVariant>, PeError> {
     let mut variants = Vec::new();
     for method in methods {
-        variants.extend(method.variants(trained, context, factors)?);
+        variants.extend(method.variants(trained, sizes, factors)?);
     }
     Ok(variants)
 }
@@ -71,7 +96,7 @@ impl Method {
     fn variants(
         self,
         trained: &rope::RopeConfig,
-        context: usize,
+        TrainedSizes { context, head_dim }: TrainedSizes,
         factors: &[f64],
     ) -> Result<Vec<EncodingVariant>, PeError> {
         let variant = |name: String, rope: rope::RopeConfig| {
@@ -84,11 +109,15 @@ impl Method {
             },
             ..trained.clone()
         };
-        let each = |name: &str, scaling: &dyn Fn(f64) -> Scaling| {
-            let named =
-                |factor: &f64| variant(format!("{name} x{factor}"), scaled(scaling(*factor)));
+        let for_each = |name: &str, rope: &dyn Fn(f64) -> rope::RopeConfig| {
+            let named = |factor: &f64| variant(format!("{name} x{factor}"), rope(*factor));
             factors.iter().map(named).collect::<Result<Vec<_>, _>>()
         };
+        let each = |name: &str, scaling: &dyn Fn(f64) -> Scaling| {
+            for_each(name, &|factor| scaled(scaling(factor)))
+        };
+        let far = |far| rope::RopeConfig { far, ..trained.clone() };
+        let share_of = |share: f64, whole: usize| ((share * whole as f64).round() as usize).max(1);
         match self {
             Self::AsTrained => Ok(vec![variant("as trained".to_owned(), trained.clone())?]),
             Self::Linear => each("linear", &|factor| Scaling::Linear { factor }),
@@ -116,6 +145,23 @@ impl Method {
                 let rope = rope::RopeConfig { base: trained.base * THETA_RATIO, ..trained.clone() };
                 Ok(vec![variant(format!("base x{THETA_RATIO}"), rope)?])
             }
+            Self::Clipped => {
+                let rotated = (trained.rotary_fraction * head_dim as f64) as usize / 2;
+                let pairs = share_of(CLIPPED_SHARE, rotated);
+                let scaling = Scaling::Clipped { pairs, hard: false };
+                Ok(vec![variant(format!("clipped {pairs} of {rotated}"), scaled(scaling))?])
+            }
+            Self::SelfExtend => for_each("SelfExtend", &|factor| {
+                let window = share_of(SELF_EXTEND_WINDOW, context);
+                // The longest distance, `(length - window) / group + window`, is at most the trained length.
+                let beyond = factor * context as f64 - window as f64;
+                let group = (beyond / (context - window).max(1) as f64).ceil() as usize;
+                far(Far::Grouped { window, group: group.max(1) })
+            }),
+            Self::ReRope => {
+                let window = share_of(RE_ROPE_WINDOW, context);
+                Ok(vec![variant(format!("ReRoPE {window}"), far(Far::Constant { window }))?])
+            }
         }
     }
 }
@@ -133,13 +179,18 @@ mod tests {
         Method::Dynamic,
         Method::Yarn,
         Method::Theta,
+        Method::Clipped,
+        Method::SelfExtend,
+        Method::ReRope,
     ];
+
+    const SIZES: TrainedSizes = TrainedSizes { context: 8192, head_dim: 64 };
 
     #[test]
     fn every_method_is_an_encoding_of_its_own() {
         assert_eq!(Method::value_variants(), ALL);
         let trained = rope::RopeConfig { base: 1e5, ..rope::RopeConfig::default() };
-        let all = variants(ALL, &trained, 8192, &[2.0, 4.0]).unwrap();
+        let all = variants(ALL, &trained, SIZES, &[2.0, 4.0]).unwrap();
         let names = all.iter().map(|v| v.name.as_str()).collect::<Vec<_>>();
         let expected = [
             "as trained",
@@ -151,6 +202,10 @@ mod tests {
             "YaRN x2",
             "YaRN x4",
             "base x100",
+            "clipped 10 of 32",
+            "SelfExtend x2",
+            "SelfExtend x4",
+            "ReRoPE 4096",
         ];
         assert_eq!(names, expected);
         for (index, variant) in all.iter().enumerate() {
@@ -158,6 +213,12 @@ mod tests {
         }
         assert_eq!(all[0].encoding.to_string(), "rope{base=100000.0}");
         assert_eq!(all[8].encoding.to_string(), "rope{base=10000000.0}");
+        // At 16,384 and 32,768 tokens: (16384 - 2048) / 3 + 2048 is 6827, (32768 - 2048) / 5 + 2048 is 8192.
+        for (variant, group) in [(&all[10], 3), (&all[11], 5)] {
+            let expected =
+                format!("rope{{base=100000.0,far={{group={group},type=grouped,window=2048}}}}");
+            assert_eq!(variant.encoding.to_string(), expected);
+        }
     }
 
     #[test]
@@ -170,7 +231,8 @@ mod tests {
         });
         let (dims, context) = ((8, 64), 64);
         let trained = rope::RopeConfig { scaling: llama.clone(), ..rope::RopeConfig::default() };
-        let all = variants(ALL, &trained, context, &[4.0]).unwrap();
+        let sizes = TrainedSizes { context, head_dim: dims.0 };
+        let all = variants(ALL, &trained, sizes, &[4.0]).unwrap();
         assert_eq!(all[0].encoding, rope_encoding(trained.clone()).unwrap());
         let spectrum = |scaling: &Scaling, base: f64| {
             scaling.spectrum(base, dims.0, context, 2 * context).frequencies
@@ -190,5 +252,8 @@ mod tests {
         assert!((ntk[0] / own[0] - 1.0).abs() < 1e-12 && (ntk[3] / own[3] - 0.25).abs() < 1e-12);
         // A raised base keeps the trained scaling.
         assert_eq!(of(&all[5]), spectrum(&llama, 1e6));
+        // One of four pairs is clipped, by nothing; distances beyond a window keep the trained scaling.
+        assert_eq!(of(&all[6]), own);
+        assert!(all[7..].iter().all(|variant| of(variant) == own));
     }
 }

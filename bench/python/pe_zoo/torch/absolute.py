@@ -2,7 +2,7 @@
 
 import torch
 
-from .base import Encoding, angles, choice, frequencies, normal
+from .base import Encoding, angles, choice, fields, frequencies, normal
 
 
 class LearnedAbsolute(Encoding):
@@ -71,15 +71,25 @@ class Randomized(Encoding):
 
     Those of training are drawn anew for each pass; `sampled` positions of the evaluation depend on
     the seed and the number of tokens only. The draws differ from those of pe-bench, which has
-    another generator.
+    another generator. Real positions have `steps` numbers per unit; Shimizu et al. 2026.
     """
 
     id = "randomized"
     over = "rope"
 
-    def __init__(self, dims, longest=2048, evaluation={"type": "sampled", "seed": 0}):
+    def __init__(
+        self,
+        dims,
+        longest=2048,
+        evaluation={"type": "sampled", "seed": 0},
+        positions={"type": "whole"},
+    ):
         super().__init__(dims)
         self.max_len = longest
+        kinds = {"whole": {"steps": 1}, "real": {"steps": 1024}}
+        grid = fields(positions, **kinds[choice("positions.type", positions["type"], *kinds)])
+        self.steps = grid["steps"]
+        self.chooses_real_positions = self.steps > 1
         choice("evaluation.type", evaluation["type"], "sampled", "spread", "contiguous")
         self.evaluation = evaluation
 
@@ -93,6 +103,10 @@ class Randomized(Encoding):
             generator = None
             if not self.training:
                 generator = torch.Generator().manual_seed(self.evaluation["seed"] * 2**20 + tokens)
-            return torch.randperm(self.max_len, generator=generator)[:tokens].sort().values
-        at = torch.arange(tokens)
-        return at * self.max_len // tokens if kind == "spread" else at
+            numbers = torch.randperm(self.max_len * self.steps, generator=generator)
+            return self.of_grid(numbers[:tokens].sort().values)
+        at = torch.arange(tokens) * self.steps
+        return self.of_grid(at * self.max_len // tokens if kind == "spread" else at)
+
+    def of_grid(self, numbers):
+        return numbers.double() / self.steps if self.chooses_real_positions else numbers

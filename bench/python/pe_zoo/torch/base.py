@@ -38,7 +38,7 @@ class Layer:
     """What an encoding may read in one attention layer."""
 
     index: int  # of the layer, from 0
-    positions: torch.Tensor  # of the tokens, integers, [T]
+    positions: torch.Tensor  # of the tokens, integers unless an encoding chooses real ones, [T]
     x: torch.Tensor  # input of the attention, [B, T, C]
     v: torch.Tensor  # values, [B, H, T, D]
     state: torch.Tensor | None = None  # carried from the layer before
@@ -79,8 +79,11 @@ class Encoding(nn.Module):
     # multiplies each vector by a number, None if it does something else.
     turns = None
     ignores_positions = False  # only the order of the tokens counts
+    chooses_real_positions = False
+    takes_real_positions = False  # positions need not be whole numbers
     reads_vectors = False  # multiplies queries or keys with something else than each other
     distorts_vectors = False  # `transform` changes more than the direction of queries and keys
+    adds_to_logits = True  # whether an own form of `score_bias` has an effect
     replaces_softmax = False
     changes_content = None  # how the products of queries and keys are changed
     max_len = None  # number of positions; None if unlimited

@@ -23,7 +23,7 @@ from . import (
 )
 from .base import Dims, Encoding
 from .expression import Part, parse
-from .rules import acts, reason_against, reason_against_layers
+from .rules import acts, reason_against, reason_against_layers, takes_real_positions
 
 def encoding(text, heads, head_dim, layers=1, train_len=512, max_len=None, **settings):
     """Builds an encoding, or a combination, for a model of these sizes.
@@ -173,6 +173,7 @@ class Layers(Encoding):
         self.turns = () if not turns else turns.pop() if len(turns) == 1 else None
         self.ignores_positions = all(part.ignores_positions for part in self.inner)
         self.reads_vectors = any(part.reads_vectors for part in self.inner)
+        self.takes_real_positions = all(takes_real_positions(part) for part in self.inner)
         self.replaces_softmax = any(part.replaces_softmax for part in self.inner)
         self.distorts_vectors = any(part.distorts_vectors for part in self.inner)
         changes = (part.changes_content for part in self.inner)
@@ -235,6 +236,7 @@ ENCODINGS = {
         distance.T5Bias,
         distance.Window,
         fox.Fox,
+        fox.Wall,
         grape.Grape,
         Layers,
         path.Path,
@@ -242,6 +244,7 @@ ENCODINGS = {
         relative.RelativeCapped,
         rotary.Fope,
         rotary.Pope,
+        rotary.Repo,
         rotary.Rope,
         rotary.Xpos,
         selective_rope.SelectiveRope,

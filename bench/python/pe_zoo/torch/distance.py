@@ -29,6 +29,7 @@ class Alibi(DistanceBias):
     """-slope_h (i - j); Press et al. 2021."""
 
     id = "alibi"
+    takes_real_positions = True
 
     def __init__(self, dims, slopes="authors", learning="fixed"):
         super().__init__(dims)
@@ -45,12 +46,20 @@ class Alibi(DistanceBias):
             return [2 ** (-8 * (h + 1) / heads) for h in range(heads)]
         return slopes(heads)
 
-    def at(self, distances, index):
+    def of_heads(self, index, like):
         if len(self.log_slopes):
-            slopes = of_layer(self.log_slopes, index).exp()
-        else:
-            slopes = constant(self.slopes, distances)
+            return of_layer(self.log_slopes, index).exp()
+        return constant(self.slopes, like)
+
+    def at(self, distances, index):
+        slopes = self.of_heads(index, distances)
         return -slopes.view(-1, *[1] * distances.dim()) * distances
+
+    def score_term(self, q, k, layer):
+        if not layer.positions.is_floating_point():
+            return super().score_term(q, k, layer)
+        slopes, positions = self.of_heads(layer.index, layer.float_distances), layer.positions
+        return lambda score, b, h, i, j: -slopes[h] * (positions[i] - positions[j]).clamp(min=0)
 
 
 class Window(DistanceBias):
@@ -74,13 +83,19 @@ def straight_through(x, low, high=None):
 
 class Kerple(DistanceBias):
     """-p_h ln(1 + a_h (i - j)), or -a_h (i - j)^p_h; Chi et al. 2022. With a weight the content is
-    multiplied by exp(-wa_h (i - j)^wp_h)."""
+    multiplied by exp(-wa_h (i - j)^wp_h). Or -exp(a_h) (|i - j - mu_h| + 1e-5)^p_h,
+    mu_h = exp(m_h) - exp(-m_h); Bianchessi et al. 2025."""
 
     id = "kerple"
 
-    def __init__(self, dims, kernel="logarithmic", weight="none", sharing="all-layers"):
+    def __init__(
+        self, dims, kernel="logarithmic", weight="none", sharing="all-layers", mean="zero"
+    ):
         super().__init__(dims)
-        self.kernel = choice("kernel", kernel, "logarithmic", "power", "none")
+        kinds = "logarithmic", "power", "none", "generalized-gaussian"
+        self.kernel = choice("kernel", kernel, *kinds)
+        is_gaussian = kernel == "generalized-gaussian"
+        choice("mean", mean, "zero", *["learned"] * is_gaussian)
         self.weight = choice("weight", weight, "none", "power")
         self.changes_content = None if weight == "none" else "scaled"
         count = sets(sharing, dims.layers)
@@ -88,13 +103,21 @@ class Kerple(DistanceBias):
             nn.Parameter(torch.rand(dims.heads) * most) for _ in range(count)
         )
         of_kernel, of_weight = count * (kernel != "none"), count * (weight != "none")
-        self.a, self.p = draw(1.0, of_kernel), draw(2.0, of_kernel)
+        self.a = draw(0.0 if is_gaussian else 1.0, of_kernel)
+        self.p = draw(0.0 if is_gaussian else 2.0, of_kernel)
+        self.m = draw(0.0, count * (mean == "learned"))
         self.weight_a, self.weight_p = draw(1.0, of_weight), draw(2.0, of_weight)
 
     def at(self, distances, index):
         if self.kernel == "none":
             return distances.new_zeros(self.dims.heads, *distances.shape)
         column = lambda x: x.view(-1, *[1] * distances.dim())
+        if self.kernel == "generalized-gaussian":
+            a, p = column(of_layer(self.a, index)), column(of_layer(self.p, index))
+            if len(self.m):
+                m = column(of_layer(self.m, index))
+                distances = distances - (m.exp() - (-m).exp())
+            return -a.exp() * (distances.abs() + 1e-5) ** p
         a = column(straight_through(of_layer(self.a, index), 0.01))
         if self.kernel == "logarithmic":
             p = column(straight_through(of_layer(self.p, index), 0.01))

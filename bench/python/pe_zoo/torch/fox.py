@@ -14,6 +14,7 @@ from .base import (
     choice,
     constant,
     fields,
+    normal,
     sum_from,
     uniform,
     wide,
@@ -81,3 +82,37 @@ class Fox(Encoding):
     def score_term(self, q, k, layer):
         total = wide(self.log_forget(layer)).cumsum(-1).expand(layer.x.shape[0], -1, -1)
         return lambda score, b, h, i, j: total[b, h, i] - total[b, h, j]
+
+
+class ChannelGates(nn.Module):
+    """Logarithms of the gates of the channels, [B, H, T, D], from the input of one layer."""
+
+    def __init__(self, dims, bias):
+        super().__init__()
+        self.heads = dims.heads
+        self.weight = normal(0.02, dims.width, dims.width)
+        self.bias = nn.Parameter(torch.full((dims.width,), float(bias)))
+
+    def forward(self, x):
+        return F.logsigmoid(by_head(wide(x @ self.weight + self.bias), self.heads))
+
+
+class Wall(Encoding):
+    """(sum over c of q_ic k_jc exp(sum over j < l <= i of ln f_lc)) / sqrt(D), f = sigma(W x + b);
+    Averbuch and Pai 2026."""
+
+    id = "wall"
+    ignores_positions = True
+    changes_content = "replaced"
+    without_score_mod = "the channels of the products decay"
+
+    def __init__(self, dims, bias=8.0):
+        super().__init__(dims)
+        self.layers = nn.ModuleList(ChannelGates(dims, bias) for _ in range(dims.layers))
+
+    def score_bias(self, q, k, layer):
+        sums = self.layers[layer.index](layer.x).cumsum(2)
+        # Later keys, which no query sees, would grow.
+        decay = (sums[:, :, :, None] - sums[:, :, None]).clamp(max=0).exp()
+        products = torch.einsum("bhic,bhjc,bhijc->bhij", wide(q), wide(k), decay)
+        return products / layer.root - layer.content(q, k)

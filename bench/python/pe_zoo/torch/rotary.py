@@ -6,29 +6,130 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .base import Encoding, angles, choice, constant, frequencies, rotate
+from .base import (
+    Encoding,
+    angles,
+    choice,
+    constant,
+    fields,
+    frequencies,
+    normal,
+    of_layer,
+    rotate,
+    sets,
+    wide,
+)
 from .scaling import Rotary, checked, depends_on_length, spectrum
 
 
 class Rope(Encoding):
     """(a, b) -> (a cos - b sin, b cos + a sin) for each pair of channels, by the angle
-    n base^(-2m / R); Su et al. 2021."""
+    n base^(-2m / R); Su et al. 2021. Learned frequencies are multiplied by exp(alpha). Each second
+    head may have the imaginary part of the products of the head before it, and distances beyond a
+    window may be shortened (`far`)."""
 
     id = "rope"
+    takes_real_positions = True
 
-    def __init__(self, dims, layout="half-split", base=10000.0, rotary_fraction=1.0, scaling=None):
+    def __init__(
+        self,
+        dims,
+        layout="half-split",
+        base=10000.0,
+        rotary_fraction=1.0,
+        scaling=None,
+        learning="fixed",
+        imaginary=False,
+        far={"type": "none"},
+    ):
         super().__init__(dims)
         self.is_interleaved = choice("layout", layout, "half-split", "interleaved") == "interleaved"
         self.rotary = Rotary.plain(base, int(rotary_fraction * dims.head_dim), dims)
         self.scaling = checked(scaling)
-        self.turns = (layout, self.rotary.channels)
+        self.turns = None if imaginary else (layout, self.rotary.channels)
+        self.is_imaginary = imaginary
+        count = 0 if learning == "fixed" else sets(learning, dims.layers)
+        zeros = lambda: nn.Parameter(torch.zeros(self.rotary.channels // 2))
+        self.log_factors = nn.ParameterList(zeros() for _ in range(count))
+        kinds = {"none": {}, "grouped": {"window": None, "group": None}, "constant": {"window": None}}
+        self.far = fields(far, **kinds[choice("far.type", far["type"], *kinds)])
+        self.adds_to_logits = far["type"] != "none"
+        if self.adds_to_logits:
+            self.changes_content = "replaced"
+            self.without_score_mod = "far pairs have products of other queries and keys"
 
-    def transform(self, q, k, layer):
+    def spectrum(self, layer):
+        """Frequencies per pair, a list or learned, and the factor of cosines and sines."""
         length = int(layer.positions[-1]) + 1 if depends_on_length(self.scaling) else 0
         turns, factor = spectrum(self.scaling, self.rotary, length)
-        angle = angles(layer.positions, turns)
-        cos, sin = factor * angle.cos(), factor * angle.sin()
-        return rotate(q, cos, sin, self.is_interleaved), rotate(k, cos, sin, self.is_interleaved)
+        if len(self.log_factors):
+            logs = of_layer(self.log_factors, layer.index).double()
+            turns = constant(turns, logs) * logs.exp()
+        return turns, factor
+
+    def turned(self, u, at, turns, factor=1.0, phase=0.0):
+        """Vectors turned by the angles of these positions."""
+        turns = turns if torch.is_tensor(turns) else constant(turns, at.double())
+        angle = at[:, None].double() * turns + phase
+        return rotate(u, factor * angle.cos(), factor * angle.sin(), self.is_interleaved)
+
+    def transform(self, q, k, layer):
+        turns, factor = self.spectrum(layer)
+        turned = lambda u, phase=0.0: self.turned(u, layer.positions, turns, factor, phase)
+        if not self.is_imaginary:
+            return turned(q), turned(k)
+        # Each second head has the vectors of the head before it; of an odd number the last has its own.
+        shared = [head - 1 if head % 2 else head for head in range(q.shape[1])]
+        is_second = torch.arange(q.shape[1], device=q.device)[:, None, None] % 2 == 1
+        q, k = q[:, shared], k[:, shared]
+        return torch.where(is_second, turned(q, -math.pi / 2), turned(q)), turned(k)
+
+    def score_bias(self, q, k, layer):
+        kind, window = self.far["type"], self.far.get("window")
+        if kind == "none":
+            return 0.0
+        at = layer.positions
+        if kind == "grouped":
+            groups = at.div(self.far["group"], rounding_mode="floor")
+            of_queries, of_keys = groups + window - window // self.far["group"], groups
+        else:
+            of_queries, of_keys = torch.full_like(at, window), torch.zeros_like(at)
+        turns, _ = self.spectrum(layer)
+        far_q, far_k = (
+            self.turned(u, to - at, turns) for u, to in ((q, of_queries), (k, of_keys))
+        )
+        more = layer.content(far_q, far_k) - layer.content(q, k)
+        return more.masked_fill(layer.distances < window, 0.0)
+
+
+class PositionMap(nn.Module):
+    def __init__(self, dims, width):
+        super().__init__()
+        self.gate, self.content = normal(0.02, dims.width, width), normal(0.02, dims.width, width)
+        self.output = normal(0.02, width, dims.heads)
+
+    def forward(self, x):
+        return (F.silu(x @ self.gate) * (x @ self.content)) @ self.output
+
+
+class Repo(Encoding):
+    """RoPE at positions that each head computes from the token, Wz (silu(Wg x) * Wc x); Li et al.
+    2025."""
+
+    id = "repo"
+    ignores_positions = True
+
+    def __init__(self, dims, width=None, base=500000.0):
+        super().__init__(dims)
+        self.turns = ("half-split", dims.head_dim)
+        self.frequencies = frequencies(base, dims.head_dim)
+        width = width or max(dims.width // 8, 1)
+        self.layers = nn.ModuleList(PositionMap(dims, width) for _ in range(dims.layers))
+
+    def transform(self, q, k, layer):
+        positions = wide(self.layers[layer.index](layer.x)).mT  # [B, H, T]
+        angle = positions[..., None] * constant(self.frequencies, positions)
+        return rotate(q, angle.cos(), angle.sin()), rotate(k, angle.cos(), angle.sin())
 
 
 class Xpos(Encoding):

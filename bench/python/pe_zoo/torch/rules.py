@@ -24,6 +24,10 @@ def reason_against(parts):
         names = f"`{one.id}` and `{other.id}`"
         if both("positions"):
             return f"{names} both choose the positions"
+        if one.chooses_real_positions and not takes_real_positions(other):
+            return f"`{one.id}` chooses positions that are not whole, and `{other.id}` reads whole ones"
+        if one.changes_content == other.changes_content == "replaced":
+            return f"{names} both replace the products of queries and keys"
         if one.replaces_softmax and (acts(other, "score_bias") or acts(other, "weights")):
             return f"`{one.id}` replaces the softmax, whose logits `{other.id}` adds to"
         if one.distorts_vectors and other.reads_vectors:
@@ -50,6 +54,11 @@ def reason_against_layers(pattern, encodings):
     return None
 
 
+def takes_real_positions(part):
+    """Whether an encoding reads positions that are not whole, or none."""
+    return part.takes_real_positions or part.ignores_positions or part.id == "nope"
+
+
 def commute(one, other):
     """Whether two transforms with these `turns` give the same in any order."""
     return None not in (one, other) and (one == other or LINEAR in (one, other))
@@ -59,4 +68,5 @@ def acts(part, hook):
     """Whether an encoding, or that of a layer, has its own form of a hook."""
     if part.id == "layers":
         return any(acts(inner, hook) for inner in part.inner)
-    return overrides(part, hook) and not (hook == "transform" and part.turns == ())
+    without_effect = {"transform": part.turns == (), "score_bias": not part.adds_to_logits}
+    return overrides(part, hook) and not without_effect.get(hook, False)

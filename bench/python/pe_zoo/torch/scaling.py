@@ -1,4 +1,5 @@
-"""Scalings of RoPE: HuggingFace's `rope_scaling`, and `ntk`, `part-ntk` and `composed`."""
+"""Scalings of RoPE: HuggingFace's `rope_scaling`, and `ntk`, `part-ntk`, `composed`, `clipped` and
+`high-frequency`."""
 
 import dataclasses
 import math
@@ -42,6 +43,8 @@ KINDS = {
     },
     "composed": {"parts": None},
     "proportional": {"partial_rotary_factor": 1.0, "factor": 1.0},
+    "clipped": {"pairs": 20, "hard": False},
+    "high-frequency": {"original_max_position_embeddings": None},
 }
 
 
@@ -159,4 +162,12 @@ def spectrum(scaling, rotary, length):
     if kind == "proportional":
         turning = math.floor(scaling["partial_rotary_factor"] * rotary.channels / 2)
         return [f / factor if m < turning else 0.0 for m, f in enumerate(own)], 1.0
+    if kind == "clipped":
+        clipped = scaling["pairs"]
+        first, last = len(own) - clipped, max(clipped - 1, 1)
+        kept = [(1 + math.cos(math.pi * n / last)) / 2 for n in range(clipped)]
+        kept = [0.0 if scaling["hard"] else share for share in kept]
+        return [*own[:first], *(f * share for f, share in zip(own[first:], kept))], 1.0
+    if kind == "high-frequency":
+        return [f if f >= math.tau / original else 0.0 for f in own], 1.0
     return list(own), 1.0

@@ -66,6 +66,7 @@ fn run(
             Slot::StepPricesQueries | Slot::StepPricesKeys => &[batch, heads, rows, 4],
             Slot::Sink | Slot::StepPricesSlopes => &[heads],
             Slot::ReflectedDirections => &plane,
+            Slot::FarQuery | Slot::FarKey | Slot::ChannelDecay => &[0],
             Slot::ReflectedChunks => &[batch, heads, rows, 32 + dim],
             Slot::HeadMlpInner => &[5, 3 * planes],
             Slot::HeadMlpInnerBias => &[1, 5],
@@ -112,6 +113,7 @@ fn run(
             negative_slope: 0.01,
             base_bends: [].into(),
         }),
+        far_from: 0,
         terms: vec![Term::new(Tempered).kernel().clone()],
     };
     let (output, kept) = engine::forward(&operands, &spec);
@@ -143,8 +145,9 @@ fn one_two_and_four_threads_give_the_same_bits() {
         // The output and a gradient for every operand but the slopes of contextual positions, and
         // the hidden layer where there is none.
         let absent = if activation.is_some() { 1 } else { 2 };
-        // Nineteen operands of other modifiers; a base bias from a table has no piecewise linear one.
-        let absent = absent + if cpu_only { 3 } else { 19 };
+        // Twenty-two operands of other modifiers; a base bias from a table has no piecewise linear one, and reflected products
+        // are neither of far pairs nor of channels that decay.
+        let absent = absent + if cpu_only { 6 } else { 22 };
         assert!(expected.iter().flatten().all(|bits| f32::from_bits(*bits).is_finite()));
         assert_eq!(expected.len(), 1 + SLOTS - absent);
         for threads in [2, 4] {
