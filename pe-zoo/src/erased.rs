@@ -106,7 +106,7 @@ pub fn positions(
 /// # Errors
 /// [`PeError::TooLong`].
 pub fn check_limit(encoding: &dyn Hooks, id: &str, at: &Positions) -> Result<(), PeError> {
-    let last = at.cols().last().copied().unwrap_or(0);
+    let last = at.len().saturating_sub(1);
     match encoding.max_len() {
         Some(limit) if last >= limit => Err(PeError::TooLong {
             pe: id.to_owned(),

@@ -14,7 +14,8 @@ type Memo = Arc<Mutex<BTreeMap<String, Box<dyn Any + Send>>>>;
 ///
 /// A full pass has as many rows as columns; decoding has few rows at the end of many columns.
 /// Positions ascend strictly, so that "may be seen" and "is not later" are the same thing, but
-/// they need be neither contiguous nor start at 0: offsets and random positions are ordinary.
+/// they need be neither contiguous nor start at 0: offsets and random positions are ordinary. Real
+/// positions are numbers of steps of a grid, see [`in_steps`](Self::in_steps).
 ///
 /// ```
 /// use pe_zoo::Positions;
@@ -25,12 +26,14 @@ type Memo = Arc<Mutex<BTreeMap<String, Box<dyn Any + Send>>>>;
 pub struct Positions {
     cols: Arc<[usize]>,
     first_row: usize,
+    /// Numbers per unit of position; 1 for whole positions.
+    steps: usize,
     memo: Memo,
 }
 
 impl PartialEq for Positions {
     fn eq(&self, other: &Self) -> bool {
-        (self.first_row, &self.cols) == (other.first_row, &other.cols)
+        (self.first_row, self.steps, &self.cols) == (other.first_row, other.steps, &other.cols)
     }
 }
 
@@ -65,7 +68,7 @@ impl Positions {
     }
 
     fn of(cols: Arc<[usize]>, first_row: usize) -> Self {
-        Self { cols, first_row, memo: Memo::default() }
+        Self { cols, first_row, steps: 1, memo: Memo::default() }
     }
 
     /// Creates positions 0, 1, 2 and so on for `cached_tokens` cached and `new_tokens` new tokens;
@@ -81,7 +84,34 @@ impl Positions {
     /// Returns the same tokens with all positions increased by `offset`.
     #[must_use]
     pub fn shifted(&self, offset: usize) -> Self {
-        Self::of(self.cols.iter().map(|p| p + offset).collect(), self.first_row)
+        let cols = self.cols.iter().map(|p| p + offset * self.steps).collect();
+        Self::of(cols, self.first_row).in_steps(self.steps)
+    }
+
+    /// Returns the same numbers as those of a grid with `steps` numbers per unit of position: the number `n` is the position
+    /// `n / steps`. Only encodings that multiply positions by [`unit`](Self::unit) can read them; rules refuse others.
+    ///
+    /// # Panics
+    /// If `steps` is 0.
+    #[must_use]
+    pub fn in_steps(self, steps: usize) -> Self {
+        assert!(steps > 0, "a unit of position has 0 steps, expected at least one");
+        Self { steps, memo: Memo::default(), ..self }
+    }
+
+    /// Numbers per unit of position; 1 unless positions are real.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// Position between two adjacent numbers of the grid; 1 unless positions are real.
+    pub fn unit(&self) -> f64 {
+        1.0 / self.steps as f64
+    }
+
+    /// Length of the sequence as positions count it: one more than the last whole position.
+    pub(crate) fn len(&self) -> usize {
+        self.cols.last().map_or(0, |last| last / self.steps + 1)
     }
 
     /// Positions of the rows (queries).
@@ -104,7 +134,7 @@ impl Positions {
         if self.first_row == 0 {
             return self.clone();
         }
-        self.memo("without cached", device, || Self::of(self.rows().into(), 0))
+        self.memo("without cached", device, || Self::of(self.rows().into(), 0).in_steps(self.steps))
     }
 
     /// Longest distance between a row and a column; 0 for a single token.
@@ -198,6 +228,15 @@ mod tests {
         let expected = at.distances(&device).into_data();
         assert_eq!(at.shifted(7).distances(&device).into_data(), expected);
         assert_eq!(expected.convert::<i64>().try_to_vec::<i64>().unwrap(), vec![4, 0, 0, 9, 5, 0]);
+    }
+
+    #[test]
+    fn real_positions_are_numbers_of_a_grid() {
+        let at = Positions::new(vec![3, 8, 21], 0).unwrap().in_steps(4);
+        assert_eq!((at.steps(), at.len(), at.shifted(2).cols()), (4, 6, &[11, 16, 29][..]));
+        assert!(
+            (at.unit() - 0.25).abs() < 1e-15 && at != Positions::new(vec![3, 8, 21], 0).unwrap()
+        );
     }
 
     #[test]

@@ -26,6 +26,7 @@ use serde_json::Value;
 use crate::attention::{Engine, Support};
 use crate::card::Properties;
 use crate::count::macs_of;
+use crate::encoding::PositionRequest;
 use crate::erased::AnyEncoding;
 use crate::registry::{EncodingConfig, Probed};
 use crate::{Dims, PeError, Positions};
@@ -108,6 +109,38 @@ pub fn carries_state(config: &EncodingConfig) -> Result<bool, PeError> {
         Ok(outputs.any(|(layer, output)| close::numbers(output) != alone(layer)))
     };
     carries().map_err(|reason| refused(config, reason))
+}
+
+/// Whether an encoding chooses positions that are not whole, in training or in evaluation.
+///
+/// # Errors
+/// [`PeError::Probe`] if no small size suits the settings, or if it gives no positions.
+pub(crate) fn chooses_real_positions(config: &EncodingConfig) -> Result<bool, PeError> {
+    let chooses = || {
+        let (config, dims) = sized(config)?;
+        let encoding = built(&config, &dims, 0.5)?;
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let chosen = [None, Some(&mut rng)].map(|training_rng| {
+            let request =
+                PositionRequest { cached_tokens: 0, new_tokens: passes::TOKENS, training_rng };
+            encoding.hooks().positions(request).map(|at| at.steps() > 1)
+        });
+        let [evaluation, training] = chosen.map(|real| real.map_err(|error| error.to_string()));
+        Ok(evaluation? || training?)
+    };
+    chooses().map_err(|reason| refused(config, reason))
+}
+
+/// Whether an encoding reads positions that are not whole.
+///
+/// # Errors
+/// [`PeError::Probe`] if no small size suits the settings.
+pub(crate) fn takes_real_positions(config: &EncodingConfig) -> Result<bool, PeError> {
+    let takes = || {
+        let (config, dims) = sized(config)?;
+        observe::takes_real_positions(&config, &dims)
+    };
+    takes().map_err(|reason| refused(config, reason))
 }
 
 /// Whether the transforms of queries and keys of two encodings give the same in either order.

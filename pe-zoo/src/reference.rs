@@ -27,6 +27,7 @@ pub mod selective_rope;
 pub mod sinusoidal;
 pub mod t5_bias;
 pub mod tape;
+pub mod wall;
 pub mod xpos;
 
 use burn::module::Param;
@@ -52,8 +53,10 @@ pub struct ScalarInput {
     pub v: Heads,
     /// The layer's normalised input, `[column][C]`.
     pub x: Tokens,
-    /// Positions of the columns.
+    /// Positions of the columns, in numbers of [`unit`](Self::unit).
     pub positions: Vec<usize>,
+    /// Position between two adjacent numbers; 1 for whole positions.
+    pub unit: f64,
     /// Index of the first row among the columns.
     pub first_row: usize,
 }
@@ -120,7 +123,12 @@ impl ScalarInput {
         out
     }
 
-    /// Distance between the positions of columns `i` and `j`.
+    /// Position of a column, a whole number unless positions are real.
+    pub fn position(&self, column: usize) -> f64 {
+        self.positions[column] as f64 * self.unit
+    }
+
+    /// Distance between the positions of columns `i` and `j`, in numbers of [`unit`](Self::unit).
     pub fn distance(&self, i: usize, j: usize) -> usize {
         self.positions[i] - self.positions[j]
     }

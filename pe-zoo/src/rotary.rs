@@ -24,8 +24,8 @@ enum Waves {
     /// Constant cosines and sines, `[S sets, R / 2]`, one set for all heads or one per head; the
     /// first `R` channels of a head are rotated.
     Fixed { cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs, sets: usize },
-    /// Angles with gradients, `[1 or B, 1 or H, S, D / 2]`, for half-split pairs.
-    Learned { angles: Tensor<4> },
+    /// Angles with gradients, `[1 or B, 1 or H, S, R / 2]`; the first `R` channels of a head are rotated.
+    Learned { angles: Tensor<4>, pairs: Pairs },
 }
 
 impl Rotation {
@@ -60,9 +60,14 @@ impl Rotation {
         Self(Waves::Fixed { cos, sin, pairs: Pairs::HalfSplit, sets: heads })
     }
 
-    /// Creates a rotation from angles with gradients, `[1 or B, 1 or H, S, D / 2]`, half-split.
+    /// Creates a rotation of half-split pairs from angles with gradients, `[1 or B, 1 or H, S, R / 2]`.
     pub fn by_angles(angles: Tensor<4>) -> Self {
-        Self(Waves::Learned { angles })
+        Self::of_pairs_by_angles(angles, Pairs::HalfSplit)
+    }
+
+    /// As [`by_angles`](Self::by_angles), of pairs in another layout.
+    pub(crate) fn of_pairs_by_angles(angles: Tensor<4>, pairs: Pairs) -> Self {
+        Self(Waves::Learned { angles, pairs })
     }
 
     /// Returns the part of the rotation that belongs to the rows.
@@ -78,8 +83,9 @@ impl Rotation {
                     |wave: &Tensor<2>| wave.clone().slice_dim(0, first * sets..columns * sets);
                 Waves::Fixed { cos: part(cos), sin: part(sin), pairs: *pairs, sets: *sets }
             }
-            Waves::Learned { angles } => {
-                Waves::Learned { angles: angles.clone().slice_dim(2, first..columns) }
+            Waves::Learned { angles, pairs } => {
+                let angles = angles.clone().slice_dim(2, first..columns);
+                Waves::Learned { angles, pairs: *pairs }
             }
         })
     }
@@ -90,13 +96,35 @@ impl Rotation {
             Waves::Fixed { cos, sin, pairs, sets } => {
                 turn_fixed(u, cos.clone(), sin.clone(), *pairs, *sets)
             }
-            Waves::Learned { angles } => ops::turn_by_angles(u, angles.clone()),
+            Waves::Learned { angles, pairs } => turn_by_angles(u, angles.clone(), *pairs),
         }
     }
 
     /// Rotates queries as rows and keys as columns.
     pub fn turn_both(&self, q: Tensor<4>, k: Tensor<4>, at: &Positions) -> (Tensor<4>, Tensor<4>) {
         (self.rows(at).turn(q), self.turn(k))
+    }
+}
+
+fn turn_by_angles(u: Tensor<4>, angles: Tensor<4>, pairs: Pairs) -> Tensor<4> {
+    let [batch, heads, tokens, head_dim] = u.dims();
+    let [_batch, _heads, _tokens, count] = angles.dims();
+    let turning = 2 * count;
+    if turning < head_dim {
+        let rest = u.clone().slice_dim(3, turning..head_dim);
+        let rotated = turn_by_angles(u.slice_dim(3, 0..turning), angles, pairs);
+        return Tensor::cat(vec![rotated, rest], 3);
+    }
+    match pairs {
+        Pairs::HalfSplit => ops::turn_by_angles(u, angles),
+        Pairs::Interleaved => {
+            let regrouped = |u: Tensor<4>, [outer, inner]: [usize; 2]| {
+                let grouped = u.reshape([batch, heads, tokens, outer, inner]).swap_dims(3, 4);
+                grouped.reshape([batch, heads, tokens, head_dim])
+            };
+            let rotated = ops::turn_by_angles(regrouped(u, [count, 2]), angles);
+            regrouped(rotated, [2, count])
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod block;
 mod dual;
 #[cfg(feature = "cube")]
 mod expression;
+mod far_products;
 mod graph;
 mod head_mlp;
 mod number;
@@ -28,6 +29,7 @@ pub(crate) use block::{TermBlock, TermGrads};
 pub use dual::{Derivative, Dual};
 #[cfg(feature = "cube")]
 pub(crate) use expression::{Expression, PairInput, StepOperation, TracedTerm};
+pub use far_products::FarProducts;
 pub use head_mlp::HeadMlp;
 pub use number::{Number, Real};
 pub use pair::{Pair, PairTerm};
@@ -90,6 +92,14 @@ pub enum ScoreMod {
     /// Replaces the products by those of queries with keys that every token in between has
     /// reflected; without a `T x S` tensor on the CPU.
     Reflected(Reflected),
+    /// Replaces the products of pairs at long distances by those of other queries and keys; without a `T x S` tensor on the CPU.
+    FarProducts(FarProducts),
+    /// Replaces the products by sums over channels that each decay, `q_ic k_jc exp(cumulative[i, c] - cumulative[j, c])`; without
+    /// a `T x S` tensor on the CPU.
+    ChannelDecay {
+        /// Running sums of numbers of at most 0, up to and including each column's token, `[B, H, S, D]`.
+        cumulative: Tensor<4>,
+    },
     /// Adds a perceptron of the distance divided by the row's position, both on a logarithmic
     /// scale.
     PositionMlp(PositionMlp),

@@ -29,6 +29,7 @@ pub mod pope;
 pub mod randomized;
 pub mod relative;
 pub mod relative_capped;
+pub mod repo;
 pub mod rope;
 pub mod sandwich;
 pub mod selective_rope;
@@ -38,6 +39,7 @@ pub mod stick_breaking;
 pub mod t5_bias;
 pub mod tape;
 pub mod temperature;
+pub mod wall;
 pub mod window;
 pub mod xpos;
 

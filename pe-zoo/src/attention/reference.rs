@@ -13,8 +13,8 @@ use super::Weights;
 use crate::count::CountedMatmul;
 use crate::parts::householder::{self, CHUNK, HouseholderMaps};
 use crate::score::{
-    Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Perceptron, Reflected, Remainder, StickBreakingRule, Term,
+    Beyond, Contextual, ContextualFunction, Current, FarProducts, GateSource, HiddenActivation,
+    LogitScaling, Perceptron, Reflected, Remainder, StickBreakingRule, Term,
 };
 use crate::{Positions, ScoreMod};
 
@@ -83,7 +83,12 @@ impl<'a> Plan<'a> {
         match modifier {
             ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part)),
             ScoreMod::StickBreaking(settings) => self.stick_breaking = Some(*settings),
-            ScoreMod::Products(_) | ScoreMod::Reflected(_) => self.products = Some(modifier),
+            ScoreMod::Products(_)
+            | ScoreMod::Reflected(_)
+            | ScoreMod::FarProducts(_)
+            | ScoreMod::ChannelDecay { .. } => {
+                self.products = Some(modifier);
+            }
             ScoreMod::Sinks(sinks) => self.sinks = Some(sinks),
             ScoreMod::Hard => self.hard = true,
             ScoreMod::Term(term) => self.terms.push(term),
@@ -145,8 +150,30 @@ impl<'a> LogitInputs<'a> {
                 let maps = HouseholderMaps { k, w: directions.clone(), beta: strengths.clone() };
                 Some(householder::products(self.q, maps, self.at, CHUNK))
             }
+            ScoreMod::FarProducts(FarProducts { queries, keys, from }) => {
+                let is_far = self.at.distances(&self.device).greater_equal_elem(*from as i64);
+                let far = against(queries, keys);
+                let is_far = is_far.unsqueeze::<4>().expand(far.dims());
+                Some(self.content().mask_where(is_far, far))
+            }
+            ScoreMod::ChannelDecay { cumulative } => Some(self.channel_decay(cumulative)),
             _ => None,
         }
+    }
+
+    /// Computes the products of channels that decay, one channel at a time, so that no tensor is larger than the logits.
+    fn channel_decay(&self, cumulative: &Tensor<4>) -> Tensor<4> {
+        let [_batch, _heads, columns, channels] = cumulative.dims();
+        let of = |u: &Tensor<4>, c: usize| u.clone().slice_dim(3, c..c + 1);
+        let products = (0..channels).map(|c| {
+            let column = of(cumulative, c);
+            let row = column.clone().slice_dim(2, self.at.first_row()..columns);
+            // Later columns would grow; no row sees them.
+            let decay = (row - column.swap_dims(2, 3)).clamp_max(0.0).exp();
+            against(&of(self.q, c), &of(self.k, c)) * decay
+        });
+        let sum = products.reduce(|sum, product| sum + product);
+        sum.unwrap_or_else(|| self.content())
     }
 
     /// Computes the content logits before any pair term, `[B, H, T, S]`.
@@ -173,6 +200,8 @@ impl<'a> LogitInputs<'a> {
             | ScoreMod::StickBreaking(_)
             | ScoreMod::Products(_)
             | ScoreMod::Reflected(_)
+            | ScoreMod::FarProducts(_)
+            | ScoreMod::ChannelDecay { .. }
             | ScoreMod::Term(_)
             | ScoreMod::Sinks(_)
             | ScoreMod::Hard

@@ -93,7 +93,9 @@ impl ScoreMod {
             Self::PositionMlp(_)
             | Self::TokenPrice(_)
             | Self::StepPrices(_)
-            | Self::Reflected(_) => on_cpu(Capacity::One),
+            | Self::Reflected(_)
+            | Self::FarProducts(_)
+            | Self::ChannelDecay { .. } => on_cpu(Capacity::One),
             Self::HeadMlp(mlp) => match mlp.base.as_deref() {
                 None | Some(Self::Slope(_) | Self::Distance { .. } | Self::PositionMlp(_)) => {
                     on_cpu(Capacity::One)
@@ -120,7 +122,9 @@ impl ScoreMod {
         // Kernels apply terms only to products that they compute themselves.
         let are_products = |planned: &PlannedPart<'_>| match planned.part {
             Self::Products(_) => true,
-            Self::Reflected(_) => !planned.in_kernels,
+            Self::Reflected(_) | Self::FarProducts(_) | Self::ChannelDecay { .. } => {
+                !planned.in_kernels
+            }
             _ => false,
         };
         if parts.iter().any(are_products) {

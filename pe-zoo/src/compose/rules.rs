@@ -40,8 +40,34 @@ pub(super) fn reason_against(parts: &[EncodingConfig]) -> Result<Option<String>,
     let reason = without_effect(&members).or_else(|| same_place(&members));
     match reason.or_else(|| at_odds(&members)) {
         Some(reason) => Ok(Some(reason)),
-        None => order_matters(parts, &members),
+        None => match whole_positions(parts, &members)? {
+            Some(reason) => Ok(Some(reason)),
+            None => order_matters(parts, &members),
+        },
     }
+}
+
+/// Finds a part that reads whole positions beside one that chooses real ones.
+fn whole_positions(
+    parts: &[EncodingConfig],
+    members: &[Member<'_>],
+) -> Result<Option<String>, PeError> {
+    let Some(at) = members.iter().position(|member| member.acts_on(ActsOn::Positions)) else {
+        return Ok(None);
+    };
+    if !probe::chooses_real_positions(&parts[at])? {
+        return Ok(None);
+    }
+    for (part, member) in parts.iter().zip(members) {
+        if member.id != members[at].id && !probe::takes_real_positions(part)? {
+            return Ok(Some(format!(
+                "`{}` chooses positions that are not whole, and `{}` reads whole ones; combine it with `rope`, `alibi` or an \
+                 encoding that ignores positions, or give `{}` whole positions",
+                members[at].id, member.id, members[at].id
+            )));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the reason why these encodings cannot be those of the layers of a pattern; `None` if they can.
@@ -152,9 +178,16 @@ fn same_place(parts: &[Member<'_>]) -> Option<String> {
         let (first, second) = (having.next()?, having.next()?);
         Some(format!("`{}` and `{}` both {what}; keep one of them", first.id, second.id))
     };
-    two(&|part| part.acts_on(ActsOn::Positions), "choose the positions").or_else(|| {
-        two(&|part| part.properties.mixes_values, "have the attention weights mix columns")
-    })
+    two(&|part| part.acts_on(ActsOn::Positions), "choose the positions")
+        .or_else(|| {
+            two(&|part| part.properties.mixes_values, "have the attention weights mix columns")
+        })
+        .or_else(|| {
+            two(
+                &|part| part.properties.replaces_products,
+                "replace the products of queries and keys",
+            )
+        })
 }
 
 /// Finds two parts of which one removes something that the other needs.

@@ -101,6 +101,12 @@ slots! {
     ReflectedDirections: Plane,
     /// Matrices by which each chunk of `K` maps changes keys, then queries, `[B, H, S, K + D]`.
     ReflectedChunks: Plane,
+    /// Queries of pairs at long distances, `[B, H, T, D]`.
+    FarQuery: Plane,
+    /// Keys of pairs at long distances, `[B, H, S, D]`.
+    FarKey: Plane,
+    /// Running sums of the decays of channels, `[B, H, S, D]`.
+    ChannelDecay: Plane,
     /// Hidden weights of a perceptron across heads, `[N, taps planes]`.
     HeadMlpInner: Whole,
     /// Hidden biases of the perceptron across heads, `[1, N]`.

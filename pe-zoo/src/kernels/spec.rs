@@ -31,6 +31,9 @@ pub(crate) struct Spec {
     /// Perceptron across heads, if there is one.
     #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
     pub head_mlp: Option<HeadMlpSpec>,
+    /// Smallest distance of pairs with products of their own; unused without such products.
+    #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
+    pub far_from: usize,
     /// Pair terms applied to the content logits, in this order; at most one on GPUs.
     pub terms: Vec<Arc<dyn TermKernel>>,
 }

@@ -62,7 +62,13 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
         has_terms: has(|score| matches!(score, ScoreMod::Term(_))),
         scales_content: subject.scales_content(&scores),
         replaces_products: has(|score| {
-            matches!(score, ScoreMod::Products(_) | ScoreMod::Reflected(_))
+            matches!(
+                score,
+                ScoreMod::Products(_)
+                    | ScoreMod::Reflected(_)
+                    | ScoreMod::FarProducts(_)
+                    | ScoreMod::ChannelDecay { .. }
+            )
         }),
         replaces_softmax,
         // Factors that depend on the length and do not cancel count as a dependence on the length.
@@ -72,6 +78,13 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
         ),
         widens_queries: width > dims.head_dim,
     })
+}
+
+/// Whether an encoding reads positions that are not whole.
+pub(super) fn takes_real_positions(config: &EncodingConfig, dims: &Dims) -> Result<bool, String> {
+    let encoding = built(config, dims, 0.5)?;
+    let subject = ProbedEncoding { encoding: encoding.hooks(), dims: *dims, device: device() };
+    Ok(subject.takes_real_positions())
 }
 
 fn changes_logits(score: &ScoreMod) -> bool {
@@ -175,7 +188,7 @@ impl ProbedEncoding<'_> {
                 let training_rng = seed.map(|_| &mut rng);
                 let request = PositionRequest { cached_tokens, new_tokens, training_rng };
                 let at = self.encoding.positions(request).map_err(|error| error.to_string())?;
-                if at.cols().last().is_some_and(|last| *last >= longest) {
+                if at.len() > longest {
                     return Err(format!("chooses a position beyond {longest}"));
                 }
                 chosen |= at != Positions::contiguous(cached_tokens, new_tokens);
@@ -205,20 +218,31 @@ impl ProbedEncoding<'_> {
             != self.everything(&problem, &Positions::contiguous(0, TOKENS))
     }
 
+    /// Whether outputs are the same for equal positions in whole units and in halves of them.
+    fn takes_real_positions(&self) -> bool {
+        let problem = self.problem(TOKENS, 18);
+        let halves = Positions::new((0..TOKENS).map(|n| 2 * n).collect(), 0);
+        let halves = halves.expect("ascending positions").in_steps(2);
+        let whole = self.everything(&problem, &Positions::contiguous(0, TOKENS));
+        close::compare(&self.everything(&problem, &halves), &whole, F32_REORDERED).is_ok()
+    }
+
     fn mixes_heads(&self) -> bool {
         let at = Positions::contiguous(0, TOKENS);
         let (problem, other) = (self.problem(TOKENS, 14), self.problem(TOKENS, 15));
-        let mut changed = problem.clone();
-        let head = self.dims.heads / 2;
-        changed.q[0][head].clone_from(&other.q[0][head]);
-        changed.k[0][head].clone_from(&other.k[0][head]);
-        changed.v[0][head].clone_from(&other.v[0][head]);
-        (0..self.dims.layers).any(|layer| {
-            let (before, after) =
-                (self.output(&problem, &at, layer), self.output(&changed, &at, layer));
-            let of =
-                |output: &Tensor<4>, head| numbers(output.clone().slice_dim(1, head..head + 1));
-            (0..self.dims.heads).any(|h| h != head && of(&before, h) != of(&after, h))
+        // A head may give to others without taking from them.
+        [self.dims.heads / 2, 0].into_iter().any(|head| {
+            let mut changed = problem.clone();
+            changed.q[0][head].clone_from(&other.q[0][head]);
+            changed.k[0][head].clone_from(&other.k[0][head]);
+            changed.v[0][head].clone_from(&other.v[0][head]);
+            (0..self.dims.layers).any(|layer| {
+                let (before, after) =
+                    (self.output(&problem, &at, layer), self.output(&changed, &at, layer));
+                let of =
+                    |output: &Tensor<4>, head| numbers(output.clone().slice_dim(1, head..head + 1));
+                (0..self.dims.heads).any(|h| h != head && of(&before, h) != of(&after, h))
+            })
         })
     }
 

@@ -63,6 +63,7 @@ impl Problem {
             v: columns(&self.v[batch]),
             x: self.x[batch][..at.cols().len()].to_vec(),
             positions: at.cols().to_vec(),
+            unit: at.unit(),
             first_row: at.first_row(),
         }
     }

@@ -4,7 +4,7 @@ use super::{Heads, ScalarInput};
 
 /// Bias of every visible pair, `-slope_h (i - j)`.
 pub fn bias(input: &ScalarInput, slopes: &[f64]) -> Heads {
-    input.map(|h, _row, i, j| -slopes[h] * input.distance(i, j) as f64)
+    input.map(|h, _row, i, j| -slopes[h] * (input.position(i) - input.position(j)))
 }
 
 /// Logits `q.k / sqrt(D) - slope_h (i - j)`.

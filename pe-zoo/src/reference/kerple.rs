@@ -1,4 +1,5 @@
-//! Scalar references of the two kernels of KERPLE: Chi et al. 2022 (arXiv:2205.09921).
+//! Scalar references of the kernels of KERPLE, Chi et al. 2022 (arXiv:2205.09921), and of the prior of BAM, Bianchessi et al. 2025
+//! (arXiv:2505.22842).
 //!
 //! Parameters have one value per head, at least 0.01. Results are `[head][row][column]` for the columns that a row may see.
 
@@ -20,6 +21,16 @@ pub fn power(input: &ScalarInput, a: &[f64], p: &[f64]) -> Heads {
     input.map(|h, _row, i, j| {
         let distance = input.distance(i, j) as f64;
         -a[h].max(SMALLEST) * distance.powf(p[h].clamp(SMALLEST, 2.0))
+    })
+}
+
+/// Bias of the generalised Gaussian kernel, `-exp(a_h) (|i - j - mu_h| + 1e-5)^p_h`, `mu_h = exp(m_h) - exp(-m_h)`, 0 without
+/// `m`. Parameters are not bounded.
+pub fn generalized_gaussian(input: &ScalarInput, a: &[f64], p: &[f64], m: Option<&[f64]>) -> Heads {
+    input.map(|h, _row, i, j| {
+        let mean = m.map_or(0.0, |m| m[h].exp() - (-m[h]).exp());
+        let from_mean = (input.distance(i, j) as f64 - mean).abs() + 1e-5;
+        -a[h].exp() * from_mean.powf(p[h])
     })
 }
 

@@ -5,15 +5,35 @@ use super::{Heads, ScalarInput};
 /// Rotates each pair of channels of `u` by `position * frequency`; channels past the last pair stay
 /// unchanged.
 pub fn rotate(u: &[f64], position: usize, frequencies: &[f64], interleaved: bool) -> Vec<f64> {
-    let mut out = u.to_vec();
-    let pairs = frequencies.len();
-    for (m, frequency) in frequencies.iter().enumerate() {
-        let (a, b) = if interleaved { (2 * m, 2 * m + 1) } else { (m, m + pairs) };
-        let (sin, cos) = (position as f64 * frequency).sin_cos();
-        out[a] = u[a] * cos - u[b] * sin;
-        out[b] = u[a] * sin + u[b] * cos;
+    let rotation = ScalarRotation { frequencies: frequencies.to_vec(), factor: 1.0, interleaved };
+    rotation.turned(u, position as f64, 0.0)
+}
+
+/// Rotation of pairs of channels, in scalars.
+#[derive(Debug, Clone)]
+pub struct ScalarRotation {
+    /// Angle of each pair per position.
+    pub frequencies: Vec<f64>,
+    /// Factor of cosines and sines.
+    pub factor: f64,
+    /// Whether the channels of a pair are adjacent.
+    pub interleaved: bool,
+}
+
+impl ScalarRotation {
+    /// Rotates each pair of channels of `u` by `position * frequency + phase` and multiplies it by the factor; channels past
+    /// the last pair stay unchanged.
+    pub fn turned(&self, u: &[f64], position: f64, phase: f64) -> Vec<f64> {
+        let mut out = u.to_vec();
+        let pairs = self.frequencies.len();
+        for (m, frequency) in self.frequencies.iter().enumerate() {
+            let (a, b) = if self.interleaved { (2 * m, 2 * m + 1) } else { (m, m + pairs) };
+            let (sin, cos) = (position * frequency + phase).sin_cos();
+            out[a] = self.factor * (u[a] * cos - u[b] * sin);
+            out[b] = self.factor * (u[a] * sin + u[b] * cos);
+        }
+        out
     }
-    out
 }
 
 /// Rotated queries and keys, `R_i q` and `R_j k`, with cosines and sines multiplied by
@@ -24,11 +44,10 @@ pub fn transformed(
     attention_factor: f64,
     interleaved: bool,
 ) -> ScalarInput {
-    let rotated = |_head: usize, u: &[f64], column: usize| -> Vec<f64> {
-        let mut out = rotate(u, input.positions[column], frequencies, interleaved);
-        out[..2 * frequencies.len()].iter_mut().for_each(|x| *x *= attention_factor);
-        out
-    };
+    let frequencies = frequencies.to_vec();
+    let rotation = ScalarRotation { frequencies, factor: attention_factor, interleaved };
+    let rotated =
+        |_head: usize, u: &[f64], column: usize| rotation.turned(u, input.position(column), 0.0);
     input.changed(rotated, rotated)
 }
 

@@ -157,3 +157,23 @@ pub fn proportional(pair: ScalarPair, share: f64, factor: f64) -> f64 {
     let turning = (share * pair.dim as f64 / 2.0).floor();
     if (pair.m as f64) < turning { plain(pair) / factor } else { 0.0 }
 }
+
+/// Frequency of clipped RoPE (Li et al. 2026): the last `clipped` pairs keep the share `cos^2(t / 2)`, `t` rising from 0 to
+/// pi, or nothing.
+pub fn clipped(pair: ScalarPair, clipped: usize, hard: bool) -> f64 {
+    let first = pair.dim / 2 - clipped;
+    if pair.m < first {
+        plain(pair)
+    } else if hard {
+        0.0
+    } else {
+        let rise = if clipped > 1 { (pair.m - first) as f64 / (clipped - 1) as f64 } else { 0.0 };
+        plain(pair) * (PI * rise / 2.0).cos().powi(2)
+    }
+}
+
+/// Frequency of HoPE (Chen et al. 2024): pairs whose wavelength is longer than the original length do not turn.
+pub fn high_frequency(pair: ScalarPair, original: usize) -> f64 {
+    let wavelength = 2.0 * PI / plain(pair);
+    if wavelength > original as f64 { 0.0 } else { plain(pair) }
+}

@@ -6,7 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::settings::check_above_zero;
+use crate::settings::{check_above_zero, is_default};
 use crate::{Dims, PeError};
 
 /// Name of the field with the original length.
@@ -79,6 +79,21 @@ pub enum Scaling {
         /// Factor `s`, at least 1.
         #[serde(default = "one")]
         factor: f64,
+    },
+    /// The slowest pairs get `f (1 + cos t) / 2` with `t` from 0 to pi, or 0: clipped RoPE. HuggingFace has no name for it.
+    Clipped {
+        /// Number of pairs, from the slowest, whose frequencies are clipped.
+        #[serde(default = "twenty")]
+        pairs: usize,
+        /// Whether all of these frequencies become 0.
+        #[serde(default, skip_serializing_if = "is_default")]
+        hard: bool,
+    },
+    /// Pairs that complete no whole turn within `L0` get 0 (HoPE). HuggingFace has no name for it.
+    HighFrequency {
+        /// Original length `L0` in positions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        original_max_position_embeddings: Option<usize>,
     },
 }
 
@@ -170,6 +185,10 @@ fn one() -> f64 {
     1.0
 }
 
+fn twenty() -> usize {
+    20
+}
+
 fn thirty_two() -> f64 {
     32.0
 }
@@ -235,6 +254,8 @@ impl Scaling {
             Self::PartNtk(_) => "part-ntk",
             Self::Composed { .. } => "composed",
             Self::Proportional { .. } => "proportional",
+            Self::Clipped { .. } => "clipped",
+            Self::HighFrequency { .. } => "high-frequency",
         }
     }
 
@@ -312,6 +333,13 @@ impl Scaling {
             Self::Proportional { partial_rotary_factor, factor } => {
                 check.share("partial_rotary_factor", *partial_rotary_factor)?;
                 check.at_least("factor", *factor, 1.0)
+            }
+            Self::Clipped { pairs, hard: _ } => {
+                let expected = format!("1 to {}, the number of rotated pairs", dim / 2);
+                check.require((1..=dim / 2).contains(pairs), "pairs", pairs, &expected)
+            }
+            Self::HighFrequency { original_max_position_embeddings } => {
+                check.original(*original_max_position_embeddings, train_len, 1)
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Frequencies of a rotation after scaling.
 
+use std::f64::consts::{PI, TAU};
+
 use super::scaling::Scaling;
 use crate::math::frequencies::{
     dynamic_factor, inverse_frequencies, llama3_kept, nearest_pair, ntk_base, pair_of_rotations,
@@ -130,6 +132,21 @@ impl Scaling {
                 let turning = (partial_rotary_factor * at.dim as f64 / 2.0).floor() as usize;
                 let frequency = |(m, f): (usize, f64)| if m < turning { f / factor } else { 0.0 };
                 unscaled(at.frequencies().into_iter().enumerate().map(frequency).collect())
+            }
+            Self::Clipped { pairs, hard } => {
+                let mut frequencies = at.frequencies();
+                let first = frequencies.len().saturating_sub(*pairs);
+                let last = pairs.saturating_sub(1).max(1) as f64;
+                for (n, frequency) in frequencies[first..].iter_mut().enumerate() {
+                    let kept = 0.5 * (1.0 + (PI * n as f64 / last).cos());
+                    *frequency *= if *hard { 0.0 } else { kept };
+                }
+                unscaled(frequencies)
+            }
+            Self::HighFrequency { original_max_position_embeddings } => {
+                let slowest = TAU / original(original_max_position_embeddings) as f64;
+                let frequency = |f: f64| if f < slowest { 0.0 } else { f };
+                unscaled(at.frequencies().into_iter().map(frequency).collect())
             }
         }
     }

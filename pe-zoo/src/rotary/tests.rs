@@ -129,6 +129,34 @@ fn proportional_keeps_the_exponents_of_the_whole_head() {
     assert!((scaled.frequencies[63] - 1e6f64.powf(-126.0 / 512.0)).abs() < 1e-15);
 }
 
+/// Values of the authors' `modeling_cope.py` at Llama 3's sizes: 64 pairs, base 500,000, 20 of them clipped.
+#[test]
+fn clipping_tapers_the_slowest_pairs() {
+    let plain = spectrum(json!({ "rope_type": "default" }), 5e5, 128, 1, 1).frequencies;
+    let of = |settings| spectrum(settings, 5e5, 128, 1, 1).frequencies;
+    let soft = of(json!({ "rope_type": "clipped" }));
+    let hard = of(json!({ "rope_type": "clipped", "pairs": 20, "hard": true }));
+    for m in 0..64 {
+        let t = std::f64::consts::PI * (m as f64 - 44.0).max(0.0) / 19.0;
+        assert!((soft[m] / plain[m] - 0.5 * (1.0 + t.cos())).abs() < 1e-12, "{m}");
+        assert!((hard[m] - if m < 44 { plain[m] } else { 0.0 }).abs() < 1e-15, "{m}");
+    }
+    assert!(soft[44] == plain[44] && soft[63] < 1e-20);
+}
+
+/// HoPE at Llama 2's sizes: 10,000 to the power 45/64 is 649, whose turn is 4080 positions long.
+#[test]
+fn pairs_without_a_whole_turn_within_the_original_length_do_not_turn() {
+    for (settings, original) in [
+        (json!({ "rope_type": "high-frequency" }), 4096),
+        (json!({ "rope_type": "high-frequency", "original_max_position_embeddings": 4096 }), 64),
+    ] {
+        let scaled = spectrum(settings, 1e4, 128, original, 9000);
+        assert_eq!(scaled.frequencies.iter().filter(|f| **f > 0.0).count(), 46);
+        assert!((scaled.frequencies[45] - 1e4f64.powf(-45.0 / 64.0)).abs() < 1e-15);
+    }
+}
+
 #[test]
 fn deepseeks_mscales_divide_each_other() {
     let attention = |mscale: f64, all: f64| {
@@ -159,6 +187,9 @@ fn objects_of_huggingface_survive_a_round_trip() {
             "long_factor": [2.0, 4.0] }),
         json!({ "rope_type": "proportional", "partial_rotary_factor": 0.25, "factor": 1.0 }),
         json!({ "rope_type": "ntk", "factor": 4.0 }),
+        json!({ "rope_type": "clipped", "pairs": 20 }),
+        json!({ "rope_type": "clipped", "pairs": 8, "hard": true }),
+        json!({ "rope_type": "high-frequency" }),
     ] {
         let read = scaling(object.clone());
         assert_eq!(serde_json::to_value(&read).unwrap(), object);
@@ -277,6 +308,12 @@ fn what_cannot_work_is_refused_by_name() {
         (
             json!({ "rope_type": "part-ntk", "factor": 2, "ntk_factor": 1.5 }),
             "scaling.ntk_factor is 1.5",
+        ),
+        (json!({ "rope_type": "clipped" }), "scaling.pairs is 20, expected 1 to 4"),
+        (json!({ "rope_type": "clipped", "pairs": 0 }), "scaling.pairs is 0"),
+        (
+            json!({ "rope_type": "high-frequency", "original_max_position_embeddings": 0 }),
+            "scaling.original_max_position_embeddings is 0",
         ),
         (json!({ "rope_type": "composed", "parts": [] }), "scaling.parts is empty"),
         (

@@ -79,6 +79,7 @@ impl Stack {
         for start in (0..tokens).step_by(step) {
             let end = (start + step).min(tokens);
             let at = Positions::new(whole.cols()[..end].to_vec(), start).expect("ascending ones");
+            let at = at.in_steps(whole.steps());
             carried = TokenState::default();
             for (index, (problem, feed_forward)) in self.layers.iter().enumerate() {
                 let part = |heads: &[Heads]| tensor4(heads, device).slice_dim(2, start..end);

@@ -126,7 +126,10 @@ impl PositionEncoding for Alibi {
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         let fixed = || init::fixed(&self.slopes, &ctx.q.device());
         let logs = learned(&self.log_slopes, ctx.layer.layer);
-        ScoreMod::Slope(logs.map_or_else(fixed, |logs| logs.val().exp()))
+        let slopes = logs.map_or_else(fixed, |logs| logs.val().exp());
+        // Distances count numbers of the grid of real positions.
+        let at = ctx.layer.at;
+        ScoreMod::Slope(if at.steps() == 1 { slopes } else { slopes * at.unit() })
     }
 }
 

@@ -3,7 +3,8 @@
 //! ## What it does
 //! Each query opens or closes a gate at every earlier token; the position of a key is the sum of
 //! the gates between it and the query. Such a position is in general not an integer, so a learned table is
-//! interpolated between its entries.
+//! interpolated between its entries. Another paper of 2026 calls clipped RoPE "CoPE" (Li et al., arXiv 2602.05258); that is
+//! `rope{scaling={rope_type=clipped}}`.
 //!
 //! ## Formula
 //! `g[i, j] = sigma(q_i . k_j / sqrt(D))`, `p[i, j] = min(sum of g[i, m] for m in j..=i, N - 1)`,

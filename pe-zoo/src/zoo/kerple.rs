@@ -8,20 +8,26 @@
 //! ## Formula
 //! `logarithmic`: `logit[h, i, j] = q_i . k_j / sqrt(D) - p_h ln(1 + a_h (i - j))`
 //! `power`: `logit[h, i, j] = q_i . k_j / sqrt(D) - a_h (i - j)^p_h`
+//! `generalized-gaussian`: `logit[h, i, j] = q_i . k_j / sqrt(D) - exp(a_h) (|i - j - mu_h| + 1e-5)^p_h`,
+//! `mu_h = exp(m_h) - exp(-m_h)`
 //! With `weight = "power"` the first term is `q_i . k_j / sqrt(D) exp(-wa_h (i - j)^wp_h)`.
-//! All parameters are clamped to at least 0.01, `p_h` of the power kernel and `wp_h` to at most 2.
+//! Parameters are clamped to at least 0.01, `p_h` of the power kernel and `wp_h` to at most 2; those of `generalized-gaussian`
+//! are not clamped, and with an exponent below 0 nearer tokens are penalised more.
 //!
 //! ## Shapes
 //! `score: Distance([H, N])`, `N` one more than the longest distance of the pass, after a `Term` with `[H, 2]` for the
 //! weight.
 //!
 //! ## Settings
-//! `kernel`: `logarithmic` (default, the better in the paper), `power` or `none` (the weight alone).
+//! `kernel`: `logarithmic` (default, the better in the paper), `power`, `none` (the weight alone) or `generalized-gaussian` (the
+//! prior of the Bayesian Attention Mechanism, BAM).
+//! `mean`: `zero` (default) or `learned`, the distance `mu_h` of the penalty's centre in `generalized-gaussian`.
 //! `weight`: `none` (default) or `power`, the authors' weight form. Their code has it beside the power kernel and alone.
 //! `sharing`: `all-layers` (default, as in the paper) or `per-layer` (as in DAPE's code).
 //!
 //! ## Initial values
-//! `p` and `wp` uniform in 0..2, `a` and `wa` uniform in 0..1, as in the authors' code.
+//! `p` and `wp` uniform in 0..2, `a` and `wa` uniform in 0..1, as in the authors' code. Those of `generalized-gaussian` 0, as in the
+//! code of BAM: every penalty is 1, so that training starts from NoPE.
 //!
 //! ## Deviations
 //! The authors' code writes the clamped values back into the parameters before each use, which does
@@ -30,7 +36,8 @@
 //!
 //! ## References
 //! Chi et al. 2022, "KERPLE", arXiv 2205.09921; `chijames/KERPLE` at 25be3d712e,
-//! `megatron/mpu/layers.py`.
+//! `megatron/mpu/layers.py`. `generalized-gaussian`: Bianchessi et al. 2025, "Bayesian Attention Mechanism", arXiv 2505.22842;
+//! `ArthurSBianchessi/BAM` `models/bam_ssmax.py`.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -42,14 +49,17 @@ use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::reference::{Heads, ScalarInput, ScalarReference, kerple, values_f64};
 use crate::score::{Beyond, Number, Pair, PairTerm, Term};
-use crate::settings::{Sharing, is_default, of_layer};
-use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
+use crate::settings::{Sharing, is_default, learned, of_layer};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, card, init};
 
 /// Lower bound of both parameters.
 const SMALLEST: f32 = 0.01;
 
 /// Largest exponent at which the power kernel is conditionally positive definite.
 const LARGEST_EXPONENT: f32 = 2.0;
+
+/// Number added to the distance from the mean of the generalised Gaussian kernel, as in the code of BAM.
+const OFFSET: f64 = 1e-5;
 
 /// Kernel: the bias as a function of the distance `n`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +72,19 @@ pub enum Kernel {
     Power,
     /// No bias; only together with a weight.
     None,
+    /// Logarithm of a generalised Gaussian, `-exp(a) (|n - mu| + 1e-5)^p`.
+    GeneralizedGaussian,
+}
+
+/// Distance of the centre of the generalised Gaussian kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelMean {
+    /// The token itself, at distance 0.
+    #[default]
+    Zero,
+    /// One learned distance per head.
+    Learned,
 }
 
 /// Factor of the content logit as a function of the distance `n`.
@@ -86,11 +109,19 @@ pub struct KerpleConfig {
     pub weight: ContentWeight,
     /// Which layers share parameters.
     pub sharing: Sharing,
+    /// Distance of the centre of the generalised Gaussian kernel.
+    #[serde(skip_serializing_if = "is_default")]
+    pub mean: KernelMean,
 }
 
 impl Default for KerpleConfig {
     fn default() -> Self {
-        Self { kernel: Kernel::default(), weight: ContentWeight::None, sharing: Sharing::AllLayers }
+        Self {
+            kernel: Kernel::default(),
+            weight: ContentWeight::None,
+            sharing: Sharing::AllLayers,
+            mean: KernelMean::Zero,
+        }
     }
 }
 
@@ -101,6 +132,8 @@ pub struct Kerple {
     pub a: Vec<Param<Tensor<1>>>,
     /// Parameter `p`, `[H]` each: one tensor, or one per layer; empty without a bias.
     pub p: Vec<Param<Tensor<1>>>,
+    /// Parameter `m` of a learned mean, `[H]` each; empty without one.
+    pub m: Vec<Param<Tensor<1>>>,
     /// Parameter `wa` of the weight, `[H]` each; empty without a weight.
     pub weight_a: Vec<Param<Tensor<1>>>,
     /// Parameter `wp` of the weight, `[H]` each; empty without a weight.
@@ -125,7 +158,8 @@ impl KerpleConfig {
     /// Number of learned numbers per head.
     fn params_per_head(&self) -> usize {
         let of_bias = if self.kernel == Kernel::None { 0 } else { 2 };
-        of_bias + if self.weight == ContentWeight::None { 0 } else { 2 }
+        let of_mean = usize::from(self.mean != KernelMean::Zero);
+        of_bias + of_mean + if self.weight == ContentWeight::None { 0 } else { 2 }
     }
 }
 
@@ -140,9 +174,15 @@ impl Kerple {
     /// returns `[H, N]`.
     fn kernel(&self, layer: usize, distances: Tensor<2>, logs: Tensor<2>) -> Tensor<2> {
         let column = |x: Tensor<1>| x.unsqueeze_dim::<2>(1);
-        let a = of_layer(&self.a, layer).val();
+        let (a, p) = (of_layer(&self.a, layer).val(), of_layer(&self.p, layer).val());
+        if self.kernel == Kernel::GeneralizedGaussian {
+            let far = match learned(&self.m, layer) {
+                Some(m) => (distances - column(m.val().exp() - m.val().neg().exp())).abs(),
+                None => distances,
+            };
+            return ((far + OFFSET).log() * column(p)).exp() * column(a.exp()).neg();
+        }
         let a = column(clamp_straight_through(a, SMALLEST, f32::MAX));
-        let p = of_layer(&self.p, layer).val();
         match self.kernel {
             Kernel::Logarithmic => {
                 let p = column(clamp_straight_through(p, SMALLEST, f32::MAX));
@@ -154,7 +194,9 @@ impl Kerple {
                 let apart = distances.greater_elem(0).float();
                 (p * logs).exp() * apart * a.neg()
             }
-            Kernel::None => unreachable!("a layer without a bias has no table"),
+            Kernel::None | Kernel::GeneralizedGaussian => {
+                unreachable!("a layer without a bias has no table")
+            }
         }
     }
 
@@ -177,6 +219,15 @@ impl Kerple {
             Kernel::Logarithmic => kerple::logarithmic(input, &params(&self.a), &params(&self.p)),
             Kernel::Power => kerple::power(input, &params(&self.a), &params(&self.p)),
             Kernel::None => input.map(|_, _, _, _| 0.0),
+            Kernel::GeneralizedGaussian => {
+                let m = learned(&self.m, input.layer).map(values_f64);
+                kerple::generalized_gaussian(
+                    input,
+                    &params(&self.a),
+                    &params(&self.p),
+                    m.as_deref(),
+                )
+            }
         }
     }
 }
@@ -194,18 +245,34 @@ impl PositionEncoding for Kerple {
     };
 
     fn card(settings: &KerpleConfig) -> Card {
-        let parameters = match (settings.sharing, settings.params_per_head()) {
-            (Sharing::AllLayers, 4) => "4 H",
-            (Sharing::AllLayers, _) => "2 H",
-            (Sharing::PerLayer, 4) => "4 L H",
-            (Sharing::PerLayer, _) => "2 L H",
+        let of_head = settings.params_per_head();
+        let parameters = match settings.sharing {
+            Sharing::AllLayers => card::text(format!("{of_head} H")),
+            Sharing::PerLayer => card::text(format!("{of_head} L H")),
         };
+        if settings.kernel == Kernel::GeneralizedGaussian {
+            return Card {
+                label: "BAM",
+                summary: "Subtracts from the logits a learned power of the distance to a learned centre.",
+                parameters,
+                paper: "Bianchessi et al. 2025",
+                url: "https://arxiv.org/abs/2505.22842",
+                ..Self::CARD
+            };
+        }
         Card { parameters, ..Self::CARD }
     }
 
     fn check(settings: &KerpleConfig, _dims: &Dims) -> Result<(), PeError> {
-        let expected = "`logarithmic` or `power`, because `weight` is `none`";
-        PeError::require(settings.params_per_head() > 0, Self::CARD.id, "kernel", "none", expected)
+        let KerpleConfig { kernel, weight, mean, .. } = *settings;
+        let pe = Self::CARD.id;
+        let expected = "`zero`, because `kernel` is not `generalized-gaussian`";
+        let centred = mean == KernelMean::Zero || kernel == Kernel::GeneralizedGaussian;
+        PeError::require(centred, pe, "mean", "learned", expected)?;
+        let expected =
+            "`logarithmic`, `power` or `generalized-gaussian`, because `weight` is `none`";
+        let acts = kernel != Kernel::None || weight != ContentWeight::None;
+        PeError::require(acts, pe, "kernel", "none", expected)
     }
 
     fn build(
@@ -219,11 +286,20 @@ impl PositionEncoding for Kerple {
             init::given(values, [dims.heads], device)
         };
         let sets = settings.sharing.sets(dims.layers);
+        let zeros = |count: usize| -> Vec<Param<Tensor<1>>> {
+            (0..count).map(|_| init::zeros([dims.heads], device)).collect()
+        };
+        let gaussian = settings.kernel == Kernel::GeneralizedGaussian;
         let mut draw_sets = |count: usize| (0..count).map(|_| (draw(2.0), draw(1.0))).unzip();
-        let (p, a) = draw_sets(if settings.kernel == Kernel::None { 0 } else { sets });
+        let (p, a) = match settings.kernel {
+            Kernel::None => (Vec::new(), Vec::new()),
+            Kernel::GeneralizedGaussian => (zeros(sets), zeros(sets)),
+            Kernel::Logarithmic | Kernel::Power => draw_sets(sets),
+        };
+        let m = zeros(if gaussian && settings.mean == KernelMean::Learned { sets } else { 0 });
         let (weight_p, weight_a) =
             draw_sets(if settings.weight == ContentWeight::None { 0 } else { sets });
-        Ok(Kerple { a, p, weight_a, weight_p, kernel: settings.kernel })
+        Ok(Kerple { a, p, m, weight_a, weight_p, kernel: settings.kernel })
     }
 
     fn param_count(settings: &KerpleConfig, dims: &Dims) -> Option<usize> {
@@ -284,16 +360,17 @@ impl ScalarReference for Kerple {
     /// False beyond a bound of the clamp, where gradients pass straight through.
     fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
         let (low, high) = (f64::from(SMALLEST), f64::from(LARGEST_EXPONENT));
-        // In the visitor's order: `a`, `p`, `wa`, `wp`.
-        let sets = [&self.a, &self.p, &self.weight_a, &self.weight_p].map(Vec::len);
+        // In the visitor's order: `a`, `p`, `m`, `wa`, `wp`.
+        let sets = [&self.a, &self.p, &self.m, &self.weight_a, &self.weight_p].map(Vec::len);
         let mut first = 0;
         let kind = sets.iter().position(|count| {
             first += count;
             parameter < first
         });
         let is_exponent = match kind {
+            Some(0..=2) if self.kernel == Kernel::GeneralizedGaussian => return true,
             Some(1) => self.kernel == Kernel::Power,
-            Some(kind) => kind == 3,
+            Some(kind) => kind == 4,
             None => return true,
         };
         value > low && (!is_exponent || value < high)
@@ -318,7 +395,17 @@ pub(crate) mod tests {
     pub(crate) const EXAMPLES: &[Examples] = &[
         Examples {
             facts: "acts on logits; shift invariant; biases a, p",
-            texts: &["kerple", "kerple{kernel=power}", "kerple{sharing=per-layer}"],
+            texts: &[
+                "kerple",
+                "kerple{kernel=power}",
+                "kerple{sharing=per-layer}",
+                "kerple{kernel=generalized-gaussian}",
+                "kerple{kernel=generalized-gaussian,sharing=per-layer}",
+            ],
+        },
+        Examples {
+            facts: "acts on logits; shift invariant; biases a, m, p",
+            texts: &["kerple{kernel=generalized-gaussian,mean=learned,sharing=per-layer}"],
         },
         Examples {
             facts: "acts on logits; has terms, scales content, shift invariant; biases a, p; dense on GPUs",
@@ -338,6 +425,24 @@ pub(crate) mod tests {
         assert!(error.contains("kernel is none") && error.contains("`weight`"), "{error}");
         let weight = ContentWeight::Power;
         Kerple::check(&KerpleConfig { weight, ..config }, &dims).unwrap();
+        let config = KerpleConfig { mean: KernelMean::Learned, ..KerpleConfig::default() };
+        let error = Kerple::check(&config, &dims).unwrap_err().to_string();
+        assert!(error.contains("mean is learned, expected `zero`"), "{error}");
+    }
+
+    /// The code of BAM at `theta_alpha`, `theta_beta` and `theta_mu` of ln 2, -1 and ln 3: `2 / (|n - 8/3| + 1e-5)`.
+    #[test]
+    fn a_negative_exponent_penalises_the_distances_around_the_mean() {
+        let one = |x: f64| vec![init::given(vec![x as f32], [1], &Device::flex())];
+        let (a, p, m) = (one(2f64.ln()), one(-1.0), one(3f64.ln()));
+        let kernel = Kernel::GeneralizedGaussian;
+        let pe = Kerple { a, p, m, weight_a: vec![], weight_p: vec![], kernel };
+        let distances = Tensor::<2>::from_floats([[0.0, 1.0, 3.0, 9.0]], &Device::flex());
+        let logs = distances.zeros_like();
+        let expected = [-0.75, -1.2, -6.0, -0.315_789_47];
+        for (found, expected) in numbers(pe.kernel(0, distances, logs)).into_iter().zip(expected) {
+            assert!((found / expected - 1.0).abs() < 1e-4, "{found} {expected}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! `(a, b) -> (a cos - b sin, b cos + a sin)` for each pair `(a, b)` of the first `R` channels.
 //!
 //! ## Shapes
-//! `transform_qk: [B, H, T, D], [B, H, S, D]` unchanged; `R` even.
+//! `transform_qk: [B, H, T, D], [B, H, S, D]` unchanged; `R` even. With `far`, `score: FarProducts`.
 //!
 //! ## Settings
 //! `layout`: `half-split` (default; pairs `(m, m + R/2)`, as Llama and TAPE) or `interleaved`
@@ -20,8 +20,21 @@
 //! `scaling`: an object as HuggingFace's `rope_scaling`, `{ rope_type = "default" }` (default),
 //! `linear`, `dynamic`, `yarn`, `longrope`, `llama3`, `proportional` (p-RoPE), and `ntk`, `part-ntk` and
 //! `composed` (`parts`, a list of scalings that apply one after the other), which have no name there; see
-//! [`Scaling`]. `type` is accepted in place of `rope_type`. The default of `original_max_position_embeddings` is the
-//! training length.
+//! [`Scaling`]. So have `clipped` (clipped RoPE, which its authors call CoPE: the `pairs` slowest frequencies, 20 in the paper of
+//! 64, times `(1 + cos t) / 2`, `t` from 0 to pi; with `hard` times 0) and `high-frequency` (HoPE: pairs without a whole turn
+//! within the trained length do not turn). `type` is accepted in place of `rope_type`. The default of
+//! `original_max_position_embeddings` is the training length.
+//! `learning` (`fixed`): with `all-layers` or `per-layer` frequencies are `f_m exp(alpha_m)` after the scaling, `alpha` learned
+//! (LeRoPE of Mistral Large 4, which has one set for all layers).
+//! `imaginary` (false): each second head has query and key of the head before it, and the imaginary part of their products in
+//! place of the real part: its query is turned by a quarter less, `angle - pi / 2` (RoPE++, "equal heads"). The last of an odd number
+//! of heads has the real part.
+//! `far`: `{ type = "none" }` (default); `{ type = "grouped", window, group }` (SelfExtend: from the distance `window` on, the
+//! distance is `floor(i / group) - floor(j / group) + window - floor(window / group)`) or `{ type = "constant", window }`
+//! (ReRoPE: from there on, the distance is `window`). Neither needs training.
+//!
+//! ## Initial values
+//! `alpha`: 0, so that learned frequencies start at those of RoPE, as in Mistral Large 4.
 //!
 //! ## Deviations
 //! `dynamic` and `longrope` depend on the length of the sequence. Their cache holds keys before
@@ -33,25 +46,41 @@
 //! YaRN's ramp runs over pairs, as in its code, not over wavelengths, as in its paper. Settings of
 //! which HuggingFace only warns (unknown keys, factors below 1) are refused, and so are settings of
 //! YaRN that it would ignore.
+//! An imaginary head has values of its own, and projections to queries and keys that nothing reads; in RoPE++ it has no
+//! projections, and values of the head before it. A head that kept its own query and key would learn the same as one of RoPE,
+//! because a quarter turn of the query is a turn of its projection.
 //!
 //! ## References
 //! Su et al. 2021, "RoFormer", arXiv 2104.09864. Scalings: Chen et al. 2023, arXiv 2306.15595
 //! (linear); Peng et al. 2023, "YaRN", arXiv 2309.00071 (NTK-aware, dynamic, YaRN); Ding et al. 2024,
 //! "LongRoPE", arXiv 2402.13753; Llama 3.1; Barbero et al. 2024, arXiv 2410.06205 (p-RoPE); all in
-//! the form of HuggingFace transformers' modeling_rope_utils.
+//! the form of HuggingFace transformers' modeling_rope_utils. Li et al. 2026, arXiv 2602.05258 (clipped RoPE), authors' code
+//! `hrlics/CoPE` `modeling_cope.py`; Chen et al. 2024, arXiv 2410.21216 (HoPE). LeRoPE: `modeling_mistral_large4.py` of
+//! transformers 5.24.0. Liu et al. 2025, arXiv 2512.07525 (RoPE++), authors' code `OpenMOSS/rope_pp` (`imag1`). Jin et al. 2024,
+//! arXiv 2401.01325 (SelfExtend), authors' code `datamllab/LongLM`; Su 2023, `bojone/rerope` (ReRoPE).
 
-use burn::module::Module;
-use burn::tensor::{Device, Tensor};
+mod equations;
+mod far;
+
+use std::borrow::Cow;
+use std::f64::consts::FRAC_PI_2;
+
+pub use far::Far;
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
-use crate::encoding::LayerContext;
+use crate::encoding::{LayerContext, ScoreContext};
 use crate::math::frequencies::check_base;
-use crate::reference::{Heads, ScalarInput, ScalarReference, rope, rope_scaling};
+use crate::reference::ScalarReference;
 pub use crate::rotary::{Pairs, Scaling};
 use crate::rotary::{Rotation, check_pairs};
-use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
+use crate::score::FarProducts;
+use crate::settings::{Learning, is_default, learned};
+use crate::{Cost, Dims, PeError, PositionEncoding, Positions, ScoreMod, card, init};
 
 /// Settings of the RoPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,6 +94,15 @@ pub struct RopeConfig {
     pub rotary_fraction: f64,
     /// Scaling of the frequencies for sequences longer than in training.
     pub scaling: Scaling,
+    /// Whether factors of the frequencies are learned, and which layers share them.
+    #[serde(skip_serializing_if = "is_default")]
+    pub learning: Learning,
+    /// Whether each second head has the imaginary part of the products of the head before it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub imaginary: bool,
+    /// Distances that count beyond a window.
+    #[serde(skip_serializing_if = "is_default")]
+    pub far: Far,
 }
 
 impl Default for RopeConfig {
@@ -74,6 +112,9 @@ impl Default for RopeConfig {
             base: 10_000.0,
             rotary_fraction: 1.0,
             scaling: Scaling::None,
+            learning: Learning::Fixed,
+            imaginary: false,
+            far: Far::default(),
         }
     }
 }
@@ -81,6 +122,8 @@ impl Default for RopeConfig {
 /// Rotation of queries and keys by angles proportional to position.
 #[derive(Module, Debug)]
 pub struct Rope {
+    /// Logarithms of learned factors of the frequencies, `[R / 2]` each: no tensor, one, or one per layer.
+    pub log_factors: Vec<Param<Tensor<1>>>,
     #[module(skip)]
     config: RopeConfig,
     /// Number of channels that are rotated.
@@ -101,84 +144,114 @@ impl RopeConfig {
     }
 }
 
+/// Vectors that a rotation is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turned {
+    /// Queries and keys, by the angles of their positions.
+    Own,
+    /// Queries of imaginary heads, by a quarter less.
+    Quarter,
+    /// Rotated queries, on to their positions for far keys.
+    FarQuery,
+    /// Rotated keys, on to their positions for far queries.
+    FarKey,
+}
+
 impl Rope {
-    fn rotation(&self, at: &Positions, device: &Device) -> Rotation {
-        at.memo(&self.key, device, || {
-            let RopeConfig { layout, base, scaling, .. } = &self.config;
-            let len = at.cols().last().map_or(0, |last| last + 1);
-            let spectrum = scaling.spectrum(*base, self.turning, self.train_len, len);
-            Rotation::tabulate(at, *layout, self.turning / 2, device, |position, m| {
-                (position as f64 * spectrum.frequencies[m], spectrum.attention_factor)
-            })
-        })
+    /// Positions by which vectors are turned.
+    fn turn_of(&self, turned: Turned, position: f64) -> f64 {
+        match turned {
+            Turned::Own | Turned::Quarter => position,
+            Turned::FarQuery => self.config.far.of_query(position) - position,
+            Turned::FarKey => self.config.far.of_key(position) - position,
+        }
     }
 
-    /// Computes frequencies and attention factor at a length by each source's equation.
-    fn equations(&self, len: usize) -> (Vec<f64>, f64) {
-        use rope_scaling as eq;
-        let (base, dim) = (self.config.base, self.turning);
-        let original = |given: Option<usize>| given.unwrap_or(self.train_len);
-        let each = |frequency: &dyn Fn(eq::ScalarPair) -> f64| {
-            (0..dim / 2).map(|m| frequency(eq::ScalarPair { base, dim, m })).collect()
+    fn rotation(&self, turned: Turned, ctx: &LayerContext<'_>, device: &Device) -> Rotation {
+        let RopeConfig { layout, base, scaling, .. } = &self.config;
+        let at = ctx.at;
+        let key = match turned {
+            Turned::Own => Cow::Borrowed(&self.key),
+            other => Cow::Owned(format!("{} {other:?}", self.key)),
         };
-        let plain = 1.0;
-        match &self.config.scaling {
-            Scaling::None => (each(&eq::plain), plain),
-            Scaling::Linear { factor } => (each(&|pair| eq::linear(pair, *factor)), plain),
-            Scaling::Ntk { factor } => (each(&|pair| eq::ntk(pair, *factor)), plain),
-            Scaling::Dynamic { factor, original_max_position_embeddings } => {
-                let original = original(*original_max_position_embeddings);
-                (each(&|pair| eq::dynamic(pair, *factor, len, original)), plain)
+        let phase = if turned == Turned::Quarter { FRAC_PI_2 } else { 0.0 };
+        let spectrum = || scaling.spectrum(*base, self.turning, self.train_len, at.len());
+        let turn_of = |number: usize| self.turn_of(turned, number as f64 * at.unit());
+        let Some(logs) = learned(&self.log_factors, ctx.layer) else {
+            return at.memo(&key, device, || {
+                let spectrum = spectrum();
+                let further = matches!(turned, Turned::FarQuery | Turned::FarKey);
+                let factor = if further { 1.0 } else { spectrum.attention_factor };
+                Rotation::tabulate(at, *layout, self.turning / 2, device, |number, m| {
+                    (turn_of(number) * spectrum.frequencies[m] - phase, factor)
+                })
+            });
+        };
+        let pairs = self.turning / 2;
+        let (turns, frequencies) = at.memo(&key, device, || {
+            let tensor = |values: Vec<f64>, shape: [usize; 4]| {
+                let values = values.into_iter().map(|x| x as f32).collect::<Vec<_>>();
+                Tensor::<4>::from_data(TensorData::new(values, shape), device)
+            };
+            let turns = at.cols().iter().map(|number| turn_of(*number)).collect::<Vec<_>>();
+            let shape = [1, 1, turns.len(), 1];
+            (tensor(turns, shape), tensor(spectrum().frequencies, [1, 1, 1, pairs]))
+        });
+        let angles = turns * (frequencies * logs.val().exp().reshape([1, 1, 1, pairs]));
+        Rotation::of_pairs_by_angles(angles - phase, *layout)
+    }
+
+    /// Multiplies rotated channels by the attention factor of the scaling, which angles that are learned do not contain.
+    fn magnified(&self, u: Tensor<4>, at: &Positions) -> Tensor<4> {
+        let RopeConfig { base, scaling, learning, .. } = &self.config;
+        let factor = match learning {
+            Learning::Fixed => 1.0,
+            Learning::AllLayers | Learning::PerLayer => {
+                scaling.spectrum(*base, self.turning, self.train_len, at.len()).attention_factor
             }
-            Scaling::Yarn(yarn) => {
-                let ramp = eq::ScalarRamp {
-                    fast: yarn.beta_fast,
-                    slow: yarn.beta_slow,
-                    original: original(yarn.original_max_position_embeddings),
-                    truncate: yarn.truncate,
-                };
-                let extrapolation = yarn.extrapolation_factor.unwrap_or(1.0);
-                let frequency = |pair| eq::yarn(pair, yarn.factor(), extrapolation, ramp);
-                let mscales = yarn.mscale.zip(yarn.mscale_all_dim).map(|(a, b)| [a, b]);
-                let attention = yarn
-                    .attention_factor
-                    .unwrap_or_else(|| eq::yarn_attention(yarn.factor(), mscales));
-                (each(&frequency), attention)
-            }
-            Scaling::PartNtk(part) => {
-                let original = original(part.original_max_position_embeddings);
-                let frequency = |pair| {
-                    eq::part_ntk(
-                        pair,
-                        part.factor,
-                        part.ntk_factor,
-                        part.extrapolation_factor,
-                        original,
-                    )
-                };
-                (each(&frequency), plain)
-            }
-            // A sequence of scalings has no equation of its own; `fixtures/options.json` has numbers of it.
-            Scaling::Composed { .. } => {
-                let spectrum = self.config.scaling.spectrum(base, dim, self.train_len, len);
-                (spectrum.frequencies, spectrum.attention_factor)
-            }
-            Scaling::LongRope(long) => {
-                let original = original(long.original_max_position_embeddings);
-                let divisors = if len > original { &long.long_factor } else { &long.short_factor };
-                let attention = long.attention_factor.unwrap_or_else(|| {
-                    eq::longrope_attention(long.factor.unwrap_or(1.0), original)
-                });
-                (each(&|pair| eq::longrope(pair, divisors)), attention)
-            }
-            Scaling::Llama3(llama) => {
-                let original = llama.original_max_position_embeddings;
-                let (low, high) = (llama.low_freq_factor, llama.high_freq_factor);
-                (each(&|pair| eq::llama3(pair, llama.factor, low, high, original)), plain)
-            }
-            Scaling::Proportional { partial_rotary_factor, factor } => {
-                (each(&|pair| eq::proportional(pair, *partial_rotary_factor, *factor)), plain)
-            }
+        };
+        let [_batch, _heads, _tokens, channels] = u.dims();
+        if is_one(factor) {
+            u
+        } else if channels == self.turning {
+            u * factor
+        } else {
+            let turning = u.clone().slice_dim(3, 0..self.turning) * factor;
+            Tensor::cat(vec![turning, u.slice_dim(3, self.turning..channels)], 3)
+        }
+    }
+}
+
+fn is_one(factor: f64) -> bool {
+    (factor - 1.0).abs() < f64::EPSILON
+}
+
+/// Vectors of heads in twos.
+struct Twos {
+    /// First head of each two, `[B, H / 2, T, D]`.
+    first: Tensor<4>,
+    /// Last of an odd number of heads, `[B, 1, T, D]`.
+    last: Option<Tensor<4>>,
+}
+
+impl Twos {
+    fn of(u: Tensor<4>) -> Self {
+        let [batch, heads, tokens, channels] = u.dims();
+        let twos = heads / 2;
+        let last = (heads > 2 * twos).then(|| u.clone().slice_dim(1, 2 * twos..heads));
+        let first = u.slice_dim(1, 0..2 * twos).reshape([batch, twos, 2, tokens, channels]);
+        let first = first.slice_dim(2, 0..1).reshape([batch, twos, tokens, channels]);
+        Self { first, last }
+    }
+
+    /// All heads, `[B, H, T, D]`, where these are the second ones.
+    fn with(self, second: Tensor<4>) -> Tensor<4> {
+        let [batch, twos, tokens, channels] = second.dims();
+        let both = Tensor::stack::<5>(vec![self.first, second], 2);
+        let both = both.reshape([batch, 2 * twos, tokens, channels]);
+        match self.last {
+            Some(last) => Tensor::cat(vec![both, last], 1),
+            None => both,
         }
     }
 }
@@ -195,6 +268,27 @@ impl PositionEncoding for Rope {
         url: "https://arxiv.org/abs/2104.09864",
     };
 
+    fn card(settings: &RopeConfig) -> Card {
+        let RopeConfig { rotary_fraction, learning, imaginary, .. } = *settings;
+        let channels = if is_one(rotary_fraction) { "D / 2" } else { "rotary_fraction D / 2" };
+        let parameters = match learning {
+            Learning::Fixed => Self::CARD.parameters,
+            Learning::AllLayers => channels,
+            Learning::PerLayer => card::text(format!("L {channels}")),
+        };
+        if imaginary {
+            return Card {
+                label: "RoPE++",
+                summary: "Rotates queries and keys by their positions; half of the heads have the imaginary part.",
+                parameters,
+                paper: "Liu et al. 2025",
+                url: "https://arxiv.org/abs/2512.07525",
+                ..Self::CARD
+            };
+        }
+        Card { parameters, ..Self::CARD }
+    }
+
     fn check(settings: &RopeConfig, dims: &Dims) -> Result<(), PeError> {
         let (pe, whole) = (Self::CARD.id, settings.rotary_fraction);
         let require = |holds: bool, expected: &str| {
@@ -210,10 +304,18 @@ impl PositionEncoding for Rope {
             dims.head_dim
         );
         require(turning.is_multiple_of(2), &expected)?;
+        let RopeConfig { scaling, learning, imaginary, far, .. } = settings;
+        let unused =
+            *scaling == Scaling::None && is_default(learning) && !imaginary && is_default(far);
         require(
-            turning > 0 || settings.scaling == Scaling::None,
-            "a share that rotates at least two channels, because a scaling is given",
+            turning > 0 || unused,
+            "a share that rotates at least two channels, because a scaling or another change of the rotation is given",
         )?;
+        let expected =
+            "at least 2, because each second head has the imaginary part of the one before it";
+        let two = !imaginary || dims.heads > 1;
+        PeError::require(two, pe, "model.heads", dims.heads, expected)?;
+        far.check(pe)?;
         check_base(pe, "base", settings.base)?;
         settings.scaling.check(pe, turning, dims.train_len)
     }
@@ -222,20 +324,37 @@ impl PositionEncoding for Rope {
         settings: &RopeConfig,
         dims: &Dims,
         _rng: &mut ChaCha8Rng,
-        _device: &Device,
+        device: &Device,
     ) -> Result<Self, PeError> {
+        let turning = settings.turning(dims.head_dim);
+        let sets = settings.learning.sets(dims.layers);
         let config = RopeConfig { scaling: settings.scaling.resolved(dims), ..settings.clone() };
         Ok(Rope {
-            turning: settings.turning(dims.head_dim),
+            log_factors: (0..sets).map(|_| init::zeros([turning / 2], device)).collect(),
+            turning,
             train_len: dims.train_len,
             key: format!("rope {} {} {config:?}", dims.head_dim, dims.train_len),
             config,
         })
     }
 
-    fn cost(_settings: &RopeConfig, dims: &Dims, len: usize) -> Option<Cost> {
-        let channels = 2 * dims.layers * len * dims.width();
-        Some(Cost::none().elementwise("rotation of queries and keys", 3 * channels))
+    fn param_count(settings: &RopeConfig, dims: &Dims) -> Option<usize> {
+        Some(settings.learning.sets(dims.layers) * (settings.turning(dims.head_dim) / 2))
+    }
+
+    fn cost(settings: &RopeConfig, dims: &Dims, len: usize) -> Option<Cost> {
+        let tokens = dims.layers * len;
+        let channels = 2 * tokens * dims.width();
+        let mut cost = Cost::none().elementwise("rotation of queries and keys", 3 * channels);
+        if settings.learning != Learning::Fixed {
+            cost = cost.elementwise("angles", 3 * tokens * (settings.turning(dims.head_dim) / 2));
+        }
+        if settings.far != Far::default() {
+            cost = cost
+                .elementwise("rotation for far pairs", 3 * channels)
+                .pair_product("products of far pairs", tokens * len * dims.width());
+        }
+        Some(cost)
     }
 
     fn reference(&self) -> Option<&dyn ScalarReference> {
@@ -251,145 +370,38 @@ impl PositionEncoding for Rope {
         if self.turning == 0 {
             return (q, k);
         }
-        let rotation = self.rotation(ctx.at, &q.device());
-        rotation.turn_both(q, k, ctx.at)
+        let (at, device) = (ctx.at, q.device());
+        let own = self.rotation(Turned::Own, ctx, &device);
+        let (q, k) = if self.config.imaginary {
+            let quarter = self.rotation(Turned::Quarter, ctx, &device);
+            let imaginary = quarter.rows(at).turn(Twos::of(q.clone()).first);
+            let (q, k) = own.turn_both(q, k, at);
+            let k = Twos::of(k);
+            let shared = k.first.clone();
+            (Twos::of(q).with(imaginary), k.with(shared))
+        } else {
+            own.turn_both(q, k, at)
+        };
+        (self.magnified(q, at), self.magnified(k, at))
     }
 
     fn fixed_keys(&self) -> bool {
-        !self.config.scaling.depends_on_length()
-    }
-}
-
-impl ScalarReference for Rope {
-    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
-        let len = input.positions.last().map_or(0, |last| last + 1);
-        let (frequencies, attention) = self.equations(len);
-        let interleaved = self.config.layout == Pairs::Interleaved;
-        rope::transformed(input, &frequencies, attention, interleaved)
+        let RopeConfig { scaling, imaginary, far, .. } = &self.config;
+        !scaling.depends_on_length() && !imaginary && is_default(far)
     }
 
-    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        self.scalar_transformed(input).plain()
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        let Some(window) = self.config.far.window() else { return ScoreMod::None };
+        let (at, device) = (ctx.layer.at, ctx.q.device());
+        let queries = self.rotation(Turned::FarQuery, ctx.layer, &device).rows(at);
+        let keys = self.rotation(Turned::FarKey, ctx.layer, &device);
+        ScoreMod::FarProducts(FarProducts {
+            queries: queries.turn(ctx.q.clone()),
+            keys: keys.turn(ctx.k.clone()),
+            from: window.saturating_mul(at.steps()),
+        })
     }
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::zoo::tests::Examples;
-    use proptest::prelude::*;
-    use rand_chacha::rand_core::SeedableRng;
-    use serde_json::json;
-
-    pub(crate) const EXAMPLES: &[Examples] = &[
-        Examples {
-            facts: "acts on query, key; shift invariant",
-            texts: &[
-                "rope",
-                "rope{layout=interleaved}",
-                "rope{scaling={type=linear,factor=2.0}}",
-                "rope{scaling={type=ntk,factor=4.0},base=500.0}",
-                "rope{rotary_fraction=0.67,base=50.0}",
-                "rope{rotary_fraction=0.67,layout=interleaved}",
-                "rope{scaling={rope_type=ntk,factor=4.0},base=500.0}",
-                "rope{base=50.0,scaling={rope_type=yarn,factor=4.0,beta_fast=2.0,beta_slow=0.5}}",
-                "rope{scaling={rope_type=yarn,factor=4.0,truncate=false,mscale=1.0,mscale_all_dim=0.5}}",
-                "rope{scaling={rope_type=yarn,factor=4.0,extrapolation_factor=0.5}}",
-                "rope{base=50.0,scaling={rope_type=part-ntk,factor=4.0,ntk_factor=0.5,original_max_position_embeddings=16}}",
-                "rope{scaling={rope_type=longrope,attention_factor=1.2,short_factor=[1.0,1.5,2.0],long_factor=[1.0,1.5,2.0]}}",
-                "rope{base=50.0,scaling={rope_type=llama3,factor=8.0,low_freq_factor=0.5,high_freq_factor=2.0,original_max_position_embeddings=16}}",
-                "rope{scaling={rope_type=proportional,factor=2.0,partial_rotary_factor=0.7}}",
-            ],
-        },
-        Examples {
-            facts: "acts on query, key; depends on length",
-            texts: &[
-                "rope{scaling={rope_type=dynamic,factor=2.0}}",
-                "rope{base=50.0,scaling={rope_type=dynamic,factor=1.0,original_max_position_embeddings=6}}",
-                "rope{base=50.0,scaling={rope_type=composed,parts=[{rope_type=llama3,factor=8.0,low_freq_factor=0.5,high_freq_factor=2.0,original_max_position_embeddings=16},{rope_type=dynamic,factor=1.0,original_max_position_embeddings=6}]}}",
-                "rope{scaling={rope_type=longrope,factor=2.0,short_factor=[1.0,1.5,2.0],long_factor=[1.0,3.0,9.0]}}",
-            ],
-        },
-    ];
-
-    const DIMS: Dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
-
-    fn config(settings: serde_json::Value) -> RopeConfig {
-        serde_json::from_value(settings).unwrap()
-    }
-
-    #[test]
-    fn an_odd_head_dimension_is_refused_by_name() {
-        let dims = Dims { head_dim: 15, ..DIMS };
-        let error = Rope::check(&RopeConfig::default(), &dims).unwrap_err().to_string();
-        assert!(error.contains("model.head_dim is 15") && error.contains("even"), "{error}");
-    }
-
-    #[test]
-    fn shares_that_cannot_turn_pairs_are_refused() {
-        for (share, expected) in [(0.4, "even number of the 8"), (1.5, "0 to 1"), (-0.1, "0 to 1")]
-        {
-            let error =
-                Rope::check(&config(json!({ "rotary_fraction": share })), &DIMS).unwrap_err();
-            let error = error.to_string();
-            assert!(error.contains("rotary_fraction") && error.contains(expected), "{error}");
-        }
-        Rope::check(&config(json!({ "rotary_fraction": 0.5 })), &DIMS).unwrap();
-    }
-
-    #[test]
-    fn a_factor_below_one_is_refused() {
-        let error =
-            Rope::check(&config(json!({ "scaling": { "type": "linear", "factor": 0.5 } })), &DIMS);
-        let error = error.unwrap_err().to_string();
-        assert!(error.contains("rope: scaling.factor is 0.5"), "{error}");
-    }
-
-    fn rope(settings: serde_json::Value, dims: &Dims) -> Rope {
-        let mut rng = ChaCha8Rng::seed_from_u64(0);
-        Rope::build(&config(settings), dims, &mut rng, &Device::flex()).unwrap()
-    }
-
-    proptest! {
-        /// Compares the tensors' frequencies with the equations for the settings of all kinds.
-        #[test]
-        fn frequencies_are_those_of_the_equations(
-            half in 2usize..40, base in 2.0f64..1e6, factor in 1.0f64..64.0,
-            original in 2usize..5000, len in 1usize..20_000, slow in 0.5f64..8.0,
-            more in 0.1f64..60.0, share in 0.0f64..1.0, truncate: bool,
-        ) {
-            let dims = Dims { head_dim: 2 * half, train_len: original, ..DIMS };
-            let divisors = |step: f64| (0..half).map(|m| 1.0 + step * m as f64).collect::<Vec<_>>();
-            let all = [
-                json!({ "rope_type": "default" }),
-                json!({ "rope_type": "linear", "factor": factor }),
-                json!({ "rope_type": "ntk", "factor": factor }),
-                json!({ "rope_type": "dynamic", "factor": factor }),
-                json!({ "rope_type": "yarn", "factor": factor, "beta_slow": slow,
-                    "beta_fast": slow + more, "truncate": truncate }),
-                json!({ "rope_type": "yarn", "factor": factor, "mscale": share + 0.1,
-                    "mscale_all_dim": 0.5 }),
-                json!({ "rope_type": "yarn", "factor": factor, "extrapolation_factor": share }),
-                json!({ "rope_type": "part-ntk", "factor": factor, "ntk_factor": share,
-                    "extrapolation_factor": 1.0 - share }),
-                json!({ "rope_type": "longrope", "factor": factor, "short_factor": divisors(0.1),
-                    "long_factor": divisors(0.7) }),
-                json!({ "rope_type": "llama3", "factor": factor, "low_freq_factor": slow,
-                    "high_freq_factor": slow + more, "original_max_position_embeddings": original }),
-                json!({ "rope_type": "proportional", "partial_rotary_factor": share,
-                    "factor": factor }),
-            ];
-            for scaling in all {
-                let rope = rope(json!({ "base": base, "scaling": scaling }), &dims);
-                let (frequencies, attention) = rope.equations(len);
-                let spectrum = rope.config.scaling.spectrum(base, 2 * half, original, len);
-                prop_assert!((spectrum.attention_factor - attention).abs() < 1e-12, "{scaling}");
-                for (a, b) in spectrum.frequencies.iter().zip(&frequencies) {
-                    prop_assert!((a - b).abs() <= 1e-9 * b, "{scaling}: {a} {b}");
-                }
-                prop_assert_eq!(spectrum.frequencies.len(), frequencies.len());
-                prop_assert!(frequencies.iter().all(|f| (0.0..=1.0).contains(f)), "{}", scaling);
-            }
-        }
-    }
-}
+pub(crate) mod tests;

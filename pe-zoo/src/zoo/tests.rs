@@ -114,6 +114,9 @@ fn settings_that_are_left_out_at_their_defaults_may_be_given() {
         ("t5-bias{buckets=causal}", "t5-bias"),
         ("xpos{centre=middle}", "xpos"),
         ("pope{rotary_fraction=1.0}", "pope"),
+        ("rope{learning=fixed,imaginary=false,far={type=none}}", "rope"),
+        ("kerple{mean=zero}", "kerple"),
+        ("randomized{positions={type=whole}}(rope)", "randomized(rope)"),
     ] {
         let given = Combination::parse(text).unwrap();
         assert_eq!(given.to_string(), plain);

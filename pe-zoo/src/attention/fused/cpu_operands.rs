@@ -11,7 +11,7 @@ use crate::count::CountedMatmul;
 use crate::kernels::cpu::modifiers::reflected_chunks;
 use crate::kernels::operands::{PiecewiseSlots, Slot};
 use crate::kernels::spec::HeadMlpSpec;
-use crate::score::{HeadMlp, PositionMlp, Reflected, StepPrices, TokenPrice};
+use crate::score::{FarProducts, HeadMlp, PositionMlp, Reflected, StepPrices, TokenPrice};
 use crate::{Positions, ScoreMod};
 
 /// Kernel operands of one modifier.
@@ -21,6 +21,8 @@ pub(super) struct CpuOperands {
     /// Boundaries between the pieces of a piecewise linear bias, ascending; empty without one.
     pub(super) position_mlp_bends: Arc<[f32]>,
     pub(super) head_mlp: Option<HeadMlpSpec>,
+    /// Smallest distance of pairs with products of their own; 0 without such products.
+    pub(super) far_from: usize,
 }
 
 /// Converts a modifier that [`ScoreMod::planned`] gives to the kernels of the CPU to their operands.
@@ -50,6 +52,14 @@ pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> CpuOperands {
             let maps = reflected_chunks(inputs.k.clone(), directions.clone(), strengths.clone());
             operands.put(Slot::ReflectedDirections, directions.clone());
             operands.put(Slot::ReflectedChunks, maps);
+        }
+        ScoreMod::FarProducts(FarProducts { queries, keys, from }) => {
+            operands.put(Slot::FarQuery, queries.clone());
+            operands.put(Slot::FarKey, keys.clone());
+            operands.far_from = *from;
+        }
+        ScoreMod::ChannelDecay { cumulative } => {
+            operands.put(Slot::ChannelDecay, cumulative.clone());
         }
         ScoreMod::HeadMlp(mlp) => operands.put_head_mlp(mlp, inputs),
         other => unreachable!("the kernels take {other:?} without operands of their own"),

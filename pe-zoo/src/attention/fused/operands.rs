@@ -37,6 +37,8 @@ pub(super) struct ModifierOperands {
     /// Boundaries between the pieces of a piecewise linear bias, ascending.
     position_mlp_bends: Arc<[f32]>,
     head_mlp: Option<HeadMlpSpec>,
+    /// Smallest distance of pairs with products of their own; unused without such products.
+    far_from: usize,
     /// Whether the content logits are not divided by `sqrt(D)`.
     undivided: bool,
 }
@@ -53,6 +55,7 @@ impl ModifierOperands {
             weights: None,
             position_mlp_bends: Arc::default(),
             head_mlp: None,
+            far_from: 0,
             undivided: false,
         };
         let mut dense_terms = false;
@@ -89,6 +92,8 @@ impl ModifierOperands {
             ScoreMod::Term(term) => self.terms.push(term.clone()),
             ScoreMod::Dense(bias) => self.plus(Slot::Dense, bias.clone()),
             ScoreMod::Reflected(_)
+            | ScoreMod::FarProducts(_)
+            | ScoreMod::ChannelDecay { .. }
             | ScoreMod::PositionMlp(_)
             | ScoreMod::HeadMlp(_)
             | ScoreMod::TokenPrice(_)
@@ -111,6 +116,7 @@ impl ModifierOperands {
             self.position_mlp_bends = operands.position_mlp_bends;
         }
         self.head_mlp = operands.head_mlp.or(self.head_mlp.take());
+        self.far_from = self.far_from.max(operands.far_from);
     }
 
     fn add_dense(&mut self, part: &ScoreMod, inputs: &LogitInputs<'_>) {
@@ -224,7 +230,8 @@ impl ModifierOperands {
                 None
             }
         };
-        let mapped = self.tensors[Slot::ReflectedChunks as usize].is_some();
+        let replaced = [Slot::ReflectedChunks, Slot::FarKey, Slot::ChannelDecay];
+        let mapped = replaced.iter().any(|slot| self.tensors[*slot as usize].is_some());
         let terms = std::mem::take(&mut self.terms);
         self.put_terms(&terms);
         let contextual = self.contextual.take().map(|contextual| {
@@ -266,6 +273,7 @@ impl ModifierOperands {
             contextual,
             position_mlp_bends: self.position_mlp_bends,
             head_mlp: self.head_mlp,
+            far_from: self.far_from,
             terms: terms.iter().map(|term| term.kernel().clone()).collect(),
         };
         (operands, spec)

@@ -3,6 +3,8 @@
 use super::contextual;
 use super::distance;
 use super::modifiers::bias;
+use super::modifiers::channel_decay::{self, ChannelDecayOperands};
+use super::modifiers::far::{self, FarOperands};
 use super::modifiers::reflected::{self, ReflectedOperands};
 use super::problem::{Block, Head};
 use super::reduce::Grads;
@@ -25,23 +27,22 @@ fn logits<const R: usize>(
     let n = block.columns;
     grow(&mut s.logits, n);
     let query = head.q().rows(block.first, block.rows);
-    match (head.spec.content_scale, ReflectedOperands::of(head)) {
-        (Some(scale), Some(operands)) => {
-            reflected::products(
-                &operands,
-                head,
-                block,
-                scale,
-                &mut s.modifiers.reflected,
-                &mut s.logits,
-                keep,
-            );
-        }
-        (Some(scale), None) => {
+    if let Some(scale) = head.spec.content_scale {
+        if let Some(operands) = ReflectedOperands::of(head) {
+            let (s, out) = (&mut s.modifiers.reflected, &mut s.logits);
+            reflected::products(&operands, head, block, scale, s, out, keep);
+        } else if let Some(operands) = FarOperands::of(head) {
+            let (s, out) = (&mut s.modifiers.far, &mut s.logits[..n]);
+            far::products(&operands, head, block, scale, s, out);
+        } else if let Some(operands) = ChannelDecayOperands::of(head) {
+            let (s, out) = (&mut s.modifiers.channel_decay, &mut s.logits[..n]);
+            channel_decay::products(&operands, head, block, scale, s, out);
+        } else {
             let out = write(&mut s.logits, n, block.rows);
             multiply(out, head.k().rows(0, n), query.t(), scale, Add::Overwrite);
         }
-        (None, _) => s.logits[..n].fill([0.0; R]),
+    } else {
+        s.logits[..n].fill([0.0; R]);
     }
     if !head.spec.terms.is_empty() {
         term::apply(head, block, s, keep);
@@ -260,6 +261,12 @@ pub(super) fn backward<const R: usize>(
             &mut dq,
             grads,
         );
+    } else if let Some(operands) = ChannelDecayOperands::of(head) {
+        let scratch = &mut s.modifiers.channel_decay;
+        channel_decay::backward(&operands, head, block, scratch, &s.grads[..n], &mut dq, grads);
+    } else if let Some(operands) = FarOperands::of(head) {
+        let far_scratch = &mut s.modifiers.far;
+        far::backward(&operands, head, block, far_scratch, &s.grads[..n], &mut dq, grads);
     } else if let Some(scale) = head.spec.content_scale {
         let logit_grads = read(&s.grads, n, block.rows);
         let query = head.q().rows(block.first, block.rows);

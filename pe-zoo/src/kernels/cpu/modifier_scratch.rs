@@ -6,6 +6,8 @@ use crate::math::lanes::Lanes;
 #[derive(Debug, Default)]
 pub(super) struct ModifierScratch<const R: usize> {
     pub(super) reflected: ReflectedScratch<R>,
+    pub(super) far: FarScratch<R>,
+    pub(super) channel_decay: ChannelDecayScratch,
     pub(super) head_mlp: HeadMlpScratch<R>,
     /// Offset in [`HeadMlpScratch::added`] of the terms for the current head; `None` without a
     /// perceptron across heads.
@@ -13,6 +15,26 @@ pub(super) struct ModifierScratch<const R: usize> {
     pub(super) step_prices: StepPricesScratch<R>,
     pub(super) unrolled: Vec<f32>,
     pub(super) sums: Vec<f32>,
+}
+
+/// Buffers for products of far pairs, or for their gradients, `[columns][lanes]`.
+#[derive(Debug, Default)]
+pub(super) struct FarScratch<const R: usize> {
+    /// Of the columns that are far from at least one row.
+    pub(super) far: Vec<Lanes<R>>,
+    /// Of the columns that are near to at least one row.
+    pub(super) near: Vec<Lanes<R>>,
+}
+
+/// Buffers for channels that decay: decayed vectors, their factors and their gradients, `[rows or columns, D]`.
+#[derive(Debug, Default)]
+pub(super) struct ChannelDecayScratch {
+    pub(super) queries: Vec<f32>,
+    pub(super) query_factors: Vec<f32>,
+    pub(super) query_grads: Vec<f32>,
+    pub(super) keys: Vec<f32>,
+    pub(super) key_factors: Vec<f32>,
+    pub(super) key_grads: Vec<f32>,
 }
 
 /// Buffers for step prices, `[columns][lanes]`.

@@ -72,7 +72,12 @@ fn run(
             Slot::HeadMlpOuter => &[heads, 3 * 5],
             Slot::HeadMlpOuterBias => &[1, heads],
             Slot::HeadMlpBaseTable => &[heads, 9],
-            Slot::HeadMlpBaseLines | Slot::HeadMlpBaseDistances | Slot::HeadMlpBaseRows => &[0],
+            Slot::FarQuery
+            | Slot::FarKey
+            | Slot::ChannelDecay
+            | Slot::HeadMlpBaseLines
+            | Slot::HeadMlpBaseDistances
+            | Slot::HeadMlpBaseRows => &[0],
         };
         let random = tensor(shape, slot as u64);
         let mut values = numbers(&random).to_vec();
@@ -112,6 +117,7 @@ fn run(
             negative_slope: 0.01,
             base_bends: [].into(),
         }),
+        far_from: 0,
         terms: vec![Term::new(Tempered).kernel().clone()],
     };
     let (output, kept) = engine::forward(&operands, &spec);
@@ -143,8 +149,9 @@ fn one_two_and_four_threads_give_the_same_bits() {
         // The output and a gradient for every operand but the slopes of contextual positions, and
         // the hidden layer where there is none.
         let absent = if activation.is_some() { 1 } else { 2 };
-        // Nineteen operands of other modifiers; a base bias from a table has no piecewise linear one.
-        let absent = absent + if cpu_only { 3 } else { 19 };
+        // Twenty-two operands of other modifiers; a base bias from a table has no piecewise linear one, and reflected products
+        // are neither of far pairs nor of channels that decay.
+        let absent = absent + if cpu_only { 6 } else { 22 };
         assert!(expected.iter().flatten().all(|bits| f32::from_bits(*bits).is_finite()));
         assert_eq!(expected.len(), 1 + SLOTS - absent);
         for threads in [2, 4] {

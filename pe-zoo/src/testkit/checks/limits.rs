@@ -56,10 +56,10 @@ pub(super) fn positions(encoding: &dyn Hooks, config: &Combination) -> Outcome {
         if (at.cols().len(), at.first_row()) != (tokens, cached_tokens) {
             return Err(format!("{} positions for {tokens} tokens", at.cols().len()));
         }
-        match at.cols().last() {
-            Some(last) if *last >= longest => Err(format!("position {last} past {longest}")),
-            _ => Ok(at),
+        if at.len() > longest {
+            return Err(format!("position {} past {longest}", at.len() - 1));
         }
+        Ok(at)
     };
     for (cached, new) in [(0, TOKENS), (0, 1), (9, 1), (6, 3)] {
         for seed in [None, Some(1), Some(2)] {

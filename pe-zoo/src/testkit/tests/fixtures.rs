@@ -41,6 +41,7 @@ pub(super) fn input() -> ScalarInput {
             })
             .collect(),
         positions: (0..5).collect(),
+        unit: 1.0,
         first_row: 0,
     }
 }

@@ -9,7 +9,8 @@ use crate::testkit::close::{self, Tolerance};
 use crate::testkit::problem::Problem;
 use crate::testkit::randomise;
 use crate::zoo::{
-    logit_cap::LogitCap, sinks::Sinks, temperature::RowTemperature, window::AttentionWindow,
+    logit_cap::LogitCap, repo::Repo, sinks::Sinks, temperature::RowTemperature,
+    window::AttentionWindow,
 };
 use crate::{AnyEncoding, Dims, PositionEncoding, Positions, Registry};
 
@@ -230,8 +231,8 @@ fn permuting_early_tokens_moves_the_last_output_unless_nothing_encodes_order() {
         let config = Registry::builtin().encoding(meta.id).unwrap();
         let properties = crate::probe::properties(&config).unwrap();
         let acts = properties.acts_on.iter().any(|part| *part != ActsOn::Positions);
-        // Some treat all columns of a row alike, and the window is longer than the sequence.
-        let alike = [LogitCap::CARD.id, Sinks::CARD.id, RowTemperature::CARD.id];
+        // Some treat all columns of a row alike, or by their content alone, and the window is longer than the sequence.
+        let alike = [LogitCap::CARD.id, Sinks::CARD.id, RowTemperature::CARD.id, Repo::CARD.id];
         let blind = alike.contains(&meta.id) || meta.id == AttentionWindow::CARD.id;
         assert_eq!(reaches_the_output, acts && !blind, "{}", meta.id);
     }

@@ -8,7 +8,9 @@ use super::{
     tensor,
 };
 use crate::ScoreMod;
-use crate::score::{Beyond, HeadMlp, LogitScaling, PositionMlp, Reflected, StepPrices, TokenPrice};
+use crate::score::{
+    Beyond, FarProducts, HeadMlp, LogitScaling, PositionMlp, Reflected, StepPrices, TokenPrice,
+};
 
 fn position_mlp(
     sizes: &Sizes,
@@ -181,6 +183,48 @@ fn products_of_reflected_queries_and_keys() {
     compare(reflected);
     compare(|sizes, leaves| {
         ScoreMod::Sum(vec![reflected(sizes, leaves), decay(sizes, leaves), slope(sizes, leaves)])
+    });
+}
+
+fn far_products(sizes: &Sizes, leaves: &mut Leaves, from: usize) -> ScoreMod {
+    let queries = per_token(sizes, leaves, [sizes.rows, sizes.head_dim], 69);
+    let keys = per_token(sizes, leaves, [sizes.columns, sizes.head_dim], 70);
+    ScoreMod::FarProducts(FarProducts { queries, keys, from })
+}
+
+#[test]
+fn products_of_other_vectors_beyond_a_distance() {
+    // No pair is far, some are, and all are.
+    compare(|sizes, leaves| far_products(sizes, leaves, 10_000));
+    compare(|sizes, leaves| far_products(sizes, leaves, 33));
+    compare(|sizes, leaves| far_products(sizes, leaves, 5));
+    compare(|sizes, leaves| far_products(sizes, leaves, 1));
+    compare(|sizes, leaves| far_products(sizes, leaves, 0));
+    compare(|sizes, leaves| {
+        let gated = contextual(sizes, leaves, 6, LogitScaling::Listing);
+        let far = far_products(sizes, leaves, 7);
+        ScoreMod::Sum(vec![ScoreMod::Contextual(gated), far, slope(sizes, leaves)])
+    });
+    for at in positions(&ODD) {
+        compare_at(&ODD, &at.shifted(1 << 25), 1.0, |sizes, leaves| far_products(sizes, leaves, 4));
+    }
+}
+
+/// Running sums of decays of up to `-fastest` per token.
+fn channel_decay(sizes: &Sizes, leaves: &mut Leaves, fastest: f64) -> ScoreMod {
+    let gates = sigmoid(per_token(sizes, leaves, [sizes.columns, sizes.head_dim], 71));
+    ScoreMod::ChannelDecay { cumulative: (gates * -fastest).cumsum(2) }
+}
+
+#[test]
+fn products_of_channels_that_decay() {
+    compare(|sizes, leaves| channel_decay(sizes, leaves, 0.1));
+    compare(|sizes, leaves| channel_decay(sizes, leaves, 1.0));
+    // Sums of thousands: every factor but that of the own token vanishes.
+    compare(|sizes, leaves| channel_decay(sizes, leaves, 300.0));
+    compare(|sizes, leaves| {
+        let decay = channel_decay(sizes, leaves, 0.3);
+        ScoreMod::Sum(vec![decay, slope(sizes, leaves), distance(sizes, leaves, Beyond::Last)])
     });
 }
 

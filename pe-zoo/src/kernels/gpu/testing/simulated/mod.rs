@@ -108,6 +108,7 @@ impl Maker {
             contextual: None,
             position_mlp_bends: [].into(),
             head_mlp: None,
+            far_from: 0,
             #[cfg(feature = "flex")]
             terms: Vec::new(),
         };
