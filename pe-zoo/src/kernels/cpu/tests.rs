@@ -73,7 +73,12 @@ fn run(
             Slot::HeadMlpOuter => &[heads, 3 * 5],
             Slot::HeadMlpOuterBias => &[1, heads],
             Slot::HeadMlpBaseTable => &[heads, 9],
-            Slot::HeadMlpBaseLines | Slot::HeadMlpBaseDistances | Slot::HeadMlpBaseRows => &[0],
+            Slot::FarQuery
+            | Slot::FarKey
+            | Slot::ChannelDecay
+            | Slot::HeadMlpBaseLines
+            | Slot::HeadMlpBaseDistances
+            | Slot::HeadMlpBaseRows => &[0],
         };
         let random = tensor(shape, slot as u64);
         let mut values = numbers(&random).to_vec();
