@@ -13,7 +13,7 @@
 //! `state: [B, H, T, D]`, `ln f` of each token; `score: ChannelDecay([B, H, S, D])`, their running sums over all columns.
 //!
 //! ## Settings
-//! `bias` (8, as in the authors' code): initial bias of the gates, at which a gate forgets 0.03 % per token.
+//! `bias` (8, as in the authors' code): initial bias of the gates, at which a gate forgets 0.03% per token.
 //!
 //! ## Initial values
 //! Gate weights: normal with standard deviation 0.02; gate bias: 8, so that training starts near plain attention.
