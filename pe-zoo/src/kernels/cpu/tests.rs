@@ -66,7 +66,6 @@ fn run(
             Slot::StepPricesQueries | Slot::StepPricesKeys => &[batch, heads, rows, 4],
             Slot::Sink | Slot::StepPricesSlopes => &[heads],
             Slot::ReflectedDirections => &plane,
-            Slot::FarQuery | Slot::FarKey | Slot::ChannelDecay => &[0],
             Slot::ReflectedChunks => &[batch, heads, rows, 32 + dim],
             Slot::HeadMlpInner => &[5, 3 * planes],
             Slot::HeadMlpInnerBias => &[1, 5],
