@@ -19,7 +19,7 @@ fn the_start_and_mistakes_show_the_way() {
     let said = text(&bench(&["explain", "flip-flap"]));
     assert!(!said.contains("addition"), "a near name is enough: {said}");
     refused(&["run", "zzz"], "code-20m, contextual, contextual-text, cope-figure-2, cope-figure-3");
-    refused(&["run", "zzz"], "cope-mlp-widths and 36 more; or give the path of a TOML file");
+    refused(&["run", "zzz"], "cope-mlp-widths and 37 more; or give the path of a TOML file");
     let coloured = bench_with(&["run", "quik"], &[("CLICOLOR_FORCE", "1")]);
     assert!(
         text(&coloured).starts_with("\u{1b}[31m\u{1b}[1merror:\u{1b}[0m unknown"),
