@@ -110,11 +110,8 @@ const MOST_PROSE: usize = 6;
 fn findings(report: &Report) -> Vec<Element> {
     let uses = text::uses(report).into_iter().map(|sentence| sentence.text);
     let lead = text::lead(report);
-    let lead = if lead.len() > MOST_PROSE {
-        Element::List(lead)
-    } else {
-        Element::Prose(lead.join(" "))
-    };
+    let lead =
+        if lead.len() > MOST_PROSE { Element::List(lead) } else { Element::Prose(lead.join(" ")) };
     let mut elements = vec![Element::List(uses.collect()), lead];
     let lost = report.not_counted.len() as u64;
     let warnings = text::warnings(report).len() as u64;

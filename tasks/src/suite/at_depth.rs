@@ -234,18 +234,20 @@ impl AtDepth {
         slices.extend(target.slices.iter().filter(|(name, _)| *name != DEPTH));
         Sample { tokens, scored, slices }
     }
+}
 
+impl AskedFrame {
     /// Finds the parts of the task's sample in one of this task.
-    fn parts(&self, tokens: &[u32]) -> Option<AskedFrame> {
+    fn find(tokens: &[u32]) -> Option<Self> {
         let ask = tokens.iter().position(|token| *token == ASK)?;
         let label = tokens.iter().position(|token| *token == tokens[ask + 1])?;
         let stated = tokens[label..].iter().position(|token| *token == END)? - 1;
-        Some(AskedFrame { statement: label + 1, stated, rest: ask + 2 })
+        Some(Self { statement: label + 1, stated, rest: ask + 2 })
     }
 
     /// The task's sample in one of this task.
-    fn inner(&self, sample: &Sample, parts: &AskedFrame) -> Sample {
-        let AskedFrame { statement, stated, rest } = *parts;
+    fn sample_of(&self, sample: &Sample) -> Sample {
+        let Self { statement, stated, rest } = *self;
         let statement = &sample.tokens[statement..statement + stated];
         let tokens = statement.iter().chain(&sample.tokens[rest..]);
         let mut scored = vec![false; stated];
@@ -325,15 +327,15 @@ impl Task for AtDepth {
     }
 
     fn token_slices(&self, sample: &Sample) -> Vec<TokenSlice> {
-        let Some(parts) = self.parts(&sample.tokens) else { return Vec::new() };
-        let mut slices = self.task.token_slices(&self.inner(sample, &parts));
+        let Some(parts) = AskedFrame::find(&sample.tokens) else { return Vec::new() };
+        let mut slices = self.task.token_slices(&parts.sample_of(sample));
         slices.retain(|(name, _)| *name != DEPTH);
         slices
     }
 
     fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
-        let parts = self.parts(&sample.tokens)?;
-        let inner = self.task.counted(&self.inner(sample, &parts))?;
+        let parts = AskedFrame::find(&sample.tokens)?;
+        let inner = self.task.counted(&parts.sample_of(sample))?;
         let (statement, rest) = inner.split_at(parts.stated);
         let mut marks = vec![false; sample.tokens.len()];
         marks[parts.statement..parts.statement + parts.stated].copy_from_slice(statement);

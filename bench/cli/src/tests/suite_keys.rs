@@ -138,8 +138,12 @@ fn readable(comment: &str) -> String {
 pub(super) fn suite_keys() -> String {
     let mut out = String::new();
     for section in sections() {
-        writeln!(out, "\n## {}\n\n| key | default | meaning |\n| --- | --- | --- |", section.heading)
-            .unwrap();
+        writeln!(
+            out,
+            "\n## {}\n\n| key | default | meaning |\n| --- | --- | --- |",
+            section.heading
+        )
+        .unwrap();
         for key in keys(&section) {
             assert!(!key.comment.is_empty(), "{}.{} has no comment", section.name, key.name);
             let default = match &section.defaults[&key.name] {

@@ -45,6 +45,7 @@ pub(crate) fn leaders(report: &Report, most: usize) -> Option<Figure> {
             });
         }
     }
-    figure.title = format!("The best {most} of {} encodings, and RoPE: {}", scores.len(), Overall::NAME);
+    figure.title =
+        format!("The best {most} of {} encodings, and RoPE: {}", scores.len(), Overall::NAME);
     Some(figure)
 }

@@ -166,10 +166,7 @@ mod tests {
             "{found:?}"
         );
         assert!(found[0].contains("mean over v and w)"), "{found:?}");
-        assert!(
-            found[1].starts_with("One for all: CoPE 77.0% [") && found.len() == 2,
-            "{found:?}"
-        );
+        assert!(found[1].starts_with("One for all: CoPE 77.0% [") && found.len() == 2, "{found:?}");
         let text = &sentences(&["text"])[0];
         assert!(text.starts_with("Reading: CoPE 4.48 and RoPE 4.95 (perplexity"), "{text}");
         assert!(text.ends_with(", text). First rank: CoPE."), "{text}");

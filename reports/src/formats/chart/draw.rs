@@ -247,11 +247,8 @@ pub(super) fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
 /// Returns text that is at most `width` pixels wide: longer text is smaller, and never cut.
 pub(super) fn fitted(x: f64, y: f64, anchor: &str, text: &str, width: f64) -> String {
     let size = fitting(text, FONT, CHARACTER, width);
-    let size = if size < FONT {
-        format!(" font-size=\"{size}\"{}", exact(width))
-    } else {
-        String::new()
-    };
+    let size =
+        if size < FONT { format!(" font-size=\"{size}\"{}", exact(width)) } else { String::new() };
     // Texts begin at their place without an anchor.
     let anchor = match anchor {
         "start" => String::new(),

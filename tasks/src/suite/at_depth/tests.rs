@@ -78,8 +78,8 @@ fn every_generated_task_is_answered_from_its_frame_alone() {
                     let answer = (example.oracle)(&asked(&texts[..t]));
                     assert_eq!(answer.as_ref(), Some(&texts[t]), "{id}: {}", texts.join(" "));
                 }
-                let parts = built.parts(&sample.tokens).unwrap();
-                let inner = built.inner(&sample, &parts);
+                let parts = AskedFrame::find(&sample.tokens).unwrap();
+                let inner = parts.sample_of(&sample);
                 let own = inner.tokens.iter().map(|token| built.task.token_text(*token));
                 assert_eq!(own.collect::<Vec<_>>(), asked(&texts), "{id}");
                 assert_eq!(built.counted(&sample).is_some(), built.task.counted(&inner).is_some());
