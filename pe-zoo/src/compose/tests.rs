@@ -322,9 +322,10 @@ fn every_pair_that_may_stand_together_conforms_and_every_other_has_a_reason() {
         }
     }
     // Rotations and mixtures of rotations of the same pairs of channels, in any order, and factors of queries.
-    let expected = "fope+(rope/nope) fope+rope fope+selective-rope fope+temperature (rope/nope)+rope \
-                    (rope/nope)+selective-rope (rope/nope)+temperature rope+selective-rope \
-                    rope+temperature selective-rope+temperature temperature+xpos";
+    let expected = "fope+(rope/nope) fope+repo fope+rope fope+selective-rope fope+temperature (rope/nope)+repo \
+                    (rope/nope)+rope (rope/nope)+selective-rope (rope/nope)+temperature repo+rope \
+                    repo+selective-rope repo+temperature rope+selective-rope rope+temperature \
+                    selective-rope+temperature temperature+xpos";
     assert_eq!(transforming, expected.split_whitespace().collect::<Vec<_>>());
     assert!(failed.is_empty(), "{failed:#?}");
 }
