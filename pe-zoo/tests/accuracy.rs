@@ -57,7 +57,7 @@ struct LessExact {
 }
 
 /// Encodings whose bound is greater than [`BOUND`].
-const LESS_EXACT: [LessExact; 12] = [
+const LESS_EXACT: [LessExact; 13] = [
     // The derivative jumps where a position passes a whole number.
     LessExact { encoding: "cope", bound: 5e-3 },
     LessExact { encoding: "cope+rope", bound: 5e-3 },
@@ -74,6 +74,7 @@ const LESS_EXACT: [LessExact; 12] = [
     LessExact { encoding: "kerple", bound: 1e-4 },
     LessExact { encoding: "kerple{kernel=power,weight=power}", bound: 2e-4 },
     LessExact { encoding: "path{forget={type=gate}}", bound: 2e-4 },
+    LessExact { encoding: "wall", bound: 1e-4 },
 ];
 
 /// Largest error of a tensor whose largest number is `largest`, in the units of the tensor.
