@@ -351,7 +351,7 @@ fn published_numbers_stand_beside_a_run_and_filters_choose_among_them() {
     let shown = text(&found);
     assert!(found.status.success(), "{shown}");
     // RoPE at 20.3% is of 10000 steps, ours of 4; ALiBi is in no table of flip-flop.
-    let line = shown.lines().find(|line| line.contains("20.3% wrong")).unwrap();
+    let line = shown.lines().find(|line| line.contains("20.3 % wrong")).unwrap();
     for part in ["rope", "out of distribution", "n=2", "other recipe", "[1]"] {
         assert!(line.contains(part), "{part}: {line}");
     }
@@ -395,7 +395,7 @@ fn measured_stability_stands_beside_the_published_one_of_its_encoding_and_shift(
     let ours = found.lines().filter(|line| line.contains("ours")).collect::<Vec<_>>();
     // Columns (a) at layers 1, 2, 4 and 8; the mean of 10 and 12 with Student's t at one degree of freedom.
     assert_eq!(ours.len(), 4, "{found}");
-    let first = "TAPE without equivariance  (a) 1  11.30 1e-2  ours 11.00 (-1.71 to 23.71), n=2";
+    let first = "TAPE without equivariance  (a) 1  11.30 1e-2  ours 11.00 [-1.71, 23.71], n=2";
     assert!(ours[0].contains(first) && ours[3].contains("(a) 8  14.55"), "{found}");
     for file in &files[2..] {
         assert!(found.contains(&format!("{file}: no published number")), "{found}");
