@@ -77,7 +77,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["speed", "--batch", "0"], "error: --batch is 0, expected 1 to"),
         (vec!["speed", "--suite", &suite, "--workload", "xyz"], "at `--workload`: no workload"),
         (vec!["inspect", "quick", "flip-flop", "cop"], "at `ENCODING`: unknown encoding `cop`"),
-        (vec!["explain", "xyzzy"], "tasks: addition, common-words"),
+        (vec!["explain", "xyzzy"], "tasks: addition, at-depth, common-words"),
         (vec!["explain", "YaRN"], "did you mean `rope{scaling={rope_type=yarn,factor=2.0}}`?"),
         (vec!["run", "smoke", "--backend", "flx"], "did you mean `flex`?"),
         (vec!["run", &suite, "--encodings", "aliby"], "did you mean `alibi`?"),
