@@ -133,6 +133,9 @@ pub struct Properties {
     pub scales_content: bool,
     /// Whether the products of queries and keys are replaced.
     pub replaces_products: bool,
+    /// Whether the channels of the products decay, so that the products themselves are not computed.
+    #[serde(default)]
+    pub decays_channels: bool,
     /// Whether the softmax is replaced.
     pub replaces_softmax: bool,
     /// Whether transformed queries depend on later tokens, by factors that cancel only against

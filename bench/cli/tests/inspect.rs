@@ -102,7 +102,15 @@ fn what_tasks_count_fits_their_samples() {
     }
     assert_eq!(
         counting,
-        ["counting", "flip-flop", "parity", "passage", "selective-copy", "selective-counting"]
+        [
+            "counting",
+            "flip-flop",
+            "mrcr",
+            "parity",
+            "passage",
+            "selective-copy",
+            "selective-counting"
+        ]
     );
 }
 

@@ -213,6 +213,15 @@ fn at_odds(parts: &[Member<'_>]) -> Option<String> {
              their division by sqrt(D); give it another `convention`"
         ));
     }
+    let decays = pair(&|part| part.properties.decays_channels, &|part| {
+        let reads_products = part.properties.content_dependent && !part.acts_on(ActsOn::State);
+        reads_products && part.acts_on(ActsOn::Logits)
+    });
+    if let Some((decays, reads)) = decays {
+        return Some(format!(
+            "`{decays}` does not compute the products of queries and keys, which `{reads}` may read; keep one of them"
+        ));
+    }
     let scaled = pair(&|part| part.properties.scales_content, &|part| {
         let Properties { has_terms, replaces_products, undivided, .. } = part.properties;
         *has_terms || *replaces_products || *undivided
@@ -260,6 +269,7 @@ pub(super) fn together(parts: &[Arc<Properties>]) -> Properties {
         has_terms: any(|part| part.has_terms),
         scales_content: any(|part| part.scales_content),
         replaces_products: any(|part| part.replaces_products),
+        decays_channels: any(|part| part.decays_channels),
         replaces_softmax: any(|part| part.replaces_softmax),
         stretches_queries: any(|part| part.stretches_queries),
         undivided: any(|part| part.undivided),

@@ -70,6 +70,7 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
                     | ScoreMod::ChannelDecay { .. }
             )
         }),
+        decays_channels: has(|score| matches!(score, ScoreMod::ChannelDecay { .. })),
         replaces_softmax,
         // Factors that depend on the length and do not cancel count as a dependence on the length.
         stretches_queries: !depends_on_length && subject.stretches_queries(),

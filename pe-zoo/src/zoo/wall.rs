@@ -19,7 +19,8 @@
 //! Gate weights: normal with standard deviation 0.02; gate bias: 8, so that training starts near plain attention.
 //!
 //! ## Deviations
-//! The authors' optional gate per head is FoX. Their output gate and normalisation of queries and keys are settings of
+//! Encodings that read the products of queries and keys, as CoPE and DAPE do, do not stand beside it: the products are not
+//! computed. The authors' optional gate per head is FoX. Their output gate and normalisation of queries and keys are settings of
 //! the model. Engines scale queries and keys by factors of at most 1, relative to the first row of a block. Running sums are
 //! f32: where they reach 10,000, decays of old tokens are rounded by a thousandth.
 //!
@@ -146,7 +147,7 @@ pub(crate) mod tests {
     use crate::zoo::tests::Examples;
 
     pub(crate) const EXAMPLES: &[Examples] = &[Examples {
-        facts: "acts on logits, state; content dependent, ignores positions, reads vectors, replaces products, shift invariant; dense on GPUs",
+        facts: "acts on logits, state; content dependent, decays channels, ignores positions, reads vectors, replaces products, shift invariant; dense on GPUs",
         texts: &["wall", "wall{bias=0.0}"],
     }];
 
