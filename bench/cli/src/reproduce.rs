@@ -102,7 +102,7 @@ fn print(result: &TableResult, arguments: &ReproduceArgs) {
     let (mut rows, mut recipes) = (Vec::new(), Vec::new());
     for (title, column, number) in result.numbers().filter(|(.., number)| wanted(number)) {
         let metric = result.table.metric_of(column);
-        let published = format!("{} {}", number.published.text, metric.unit());
+        let published = metric.with_unit(&number.published.text);
         let ahead = |ours: String, verdict: String| {
             vec![format!("  {title}"), column.name.clone(), published.clone(), ours, verdict]
         };
@@ -200,7 +200,7 @@ fn print_stability(result: &TableResult, measured: &[&Value]) {
             rows.push(vec![
                 format!("  {}", row.title()),
                 column.name.clone(),
-                format!("{} {}", published.text, table.metric_of(column).unit()),
+                table.metric_of(column).with_unit(&published.text),
                 format!("ours {}{interval}, n={n}", two_decimals(mean)),
             ]);
         }

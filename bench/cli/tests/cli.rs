@@ -351,7 +351,7 @@ fn published_numbers_stand_beside_a_run_and_filters_choose_among_them() {
     let shown = text(&found);
     assert!(found.status.success(), "{shown}");
     // RoPE at 20.3% is of 10000 steps, ours of 4; ALiBi is in no table of flip-flop.
-    let line = shown.lines().find(|line| line.contains("20.3 % wrong")).unwrap();
+    let line = shown.lines().find(|line| line.contains("20.3% wrong")).unwrap();
     for part in ["rope", "out of distribution", "n=2", "other recipe", "[1]"] {
         assert!(line.contains(part), "{part}: {line}");
     }

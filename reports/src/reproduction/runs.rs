@@ -286,9 +286,9 @@ impl RecipeRun {
         std::iter::once(&text).chain(&self.choices).cloned().collect::<Vec<_>>().join(", ")
     }
 
-    /// Formats the result with its unit and suite: ``1.6 [1.5, 1.7] n=3 perplexity in `small` ``.
+    /// Formats the result with its suite and unit: ``1.6 [1.5, 1.7] n=3 in `small` (perplexity)``.
     pub(super) fn text_with_suite(&self) -> String {
         let suite = self.suite.as_deref().unwrap_or_default();
-        format!("{} {} in `{suite}`", self.text(), self.metric.unit())
+        format!("{} in `{suite}` ({})", self.text(), self.metric.unit())
     }
 }

@@ -322,7 +322,13 @@ mod tests {
         let sentences = abstract_of(&report);
         let texts: Vec<&str> = sentences.iter().map(|sentence| &*sentence.text).collect();
         assert_eq!(sentences.len(), 4, "{texts:?}");
-        assert!(texts[0].starts_with("CoPE scores highest outside the training distribution: 9"));
+        assert!(
+            texts[0].starts_with(
+                "CoPE scores highest outside the training distribution: 87.0% [83.0, 91.0]"
+            ),
+            "{}",
+            texts[0]
+        );
         assert!(texts[0].contains(" over 2 workloads, 2 encodings and 8 seeds;"), "{}", texts[0]);
         assert!(
             texts[1].starts_with("Seeds separate CoPE and RoPE on 2 of 2 workloads"),

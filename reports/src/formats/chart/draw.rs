@@ -281,7 +281,10 @@ mod tests {
         let long = "x".repeat(40);
         assert_eq!(
             fitted(1.0, 2.0, "end", &long, 140.0),
-            format!("<text x=\"1\" y=\"2\" text-anchor=\"end\" font-size=\"6.2\">{long}</text>")
+            format!(
+                "<text x=\"1\" y=\"2\" text-anchor=\"end\" font-size=\"6.2\" textLength=\"140\" \
+                 lengthAdjust=\"spacingAndGlyphs\">{long}</text>"
+            )
         );
     }
 }

@@ -76,7 +76,7 @@ fn every_suite_of_another_size_is_compared_and_its_numbers_shown() {
         (&*cell.text, &*cell.detail),
         (
             "20.3",
-            "ours 30.0 [5.2, 54.8] n=3 % wrong in `small`; ours 10.0 [9.8, 10.2] n=3 % wrong in `tiny`"
+            "ours 30.0 [5.2, 54.8] n=3 in `small` (% wrong); ours 10.0 [9.8, 10.2] n=3 in `tiny` (% wrong)"
         )
     );
 }
