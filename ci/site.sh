@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes the site to a folder: the guide with a page of all commands, below zoo/ the report of the zoo's records, below inspect/ the
 # inside of two models that count, and below nightly/ the report and the trend of the last night, if there is one. Checks all
-# links of the guide. Needs mdbook (0.5.4), Python and Rust.
+# links of the guide. Needs mdbook (0.5.4), Python, and the program (PE_BENCH, or cargo builds it).
 #
 #   ci/site.sh FOLDER
 set -euo pipefail
@@ -12,8 +12,8 @@ for tool in mdbook python3; do
 done
 mkdir -p "$site"
 site=$(cd "$site" && pwd)
-cargo build --quiet
-bench="${CARGO_TARGET_DIR:-target}/debug/pe-bench"
+[ -n "${PE_BENCH:-}" ] || cargo build --quiet --workspace --bin pe-bench
+bench="${PE_BENCH:-${CARGO_TARGET_DIR:-target}/debug/pe-bench}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r doc/guide "$work/guide"

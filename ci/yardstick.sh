@@ -24,7 +24,7 @@ out=$(cd "$1" && pwd)
 shift
 selected="$*"
 if [ -z "${PE_BENCH:-}" ]; then
-  cargo build
+  cargo build --workspace --bin pe-bench
   PE_BENCH=${CARGO_TARGET_DIR:-target}/debug/pe-bench
 fi
 work=$(mktemp -d)

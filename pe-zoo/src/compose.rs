@@ -232,7 +232,7 @@ impl Combination {
         // checks; `biases` refuses it, and with it whatever trains.
         let biases =
             self.parts.iter().map(|part| probe::biases(part).unwrap_or_default()).collect();
-        Ok(Combined::new(&properties, biases, parts, dims, device))
+        Ok(Combined::new(&properties, biases, self.horizons(dims.layers), parts, dims, device))
     }
 
     /// Names of the biases and slopes of each part; see [`probe::biases`].
@@ -248,11 +248,31 @@ impl Combination {
         self.sized(dims).map(|(part, dims)| part.param_formula(&dims)).sum()
     }
 
+    /// Number of positions that a row sees in each layer; `None`: all. Where positions are chosen, their distances change as a
+    /// sequence grows, and all columns are kept.
+    pub fn horizons(&self, layers: usize) -> Vec<Option<usize>> {
+        self.horizons_of(layers, |_| true)
+    }
+
+    /// As [`horizons`](Self::horizons), of some parts alone.
+    fn horizons_of(
+        &self,
+        layers: usize,
+        wanted: impl Fn(&EncodingConfig) -> bool,
+    ) -> Vec<Option<usize>> {
+        if self.parts.iter().any(is_over) {
+            return vec![None; layers];
+        }
+        let parts = self.parts.iter().filter(|part| wanted(part)).collect::<Vec<_>>();
+        let least = |layer| parts.iter().filter_map(|part| part.horizon(layers, layer)).min();
+        (0..layers).map(least).collect()
+    }
+
     /// Operations that the parts add to one forward pass over one sequence of `len` tokens, all pairs
     /// of tokens counted; `None` if a part does not state its cost.
     pub fn cost(&self, dims: &Dims, len: usize) -> Option<Cost> {
         let costs = self.sized(dims).map(|(part, dims)| part.cost(&dims, len));
-        Some(self.sum(costs.collect::<Option<Vec<_>>>()?))
+        Some(self.sum(dims, costs.collect::<Option<Vec<_>>>()?))
     }
 
     /// As [`cost`](Self::cost); products of a part that does not state its cost are counted by building
@@ -267,13 +287,20 @@ impl Combination {
                 Ok(Cost::none().product("counted products", probe::products(part, &dims, len)?))
             }
         });
-        Ok(self.sum(costs.collect::<Result<Vec<_>, _>>()?))
+        Ok(self.sum(dims, costs.collect::<Result<Vec<_>, _>>()?))
     }
 
-    fn sum(&self, costs: Vec<Cost>) -> Cost {
+    /// Sums the costs of the parts.
+    fn sum(&self, dims: &Dims, costs: Vec<Cost>) -> Cost {
         let wider = costs.len() > 1
             && probed(&self.parts).is_ok_and(|parts| parts.iter().any(|part| part.widens_queries));
-        let sum = costs.into_iter().fold(Cost::none(), Cost::and);
+        let sum = self.parts.iter().zip(costs).fold(Cost::none(), |sum, (part, cost)| {
+            // The cost of an encoding by layer is already that within its own windows.
+            let is_by_layer = matches!(part.composition(), Composition::Layers { .. });
+            let horizons =
+                self.horizons_of(dims.layers, |other| !(is_by_layer && std::ptr::eq(other, part)));
+            sum.and(cost.within(&horizons))
+        });
         sum.with_wider_queries(if wider { 2 } else { 1 })
     }
 

@@ -3,6 +3,8 @@
 //! One multiply-accumulate is two operations. Every item states its kind of work, because published
 //! counts omit some kinds; here nothing is omitted.
 
+use std::collections::BTreeSet;
+
 /// Kind of work of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
@@ -74,6 +76,8 @@ pub struct Item {
     pub pairs: bool,
     /// Sign with which the item enters a sum.
     pub share: Share,
+    /// Number of positions that a row sees, of which a model with windows needs only these pairs; `None`: all.
+    pub horizon: Option<usize>,
     /// Whether the work is proportional to the width of queries, which an encoding may increase.
     pub over_queries: bool,
     /// Count of the item in table 3 of the TAPE paper.
@@ -109,6 +113,7 @@ impl Cost {
             count: count as u64,
             pairs,
             share: Share::Done,
+            horizon: None,
             over_queries: false,
             in_table_3: InTable3::Once,
         });
@@ -215,6 +220,34 @@ impl Cost {
         self.items.iter().filter(|item| !item.is_product()).map(Item::operations).sum()
     }
 
+    /// Returns the cost of layers whose rows see at most these numbers of positions, one a layer. Each item is the work of all these
+    /// layers, in equal parts.
+    #[must_use]
+    pub fn within(self, horizons: &[Option<usize>]) -> Self {
+        let layers = horizons.len() as u64;
+        let kinds = horizons.iter().copied().collect::<BTreeSet<_>>();
+        if kinds.iter().all(|horizon| horizon.is_none()) {
+            return self;
+        }
+        let (pairs, mut items): (Vec<_>, Vec<_>) =
+            self.items.into_iter().partition(|item| item.pairs);
+        for item in pairs {
+            items.extend(kinds.iter().map(|kind| {
+                let own = horizons.iter().filter(|other| *other == kind).count() as u64;
+                let horizon = kind.iter().copied().chain(item.horizon).min();
+                Item { count: item.count * own / layers, horizon, ..item.clone() }
+            }));
+        }
+        Self { items }
+    }
+
+    /// As [`macs`](Self::macs) over `len` tokens, with the pairs outside of windows left out: as many of all pairs as of those that
+    /// a causal model sees.
+    pub fn macs_within(&self, len: usize) -> u64 {
+        let products = self.items.iter().filter(|item| item.is_product());
+        sum(products.map(|item| (item.share, item.within(item.count, len))))
+    }
+
     /// Totals of a causal model over `len` tokens: each visible pair once, every operation counted.
     pub fn causal(&self, len: usize) -> CostTotals {
         let needed = |count: u64, item: &Item| {
@@ -222,8 +255,8 @@ impl Cost {
                 return count;
             }
             // `len * len` pairs become `len * (len + 1) / 2`.
-            let (count, len) = (u128::from(count), len.max(1) as u128);
-            (count * (len + 1) / (2 * len)) as u64
+            let (count, len_wide) = (u128::from(item.within(count, len)), len.max(1) as u128);
+            (count * (len_wide + 1) / (2 * len_wide)) as u64
         };
         let products = self.items.iter().filter(|item| item.is_product());
         let others = self.items.iter().filter(|item| !item.is_product());
@@ -264,6 +297,17 @@ fn sum(counts: impl Iterator<Item = (Share, u64)>) -> u64 {
 }
 
 impl Item {
+    /// Returns a count of work on pairs of `len` tokens without the pairs outside of the window.
+    fn within(&self, count: u64, len: usize) -> u64 {
+        match self.horizon.filter(|horizon| self.pairs && *horizon < len) {
+            None => count,
+            Some(horizon) => {
+                let (count, len, seen) = (u128::from(count), len as u128, horizon as u128);
+                (count * seen * (2 * len + 1 - seen) / (len * (len + 1))) as u64
+            }
+        }
+    }
+
     /// Whether the work is counted in multiply-accumulates.
     pub fn is_product(&self) -> bool {
         matches!(self.work, Work::Product | Work::Contraction)
@@ -301,6 +345,14 @@ mod tests {
         assert_eq!(spared.as_in_table_3().macs, 244);
         let with_products = spared.pair_product_kept("f", 20);
         assert_eq!((with_products.macs(), with_products.causal(4).macs), (267, 207));
+        // A row of four sees two positions: 7 of 10 visible pairs.
+        let all = Cost::none().product("a", 100).pair_product("b", 4 * 4 * 10);
+        let windowed = all.clone().within(&[Some(2), Some(2)]);
+        assert_eq!((windowed.macs(), windowed.macs_within(4)), (260, 212));
+        assert_eq!(windowed.causal(4).macs, 170);
+        let mixed = all.within(&[Some(2), None]);
+        assert_eq!((mixed.macs(), mixed.macs_within(4)), (260, 236));
+        assert_eq!(mixed.within(&[Some(1), Some(1)]).macs_within(4), 100 + 64);
         let wide = Cost::none().product("a", 5).over_queries().product("b", 7);
         assert_eq!(wide.with_wider_queries(2).macs(), 17);
     }

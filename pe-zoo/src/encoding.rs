@@ -191,6 +191,14 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
         None
     }
 
+    /// Number of positions that a row of a layer sees, its own included, in a model of `layers` layers. `None`: all.
+    ///
+    /// An encoding that states a number hides every column farther away by its [`score`](Self::score). Attention then skips most
+    /// hidden columns, and the cache drops them: the other hooks of the layer get only the columns that are left.
+    fn horizon(_settings: &Self::Settings, _layers: usize, _layer: usize) -> Option<usize> {
+        None
+    }
+
     /// Scalar f64 implementation that the tensor code is tested against, if there is one.
     fn reference(&self) -> Option<&dyn ScalarReference> {
         None

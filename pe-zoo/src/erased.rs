@@ -38,6 +38,11 @@ pub trait Hooks: Debug + Send + Sync {
     fn mixed_values(&self, ctx: &LayerContext<'_>) -> Option<Tensor<4>>;
     fn update(&self, rows: TokenState, layer: usize, update: Update<'_>) -> TokenState;
     fn max_len(&self) -> Option<usize>;
+    /// [`PositionEncoding::horizon`] of a layer, which [`Combined`](crate::Combined) knows; `None` for a single encoding, because it
+    /// does not keep its settings.
+    fn horizon(&self, _layer: usize) -> Option<usize> {
+        None
+    }
 }
 
 impl<E: PositionEncoding> Hooks for E {

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -135,6 +136,14 @@ impl Positions {
             return self.clone();
         }
         self.memo("without cached", device, || Self::of(self.rows().into(), 0).in_steps(self.steps))
+    }
+
+    /// Returns the positions of some rows and of the columns that they need, both given by index. The last row is the last column.
+    pub(crate) fn block(&self, rows: Range<usize>, columns: Range<usize>, device: &Device) -> Self {
+        let first_row = self.first_row + rows.start - columns.start;
+        self.memo(&format!("block {rows:?} {columns:?}"), device, || {
+            Self::of(self.cols[columns.clone()].into(), first_row).in_steps(self.steps)
+        })
     }
 
     /// Longest distance between a row and a column; 0 for a single token.

@@ -356,6 +356,11 @@ impl EncodingConfig {
         self.settings.param_count(dims)
     }
 
+    /// Number of positions that a row of a layer sees; `None`: all.
+    pub fn horizon(&self, layers: usize, layer: usize) -> Option<usize> {
+        self.settings.horizon(layers, layer)
+    }
+
     /// Operations that the encoding adds to one forward pass over `len` tokens, if it states them.
     pub fn cost(&self, dims: &Dims, len: usize) -> Option<Cost> {
         self.settings.cost(dims, len)
@@ -394,6 +399,7 @@ trait ErasedSettings: Debug + Send + Sync {
     ) -> Result<AnyEncoding, PeError>;
     fn param_count(&self, dims: &Dims) -> Option<usize>;
     fn cost(&self, dims: &Dims, len: usize) -> Option<Cost>;
+    fn horizon(&self, layers: usize, layer: usize) -> Option<usize>;
 }
 
 /// Settings of the encoding `E`.
@@ -454,5 +460,9 @@ impl<E: PositionEncoding> ErasedSettings for Typed<E> {
 
     fn cost(&self, dims: &Dims, len: usize) -> Option<Cost> {
         E::cost(&self.0, dims, len)
+    }
+
+    fn horizon(&self, layers: usize, layer: usize) -> Option<usize> {
+        E::horizon(&self.0, layers, layer)
     }
 }

@@ -1,5 +1,7 @@
 //! State of the tokens besides query, key and value.
 
+use std::ops::Range;
+
 use burn::tensor::Tensor;
 
 /// Per-token tensors of one layer, each `[B, 1 or H, T, any]`.
@@ -15,4 +17,10 @@ pub struct TokenState {
 impl TokenState {
     /// Axis of the tokens in every tensor.
     pub const TOKEN_AXIS: usize = 2;
+
+    /// Returns the state of some of the tokens, given by index.
+    pub(crate) fn of_tokens(&self, tokens: Range<usize>) -> Self {
+        let of = |tensor: &Tensor<4>| tensor.clone().slice_dim(Self::TOKEN_AXIS, tokens.clone());
+        Self { tensors: self.tensors.iter().map(of).collect() }
+    }
 }

@@ -1,5 +1,5 @@
-//! Analytic cost of a model with an encoding. One multiply-accumulate is two operations, all pairs of tokens are
-//! counted, and a training step counts as three forward passes.
+//! Analytic cost of a model with an encoding. One multiply-accumulate is two operations, all pairs of tokens within the windows
+//! of the layers are counted, and a training step counts as three forward passes.
 
 pub mod config;
 
@@ -47,7 +47,7 @@ impl CountedStep<'_> {
 
     /// Operations by formula. Encodings without a formula count as 0.
     pub fn count(&self) -> FlopCount {
-        self.with_macs(self.encoding.cost(&self.dims, self.tokens).map_or(0, |cost| cost.macs()))
+        self.with(&self.encoding.cost(&self.dims, self.tokens).unwrap_or_default())
     }
 
     /// Operations, with the products of the encoding counted by running it if it has no formula.
@@ -55,7 +55,7 @@ impl CountedStep<'_> {
     /// # Errors
     /// [`PeError::Probe`] if they cannot be counted.
     pub fn measured(&self) -> Result<FlopCount, PeError> {
-        Ok(self.with_macs(self.encoding.counted_cost(&self.dims, self.tokens)?.macs()))
+        Ok(self.with(&self.encoding.counted_cost(&self.dims, self.tokens)?))
     }
 
     /// Parameters of the model, of which the encoding has `own`.
@@ -64,8 +64,10 @@ impl CountedStep<'_> {
         ParamCount { total, encoding: own as u64 }
     }
 
-    fn with_macs(&self, own: u64) -> FlopCount {
-        let macs = self.model.forward_macs(self.vocabulary, self.tokens) + own;
+    fn with(&self, own: &Cost) -> FlopCount {
+        let model = self.model.cost(self.vocabulary, self.tokens);
+        let model = model.within(&self.encoding.horizons(self.dims.layers));
+        let macs = model.macs_within(self.tokens) + own.macs_within(self.tokens);
         FlopCount {
             train_step: 3 * 2 * macs * self.sequences as u64,
             forward_per_token: 2 * macs / (self.tokens as u64).max(1),
@@ -94,6 +96,7 @@ impl Bill {
         encoding.check(&dims)?;
         let params = config.model.param_count(config.vocabulary) + params(encoding, &dims)?;
         let own = config.model.cost(config.vocabulary, len);
+        let own = own.within(&encoding.horizons(dims.layers));
         Ok(Self { cost: own.and(encoding.counted_cost(&dims, len)?), params: params as u64, len })
     }
 

@@ -12,12 +12,36 @@ use crate::TokenState;
 pub struct LayerCache {
     kept: Option<[Growing; 2]>,
     state: Vec<Growing>,
+    /// Number of first tokens that are no longer kept, because no later token can see them.
+    dropped: usize,
 }
 
 impl LayerCache {
-    /// Number of tokens in the cache.
+    /// Number of tokens that the cache has received; those outside of the layer's window may no longer be kept.
     pub fn len(&self) -> usize {
+        self.dropped + self.kept()
+    }
+
+    /// Number of tokens whose keys and values are kept.
+    pub fn kept(&self) -> usize {
         self.kept.as_ref().map_or(0, |[keys, _values]| keys.tokens)
+    }
+
+    /// Number of first tokens that are no longer kept.
+    pub(super) fn dropped(&self) -> usize {
+        self.dropped
+    }
+
+    /// Drops all tokens before this one, if they are at least half of those that are kept: each token is moved once.
+    pub(super) fn drop_before(&mut self, token: usize) {
+        let count = token.saturating_sub(self.dropped);
+        if count == 0 || 2 * count < self.kept() {
+            return;
+        }
+        for growing in self.kept.iter_mut().flatten().chain(&mut self.state) {
+            growing.drop_first(count);
+        }
+        self.dropped += count;
     }
 
     /// Whether the cache is empty.
@@ -61,6 +85,11 @@ impl Growing {
 
     fn all(&self) -> Tensor<4> {
         self.memory.clone().slice_dim(TokenState::TOKEN_AXIS, 0..self.tokens)
+    }
+
+    fn drop_first(&mut self, count: usize) {
+        self.memory = self.memory.clone().slice_dim(TokenState::TOKEN_AXIS, count..self.tokens);
+        self.tokens -= count;
     }
 
     /// Appends tokens, in place if the memory has room for them and is not shared.

@@ -1,5 +1,6 @@
 //! Causal multi-head attention that applies any encoding, with a cache for decoding.
 
+mod blocks;
 mod cache;
 mod engine;
 #[cfg(any(feature = "flex", feature = "cube"))]
@@ -8,11 +9,14 @@ mod reference;
 mod support;
 mod trace;
 
+use blocks::RowBlock;
 pub use cache::LayerCache;
 pub use engine::Engine;
 pub use reference::{Attended, attend};
 pub use support::Support;
 pub use trace::{Trace, TraceKind};
+
+use std::ops::Range;
 
 use burn::tensor::Tensor;
 
@@ -106,7 +110,8 @@ pub struct LayerOutput {
 /// Runs one layer's attention under an encoding.
 ///
 /// `cache` holds the earlier tokens and receives the new ones; without a cache, the new tokens
-/// attend only to each other. Keys and values that groups of heads share are stored once and
+/// attend only to each other. Columns outside of the layer's [horizon](crate::PositionEncoding::horizon) are dropped from the cache,
+/// and long passes are computed in blocks of rows over the columns that they need, unless weights are returned. Keys and values that groups of heads share are stored once and
 /// repeated before the encoding sees them; keys that it [fixes](crate::PositionEncoding::fixed_keys)
 /// are changed first and repeated where the engine needs that.
 ///
@@ -120,8 +125,7 @@ pub fn layer(
     weights: Weights,
 ) -> LayerOutput {
     let LayerInput { layer, at, x, q, k, v, carried, engine, attention_kind, precision } = input;
-    let dims = q.dims();
-    let [_batch, heads, new_tokens, head_dim] = dims;
+    let [_batch, heads, new_tokens, head_dim] = q.dims();
     assert_eq!(new_tokens, at.rows().len(), "queries and row positions differ in number");
     let rows = encoding.state(&StateContext { layer, at, x, carried });
     let fixed = encoding.fixed_keys();
@@ -132,36 +136,36 @@ pub fn layer(
     } else {
         (q, k)
     };
-    let (k, v, cols) = match cache {
-        Some(cache) => cache.append(k, v, &rows),
-        None => (k, v, rows.clone()),
+    let horizon = encoding.horizon(layer);
+    let (k, v, cols, kept) = match cache {
+        Some(cache) => {
+            let dropped = cache.dropped();
+            let columns = dropped..at.cols().len();
+            let kept = (dropped > 0).then(|| at.block(0..new_tokens, columns, &q.device()));
+            let (k, v, cols) = cache.append(k, v, &rows);
+            if let (Some(horizon), Some(last)) = (horizon, at.rows().last()) {
+                cache.drop_before(blocks::first_needed(at, last + 1, horizon));
+            }
+            (k, v, cols, kept)
+        }
+        None => (k, v, rows.clone(), None),
     };
+    let at = kept.as_ref().unwrap_or(at);
     let [_batch, _groups, columns, _width] = k.dims();
     assert_eq!(columns, at.cols().len(), "keys and column positions differ in number");
 
     let ctx = LayerContext { layer, at, rows: &rows, cols: &cols };
     let (q, k) = if fixed { (q, k) } else { encoding.transform_qk(q, repeated(k, heads), &ctx) };
-    let modifier = encoding.score(&ScoreContext { layer: &ctx, q: &q, k: &k });
-    let modifier = match attention_kind {
-        AttentionKind::Soft => modifier,
-        AttentionKind::Hard => ScoreMod::Sum(vec![modifier, ScoreMod::Hard]),
-    };
-    let extra = encoding.mixed_values(&ctx);
-    let shared = fixed && extra.is_none() && engine.takes_shared_heads(&q, &modifier, weights);
-    let (k, v) = if shared { (k, v) } else { (repeated(k, heads), repeated(v, heads)) };
-    let values = match extra {
-        Some(extra) => Tensor::cat(vec![v.clone(), extra], 3),
-        None => v.clone(),
-    };
-    let scale = 1.0 / (head_dim as f64).sqrt();
-    let mut traces = Vec::new();
-    if weights == Weights::Explain {
-        let inputs = reference::LogitInputs::new(&q, &k, &v, at, scale);
-        traces = trace::of_modifier(&modifier, &inputs);
-        traces.extend(trace::of_transform(encoding, dims, columns, &ctx, &q.device()));
-    }
-    let Attended { output, weights } =
-        engine.attend_of(precision, &q, &k, &v, values, &modifier, at, scale, weights);
+    let call = AttentionCall { encoding, engine, attention_kind, precision, weights, fixed };
+    let cut = if weights == Weights::Drop { blocks::blocks(at, horizon) } else { Vec::new() };
+    let (Attended { output, weights }, traces) =
+        if cut.len() > 1 || cut.iter().any(|block| block.columns.start > 0) {
+            let output = cut.into_iter().map(|block| call.attend_block(&ctx, &q, &k, &v, block));
+            let output = Tensor::cat(output.collect(), 2);
+            (Attended { output, weights: None }, Vec::new())
+        } else {
+            call.attend(&ctx, q, k, v)
+        };
     let [_batch, _heads, _rows, mixed_dim] = output.dims();
     let (output, mixed) = if mixed_dim > head_dim {
         let mixed = output.clone().slice_dim(3, head_dim..mixed_dim);
@@ -171,6 +175,73 @@ pub fn layer(
     };
     let carried = encoding.update(rows, layer, Update::Attention(mixed.as_ref()));
     LayerOutput { output, carried, weights, traces }
+}
+
+/// How the attention of a layer is computed, whatever the rows.
+struct AttentionCall<'a> {
+    encoding: &'a dyn Hooks,
+    engine: Engine,
+    attention_kind: AttentionKind,
+    precision: MatmulPrecision,
+    weights: Weights,
+    /// Whether keys are kept as changed and not repeated.
+    fixed: bool,
+}
+
+impl AttentionCall<'_> {
+    /// Computes the attention of transformed queries `[B, H, T, D]` and keys `[B, H, S, D]`, or `[B, K, S, D]` if they are fixed,
+    /// and values `[B, K, S, D]`; with the traces that are asked for.
+    fn attend(
+        &self,
+        ctx: &LayerContext<'_>,
+        q: Tensor<4>,
+        k: Tensor<4>,
+        v: Tensor<4>,
+    ) -> (Attended, Vec<Trace>) {
+        let Self { encoding, engine, attention_kind, precision, weights, fixed } = *self;
+        let dims = q.dims();
+        let [_batch, heads, _rows, head_dim] = dims;
+        let modifier = encoding.score(&ScoreContext { layer: ctx, q: &q, k: &k });
+        let modifier = match attention_kind {
+            AttentionKind::Soft => modifier,
+            AttentionKind::Hard => ScoreMod::Sum(vec![modifier, ScoreMod::Hard]),
+        };
+        let extra = encoding.mixed_values(ctx);
+        let shared = fixed && extra.is_none() && engine.takes_shared_heads(&q, &modifier, weights);
+        let (k, v) = if shared { (k, v) } else { (repeated(k, heads), repeated(v, heads)) };
+        let values = match extra {
+            Some(extra) => Tensor::cat(vec![v.clone(), extra], 3),
+            None => v.clone(),
+        };
+        let scale = 1.0 / (head_dim as f64).sqrt();
+        let mut traces = Vec::new();
+        if weights == Weights::Explain {
+            let inputs = reference::LogitInputs::new(&q, &k, &v, ctx.at, scale);
+            traces = trace::of_modifier(&modifier, &inputs);
+            let columns = ctx.at.cols().len();
+            traces.extend(trace::of_transform(encoding, dims, columns, ctx, &q.device()));
+        }
+        let attended =
+            engine.attend_of(precision, &q, &k, &v, values, &modifier, ctx.at, scale, weights);
+        (attended, traces)
+    }
+
+    /// Output of some rows, `[B, H, rows, E]`, from the tensors of all rows and columns.
+    fn attend_block(
+        &self,
+        ctx: &LayerContext<'_>,
+        q: &Tensor<4>,
+        k: &Tensor<4>,
+        v: &Tensor<4>,
+        RowBlock { rows, columns }: RowBlock,
+    ) -> Tensor<4> {
+        let at = ctx.at.block(rows.clone(), columns.clone(), &q.device());
+        let own = |u: &Tensor<4>, tokens: &Range<usize>| u.clone().slice_dim(2, tokens.clone());
+        let (q, k, v) = (own(q, &rows), own(k, &columns), own(v, &columns));
+        let (rows, cols) = (ctx.rows.of_tokens(rows), ctx.cols.of_tokens(columns));
+        let ctx = LayerContext { layer: ctx.layer, at: &at, rows: &rows, cols: &cols };
+        self.attend(&ctx, q, k, v).0.output
+    }
 }
 
 /// Calls `body` with the context of a layer over contiguous tokens, to which no layer has passed state; `x` is the input of the

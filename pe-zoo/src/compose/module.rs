@@ -26,6 +26,9 @@ pub struct Combined {
     pub(crate) layers: usize,
     #[module(skip)]
     pub(super) places: Places,
+    /// Number of positions that a row sees in each layer; `None`: all.
+    #[module(skip)]
+    horizons: Vec<Option<usize>>,
     /// Names of the biases and slopes of each part.
     #[module(skip)]
     biases: Vec<Arc<BTreeSet<String>>>,
@@ -50,6 +53,7 @@ impl Combined {
     pub(super) fn new(
         properties: &[Arc<Properties>],
         biases: Vec<Arc<BTreeSet<String>>>,
+        horizons: Vec<Option<usize>>,
         parts: Vec<AnyEncoding>,
         dims: &Dims,
         device: &Device,
@@ -74,7 +78,15 @@ impl Combined {
         };
         let state_tensors =
             if parts.len() == 1 { Vec::new() } else { tensors(&parts, dims, device) };
-        Self { parts, state_tensors, layers: dims.layers, places, biases, max_tokens: None }
+        Self {
+            parts,
+            state_tensors,
+            layers: dims.layers,
+            places,
+            horizons,
+            biases,
+            max_tokens: None,
+        }
     }
 
     /// Ids of the biases and slopes: parameters that change the logits by amounts that depend on positions alone.
@@ -230,5 +242,9 @@ impl Hooks for Combined {
 
     fn max_len(&self) -> Option<usize> {
         self.hooks().filter_map(Hooks::max_len).min()
+    }
+
+    fn horizon(&self, layer: usize) -> Option<usize> {
+        self.horizons[layer]
     }
 }

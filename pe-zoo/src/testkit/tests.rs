@@ -11,6 +11,7 @@ mod properties;
 mod score_mods;
 mod state;
 mod tape;
+mod windows;
 
 use serde::{Deserialize, Serialize};
 

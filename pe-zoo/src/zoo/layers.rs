@@ -224,6 +224,12 @@ impl PositionEncoding for ByLayer {
         costs.try_fold(Cost::none(), |sum, cost| Some(sum.and(cost?)))
     }
 
+    fn horizon(settings: &LayersConfig, layers: usize, layer: usize) -> Option<usize> {
+        let Placement { kinds, places } = settings.placement(layers);
+        let LayerPlace { kind, layer } = places[layer];
+        kinds[kind].encoding.horizons(kinds[kind].layers)[layer]
+    }
+
     fn reference(&self) -> Option<&dyn ScalarReference> {
         self.kinds.iter().all(|kind| kind.reference().is_some()).then_some(self)
     }

@@ -15,8 +15,9 @@
 //! layer has RoPE within a window, and the layers between see all tokens without a position encoding.
 //!
 //! ## Deviations
-//! The kernels compute the hidden logits too, and the cache keeps the hidden keys: a window changes what a model sees, not its
-//! cost. The window is counted in positions, so that one with gaps holds fewer tokens.
+//! The window is counted in positions, so that one with gaps holds fewer tokens. A long pass computes blocks of rows over the
+//! columns that they see, and the cache drops keys outside of the window. Beside an encoding that chooses positions, all are
+//! computed and kept.
 //!
 //! ## References
 //! Beltagy et al. 2020, "Longformer: The Long-Document Transformer", arXiv 2004.05150; windows that count the row's own token as
@@ -86,6 +87,10 @@ impl PositionEncoding for AttentionWindow {
     fn cost(_: &WindowConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let pairs = dims.layers * dims.heads * len * len;
         Some(Cost::none().pair_elementwise("sum of logits", pairs))
+    }
+
+    fn horizon(settings: &WindowConfig, _: usize, _: usize) -> Option<usize> {
+        Some(settings.size)
     }
 
     fn reference(&self) -> Option<&dyn ScalarReference> {

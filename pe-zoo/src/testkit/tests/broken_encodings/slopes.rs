@@ -24,6 +24,8 @@ pub(super) enum Fault {
     SeesLaterKeys,
     BatchMixed,
     MiscountedParameters,
+    /// Columns that rows see are dropped from the cache.
+    HorizonTooNear,
 }
 
 pub(super) const FAULTS: &[(Fault, Check)] = &[
@@ -36,6 +38,7 @@ pub(super) const FAULTS: &[(Fault, Check)] = &[
     (Fault::SeesLaterKeys, Check::Causal),
     (Fault::BatchMixed, Check::BatchIndependent),
     (Fault::MiscountedParameters, Check::ParameterFormula),
+    (Fault::HorizonTooNear, Check::DecodesAsFullPass),
 ];
 
 /// Rows before this position share its normaliser.
@@ -70,6 +73,10 @@ impl PositionEncoding for Slopes {
 
     fn param_count(settings: &Choice<Fault>, _dims: &Dims) -> Option<usize> {
         Some(usize::from(settings.fault == Fault::MiscountedParameters))
+    }
+
+    fn horizon(settings: &Choice<Fault>, _layers: usize, _layer: usize) -> Option<usize> {
+        (settings.fault == Fault::HorizonTooNear).then_some(1)
     }
 
     fn reference(&self) -> Option<&dyn ScalarReference> {
