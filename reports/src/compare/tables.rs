@@ -167,7 +167,7 @@ fn used(difference: &Difference) -> String {
         _ => String::new(),
     };
     let needed = difference.seeds_needed.map_or_else(String::new, |needed| {
-        format!("; no difference can be significant, {needed} seeds would be needed")
+        format!("; with so few seeds no difference can be significant: run at least {needed}")
     });
     format!("p of lines with {seeds}: {test}{bound}{corrected}{needed}.")
 }

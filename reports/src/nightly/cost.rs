@@ -109,7 +109,7 @@ pub(super) fn counted(pairs: &[MatchedCell<'_>], gate: &Thresholds, verdict: &mu
         }
         if elsewhere > 0 {
             say(format!(
-                "{elsewhere} cells were counted on another processor than in the baseline"
+                "the baseline counted {elsewhere} cells on a different processor"
             ));
         }
         if compared + lost + elsewhere == 0 {

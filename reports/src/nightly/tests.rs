@@ -216,7 +216,7 @@ fn what_was_not_counted_is_told_and_other_processors_are_not_compared() {
     });
     let verdict = judged(&dearer, &night());
     assert!(verdict.rises.is_empty(), "{:?}", verdict.lines());
-    assert!(verdict.uncounted[0].contains("12 cells were counted on another processor"));
+    assert!(verdict.uncounted[0].contains("the baseline counted 12 cells on a different processor"));
 }
 
 #[test]

@@ -183,8 +183,8 @@ impl Experiment {
                 "train.validation.seed",
                 validation.seed.to_string(),
                 validation.seed != self.eval.seed,
-                "a seed other than eval.seed, whose samples are for the final evaluation alone, except for text, whose \
-                 validations and evaluations may share windows of the validation part",
+                "a seed that differs from eval.seed, because only the final evaluation may see those samples (texts are \
+                 exempt: their validations and evaluations may share windows)",
             ),
         ];
         match checks.into_iter().find(|(_, _, fine, _)| !fine) {
