@@ -144,7 +144,9 @@ pub(super) fn say_results(table: &Table) {
     }
     columns.say();
     if has_first {
-        say("*: first rank, the best and all that these seeds cannot separate from it");
+        say(
+            "*: first rank, that is, the best encoding and all that these seeds cannot separate from it",
+        );
     }
 }
 

@@ -16,7 +16,7 @@ pub use self::use_case::UseCase;
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The question of the report or a comparison of its claims is invalid.
-    #[error("the questions of the report: {reason}")]
+    #[error("the planned questions of the report: {reason}")]
     Question {
         /// Problem, with what was expected.
         reason: String,

@@ -95,7 +95,7 @@ fn section(result: &TableResult) -> Section {
     }
     if let Some(reason) = &table.unread_deviations {
         notes.push(format!(
-            "Standard deviations: {reason}. A number without one may agree and never differs."
+            "Standard deviations: {reason}. A number without a standard deviation can agree but never differs."
         ));
     }
     notes.extend(table.unlike.iter().map(|unlike| format!("Not the same: {unlike}.")));

@@ -182,7 +182,7 @@ fn damaged_packed_records_hide_no_others_and_the_advice_helps() {
         let run = place.run(&bad, options);
         let said = text(&run);
         assert_eq!(run.status.code(), Some(1));
-        assert!(said.contains("move the file away: `run` computes its cells again"), "{said}");
+        assert!(said.contains("move the file away; `run` then computes its cells again"), "{said}");
         assert_eq!(said.matches("records.parquet").count(), 1, "{said}");
     }
     fs::remove_file(&packed).unwrap();

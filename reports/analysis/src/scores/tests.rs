@@ -81,6 +81,6 @@ fn what_cannot_be_used_is_named_with_its_line() {
     refused(&[&metric, "rope,copy,8,0,s,8,0.5,perplexity"], "a perplexity of at least 1");
     refused(
         &[&metric, "rope,copy,8,0,s,8,0.5,", "rope,copy,8,0,s,9,1.5,perplexity"],
-        "line 3: metric is `perplexity`, expected one metric for a task",
+        "line 3: metric is `perplexity`, expected the same metric in all lines of a task",
     );
 }

@@ -40,10 +40,12 @@ impl Question {
         let [a, b] = &self.encodings;
         match (a == b, self.margin_percent) {
             (true, None) => Err(format!(
-                "`encodings` are `{a}` twice, expected two different ones, or `margin_percent` to ask whether it keeps its perplexity"
+                "`encodings` names `{a}` twice, expected two different encodings; to ask whether `{a}` keeps its \
+                 perplexity, set `margin_percent`"
             )),
             (false, Some(_)) => Err(format!(
-                "`margin_percent` compares an encoding with itself, expected `encodings = [\"{a}\", \"{a}\"]`, found `{b}`"
+                "`margin_percent` compares an encoding with itself, expected `encodings = [\"{a}\", \"{a}\"]`, found \
+                 the second encoding `{b}`"
             )),
             (true, Some(_)) if self.change => {
                 Err("`change` and `margin_percent` are both given, expected one".to_owned())
