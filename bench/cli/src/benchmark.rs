@@ -105,15 +105,15 @@ fn lengths(
     let with_answer = context.saturating_sub(tokens);
     anyhow::ensure!(
         with_answer > 1 || arguments.longest.is_some(),
-        "--tokens is {tokens}, which leaves no room for a prompt in the model's {context} tokens; expected at most {}, or \
-         --longest with the length of a prompt",
+        "--tokens is {tokens}, which leaves no room for a prompt in the model's {context} tokens; expected at most \
+         {}, or a prompt length with --longest",
         context.saturating_sub(2)
     );
     let longest_prompt = arguments.longest.unwrap_or(with_answer);
     let most = longest.max(longest_prompt.saturating_add(tokens));
     anyhow::ensure!(
         most as u64 <= LONGEST,
-        "--longest and --tokens are {most} together, expected at most {LONGEST}"
+        "the sum of --longest and --tokens is {most}, expected at most {LONGEST}"
     );
     Ok([longest_prompt, longest, most])
 }

@@ -103,7 +103,10 @@ pub(super) fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
     let folder = std::env::current_dir().context("the current folder is not known")?;
     let logs = std::path::absolute(&workers.out)?.join("slurm");
     let logs = sbatch_value(utf8(&logs)?).map_err(anyhow::Error::msg);
-    let logs = logs.context("use --out after `--`: an option of sbatch has the results folder")?;
+    let logs = logs.context(
+        "give --out after `--` with other characters, because an option of sbatch contains the \
+         results folder",
+    )?;
     std::fs::create_dir_all(&logs).with_context(|| format!("cannot create {logs}"))?;
     let program = std::env::current_exe().context("the path of this program is not known")?;
     let program = arguments.program.clone().map_or_else(|| utf8(&program).map(quoted), Ok)?;

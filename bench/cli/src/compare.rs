@@ -128,7 +128,9 @@ fn print(found: &HeadToHead, points: bool, slices: bool) {
         }
     }
     if !slices {
-        say("\n--points also prints seeds and tables of each workload, --slices those by slice");
+        say(
+            "\n--points also prints the seeds and tables of each workload, --slices also the tables by slice",
+        );
     }
 }
 

@@ -239,7 +239,7 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
     } else {
         anyhow::ensure!(
             field.is_none(),
-            "--field applies only to files, and there is no file or folder `{text}`; leave it out for a corpus"
+            "--field applies only to files, and there is no file or folder `{text}`; leave out --field for a corpus"
         );
         anyhow::ensure!(
             !text.contains(['/', '\\', '.']),
@@ -265,7 +265,9 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
     sizes(&task);
     if task.check_len(SHOWN).is_ok() {
         let sample = task.train_sample(SHOWN, &mut ChaCha8Rng::seed_from_u64(0));
-        say(&format!("\n{SHOWN} tokens of the training part, with the token before them:"));
+        say(&format!(
+            "\n{SHOWN} consecutive tokens of the training part, after the token before them:"
+        ));
         say(&draw(&task, &sample));
         say(&format!("\n{}", task.sample_text(&sample)));
     }

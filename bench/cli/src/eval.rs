@@ -154,8 +154,8 @@ fn cells(arguments: &EvalArgs) -> anyhow::Result<Vec<Experiment>> {
     }
     let which = if arguments.best { "best" } else { "last" };
     let advice = format!(
-        "no weights are kept in {folder}/weights of: {}; `pe-bench run SUITE --force --keep-weights {which}` trains them \
-         again and keeps the weights",
+        "{folder}/weights has no weights of these cells: {}; `pe-bench run SUITE --force --keep-weights {which}` \
+         trains them again and keeps their weights",
         without.join(", ")
     );
     anyhow::ensure!(!cells.is_empty(), "{advice}");

@@ -16,8 +16,7 @@ pe-bench compares position encodings for Transformers on the same tasks.
   pe-bench --help                all commands";
 
 /// Further help of the program.
-pub(super) const STATUS_AND_ENVIRONMENT: &str = "\
-Exit status:
+pub(super) const STATUS_AND_ENVIRONMENT: &str = "Exit status:
   0    success
   1    an error, or cells or checks that failed; standard error names them
   2    invalid command line
@@ -30,8 +29,8 @@ Exit status:
 
 Environment:
   PE_ZOO_CACHE          folder of texts, tokens and models, instead of the user's cache folder
-  PYTHON                Python whose pip fetches pretrained models
-  CARGO                 cargo that fetches texts
+  PYTHON                Python program whose pip fetches pretrained models
+  CARGO                 cargo program that fetches texts
   CUDA_VISIBLE_DEVICES  GPUs of the backend `cuda`
   RAYON_NUM_THREADS     threads that read records and write reports
   NO_COLOR              no colours; CLICOLOR_FORCE=1: colours everywhere";

@@ -254,7 +254,8 @@ fn joined_criteria(sources: &[PathBuf], out: &Path) -> anyhow::Result<Option<Str
         return Ok(None);
     }
     Ok(Some(
-        "note: the folders have different titles or criteria of the report; give them to `pe-bench report --settings`"
+        "note: the folders have reports with different titles or criteria; choose them with `pe-bench report \
+         --settings`"
             .to_owned(),
     ))
 }
@@ -278,9 +279,9 @@ fn print(summary: &MergeSummary, out: &Path) {
         }
     }
     for (name, what, messages) in [
-        ("conflict", " of results; the first folder's are kept", &summary.differences),
+        ("conflict", " of results; the results of the first folder are kept", &summary.differences),
         ("file", " left out", &summary.unreadable),
-        ("cell", " being run; merge again when they have ended", &summary.running),
+        ("cell", " being run; merge again when they have finished", &summary.running),
     ] {
         if !messages.is_empty() {
             complain(&format!("{}{what}:", counted(messages.len(), name)));

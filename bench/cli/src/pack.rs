@@ -88,13 +88,13 @@ fn check_loses_nothing(
     let path = folder.join(PACKED);
     anyhow::ensure!(
         absent == 0,
-        "{} has {absent} records that are not among those to pack; join the folders with `pe-bench records merge` and pack the result, or \
-         use another --out",
+        "{} has {absent} records that would be lost, because the folder to pack lacks them; join the folders with \
+         `pe-bench records merge` and pack the result, or use another --out",
         path.display()
     );
     anyhow::ensure!(
         fuller == 0,
-        "{} is the only copy of what --lean leaves out of {fuller} records; use another --out",
+        "{} has the only copy of data of {fuller} records that --lean leaves out; use another --out",
         path.display()
     );
     Ok(())

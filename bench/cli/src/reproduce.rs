@@ -64,7 +64,10 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
             table.rows.iter().any(|row| fits(table, row, output))
         };
         if !found.tables.iter().any(is_of) {
-            say(&format!("{}: no published number has its encoding and shifts", path.display()));
+            say(&format!(
+                "{}: no published number is for the encoding and shifts of this file",
+                path.display()
+            ));
         }
     }
     TerminalTable::from(&found.summary()).say();

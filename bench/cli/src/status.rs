@@ -118,7 +118,7 @@ fn summary(overview: &SweepOverview) -> String {
     }
     let text = parts.join(", ");
     if overview.suite.is_none() {
-        return format!("{text}; no sweep has left its plan here");
+        return format!("{text}; no sweep has stored its plan in this folder");
     }
     if overview.is_settled() {
         return text;

@@ -100,8 +100,8 @@ pub(super) fn plan(
     let open = cells.iter().filter(|cell| !cell.is_settled()).count();
     anyhow::ensure!(
         open > 0,
-        "{}: every cell of `{name}` has a record; write the report with `pe-bench report`, or run those that failed again \
-         with --retry after `--`, or all in another folder with --out",
+        "{}: every cell of `{name}` has a record; write the report with `pe-bench report`, run failed cells again \
+         with --retry after `--`, or run all cells in another folder with --out",
         out.display()
     );
     let count = arguments.most.min(open);
@@ -139,7 +139,7 @@ fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
     ] {
         anyhow::ensure!(
             !is_present,
-            "{name} after `--`: workers set it themselves, or begin again without it; leave it out"
+            "{name} after `--`: workers set this option themselves or cannot use it; leave it out"
         );
     }
     Ok(run)

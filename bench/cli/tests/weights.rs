@@ -173,7 +173,7 @@ fn damaged_weights_are_not_believed() {
     assert!(place.records("a").iter().all(|record| record.evaluated_by.is_none()));
     // Without settings there are no weights.
     fs::remove_file(files[0].with_extension("json")).unwrap();
-    refused(&["inspect", files[0].to_str().unwrap()], "no settings of a finished training");
+    refused(&["inspect", files[0].to_str().unwrap()], "no settings of a finished run");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn eval_evaluates_elsewhere_what_was_trained_once() {
     let out = place.path("same");
     done(&["eval", &a, "--out", &out]);
     place.assert_equal("a", "same");
-    refused(&["eval", &a, "--best"], "no weights are kept in");
+    refused(&["eval", &a, "--best"], "has no weights of these cells");
     refused(&["eval", &a, "--lens", "5000000000"], "flip-flop");
     refused(&["eval", &a, "--keep-weights", "last"], "`eval` trains nothing");
     refused(&["eval", &place.path("none")], "there is no such folder");
@@ -346,7 +346,7 @@ fn kept_weights_are_a_model_for_every_command_that_takes_one() {
     assert_eq!(place.records("extended").len(), 3);
     refused(
         &[&["extend", &alibi, "--methods", "linear"], &common[..]].concat(),
-        "trained under `alibi`",
+        "trained with `alibi`",
     );
     refused(&["generate", "0123456789abcdef", "--prompt", "a"], "no record");
     let shifted = done(&["stability", &rope, "--samples", "2"]);

@@ -172,7 +172,7 @@ pub fn serve(
     let mut line = String::new();
     input.read_line(&mut line)?;
     let request: WorkerRequest = serde_json::from_str(&line).map_err(|error| {
-        anyhow!("worker: {error}; workers are started by `pe-bench run SUITE`, which should be used instead")
+        anyhow!("worker: {error}; use `pe-bench run SUITE` instead, which starts workers")
     })?;
     if let Some(devices) = &request.devices {
         devices.take()?;

@@ -189,7 +189,8 @@ impl PositionEncoding for Cope {
     const CARD: Card = Card {
         id: "cope",
         label: "CoPE",
-        summary: "Counts positions with gates that depend on the tokens; a table interpolated there gives the bias.",
+        summary: "Counts positions with gates that depend on the tokens; a table interpolated at the count gives the \
+             bias.",
         parameters: "L D max_positions",
         paper: "Golovneva et al. 2024",
         url: "https://arxiv.org/abs/2405.18719",

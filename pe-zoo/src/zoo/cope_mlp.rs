@@ -135,7 +135,8 @@ impl PositionEncoding for CopeMlp {
     const CARD: Card = Card {
         id: "cope-mlp",
         label: "CoPE-MLP",
-        summary: "Counts positions with gates that depend on the tokens; a perceptron of them gives the bias.",
+        summary: "Counts positions with gates that depend on the tokens; a perceptron applied to the count gives the \
+             bias.",
         parameters: "L (2 width + D width + D)",
         paper: "Golovneva et al. 2024",
         url: "https://arxiv.org/abs/2405.18719",

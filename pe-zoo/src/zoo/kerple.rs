@@ -238,7 +238,7 @@ impl PositionEncoding for Kerple {
     const CARD: Card = Card {
         id: "kerple",
         label: "KERPLE",
-        summary: "Subtracts from the logits a learned kernel of distance, two numbers per head.",
+        summary: "Subtracts from the logits a learned function of distance with two parameters per head.",
         parameters: "2 H",
         paper: "Chi et al. 2022",
         url: "https://arxiv.org/abs/2205.09921",

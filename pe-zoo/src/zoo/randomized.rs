@@ -187,7 +187,7 @@ impl PositionEncoding for Randomized {
         let expected = format!("at least {}, the longest sequence of the run", dims.max_len);
         PeError::require(longest >= dims.max_len, pe, "longest", longest, expected)?;
         let expected = format!(
-            "at most {}, because `longest` is {longest} and f32 tells {LARGEST_NUMBER} numbers apart",
+            "at most {}, because `longest` is {longest} and f32 distinguishes only {LARGEST_NUMBER} positions",
             LARGEST_NUMBER / longest.max(1)
         );
         let fits = longest.saturating_mul(steps) <= LARGEST_NUMBER || steps == 1;

@@ -279,7 +279,8 @@ impl PositionEncoding for Rope {
         if imaginary {
             return Card {
                 label: "RoPE++",
-                summary: "Rotates queries and keys by their positions; half of the heads have the imaginary part.",
+                summary: "Rotates queries and keys by their positions; half of the heads use the imaginary part of \
+                     the product.",
                 parameters,
                 paper: "Liu et al. 2025",
                 url: "https://arxiv.org/abs/2512.07525",

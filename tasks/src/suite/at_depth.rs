@@ -54,7 +54,7 @@ use crate::{Sample, Split, Task, TaskConfig, TaskError, TaskMeta, TokenSlice};
 const META: TaskMeta = TaskMeta {
     id: "at-depth",
     label: "Task at a depth",
-    summary: "Solve a task whose statement stands somewhere in filler, among others like it.",
+    summary: "Solve a task whose statement is hidden in filler, among other statements of the same task.",
     source: "after Zhang, Cui, Huang, Sang 2026, arXiv 2605.23170",
     ..TaskMeta::GENERATED
 };
@@ -149,7 +149,8 @@ impl TaskSettings for AtDepthConfig {
         let data = format!("{} v{}", inner.id, inner.version);
         let task = AtDepth { config: self.clone(), task, data_sha256: sha256_hex(data.as_bytes()) };
         if task.own_tokens() > MAX_LEN {
-            let expected = format!("a length at which all frames have at most {MAX_LEN} tokens");
+            let expected =
+                format!("a length at which all frames together have at most {MAX_LEN} tokens");
             return Err(refused(expected));
         }
         Ok(task)

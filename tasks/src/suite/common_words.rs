@@ -93,7 +93,7 @@ impl Generator for CommonWordsConfig {
         check_between(Self::META, "common", self.common, &(1..=self.words), "the setting words")?;
         let most = (MAX_LEN - self.asking_tokens()) / self.common as usize;
         let range = 2..=most.min(1 << 16) as u32;
-        let why = "so that there is a length with room for the common words";
+        let why = "so that the common words fit into some length";
         check_between(Self::META, "common_repeats", self.common_repeats, &range, why)?;
         let range = 1..=self.common_repeats - 1;
         let why = "fewer than common_repeats";

@@ -132,7 +132,7 @@ impl Generator for LatentListConfig {
         id: "latent-list",
         label: "Latent list",
         len_unit: "symbols",
-        summary: "Say the length, an element or the sum of a list after operations on it.",
+        summary: "Give the length, an element or the sum of a list after a sequence of operations.",
         source: "Vodrahalli et al. 2024 (Michelangelo), arXiv 2409.12640",
         ..TaskMeta::GENERATED
     };
@@ -165,7 +165,7 @@ impl Generator for LatentListConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, self.min_len, "min_len is the shortest")
+        check_range(Self::META, len, self.min_len, "min_len sets the minimum")
     }
 
     fn min_train_len(&self) -> Option<usize> {

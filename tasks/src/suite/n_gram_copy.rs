@@ -146,7 +146,7 @@ impl Generator for NGramCopyConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, self.min_len, "min_len is the shortest")?;
+        check_range(Self::META, len, self.min_len, "min_len sets the minimum")?;
         let longest = self.longest();
         if len <= longest {
             return Ok(());

@@ -115,7 +115,7 @@ impl Generator for PassageConfig {
     const META: &'static TaskMeta = &TaskMeta {
         id: "passage",
         label: "Passage",
-        summary: "Answer questions about the words, sentences and paragraphs of a made text.",
+        summary: "Answer questions about the words, sentences and paragraphs of a generated text.",
         source: "after Golovneva et al. 2024 (CoPE), arXiv 2405.18719",
         ..TaskMeta::GENERATED
     };

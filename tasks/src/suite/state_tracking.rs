@@ -166,7 +166,7 @@ impl Generator for StateTrackingConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, self.min_len, "min_len is the shortest")
+        check_range(Self::META, len, self.min_len, "min_len sets the minimum")
     }
 
     fn min_train_len(&self) -> Option<usize> {

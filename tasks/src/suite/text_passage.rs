@@ -122,12 +122,13 @@ impl TextPassageConfig {
     fn conflict(&self) -> TaskError {
         match (&self.path, &self.field) {
             (None, Some(field)) => {
-                let expected = "left out, since there is no `path` whose rows it names";
+                let expected =
+                    "left out, because `field` names a column of `path`, which is not given";
                 invalid(&META, "field", field, expected.to_owned())
             }
             (path, _) => {
                 let path = path.as_deref().unwrap_or(Path::new(""));
-                invalid(&META, "path", &path, "left out, since `corpus` is given".to_owned())
+                invalid(&META, "path", &path, "left out, because `corpus` is given".to_owned())
             }
         }
     }

@@ -27,7 +27,8 @@ pub(super) fn decide(
     if let Some(planned) = evaluates_best {
         anyhow::ensure!(
             matches!(arguments.keep_weights, None | Some(KeepWeights::Best)),
-            "workload `{}` evaluates the weights of the best validation; leave out --keep-weights, or give it `best`",
+            "workload `{}` evaluates the weights of the best validation; leave out --keep-weights, or use \
+             --keep-weights best",
             planned.cell.workload
         );
     }
