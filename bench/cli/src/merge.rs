@@ -30,7 +30,7 @@ pub(super) struct MergeArgs {
     /// Results folders to join.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
-    /// Folder for the joined results. It may be one of the folders to join, and then keeps its own records.
+    /// Folder for the joined results. If it is one of the folders to join, it keeps its own records.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print a JSON object.

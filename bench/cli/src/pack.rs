@@ -21,9 +21,9 @@ pub(crate) struct PackArgs {
     /// Folder of the file; default: the results folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Leave out results by sample property. Of cells that only chose a rate, also leave out curves, gates, single
-    /// answers, validations of splits, and all other validations but the last. Round losses of single questions to 85
-    /// steps, and also curves, validations and times.
+    /// Make the file smaller. Leave out results by sample property. For cells that only chose a learning rate, also
+    /// leave out curves, gates, single answers, validations of splits, and all validations except the last. Round
+    /// curves, validations and times, and round losses of single questions to 85 steps.
     #[arg(long = "lean")]
     is_lean: bool,
 }

@@ -25,10 +25,10 @@ const LISTED: usize = 20;
 pub(super) struct StatusArgs {
     /// Results folder of a sweep.
     results: PathBuf,
-    /// Print a line every few seconds until every cell has a record; waits for the sweep to begin.
+    /// Print a line every few seconds until every cell has a record. If the sweep has not begun, wait for it.
     #[arg(long)]
     watch: bool,
-    /// Seconds between two lines of --watch.
+    /// Seconds between lines of --watch.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds, requires = "watch")]
     every: f64,
     /// Print a JSON object; with --watch one per line.

@@ -43,7 +43,7 @@ pub(super) struct CellChoice {
     /// records.
     #[arg(long, value_name = "DIR")]
     pub(super) results: Vec<PathBuf>,
-    /// Seed of the cell, with SUITE WORKLOAD ENCODING; default: the suite's first.
+    /// Seed of the cell, for SUITE WORKLOAD ENCODING; default: the suite's first seed.
     #[arg(long)]
     pub(super) seed: Option<u64>,
     /// Use the weights of the best validation (`run --keep-weights best`) instead of the last.

@@ -21,8 +21,8 @@ pub(super) struct WorkersArgs {
     /// Maximum number of workers.
     #[arg(long = "max", value_name = "N", default_value_t = 16, value_parser = number(1..=MOST))]
     most: usize,
-    /// Give each worker its own share of the cells (`run --shard`). Use it where the locks of a shared folder do not
-    /// hold. Without it, each worker takes the next open cell.
+    /// Give each worker a fixed share of the cells (`run --shard`), for shared folders whose file locks do not work. By
+    /// default each worker takes the next open cell.
     #[arg(long)]
     shards: bool,
     /// Options of `run` for every worker, after `--`.
