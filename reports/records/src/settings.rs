@@ -51,10 +51,10 @@ pub struct Settings {
     pub ablation_base: Option<String>,
     /// Comparison that the suite defines in advance. Default: none.
     pub question: Option<Question>,
-    /// Claims of papers that the results are set beside. Default: none.
+    /// Claims of papers with which the report compares the results. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<PaperClaim>,
-    /// Uses for each of which the report begins with the best encodings. Default: none.
+    /// Uses of encodings; the report begins with the best encodings for each use. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub uses: Vec<UseCase>,
 }
