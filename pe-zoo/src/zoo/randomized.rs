@@ -29,9 +29,9 @@
 //! they do not.
 //!
 //! ## Deviations
-//! The authors also draw new positions for every evaluation pass; here evaluation is deterministic.
-//! Their relative encoding draws from `1..longest`; here every encoding sees the same positions. Random float sampling draws
-//! real numbers; here they lie on a fine grid, on which no two tokens share a number.
+//! The authors also draw new positions for every evaluation pass; here evaluation is deterministic. Their relative
+//! encoding draws from `1..longest`; here every encoding sees the same positions. Random float sampling draws real
+//! numbers; here they are on a fine grid, and no two tokens share a number.
 //!
 //! ## References
 //! Ruoss et al. 2023, "Randomized Positional Encodings Boost Length Generalization of Transformers",

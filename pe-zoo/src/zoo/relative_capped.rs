@@ -1,8 +1,8 @@
 //! # Relative, capped: distances past the table share its last entry
 //!
 //! ## What it does
-//! As `relative`, but every distance past the end of the table uses the vector of the longest
-//! distance in it, so that the bias is defined at any distance.
+//! The same as `relative`, but every distance past the end of the table uses the vector of the longest distance in the
+//! table, so that the bias is defined at any distance.
 //!
 //! ## Formula
 //! `logit[i, j] = (q_i . k_j + q_i . e[min(i - j, N - 1)]) / sqrt(D)`

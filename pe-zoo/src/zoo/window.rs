@@ -1,8 +1,8 @@
 //! # Window: attention to the nearest positions only
 //!
 //! ## What it does
-//! Hides all tokens from a row except those at the nearest positions. Alone it is a model without a position encoding whose
-//! layers see a window; beside others it limits what they see.
+//! Hides all tokens from a row except those at the nearest positions. Alone, `window` gives a model without a position
+//! encoding whose layers see a window; together with other encodings it limits the tokens that rows see.
 //!
 //! ## Formula
 //! `logit[i, j] = -1e9 + ...` where `i - j >= size`; the weight of such a column is 0.
@@ -15,8 +15,8 @@
 //! layer has RoPE within a window, and the layers between see all tokens without a position encoding.
 //!
 //! ## Deviations
-//! The kernels compute the hidden logits too, and the cache keeps the hidden keys: a window changes what a model sees, not its
-//! cost. The window is counted in positions, so that one with gaps holds fewer tokens.
+//! The kernels compute the hidden logits too, and the cache keeps the hidden keys: a window changes what a model sees,
+//! not its cost. The window is counted in positions, so a window over positions with gaps contains fewer tokens.
 //!
 //! ## References
 //! Beltagy et al. 2020, "Longformer: The Long-Document Transformer", arXiv 2004.05150; windows that count the row's own token as

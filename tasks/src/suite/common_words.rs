@@ -1,6 +1,6 @@
 //! # Common words: name the most frequent words
 //! ## What it asks of an encoding
-//! Counting many words at once over the whole sequence, wherever they stand. Then naming the most frequent ones in the
+//! Counting many words at once over the whole sequence, wherever they occur. Then naming the most frequent ones in the
 //! order of their first appearance, which does depend on position.
 //!
 //! ## Predicted order
@@ -14,9 +14,10 @@
 //! tokens.
 //!
 //! Settings: `words` 1024 (2 to 65536), `common` 2, `common_repeats` 5, `uncommon_repeats` 1 (less than
-//! `common_repeats`). A length is refused if there are too few `words` to fill it; RULER's own repeats, 30 and 3, reach
-//! far with few words. Slice: `distinct`, the number of different words. Slice of tokens: `rank` in the answer, from 0;
-//! the `.` has the rank after the last. Chance: one over the number of ordered choices of `common` words.
+//! `common_repeats`). A length is refused if there are too few `words` to fill it; with RULER's own repeats, 30 and 3,
+//! few words fill long sequences. Slice: `distinct`, the number of different words. Slice of tokens: `rank` in the
+//! answer, from 0; the `.` has the rank after the last. Chance: one over the number of ordered choices of `common`
+//! words.
 //!
 //! ## Sample
 //! ```text

@@ -1,6 +1,6 @@
 //! # N-gram copy: continue after an n-gram
 //! ## What it asks of an encoding
-//! Finding several consecutive letters, in order, in a long string, and predicting what follows: finding several tokens
+//! Finding several consecutive letters in a long string and predicting the letters after them: finding several tokens
 //! at once by content, then copying at a distance that differs between strings.
 //!
 //! ## Predicted order
