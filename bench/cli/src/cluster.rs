@@ -101,7 +101,7 @@ fn about(sentence: &str) -> Vec<String> {
 
 pub(super) fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
     let workers = workers::plan(&arguments.workers, true, None)?;
-    let folder = std::env::current_dir().context("the current folder is not known")?;
+    let folder = std::env::current_dir().context("cannot determine the current folder")?;
     let logs = std::path::absolute(&workers.out)?.join("slurm");
     let logs = sbatch_value(utf8(&logs)?).map_err(anyhow::Error::msg);
     let logs = logs.context(
@@ -109,7 +109,7 @@ pub(super) fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
          results folder",
     )?;
     std::fs::create_dir_all(&logs).with_context(|| format!("cannot create {logs}"))?;
-    let program = std::env::current_exe().context("the path of this program is not known")?;
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let program = arguments.program.clone().map_or_else(|| utf8(&program).map(quoted), Ok)?;
     let path = format!("{logs}/{}.sh", workers.suite);
     let task = "${SLURM_ARRAY_TASK_ID:-0}";

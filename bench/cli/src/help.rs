@@ -23,9 +23,9 @@ pub(super) const STATUS_AND_ENVIRONMENT: &str = "Exit status:
   3    the nightly gate failed (`nightly`)
   4    cells are open: without a record, or run by other processes; run the same command again later
   129  stopped by SIGHUP; finished cells are kept, run the same command to resume
-  130  stopped by Ctrl-C (SIGINT), likewise
-  138  stopped by SIGUSR1 (Linux), likewise
-  143  stopped by SIGTERM, likewise
+  130  stopped by Ctrl-C (SIGINT), as 129
+  138  stopped by SIGUSR1 (Linux), as 129
+  143  stopped by SIGTERM, as 129
 
 Environment:
   PE_ZOO_CACHE          folder of texts, tokens and models, instead of the user's cache folder

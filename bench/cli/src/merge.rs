@@ -100,7 +100,7 @@ pub(super) fn merge(arguments: &MergeArgs) -> anyhow::Result<ExitCode> {
             || summary.checkpoints > 0
             || !summary.unreadable.is_empty()
             || !summary.running.is_empty(),
-        "{}: neither records nor checkpoints, expected results folders of `pe-bench run`",
+        "{}: no records and no checkpoints, expected results folders of `pe-bench run`",
         sources.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
     );
     joined_plan(&sources, out)?;

@@ -229,8 +229,8 @@ impl Watched<'_> {
             if outcome.records.len() + outcome.unreadable.len() < plan.cells.len() {
                 complain(
                     "note: fresh seeds run when every cell of the grid has a record; run the same command again, or, \
-                     if each machine has a folder of its own, join the folders with `pe-bench records merge` and run \
-                     the suite with the joined folder",
+                     if each machine has its own folder, join the folders with `pe-bench records merge` and run the \
+                     suite with the joined folder",
                 );
                 return self.conclude(&plan, &outcome, true);
             }

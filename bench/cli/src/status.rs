@@ -67,7 +67,7 @@ pub(super) fn status(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
     let known = overview.suite.is_some() || overview.cells > 0 || !overview.unreadable.is_empty();
     anyhow::ensure!(
         known,
-        "{}: neither records nor a plan of a sweep, expected a results folder of `pe-bench run`",
+        "{}: no records and no plan of a sweep, expected a results folder of `pe-bench run`",
         results.display()
     );
     let form = json_form(&overview, arguments);

@@ -174,7 +174,7 @@ fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptT
         [] => {
             folders::refuse_left_out("records", &folders::messages(&unreadable))?;
             anyhow::bail!(
-                "no record in {places} has a key that begins with `{key}`; `pe-bench cells` lists the keys"
+                "no record has a key that begins with `{key}` in {places}; `pe-bench cells` lists the keys"
             )
         }
         several => {

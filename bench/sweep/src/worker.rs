@@ -120,7 +120,8 @@ pub(super) fn run(
     // A worker that has sent its last reply exits when its input is closed.
     drop(stdin);
     let status = child.wait().context(SPAWN)?;
-    let said = complaints.join().unwrap_or_else(|_| "its standard error is lost".to_owned());
+    let said =
+        complaints.join().unwrap_or_else(|_| "the worker's standard error is lost".to_owned());
     let stopping = stop.load(Ordering::SeqCst);
     Ok(match (last, &watchdog.killed) {
         (_, Some(KillReason::Claim)) => WorkerEnd::Lost,

@@ -341,7 +341,7 @@ pub(crate) mod tests {
         }
         for inner in ["t5-bias", "learned-absolute", "kerple", "rope+temperature", "rope/fire"] {
             let error = parse(inner).unwrap_err().to_string();
-            assert!(error.contains("not whole"), "{inner}: {error}");
+            assert!(error.contains("fractional"), "{inner}: {error}");
         }
         let fine =
             Combination::parse("randomized{positions={type=real,steps=9000}}(rope)").unwrap();

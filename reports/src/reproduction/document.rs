@@ -48,8 +48,8 @@ impl Reproduction {
             Element::Table(self.summary().with_id("published"))
         } else {
             Element::Prose(format!(
-                "No record follows the recipe of a published number. Of {} published numbers, {} can be set beside runs of \
-                 another recipe and {} beside runs of another size.",
+                "No record follows the recipe of a published number. Of {} published numbers, {} are shown next to \
+                 runs of another recipe and {} next to runs of another size.",
                 numbers().count(),
                 count(Verdict::OtherRecipe),
                 count(Verdict::OtherSize)

@@ -196,7 +196,7 @@ fn fields_and_columns_are_chosen_and_wrong_ones_explained() {
     assert!(said(&path, Some("body")).contains("plain text, which has no fields"));
     for (line, why) in [
         ("{\"text\": \"a\"}\n{\"text\": 3}", "line 2: `text` is 3"),
-        ("[1]", "line 1: it is not an object"),
+        ("[1]", "line 1: the line is not an object"),
         ("{\"text\": \"a\"}\n{\"te", "line 2: EOF"),
     ] {
         fs::write(&lines, line).unwrap();

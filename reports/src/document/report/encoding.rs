@@ -221,7 +221,7 @@ fn over_others(report: &Report, name: &str) -> Option<Section> {
         .column("probability of improvement", |other| tables::improvement(overall, name, other))
         .table();
     let table = table.with_legend(tables::improvement_legend(overall));
-    Some(Section::of_table("Over the other encodings", table))
+    Some(Section::of_table("Against the other encodings", table))
 }
 
 /// Returns the section with the gate scores of the encoding.
