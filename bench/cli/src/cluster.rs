@@ -105,8 +105,7 @@ pub(super) fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
     let logs = std::path::absolute(&workers.out)?.join("slurm");
     let logs = sbatch_value(utf8(&logs)?).map_err(anyhow::Error::msg);
     let logs = logs.context(
-        "give --out after `--` with other characters, because an option of sbatch contains the \
-         results folder",
+        "an option of sbatch contains the results folder; choose another --out after `--`",
     )?;
     std::fs::create_dir_all(&logs).with_context(|| format!("cannot create {logs}"))?;
     let program = std::env::current_exe().context("cannot determine the path of this program")?;

@@ -98,9 +98,7 @@ impl Check {
             Self::MacFormula => "the formula of multiply-accumulates equals those counted",
             Self::Gradients => "every parameter gets a finite gradient that is not zero",
             Self::GradientValues => "gradients equal central differences of the f64 reference",
-            Self::Acts => {
-                "the encoding and each size in its settings have an effect at the checked sizes"
-            }
+            Self::Acts => "the encoding and each size of its settings act where they are checked",
             Self::Reproducible => "the same seed gives the same bits",
             Self::SettingsRoundTrip => "settings written and read again are the same",
             Self::UnknownSettingRefused => "an unknown setting is refused by name",

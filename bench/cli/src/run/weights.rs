@@ -39,9 +39,9 @@ pub(super) fn decide(
     let (keep, text) = match arguments.keep_weights {
         Some(KeepWeights::None) => (None, "not kept".to_owned()),
         Some(KeepWeights::Last) => (Some(WeightsAt::Last), kept),
-        Some(KeepWeights::Best) => (Some(WeightsAt::Best), format!("{kept}, with the best ones")),
+        Some(KeepWeights::Best) => (Some(WeightsAt::Best), format!("{kept}, and the best weights")),
         None if evaluates_best.is_some() => {
-            (Some(WeightsAt::Best), format!("{kept}, with the best ones, which are evaluated"))
+            (Some(WeightsAt::Best), format!("{kept}, and the best weights, which are evaluated"))
         }
         None if bytes <= MOST_BYTES => {
             (Some(WeightsAt::Last), format!("{kept}; --keep-weights none leaves them out"))
