@@ -31,19 +31,19 @@ const CONDITIONS: [OptionCondition; 12] = [
         command: "export",
         options: &["results", "best"],
         acts: |all| !is_path(all, "cell"),
-        when: "with a record key or names, because a path already chooses the weights",
+        when: "with a record key or SUITE WORKLOAD ENCODING, because a path already names the weights",
     },
     OptionCondition {
         command: "stability",
         options: &["results", "best"],
         acts: |all| !is_path(all, "cell"),
-        when: "with a record key or names, because a path already chooses the weights",
+        when: "with a record key or SUITE WORKLOAD ENCODING, because a path already names the weights",
     },
     OptionCondition {
         command: "inspect",
         options: &["results", "best"],
         acts: |all| !is_path(all, "cell") || (is_given(all, "against") && !is_path(all, "against")),
-        when: "with a record key or names, because a path already chooses the weights",
+        when: "with a record key or SUITE WORKLOAD ENCODING, because a path already names the weights",
     },
     OptionCondition {
         command: "extend",

@@ -164,7 +164,10 @@ fn damaged_weights_are_not_believed() {
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&files[0], bytes).unwrap();
     fs::write(files[1].with_extension("json"), "{}").unwrap();
-    refused(&["inspect", files[0].to_str().unwrap()], "is damaged: its checksum is not the one in");
+    refused(
+        &["inspect", files[0].to_str().unwrap()],
+        "is damaged: its checksum differs from the one in",
+    );
     refused(&["inspect", files[1].to_str().unwrap()], "or run its cell again with --force");
     fs::remove_dir_all(Path::new(&place.path("a")).join("cells")).unwrap();
     let said = place.run("a", &[]);
