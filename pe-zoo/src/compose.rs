@@ -171,8 +171,8 @@ impl Combination {
             return Ok(self);
         }
         let reason = format!(
-            "it acts outside of attention as well; call {} in the model, as the second example of the \
-             documentation of pe-zoo does, or choose another encoding",
+            "it also acts outside of attention; call {} in the model, as in the second example of the documentation \
+             of pe-zoo, or choose another encoding",
             outside.join(" and ")
         );
         Err(PeError::Combination { text: self.card.id.clone(), reason })

@@ -270,9 +270,11 @@ pub fn products(config: &EncodingConfig, dims: &Dims, len: usize) -> Result<usiz
         counts[0] + first * n / step + second * n * (n - step) / (2 * step * step)
     };
     if at(COUNTED_LENS[3]) != counts[3] {
-        let reason = "the number of its products is not a quadratic function of the length; implement `cost`";
+        let reason =
+            "its number of products is not a quadratic function of the length; implement `cost`";
         return Err(refused(config, reason.to_owned()));
     }
-    usize::try_from(at(len))
-        .map_err(|_| refused(config, "it has fewer products than no encoding".to_owned()))
+    usize::try_from(at(len)).map_err(|_| {
+        refused(config, "it has fewer products than a model without an encoding".to_owned())
+    })
 }

@@ -62,7 +62,7 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
     let failed = FileError::of("read", path);
     text_of(std::fs::read(path).map_err(failed)?).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
-        let reason = format!("it is not UTF-8 from byte {offset} on; save it as UTF-8");
+        let reason = format!("it is not UTF-8 from byte {offset} on; save the file as UTF-8");
         failed(std::io::Error::new(std::io::ErrorKind::InvalidData, reason))
     })
 }

@@ -121,7 +121,7 @@ impl<R: StringRule> Generator for StringConfig<R> {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(R::META, len, self.min_len, "min_len is the shortest")
+        check_range(R::META, len, self.min_len, "min_len sets the minimum")
     }
 
     fn min_train_len(&self) -> Option<usize> {

@@ -35,7 +35,7 @@ pub enum CacheError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The stored tokens differ from the computed ones.
-    #[error("{path} is damaged after writing it ({why}): check the disk, or set PE_ZOO_CACHE to another folder", path = .path.display())]
+    #[error("{path} was damaged while it was written ({why}): check the disk, or set PE_ZOO_CACHE to another folder", path = .path.display())]
     ReadBack {
         /// The file, which has been removed.
         path: PathBuf,

@@ -40,8 +40,8 @@ pub(super) struct BenchmarkArgs {
     /// Encoding to use instead of the rotation that the model was trained with.
     #[arg(long)]
     encoding: Option<String>,
-    /// Maximum number of prompt tokens; the middle of a longer prompt is dropped. Default: the trained context, with room for
-    /// --tokens where the model writes.
+    /// Maximum number of prompt tokens; the middle of a longer prompt is dropped. Default: the trained context, minus
+    /// --tokens if the model writes answers.
     #[arg(long, value_parser = number(2..=LONGEST))]
     longest: Option<usize>,
     /// Maximum number of tokens of an answer that the model writes; default: 64.
@@ -50,11 +50,11 @@ pub(super) struct BenchmarkArgs {
     /// Maximum number of items per file; default: all.
     #[arg(long, value_parser = number(1..=LONGEST))]
     limit: Option<usize>,
-    /// Form of multiple-choice prompts: `texts` (the default) compares the likelihoods of the options' texts, and
-    /// `letters` the likelihoods of their letters after a list of the options, as in MMLU.
+    /// Form of multiple-choice prompts: `texts` (the default) compares the likelihoods of the options' texts; `letters`
+    /// lists the options in the prompt and compares the likelihoods of their letters, as in MMLU.
     #[arg(long, value_enum)]
     options: Option<PromptStyle>,
-    /// Number of examples before each item, the first ones of its subject in --examples.
+    /// Number of examples before each item: the first examples of the item's subject in --examples.
     #[arg(long, default_value_t = 0, requires = "examples")]
     shots: usize,
     /// JSON Lines file with examples, in the format of the items.
@@ -105,15 +105,15 @@ fn lengths(
     let with_answer = context.saturating_sub(tokens);
     anyhow::ensure!(
         with_answer > 1 || arguments.longest.is_some(),
-        "--tokens is {tokens}, which leaves no room for a prompt in the model's {context} tokens; expected at most {}, or \
-         --longest with the length of a prompt",
+        "--tokens is {tokens}, which leaves no room for a prompt in the model's {context} tokens; expected at most \
+         {}, or a prompt length with --longest",
         context.saturating_sub(2)
     );
     let longest_prompt = arguments.longest.unwrap_or(with_answer);
     let most = longest.max(longest_prompt.saturating_add(tokens));
     anyhow::ensure!(
         most as u64 <= LONGEST,
-        "--longest and --tokens are {most} together, expected at most {LONGEST}"
+        "the sum of --longest and --tokens is {most}, expected at most {LONGEST}"
     );
     Ok([longest_prompt, longest, most])
 }

@@ -65,7 +65,7 @@ impl CellSelection {
         };
         anyhow::ensure!(
             !found.is_empty(),
-            "no finished cell of these workloads, encodings and seeds; --workloads are among {}, --encodings among {}",
+            "no finished cell has these workloads, encodings and seeds; known workloads: {}; known encodings: {}",
             listed(workloads),
             listed(encodings)
         );

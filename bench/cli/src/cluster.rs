@@ -21,7 +21,8 @@ const SUITE_FOLDER: &str = "/etc/pe-bench";
 pub(super) enum System {
     /// Writes a Slurm batch script that runs a suite as an array of workers, and submits it with --submit.
     ///
-    /// Workers continue from their checkpoints after a time limit, a preemption or the loss of a node; the report follows them.
+    /// Workers continue from their checkpoints after a time limit, a preemption or the loss of a node. A job that
+    /// writes the report runs after the workers.
     #[command(
         after_help = "Examples:\n  pe-bench cluster slurm contextual --max 8 --sbatch --time=4:00:00 --submit\n  pe-bench cluster slurm gpt2-124m --gres gpu:1 --setup 'module load cuda' -- --backend cuda --keep-weights last"
     )]
@@ -100,12 +101,14 @@ fn about(sentence: &str) -> Vec<String> {
 
 pub(super) fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
     let workers = workers::plan(&arguments.workers, true, None)?;
-    let folder = std::env::current_dir().context("the current folder is not known")?;
+    let folder = std::env::current_dir().context("cannot determine the current folder")?;
     let logs = std::path::absolute(&workers.out)?.join("slurm");
     let logs = sbatch_value(utf8(&logs)?).map_err(anyhow::Error::msg);
-    let logs = logs.context("use --out after `--`: an option of sbatch has the results folder")?;
+    let logs = logs.context(
+        "an option of sbatch contains the results folder; choose another --out after `--`",
+    )?;
     std::fs::create_dir_all(&logs).with_context(|| format!("cannot create {logs}"))?;
-    let program = std::env::current_exe().context("the path of this program is not known")?;
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let program = arguments.program.clone().map_or_else(|| utf8(&program).map(quoted), Ok)?;
     let path = format!("{logs}/{}.sh", workers.suite);
     let task = "${SLURM_ARRAY_TASK_ID:-0}";

@@ -22,10 +22,10 @@ use train::encodings;
 #[derive(Args, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct CompareArgs {
-    /// First encoding, by its name in the records, or an expression of the same encodings with the same settings.
+    /// First encoding: its name in the records, or an expression for the same encodings with the same settings.
     #[arg(value_parser = Suggested::ENCODINGS)]
     a: String,
-    /// Second encoding; differences are first minus second.
+    /// Second encoding; differences are the first minus the second.
     #[arg(value_parser = Suggested::ENCODINGS)]
     b: String,
     /// Results folders; default: every folder below `results` with records.
@@ -33,7 +33,7 @@ pub(crate) struct CompareArgs {
     /// Workloads to compare, separated by commas; default: all.
     #[arg(long, alias = "workload", value_name = "NAMES", value_delimiter = ',')]
     workloads: Vec<String>,
-    /// Tasks whose workloads to compare, separated by commas; default: all.
+    /// Compare only workloads of these tasks, separated by commas; default: all.
     #[arg(long, alias = "task", value_name = "IDS", value_delimiter = ',', value_parser = Suggested::TASKS)]
     tasks: Vec<String>,
     /// Also print the tables by split and length.
@@ -128,7 +128,9 @@ fn print(found: &HeadToHead, points: bool, slices: bool) {
         }
     }
     if !slices {
-        say("\n--points also prints seeds and tables of each workload, --slices those by slice");
+        say(
+            "\n--points also prints the seeds and tables of each workload, --slices also the tables by slice",
+        );
     }
 }
 

@@ -17,7 +17,7 @@ const DEFAULT: &str = "flex";
 /// Backend and device.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DeviceArgs {
-    /// Backend: flex, tch, tch-cuda, tch-mps, cuda or wgpu; default: the record's backend if the command reads a
+    /// Backend: flex, tch, tch-cuda, tch-mps, cuda or wgpu; default: the backend of the record if the command reads a
     /// record, otherwise flex.
     #[arg(long)]
     backend: Option<String>,
@@ -55,12 +55,12 @@ impl DeviceArgs {
 pub(crate) struct ComputeArgs {
     #[command(flatten)]
     pub(crate) place: DeviceArgs,
-    /// Attention engine: plain tensor operations on any backend (reference), or blocked attention without a full attention
-    /// matrix on flex, cuda and wgpu (fused); default: the fastest of the backend.
+    /// Attention engine: plain tensor operations on any backend (reference), or blocked attention without a full
+    /// attention matrix on flex, cuda and wgpu (fused); default: the backend's fastest engine.
     #[arg(long, value_parser = one_of(ENGINES))]
     engine: Option<Engine>,
     /// Precision of matrix products: f32, tf32 or bf16; default: the precision of the suite or record if the command
-    /// reads one, otherwise f32.
+    /// reads a suite or record, otherwise f32.
     #[arg(long, value_parser = backend::named_precision)]
     pub(crate) precision: Option<MatmulPrecision>,
 }

@@ -19,7 +19,7 @@ const CONDITIONS: [OptionCondition; 12] = [
         command: "table",
         options: &["workloads", "metric", "spread", "encodings", "splits", "lens"],
         acts: |all| !has(all, "format", &["bibtex"]),
-        when: "with another --format than bibtex, whose references are those of all workloads",
+        when: "with a --format other than bibtex, whose references cover all workloads",
     },
     OptionCondition {
         command: "generate",
@@ -31,19 +31,19 @@ const CONDITIONS: [OptionCondition; 12] = [
         command: "export",
         options: &["results", "best"],
         acts: |all| !is_path(all, "cell"),
-        when: "with the key of a record or names: a path names the weights",
+        when: "with a record key or SUITE WORKLOAD ENCODING, because a path already names the weights",
     },
     OptionCondition {
         command: "stability",
         options: &["results", "best"],
         acts: |all| !is_path(all, "cell"),
-        when: "with the key of a record or names: a path names the weights",
+        when: "with a record key or SUITE WORKLOAD ENCODING, because a path already names the weights",
     },
     OptionCondition {
         command: "inspect",
         options: &["results", "best"],
         acts: |all| !is_path(all, "cell") || (is_given(all, "against") && !is_path(all, "against")),
-        when: "with the key of a record or names: a path names the weights",
+        when: "with a record key or SUITE WORKLOAD ENCODING, because a path already names the weights",
     },
     OptionCondition {
         command: "extend",
@@ -137,7 +137,7 @@ pub(super) fn check(parser: &mut Command, matches: &ArgMatches) -> Result<(), cl
         if let Some(option) = options.iter().find(|option| is_given(all, option) && !acts(all)) {
             let long = parser.find_subcommand(name).and_then(|command| long_of(command, option));
             let option = long.unwrap_or_else(|| (*option).to_owned());
-            let text = format!("--{option} has no effect here: it acts only {when}");
+            let text = format!("--{option} has no effect here: this option acts only {when}");
             return Err(parser.error(ErrorKind::ArgumentConflict, text));
         }
     }

@@ -162,13 +162,13 @@ pub(super) fn refuse<'a>(
     }
     if !elsewhere.is_empty() {
         complain(&format!(
-            "note: {}\nThey are of other machines or programs; the newest result of a cell counts.",
+            "note: {}\nThe results are from different machines or programs; the newest result of each cell counts.",
             listed(&elsewhere, 1)
         ));
     }
     anyhow::ensure!(
         unknown.is_empty(),
-        "{}\nname the folders whose results are right, or move the other records away",
+        "{}\nname only the folders whose results are right, or move the other records away",
         listed(&unknown, LISTED)
     );
     Ok(())
@@ -184,10 +184,13 @@ pub(super) fn refuse_weights(
 ) -> anyhow::Result<()> {
     match Conflict::of_weights(first, second) {
         Some(conflict) if conflict.cause == Cause::Unknown => {
-            anyhow::bail!("{conflict}; name the folder whose weights are meant by --results")
+            anyhow::bail!("{conflict}; choose the folder of the weights with --results")
         }
         Some(conflict) => {
-            complain(&format!("note: {conflict}; those of {} are used", first.folder.display()));
+            complain(&format!(
+                "note: {conflict}; the weights of {} are used",
+                first.folder.display()
+            ));
             Ok(())
         }
         None => Ok(()),

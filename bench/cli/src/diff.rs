@@ -75,11 +75,11 @@ mod tests {
         (others[7], others[250]) = (70, 2500);
         assert_eq!(
             found(json!(numbers), json!(others)),
-            ["k.a[7]: 7 and 70 (the first of 2 different ones of 300 elements)"]
+            ["k.a[7]: 7 and 70 (first of 2 differing elements; 300 elements in total)"]
         );
         assert_eq!(
             found(json!(numbers), json!(numbers[..299])),
-            ["k.a: 300 and 299 elements, equal as far as both have them"]
+            ["k.a: 300 and 299 elements; those that both have are equal"]
         );
         let points: Vec<Value> =
             numbers.iter().map(|n| json!({"step": n, "loss": 1, "seconds": 0.5})).collect();
@@ -91,7 +91,7 @@ mod tests {
         (later[3]["loss"], later[3]["step"]) = (json!(2), json!(4));
         assert_eq!(
             found(json!(points), json!(later)),
-            ["k.a[3].loss: 1 and 2 (the first of 1 different ones of 300 elements)"]
+            ["k.a[3].loss: 1 and 2 (first of 1 differing elements; 300 elements in total)"]
         );
         assert_eq!(found(json!([1, 2]), json!([3, 2, 1])), ["k.a: [1,2] and [3,2,1]"]);
         let text = "x".repeat(100);

@@ -77,10 +77,10 @@ fn compare(path: &str, one: &Value, other: &Value, passed_over: &[&str], found: 
             if let Some(first) = differing.first() {
                 let count = differing.len();
                 found.push(format!(
-                    "{first} (the first of {count} different ones of {of} elements)"
+                    "{first} (first of {count} differing elements; {of} elements in total)"
                 ));
             } else if len != other {
-                found.push(format!("{path}: {of} elements, equal as far as both have them"));
+                found.push(format!("{path}: {of} elements; those that both have are equal"));
             }
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {

@@ -33,10 +33,10 @@ pub(super) struct EvalArgs {
     /// Lengths to evaluate, separated by commas, in the task's unit; default: the lengths of each record.
     #[arg(long, value_delimiter = ',')]
     lens: Vec<usize>,
-    /// Maximum number of sequences per split and length; default: the number in each record.
+    /// Maximum number of sequences per split and length; default: as in each record.
     #[arg(long, value_parser = number(1..=MOST_SEQUENCES as u64))]
     samples: Option<usize>,
-    /// Maximum number of tokens per split and length; default: the number in each record.
+    /// Maximum number of tokens per split and length; default: as in each record.
     #[arg(long, value_parser = number(1..=MOST_EVAL_TOKENS as u64))]
     tokens: Option<usize>,
     /// Splits to evaluate, separated by commas; default: the splits of each record.
@@ -154,8 +154,8 @@ fn cells(arguments: &EvalArgs) -> anyhow::Result<Vec<Experiment>> {
     }
     let which = if arguments.best { "best" } else { "last" };
     let advice = format!(
-        "no weights are kept in {folder}/weights of: {}; `pe-bench run SUITE --force --keep-weights {which}` trains them \
-         again and keeps the weights",
+        "{folder}/weights has no weights of these cells: {}; `pe-bench run SUITE --force --keep-weights {which}` \
+         trains them again and keeps their weights",
         without.join(", ")
     );
     anyhow::ensure!(!cells.is_empty(), "{advice}");

@@ -80,8 +80,8 @@ fn of_suite(name: &str, text: &str) -> anyhow::Result<Explanation> {
     let listed =
         |names: &[&String]| names.iter().map(|name| &***name).collect::<Vec<_>>().join(", ");
     let text = format!(
-        "# {}\n\n{}\n\n## Facts\n- cells: {}\n- training on one core: {}\n- workloads: {}\n- encodings: {}\n\n`pe-bench \
-         run {name}` runs it, and with `--dry-run` says how long that would take.",
+        "# {}\n\n{}\n\n## Facts\n- cells: {}\n- training on one core: {}\n- workloads: {}\n- encodings: \
+         {}\n\n`pe-bench run {name}` runs the suite, and with `--dry-run` prints how long a run would take.",
         suite.title,
         suite.about,
         suite.cells.len(),
@@ -120,7 +120,8 @@ fn of_combination(name: &str) -> anyhow::Result<Explanation> {
     }
     if !results.is_empty() {
         texts.push(format!(
-            "## Results\n- {}\n\nThese are of the suite `zoo`. `pe-bench compare {} rope` compares records of your own.",
+            "## Results\n- {}\n\nThese results are from the suite `zoo`. `pe-bench compare {} rope` compares your own \
+             records.",
             results.join("\n- "),
             quoted(&combination.to_string())
         ));

@@ -55,8 +55,8 @@ enum TunedWeights {
     All,
     /// Low-rank adapters and the weights of the encoding.
     Lora,
-    /// As LongLoRA: adapters, embeddings, normalisations and the weights of the encoding, within shifted groups (--groups,
-    /// 4 by default).
+    /// As in LongLoRA: adapters, embeddings, normalisations and the weights of the encoding, with attention within
+    /// shifted groups (--groups, 4 by default).
     LongLora,
     /// The weights of the encoding only.
     Encoding,
@@ -79,7 +79,7 @@ pub(super) struct ExtendArgs {
     /// context.
     #[arg(long, value_delimiter = ',')]
     factors: Vec<f64>,
-    /// Encodings to evaluate, separated by commas; instead of the methods, or in addition if --methods is given. `nope` with
+    /// Encodings to evaluate, separated by commas. They replace the methods unless --methods is also given. `nope` with
     /// `--tune all` removes the positions and recalibrates the model without them, as DroPE does.
     #[arg(long, value_parser = Suggested::ENCODINGS)]
     encodings: Option<String>,
@@ -89,8 +89,8 @@ pub(super) struct ExtendArgs {
     /// Text for evaluation and tuning: a corpus (`pe-bench data list`), or the path of a file or folder.
     #[arg(long, default_value = "tinyshakespeare")]
     data: String,
-    /// Leave out the special token, such as <s>, that the model's tokenizer puts before a text; otherwise each window of a
-    /// text begins with it.
+    /// Leave out the special token, such as <s>, that the model's tokenizer puts before a text. By default each window
+    /// of a text begins with this token.
     #[arg(long)]
     no_begin_token: bool,
     /// Maximum number of text windows per length.
@@ -105,8 +105,8 @@ pub(super) struct ExtendArgs {
     /// Seed of pass keys, adapters and training windows.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Fine-tune these weights on the text before evaluating. A list, separated by commas, tunes each encoding once in
-    /// each way; `none` evaluates without tuning.
+    /// Fine-tune these weights on the text before evaluating. With several values, separated by commas, each encoding
+    /// is tuned once for each value; `none` evaluates without tuning.
     #[arg(long, value_enum, value_delimiter = ',')]
     tune: Vec<TunedWeights>,
     /// Tune on this text, or on the items of this JSON Lines file with the fields of a benchmark (`pe-bench benchmark
@@ -125,7 +125,7 @@ pub(super) struct ExtendArgs {
     /// Number of windows per step.
     #[arg(long, default_value_t = 1, requires = "tune")]
     batch: usize,
-    /// Number of windows per forward pass; gradients are accumulated over a step. Default: all windows of a step.
+    /// Number of windows per forward pass; gradients are accumulated over each step. Default: all windows of a step.
     #[arg(long, requires = "tune")]
     micro_batch: Option<usize>,
     /// Recompute cheap activations in the backward pass instead of storing them: less memory, more time.
@@ -151,8 +151,8 @@ pub(super) struct ExtendArgs {
     /// Results folder; default: results/extend-MODEL.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Folder for the tuned models, each in its own folder: in transformers' format if it knows the rotation, otherwise
-    /// in a form that this program reads.
+    /// Folder for the tuned models, one subfolder each. The format is that of transformers if transformers supports the
+    /// rotation, otherwise one that only pe-bench reads.
     #[arg(long, value_name = "DIR", requires = "tune")]
     export: Option<PathBuf>,
     /// Run finished cells again.
@@ -161,13 +161,13 @@ pub(super) struct ExtendArgs {
     /// Seconds between checkpoints during fine-tuning.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds, requires = "tune")]
     checkpoint_seconds: f64,
-    /// Seconds after which a cell claimed by another `pe-bench` is taken over, if its claim was not renewed.
+    /// Seconds after which a cell of another `pe-bench` is taken over, if that process did not renew its claim.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     claim_seconds: f64,
     /// Print the cells without running them.
     #[arg(long)]
     dry_run: bool,
-    /// Run this cell in this process; used for the processes that `extend` starts.
+    /// Run only this cell, in this process; `extend` starts its processes with this option.
     #[arg(long, hide = true)]
     only: Option<String>,
 }

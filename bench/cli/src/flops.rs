@@ -17,7 +17,7 @@ pub(crate) struct FlopsArgs {
     /// Built-in configuration (tape-155m), or path of a TOML file with the same fields.
     #[arg(long, default_value = "tape-155m")]
     config: String,
-    /// Encodings or combinations, separated by commas; default: those with published costs, or all.
+    /// Encodings or combinations, separated by commas; default: encodings with published costs, or all encodings.
     #[arg(long)]
     encodings: Option<String>,
     /// Number of tokens in the sequence; default: the configuration's.

@@ -98,7 +98,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     };
     anyhow::ensure!(
         longest <= LONGEST,
-        "the prompt and the tokens after it are {longest} together, expected at most {LONGEST}"
+        "the prompt and the tokens after it have {longest} tokens in total, expected at most {LONGEST}"
     );
     let mut model = pretrained.decoder(&encoding, longest, &mut rng)?;
     (model.engine, model.precision) = (compute.engine, compute.precision());
@@ -136,7 +136,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     let trained = pretrained.context;
     if ids.len() > trained {
         complain(&format!(
-            "the prompt has {} tokens, and {} was trained on sequences of {trained}",
+            "the prompt has {} tokens, but {} was trained on sequences of {trained}",
             ids.len(),
             pretrained.name
         ));
@@ -161,7 +161,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     let whole = ids.len() + made.tokens.len();
     if ids.len() <= trained && whole > trained {
         complain(&format!(
-            "prompt and text have {whole} tokens, and {} was trained on sequences of {trained}",
+            "prompt and text have {whole} tokens, but {} was trained on sequences of {trained}",
             pretrained.name
         ));
     }

@@ -16,22 +16,21 @@ pe-bench compares position encodings for Transformers on the same tasks.
   pe-bench --help                all commands";
 
 /// Further help of the program.
-pub(super) const STATUS_AND_ENVIRONMENT: &str = "\
-Exit status:
+pub(super) const STATUS_AND_ENVIRONMENT: &str = "Exit status:
   0    success
   1    an error, or cells or checks that failed; standard error names them
   2    invalid command line
   3    the nightly gate failed (`nightly`)
   4    cells are open: without a record, or run by other processes; run the same command again later
   129  stopped by SIGHUP; finished cells are kept, run the same command to resume
-  130  stopped by Ctrl-C (SIGINT), likewise
-  138  stopped by SIGUSR1 (Linux), likewise
-  143  stopped by SIGTERM, likewise
+  130  stopped by Ctrl-C (SIGINT), as 129
+  138  stopped by SIGUSR1 (Linux), as 129
+  143  stopped by SIGTERM, as 129
 
 Environment:
   PE_ZOO_CACHE          folder of texts, tokens and models, instead of the user's cache folder
-  PYTHON                Python whose pip fetches pretrained models
-  CARGO                 cargo that fetches texts
+  PYTHON                Python program whose pip fetches pretrained models
+  CARGO                 cargo program that fetches texts
   CUDA_VISIBLE_DEVICES  GPUs of the backend `cuda`
   RAYON_NUM_THREADS     threads that read records and write reports
   NO_COLOR              no colours; CLICOLOR_FORCE=1: colours everywhere";

@@ -36,7 +36,7 @@ pub(crate) struct InspectArgs {
     /// Length of the sample, in the task's unit; default: the training length.
     #[arg(long)]
     len: Option<usize>,
-    /// Units of text, found in the texts of tokens: gates are scored against the ends of the units. Default: against
+    /// Score gates against the ends of these units of text, which are found in the texts of tokens. Default: against
     /// the tokens that the task counts.
     #[arg(long, value_parser = one_of(MARKS))]
     marks: Option<TextMarks>,

@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &JudgeArgs) -> anyhow::Result<()> {
     if cells.exists() {
         anyhow::ensure!(
             out.join(TABLE).exists(),
-            "{} has records of trainings; give another folder with --out",
+            "{} has records of training runs; give another folder with --out",
             out.display()
         );
         std::fs::remove_dir_all(&cells)

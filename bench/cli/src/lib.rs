@@ -119,8 +119,8 @@ enum Command {
     Report(report::ReportArgs),
     /// Writes a report on runs of other programs.
     ///
-    /// Reads a table of their scores. It is CSV with the columns encoding, task, train_len, seed, split, len and score.
-    /// Ranks, tests and pages work as for records of `run`.
+    /// Reads a CSV table of scores with the columns encoding, task, train_len, seed, split, len and score. Ranks, tests
+    /// and pages are those of `report`.
     #[command(after_help = "Example: pe-bench judge scores.csv --out results/mine")]
     Judge(judge::JudgeArgs),
     /// Prints results as a table for a paper, or its references.
@@ -178,16 +178,16 @@ enum Command {
         /// Shell to generate the script for.
         #[arg(required_unless_present = "all")]
         shell: Option<clap_complete::Shell>,
-        /// Write the scripts of all shells and the manual pages of all commands to this folder, for a package.
+        /// Write the scripts of all shells and the manual pages of all commands to this folder, for packaging.
         #[arg(long, value_name = "DIR", conflicts_with = "shell")]
         all: Option<PathBuf>,
     },
     /// Lists encodings, tasks, suites or backends.
     #[command(alias = "ls", after_help = "Examples:\n  pe-bench list\n  pe-bench list encodings")]
     List {
-        /// Kind of item to list; default: the names of all.
+        /// Kind of item to list; default: the names of all kinds.
         kind: Option<Listed>,
-        /// Print a JSON array with an object for each item, or, for all kinds, an object with their arrays.
+        /// Print JSON: an array with an object for each item; without a kind, an object with one array for each kind.
         #[arg(long)]
         json: bool,
     },
@@ -214,7 +214,7 @@ enum Command {
     Conform(conform::ConformArgs),
     /// Prints reference values for other implementations.
     ///
-    /// They are inputs, logits, outputs and gradients of an encoding's scalar f64 reference.
+    /// The values are inputs, logits, outputs and gradients of an encoding's scalar f64 reference.
     #[command(after_help = "Example: pe-bench vectors 'cope{max_positions=8}+rope' --json")]
     Vectors(vectors::VectorsArgs),
     /// Writes trained weights for PyTorch or transformers.
@@ -258,7 +258,7 @@ enum Command {
     /// Evaluates a pretrained model on files of benchmarks.
     #[command(after_help = "Example: pe-bench benchmark smollm2 questions.jsonl --limit 100")]
     Benchmark(benchmark::BenchmarkArgs),
-    /// Computes for another command, which starts it.
+    /// Computes for another command, which starts this one.
     #[command(hide = true, subcommand)]
     Worker(HiddenCommand),
 }
@@ -294,7 +294,7 @@ enum NewCommand {
         /// Name of the suite.
         name: String,
     },
-    /// Prints the source of an encoding to start your own from, which passes the conformance kit as it is.
+    /// Prints the source of an encoding to start your own from. The encoding passes the conformance kit as printed.
     #[command(after_help = "Example: pe-bench new encoding my-bias > pe-zoo/src/zoo/my_bias.rs")]
     Encoding {
         /// Id of the encoding: lower-case letters, digits and `-`.

@@ -30,7 +30,7 @@ pub(super) struct MergeArgs {
     /// Results folders to join.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
-    /// Folder for the joined results. It may be one of the folders to join, and then keeps its own records.
+    /// Folder for the joined results. If it is one of the folders to join, it keeps its own records.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print a JSON object.
@@ -100,7 +100,7 @@ pub(super) fn merge(arguments: &MergeArgs) -> anyhow::Result<ExitCode> {
             || summary.checkpoints > 0
             || !summary.unreadable.is_empty()
             || !summary.running.is_empty(),
-        "{}: neither records nor checkpoints, expected results folders of `pe-bench run`",
+        "{}: no records and no checkpoints, expected results folders of `pe-bench run`",
         sources.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
     );
     joined_plan(&sources, out)?;
@@ -254,7 +254,8 @@ fn joined_criteria(sources: &[PathBuf], out: &Path) -> anyhow::Result<Option<Str
         return Ok(None);
     }
     Ok(Some(
-        "note: the folders have different titles or criteria of the report; give them to `pe-bench report --settings`"
+        "note: the folders have reports with different titles or criteria; choose them with `pe-bench report \
+         --settings`"
             .to_owned(),
     ))
 }
@@ -278,9 +279,9 @@ fn print(summary: &MergeSummary, out: &Path) {
         }
     }
     for (name, what, messages) in [
-        ("conflict", " of results; the first folder's are kept", &summary.differences),
+        ("conflict", " of results; the results of the first folder are kept", &summary.differences),
         ("file", " left out", &summary.unreadable),
-        ("cell", " being run; merge again when they have ended", &summary.running),
+        ("cell", " being run; merge again when they have finished", &summary.running),
     ] {
         if !messages.is_empty() {
             complain(&format!("{}{what}:", counted(messages.len(), name)));

@@ -7,8 +7,8 @@ pub(super) fn suite(name: &str) -> anyhow::Result<String> {
     train::suite::check_name(name).map_err(|reason| anyhow::anyhow!("suite name {reason}"))?;
     ensure!(
         train::suite::BUILT_IN.iter().all(|(built_in, _)| *built_in != name),
-        "suite name `{name}` is that of a built-in suite, whose results are in the same folder; choose another, and \
-         write `extends = \"{name}\"` in the file to start from that suite"
+        "suite name `{name}` is taken by a built-in suite, which writes to the same results folder; choose another \
+         name, and write `extends = \"{name}\"` in the file to start from the built-in suite"
     );
     Ok(train::suite::example(name))
 }

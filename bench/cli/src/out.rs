@@ -170,8 +170,8 @@ pub(super) fn refuse_other_than_utf8() {
         return;
     };
     complain(&format!(
-        "error: the argument {argument:?} is not UTF-8, expected a path or name that is; rename the file or folder, or give a \
-         link to it"
+        "error: the argument {argument:?} is not UTF-8; rename the file or folder, or give a link to it with a UTF-8 \
+         name"
     ));
     std::process::exit(USAGE);
 }

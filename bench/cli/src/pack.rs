@@ -21,9 +21,9 @@ pub(crate) struct PackArgs {
     /// Folder of the file; default: the results folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Leave out results by sample property. Of cells that only chose a rate, also leave out curves, gates, single
-    /// answers, validations of splits, and all other validations but the last. Round losses of single questions to 85
-    /// steps, and also curves, validations and times.
+    /// Make the file smaller. Leave out results by sample property. For cells that only chose a learning rate, also
+    /// leave out curves, gates, single answers, validations of splits, and all validations except the last. Round
+    /// curves, validations and times, and round losses of single questions to 85 steps.
     #[arg(long = "lean")]
     is_lean: bool,
 }
@@ -88,13 +88,13 @@ fn check_loses_nothing(
     let path = folder.join(PACKED);
     anyhow::ensure!(
         absent == 0,
-        "{} has {absent} records that are not among those to pack; join the folders with `pe-bench records merge` and pack the result, or \
-         use another --out",
+        "{} has {absent} records that would be lost, because the folder to pack lacks them; join the folders with \
+         `pe-bench records merge` and pack the result, or use another --out",
         path.display()
     );
     anyhow::ensure!(
         fuller == 0,
-        "{} is the only copy of what --lean leaves out of {fuller} records; use another --out",
+        "{} has the only copy of some data of {fuller} records, which --lean would leave out; use another --out",
         path.display()
     );
     Ok(())

@@ -118,7 +118,10 @@ impl StoredReport {
         }
         let text = tasks::read_text(&path)?;
         let stored = serde_json::from_str(&text).with_context(|| {
-            format!("{}: expected a title and settings; delete it to do without", path.display())
+            format!(
+                "{}: expected a title and settings; delete the file to use neither",
+                path.display()
+            )
         })?;
         Ok(Some(stored))
     }
@@ -144,7 +147,9 @@ pub(super) fn say_results(table: &Table) {
     }
     columns.say();
     if has_first {
-        say("*: first rank, the best and all that these seeds cannot separate from it");
+        say(
+            "*: first rank, that is, the best encoding and all that these seeds cannot separate from it",
+        );
     }
 }
 
@@ -238,7 +243,9 @@ fn measured(folder: &Path, meta: &mut analysis::ReportMeta) -> anyhow::Result<()
     }
     let path = file.display();
     if !meta.measured.is_empty() {
-        meta.skipped.push(format!("{path}: a report shows the step times of one folder"));
+        meta.skipped.push(format!(
+            "{path}: not used, because a report shows the step times of one folder only"
+        ));
         return Ok(());
     }
     let text = tasks::read_text(&file)?;
@@ -252,7 +259,7 @@ fn measured(folder: &Path, meta: &mut analysis::ReportMeta) -> anyhow::Result<()
         );
         anyhow::ensure!(
             meta.measured.is_empty() || meta.measured_at == at,
-            "{path}: line {number}: measured at {at}, the lines before at {}; measure all encodings in one run",
+            "{path}: line {number}: measured at {at}, but the lines before at {}; measure all encodings in one run",
             meta.measured_at
         );
         meta.measured_at = at;

@@ -30,10 +30,10 @@ pub(crate) struct ReproduceArgs {
     /// Files with outputs of `pe-bench stability --json`, separated by commas, to show next to published measurements.
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     stability: Vec<PathBuf>,
-    /// Verdicts to print, separated by commas; default: every number with a run, also of another size.
+    /// Verdicts to print, separated by commas; default: all numbers with a run, including runs of another size.
     #[arg(long, alias = "verdict", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
     verdicts: Vec<String>,
-    /// Print every recipe that was run, not only the one nearest to the published recipe.
+    /// Print every recipe that was run, not only the recipe nearest to the published one.
     #[arg(long, requires = "results")]
     all: bool,
 }
@@ -64,7 +64,10 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
             table.rows.iter().any(|row| fits(table, row, output))
         };
         if !found.tables.iter().any(is_of) {
-            say(&format!("{}: no published number has its encoding and shifts", path.display()));
+            say(&format!(
+                "{}: no published number is for the encoding and shifts of this file",
+                path.display()
+            ));
         }
     }
     TerminalTable::from(&found.summary()).say();

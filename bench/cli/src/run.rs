@@ -98,8 +98,8 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         |(built_in, own): &(&str, &str)| *built_in == suite.name && *own != request.text;
     if arguments.out.is_none() && suite::BUILT_IN.iter().any(is_namesake) {
         complain(&format!(
-            "warning: suite {} has the name of the built-in suite `{}` and writes to the same folder, {}; rename it or \
-             pass --out",
+            "warning: suite {} has the name of the built-in suite `{}` and writes to the same folder, {}; rename the \
+             suite or pass --out",
             arguments.suite,
             suite.name,
             out.display()
@@ -122,7 +122,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         let fresh = suite.following().count();
         if fresh > 0 {
             complain(&format!(
-                "note: {} of fresh seeds to follow, at the rates that are chosen",
+                "note: {} of fresh seeds follow at the chosen rates",
                 counted(fresh, "cell")
             ));
         }
@@ -160,7 +160,8 @@ pub(super) fn check(
         let readers = readers.map(|cell| cell.workload.as_str()).collect::<BTreeSet<_>>();
         anyhow::ensure!(
             !readers.is_empty(),
-            "--data {}: none of the workloads reads a text; leave it out, or choose others with --workloads",
+            "--data {}: none of the workloads reads a text; leave out --data, or choose other workloads with \
+             --workloads",
             path.display()
         );
         let takes_data = |skipped: &&SkippedWorkload| readers.contains(skipped.workload.as_str());
@@ -227,8 +228,9 @@ impl Watched<'_> {
         if let Some(mut suite) = suite.filter(|suite| !suite.fresh.is_empty()) {
             if outcome.records.len() + outcome.unreadable.len() < plan.cells.len() {
                 complain(
-                    "note: fresh seeds run when every cell of the grid has a record; run the same command again, or, if each \
-                     machine has a folder of its own, join the folders with `pe-bench records merge` and run the suite on the result",
+                    "note: fresh seeds run when every cell of the grid has a record; run the same command again, or, \
+                     if each machine has its own folder, join the folders with `pe-bench records merge` and run the \
+                     suite with the joined folder",
                 );
                 return self.conclude(&plan, &outcome, true);
             }
@@ -264,7 +266,7 @@ impl Watched<'_> {
             Reuse::IfKept | Reuse::Never => training_seconds(plan, &statuses, options, self.rate),
         };
         if let Err(error) = manifest(&seconds).write(&options.out) {
-            complain(&format!("{error}; `pe-bench status` will not know the open cells"));
+            complain(&format!("{error}; `pe-bench status` cannot show the open cells"));
         }
         let mut show = SweepOutput::new(self.arguments, plan, &statuses, &seconds, options);
         let stop = self.stop.flag();
@@ -384,7 +386,7 @@ fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) ->
     if !outcome.unreadable.is_empty() {
         // The messages were printed at the start.
         troubles.push(format!(
-            "{} not run, because of records that cannot be read, see above; the report gives the reasons",
+            "{} not run, because their records cannot be read (see above); the report gives the reasons",
             counted(outcome.unreadable.len(), "cell")
         ));
     }
@@ -400,7 +402,7 @@ fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) ->
         troubles.push(if options.wait {
             format!("{cells} not finished: {text}; run the same command to resume")
         } else {
-            format!("{cells} not finished or run in other processes: {text}")
+            format!("{cells} not finished, or running in other processes: {text}")
         });
     }
     let left_out = plan.unrunnable.iter().map(|left| left.cells).sum::<usize>();

@@ -24,7 +24,7 @@ const SHOWN: usize = 4096;
 pub(super) struct SamplesArgs {
     /// Id of a task (`pe-bench list tasks`).
     task: String,
-    /// Setting of the task, such as variables=3; may be repeated. Other settings have the defaults that `explain`
+    /// Setting of the task, such as variables=3; may be repeated. Other settings keep the defaults that `explain`
     /// prints.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -34,16 +34,16 @@ pub(super) struct SamplesArgs {
     /// Length of each sample, in the task's unit of length.
     #[arg(long)]
     len: usize,
-    /// Seed of a run for training samples, `eval.seed` of a suite for the other splits.
+    /// Seed: for training samples that of a run, for the other splits `eval.seed` of a suite.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Number of samples.
     #[arg(long, default_value_t = 1000)]
     count: usize,
-    /// File to write, which ends with .npz, .parquet or .jsonl; default: JSON Lines on standard output.
+    /// File to write, with the extension .npz, .parquet or .jsonl; default: JSON Lines on standard output.
     #[arg(long, conflicts_with = "describe")]
     out: Option<PathBuf>,
-    /// Print a JSON object about the samples instead of them: vocabulary, metric, chance.
+    /// Instead of the samples, print a JSON object that describes them: vocabulary, metric, chance.
     #[arg(long)]
     describe: bool,
 }
@@ -79,7 +79,7 @@ fn configured(id: &str, settings: &[String]) -> anyhow::Result<TaskConfig> {
         let (key, value) = setting
             .split_once('=')
             .with_context(|| format!("--set {setting}: expected KEY=VALUE, such as variables=3"))?;
-        anyhow::ensure!(key != "kind", "--set {setting}: the task is the first argument");
+        anyhow::ensure!(key != "kind", "--set {setting}: the first argument sets the task");
         let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
         let before = table.insert(key.to_owned(), value);
         anyhow::ensure!(before.is_none(), "--set gives `{key}` twice");
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(serde_json::to_value(three).unwrap()["variables"], 3);
         for (given, expected) in [
             (&["variables"][..], "expected KEY=VALUE"),
-            (&["kind=copy"], "the task is the first argument"),
+            (&["kind=copy"], "the first argument sets the task"),
             (&["variables=3", "variables=4"], "twice"),
             (&["variable=3"], "did you mean `variables`?"),
             (&["variables=many"], "many"),

@@ -26,12 +26,12 @@ pub(crate) struct SpeedArgs {
     /// first workload.
     #[arg(long, conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
     suite: Option<String>,
-    /// Workload of the suite that is measured, with the values of its axes.
+    /// Measure this workload of the suite, named with the values of its axes.
     #[arg(long, requires = "suite", conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
     workload: Option<String>,
     #[command(flatten)]
     size: SizeArgs,
-    /// Number of times to measure each encoding, in turns; the medians are printed.
+    /// Number of rounds; each round measures every encoding once, and the medians are printed.
     #[arg(long, default_value_t = 1, value_parser = number(1..=MOST))]
     rounds: usize,
     #[command(flatten)]

@@ -45,7 +45,7 @@ pub(super) struct StabilityArgs {
     /// Id of the prepended token; default: the tokenizer's begin token, or else the first token of the first sample.
     #[arg(long)]
     token: Option<u32>,
-    /// First position, for the measurement with an offset.
+    /// First position in the measurement with an offset.
     #[arg(long, default_value_t = 3)]
     offset: usize,
     /// Number of samples to measure.

@@ -25,10 +25,10 @@ const LISTED: usize = 20;
 pub(super) struct StatusArgs {
     /// Results folder of a sweep.
     results: PathBuf,
-    /// Print a line every few seconds until every cell has a record; waits for the sweep to begin.
+    /// Print a line every few seconds until every cell has a record. If the sweep has not begun, wait for it.
     #[arg(long)]
     watch: bool,
-    /// Seconds between two lines of --watch.
+    /// Seconds between lines of --watch.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds, requires = "watch")]
     every: f64,
     /// Print a JSON object; with --watch one per line.
@@ -67,7 +67,7 @@ pub(super) fn status(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
     let known = overview.suite.is_some() || overview.cells > 0 || !overview.unreadable.is_empty();
     anyhow::ensure!(
         known,
-        "{}: neither records nor a plan of a sweep, expected a results folder of `pe-bench run`",
+        "{}: no records and no plan of a sweep, expected a results folder of `pe-bench run`",
         results.display()
     );
     let form = json_form(&overview, arguments);
@@ -118,7 +118,7 @@ fn summary(overview: &SweepOverview) -> String {
     }
     let text = parts.join(", ");
     if overview.suite.is_none() {
-        return format!("{text}; no sweep has left its plan here");
+        return format!("{text}; no sweep has stored its plan in this folder");
     }
     if overview.is_settled() {
         return text;

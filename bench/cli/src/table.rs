@@ -18,7 +18,7 @@ use super::{folders, report};
 enum Form {
     /// LaTeX, as wide as a page.
     Tex,
-    /// LaTeX, as wide as one column of two.
+    /// LaTeX, as wide as one column of a two-column page.
     TexColumn,
     /// Markdown table.
     Markdown,
@@ -48,7 +48,7 @@ pub(crate) struct TableArgs {
     /// Workloads, separated by commas; default: all.
     #[arg(long, alias = "workload", value_name = "NAMES", value_delimiter = ',')]
     workloads: Vec<String>,
-    /// Metric; default: the one that ranks encodings.
+    /// Metric; default: the metric that ranks encodings.
     #[arg(long, value_parser = one_of(METRICS))]
     metric: Option<Metric>,
     /// Spread next to each mean: the standard deviation over seeds, the 95% confidence interval, or none.

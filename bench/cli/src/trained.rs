@@ -43,7 +43,7 @@ pub(super) struct CellChoice {
     /// records.
     #[arg(long, value_name = "DIR")]
     pub(super) results: Vec<PathBuf>,
-    /// Seed of the cell, with SUITE WORKLOAD ENCODING; default: the suite's first.
+    /// Seed of the cell, for SUITE WORKLOAD ENCODING; default: the suite's first seed.
     #[arg(long)]
     pub(super) seed: Option<u64>,
     /// Use the weights of the best validation (`run --keep-weights best`) instead of the last.
@@ -104,7 +104,7 @@ pub(super) fn find(arguments: &CellChoice) -> anyhow::Result<KeptTraining> {
     let at = if arguments.best { WeightsAt::Best } else { WeightsAt::Last };
     match arguments.cell.as_slice() {
         [suite] if suite::BUILT_IN.iter().any(|(name, _)| name == suite) => anyhow::bail!(
-            "`{suite}` is a suite; name a workload and an encoding of it too, such as `quick flip-flop cope`"
+            "`{suite}` is a suite; also name one of its workloads and encodings, such as `quick flip-flop cope`"
         ),
         [key] => {
             anyhow::ensure!(
@@ -133,7 +133,8 @@ fn by_key_or_path(given: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Re
     let path = Path::new(given);
     let none = || {
         format!(
-            "{}: no settings of a finished training are beside it ({}), expected a file that `pe-bench run` kept",
+            "{}: the folder has no settings of a finished run for this file ({}), expected weights that `pe-bench \
+             run` kept",
             path.display(),
             path.with_extension("json").display()
         )
@@ -173,13 +174,13 @@ fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptT
         [] => {
             folders::refuse_left_out("records", &folders::messages(&unreadable))?;
             anyhow::bail!(
-                "no record has a key that begins with `{key}` in {places}; `pe-bench cells` lists them"
+                "no record has a key that begins with `{key}` in {places}; `pe-bench cells` lists the keys"
             )
         }
         several => {
             let keys = several.iter().take(SHOWN).map(|(_, record)| record.key.as_str());
             anyhow::bail!(
-                "`{key}` is ambiguous, {} keys begin with it, such as {}; give more of the key",
+                "`{key}` is ambiguous: {} keys begin with it, such as {}; give more of the key",
                 several.len(),
                 keys.collect::<Vec<_>>().join(", ")
             )

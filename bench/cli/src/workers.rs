@@ -21,8 +21,8 @@ pub(super) struct WorkersArgs {
     /// Maximum number of workers.
     #[arg(long = "max", value_name = "N", default_value_t = 16, value_parser = number(1..=MOST))]
     most: usize,
-    /// Give each worker its own share of the cells (`run --shard`). Use it where the locks of a shared folder do not
-    /// hold. Without it, each worker takes the next open cell.
+    /// Give each worker a fixed share of the cells (`run --shard`), for shared folders whose file locks do not work. By
+    /// default each worker takes the next open cell.
     #[arg(long)]
     shards: bool,
     /// Options of `run` for every worker, after `--`.
@@ -100,8 +100,8 @@ pub(super) fn plan(
     let open = cells.iter().filter(|cell| !cell.is_settled()).count();
     anyhow::ensure!(
         open > 0,
-        "{}: every cell of `{name}` has a record; write the report with `pe-bench report`, or run those that failed again \
-         with --retry after `--`, or all in another folder with --out",
+        "{}: every cell of `{name}` has a record; write the report with `pe-bench report`, run failed cells again \
+         with --retry after `--`, or run all cells in another folder with --out",
         out.display()
     );
     let count = arguments.most.min(open);
@@ -139,7 +139,7 @@ fn parsed(arguments: &WorkersArgs) -> anyhow::Result<RunArgs> {
     ] {
         anyhow::ensure!(
             !is_present,
-            "{name} after `--`: workers set it themselves, or begin again without it; leave it out"
+            "{name} after `--`: workers set this option themselves or cannot use it; leave it out"
         );
     }
     Ok(run)

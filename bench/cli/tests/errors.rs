@@ -32,7 +32,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
     let (_sixth, field, _) = tiny(&TINY.replace("task = \"flip-flop\"", &format!("task = {task}")));
     for (arguments, expected) in [
         (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); or give the path"),
-        (vec!["run", empty], "is a folder, and a suite is a TOML file or a built-in name"),
+        (vec!["run", empty], "is a folder, but a suite is a TOML file or a built-in name"),
         (vec!["new", "suite", "quick"], "is that of a built-in suite"),
         (vec!["new", "encoding", "rope"], "RoPE has this id already; choose another"),
         (vec!["new", "encoding", "my_bias"], "expected a lower-case letter followed by"),
@@ -101,7 +101,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["run", "no/such/suite.toml"], "no/such/suite.toml"),
         (vec!["run", &odd_len], "train.len: flip-flop: len is 7, must be even"),
         (vec!["run", &corpus], "did you mean `tinyshakespeare`?"),
-        (vec!["run", &field], "is plain text, which has no fields: leave it out"),
+        (vec!["run", &field], "is plain text, which has no fields: leave out `field`"),
         (vec!["run", &suite, "--data", "no/such/text"], "no/such/text"),
         (vec!["speed", "--encodings", "cop"], "did you mean `cope`?"),
         (vec!["speed", "--encodings", "rope,alibi,nosuch"], "error: unknown encoding `nosuch`"),
@@ -115,7 +115,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["data", "tokens", "sotu", "--tokenizer", "gpt3"], "bpe=SIZE"),
         (vec!["data", "tokens", "no/such/text"], "no such file or folder"),
         (vec!["eval", "no/such/results"], "there is no such folder"),
-        (vec!["inspect", "quick"], "`quick` is a suite; name a workload"),
+        (vec!["inspect", "quick"], "`quick` is a suite; also name one of its workloads"),
         (vec!["explain", "cope{max_positions=0}"], "max_positions is 0, expected at least 2"),
         (
             vec!["explain", "abacus{max_offset=18446744073709551615}"],
@@ -136,7 +136,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
 fn records_that_do_not_fit_are_refused_before_anything_runs() {
     let (_folder, suite, out) = tiny(TINY);
     assert!(bench(&["run", &suite, "--out", &out]).status.success());
-    let names = "--workloads are among `flip-flop`, --encodings among `alibi`, `nope`";
+    let names = "known workloads: `flip-flop`; known encodings: `alibi`, `nope`";
     refused(&["eval", &out, "--workload", "foo"], names);
     refused(&["eval", &out, "--encodings", "foo"], names);
     let mut record = records::RunRecord::read(&cells(&out)[0]).unwrap();

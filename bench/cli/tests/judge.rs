@@ -40,7 +40,7 @@ fn a_table_of_scores_gets_a_report_and_the_tests_of_records() {
     assert!(report.contains("copying") && !report.contains("sorting"), "{report}");
 
     std::fs::remove_file(out.join("scores.csv")).unwrap();
-    refused(&judge, "has records of trainings");
+    refused(&judge, "has records of training runs");
     std::fs::write(&scores, table("rope").replace("0.9", "9")).unwrap();
     refused(&["judge", scores_text], "score is `9`, expected an exact match from 0 to 1");
 
@@ -50,5 +50,5 @@ fn a_table_of_scores_gets_a_report_and_the_tests_of_records() {
     assert!(done(&["judge", scores_text, "--out", &marked]).contains("RoPE"));
     let utf_16 = table("rope").encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
     std::fs::write(&scores, [&[0xff, 0xfe], &*utf_16].concat()).unwrap();
-    refused(&["judge", scores_text], "it is not UTF-8 from byte 0 on; save it as UTF-8");
+    refused(&["judge", scores_text], "it is not UTF-8 from byte 0 on; save the file as UTF-8");
 }

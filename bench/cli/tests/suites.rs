@@ -60,7 +60,7 @@ fn axes_grid_ablation_and_criteria_reach_the_page() {
         "### Grid of learning_rate",
         "validation at 0.01",
         "### Changes of CoPE, ",
-        "exact match in distribution of at least 75.0%",
+        "exact match of at least 75.0% in distribution",
     ] {
         assert!(page().contains(expected), "{expected}: {}", page());
     }

@@ -58,7 +58,7 @@ fn an_explanation_is_prose_and_has_results() {
     assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
     let results = said.split_once("\nResults\n- Place ").unwrap().1;
     assert!(results.contains("Significantly better than RoPE on "), "{said}");
-    assert!(results.ends_with("compares records of your own.\n"), "{said}");
+    assert!(results.ends_with("compares your own records.\n"), "{said}");
     assert!(done(&["explain", "quick"]).contains("- workloads: counting, flip-flop, shakespeare"));
 }
 
@@ -82,7 +82,7 @@ fn a_run_ends_with_its_results_and_commands_find_its_cells() {
     assert_eq!((one.len(), &one[0]["status"]), (1, &"done".into()));
     let key = one[0]["key"].as_str().unwrap();
     assert!(done(&["cells", &out]).contains(key));
-    refused(&["cells", &out, "--seeds", "7"], "no finished cell of these workloads");
+    refused(&["cells", &out, "--seeds", "7"], "no finished cell has these workloads");
     // Names of older programs.
     assert_eq!(cells(&["--workload", "flip-flop", "--seed", "1"]).len(), 2);
 

@@ -164,7 +164,10 @@ fn damaged_weights_are_not_believed() {
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&files[0], bytes).unwrap();
     fs::write(files[1].with_extension("json"), "{}").unwrap();
-    refused(&["inspect", files[0].to_str().unwrap()], "is damaged: its checksum is not the one in");
+    refused(
+        &["inspect", files[0].to_str().unwrap()],
+        "is damaged: its checksum differs from the one in",
+    );
     refused(&["inspect", files[1].to_str().unwrap()], "or run its cell again with --force");
     fs::remove_dir_all(Path::new(&place.path("a")).join("cells")).unwrap();
     let said = place.run("a", &[]);
@@ -173,7 +176,7 @@ fn damaged_weights_are_not_believed() {
     assert!(place.records("a").iter().all(|record| record.evaluated_by.is_none()));
     // Without settings there are no weights.
     fs::remove_file(files[0].with_extension("json")).unwrap();
-    refused(&["inspect", files[0].to_str().unwrap()], "no settings of a finished training");
+    refused(&["inspect", files[0].to_str().unwrap()], "no settings of a finished run");
 }
 
 #[test]
@@ -195,7 +198,7 @@ fn the_weights_of_the_best_validation_are_kept_beside_the_last() {
     let suite = format!("{KEPT}weights = \"best\"");
     place.suite(&suite);
     let said = place.run("a", &[]);
-    assert!(said.contains("with the best ones, which are evaluated"), "{said}");
+    assert!(said.contains("and the best weights, which are evaluated"), "{said}");
     place.run("b", &[]);
     let at = |record: &RunRecord| record.weights.as_ref().map(|weights| weights.at);
     let best = place.records("a").into_iter().filter(|record| at(record) == Some(WeightsAt::Best));
@@ -271,7 +274,7 @@ fn eval_evaluates_elsewhere_what_was_trained_once() {
     let out = place.path("same");
     done(&["eval", &a, "--out", &out]);
     place.assert_equal("a", "same");
-    refused(&["eval", &a, "--best"], "no weights are kept in");
+    refused(&["eval", &a, "--best"], "has no weights of these cells");
     refused(&["eval", &a, "--lens", "5000000000"], "flip-flop");
     refused(&["eval", &a, "--keep-weights", "last"], "`eval` trains nothing");
     refused(&["eval", &place.path("none")], "there is no such folder");
@@ -346,7 +349,7 @@ fn kept_weights_are_a_model_for_every_command_that_takes_one() {
     assert_eq!(place.records("extended").len(), 3);
     refused(
         &[&["extend", &alibi, "--methods", "linear"], &common[..]].concat(),
-        "trained under `alibi`",
+        "trained with `alibi`",
     );
     refused(&["generate", "0123456789abcdef", "--prompt", "a"], "no record");
     let shifted = done(&["stability", &rope, "--samples", "2"]);

@@ -316,8 +316,8 @@ impl Pretrained {
         let window = self.window.unwrap_or(len);
         ensure!(
             len <= window,
-            "`{}` attends to the last {window} tokens, expected sequences of at most as many, and not of up to {len}; choose \
-             shorter ones",
+            "`{}` attends to the last {window} tokens, so sequences of up to {len} tokens are too long, expected at \
+             most {window}; choose shorter sequences",
             self.name
         );
         Ok(())

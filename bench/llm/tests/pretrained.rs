@@ -97,7 +97,7 @@ fn sequences_longer_than_the_window_are_refused() {
     // Of 66 tokens the last is only predicted.
     let error = built(66).unwrap_err();
     assert!(error.to_string().contains("the last 64 tokens"), "{error}");
-    assert!(error.to_string().contains("not of up to 65"), "{error}");
+    assert!(error.to_string().contains("so sequences of up to 65 tokens are too long"), "{error}");
     let decoder = built(65).unwrap();
     for (tokens, is_allowed) in [(64, true), (65, false)] {
         let request = PositionRequest { cached_tokens: 0, new_tokens: tokens, training_rng: None };

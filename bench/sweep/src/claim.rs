@@ -229,10 +229,12 @@ impl Shared {
         let why = match Lock::take(&path, self.locking) {
             Ok(lock) => return Ok(Some(lock)),
             Err(NoLock::Io(error)) => return Err(FileError::of("lock", &path)(error)),
-            Err(NoLock::Unsupported(error)) => format!("its file system has no locks ({error})"),
+            Err(NoLock::Unsupported(error)) => {
+                format!("its file system does not support locks ({error})")
+            }
             Err(NoLock::Busy) => {
                 let seconds = self.locking.patience.as_secs_f64();
-                format!("another process has held it for more than {seconds} s")
+                format!("another process has held the lock for more than {seconds} s")
             }
         };
         self.unlocked.store(true, Ordering::SeqCst);

@@ -60,7 +60,8 @@ pub(super) fn look_up(path: &Path, key: &str, retry: &RetryPolicy) -> CellFile {
         if record.key == key {
             return Ok(record);
         }
-        let reason = format!("it holds the cell {}, not the one it is named after", record.key);
+        let reason =
+            format!("it contains the cell {}, but its name is the key of another cell", record.key);
         Err(RecordError::Damaged { path: path.to_owned(), reason })
     });
     let status = match parsed {

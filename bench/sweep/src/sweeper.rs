@@ -245,7 +245,7 @@ impl Sweeper<'_> {
             },
             WorkerEnd::Changed { key } => {
                 let text = format!(
-                    "its data have changed since this sweep began (key {key} now); run the same command again"
+                    "its data have changed since this sweep began (its key is now {key}); run the same command again"
                 );
                 self.complain(index, &text);
                 return Ok(true);

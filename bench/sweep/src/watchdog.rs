@@ -107,14 +107,14 @@ impl<'a> Watchdog<'a> {
             && bytes > limit
         {
             let (limit, bytes) = (bytes_text(limit), bytes_text(bytes));
-            let reason = format!("it took {bytes}, its budget is {limit}");
+            let reason = format!("the cell used {bytes}, but its budget is {limit}");
             return Some(KillReason::Limit(Status::OutOfMemory { reason }));
         }
         let seconds = self.before_seconds + self.start.elapsed().as_secs_f64();
         match self.budget.seconds {
             Some(limit) if seconds > limit + grace.as_secs_f64() => {
                 let reason = format!(
-                    "its budget is {limit} s; it did not end by itself and was killed after {seconds:.0} s"
+                    "its budget is {limit} s; the cell did not end by itself and was killed after {seconds:.0} s"
                 );
                 Some(KillReason::Limit(Status::TimedOut { reason }))
             }

@@ -120,7 +120,8 @@ pub(super) fn run(
     // A worker that has sent its last reply exits when its input is closed.
     drop(stdin);
     let status = child.wait().context(SPAWN)?;
-    let said = complaints.join().unwrap_or_else(|_| "its standard error is lost".to_owned());
+    let said =
+        complaints.join().unwrap_or_else(|_| "the worker's standard error is lost".to_owned());
     let stopping = stop.load(Ordering::SeqCst);
     Ok(match (last, &watchdog.killed) {
         (_, Some(KillReason::Claim)) => WorkerEnd::Lost,
@@ -172,7 +173,7 @@ pub fn serve(
     let mut line = String::new();
     input.read_line(&mut line)?;
     let request: WorkerRequest = serde_json::from_str(&line).map_err(|error| {
-        anyhow!("worker: {error}; workers are started by `pe-bench run SUITE`, which should be used instead")
+        anyhow!("worker: {error}; use `pe-bench run SUITE` instead, which starts workers")
     })?;
     if let Some(devices) = &request.devices {
         devices.take()?;

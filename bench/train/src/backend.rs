@@ -82,14 +82,14 @@ pub const ALL: &[BackendMeta] = &[
     BackendMeta {
         id: "tch-cuda",
         feature: "tch",
-        about: "LibTorch on NVIDIA GPUs; as tch, with a PyTorch for CUDA",
+        about: "LibTorch on NVIDIA GPUs; built as tch, with a PyTorch for CUDA",
         hardware: Hardware::Cuda,
         device: with_feature!("tch", libtorch::cuda),
     },
     BackendMeta {
         id: "tch-mps",
         feature: "tch",
-        about: "LibTorch on the GPU of an Apple machine; as tch, with a PyTorch for macOS",
+        about: "LibTorch on the GPU of an Apple machine; built as tch, with a PyTorch for macOS",
         hardware: Hardware::Metal,
         device: with_feature!("tch", |_| libtorch::mps()),
     },
@@ -111,7 +111,10 @@ pub const ALL: &[BackendMeta] = &[
 
 /// Devices of LibTorch.
 #[cfg(feature = "tch")]
-#[expect(deprecated, reason = "Burn drops LibTorch in its next release; 0.22.1 is pinned for it")]
+#[expect(
+    deprecated,
+    reason = "Burn drops LibTorch in its next release, so pe-zoo pins Burn 0.22.1"
+)]
 mod libtorch {
     use burn::tensor::Device;
 

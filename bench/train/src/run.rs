@@ -331,8 +331,7 @@ impl TrainingRun<'_> {
         let steps = trained.progress.step;
         if let Some(parameter) = finite::first_non_finite(&model) {
             let step = steps.saturating_sub(1) as u64;
-            let reason =
-                format!("the last update left parameter `{parameter}` without finite values");
+            let reason = format!("parameter `{parameter}` is not finite after the last update");
             return Ok(ControlFlow::Break(Status::Diverged { step, reason }));
         }
         let Some((training, at)) = kept else { return Ok(ControlFlow::Continue(model)) };
@@ -345,7 +344,7 @@ impl TrainingRun<'_> {
             return Ok(ControlFlow::Continue(model));
         }
         let best = hooks.kept(&training, at)?.context(
-            "`eval.weights` is best, and the weights of the best validation were not kept; run the cell with \
+            "`eval.weights` is best, but the weights of the best validation were not kept; run the cell with \
              --keep-weights best",
         )?;
         let model = best.restore(model)?;

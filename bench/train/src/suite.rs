@@ -372,8 +372,8 @@ fn refuse_doubles<'a>(cells: impl Iterator<Item = &'a Experiment>) -> Result<(),
         let rate = cell.grid.as_ref().map(|point| point.value.to_bits());
         if !seen.insert((&cell.workload, &cell.name, cell.seed, rate)) {
             let reason = format!(
-                "encoding `{}` with seed {} is listed twice; give one of the two another \
-                 `name = \"…\"`, or take the seed out",
+                "encoding `{}` with seed {} is listed twice; give one of the two another `name = \"…\"`, or remove \
+                 the seed",
                 cell.name, cell.seed
             );
             return Err((format!("workload `{}`", cell.workload), reason));

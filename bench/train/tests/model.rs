@@ -433,11 +433,11 @@ fn what_cannot_work_is_refused_by_name_before_training() {
     refused(&|c| c.eval.splits = Some(Vec::new()), "eval.splits is [], expected at least one");
     refused(
         &|c| c.eval.splits = Some(vec!["dense".to_owned(); 2]),
-        "eval.splits is [\"dense\", \"dense\"], expected each once, without the second \"dense\"",
+        "eval.splits is [\"dense\", \"dense\"], expected each value once, without the second \"dense\"",
     );
     refused(
         &|c| c.eval.lens = vec![16, 8, 16],
-        "eval.lens is [16, 8, 16], expected each once, without the second 16",
+        "eval.lens is [16, 8, 16], expected each value once, without the second 16",
     );
     refused(
         &|c| {

@@ -232,7 +232,7 @@ fn a_damaged_checkpoint_is_passed_over_and_said() {
     std::fs::write(&files[1], &bytes[..bytes.len() - 1]).unwrap();
     let (record, from, troubles) = run(&cell, &*task, results.path(), None);
     assert_eq!((from, troubles.len()), (None, 2));
-    assert!(troubles[1].contains("truncated") && troubles[1].contains("from its beginning"));
+    assert!(troubles[1].contains("truncated") && troubles[1].contains("from the first step"));
     let undisturbed = run::run(&cell, &*task, &context(), &mut |_| {});
     assert_eq!(essence(&record), essence(&undisturbed));
 }

@@ -287,7 +287,7 @@ impl Reader<'_> {
         read: impl FnOnce(&mut Self) -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {
         if self.depth == DEEPEST {
-            return trouble(self.at, format!("more than {DEEPEST} brackets within brackets"));
+            return trouble(self.at, format!("brackets are nested more than {DEEPEST} deep"));
         }
         self.depth += 1;
         let value = read(self)?;
@@ -403,7 +403,7 @@ impl Reader<'_> {
             end
         });
         let Some((len, _)) = end else {
-            return trouble(start, "text that does not end, expected `\"`");
+            return trouble(start, "text without an end, expected `\"`");
         };
         let text = &self.text[start..start + len + 2];
         match serde_json::from_str(text) {

@@ -61,8 +61,8 @@ fn whole_positions(
     for (part, member) in parts.iter().zip(members) {
         if member.id != members[at].id && !probe::takes_real_positions(part)? {
             return Ok(Some(format!(
-                "`{}` chooses positions that are not whole, and `{}` reads whole ones; combine it with `rope`, `alibi` or an \
-                 encoding that ignores positions, or give `{}` whole positions",
+                "`{}` chooses fractional positions, but `{}` reads whole positions; combine it with `rope`, `alibi` \
+                 or an encoding that ignores positions, or give `{}` whole positions",
                 members[at].id, member.id, members[at].id
             )));
         }
@@ -73,7 +73,7 @@ fn whole_positions(
 /// Returns the reason why these encodings cannot be those of the layers of a pattern; `None` if they can.
 fn against_layers(layers: &[Combination]) -> Result<Option<String>, PeError> {
     if layers.is_empty() {
-        return Ok(Some("no layers, expected an encoding for each".to_owned()));
+        return Ok(Some("no layers, expected an encoding for each layer".to_owned()));
     }
     let repeats = |period: &usize| {
         layers.len().is_multiple_of(*period)
@@ -86,7 +86,10 @@ fn against_layers(layers: &[Combination]) -> Result<Option<String>, PeError> {
     for part in layers.iter().flat_map(Combination::parts) {
         let id = part.card().id;
         if inner::layers(part).is_some() {
-            return Ok(Some("layers within layers; write one pattern without brackets".to_owned()));
+            return Ok(Some(
+                "a pattern of layers within a pattern; write one pattern without brackets"
+                    .to_owned(),
+            ));
         }
         let properties = probe::properties(part)?;
         let (effect, example) = if properties.acts_on(ActsOn::Embedding) {
@@ -99,7 +102,7 @@ fn against_layers(layers: &[Combination]) -> Result<Option<String>, PeError> {
             continue;
         };
         return Ok(Some(format!(
-            "`{id}` {effect}, so that it acts on the whole model; write it beside the layers, as `{example}`"
+            "`{id}` {effect}, so it acts on the whole model; write it next to the layers, as `{example}`"
         )));
     }
     Ok(None)
@@ -157,7 +160,10 @@ fn needs_another(over: &EncodingConfig) -> String {
 /// Finds a part that has no effect beside the others.
 fn without_effect(parts: &[Member<'_>]) -> Option<String> {
     if let Some(part) = parts.iter().find(|part| part.properties.acts_on.is_empty()) {
-        return Some(format!("`{}` has no effect beside others; leave it out", part.id));
+        return Some(format!(
+            "`{}` has no effect together with other encodings; leave it out",
+            part.id
+        ));
     }
     let over = parts.iter().find(|part| part.over)?;
     let beside = parts.iter().filter(|part| !part.over).collect::<Vec<_>>();
@@ -180,7 +186,7 @@ fn same_place(parts: &[Member<'_>]) -> Option<String> {
     };
     two(&|part| part.acts_on(ActsOn::Positions), "choose the positions")
         .or_else(|| {
-            two(&|part| part.properties.mixes_values, "have the attention weights mix columns")
+            two(&|part| part.properties.mixes_values, "mix columns by the attention weights")
         })
         .or_else(|| {
             two(
@@ -202,15 +208,15 @@ fn at_odds(parts: &[Member<'_>]) -> Option<String> {
         pair(&|part| part.properties.replaces_softmax, &|part| part.acts_on(ActsOn::Logits));
     if let Some((replaces, adds)) = softmax {
         return Some(format!(
-            "`{replaces}` replaces the softmax, whose logits `{adds}` adds to; keep one of them"
+            "`{replaces}` replaces the softmax, but `{adds}` acts on its logits; keep one of them"
         ));
     }
     let products =
         pair(&|part| part.properties.replaces_products, &|part| part.properties.undivided);
     if let Some((replaces, undivided)) = products {
         return Some(format!(
-            "`{replaces}` replaces the products of queries with keys, and `{undivided}` leaves out \
-             their division by sqrt(D); give it another `convention`"
+            "`{replaces}` replaces the products of queries and keys, but `{undivided}` does not divide them by \
+             sqrt(D); give `{undivided}` another `convention`"
         ));
     }
     let decays = pair(&|part| part.properties.decays_channels, &|part| {
@@ -234,14 +240,14 @@ fn at_odds(parts: &[Member<'_>]) -> Option<String> {
     }
     if let Some((widens, reads)) = pair(&|part| part.properties.widens_queries, &reads) {
         return Some(format!(
-            "`{widens}` widens queries and keys, and `{reads}` multiplies them with tables of the \
-             head's width; keep one of them"
+            "`{widens}` widens queries and keys, but `{reads}` multiplies them with tables of the head's width; keep \
+             one of them"
         ));
     }
     let (stretches, reads) = pair(&|part| part.properties.stretches_queries, &reads)?;
     Some(format!(
-        "`{stretches}` stretches queries by factors that cancel only against keys, and `{reads}` \
-         multiplies them with something else; keep one of them"
+        "`{stretches}` stretches queries by factors that cancel only in products with keys, but `{reads}` multiplies \
+         queries with other vectors; keep one of them"
     ))
 }
 

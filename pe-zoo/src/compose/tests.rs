@@ -70,7 +70,7 @@ fn every_mistake_is_named_with_its_place() {
         ("rope + cope{max_position=16}", 13, "did you mean `max_positions`?"),
         ("cope{max_positions=1.5}+rope", 1, "invalid type"),
         ("rope{base=1e999}", 11, "a finite number"),
-        ("rope{layout=\"x}", 13, "text that does not end"),
+        ("rope{layout=\"x}", 13, "text without an end"),
         ("rope{layout=\"\\q\"}", 13, "text in quotes"),
         ("tape(yarn{factr=2})", 5, "unknown field `factr`"),
         ("dape(rope)", 5, "unknown variant `rope`"),
@@ -91,25 +91,25 @@ fn every_mistake_is_named_with_its_place() {
         assert!(said.contains(expected), "{said}");
     }
     let deep = refusal(&"rope(".repeat(10_000));
-    assert!(deep.contains("brackets within brackets"), "{deep}");
+    assert!(deep.contains("brackets are nested"), "{deep}");
     let deep = refusal(&format!("rope{{base={}", "[".repeat(10_000)));
-    assert!(deep.contains("brackets within brackets"), "{deep}");
+    assert!(deep.contains("brackets are nested"), "{deep}");
 }
 
 #[test]
 fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
     for (text, expected) in [
         ("rope+rope{base=5.0}", "`rope` is given twice"),
-        ("nope+rope", "`nope` has no effect beside others"),
+        ("nope+rope", "`nope` has no effect together with other encodings"),
         ("randomized(cope)", "`cope` does not depend on them"),
-        ("randomized(nope)", "`nope` has no effect beside others"),
+        ("randomized(nope)", "`nope` has no effect together with other encodings"),
         ("randomized(randomized(rope))", "`randomized` is given twice"),
         ("randomized(tape)", "both choose the positions"),
         ("abacus+tape", "both choose the positions"),
         ("rope+xpos", "both transform queries and keys, and the order"),
-        ("alibi+stick-breaking", "whose logits `alibi` adds to"),
+        ("alibi+stick-breaking", "but `alibi` acts on its logits"),
         ("cope+xpos", "`xpos` stretches queries"),
-        ("cope{convention=equation}+path", "give it another `convention`"),
+        ("cope{convention=equation}+path", "give `cope` another `convention`"),
         ("cope+pope", "`pope` widens queries and keys"),
         (
             "kerple{weight=power}+path",
@@ -118,12 +118,12 @@ fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
         ("cope{convention=equation}+kerple{weight=power}", "which `cope` also changes"),
         ("rope/rope", "the pattern repeats itself; write `rope`"),
         ("rope/nope/rope/nope", "the pattern repeats itself; write `rope/nope`"),
-        ("(rope/nope)/alibi", "layers within layers"),
+        ("(rope/nope)/alibi", "a pattern of layers within a pattern"),
         ("(rope/nope)+(alibi/nope)", "`layers` is given twice"),
-        ("sinusoidal/nope", "write it beside the layers, as `sinusoidal+(rope/nope)`"),
+        ("sinusoidal/nope", "write it next to the layers, as `sinusoidal+(rope/nope)`"),
         ("randomized(rope)/nope", "as `randomized(rope/nope)`"),
-        ("tape/nope", "write it beside the layers"),
-        ("alibi+(stick-breaking/rope)", "whose logits `alibi` adds to"),
+        ("tape/nope", "write it next to the layers"),
+        ("alibi+(stick-breaking/rope)", "but `alibi` acts on its logits"),
     ] {
         let said = refusal(text);
         assert!(said.contains(expected), "{said}");

@@ -225,7 +225,7 @@ impl<'de> Deserialize<'de> for Scaling {
         for (theirs, ours) in ELSEWHERE {
             if fields.contains_key(theirs) && !(proportional && theirs == "partial_rotary_factor") {
                 return Err(D::Error::custom(format!(
-                    "unknown field `{theirs}` within scaling; it is `{ours}` beside `scaling`"
+                    "unknown field `{theirs}` within `scaling`; set `{ours}` next to `scaling` instead"
                 )));
             }
         }

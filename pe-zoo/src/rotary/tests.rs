@@ -232,7 +232,7 @@ fn what_cannot_be_read_is_refused_by_name() {
             "`original_max_position_embeddings`",
         ),
         (json!({ "rope_type": "linear", "type": "ntk", "factor": 2.0 }), "remove `type`"),
-        (json!({ "rope_type": "linear", "factor": 2.0, "rope_theta": 1e6 }), "it is `base`"),
+        (json!({ "rope_type": "linear", "factor": 2.0, "rope_theta": 1e6 }), "set `base`"),
         (
             json!({ "rope_type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5 }),
             "it is `rotary_fraction`",

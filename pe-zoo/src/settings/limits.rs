@@ -31,7 +31,7 @@ fn beyond(path: &str, value: &Value) -> Option<(String, String, String)> {
                 (Some(size), _) if size > LARGEST => format!("at most {LARGEST}"),
                 (None, Some(x)) if x != 0.0 && !FRACTIONS.contains(&x.abs()) => {
                     let (least, most) = (FRACTIONS.start(), FRACTIONS.end());
-                    format!("0, or a number from {least:e} to {most:e} apart from its sign")
+                    format!("0, or a number with an absolute value from {least:e} to {most:e}")
                 }
                 _ => return None,
             };

@@ -130,7 +130,7 @@ impl PositionEncoding for Abacus {
     fn check(settings: &AbacusConfig, dims: &Dims) -> Result<(), PeError> {
         let pe = Self::CARD.id;
         let [first, last] = settings.digits;
-        let expected = "the first id and the last, the first not above the last";
+        let expected = "the first and the last id, in this order";
         PeError::require(first <= last, pe, "digits", format!("{first}, {last}"), expected)?;
         let (rows, of) = match settings.beyond {
             LongNumber::LastRow => (settings.max_offset + 2, "one digit at the largest offset"),

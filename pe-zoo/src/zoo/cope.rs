@@ -23,8 +23,8 @@
 //! `gates`: `query-key` (default), `query-value`, or `separate-keys` (queries with separate keys, a
 //! projection `[C, C]` of the layer's input in each layer).
 //! `sharing`: `per-layer` (default) or `all-layers` (one table).
-//! `layers`: `{ type = "all" }` (default), `{ type = "first" }`, or `{ type = "every", n = K }`
-//! (layers K, 2 K and so on, counted from 1); the others have no encoding.
+//! `layers`: `{ type = "all" }` (default), `{ type = "first" }`, or `{ type = "every", n = K }` (layers K, 2 K and so
+//! on, counted from 1). Other layers have no encoding.
 //!
 //! ## Initial values
 //! Tables: 0, as in the authors' code, so that the model is NoPE at step 0. Projections to separate keys: uniform in
@@ -189,7 +189,8 @@ impl PositionEncoding for Cope {
     const CARD: Card = Card {
         id: "cope",
         label: "CoPE",
-        summary: "Counts positions with gates that depend on the tokens; a table interpolated there gives the bias.",
+        summary: "Counts positions with gates that depend on the tokens; a table interpolated at the count gives the \
+             bias.",
         parameters: "L D max_positions",
         paper: "Golovneva et al. 2024",
         url: "https://arxiv.org/abs/2405.18719",

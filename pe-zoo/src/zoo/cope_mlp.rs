@@ -19,14 +19,13 @@
 //! `convention`: `listing` (default), `code` or `equation`, as in CoPE.
 //!
 //! ## Initial values
-//! `W2 = b2 = 0`, so that the model is NoPE at step 0, `W1 = +-1 / (max_positions - 1)` with the sign drawn, and `b1` such
-//! that the kinks of the units are drawn uniformly from the range of positions. The paper states none.
+//! `W2 = b2 = 0`, so that the model is NoPE at step 0, `W1 = +-1 / (max_positions - 1)` with the sign drawn, and `b1`
+//! such that the kinks of the units are drawn uniformly from the range of positions. The paper states no initial
+//! values.
 //!
 //! ## Deviations
-//! The paper states only "an N-dimensional MLP", N 32 to 256; one hidden layer is the simplest
-//! reading, and its clamp, activation and initial values are this project's choice. `W2 = b2 = 0`,
-//! so that the model is NoPE at step 0; `W1 = +-1 / (max_positions - 1)` with the sign drawn, and
-//! `b1` chosen so that the kinks of the units are uniformly distributed over the range of positions.
+//! The paper states only "an N-dimensional MLP", N 32 to 256. One hidden layer is the simplest reading; the clamp, the
+//! activation and the initial values are this project's choice.
 //!
 //! ## References
 //! Golovneva et al. 2024, "Contextual Position Encoding", arXiv 2405.18719, appendix C. Not in the
@@ -135,7 +134,8 @@ impl PositionEncoding for CopeMlp {
     const CARD: Card = Card {
         id: "cope-mlp",
         label: "CoPE-MLP",
-        summary: "Counts positions with gates that depend on the tokens; a perceptron of them gives the bias.",
+        summary: "Counts positions with gates that depend on the tokens; a perceptron applied to the count gives the \
+             bias.",
         parameters: "L (2 width + D width + D)",
         paper: "Golovneva et al. 2024",
         url: "https://arxiv.org/abs/2405.18719",

@@ -20,8 +20,8 @@
 //! Weights and biases uniform in `+-1 / sqrt(inputs)`, PyTorch's for linear layers, as in x-transformers.
 //!
 //! ## Deviations
-//! Layer normalisation within the network, which is off by default in x-transformers, is not implemented. Queries see no
-//! later keys, so that negative distances, which x-transformers computes as well, do not occur.
+//! Layer normalisation within the network, which is off by default in x-transformers, is not implemented. Queries see
+//! no later keys, so there are no negative distances, which x-transformers also computes.
 //!
 //! ## References
 //! Wang et al. 2021, "CrossFormer", arXiv 2108.00154, section 3.3, for images; for sequences `DynamicPositionBias` of

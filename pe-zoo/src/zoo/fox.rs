@@ -1,8 +1,8 @@
 //! # FoX: attention that forgets
 //!
 //! ## What it does
-//! Each token computes from its content a gate that decides how much of everything before it is
-//! forgotten. The logarithms of the gates between two tokens add up to a penalty on their logit.
+//! Each token computes from its content a gate that decides how much of everything before the token is forgotten. The
+//! logarithms of the gates between two tokens add up to a penalty on their logit.
 //!
 //! ## Formula
 //! `f_t = sigma(w_h . x_t + b_h)`,

@@ -22,12 +22,13 @@
 //! `kernel`: `logarithmic` (default, the better in the paper), `power`, `none` (the weight alone) or `generalized-gaussian` (the
 //! prior of the Bayesian Attention Mechanism, BAM).
 //! `mean`: `zero` (default) or `learned`, the distance `mu_h` of the penalty's centre in `generalized-gaussian`.
-//! `weight`: `none` (default) or `power`, the authors' weight form. Their code has it beside the power kernel and alone.
+//! `weight`: `none` (default) or `power`, the authors' weight form. The authors' code has this form together with the
+//! power kernel and alone.
 //! `sharing`: `all-layers` (default, as in the paper) or `per-layer` (as in DAPE's code).
 //!
 //! ## Initial values
-//! `p` and `wp` uniform in 0..2, `a` and `wa` uniform in 0..1, as in the authors' code. Those of `generalized-gaussian` 0, as in the
-//! code of BAM: every penalty is 1, so that training starts from NoPE.
+//! `p` and `wp` uniform in 0..2, `a` and `wa` uniform in 0..1, as in the authors' code. The parameters of
+//! `generalized-gaussian` start at 0, as in the code of BAM: every penalty is 1, so training starts from NoPE.
 //!
 //! ## Deviations
 //! The authors' code writes the clamped values back into the parameters before each use, which does
@@ -238,7 +239,7 @@ impl PositionEncoding for Kerple {
     const CARD: Card = Card {
         id: "kerple",
         label: "KERPLE",
-        summary: "Subtracts from the logits a learned kernel of distance, two numbers per head.",
+        summary: "Subtracts from the logits a learned function of distance with two parameters per head.",
         parameters: "2 H",
         paper: "Chi et al. 2022",
         url: "https://arxiv.org/abs/2205.09921",

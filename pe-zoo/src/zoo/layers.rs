@@ -12,18 +12,18 @@
 //! them alone: it counts them from 0, and a table that all layers share is shared by them.
 //!
 //! ## Settings
-//! `pattern` (default `["rope", "nope"]`): an expression or a table for each layer of the pattern. In an
-//! expression the layers are written between slashes, `rope/nope`, in brackets beside others: `sinusoidal+(rope/nope)`.
+//! `pattern` (default `["rope", "nope"]`): an expression or a table for each layer of the pattern. In an expression the
+//! layers are written between slashes, `rope/nope`, in brackets if other encodings are added: `sinusoidal+(rope/nope)`.
 //! The model needs at least as many layers as the pattern; a last repetition may be cut off.
 //!
-//! An encoding that adds to the embeddings, chooses positions or carries state from layer to layer acts on the whole model.
-//! It is written beside the layers, as `randomized(rope/nope)`, and refused inside the pattern.
+//! An encoding that adds to the embeddings, chooses positions or carries state from layer to layer acts on the whole
+//! model. Write it next to the layers, as `randomized(rope/nope)`; it is refused inside the pattern.
 //!
 //! ## Initial values
 //! Those of the encodings.
 //!
 //! ## Deviations
-//! None: the settings are names of encodings. Models of the literature differ in what else changes between layers.
+//! None: the settings are names of encodings. Published models also change other things between layers.
 //!
 //! ## References
 //! Yang et al. 2025, "Rope to Nope and Back Again: A New Hybrid Attention Strategy", arXiv 2501.18795.

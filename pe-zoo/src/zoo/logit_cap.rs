@@ -14,7 +14,7 @@
 //! `cap` (default 50, as in Gemma 2): bound of the products.
 //!
 //! ## Deviations
-//! Biases beside it, as those of `alibi`, are added to the capped products and are not capped.
+//! Biases of other encodings, such as `alibi`, are added to the capped products and are not capped.
 //!
 //! ## References
 //! Gemma Team 2024, "Gemma 2: Improving Open Language Models at a Practical Size", arXiv 2408.00118;

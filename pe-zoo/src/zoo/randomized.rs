@@ -29,9 +29,9 @@
 //! they do not.
 //!
 //! ## Deviations
-//! The authors also draw new positions for every evaluation pass; here evaluation is deterministic.
-//! Their relative encoding draws from `1..longest`; here every encoding sees the same positions. Random float sampling draws
-//! real numbers; here they lie on a fine grid, on which no two tokens share a number.
+//! The authors also draw new positions for every evaluation pass; here evaluation is deterministic. Their relative
+//! encoding draws from `1..longest`; here every encoding sees the same positions. Random float sampling draws real
+//! numbers; here they are on a fine grid, and no two tokens share a number.
 //!
 //! ## References
 //! Ruoss et al. 2023, "Randomized Positional Encodings Boost Length Generalization of Transformers",
@@ -187,7 +187,7 @@ impl PositionEncoding for Randomized {
         let expected = format!("at least {}, the longest sequence of the run", dims.max_len);
         PeError::require(longest >= dims.max_len, pe, "longest", longest, expected)?;
         let expected = format!(
-            "at most {}, because `longest` is {longest} and f32 tells {LARGEST_NUMBER} numbers apart",
+            "at most {}, because `longest` is {longest} and f32 distinguishes only {LARGEST_NUMBER} positions",
             LARGEST_NUMBER / longest.max(1)
         );
         let fits = longest.saturating_mul(steps) <= LARGEST_NUMBER || steps == 1;
@@ -341,7 +341,7 @@ pub(crate) mod tests {
         }
         for inner in ["t5-bias", "learned-absolute", "kerple", "rope+temperature", "rope/fire"] {
             let error = parse(inner).unwrap_err().to_string();
-            assert!(error.contains("not whole"), "{inner}: {error}");
+            assert!(error.contains("fractional"), "{inner}: {error}");
         }
         let fine =
             Combination::parse("randomized{positions={type=real,steps=9000}}(rope)").unwrap();

@@ -1,8 +1,8 @@
 //! # Relative, capped: distances past the table share its last entry
 //!
 //! ## What it does
-//! As `relative`, but every distance past the end of the table uses the vector of the longest
-//! distance in it, so that the bias is defined at any distance.
+//! The same as `relative`, but every distance past the end of the table uses the vector of the longest distance in the
+//! table, so that the bias is defined at any distance.
 //!
 //! ## Formula
 //! `logit[i, j] = (q_i . k_j + q_i . e[min(i - j, N - 1)]) / sqrt(D)`
@@ -52,7 +52,7 @@ impl PositionEncoding for RelativeCapped {
     const CARD: Card = Card {
         id: "relative-capped",
         label: "Relative, capped",
-        summary: "As relative, with the last learned vector reused for all longer distances.",
+        summary: "Like relative, but all longer distances share the last learned vector.",
         parameters: "D max_distance",
         paper: "Golovneva et al. 2024",
         url: "https://arxiv.org/abs/2405.18719",

@@ -1,9 +1,9 @@
 //! # RePo: each head computes the position of a token from the token
 //!
 //! ## What it does
-//! Rotates queries and keys as RoPE does, but the position of a token is a number that each head computes from it, in place of
-//! its place in the sequence. Tokens that belong together can thus be near each other wherever they stand. The order of tokens
-//! counts only through the causal mask.
+//! Rotates queries and keys as RoPE does, but each head computes the position of a token from the token instead of
+//! taking its index in the sequence. Tokens that belong together can thus be near each other wherever they are. The
+//! order of tokens matters only through the causal mask.
 //!
 //! ## Formula
 //! `p[t, h] = (Wz (silu(Wg x_t) * Wc x_t))_h`; `angle[t, h, m] = p[t, h] base^(-2m / D)` for the `D / 2` pairs `(m, m + D/2)`;
@@ -16,8 +16,9 @@
 //! `width`: hidden channels of the map to positions (default: `C / 8`, as in the paper's code, at least 1).
 //! `base` (500000, that of the paper's model OLMo 2): base of the frequencies.
 //!
-//! The paper leaves the first third of the layers to RoPE: write `rope/repo/repo` for three layers. In all layers, RePo tells no
-//! order but that of the mask: tokens that change places before a row leave its output as it is in one layer.
+//! The paper leaves the first third of the layers to RoPE: write `rope/repo/repo` for three layers. If all layers use
+//! RePo, the model knows no order except that of the mask: in one layer, exchanging tokens before a row does not change
+//! the row's output.
 //!
 //! ## Initial values
 //! Maps: normal with standard deviation 0.02, as OLMo starts its projections. Positions begin near 0, where the model is NoPE.

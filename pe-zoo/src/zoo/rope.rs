@@ -17,12 +17,12 @@
 //! (pairs `(2m, 2m+1)`, as RoFormer). The same weights give different numbers under the two.
 //! `base` (10000, the paper's).
 //! `rotary_fraction` (1): fraction of the channels that are rotated; GPT-NeoX rotates a quarter.
-//! `scaling`: an object as HuggingFace's `rope_scaling`, `{ rope_type = "default" }` (default),
-//! `linear`, `dynamic`, `yarn`, `longrope`, `llama3`, `proportional` (p-RoPE), and `ntk`, `part-ntk` and
-//! `composed` (`parts`, a list of scalings that apply one after the other), which have no name there; see
-//! [`Scaling`]. So have `clipped` (clipped RoPE, which its authors call CoPE: the `pairs` slowest frequencies, 20 in the paper of
-//! 64, times `(1 + cos t) / 2`, `t` from 0 to pi; with `hard` times 0) and `high-frequency` (HoPE: pairs without a whole turn
-//! within the trained length do not turn). `type` is accepted in place of `rope_type`. The default of
+//! `scaling`: an object as HuggingFace's `rope_scaling`, `{ rope_type = "default" }` (default), `linear`, `dynamic`,
+//! `yarn`, `longrope`, `llama3`, `proportional` (p-RoPE), and `ntk`, `part-ntk` and `composed` (`parts`, a list of
+//! scalings that apply one after the other), which have no name there; see [`Scaling`]. Two more without a name there
+//! are `clipped` (clipped RoPE, which its authors call CoPE: the `pairs` slowest frequencies, 20 in the paper of 64,
+//! times `(1 + cos t) / 2`, `t` from 0 to pi; with `hard` times 0) and `high-frequency` (HoPE: pairs without a whole
+//! turn within the trained length do not turn). `type` is accepted in place of `rope_type`. The default of
 //! `original_max_position_embeddings` is the training length.
 //! `learning` (`fixed`): with `all-layers` or `per-layer` frequencies are `f_m exp(alpha_m)` after the scaling, `alpha` learned
 //! (LeRoPE of Mistral Large 4, which has one set for all layers).
@@ -279,7 +279,8 @@ impl PositionEncoding for Rope {
         if imaginary {
             return Card {
                 label: "RoPE++",
-                summary: "Rotates queries and keys by their positions; half of the heads have the imaginary part.",
+                summary: "Rotates queries and keys by their positions; half of the heads use the imaginary part of \
+                     the product.",
                 parameters,
                 paper: "Liu et al. 2025",
                 url: "https://arxiv.org/abs/2512.07525",

@@ -15,8 +15,8 @@
 //! `d_bar` (default: the head dimension, as in NeMo; even): twice the number of waves.
 //!
 //! ## Deviations
-//! The authors published no code; this is the form of NVIDIA NeMo. The paper's experiments are said to have `d_bar` 128.
-//! The waves run from `k = 1`, so that the fastest has a wavelength above `2 pi`.
+//! The authors published no code; this is the form of NVIDIA NeMo. The paper's experiments reportedly use `d_bar` 128. The
+//! waves run from `k = 1`, so that the fastest has a wavelength above `2 pi`.
 //!
 //! ## References
 //! Chi et al. 2023, "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field

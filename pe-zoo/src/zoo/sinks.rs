@@ -1,8 +1,9 @@
 //! # Sinks: a learned logit in the denominator of each head
 //!
 //! ## What it does
-//! Adds to the softmax of each head a learned logit without a value. A head for which no token is of use gives its weight to that
-//! logit and returns nearly nothing, instead of spreading it over tokens or collecting it on the first one.
+//! Adds to the softmax of each head a learned logit without a value. If no token is useful to a head, the head gives
+//! its weight to that logit and returns nearly nothing, instead of spreading the weight over tokens or putting it on
+//! the first token.
 //!
 //! ## Formula
 //! `w[i, j] = exp(z[i, j]) / (exp(s_h) + sum over j of exp(z[i, j]))`

@@ -21,8 +21,8 @@
 //! gets the weight `r[i]`, and weights sum to 1).
 //!
 //! ## Deviations
-//! None. The authors' kernel returns the remainder beside the output and leaves its use to the
-//! caller; `own-token` adds it times the row's value.
+//! None. The authors' kernel returns the remainder as a second output and leaves its use to the caller; `own-token`
+//! adds the remainder times the row's value.
 //!
 //! ## References
 //! Tan et al. 2024, "Stick-breaking Attention", arXiv 2410.17980; authors' kernel

@@ -23,7 +23,7 @@
 //! `sharing`: `all-layers` (default, as in T5) or `per-layer` (as in TAPE's baseline).
 //!
 //! ## Initial values
-//! Table: normal with deviation `C^(-1/2)`, as in HuggingFace's T5. The paper states none.
+//! Table: normal with deviation `C^(-1/2)`, as in HuggingFace's T5. The paper states no initial values.
 //!
 //! ## Deviations
 //! T5 does not divide `q . k` by `sqrt(D)`; here every encoding does, as in TAPE's baseline.

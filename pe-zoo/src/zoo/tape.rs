@@ -26,9 +26,9 @@
 //! four times the heads, 48 for the paper's 12) or `{ type = "off" }`.
 //! `form`: `tensor` (default), `vector`, `tensor-not-equivariant`, `vector-not-equivariant` (the
 //! paper's ablations).
-//! `scaling`: as in RoPE, `{ rope_type = "default" }` (default), `linear`, `ntk`, `yarn` (the
-//! authors' `adayarn.py`), `llama3`, `proportional`; see [`Scaling`]. Scalings that depend on the
-//! length are refused. `tape(yarn)` and the like say the same in an expression.
+//! `scaling`: as in RoPE, `{ rope_type = "default" }` (default), `linear`, `ntk`, `yarn` (the authors' `adayarn.py`),
+//! `llama3`, `proportional`; see [`Scaling`]. Scalings that depend on the length are refused. In an expression, write
+//! `tape(yarn)` and the like.
 //! `training_shift`: `{ type = "random" }` (default: all positions of a training pass later by 0 to
 //! twice the training length), `{ type = "random", max = k }`, or `{ type = "none" }`.
 //!

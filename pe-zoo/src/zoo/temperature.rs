@@ -1,9 +1,9 @@
 //! # Temperature: logits that sharpen with the position
 //!
 //! ## What it does
-//! Multiplies each query by a factor that grows with its position. A row that sees many tokens spreads its weights over all of
-//! them; larger logits keep them on a few. Alone it is a model without a position encoding; beside others it scales the products
-//! of queries and keys.
+//! Multiplies each query by a factor that grows with its position. A row that sees many tokens spreads its weights over
+//! all of them; larger logits keep the weights on a few tokens. Alone, `temperature` gives a model without a position
+//! encoding; together with other encodings it scales the products of queries and keys.
 //!
 //! ## Formula
 //! `q'_i = factor_h(i) q_i` for the query at position `i`, counted from 0.
@@ -31,8 +31,9 @@
 //! starts from plain attention; these are this project's. Constants of `llama4` and `ministral3` are the defaults of `transformers`.
 //!
 //! ## Deviations
-//! The factor multiplies the products of queries and keys, and tables that are multiplied with queries; biases beside it are added
-//! unscaled. Scalable softmax counts the columns that a row sees, which is `i + 1` at positions without gaps.
+//! The factor multiplies the products of queries and keys, and tables that are multiplied with queries; biases of other
+//! encodings are added unscaled. Scalable softmax counts the columns that a row sees, which is `i + 1` at positions
+//! without gaps.
 //!
 //! ## References
 //! Nakanishi 2025, "Scalable-Softmax Is Superior for Attention", arXiv 2501.19399; `llama4`, `ministral3` and `log` as in

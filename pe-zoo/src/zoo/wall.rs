@@ -1,9 +1,9 @@
 //! # Wall attention: channels that forget
 //!
 //! ## What it does
-//! Each token computes from its content a gate for each channel of queries and keys. The product of a query and a key in a
-//! channel is multiplied by the gates of the tokens between them, so that some channels remember for long and others only what
-//! came last. FoX has one gate for all channels of a head, and adds its logarithm.
+//! Each token computes from its content a gate for each channel of queries and keys. The product of a query and a key
+//! in a channel is multiplied by the gates of the tokens between them, so that some channels remember for long and
+//! others only the last tokens. FoX has one gate for all channels of a head, and adds its logarithm.
 //!
 //! ## Formula
 //! `f_t = sigma(W x_t + b)`, one number per channel of each head;
@@ -19,10 +19,11 @@
 //! Gate weights: normal with standard deviation 0.02; gate bias: 8, so that training starts near plain attention.
 //!
 //! ## Deviations
-//! Encodings that read the products of queries and keys, as CoPE and DAPE do, do not stand beside it: the products are not
-//! computed. The authors' optional gate per head is FoX. Their output gate and normalisation of queries and keys are settings of
-//! the model. Engines scale queries and keys by factors of at most 1, relative to the first row of a block. Running sums are
-//! f32: where they reach 10,000, decays of old tokens are rounded by a thousandth.
+//! Encodings that read the products of queries and keys, such as CoPE and DAPE, cannot be combined with `wall`, which
+//! does not compute the products. The authors' optional gate per head is FoX. Their output gate and normalisation of
+//! queries and keys are settings of the model. Engines scale queries and keys by factors of at most 1, relative to the
+//! first row of a block. Running sums are f32: where they reach 10,000, decays of old tokens are rounded by a
+//! thousandth.
 //!
 //! ## References
 //! Averbuch and Pai 2026 (Tilde Research), "Wall Attention", as contributed to `fla-org/flash-linear-attention`,

@@ -1,8 +1,8 @@
 //! # Window: attention to the nearest positions only
 //!
 //! ## What it does
-//! Hides all tokens from a row except those at the nearest positions. Alone it is a model without a position encoding whose
-//! layers see a window; beside others it limits what they see.
+//! Hides all tokens from a row except those at the nearest positions. Alone, `window` gives a model without a position
+//! encoding whose layers see a window; together with other encodings it limits the tokens that rows see.
 //!
 //! ## Formula
 //! `logit[i, j] = -1e9 + ...` where `i - j >= size`; the weight of such a column is 0.
@@ -15,7 +15,7 @@
 //! layer has RoPE within a window, and the layers between see all tokens without a position encoding.
 //!
 //! ## Deviations
-//! The window is counted in positions, so that one with gaps holds fewer tokens. A long pass computes blocks of rows over the
+//! The window is counted in positions, so a window over positions with gaps contains fewer tokens. A long pass computes blocks of rows over the
 //! columns that they see, and the cache drops keys outside of the window. Beside an encoding that chooses positions, all are
 //! computed and kept.
 //!

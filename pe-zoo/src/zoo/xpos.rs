@@ -22,9 +22,9 @@
 //! length; 0: the paper's equation). The logits depend on it through rounding only.
 //!
 //! ## Deviations
-//! The default centre is not that of the authors' code. A `scale_base` so small that a factor would leave the range of f32 within
-//! the longest sequence of the run is refused, and so are positions from which on one would, if that is before eight times that
-//! length; xPos counts as unlimited otherwise.
+//! The default centre is not that of the authors' code. A `scale_base` is refused if it is so small that a factor would
+//! leave the range of f32 within the longest sequence of the run. If a factor would leave the range before eight times
+//! that length, positions from there on are refused; otherwise xPos counts as unlimited.
 //!
 //! ## References
 //! Sun et al. 2022, "A Length-Extrapolatable Transformer", arXiv 2212.10554; authors' code

@@ -24,5 +24,5 @@ pub(crate) fn caught<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, S
     CAUGHT.set(true);
     let result = catch_unwind(AssertUnwindSafe(read));
     CAUGHT.set(false);
-    result.unwrap_or_else(|_| Err("the reader of Parquet files fails on it".to_owned()))
+    result.unwrap_or_else(|_| Err("the Parquet reader fails on this file".to_owned()))
 }

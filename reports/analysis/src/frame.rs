@@ -19,13 +19,13 @@ use records::{EvalPoint, RunRecord, Unseen};
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// A polars operation failed.
-    #[error("the frames of the records cannot be made: {0}")]
+    #[error("cannot build data frames from the records: {0}")]
     Polars(#[from] PolarsError),
     /// The records cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// Frames could not be stored, or stored frames could not be read.
-    #[error("cannot keep frames in {}: {source}", path.display())]
+    #[error("cannot store data frames in {}: {source}", path.display())]
     Keep {
         /// Path of the folder.
         path: PathBuf,

@@ -69,7 +69,7 @@ impl Answer {
             }
         }
         let unanswered = [
-            (unpaired, "no seed with all evaluations of both"),
+            (unpaired, "no seed has all evaluations of both encodings"),
             (missing, "no evaluation to compare"),
         ]
         .into_iter()
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(found.lines, []);
         assert_eq!(
             found.unanswered,
-            ["w: no seed with all evaluations of both", "x: no evaluation to compare"]
+            ["w: no seed has all evaluations of both encodings", "x: no evaluation to compare"]
         );
         let same =
             Question { encodings: ["a".into(), "a".into()], ..ask("encodings = ['a', 'b']") };

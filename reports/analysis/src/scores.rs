@@ -34,11 +34,11 @@ const TRAINED: &str = "in-distribution";
 #[derive(Debug, thiserror::Error)]
 pub enum ScoresError {
     /// The text is not CSV.
-    #[error("expected CSV with a line of names: {0}")]
+    #[error("expected CSV with column names in its first line: {0}")]
     NotCsv(#[from] PolarsError),
     /// A column is missing or unknown.
     #[error(
-        "{problem}; expected {}, and any of {}",
+        "{problem}; expected the columns {}, and any of the optional columns {}",
         REQUIRED.join(", "),
         OPTIONAL.join(", ")
     )]
@@ -85,7 +85,7 @@ pub fn records_of_scores(
         };
         let eval = row.evaluation(record)?;
         if record.eval(&eval.split, eval.len).is_some() {
-            return Err(row.refused("split", "each split and length once for a seed"));
+            return Err(row.refused("split", "one line for each seed, split and length"));
         }
         record.evals.push(eval);
     }
@@ -107,7 +107,7 @@ fn read(csv: &[u8]) -> Result<DataFrame, ScoresError> {
         return problem(format!("unknown column `{unknown}`"));
     }
     if table.height() == 0 {
-        return problem("no line after the names".to_owned());
+        return problem("no line after the column names".to_owned());
     }
     Ok(table)
 }
@@ -248,10 +248,13 @@ impl<'a> ScoreRow<'a> {
     fn evaluation(&self, cell: &RunRecord) -> Result<EvalPoint, ScoresError> {
         let metric = self.metric()?;
         if self.headline() != cell.task.headline {
-            return Err(self.refused("metric", "one metric for a task"));
+            return Err(self.refused("metric", "the same metric in all lines of a task"));
         }
         if self.whole("train_len")? != cell.train_len {
-            return Err(self.refused("train_len", "one length for an encoding, task and seed"));
+            return Err(self.refused(
+                "train_len",
+                "the same train_len in all lines of an encoding, task and seed",
+            ));
         }
         let (split, len) = (self.required("split")?, self.whole("len")?);
         let trained = self.value("trained", "true or false")?.unwrap_or(split == TRAINED);
@@ -308,7 +311,13 @@ impl<'a> ScoreRow<'a> {
         let answers = answers.ok_or_else(|| self.refused("answers", "digits 0 and 1"))?;
         let right = answers.iter().filter(|right| **right).count() as f64 / answers.len() as f64;
         if (right - score).abs() > 0.000_5 {
-            return Err(self.refused("answers", &format!("the share {score} of 1, as in score")));
+            return Err(self.refused(
+                "answers",
+                &format!(
+                    "a share of {score} right answers (digit 1), as in the column \
+                 score"
+                ),
+            ));
         }
         Ok(Some(answers))
     }

@@ -116,7 +116,7 @@ pub(super) fn has_status(status: &'static str) -> Expr {
 pub(super) fn not_counted(cells: LazyFrame) -> PolarsResult<Vec<NotCounted>> {
     let superseded = lit("cell ")
         + col("newest_key")
-        + lit(" of another configuration has the same encoding and seed and is newer");
+        + lit(" of the same encoding and seed, with another configuration, is newer");
     let others = cells
         .filter(is_newest().and(has_status("done")).not())
         .with_columns([

@@ -16,7 +16,7 @@ pub use self::use_case::UseCase;
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The question of the report or a comparison of its claims is invalid.
-    #[error("the questions of the report: {reason}")]
+    #[error("the planned questions of the report: {reason}")]
     Question {
         /// Problem, with what was expected.
         reason: String,
@@ -51,10 +51,10 @@ pub struct Settings {
     pub ablation_base: Option<String>,
     /// Comparison that the suite defines in advance. Default: none.
     pub question: Option<Question>,
-    /// Claims of papers that the results are set beside. Default: none.
+    /// Claims of papers with which the report compares the results. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<PaperClaim>,
-    /// Uses for each of which the report begins with the best encodings. Default: none.
+    /// Uses of encodings; the report begins with the best encodings for each use. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub uses: Vec<UseCase>,
 }

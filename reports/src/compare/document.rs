@@ -12,9 +12,9 @@ use records::number::points;
 pub fn document(found: &HeadToHead) -> Document {
     let (a, b) = (&found.a, &found.b);
     let about = format!(
-        "Differences are {} minus {}, paired by seed; shares in percentage points. Better: significant after Holm's \
-         correction; not separable does not mean equal. The interval is not corrected. A report corrects over all pairs of \
-         its encodings, so it separates fewer.",
+        "Differences are {} minus {}, paired by seed; differences of shares are in percentage points. Better: \
+         significant after Holm's correction. Not separable: not significant, which does not mean equal. Intervals \
+         are not corrected. A report corrects over all pairs of its encodings and therefore separates fewer pairs.",
         a.name, b.name
     );
     let figures = region_names(found).into_iter().filter_map(|region| figure(found, region));
@@ -84,8 +84,8 @@ fn figure(found: &HeadToHead, region: &str) -> Option<Figure> {
     let title = format!("{} against {}, {region}", found.a.label, found.b.label);
     let plot = forest::plot("points", vec![(heading, series)]);
     let caption = format!(
-        "Mean difference {region} with its 95% interval. The mark is that of the encoding that is significantly \
-         better, {} to the right and {} to the left, or a grey circle: not separable.",
+        "Mean difference {region} with its 95% interval. The mark shows the encoding that is significantly better: {} \
+         on the right, {} on the left. A grey circle: not separable.",
         found.a.label, found.b.label
     );
     Some(Figure::new(title, caption, plot))

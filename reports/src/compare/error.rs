@@ -29,8 +29,8 @@ pub enum CompareError {
     },
     /// No workload has seeds of both encodings.
     #[error(
-        "no workload has seeds of both `{a}` and `{b}` under the same conditions:\n{}\nrun the missing cells, \
-         such as with `pe-bench run SUITE --encodings '{a},{b}' --seeds N`",
+        "no workload has runs of both `{a}` and `{b}` with the same seed under the same conditions:\n{}\nrun the \
+         missing cells, for instance with `pe-bench run SUITE --encodings '{a},{b}' --seeds N`",
         reasons.join("\n")
     )]
     NothingPairs {

@@ -159,7 +159,7 @@ fn pair<'a>(
     }
     left_out.extend(not_counted.into_iter().map(|((state, seed), names)| {
         let names = joined(names, " and ");
-        format!("{at}: {names}, seed {seed} does not count ({state})")
+        format!("{at}: seed {seed} of {names} does not count ({state})")
     }));
     let started = |pair: &PairedRuns<'_>| {
         pair.a.values().chain(pair.b.values()).map(|r| r.started().0.to_owned()).max()
@@ -183,14 +183,14 @@ fn pair<'a>(
         Some(newest) => {
             if !pairing.is_empty() {
                 left_out.push(format!(
-                    "{at}: {} older configurations of the same name do not count",
+                    "{at}: {} older configurations with the same names do not count",
                     pairing.len()
                 ));
             }
             Ok(newest)
         }
         None => Err(format!(
-            "{at}: {a} has {}, {b} has {}, none of them in common under the same configuration",
+            "{at}: {a} has {}, {b} has {}; the two have no seed in common under the same configuration",
             listed(&seeds_a),
             listed(&seeds_b)
         )),
@@ -205,7 +205,7 @@ fn chosen_values(grid: &WorkloadGrid, names: [&str; 2]) -> String {
         ChosenBy::Default => format!("{} {}, unchosen", choice.encoding, choice.value),
     };
     let values: Vec<String> = choices.map(value).collect();
-    format!("{} by encoding, chosen on validation: {}.", grid.short_axis(), values.join("; "))
+    format!("{} of each encoding, chosen by validation: {}.", grid.short_axis(), values.join("; "))
 }
 
 fn listed(seeds: &BTreeSet<u64>) -> String {

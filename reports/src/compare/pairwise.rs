@@ -42,7 +42,10 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
     let (mut regions, mut lines, mut slices) = (Vec::new(), Vec::new(), Vec::new());
     let mut notes = pair.notes.clone();
     if !lacking.is_empty() {
-        notes.push(format!("Not every seed of both has {}; left out.", lacking.join(", ")));
+        notes.push(format!(
+            "Some seeds of the two encodings lack {}, which is left out.",
+            lacking.join(", ")
+        ));
     }
     for kind in Region::ALL {
         let points: Vec<&EvaluationPoint> = points.iter().filter(|p| p.region == kind).collect();
@@ -55,7 +58,8 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
         if headline == Metric::ExactMatch && region.is_level() {
             let value = Metric::ExactMatch.show(region.a[0].1);
             notes.push(format!(
-                "{name}: exact match is {value} in every seed of both, so token accuracy is shown."
+                "{name}: exact match is {value} for every seed of both encodings, so token accuracy is shown \
+                 instead."
             ));
             region = both.mean(place(), &points, Metric::TokenAccuracy);
         }

@@ -36,7 +36,11 @@ fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
     )];
     for (side, seeds) in [(&found.a, &comparison.only_a), (&found.b, &comparison.only_b)] {
         if !seeds.is_empty() {
-            notes.push(format!("Only {} has seeds {}: left out.", side.name, joined(seeds, ", ")));
+            notes.push(format!(
+                "Left out: {} alone has the seeds {}.",
+                side.name,
+                joined(seeds, ", ")
+            ));
         }
     }
     notes.extend(comparison.notes.iter().cloned());
@@ -148,7 +152,7 @@ fn table<P>(
     let tests: BTreeSet<String> = lines.iter().map(|line| used(&line.difference)).collect();
     let mut notes: Vec<String> = tests.into_iter().collect();
     if lines.iter().any(|line| line.difference.question_error.is_some()) {
-        notes.push("Intervals and p cover other seeds and other questions.".to_owned());
+        notes.push("Intervals and p-values cover the choice of seeds and of questions.".to_owned());
     }
     Table { columns, rows: lines.iter().map(row).collect(), notes, ..Table::default() }
 }
@@ -158,7 +162,7 @@ fn used(difference: &Difference) -> String {
     let Difference { family, test, n, .. } = difference;
     let seeds = count(*n, "seed");
     let corrected = match family {
-        0 => return format!("No test: {seeds} in common, fewer than 3."),
+        0 => return format!("No test: {seeds} in common, and a test needs at least 3."),
         1 => String::new(),
         _ => format!(", with Holm's correction over {family} comparisons"),
     };
@@ -167,9 +171,9 @@ fn used(difference: &Difference) -> String {
         _ => String::new(),
     };
     let needed = difference.seeds_needed.map_or_else(String::new, |needed| {
-        format!("; no difference can be significant, {needed} seeds would be needed")
+        format!("; with so few seeds no difference can be significant: run at least {needed}")
     });
-    format!("p of lines with {seeds}: {test}{bound}{corrected}{needed}.")
+    format!("p of rows with {seeds}: {test}{bound}{corrected}{needed}.")
 }
 
 fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {

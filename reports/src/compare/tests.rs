@@ -155,7 +155,7 @@ fn only_the_same_conditions_pair_and_the_newest_of_them_count() {
     let apart = [cells("w", "cope", &[0.8]), vec![newer[1].clone()]].concat();
     let error = compare(&apart, &request("cope", "rope")).unwrap_err().to_string();
     assert!(
-        error.contains("cope has seeds 0, rope has seeds 0, none of them in common"),
+        error.contains("cope has seeds 0, rope has seeds 0; the two have no seed in common"),
         "{error}"
     );
 }
@@ -180,7 +180,7 @@ fn seeds_that_do_not_pair_are_told() {
     assert_eq!(found.left_out.len(), 1);
     assert!(found.left_out[0].contains("cope has seeds 0, 1, rope has seeds 7"));
     let text = markdown_document(&document(&found));
-    assert!(text.contains("No test: 1 seed in common, fewer than 3."), "{text}");
+    assert!(text.contains("No test: 1 seed in common, and a test needs at least 3."), "{text}");
 }
 
 #[test]
@@ -233,7 +233,10 @@ fn of_a_grid_the_chosen_values_count_and_they_may_differ() {
     let found_ = found(&records, "cope", "rope");
     let comparison = &found_.comparisons[0];
     assert!((comparison.regions[1].difference.difference - 0.4).abs() < 1e-12, "{comparison:?}");
-    assert_eq!(comparison.notes[0], "rate by encoding, chosen on validation: cope 0.1; rope 0.01.");
+    assert_eq!(
+        comparison.notes[0],
+        "rate of each encoding, chosen by validation: cope 0.1; rope 0.01."
+    );
     assert_eq!(found_.left_out.len(), 2);
     assert!(found_.left_out[0].contains("train.rate = 0.01 was not chosen"), "{found_:?}");
     // The seeds that chose do not count where fresh ones stand for the result.
@@ -272,7 +275,7 @@ fn the_table_of_all_workloads_names_each_test_once() {
     let table = crate::testkit::table_of(&document.sections[0]);
     let tests: Vec<&String> = table.notes.iter().filter(|note| note.starts_with("p of")).collect();
     assert_eq!(tests.len(), 2, "{tests:?}");
-    let seeds = ["p of lines with 3 seeds: ", "p of lines with 8 seeds: "];
+    let seeds = ["p of rows with 3 seeds: ", "p of rows with 8 seeds: "];
     assert!(tests.iter().zip(seeds).all(|(test, start)| test.starts_with(start)), "{tests:?}");
 }
 
@@ -284,7 +287,7 @@ fn what_is_not_done_does_not_count() {
         [vec![failed, cell("w", "cope", 0, 0.8)], cells("w", "rope", &[0.5, 0.5])].concat();
     let found = found(&records, "cope", "rope");
     assert_eq!((&found.comparisons[0].seeds[..], found.left_out.len()), (&[0][..], 1));
-    assert!(found.left_out[0].contains("cope, seed 1 does not count (failed)"));
+    assert!(found.left_out[0].contains("seed 1 of cope does not count (failed)"));
 }
 
 #[test]

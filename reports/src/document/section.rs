@@ -64,13 +64,13 @@ pub enum Element {
 /// Answer in short: an encoding with its score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerCard {
-    /// Question in a phrase: `Best at RoPE's price`.
+    /// Question in a phrase: `Best at RoPE's cost`.
     pub asked: String,
     /// Name of the encoding, which leads to its section.
     pub encoding: TableCell,
     /// Score of the encoding.
     pub score: String,
-    /// Interval, place and price, in a phrase.
+    /// Interval, place and cost, in a phrase.
     pub detail: String,
 }
 

@@ -104,13 +104,11 @@ pub(super) fn counted(pairs: &[MatchedCell<'_>], gate: &Thresholds, verdict: &mu
         let mut say = |text: String| verdict.uncounted.push(format!("{what}: {text}"));
         if lost > 0 {
             say(format!(
-                "{lost} cells that the baseline has counted were not counted on this machine"
+                "{lost} cells with counts in the baseline were not counted on this machine"
             ));
         }
         if elsewhere > 0 {
-            say(format!(
-                "{elsewhere} cells were counted on another processor than in the baseline"
-            ));
+            say(format!("the baseline counted {elsewhere} cells on a different processor"));
         }
         if compared + lost + elsewhere == 0 {
             let tonight = pairs.iter().any(|pair| get(pair.night).is_some());
@@ -160,6 +158,9 @@ pub(super) fn measured<'a>(
     }
     let unlike = pairs.iter().filter(|pair| !alike(pair)).count();
     if unlike > 0 {
-        verdict.warnings.push(format!("{unlike} cells ran on another machine, or with other threads or jobs, than in the baseline: their times are not compared"));
+        verdict.warnings.push(format!(
+            "{unlike} cells ran on another machine or with other threads or jobs than in \
+             the baseline; their times are not compared"
+        ));
     }
 }

@@ -54,7 +54,9 @@ pub(super) fn matched<'a>(night: &'a [RunRecord], baseline: &'a [RunRecord]) -> 
             Some((night, None)) => matched.pairs.push(MatchedCell { night, baseline }),
             Some((_, Some(reason))) => matched.incomparable.push(of(baseline, reason)),
             None => {
-                matched.incomparable.push(of(baseline, "it was not run in this night".to_owned()));
+                matched
+                    .incomparable
+                    .push(of(baseline, "the cell was not run this night".to_owned()));
             }
         }
     }
@@ -84,7 +86,7 @@ fn reason_against(night: &RunRecord, baseline: &RunRecord) -> Option<String> {
     if night.status != Status::Done {
         let reason = night.status.reason();
         return Some(format!(
-            "it was done in the baseline and is now {}: {reason}",
+            "the cell finished in the baseline and is now {}: {reason}",
             night.status.name()
         ));
     }
@@ -100,7 +102,7 @@ fn reason_against(night: &RunRecord, baseline: &RunRecord) -> Option<String> {
     }
     let lost = |eval: &&EvalPoint| night.eval(&eval.split, eval.len).is_none();
     let lost = baseline.evals.iter().find(lost)?;
-    Some(format!("it no longer has an evaluation of {} at length {}", lost.split, lost.len))
+    Some(format!("the cell no longer has an evaluation of {} at length {}", lost.split, lost.len))
 }
 
 impl MatchedCell<'_> {

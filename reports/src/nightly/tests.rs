@@ -204,7 +204,7 @@ fn what_was_not_counted_is_told_and_other_processors_are_not_compared() {
     let text = judged(&none(&night()), &night()).lines().join("\n");
     assert!(
         text.contains(
-            "not compared: instructions of a training step: 2 cells that the baseline has counted"
+            "not compared: instructions of a training step: 2 cells with counts in the baseline"
         ),
         "{text}"
     );
@@ -216,7 +216,9 @@ fn what_was_not_counted_is_told_and_other_processors_are_not_compared() {
     });
     let verdict = judged(&dearer, &night());
     assert!(verdict.rises.is_empty(), "{:?}", verdict.lines());
-    assert!(verdict.uncounted[0].contains("12 cells were counted on another processor"));
+    assert!(
+        verdict.uncounted[0].contains("the baseline counted 12 cells on a different processor")
+    );
 }
 
 #[test]
@@ -245,7 +247,7 @@ fn time_and_memory_warn_on_the_same_machine_alone() {
 fn cells_that_are_gone_broken_or_another_question_fail() {
     let mut gone = night();
     gone.pop();
-    assert!(judged(&gone, &night()).lines()[0].contains("it was not run in this night"));
+    assert!(judged(&gone, &night()).lines()[0].contains("the cell was not run this night"));
     let failed = Status::Failed { reason: "out of luck".into() };
     let broken = with(&night(), "rope", |_, r| r.status = failed.clone());
     let verdict = judged(&broken, &night());

@@ -68,7 +68,7 @@ fn whole(count: f64) -> String {
 pub fn document(nights: &[Night]) -> Document {
     let about = match nights {
         [] => "No night yet.".to_owned(),
-        [_] => "1 night. Each point is a mean over its seeds.".to_owned(),
+        [_] => "1 night. Each point is a mean over the seeds of the night.".to_owned(),
         _ => format!("{} nights. Each point is a mean over the seeds of a night.", nights.len()),
     };
     let mut sections: Vec<Section> =

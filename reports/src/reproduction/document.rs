@@ -6,16 +6,17 @@ use super::verdict::{VERDICTS, Verdict};
 use super::{NumberResult, Reproduction, TableResult};
 use crate::document::{Element, Section, Table, TableCell};
 
-/// Explanation of the verdicts, in the wording of METHODOLOGY.md.
+/// Explanation of the verdicts, as METHODOLOGY.md defines them.
 const RULE: [&str; 3] = [
-    "Agrees: the published recipe as far as it is known, at least 3 seeds, none diverged, and our 95% \
-     interval over seeds (Student's t, a spread of at least 0.1 points) meets the published number, which \
-     is taken with its rounding and, where it is published, its own uncertainty.",
-    "Differs: the same recipe and seeds, and they do not meet. Undecided: they do not meet, but the paper prints a \
-     standard deviation that is not carried over here. Too few seeds: the same recipe with fewer than 3 seeds.",
-    "Other recipe: every run has settings other than the published ones, or the task is not quite the \
-     same. Such a run never agrees or differs: the differences are listed. Of several recipes the one with \
-     the fewest differences is shown. Other size: every run is of a suite whose models are smaller.",
+    "Agrees: the runs follow the published recipe as far as it is known, at least 3 seeds ran, none diverged, and \
+     our 95% interval over seeds contains the published number. The interval is Student's t with a spread of at \
+     least 0.1 points. The published number counts with its rounding and, if the paper states one, its own uncertainty.",
+    "Differs: the recipe and the number of seeds are as above, but the interval does not contain the published number. \
+     Undecided: the same, but the paper prints a standard deviation that is not recorded here. Too few seeds: the \
+     published recipe with fewer than 3 seeds.",
+    "Other recipe: every run differs from the published recipe in a setting or in the task. Such a run is neither \
+     `agrees` nor `differs`; the report lists the differences. Of several recipes it shows the one with the fewest \
+     differences. Other size: every run belongs to a suite with smaller models.",
 ];
 
 impl Reproduction {
@@ -47,8 +48,8 @@ impl Reproduction {
             Element::Table(self.summary().with_id("published"))
         } else {
             Element::Prose(format!(
-                "No record has the setting of a published number. Of {} published numbers, {} stand beside runs of another \
-                 recipe and {} beside runs of another size.",
+                "No record follows the recipe of a published number. Of {} published numbers, {} are shown next to \
+                 runs of another recipe and {} next to runs of another size.",
                 numbers().count(),
                 count(Verdict::OtherRecipe),
                 count(Verdict::OtherSize)
@@ -94,7 +95,7 @@ fn section(result: &TableResult) -> Section {
     }
     if let Some(reason) = &table.unread_deviations {
         notes.push(format!(
-            "Standard deviations: {reason}. A number without one may agree and never differs."
+            "Standard deviations: {reason}. A number without a standard deviation can agree but never differs."
         ));
     }
     notes.extend(table.unlike.iter().map(|unlike| format!("Not the same: {unlike}.")));

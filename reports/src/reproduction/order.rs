@@ -86,8 +86,9 @@ impl SizeOrder {
         let Self { suite, rows, pairs, same, opposite, holds, contradicted, converged } = self;
         if *pairs == 0 {
             return format!(
-                "Another size: `pe-bench run {suite}` trains these encodings in about four hours or less on two cores; its \
-                 records are not here, or no two of them can be compared."
+                "Another size: `pe-bench run {suite}` trains these encodings in about four hours or less on two \
+                 cores. The given folders have no records of this suite, or no two encodings in them can be \
+                 compared."
             );
         }
         let equal = pairs - same - opposite;
@@ -96,9 +97,10 @@ impl SizeOrder {
             format!(" At least 99% right in distribution: {converged} of {rows} rows.")
         });
         format!(
-            "Another size: in `{suite}` {same} of {pairs} pairs of rows have their means in the published order, {opposite} in \
-             the opposite order, {equal} have equal means. Significant, with Holm's correction over the pairs: the published \
-             order holds for {holds}, is contradicted for {contradicted} and undecided for {undecided}.{fit}"
+            "Another size: in `{suite}` the means of {same} of {pairs} pairs of rows are in the published order, \
+             those of {opposite} in the opposite order, and those of {equal} are equal. With Holm's correction over \
+             the pairs, the published order holds for {holds}, is contradicted for {contradicted} and is undecided \
+             for {undecided}.{fit}"
         )
     }
 }

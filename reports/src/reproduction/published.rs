@@ -52,13 +52,13 @@ pub enum PublishedError {
     },
     /// The file `encodings.json` is damaged.
     #[error(
-        "published/encodings.json: {0}; `cargo test --workspace --test published` says how to write it anew"
+        "published/encodings.json: {0}; `cargo test --workspace --test published` prints how to write the file again"
     )]
     Encodings(#[from] serde_json::Error),
     /// The file `encodings.json` lacks an encoding.
     #[error(
-        "published/{file}.toml: `{expression}` is not in published/encodings.json; `cargo test --workspace --test published` \
-         says how to write it anew"
+        "published/{file}.toml: `{expression}` is not in published/encodings.json; `cargo test --workspace --test \
+         published` prints how to write the file again"
     )]
     Encoding {
         /// Id of the file that names it.

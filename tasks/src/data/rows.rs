@@ -76,13 +76,15 @@ pub(super) fn documents(
 fn json_lines(path: &Path, field: &str) -> Result<Vec<String>, DataError> {
     each_line(path, field, |line| {
         let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
-        let Value::Object(mut fields) = value else { return Err("it is not an object".to_owned()) };
+        let Value::Object(mut fields) = value else {
+            return Err("the line is not an object".to_owned());
+        };
         match fields.remove(field) {
             Some(Value::String(text)) => Ok(text),
             Some(other) => Err(format!("`{field}` is {other}")),
             None => {
                 let known: Vec<_> = fields.keys().map(String::as_str).collect();
-                Err(format!("it has no `{field}`, only {}", known.join(", ")))
+                Err(format!("the line has no `{field}`, only {}", known.join(", ")))
             }
         }
     })

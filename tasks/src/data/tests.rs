@@ -98,7 +98,10 @@ fn years_decide_and_must_be_there() {
     assert_eq!(texts(&parts, Part::Validation), ["1798-b", "1808-d"]);
     assert_eq!(texts(&parts, Part::Test), ["1799-c"]);
     let error = SplitRule::ByYear.parts(vec![document("speech")]).unwrap_err();
-    assert!(error.to_string().contains("`speech` must begin with a year"), "{error}");
+    assert!(
+        error.to_string().contains("the name of document `speech` must begin with a year"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -193,7 +196,7 @@ fn fields_and_columns_are_chosen_and_wrong_ones_explained() {
     assert!(said(&path, Some("body")).contains("plain text, which has no fields"));
     for (line, why) in [
         ("{\"text\": \"a\"}\n{\"text\": 3}", "line 2: `text` is 3"),
-        ("[1]", "line 1: it is not an object"),
+        ("[1]", "line 1: the line is not an object"),
         ("{\"text\": \"a\"}\n{\"te", "line 2: EOF"),
     ] {
         fs::write(&lines, line).unwrap();
@@ -202,7 +205,7 @@ fn fields_and_columns_are_chosen_and_wrong_ones_explained() {
     let table = path.with_extension("parquet");
     fs::write(&table, parquet(&["a", "b"])).unwrap();
     assert!(said(&table, Some("body")).contains("no column `body`; columns of strings: text"));
-    assert!(said(&table, Some("id")).contains("column `id` is not of strings"));
+    assert!(said(&table, Some("id")).contains("column `id` does not contain strings"));
     let texts: Column = Series::new("text".into(), [Some("a"), None]).into();
     let mut frame = DataFrame::new(2, vec![texts]).unwrap();
     ParquetWriter::new(fs::File::create(&table).unwrap()).finish(&mut frame).unwrap();
@@ -277,7 +280,7 @@ fn a_byte_order_mark_is_no_character_of_a_text() {
     let (_folder, alone) = write_temp("\u{feff}".as_bytes());
     assert!(matches!(read_text(&alone), Err(DataError::Empty { .. })));
     let (_folder, utf16) = write_temp(b"\xff\xfea\0");
-    assert!(said(&utf16, None).contains("is not UTF-8 from byte 0 on: save it as UTF-8"));
+    assert!(said(&utf16, None).contains("is not UTF-8 from byte 0 on: save the file as UTF-8"));
 }
 
 /// Reading a pipe without a writer would block forever.

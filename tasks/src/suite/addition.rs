@@ -149,7 +149,7 @@ impl Generator for AdditionConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, 1, "the most digits that a number has")
+        check_range(Self::META, len, 1, "the maximum number of digits")
     }
 
     fn sample(&self, split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {

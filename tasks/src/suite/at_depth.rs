@@ -1,27 +1,27 @@
 //! # At depth: any task at a depth of filler
 //! ## What it asks of an encoding
-//! Solving a task whose statement stands anywhere in a long text, among statements of the same task with other answers: an
-//! encoding that solves the task alone must still find the right statement and work on it at a distance. It tells a failure
-//! at the task from one at its place, and is drawn as a heat map of depth and length.
+//! Solving a task whose statement can be anywhere in a long text, among statements of the same task with other answers:
+//! an encoding that solves the task alone must still find the right statement and work on it at a distance. The results
+//! separate failures at the task from failures at a depth; reports draw them as a heat map of depth and length.
 //!
 //! ## Predicted order
-//! That of the task at its own length, then that of needle: NoPE and encodings that keep content and position apart before
-//! RoPE beyond the trained lengths; ALiBi only for statements near the end. Large language models lose most in the
-//! middle, and more where the other statements are solved (Zhang et al. 2026). Not measured by anyone for small models
-//! that we know of.
+//! The order is that of the task at its own length, then that of `needle`: NoPE and encodings that keep content and
+//! position apart before RoPE beyond the trained lengths; ALiBi only for statements near the end. Large language models
+//! lose most in the middle, and more where the other statements are solved (Zhang et al. 2026). We know of no
+//! measurement with small models.
 //!
 //! ## Definition
 //! A sample of the setting `task` at length `task_len` is cut before its first scored token. The statement is the first
-//! part, in a frame `#n statement ~;`; `distractors` frames have statements of other samples, drawn until their whole answer
-//! is another one (at most 100 times, for tasks with hardly more than one answer), with `solved = true` also the answer. All
-//! numbers `#n` differ. The frames stand at uniform positions in filler; at the end `~? #n` asks for one of them, and the
-//! other part of its sample follows, with its scored tokens. Everything else is not scored. The filler is random words
-//! (`words`) or five short sentences repeated (`sentences`). `len` counts all tokens. Splits are those of the task, for
-//! distractors too; evaluation sets go through the tenths of the filler in turn.
+//! part, in a frame `#n statement ~;`; `distractors` frames have statements of other samples, and with `solved = true`
+//! also their answers. These samples are drawn until their whole answer differs (at most 100 times, because some tasks
+//! have few answers). All numbers `#n` differ. The frames are at uniform positions in filler. At the end `~? #n` asks
+//! for one frame, and the rest of its sample follows, with the scored tokens. No other token is scored. The filler is
+//! random words (`words`) or five short sentences repeated (`sentences`). `len` counts all tokens. Splits are those of
+//! the task, also for distractors. Evaluation sets cover the tenths of the filler in turn.
 //!
 //! Settings: `task` (a table with `kind`, any task but a text and this one) `{ kind = "copy" }`, `task_len` 3,
-//! `distractors` 1 (0 to 15), `solved` false, `filler` `words`. Slices: `depth`, the tenth of the filler in which the
-//! statement stands (0 first, 9 last), and those of the task, in its own sample. Slices of tokens, counted tokens and chance:
+//! `distractors` 1 (0 to 15), `solved` false, `filler` `words`. Slices: `depth`, the tenth of the filler that has the
+//! statement (0 first, 9 last), and those of the task, in its own sample. Slices of tokens, counted tokens and chance:
 //! those of the task at `task_len`.
 //!
 //! ## Sample
@@ -54,7 +54,7 @@ use crate::{Sample, Split, Task, TaskConfig, TaskError, TaskMeta, TokenSlice};
 const META: TaskMeta = TaskMeta {
     id: "at-depth",
     label: "Task at a depth",
-    summary: "Solve a task whose statement stands somewhere in filler, among others like it.",
+    summary: "Solve a task whose statement is hidden in filler, among other statements of the same task.",
     source: "after Zhang, Cui, Huang, Sang 2026, arXiv 2605.23170",
     ..TaskMeta::GENERATED
 };
@@ -149,7 +149,8 @@ impl TaskSettings for AtDepthConfig {
         let data = format!("{} v{}", inner.id, inner.version);
         let task = AtDepth { config: self.clone(), task, data_sha256: sha256_hex(data.as_bytes()) };
         if task.own_tokens() > MAX_LEN {
-            let expected = format!("a length at which all frames have at most {MAX_LEN} tokens");
+            let expected =
+                format!("a length at which all frames together have at most {MAX_LEN} tokens");
             return Err(refused(expected));
         }
         Ok(task)

@@ -1,6 +1,6 @@
 //! # Common words: name the most frequent words
 //! ## What it asks of an encoding
-//! Counting many words at once over the whole sequence, wherever they stand. Then naming the most frequent ones in the
+//! Counting many words at once over the whole sequence, wherever they occur. Then naming the most frequent ones in the
 //! order of their first appearance, which does depend on position.
 //!
 //! ## Predicted order
@@ -14,9 +14,10 @@
 //! tokens.
 //!
 //! Settings: `words` 1024 (2 to 65536), `common` 2, `common_repeats` 5, `uncommon_repeats` 1 (less than
-//! `common_repeats`). A length is refused if there are too few `words` to fill it; RULER's own repeats, 30 and 3, reach
-//! far with few words. Slice: `distinct`, the number of different words. Slice of tokens: `rank` in the answer, from 0;
-//! the `.` has the rank after the last. Chance: one over the number of ordered choices of `common` words.
+//! `common_repeats`). A length is refused if there are too few `words` to fill it; with RULER's own repeats, 30 and 3,
+//! few words fill long sequences. Slice: `distinct`, the number of different words. Slice of tokens: `rank` in the
+//! answer, from 0; the `.` has the rank after the last. Chance: one over the number of ordered choices of `common`
+//! words.
 //!
 //! ## Sample
 //! ```text
@@ -93,7 +94,7 @@ impl Generator for CommonWordsConfig {
         check_between(Self::META, "common", self.common, &(1..=self.words), "the setting words")?;
         let most = (MAX_LEN - self.asking_tokens()) / self.common as usize;
         let range = 2..=most.min(1 << 16) as u32;
-        let why = "so that there is a length with room for the common words";
+        let why = "so that the common words fit into some length";
         check_between(Self::META, "common_repeats", self.common_repeats, &range, why)?;
         let range = 1..=self.common_repeats - 1;
         let why = "fewer than common_repeats";

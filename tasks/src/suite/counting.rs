@@ -25,9 +25,9 @@
 //! Settings: `variables` 1 (1 to 26), `pass_weight` 50, `pass_weight_more` 100 and `pass_weight_fewer` 10 (for the
 //! splits), `set_weight` 1, `increment_weight` 7, `max_value` 10, `max_ops_per_token` 1 (statements per token of
 //! `len`), `train_samples` (left out: unlimited; the authors have 10,000 and fewer in their figure 2), which makes the
-//! training set finite: a fixed sequence of samples, of which a smaller set has the first ones. The defaults are the
-//! authors'. Chance: the share of the most frequent answer among simulated samples. Slices: `answer`; `span` in tokens
-//! from the `set` that counts to the answer, before truncation; `set-lost` 0 or 1.
+//! training set finite: a fixed sequence of samples, and a smaller set has the first samples of a larger one. The
+//! defaults are the authors'. Chance: the share of the most frequent answer among simulated samples. Slices: `answer`;
+//! `span` in tokens from the `set` that counts to the answer, before truncation; `set-lost` 0 or 1.
 //!
 //! ## Sample
 //! ```text

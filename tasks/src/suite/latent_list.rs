@@ -1,13 +1,14 @@
 //! # Latent list: a property of a list after operations on it
 //! ## What it asks of an encoding
-//! Following a list that is never shown, through operations that change it and others that do not: its length is a count
-//! of two kinds of tokens with opposite signs, an element of it is a state that depends on the order of the operations.
+//! Following a list that is never shown, through operations that change it and operations that do not: its length is a
+//! count of two kinds of tokens with opposite signs, an element of it is a state that depends on the order of the
+//! operations.
 //!
 //! ## Predicted order
-//! `length`: encodings that count what gates select (CoPE) before NoPE, which counts by its causal mask, before RoPE and
-//! relative biases beyond the trained lengths; the bounds of the list make the count more than a difference. `sum` and
-//! `element`: as state tracking with `answer = "final"`, PaTH and Selective RoPE before RoPE and NoPE, and none of them for
-//! many operations in few layers. Not measured by anyone that we know of.
+//! `length`: encodings that count what gates select (CoPE) before NoPE, which counts by its causal mask, before RoPE
+//! and relative biases beyond the trained lengths; because the list has bounds, its length is not a mere difference of
+//! counts. `sum` and `element`: as state tracking with `answer = "final"`, PaTH and Selective RoPE before RoPE and
+//! NoPE, and none of them for many operations in few layers. We know of no measurement.
 //!
 //! ## Definition
 //! Operations on a list that is empty at first, one token each: `+v` appends a number, uniform below `values`; `pop`
@@ -132,7 +133,7 @@ impl Generator for LatentListConfig {
         id: "latent-list",
         label: "Latent list",
         len_unit: "symbols",
-        summary: "Say the length, an element or the sum of a list after operations on it.",
+        summary: "Give the length, an element or the sum of a list after a sequence of operations.",
         source: "Vodrahalli et al. 2024 (Michelangelo), arXiv 2409.12640",
         ..TaskMeta::GENERATED
     };
@@ -165,7 +166,7 @@ impl Generator for LatentListConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, self.min_len, "min_len is the shortest")
+        check_range(Self::META, len, self.min_len, "min_len sets the minimum")
     }
 
     fn min_train_len(&self) -> Option<usize> {

@@ -1,7 +1,7 @@
 //! # Majority: the most frequent letter
 //! ## What it asks of an encoding
-//! Comparing counts over the whole string. Order plays no part: a uniform average over all tokens solves it, and
-//! whatever an encoding adds by distance has to be compensated.
+//! Comparing counts over the whole string. Order plays no part: a uniform average over all tokens solves it, and the
+//! model has to compensate for whatever an encoding adds by distance.
 //!
 //! ## Predicted order
 //! NoPE, CoPE and learned tables solve it in training; beyond the trained lengths NoPE before RoPE before learned

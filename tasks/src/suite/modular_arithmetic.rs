@@ -1,7 +1,7 @@
 //! # Modular arithmetic: the value of an expression
 //! ## What it asks of an encoding
 //! Telling neighbours from distant tokens: a number belongs to the sign before it, and products bind before sums. Then
-//! adding all terms, wherever they stand.
+//! adding all terms, wherever they are.
 //!
 //! ## Predicted order
 //! None beyond the trained lengths: Deletang et al. 2023 find transformers near chance there, with any of their five
@@ -10,9 +10,9 @@
 //!
 //! ## Definition
 //! `e = v`: `e` alternates numbers below `modulus` and signs, all independent and uniform; `v` is its value modulo
-//! `modulus`, products first, and the only scored token. `len` counts the symbols of `e`. In training it is
-//! uniform in `min_len ..= len`, in evaluation it is exactly `len`; then an even one is lowered by one, as in the source,
-//! also an even `min_len`. A sequence has `len + 2` tokens.
+//! `modulus`, products first, and the only scored token. `len` counts the symbols of `e`. In training it is uniform in
+//! `min_len ..= len`, in evaluation it is exactly `len`. Even lengths are lowered by one, as in the source, and so is
+//! an even `min_len`. A sequence has `len + 2` tokens.
 //!
 //! Settings: `modulus` 5 (2 to 10), `operators` `all` (`+`, `-`, `*`) or `plus-minus`, `min_len` 1 (shortest
 //! training expression, in symbols). Slice: `length` of `e`. Chance: the probability of the most frequent value, which
@@ -107,7 +107,7 @@ impl Generator for ModularArithmeticConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, self.min_len, "min_len is the shortest")
+        check_range(Self::META, len, self.min_len, "min_len sets the minimum")
     }
 
     fn min_train_len(&self) -> Option<usize> {

@@ -155,7 +155,12 @@ impl Generator for MqarConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, 4 * self.pair_count(), "every pair once and once more")?;
+        check_range(
+            Self::META,
+            len,
+            4 * self.pair_count(),
+            "every pair once, and once more as a question",
+        )?;
         check_even(Self::META, len, "each key is followed by its value")
     }
 

@@ -6,15 +6,15 @@
 //!
 //! ## Predicted order
 //! Contextual positions and transforms that accumulate with content (CoPE, PaTH) before gates that forget (FoX,
-//! stick-breaking), which favour the last write, before RoPE and NoPE; positions that count tokens cannot count the writes
-//! to one key. CoPE counts backwards from the question, so that `from = "end"` is easier for it. The first and the last
-//! write can be found without counting; the slice `index` separates them. Not measured by anyone that we know of.
+//! stick-breaking), which favour the last write, before RoPE and NoPE; positions that count tokens cannot count the
+//! writes to one key. CoPE counts backwards from the question, so that `from = "end"` is easier for it. The first and
+//! the last write can be found without counting; the slice `index` separates them. We know of no measurement.
 //!
 //! ## Definition
 //! Writes `key value` up to the questions, keys and values independent and uniform; then `questions` times `? i key
-//! value`, of which the value is scored: that of the i-th write to the key, counted from the first (`from = "start"`) or
-//! from the last one (`"end"`). The key is uniform among those that were written, `i` uniform from 1 to the number of its
-//! writes, at most `max_index`. Questions are no writes. `len` counts all tokens and is even.
+//! value`, whose value is scored. It is the value of the i-th write to the key, counted from the first write (`from =
+//! "start"`) or from the last (`"end"`). The key is uniform among those that were written, `i` uniform from 1 to the
+//! number of its writes, at most `max_index`. Questions do not count as writes. `len` counts all tokens and is even.
 //!
 //! Settings: `keys` 4 (1 to 26), `values` 16 (2 to 65536), `max_index` 4 (1 to 65536), `from` `start`, `questions` 1 (1 to
 //! 1024). Slices of tokens: `index`, the number `i`, and `distance` in tokens from the value to the answer. Chance: one

@@ -1,6 +1,6 @@
 //! # N-gram copy: continue after an n-gram
 //! ## What it asks of an encoding
-//! Finding several consecutive letters, in order, in a long string, and predicting what follows: finding several tokens
+//! Finding several consecutive letters in a long string and predicting the letters after them: finding several tokens
 //! at once by content, then copying at a distance that differs between strings.
 //!
 //! ## Predicted order
@@ -146,7 +146,7 @@ impl Generator for NGramCopyConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, self.min_len, "min_len is the shortest")?;
+        check_range(Self::META, len, self.min_len, "min_len sets the minimum")?;
         let longest = self.longest();
         if len <= longest {
             return Ok(());

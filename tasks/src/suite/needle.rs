@@ -14,9 +14,9 @@
 //! (`sentences`). `len` counts all tokens.
 //!
 //! Settings: `needles` 2, `queries` 1 (at most `needles`), `digits` 2 (1 to 18), `names` 64 (2 to 65536), `filler`
-//! `words`. Slices, of the first needle in the questions: `depth`, the tenth of the filler in which it stands (0 first,
-//! 9 last), and `distance` in tokens from a digit to its copy. Slice of tokens: `query`, from 0. Chance: 10 to the
-//! power of minus `digits * queries`.
+//! `words`. Slices, of the first needle in the questions: `depth`, the tenth of the filler that has it (0 first, 9
+//! last), and `distance` in tokens from a digit to its copy. Slice of tokens: `query`, from 0. Chance: 10 to the power
+//! of minus `digits * queries`.
 //!
 //! ## Sample
 //! ```text

@@ -5,7 +5,7 @@
 //!
 //! ## Predicted order
 //! None: theory (Hahn 2020) and experiment (Deletang et al. 2023) put transformers at chance beyond the trained lengths
-//! whatever the encoding. A result in which one encoding stands out should be checked for an error.
+//! whatever the encoding. If one encoding is clearly better than the others, check the result for an error.
 //!
 //! ## Definition
 //! `$ s | p .` with `s` independent and uniform over `a` and `b`, and `p` one letter: `a` if `s` has an even number of

@@ -1,8 +1,8 @@
 //! # Passage: questions about words, sentences and paragraphs
 //! ## What it asks of an encoding
-//! Addressing by units of the text: the i-th last word, the first or last word of the i-th last sentence, the whole last
-//! sentence, the occurrences of a word or the number of sentences since the paragraph began. The distance in tokens to the
-//! same sentence varies, the number of sentence ends between does not.
+//! Addressing by units of the text: the i-th last word, the first or last word of the i-th last sentence, the whole
+//! last sentence, the occurrences of a word or the number of sentences since the paragraph began. The distance in
+//! tokens to the same sentence varies, but the number of sentence ends in between does not.
 //!
 //! ## Predicted order
 //! CoPE, whose gates can open at the ends of sentences alone, before all encodings by distance (Golovneva et al. 2024
@@ -16,8 +16,8 @@
 //! * `word i ?`: the i-th last word;
 //! * `start i ?`, `end i ?`: the first or the last word of the i-th last sentence;
 //! * `sentence ?`: the last sentence with its `.`;
-//! * `count w ?`: how often `w` occurs since the last `¶`; three times in four a word that occurs there, otherwise any word
-//!   of the text. `max_count` stands for itself and more;
+//! * `count w ?`: how often `w` occurs since the last `¶`; three times in four a word that occurs there, otherwise any
+//!   word of the text. `max_count` means `max_count` or more;
 //! * `count . ?`: the number of sentences since the last `¶`; with the setting `count-sentences` only.
 //!
 //! `i` is uniform up to `max_index`, as far as the text has so many words or whole sentences. The splits have sentences
@@ -115,7 +115,7 @@ impl Generator for PassageConfig {
     const META: &'static TaskMeta = &TaskMeta {
         id: "passage",
         label: "Passage",
-        summary: "Answer questions about the words, sentences and paragraphs of a made text.",
+        summary: "Answer questions about the words, sentences and paragraphs of a generated text.",
         source: "after Golovneva et al. 2024 (CoPE), arXiv 2405.18719",
         ..TaskMeta::GENERATED
     };

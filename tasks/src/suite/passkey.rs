@@ -9,14 +9,14 @@
 //! the statement is near.
 //!
 //! ## Definition
-//! Filler, somewhere in it `key = d1 ... dn ;`, and at the end `key = d1 ... dn ;` again, of which the digits and the
-//! `;` are scored. The filler is five short sentences repeated (`sentences`) or random words from them
-//! (`words`). The statement's position is uniform among those before, between and after the tokens of filler; digits are
-//! independent and uniform. `len` counts all tokens.
+//! Filler that has `key = d1 ... dn ;` at one place, and at the end `key = d1 ... dn ;` again. The digits and the `;`
+//! at the end are scored. The filler is five short sentences repeated (`sentences`) or random words from them
+//! (`words`). The statement's position is uniform among those before, between and after the tokens of filler; digits
+//! are independent and uniform. `len` counts all tokens.
 //!
-//! Settings: `digits` 5 (1 to 18), `filler` `sentences`. Slices: `depth`, the tenth of the filler in which the
-//! statement stands (0 first, 9 last), and `distance` in tokens from a digit to its copy. Chance: 10 to the power of
-//! minus `digits`.
+//! Settings: `digits` 5 (1 to 18), `filler` `sentences`. Slices: `depth`, the tenth of the filler that has the
+//! statement (0 first, 9 last), and `distance` in tokens from a digit to its copy. Chance: 10 to the power of minus
+//! `digits`.
 //!
 //! ## Sample
 //! ```text

@@ -222,9 +222,9 @@ impl Generator for SelectiveCountingConfig {
         check_setting(Self::META, "max_count", self.max_count, &(1..=1 << 16))?;
         let (most, why) = match self.answer {
             NumberFormat::Number => {
-                (self.noise.min(self.max_count), "the smaller one of noise and max_count")
+                (self.noise.min(self.max_count), "the smaller of noise and max_count")
             }
-            NumberFormat::Digits => (0, "digits have tokens of their own"),
+            NumberFormat::Digits => (0, "digits have separate tokens"),
         };
         check_between(Self::META, "shared_tokens", self.shared_tokens, &(0..=most), why)?;
         let Self { classes, min_targets, max_targets, .. } = *self;
@@ -252,7 +252,7 @@ impl Generator for SelectiveCountingConfig {
         let shortest = self.shortest();
         let why = "the longest instruction, one token, the answer";
         check_range(Self::META, len, shortest, why)?;
-        check_range(Self::META, len, self.min_len.unwrap_or(shortest), "min_len is the shortest")?;
+        check_range(Self::META, len, self.min_len.unwrap_or(shortest), "min_len sets the minimum")?;
         let rate = object_rate * f64::from(max_targets) / f64::from(classes);
         let usual = (len - overhead) as f64 * rate;
         if answer == NumberFormat::Digits || usual <= f64::from(max_count) {

@@ -1,7 +1,7 @@
 //! # Sort: write the letters in alphabetical order
 //! ## What it asks of an encoding
 //! Counting how often each letter occurs and how often it has been written already: sums over the whole sequence, in
-//! which order plays no part. An encoding that weighs by distance has to be compensated.
+//! which order plays no part. The model has to compensate for an encoding that weighs by distance.
 //!
 //! ## Predicted order
 //! NoPE and encodings that can ignore distance (CoPE, T5's bias) before those that cannot (ALiBi), and learned

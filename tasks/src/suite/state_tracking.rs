@@ -11,8 +11,8 @@
 //!
 //! ## Definition
 //! `g1 ... gn = p`: moves, independent and uniform over the elements of `group`, and their product from left to right
-//! (`g1` first). An element is written as the image of `123` or `12345`. Scored is `p` alone (`answer = "final"`)
-//! or, for `"prefixes"`, all of `p1 ... pn` after the sign, `pt` being the product of the first `t` moves. `len`
+//! (`g1` first). An element is written as the image of `123` or `12345`. `answer = "final"` scores `p` alone;
+//! `"prefixes"` scores all of `p1 ... pn` after the sign, where `pt` is the product of the first `t` moves. `len`
 //! counts the moves: in training their number is uniform in `min_len ..= len`, in evaluation it is exactly `len`.
 //!
 //! Settings: `group` `s3` (6 elements), `s5` (120) or `a5` (60, the even ones of `s5`); `answer` `final`; `min_len` 1.
@@ -166,7 +166,7 @@ impl Generator for StateTrackingConfig {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(Self::META, len, self.min_len, "min_len is the shortest")
+        check_range(Self::META, len, self.min_len, "min_len sets the minimum")
     }
 
     fn min_train_len(&self) -> Option<usize> {

@@ -1,7 +1,7 @@
 //! # Text: predict the next token
 //! ## What it asks of an encoding
-//! The mixture of natural language: mostly the last few words, at times a name or a bracket far back. It shows the
-//! value of an encoding where no single mechanism solves the task.
+//! The mixture of natural language: mostly the last few words, at times a name or a bracket far back. The task shows
+//! the value of an encoding where no single mechanism suffices.
 //!
 //! ## Predicted order
 //! Small differences: at 125 million parameters and up, CoPE, FIRE, T5's bias, ALiBi and RoPE lie within a few per cent
@@ -18,8 +18,8 @@
 //! `test` are evaluated as `eval_windows` says; a seed changes nothing:
 //! - `spread` (default): `count` windows of full length that do not overlap, evenly spread over the part.
 //! - `whole`: consecutive windows, each scoring what the previous one has not, so that every token but the first of a
-//!   document is scored once; the last window of a document is shorter. There are as many as the part needs; if fewer
-//!   are requested (`eval.samples`), they are spread evenly over all.
+//!   document is scored once; the last window of a document is shorter. There are as many windows as the part needs; if
+//!   fewer are requested (`eval.samples`), these are spread evenly over the part.
 //! - `{ sliding = 128 }`: the same with windows that start 128 tokens apart. All of the first window of a document is
 //!   scored; each later one scores only its end, so all but the first tokens have a context of at least `len` less
 //!   the stride. The stride must not exceed the shortest length.

@@ -1,11 +1,11 @@
 //! # Text passage: questions about words, sentences and paragraphs of real text
 //! ## What it asks of an encoding
-//! As `passage`, on text whose words and lengths of sentences are those of a language: addressing by units while the words
-//! themselves can be predicted in part.
+//! The same as `passage`, on text with the words and sentence lengths of a language: addressing by units while the
+//! words themselves can be predicted in part.
 //!
 //! ## Predicted order
-//! As in `passage`: contextual positions before positions by distance for sentences and counts. Not measured by anyone
-//! that we know of.
+//! As in `passage`: contextual positions before positions by distance for sentences and counts. We know of no
+//! measurement.
 //!
 //! ## Definition
 //! Words are the runs between white space without the signs at their ends, in lower case; the `words` most frequent of the
@@ -13,9 +13,9 @@
 //! apart, ends a sentence (`.`); an empty line and the beginning of a document begin a paragraph (`¶`) and end the sentence.
 //! So abbreviations end sentences as well.
 //!
-//! A text of `len` tokens less the question and its answer, up to the end of a uniformly drawn sentence, then a question and
-//! its answer as in `passage`. Sentences of more than `(len - 5) / 2` words, which could not be copied, are not drawn as the
-//! last one. The text is shorter near the beginning of its part.
+//! A sample is a text that ends with a uniformly drawn sentence, then a question and its answer as in `passage`, `len`
+//! tokens in all. Sentences of more than `(len - 5) / 2` words, which could not be copied, are not drawn as the last
+//! one. The text is shorter near the beginning of its part.
 //!
 //! Settings: `corpus` (a known text, default `tinyshakespeare`) or `path` (a file or folder, with `field` for the column of
 //! its rows), not both; `question` `any`, `words` 2000 (1 to 65536), `max_index` 8, `max_count` 63, as in `passage`. Slices:
@@ -122,12 +122,13 @@ impl TextPassageConfig {
     fn conflict(&self) -> TaskError {
         match (&self.path, &self.field) {
             (None, Some(field)) => {
-                let expected = "left out, since there is no `path` whose rows it names";
+                let expected =
+                    "left out, because `field` names a column of `path`, which is not given";
                 invalid(&META, "field", field, expected.to_owned())
             }
             (path, _) => {
                 let path = path.as_deref().unwrap_or(Path::new(""));
-                invalid(&META, "path", &path, "left out, since `corpus` is given".to_owned())
+                invalid(&META, "path", &path, "left out, because `corpus` is given".to_owned())
             }
         }
     }

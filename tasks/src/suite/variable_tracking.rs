@@ -92,7 +92,7 @@ impl Generator for VariableTrackingConfig {
         id: "variable-tracking",
         label: "Variable tracking",
         version: 2,
-        summary: "Name all variables that a value was assigned to, directly or through others.",
+        summary: "Name all variables to which a value was assigned, directly or through other variables.",
         source: "Hsieh et al. 2024 (RULER), arXiv 2404.06654",
         ..TaskMeta::GENERATED
     };

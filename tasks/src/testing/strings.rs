@@ -35,7 +35,7 @@ pub(crate) fn trained_to_a_length(config: &TaskConfig) {
         assert!(set.iter().all(|s| s.tokens.len() == task.max_tokens(len)));
         assert!(set.iter().all(|s| s.slices[0] == ("length", len as u32)));
     }
-    assert!(task.check_len(2).unwrap_err().to_string().contains("min_len is the shortest"));
+    assert!(task.check_len(2).unwrap_err().to_string().contains("min_len sets the minimum"));
     let id = config.meta().id;
     let said = |json: &str| {
         let config: TaskConfig = serde_json::from_str(json).unwrap();

@@ -59,8 +59,9 @@ impl Tokenizer for Chars {
     }
 
     fn encode(&self, text: &str, tokens: &mut Vec<u32>) -> Result<(), TokenizerError> {
-        let unknown =
-            |c: char| TokenizerError::Encode { why: format!("{c:?} is not in its alphabet") };
+        let unknown = |c: char| TokenizerError::Encode {
+            why: format!("the character {c:?} is not in its alphabet"),
+        };
         for c in text.chars() {
             tokens.push(self.token(c).ok_or_else(|| unknown(c))?);
         }

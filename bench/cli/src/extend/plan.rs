@@ -61,7 +61,8 @@ impl Prepared {
         if arguments.no_begin_token {
             anyhow::ensure!(
                 reads_text(arguments),
-                "--no-begin-token is about windows of a text, and neither --tasks nor --tune-data reads one; leave it out"
+                "--no-begin-token applies to windows of a text, but neither --tasks nor --tune-data reads a text; \
+                 leave it out"
             );
             before.clear();
         }
@@ -195,7 +196,7 @@ fn all_variants(
         let own = pretrained.own_encoding();
         anyhow::ensure!(
             methods.iter().all(|method| *method == Method::AsTrained),
-            "--methods: the model was trained under `{own}`, and only a rotation can be modified; give as-trained or \
+            "--methods: the model was trained with `{own}`, but methods modify only rotations; give as-trained or \
              --encodings"
         );
         let variant = EncodingVariant { name: "as trained".to_owned(), encoding: own };
@@ -206,7 +207,8 @@ fn all_variants(
     }
     anyhow::ensure!(
         !all.is_empty(),
-        "no encoding to evaluate: the given methods need a length above the trained {context} in --lens, or --factors"
+        "no encoding to evaluate: the given methods need --factors, or in --lens a length above the trained context \
+         of {context}"
     );
     Ok(all)
 }

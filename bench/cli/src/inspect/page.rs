@@ -172,7 +172,7 @@ impl InspectedCell<'_> {
         if let Some(other) = self.against {
             let _ = write!(
                 out,
-                " Values are those of {} less those of {}.",
+                " Values are those of {} minus those of {}.",
                 escape(self.encoding),
                 escape(other)
             );

@@ -53,7 +53,7 @@ pub(super) fn records(request: &RunRequest, plan: &SweepPlan) -> anyhow::Result<
                 Ok(record) => record,
                 Err(error) if is_told(&error) => continue,
                 Err(error) => {
-                    complain(&format!("{error}; it is not compared"));
+                    complain(&format!("{error}; this record is not compared"));
                     continue;
                 }
             };
@@ -78,7 +78,7 @@ pub(super) fn notes(run: &[RunRecord], kept: &[RunRecord]) -> Vec<String> {
      -> BTreeSet<String> { records.iter().map(get).collect() };
     let encodings = distinct(kept, &|r| r.encoding.name.clone());
     let mut notes = vec![format!(
-        "{} kept records of {} other encodings are in the report; they were not run again",
+        "the report includes {} kept records of {} other encodings, which were not run again",
         kept.len(),
         encodings.len()
     )];
@@ -87,14 +87,14 @@ pub(super) fn notes(run: &[RunRecord], kept: &[RunRecord]) -> Vec<String> {
         if !run.is_empty() && here != there {
             let list = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join("; ");
             notes.push(format!(
-                "{what} of kept records: {}; here: {}; {so}",
+                "{what} of kept records: {}; of this run: {}; {so}",
                 list(there),
                 list(here)
             ));
         }
     };
-    let numbers = "numbers may differ in their last digits for that reason alone";
-    differ("machine", "times and memory are not comparable, and neither are last digits", &|r| {
+    let numbers = "numbers may differ in their last digits for this reason alone";
+    differ("machine", "times, memory and last digits are not comparable", &|r| {
         let device =
             r.device.as_ref().map_or_else(String::new, |device| format!(", {}", device.name));
         format!("{}{device}", r.host.cpu)

@@ -40,11 +40,12 @@ pub(crate) struct RunArgs {
     pub(crate) compute: ComputeArgs,
     #[command(flatten)]
     pub(crate) pool: PoolArgs,
-    /// Number of devices that train a cell together, each on its share of the micro-batches of a step.
+    /// Number of devices that train one cell together; each computes its share of the micro-batches of a step.
     ///
-    /// Every cell needs train.micro_batch_size, with a number of micro-batches that is a multiple of N. No bit of a
-    /// result changes: records have the same keys, and checkpoints of one device resume on several. With --devices, every
-    /// N devices of the list train one cell at a time. On a CPU backend a device has --threads threads.
+    /// Every cell needs train.micro_batch_size, and its number of micro-batches must be a multiple of N. Results are
+    /// the same to the bit: records have the same keys, and a checkpoint of one device resumes on several. With
+    /// --devices, every N devices of the list train one cell at a time. On a CPU backend a device has --threads
+    /// threads.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number(1..=MOST))]
     pub(crate) data_parallel: usize,
     /// Results folder; default: results/<suite>.
@@ -68,7 +69,7 @@ pub(crate) struct SweepArgs {
     /// Run all cells again from the start, finished ones included.
     #[arg(long, conflicts_with_all = ["retry", "retry_before"])]
     pub(crate) force: bool,
-    /// Run the cells again that ended with this status; may be repeated or separated by commas.
+    /// Run cells that ended with this status again; may be repeated or separated by commas.
     ///
     /// By default a cell with a record is not run again, whatever its status; only interrupted cells are
     /// resumed. Cells that timed out or ran out of memory resume from their last checkpoint and need a
@@ -76,29 +77,29 @@ pub(crate) struct SweepArgs {
     /// is run again.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "HOW")]
     pub(crate) retry: Vec<Retry>,
-    /// With --retry, run again only cells that started before this time (RFC 3339 in UTC). The workers of a cluster get
-    /// this option.
+    /// With --retry, run again only cells that started before this time (RFC 3339 in UTC). Cluster scripts pass this
+    /// option to their workers.
     #[arg(long, value_name = "TIME", hide = true, requires = "retry")]
     pub(crate) retry_before: Option<String>,
     /// Run only shard K of N of the cells, such as 2/3.
     ///
-    /// Shards are disjoint, complete and the same on every machine. They may share a results folder or
-    /// have one each: `pe-bench report` accepts several.
+    /// Shards are disjoint, together complete, and the same on every machine. They may share one results folder or use
+    /// one folder each: `pe-bench report` accepts several folders.
     #[arg(long, value_name = "K/N", default_value_t)]
     pub(crate) shard: Shard,
-    /// Number of this process among those that share the results folder, such as $SLURM_ARRAY_TASK_ID.
+    /// Index of this process among the processes that share the results folder, such as $SLURM_ARRAY_TASK_ID.
     ///
-    /// Processes with different numbers begin with different cells, so that they do not wait for each
-    /// other when they start at the same time. Results do not depend on it.
+    /// Processes with different indices begin with different cells, so they do not wait for each other when they start
+    /// at the same time. Results do not depend on the index.
     #[arg(long, value_name = "N")]
     pub(crate) worker: Option<u32>,
-    /// Seconds between checkpoints of a cell, the most work that a kill can lose.
+    /// Seconds between checkpoints of a cell; if the process is killed, at most this much work is lost.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     checkpoint_seconds: f64,
-    /// Seconds after which a cell claimed by another `pe-bench` is taken over, if its claim was not renewed.
+    /// Seconds after which a cell of another `pe-bench` is taken over, if that process did not renew its claim.
     ///
-    /// Several `pe-bench` processes may share a results folder; no cell is trained twice. A process that
-    /// died is detected at once on the same machine (Linux), and after this time on another one.
+    /// Several `pe-bench` processes may share a results folder; no cell is trained twice. A process that died is
+    /// detected at once on the same machine (Linux), and after this time on another machine.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     claim_seconds: f64,
     /// Time limit of a cell in seconds, over all attempts; overrides the suite's budget.
@@ -107,14 +108,14 @@ pub(crate) struct SweepArgs {
     /// Memory limit of a cell, such as 4GiB; overrides the suite's budget. Linux only.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) cell_memory: Option<u64>,
-    /// Weights to keep in the folder `weights` of the results; `inspect`, `eval`, `export` and others read them.
-    /// Default: the last, if all of them take at most 2 GiB.
+    /// Weights to keep in the folder `weights` of the results; `inspect`, `eval`, `export` and other commands read
+    /// them. Default: the last weights, if those of all cells take at most 2 GiB.
     #[arg(long, value_enum, value_name = "WHICH")]
     pub(crate) keep_weights: Option<KeepWeights>,
-    /// Do not wait at the end for cells that other `pe-bench` processes are running; list them.
+    /// At the end, list cells that other `pe-bench` processes are running instead of waiting for them.
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Do not write the report; `pe-bench report` does it later.
+    /// Do not write the report; `pe-bench report` can write it later.
     #[arg(long, conflicts_with = "open")]
     pub(crate) no_report: bool,
     /// Print only problems and the path of the report.
@@ -169,9 +170,10 @@ impl SweepArgs {
 /// Processors and devices of the cells of a sweep.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PoolArgs {
-    /// Devices to run cells on, one at a time on each, such as 0-7 or 0,2; --jobs is then the number of devices.
+    /// Devices to run cells on, such as 0-7 or 0,2. Each device runs one cell at a time; --jobs is then the number of
+    /// devices.
     ///
-    /// On a GPU backend they are numbers of GPUs; with CUDA they count the GPUs that CUDA_VISIBLE_DEVICES names. On a
+    /// On a GPU backend these are GPU indices; with CUDA, indices into the GPUs that CUDA_VISIBLE_DEVICES names. On a
     /// CPU backend device I is the I-th group of --threads processors, to which its worker is bound (Linux). Another
     /// sweep with --devices cannot use the same devices.
     #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
@@ -221,9 +223,9 @@ impl PoolArgs {
 /// Weights that a sweep keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KeepWeights {
-    /// Those after the last step.
+    /// The weights after the last step.
     Last,
-    /// Also those of the validation with the lowest loss.
+    /// Also the weights of the validation with the lowest loss.
     Best,
     /// No weights.
     None,

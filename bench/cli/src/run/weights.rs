@@ -27,7 +27,8 @@ pub(super) fn decide(
     if let Some(planned) = evaluates_best {
         anyhow::ensure!(
             matches!(arguments.keep_weights, None | Some(KeepWeights::Best)),
-            "workload `{}` evaluates the weights of the best validation; leave out --keep-weights, or give it `best`",
+            "workload `{}` evaluates the weights of the best validation; leave out --keep-weights, or use \
+             --keep-weights best",
             planned.cell.workload
         );
     }
@@ -38,9 +39,9 @@ pub(super) fn decide(
     let (keep, text) = match arguments.keep_weights {
         Some(KeepWeights::None) => (None, "not kept".to_owned()),
         Some(KeepWeights::Last) => (Some(WeightsAt::Last), kept),
-        Some(KeepWeights::Best) => (Some(WeightsAt::Best), format!("{kept}, with the best ones")),
+        Some(KeepWeights::Best) => (Some(WeightsAt::Best), format!("{kept}, and the best weights")),
         None if evaluates_best.is_some() => {
-            (Some(WeightsAt::Best), format!("{kept}, with the best ones, which are evaluated"))
+            (Some(WeightsAt::Best), format!("{kept}, and the best weights, which are evaluated"))
         }
         None if bytes <= MOST_BYTES => {
             (Some(WeightsAt::Last), format!("{kept}; --keep-weights none leaves them out"))

@@ -331,7 +331,7 @@ fn windows_begin_with_the_token_that_the_tokenizer_puts_before_a_text() {
     }
     let arguments = ["--no-begin-token", "--tasks", "passkey", "--methods", "as-trained"];
     let (done, said) = extend(&model, folder.path(), &arguments);
-    assert!(!done && said.contains("--no-begin-token is about windows of a text"), "{said}");
+    assert!(!done && said.contains("--no-begin-token applies to windows of a text"), "{said}");
 }
 
 #[test]

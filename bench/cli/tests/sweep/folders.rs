@@ -182,7 +182,7 @@ fn damaged_packed_records_hide_no_others_and_the_advice_helps() {
         let run = place.run(&bad, options);
         let said = text(&run);
         assert_eq!(run.status.code(), Some(1));
-        assert!(said.contains("move the file away: `run` computes its cells again"), "{said}");
+        assert!(said.contains("move the file away; `run` then computes its cells again"), "{said}");
         assert_eq!(said.matches("records.parquet").count(), 1, "{said}");
     }
     fs::remove_file(&packed).unwrap();
@@ -222,7 +222,7 @@ fn a_damaged_record_is_told_once() {
     assert_eq!(run.status.code(), Some(1));
     let said = text(&run);
     assert_eq!(said.matches(record.to_str().unwrap()).count(), 1, "{said}");
-    assert!(said.contains("1 cell not run, because of records that cannot be read"), "{said}");
+    assert!(said.contains("1 cell not run, because their records cannot be read"), "{said}");
     assert_eq!(cells(out.to_str().unwrap()).len(), 2);
     // Nor twice where kept records of the suite's other encodings are read as well.
     let name = record.file_stem().unwrap().to_str().unwrap();

@@ -115,7 +115,9 @@ fn a_worker_killed_from_outside_goes_on_and_after_three_deaths_waits_to_be_retri
     assert_eq!(named(&seen, "resumed").len(), 2, "{}", text(&output));
     let troubles = named(&seen, "trouble");
     assert!(troubles.len() >= 2, "{troubles:?}");
-    for (trouble, death) in troubles.iter().zip(["death 1 of 3", "death 2 of 3"]) {
+    for (trouble, death) in
+        troubles.iter().zip(["failure 1 of at most 3", "failure 2 of at most 3"])
+    {
         let said = trouble["text"].as_str().unwrap();
         assert!(said.contains("SIGKILL") && said.contains(death), "{said}");
     }
@@ -145,7 +147,7 @@ fn a_worker_killed_from_outside_goes_on_and_after_three_deaths_waits_to_be_retri
         assert_eq!(output.status.code(), Some(1), "{}", text(&output));
         let seen = events(&output);
         assert_eq!(named(&seen, "ended")[0]["status"], "failed", "{}", text(&output));
-        assert!(text(&output).contains("death 3 of 3"), "{}", text(&output));
+        assert!(text(&output).contains("failure 3 of at most 3"), "{}", text(&output));
     }
     let (seen, output) = place.events(&out, &["--encodings", "rope"]);
     assert_eq!((output.status.code(), named(&seen, "began").len()), (Some(1), 0));

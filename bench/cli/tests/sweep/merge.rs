@@ -206,7 +206,7 @@ fn packing_never_replaces_the_only_copy_of_a_record() {
     let first = packed();
     let refused = pack(&b, &["--out", out]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(text(&refused).contains("2 records that are not among"), "{}", text(&refused));
+    assert!(text(&refused).contains("2 records that would be lost"), "{}", text(&refused));
     let refused = pack(&kept, &["--lean"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused).contains("the only copy"), "{}", text(&refused));

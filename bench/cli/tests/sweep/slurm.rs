@@ -228,7 +228,7 @@ fn hostile_texts_stay_words_and_wrong_options_are_refused() {
         (&["--gres", "gpu:1\n#SBATCH --x"][..], "cannot be the value of an option"),
         (&["--sbatch", "-A lab"], "is not a long option"),
         (&["--max", "0"], "0 is not in 1..="),
-        (&["--", "--shard", "1/2"], "--shard after `--`: workers set it themselves"),
+        (&["--", "--shard", "1/2"], "--shard after `--`: workers set this option themselves"),
         (&["--", "--no-wait"], "--no-wait after `--`"),
         (&["--", "--worker", "1"], "--worker after `--`"),
         (&["--", "--dry-run"], "--dry-run after `--`"),

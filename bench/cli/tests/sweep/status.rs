@@ -112,7 +112,7 @@ fn folders_without_a_sweep_and_damaged_plans_are_refused() {
     assert!(said.contains("there is no such folder"), "{said}");
     fs::create_dir_all(&nothing).unwrap();
     let said = text(&status(&nothing, &["--json"]));
-    assert!(said.contains("neither records nor a plan"), "{said}");
+    assert!(said.contains("no records and no plan"), "{said}");
     fs::write(nothing.join("plan.json"), "{\"cells\": 1}").unwrap();
     let output = status(&nothing, &[]);
     assert_eq!(output.status.code(), Some(1));

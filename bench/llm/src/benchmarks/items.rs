@@ -142,7 +142,8 @@ pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>> {
             {
                 if input != other {
                     return Err(refuse(format!(
-                        "`id` is {id} as in line {first}, and `input` differs; expected the same input, of which this is another output, or another id"
+                        "`id` is {id} as in line {first}, but `input` differs; expected the same input with another \
+                         output, or another id"
                     )));
                 }
                 outputs.extend_from_slice(more);
@@ -313,7 +314,7 @@ mod tests {
         let lines =
             [line(one.clone(), "Who?", "We"), line(two, "Who?", "We"), line(one, "Why?", "So")];
         let said = parse(&lines.join("\n")).unwrap_err().to_string();
-        assert!(said.contains("line 3: `id` is \"1\" as in line 1, and `input` differs"), "{said}");
+        assert!(said.contains("line 3: `id` is \"1\" as in line 1, but `input` differs"), "{said}");
     }
 
     #[test]

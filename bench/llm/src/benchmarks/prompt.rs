@@ -94,7 +94,8 @@ impl Shots<'_> {
         let examples = self.items.iter().filter(fits).take(self.count).collect::<Vec<_>>();
         anyhow::ensure!(
             examples.len() == self.count,
-            "{} examples are requested, and the file of examples has {}{} besides the item itself; request fewer, or add some",
+            "{} examples are requested, but the file of examples has {}{} besides the item itself; request fewer, or \
+             add some",
             self.count,
             examples.len(),
             subject.map(|subject| format!(" of subject `{subject}`")).unwrap_or_default()

@@ -104,7 +104,7 @@ fn of_rope(settings: &rope::RopeConfig, dims: &Dims) -> Result<Value> {
     {
         if !is_default {
             bail!(
-                "`rope` with `{setting}` cannot be exported to PyTorch, expected a rotation without it"
+                "`rope` with `{setting}` cannot be exported to PyTorch, expected a rotation without this setting"
             );
         }
     }
@@ -131,8 +131,8 @@ fn of_rope(settings: &rope::RopeConfig, dims: &Dims) -> Result<Value> {
         }
         scaling if scaling.depends_on_length() => {
             bail!(
-                "rotation with the scaling `{}` cannot be exported to PyTorch, expected a scaling that is the same at every \
-                 length, or one that depends on it alone",
+                "rotation with the scaling `{}` cannot be exported to PyTorch, expected a scaling that is the same at \
+                 every length, or that depends on the length alone",
                 scaling.id()
             );
         }

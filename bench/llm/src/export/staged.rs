@@ -43,8 +43,8 @@ pub fn check_target(folder: &Path) -> Result<()> {
     let is_known = names.iter().all(|name| FILES.iter().any(|file| name == file));
     ensure!(
         names.is_empty() || (is_known && is_own(folder)),
-        "{} has files that pe-bench did not export, expected a new or empty folder, or one with an earlier export and \
-         nothing else; choose another folder, or move the files away",
+        "{} has files that pe-bench did not export, expected a new or empty folder, or a folder with nothing but an \
+         earlier export; choose another folder, or move the files away",
         folder.display()
     );
     Ok(())

@@ -85,7 +85,8 @@ impl InputOutput {
                 Ok(Some(item)) => items.push(item),
                 Ok(None) => {
                     let expected =
-                        "an input and an output that begin with tokens of their own".to_owned();
+                        "an input and an output whose tokens do not merge with each other"
+                            .to_owned();
                     return refuse("items", format!("item {}", index + 1), expected);
                 }
                 Err(reason) => {

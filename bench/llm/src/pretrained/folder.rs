@@ -67,7 +67,8 @@ impl ModelFolder {
             for file in files {
                 let plain = Path::new(file).file_name().is_some_and(|name| *name == **file);
                 if !plain {
-                    let reason = format!("shard `{file}` is not the name of a file beside it");
+                    let reason =
+                        format!("shard `{file}` is not the name of a file in the same folder");
                     return Err(error::damaged(&index, reason));
                 }
                 folder.add(file, Some(&weight_map))?;
@@ -121,13 +122,14 @@ impl ModelFolder {
         if written_by.is_5() {
             settings.model.tied_head = false;
             return Ok(Some(format!(
-                "{what}; the head is used, as in transformers 5 (set it to false)"
+                "{what}; the head is used, as in transformers 5 (set `tie_word_embeddings` to false)"
             )));
         }
         if written_by.is_known_4() {
             self.drop_head();
             return Ok(Some(format!(
-                "{what}; the embedding is used in its place, as in transformers 4 (to use the head, set it to false)"
+                "{what}; the embedding is used as the head, as in transformers 4 (to use `lm_head.weight`, set \
+                 `tie_word_embeddings` to false)"
             )));
         }
         let expected = "false, because `lm_head.weight` differs from the embedding";
@@ -162,7 +164,7 @@ impl ModelFolder {
             SafeTensors::read_metadata(&bytes).map_err(|e| error::damaged(&path, e))?;
         for name in header.offset_keys() {
             if listed.is_some_and(|map| map.get(&name).is_none_or(|in_file| in_file != file)) {
-                let reason = format!("it has `{name}`, which {INDEX} does not list for it");
+                let reason = format!("it has `{name}`, which {INDEX} does not list for this shard");
                 return Err(error::damaged(&path, reason));
             }
             self.places.insert(name, self.shards.len());

@@ -130,7 +130,7 @@ impl Gguf {
             (None, scaling) => scaling,
             (Some(divisors), Scaling::None) => divided(divisors),
             (Some(_), other) => {
-                let value = format!("given beside a scaling of the type {}", other.id());
+                let value = format!("given together with a scaling of the type {}", other.id());
                 return Err(self.unsupported(DIVISORS, value, "one of the two"));
             }
         };

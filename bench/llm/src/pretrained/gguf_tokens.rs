@@ -31,7 +31,7 @@ pub(super) fn read(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace> {
                 GgufValue::String(text) => Ok(text.as_str()),
                 other => {
                     let found = kind(Some(other));
-                    Err(refuse(format!("`{key}` contains {found}, expected texts only")))
+                    Err(refuse(format!("`{key}` contains {found}, expected only texts")))
                 }
             })
             .collect::<Result<Vec<_>, _>>()
@@ -150,7 +150,7 @@ fn post_processor(gguf: &Gguf, tokens: &[&str], splits: Splits) -> Result<Value>
         }
         let id = gguf.optional_number(&format!("tokenizer.ggml.{kind}_token_id"))?;
         let Some((id, text)) = id.and_then(|id| Some((id, *tokens.get(id)?))) else {
-            let reason = format!("it adds a token {place} texts, but does not name it");
+            let reason = format!("it adds a token {place} texts, but does not name the token");
             return Err(error::of_tokenizer(gguf.path(), reason));
         };
         Ok(Some((text, id as u32)))

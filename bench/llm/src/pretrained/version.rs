@@ -41,7 +41,7 @@ impl WrittenBy {
         if tokenizer_config.get("tokenizer_class").and_then(Value::as_str) == Some(CLASS_OF_5) {
             return of(Some(5), "tokenizer_config.json names TokenizersBackend");
         }
-        of(None, "no file tells the version")
+        of(None, "no file states the version")
     }
 
     /// Whether the rules of version 5 hold.
@@ -105,7 +105,7 @@ mod tests {
             (
                 json!({}),
                 json!({ "tokenizer_class": "LlamaTokenizer" }),
-                "4.57: no file tells the version",
+                "4.57: no file states the version",
                 false,
             ),
         ] {

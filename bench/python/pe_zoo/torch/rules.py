@@ -16,20 +16,20 @@ def reason_against(parts):
         return None
     for part in parts:
         if not any(acts(part, hook) for hook in HOOKS):
-            return f"`{part.id}` has no effect beside others; leave it out"
+            return f"`{part.id}` has no effect together with other encodings; leave it out"
         if part.over and all(other.ignores_positions for other in parts if other is not part):
-            return f"`{part.id}` chooses positions, on which nothing else depends"
+            return f"`{part.id}` chooses positions, but no other encoding depends on them"
     for one, other in itertools.permutations(parts, 2):
         both = lambda hook, one=one, other=other: acts(one, hook) and acts(other, hook)
         names = f"`{one.id}` and `{other.id}`"
         if both("positions"):
             return f"{names} both choose the positions"
         if one.chooses_real_positions and not takes_real_positions(other):
-            return f"`{one.id}` chooses positions that are not whole, and `{other.id}` reads whole ones"
+            return f"`{one.id}` chooses fractional positions, but `{other.id}` reads whole positions"
         if one.changes_content == other.changes_content == "replaced":
             return f"{names} both replace the products of queries and keys"
         if one.replaces_softmax and (acts(other, "score_bias") or acts(other, "weights")):
-            return f"`{one.id}` replaces the softmax, whose logits `{other.id}` adds to"
+            return f"`{one.id}` replaces the softmax, but `{other.id}` acts on its logits"
         if one.distorts_vectors and other.reads_vectors:
             return f"`{one.id}` changes the vectors that `{other.id}` reads"
         if len({one.changes_content, other.changes_content} - {None}) == 2:
@@ -47,10 +47,10 @@ def reason_against_layers(pattern, encodings):
     for part in itertools.chain(*pattern):
         kind = encodings[part.id]
         if part.id == "layers":
-            return "layers within layers; write one pattern without brackets"
+            return "a pattern of layers within a pattern; write one pattern without brackets"
         for hook in ("embed", "positions", "after_attention", "after_feed_forward"):
             if getattr(kind, hook) is not getattr(Encoding, hook):
-                return f"`{part.id}` acts on the whole model; write it beside the layers"
+                return f"`{part.id}` acts on the whole model; write it next to the layers"
     return None
 
 

@@ -46,7 +46,7 @@ impl Sweeper<'_> {
             && is_first_start
             && let Err(error) = checkpoints.remove()
         {
-            self.complain(index, &format!("{error}; the cell may resume from there"));
+            self.complain(index, &format!("{error}; the cell may resume from these checkpoints"));
         }
         // A retry on request resets the count of deaths, but only once per sweep.
         if self.found[index].bytes.is_some()
@@ -66,14 +66,15 @@ impl Sweeper<'_> {
         let noted = checkpoints.note_deaths(deaths);
         if noted.is_ok() && deaths < MOST_DEATHS {
             let text = format!(
-                "{reason}; death {deaths} of {MOST_DEATHS}, the cell resumes from its last checkpoint"
+                "{reason}; failure {deaths} of at most {MOST_DEATHS}, the cell resumes from its last checkpoint"
             );
             self.complain(index, &text);
             return None;
         }
         let unnoted = noted.err().map_or(String::new(), |error| format!("; {error}"));
         let reason = format!(
-            "{reason}; death {deaths} of {MOST_DEATHS}{unnoted}; `--retry failed` resumes from its last checkpoint"
+            "{reason}; failure {deaths} of at most {MOST_DEATHS}{unnoted}; `--retry failed` resumes from its last \
+             checkpoint"
         );
         Some(Status::Failed { reason })
     }

@@ -46,7 +46,7 @@ fn reply_of(line: io::Result<Vec<u8>>) -> Result<WorkerReply, String> {
     serde_json::from_slice(&line).map_err(|error| {
         let text = String::from_utf8_lossy(&line);
         let start = text.chars().take(SHOWN).collect::<String>();
-        format!("the worker printed a line that is no reply ({error}): {start}")
+        format!("the worker printed a line that is not a reply ({error}): {start}")
     })
 }
 

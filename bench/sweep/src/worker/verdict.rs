@@ -24,7 +24,7 @@ pub(super) fn verdict(
     if signal(status) == Some(SIGKILL) && kills.happened_since() {
         return WorkerEnd::Status(Status::OutOfMemory {
             reason: format!(
-                "the system ran out of memory and killed it{peak}; use fewer --jobs or a smaller batch"
+                "the system ran out of memory and killed the worker{peak}; use fewer --jobs or a smaller batch"
             ),
         });
     }

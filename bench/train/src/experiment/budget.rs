@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Budget {
     /// Seconds of training, validation and evaluation, all attempts together.
     pub seconds: Option<f64>,
-    /// Resident memory of its process in bytes.
+    /// Resident memory of the cell's process, in bytes.
     pub memory_bytes: Option<u64>,
 }
 

@@ -89,8 +89,8 @@ impl Experiment {
             let operations = self.model.step_operations(task.vocab_size(), len, batch_size);
             if operations > MOST_STEP_OPERATIONS {
                 let expected = format!(
-                    "a batch of at most {MOST_STEP_OPERATIONS:e} operations, and this one of {len} tokens \
-                     each has about {operations:.0e}; or a smaller model"
+                    "a batch of at most {MOST_STEP_OPERATIONS:e} operations (this batch, with {len} tokens per \
+                     sequence, has about {operations:.0e}), or a smaller model"
                 );
                 return Err(out_of_range(field, batch_size, expected));
             }
@@ -102,13 +102,13 @@ impl Experiment {
     fn check_evaluations(&self) -> Result<()> {
         let EvalConfig { lens, splits, .. } = &self.eval;
         let splits = splits.as_deref();
-        let once = |value: String| format!("each once, without the second {value}");
+        let once = |value: String| format!("each value once, without the second {value}");
         let (field, value, expected) = if let Some(len) = repeated(lens) {
             ("eval.lens", format!("{lens:?}"), once(len.to_string()))
         } else if let Some(split) = splits.and_then(repeated) {
             ("eval.splits", format!("{:?}", splits.unwrap_or_default()), once(format!("{split:?}")))
         } else if splits.is_some_and(<[_]>::is_empty) {
-            let expected = "at least one split, or to be left out for all".to_owned();
+            let expected = "at least one split, or no list, for all splits".to_owned();
             ("eval.splits", "[]".to_owned(), expected)
         } else {
             return Ok(());
@@ -129,7 +129,7 @@ impl Experiment {
         if self.eval.weights == WeightsAt::Best
             && validation.is_none_or(|validation| validation.every_steps.is_none())
         {
-            let expected = "last, or a training with train.validation.every_steps";
+            let expected = "last, or best with train.validation.every_steps";
             return Err(out_of_range("eval.weights", "best", expected));
         }
         Ok(())
@@ -183,8 +183,8 @@ impl Experiment {
                 "train.validation.seed",
                 validation.seed.to_string(),
                 validation.seed != self.eval.seed,
-                "a seed other than eval.seed, whose samples are for the final evaluation alone, except for text, whose \
-                 validations and evaluations may share windows of the validation part",
+                "a seed that differs from eval.seed, because only the final evaluation may see those samples (texts are \
+                 exempt: their validations and evaluations may share windows)",
             ),
         ];
         match checks.into_iter().find(|(_, _, fine, _)| !fine) {

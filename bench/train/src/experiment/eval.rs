@@ -28,8 +28,8 @@ pub struct EvalConfig {
     /// valid.
     #[serde(skip_serializing_if = "is_default")]
     pub weights: WeightsAt,
-    /// Longest input in tokens that the encoding is built for, if it was another in the training of the evaluated
-    /// weights.
+    /// Longest input, in tokens, that the encoding is built for, if the evaluated weights were trained with another
+    /// value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trained_for: Option<usize>,
 }

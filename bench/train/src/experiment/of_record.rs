@@ -34,8 +34,8 @@ pub fn of_record(record: &RunRecord) -> Result<(Experiment, Box<dyn Task>)> {
 pub fn as_configured(record: &RunRecord) -> Result<(Experiment, Box<dyn Task>)> {
     ensure!(
         record.config.get("trained_rotation").is_none(),
-        "record {} is of `pe-bench extend`, and its weights alone have no tokenizer; give the same command `--export DIR`, \
-         which tunes nothing again, and use the folder that it names",
+        "record {} is from `pe-bench extend`, and its weights come without a tokenizer; repeat the same command with \
+         `--export DIR`, which does not tune again, and use the folder that the command prints",
         record.key
     );
     let encoding = crate::encodings::parse(&record.encoding.id);

@@ -84,17 +84,17 @@ pub struct ValidationConfig {
     pub every_steps: Option<usize>,
     /// Number of sequences per validation.
     pub samples: usize,
-    /// Further splits that are validated at the same steps, such as `sparse`. They do not affect the training: its end,
-    /// rates and best weights follow from the first split alone.
+    /// Further splits that are validated at the same steps, such as `sparse`. They do not affect the training: the last
+    /// step, the chosen rates and the best weights follow from the first split alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<String>,
-    /// Seed of these sequences; it must not be `eval.seed`.
+    /// Seed of these sequences; it must differ from `eval.seed`.
     pub seed: u64,
     /// Exact match from which on a validation counts as solved.
     pub solved_exact_match: f64,
     /// Number of consecutive solved validations after which the training counts as solved.
     pub solved_checks: usize,
-    /// Early end of a training that is solved; `None`: all steps are taken.
+    /// Early end of training once the task is solved; `None`: all steps are taken.
     pub stop: Option<EarlyStop>,
 }
 

@@ -214,7 +214,7 @@ impl<'a> RunHooks<'a> {
         let (taken, limit) = (self.cell_seconds(), self.seconds?);
         (taken >= limit).then(|| Status::TimedOut {
             reason: format!(
-                "its budget is {limit} s; after {taken:.1} s it had done {}",
+                "its budget is {limit} s; after {taken:.1} s the cell had done {}",
                 reached()
             ),
         })

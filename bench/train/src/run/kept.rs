@@ -102,7 +102,7 @@ impl KeptTraining {
         let stated = record.weights.as_ref().map(|weights| weights.sha256.as_str());
         ensure!(
             stated == Some(&sha256(&bytes)),
-            "{} is damaged: its checksum is not the one in {}; {REMEDY}",
+            "{} is damaged: its checksum differs from the one in {}; {REMEDY}",
             path.display(),
             settings.display()
         );

@@ -45,7 +45,7 @@ pub(super) struct SuiteFile {
     /// Claims of papers, or planned contrasts.
     #[serde(default)]
     pub(super) claim: Vec<records::settings::PaperClaim>,
-    /// Uses for each of which the report names the best encodings.
+    /// Uses of encodings; the report names the best encodings for each use.
     #[serde(default, rename = "use")]
     pub(super) uses: Vec<records::settings::UseCase>,
     /// Criteria of the report.
@@ -77,11 +77,11 @@ pub(super) struct WorkloadSection {
     pub(super) task: Value,
     /// Seeds of this workload, in place of those of the suite.
     seeds: Option<Vec<u64>>,
-    /// Encodings of this workload, likewise.
+    /// Encodings of this workload, in place of those of the suite.
     pub(super) encodings: Option<Vec<Value>>,
-    /// Learning rates of this workload, likewise.
+    /// Learning rates of this workload, in place of those of the suite.
     learning_rates: Option<Vec<f64>>,
-    /// Fresh seeds of this workload, likewise.
+    /// Fresh seeds of this workload, in place of those of the suite.
     fresh_seeds: Option<Vec<u64>>,
     /// Lists of values by dotted path (`task.variables`): one workload for each value, several lists crossed.
     #[serde(default)]
@@ -168,7 +168,7 @@ fn extended(
     };
     let mut all = fields(name, text).map_err(|error| error.to_string())?;
     if all.contains_key(EXTENDS) {
-        return Err(format!("`{name}` extends another suite itself; extend that one"));
+        return Err(format!("`{name}` itself extends another suite; extend that suite"));
     }
     all.retain(|key, _| !OWN.contains(&key.as_str()));
     if ENCODINGS.iter().any(|key| own.contains_key(*key)) {

@@ -78,7 +78,7 @@ optimizer = { warmup_steps = 3 }
     assert!(parsed(&other).unwrap().cells.iter().all(|cell| cell.workload == "w"));
     for (from, to, told) in [
         ("paper-counting", "paper-countin", "did you mean `paper-counting`?"),
-        ("paper-counting", "cope-table-3", "extends another suite itself"),
+        ("paper-counting", "cope-table-3", "itself extends another suite"),
         ("\"paper-counting\"", "3", "3, expected the name of a built-in suite"),
         ("title = \"t\"", "", "missing field `title`"),
     ] {

@@ -109,5 +109,5 @@ pub(super) fn floats(bytes: &[u8]) -> Vec<f32> {
 }
 
 fn malformed(reason: impl Display) -> anyhow::Error {
-    anyhow::anyhow!("these are no weights in f32: {reason}")
+    anyhow::anyhow!("this is not a file of f32 weights: {reason}")
 }

@@ -122,7 +122,7 @@ fn files_that_are_no_weights_are_refused() {
     let bytes = tensors(&model("rope", 1)).bytes().unwrap();
     for cut in [0, 7, 100, bytes.len() - 1] {
         let error = NamedTensors::parse(&bytes[..cut]).unwrap_err();
-        assert!(error.to_string().contains("these are no weights in f32"), "{cut}: {error}");
+        assert!(error.to_string().contains("this is not a file of f32 weights"), "{cut}: {error}");
     }
     let mut other = bytes.clone();
     let place = bytes.windows(5).position(|five| five == b"\"F32\"").unwrap();

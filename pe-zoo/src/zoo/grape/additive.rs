@@ -90,7 +90,7 @@ impl PositionEncoding for Additive {
     const CARD: Card = Card {
         id: "grape",
         label: "GRAPE-A",
-        summary: "Subtracts from the logits the distance times a price set by key or query.",
+        summary: "Subtracts from the logits the distance times a cost computed from the key or query.",
         parameters: "L (H D + H)",
         paper: "Zhang et al. 2025",
         url: "https://arxiv.org/abs/2512.07805",

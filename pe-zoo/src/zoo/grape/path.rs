@@ -52,7 +52,7 @@ impl PositionEncoding for AdditivePath {
     const CARD: Card = Card {
         id: "grape",
         label: "GRAPE",
-        summary: "Subtracts from the logits a sum of learned prices along the path between two tokens.",
+        summary: "Subtracts from each logit the learned costs of all steps between the two tokens.",
         parameters: "L (C H dim + 2 D)",
         paper: "Zhang et al. 2025",
         url: "https://arxiv.org/abs/2512.07805",

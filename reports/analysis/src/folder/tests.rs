@@ -12,7 +12,7 @@ fn advice_about_damaged_packed_records_does_not_lead_back_to_them() {
     fs::write(dir.path().join(PACKED), "damaged").unwrap();
     let message = read_dir(dir.path()).unwrap_err().to_string();
     assert!(
-        message.ends_with("or move the file away: `run` computes its cells again"),
+        message.ends_with("or move the file away; `run` then computes its cells again"),
         "{message}"
     );
 }

@@ -201,7 +201,12 @@ fn an_evaluation_of_kept_weights_is_newer_than_the_training() {
     let report = report(&records);
     let rope = &report.workloads[0].rows[0];
     assert_eq!((rope.exact_match.mean, rope.exact_match.n), (1.0, 4));
-    assert!(report.not_counted.iter().all(|told| told.reason.ends_with("and is newer")));
+    assert!(
+        report
+            .not_counted
+            .iter()
+            .all(|told| told.reason.ends_with("with another configuration, is newer"))
+    );
 }
 
 #[test]

@@ -75,12 +75,12 @@ fn what_cannot_be_used_is_named_with_its_line() {
     refused(&[HEAD, "rope,copy,8,0,,8,0.5"], "line 2: split is ``");
     refused(&[HEAD, "rope,copy,8,0,s,8,0.5", "rope,copy,8,0,s,8,0.6"], "line 3: split is `s`");
     let answers = format!("{HEAD},answers");
-    refused(&[&answers, "rope,copy,8,0,s,8,0.5,1110"], "the share 0.5 of 1");
+    refused(&[&answers, "rope,copy,8,0,s,8,0.5,1110"], "a share of 0.5 right answers");
     refused(&[&answers, "rope,copy,8,0,s,8,0.5,1x"], "digits 0 and 1");
     let metric = format!("{HEAD},metric");
     refused(&[&metric, "rope,copy,8,0,s,8,0.5,perplexity"], "a perplexity of at least 1");
     refused(
         &[&metric, "rope,copy,8,0,s,8,0.5,", "rope,copy,8,0,s,9,1.5,perplexity"],
-        "line 3: metric is `perplexity`, expected one metric for a task",
+        "line 3: metric is `perplexity`, expected the same metric in all lines of a task",
     );
 }

@@ -17,7 +17,7 @@ pub struct PaperClaim {
     /// Result that the claim expects of each comparison.
     #[serde(default)]
     pub expected: ExpectedResult,
-    /// Comparisons; Holm's correction is over the planned workloads of all comparisons of all claims.
+    /// Comparisons; Holm's correction covers the planned workloads of all comparisons of all claims.
     pub comparisons: Vec<Question>,
 }
 

@@ -9,7 +9,7 @@ use crate::record::Metric;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Names of the two encodings; differences are first minus second.
+    /// Names of the two encodings; differences are the first minus the second.
     pub encodings: [String; 2],
     /// Names of the workloads; empty for all.
     #[serde(default)]
@@ -20,12 +20,12 @@ pub struct Question {
     /// Evaluations that are compared; by default those of the deciding region, as on the front page.
     #[serde(default)]
     pub region: Option<Region>,
-    /// Whether the change of the perplexity from the evaluations in distribution is compared, as a factor, in place of the
-    /// perplexity itself. Workloads that are ranked by another metric have no answer then.
+    /// Whether to compare the factor by which the perplexity changes from the evaluations in distribution, in place of
+    /// the perplexity itself. Workloads that are ranked by another metric have no answer then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub change: bool,
-    /// Rise of the perplexity from the evaluations in distribution up to which it counts as kept, in percent. `encodings` are
-    /// then one encoding twice, whose perplexity is compared with its own in distribution, raised by this margin.
+    /// Largest rise of the perplexity that counts as kept, in percent of its value in distribution. `encodings` then
+    /// names one encoding twice; its perplexity is compared with its value in distribution, raised by this margin.
     /// Workloads that are ranked by another metric have no answer then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin_percent: Option<u32>,
@@ -40,10 +40,12 @@ impl Question {
         let [a, b] = &self.encodings;
         match (a == b, self.margin_percent) {
             (true, None) => Err(format!(
-                "`encodings` are `{a}` twice, expected two different ones, or `margin_percent` to ask whether it keeps its perplexity"
+                "`encodings` names `{a}` twice, expected two different encodings; to ask whether `{a}` keeps its \
+                 perplexity, set `margin_percent`"
             )),
             (false, Some(_)) => Err(format!(
-                "`margin_percent` compares an encoding with itself, expected `encodings = [\"{a}\", \"{a}\"]`, found `{b}`"
+                "`margin_percent` compares an encoding with itself, expected `encodings = [\"{a}\", \"{a}\"]`, found \
+                 the second encoding `{b}`"
             )),
             (true, Some(_)) if self.change => {
                 Err("`change` and `margin_percent` are both given, expected one".to_owned())

@@ -18,8 +18,8 @@ pub enum RecordError {
     },
     /// The record was written by a newer version of this program.
     #[error(
-        "{} has record schema {found}, this program reads up to {supported}; nothing was changed: \
-         use the newer program that wrote it, or another results folder",
+        "{} has record schema {found}, but this program reads schemas up to {supported}; use the newer program that \
+         wrote the record, or another results folder (no file was changed)",
         path.display()
     )]
     NewerSchema {
@@ -44,7 +44,7 @@ pub enum RecordError {
     },
     /// The key does not have the form of a [`cell_key`](super::cell_key) and must not become a file name.
     #[error(
-        "cell key `{key}` is not 16 lower-case hexadecimal digits; make it with `records::store::cell_key`"
+        "cell key `{key}` is not 16 lower-case hexadecimal digits; compute it with `records::store::cell_key`"
     )]
     BadKey {
         /// Key of the cell.
@@ -70,11 +70,11 @@ pub enum RecordError {
 fn remedy(path: &Path) -> &'static str {
     let folder = path.parent().and_then(Path::file_name);
     if path.extension().is_some_and(|kind| kind == "parquet") {
-        "move the file away: `run` computes its cells again"
+        "move the file away; `run` then computes its cells again"
     } else if folder.is_some_and(|name| name == "weights") {
-        "run its cell again with --force, which trains it anew"
+        "run its cell again with --force, which trains from the start"
     } else {
-        "run the suite with --retry damaged, which keeps the file beside a new one"
+        "run the suite with --retry damaged, which renames the file and runs its cell again"
     }
 }
 

@@ -116,9 +116,11 @@ impl RunRecord {
                 Ok(record)
             }
             Some(found) => {
-                Err(damaged(format!("there is no record schema {found}, the first is 1")))
+                Err(damaged(format!("record schema {found} does not exist; the first schema is 1")))
             }
-            None => Err(damaged("it has no number `schema`, which every record has".to_owned())),
+            None => {
+                Err(damaged("it has no numeric field `schema`, which every record has".to_owned()))
+            }
         }
     }
 }
@@ -153,7 +155,7 @@ fn check_seal(value: &mut Value) -> Result<(), String> {
     if written == seal(value) {
         return Ok(());
     }
-    Err("its checksum does not match: something in it was changed after it was written".to_owned())
+    Err("its checksum does not match: the file was changed after pe-bench wrote it".to_owned())
 }
 
 /// Renames a damaged record to `<name>.damaged`, or `<name>.damaged.2` and so on, and returns that path.

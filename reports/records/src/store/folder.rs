@@ -54,6 +54,7 @@ pub fn read_named(path: PathBuf) -> Result<RunRecord, RecordError> {
     if path.file_stem().is_some_and(|stem| *stem == *record.key) {
         return Ok(record);
     }
-    let reason = format!("it holds the cell {}, not the one it is named after", record.key);
+    let reason =
+        format!("it contains the cell {}, but its name is the key of another cell", record.key);
     Err(RecordError::Damaged { path, reason })
 }

@@ -141,8 +141,8 @@ fn damaged_files_are_named_with_the_field() {
         (whole[..whole.len() / 2].to_owned(), "EOF"),
         (whole.replace("\"train_len\": 64", "\"train_len\": \"64\""), "field `train_len`"),
         (whole.replace("\"samples\"", "\"sampels\""), "field `evals[0].sampels`"),
-        (whole.replace("\"schema\": 5", "\"schema\": 0"), "no record schema 0"),
-        (whole.replace("\"schema\": 5,", ""), "no number `schema`"),
+        (whole.replace("\"schema\": 5", "\"schema\": 0"), "record schema 0 does not exist"),
+        (whole.replace("\"schema\": 5,", ""), "no numeric field `schema`"),
         (whole.replace("\"train_len\": 64", "\"train_len\": 65"), "checksum"),
         (whole.replace("\"sha256\": \"", "\"sha256\": \"0"), "checksum"),
     ] {

@@ -45,14 +45,14 @@ const UNITS: [DifferenceUnit; 2] = [
     DifferenceUnit {
         name: "shares",
         axis: "points by which the first encoding is better",
-        against_rope: "points by which it is better than RoPE",
+        against_rope: "points by which the encoding is better than RoPE",
         is_perplexity: false,
         of: |gain| 100.0 * gain.clamp(-1.0, 1.0),
     },
     DifferenceUnit {
         name: "perplexity",
         axis: "% by which the second perplexity exceeds the first",
-        against_rope: "% by which RoPE's perplexity exceeds its own",
+        against_rope: "% by which RoPE's perplexity exceeds the encoding's",
         is_perplexity: true,
         of: |gain| 100.0 * gain.exp_m1(),
     },
@@ -84,8 +84,8 @@ fn figure(report: &Report, unit: &DifferenceUnit) -> Option<Figure> {
         Some((claim.claim.text.clone(), lines.iter().map(row).collect()))
     };
     let groups: Vec<(String, Vec<Series>)> = report.claims.iter().filter_map(group).collect();
-    let caption = "Mean difference of the two encodings of each comparison with its 95% interval, which is not corrected. The \
-                   mark is that of the encoding that is significantly better, or a grey circle: undecided.";
+    let caption = "Mean difference between the two encodings of each comparison, with its uncorrected 95% interval. \
+         The mark shows the encoding that is significantly better. A grey circle: undecided.";
     let title = format!("Claims of papers: {}", unit.name);
     (!groups.is_empty()).then(|| Figure::new(title, caption, plot(unit.axis, groups)))
 }
@@ -114,9 +114,9 @@ pub(crate) fn against_rope(
         let mut series: Vec<Series> = rows.filter_map(row).collect();
         series.sort_by(|a, b| b.points[0].y.total_cmp(&a.points[0].y));
         let title = format!("{} against RoPE: {}", report.display(name), unit.name);
-        let caption = "Mean difference paired by seed with its 95% interval, which is not corrected; right of the line the \
-                       encoding is better. The mark is that of the one that is significantly better (Holm's correction over \
-                       the comparisons with RoPE), or a grey circle: undecided.";
+        let caption = "Mean difference from RoPE, paired by seed, with its uncorrected 95% interval. To the right of \
+             the line, the encoding is better than RoPE. The mark shows which of the two is significantly better \
+             (Holm's correction over the comparisons with RoPE). A grey circle: undecided.";
         let plot = plot(unit.against_rope, vec![(String::new(), series.clone())]);
         (!series.is_empty()).then(|| Figure::new(title, caption, plot))
     };

@@ -41,8 +41,8 @@ pub(super) fn figure(report: &Report, overall: &Overall) -> Option<Figure> {
     rows.push(MatrixRow { look: None, label: "chance".to_owned(), cells });
     let columns = workloads.iter().map(|workload| workload.name.clone()).collect();
     let caption = format!(
-        "Exact match in percent, mean over seeds, in the region that ranks a workload; encodings in the order of their {}. \
-         Hatched: less than {:.0}% in distribution, so that the task is not learned.",
+        "Exact match in percent, mean over seeds, in the region by which the workload is ranked; encodings are sorted \
+         by {}. Hatched: below {:.0}% in distribution, so the encoding has not learned the task.",
         Overall::NAME,
         100.0 * LEARNED
     );

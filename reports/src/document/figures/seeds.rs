@@ -27,5 +27,7 @@ pub(crate) fn figure(report: &Report, workload: &Workload) -> Option<Figure> {
         groups: vec![(ranking.region.name().to_owned(), series)],
     });
     let title = format!("{}: single seeds", workload.name);
-    several.then(|| Figure::new(title, "One mark for each seed, mean over the evaluations.", plot))
+    several.then(|| {
+        Figure::new(title, "Each mark is the mean of one seed over the evaluations.", plot)
+    })
 }

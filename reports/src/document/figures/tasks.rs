@@ -67,7 +67,8 @@ fn inside_and_outside(report: &Report, overall: &Overall) -> Option<Figure> {
         series,
     });
     let caption = format!(
-        "Exact match in the region that ranks a workload against that in distribution, mean over {} and seeds.",
+        "Exact match in the region by which a workload is ranked, against exact match in distribution; means over {} \
+         and seeds.",
         count(both.len() as u64, "workload")
     );
     let title = "in and outside of the training distribution";
@@ -93,8 +94,8 @@ fn profiles(report: &Report, overall: &Overall) -> Option<Figure> {
     let y = Axis::new("share of runs", Scale::percent());
     let plot = Plot::Lines(Lines::new(x, y, Marks::Few, series));
     let caption = format!(
-        "Performance profiles over {}: share of runs (seeds of all tasks) with a higher score than that on the axis. A \
-         curve that lies above another everywhere is that of the better encoding.",
+        "Performance profiles over {}: share of runs (all seeds of all tasks) that score above the value on the axis. \
+         If one curve is above another everywhere, its encoding is better.",
         count(overall.scored.len() as u64, "workload")
     );
     (!overall.profiles.is_empty()).then(|| over_tasks("performance profiles", caption, plot))
@@ -178,7 +179,7 @@ fn price(report: &Report, overall: &Overall, price: &RelativePrice) -> Option<Fi
     let level = Some((0.0, CHANCE.to_owned()));
     let plot = against_cost(price.axis, y, level, true, series);
     let source = if price.is_time && !report.meta.measured.is_empty() {
-        format!("the price of a training step, measured alone ({})", report.meta.measured_at)
+        format!("the cost of a training step, measured alone ({})", report.meta.measured_at)
     } else {
         let has_ratio = |encoding: &str| {
             let costs = report.workloads.iter().flat_map(|workload| &workload.costs);
@@ -214,11 +215,12 @@ fn mean_ranks(report: &Report, overall: &Overall) -> Option<Figure> {
     let meaning = if ranks.differ() {
         "Encodings whose bars do not overlap are significantly different."
     } else {
-        "It finds no difference, so that no pair is significantly different, whatever the bars."
+        "The test finds no difference, so no pair is significantly different, even if its bars do not overlap."
     };
     let caption = format!(
-        "Mean rank over {} (1 is best); bars are as long as Nemenyi's critical difference, {:.2} ranks. Friedman's test: p \
-         {}. {meaning} Both take the workloads as a random sample of independent tasks; the critical difference assumes many.",
+        "Mean rank over {} (1 is best); bars are as long as Nemenyi's critical difference, {:.2} ranks. Friedman's \
+         test: p {}. {meaning} Both statistics treat the workloads as a random sample of independent tasks, and the \
+         critical difference assumes many of them.",
         count(ranks.tasks, "workload"),
         ranks.critical_difference,
         if ranks.is_least() { least_p_value(ranks.p) } else { p_value(ranks.p) }

@@ -61,8 +61,7 @@ fn loss(report: &Report, workload: &Workload) -> Option<Figure> {
     let x = Axis::new("step", Scale::linear(&steps));
     let y = Axis::new("loss in nats", Scale::around(&losses));
     let plot = Plot::Lines(Lines::new(x, y, Marks::Few, series));
-    let caption =
-        "Loss per scored token, mean since the point before and over the seeds still in training.";
+    let caption = "Loss per scored token: mean since the previous point, over the seeds that are still training.";
     let title = format!("{}: training loss", workload.name);
     Some(Figure::new(title, caption, plot))
 }
@@ -89,7 +88,7 @@ fn validation(
     let plot =
         Plot::Lines(Lines { level, ..Lines::new(Axis::new("step", x), y, Marks::Few, series) });
     let caption = "At the trained length, on samples that neither training nor evaluations see; mean over the seeds \
-                   still in training.";
+         that are still training.";
     let on = split.map_or_else(String::new, |split| format!(" on {split}"));
     let title = format!("{}: validation{on}", workload.name);
     Some(Figure::new(title, caption, plot))
@@ -120,8 +119,8 @@ fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
         rules: Vec::new(),
         groups: vec![(String::new(), series)],
     });
-    let caption = "Median over the seeds that solved training and whose validations or losses show when. Bars: \
-                   minimum to maximum. Encodings without a row have no such seed.";
+    let caption = "Median over the seeds that solved training at a step that validations or losses show. Bars: \
+         minimum to maximum. Encodings without such a seed have no row.";
     let title = format!("{}: steps to solve", workload.name);
     Some(Figure::new(title, caption, plot))
 }

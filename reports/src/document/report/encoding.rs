@@ -41,7 +41,7 @@ pub(super) fn section(report: &Report, encoding: &Encoding, shared: &SharedParts
         Section::of_figures("Against RoPE", figures),
         Section::of_table("Where it wins and loses", contests(report, name)),
         Section::of_figures("By length and split", by_length(report, &shared.by_length, encoding)),
-        Section::of_table("Prices", prices(report, name)).folded(),
+        Section::of_table("Costs", prices(report, name)).folded(),
     ]);
     sections.extend(over_others(report, name).map(Section::folded));
     sections.push(gates(report, encoding));
@@ -121,7 +121,7 @@ fn contests(report: &Report, name: &str) -> Table {
         .table()
         .with_legend(
             "Score: mean over the evaluations of the region and over seeds, with its 95% interval. Bold: first rank. \
-             Significant: paired by seed, with Holm's correction over all pairs of the workload.",
+             Significance: tests paired by seed, with Holm's correction over all pairs of the workload.",
         )
 }
 
@@ -204,9 +204,10 @@ fn prices(report: &Report, name: &str) -> Table {
         })
         .table()
     .with_legend(
-        "Prices: of a training step, relative to RoPE on the same workload. Step times are left out where cells of \
-         either ran beside others, on a busy machine or for fewer than 100 steps. Chosen rate: by validation, from a grid. Fit rate: share of seeds that \
-         solved training.",
+        "Costs are those of a training step, relative to RoPE on the same workload. Step times are left out if cells \
+         of the encoding or of RoPE ran concurrently with other cells, on a busy machine or for fewer than 100 steps. \
+         Chosen rate: the learning rate that validation chose from a grid. Fit rate: share of seeds that solved \
+         training.",
     )
     .without_empty_columns()
 }
@@ -220,7 +221,7 @@ fn over_others(report: &Report, name: &str) -> Option<Section> {
         .column("probability of improvement", |other| tables::improvement(overall, name, other))
         .table();
     let table = table.with_legend(tables::improvement_legend(overall));
-    Some(Section::of_table("Over the other encodings", table))
+    Some(Section::of_table("Against the other encodings", table))
 }
 
 /// Returns the section with the gate scores of the encoding.

@@ -146,7 +146,7 @@ fn a_step_time_relative_to_disturbed_times_of_rope_is_shown_nowhere() {
         let results = Report::new(records, &ReportMeta::default()).unwrap();
         let document = report(&results, Section::default()).unwrap();
         let cope = find(&find(&document.sections, "Encodings").sections, "CoPE");
-        let prices = table(find(&cope.sections, "Prices"));
+        let prices = table(find(&cope.sections, "Costs"));
         let sentences = crate::document::text::abstract_of(&results);
         vec![
             prices.columns.iter().any(|column| column.starts_with("step time")),

@@ -64,19 +64,19 @@ pub fn claims(report: &Report) -> Table {
             .table();
     let table = Table { notes, keys: 3, ..table };
     table.with_legend(
-        "The suite names the claims and their comparisons before its cells run. A claim holds on a workload, or is \
-         contradicted, where the two encodings are significantly different; elsewhere it is undecided, also a claim that \
-         there is no advantage. An encoding keeps its perplexity where it is significantly below its own in distribution, \
-         raised by the margin. Holm's correction is over the planned comparisons of all claims. Difference: the better \
-         mean minus the other, for perplexity the other over the better, paired by seed, with its 95% interval, not \
-         corrected.",
+        "The suite states the claims and their comparisons before its cells run. On a workload where the two \
+         encodings differ significantly, a claim holds or is contradicted; elsewhere the claim is undecided, even if \
+         it claims that there is no advantage. An encoding keeps its perplexity where its perplexity is significantly \
+         below its value in distribution plus the margin. Holm's correction covers the planned comparisons of all \
+         claims. Difference: the better mean minus the other (for perplexity, the other divided by the better), \
+         paired by seed, with its uncorrected 95% interval.",
     )
 }
 
 fn claim_cell(judged: &JudgedClaim) -> TableCell {
     let null = match judged.claim.expected {
         ExpectedResult::Better => "",
-        ExpectedResult::NotBetter => ", no advantage of the first expected",
+        ExpectedResult::NotBetter => ", expected: no advantage of the first",
     };
     TableCell::with_detail(&judged.claim.text, format!("{}{null}", judged.claim.source))
 }

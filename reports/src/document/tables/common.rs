@@ -12,8 +12,8 @@ pub(super) const NO_COMMON_SEED: &str = "†";
 pub(super) const UNRANKED: &str = "‡";
 
 /// Note on encodings that have all evaluations and no rank.
-pub(super) const TOO_FEW_SEEDS: &str = "Rank –: too few seeds for a rank (it needs 3 in common with another encoding). \
-    The ranks of the others are those without it.";
+pub(super) const TOO_FEW_SEEDS: &str = "Rank –: too few seeds for a rank, which needs 3 seeds in common with another \
+     encoding. The other encodings are ranked without this one.";
 
 /// Marks times that other work disturbed.
 pub(super) const DISTURBED: &str = "†";

@@ -32,14 +32,14 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
     table.notes.extend(disturbed_note(workload.costs.iter().map(|cost| cost.disturbed)));
     if workload.machines.len() > 1 {
         table.notes.push(format!(
-            "Warning: these cells ran under {} conditions ({}); times and memory are comparable only \
-             within one of them.",
+            "Warning: these cells ran under {} conditions ({}); times and memory are comparable only between cells \
+             under the same conditions.",
             workload.machines.len(),
             workload.machines.join("; ")
         ));
     }
-    let legend = "Step times: median over steps, mean over seeds. Training time: of all steps of a run, which may stop early; \
-                  mean over seeds. Peak memory: maximum over seeds.";
+    let legend = "Step times: median over steps, mean over seeds. Training time: all steps of a run, which may stop \
+         early; mean over seeds. Peak memory: maximum over seeds.";
     table.with_legend(legend).without_empty_columns()
 }
 
@@ -70,15 +70,15 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
         .column("allocated per step", |cost| TableCell::optional(cost.step_allocated_bytes, bytes))
         .table();
     let mut table = table.with_legend(
-        "FLOPs: analytic counts; a multiply-add counts as two operations. Per token: a forward pass at the training \
-         length. Per step: forward and backward pass of the whole batch. Of the training: all steps of a run, which may stop \
-         early; mean over seeds.",
+        "FLOPs: analytic counts; a multiply-add counts as two operations. Per token: a forward pass at the trained \
+         length. Per step: forward and backward pass of the whole batch. Of the training: all steps of a run, which \
+         may stop early; mean over seeds.",
     );
     let counted = |c: &EncodingCost| c.step_allocations.is_some() || c.step_instructions.is_some();
     if workload.costs.iter().any(counted) {
         table = table.with_legend(
-            "Instructions and allocations are counted in the third step, on one thread; means over the seeds \
-             that have them.",
+            "Instructions and allocations are counted in the third step, on one thread; means over the seeds with \
+             counts.",
         );
     }
     table.without_empty_columns()

@@ -69,36 +69,37 @@ fn validation(headline: Metric, point: &GridResult) -> TableCell {
 
 fn notes(report: &Report, workload: &Workload, grid: &analysis::grid::WorkloadGrid) -> Vec<String> {
     let by = if workload.headline.higher_is_better() {
-        "exact match, and among equals the least loss"
+        "exact match, and among equal values the lowest loss"
     } else {
         "the least loss"
     };
     let mut notes = vec![format!(
-        "Each encoding was trained with every value of `{}`. All numbers of this workload except those \
-         under \"default\" are at its best value: the best mean validation over seeds ({by}), the same for \
-         all of its seeds; validations share no sample with the evaluations. Cells to FLOPs: cost of the \
-         whole grid.",
+        "Each encoding was trained with every value of `{}`. All numbers of this workload, except those under \
+         \"default\", are for the encoding's best value: the one with the best mean validation over seeds ({by}). All \
+         seeds of an encoding use the same value. Validations share no sample with the evaluations. Columns from \
+         cells to FLOPs: cost of the whole grid.",
         grid.axis
     )];
     let edge: Vec<String> =
         grid.at_the_edge().into_iter().map(|name| report.display(name).to_owned()).collect();
     if !edge.is_empty() {
         notes.push(format!(
-            "At the edge of the grid, so that a wider one may hold a better value: {}.",
+            "The best value is at the edge of the grid, so a wider grid may contain a better one: {}.",
             listed(&edge, "and")
         ));
     }
     if !grid.fresh_seeds.is_empty() {
         let seeds: Vec<String> = grid.fresh_seeds.iter().map(u64::to_string).collect();
         notes.push(format!(
-            "Results at the best value are those of the fresh seeds {}, which had no part in choosing it; those under \
-             \"default\" are of the seeds that chose.",
+            "Results at the best value are from the fresh seeds {}, which took no part in choosing it; results under \
+             \"default\" are from the seeds that chose it.",
             listed(&seeds, "and")
         ));
     }
     notes.extend(disturbed_note(grid.choices.iter().map(|choice| choice.spent.disturbed)));
     if grid.choices.iter().any(|choice| choice.by == ChosenBy::Default) {
-        let no = "No validation: no value was validated in every seed, so the default counts.";
+        let no =
+            "No validation: no value was validated with every seed, so the default value counts.";
         notes.push(no.to_owned());
     }
     notes

@@ -28,8 +28,8 @@ pub fn headline(report: &Report) -> Table {
         // Intervals, ranks and fit rates are in the report.
         row.iter_mut().skip(2).for_each(|cell| cell.detail.clear());
     }
-    let note = "Bold: first rank, that is, the best and all that cannot be separated from it with these seeds. In \
-                brackets: 95% intervals.";
+    let note = "Bold: first rank, that is, the best encoding and all that these seeds cannot separate from it. In \
+         brackets: 95% intervals.";
     Table { notes: vec![note.to_owned()], legends: Vec::new(), ..table }
 }
 
@@ -37,10 +37,12 @@ pub fn headline(report: &Report) -> Table {
 fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
     let telling: Vec<&&Ranking> = rankings.iter().filter(|r| r.has_several_ranks()).collect();
     let note = format!(
-        "First rank: number of workloads, of those with several ranks, on which an encoding is the best or cannot be \
-         separated from it and is at most {:.0} points (for text {FAR} nats) behind. Better / worse: number of workloads \
-         with a significant difference from {}, corrected over the comparisons with it. In brackets: 95% intervals.{}",
+        "First rank: number of workloads, of those with several ranks, on which the encoding is the best, or cannot \
+         be separated from the best and is at most {:.0} points (for text {FAR} nats) behind. Better / worse: number \
+         of workloads on which the encoding differs significantly from {}, with Holm's correction over all \
+         comparisons with {}. In brackets: 95% intervals.{}",
         100.0 * FAR,
+        report.display(YARDSTICK),
         report.display(YARDSTICK),
         step_time(report, overall)
     );
@@ -88,7 +90,7 @@ fn step_time(report: &Report, overall: &Overall) -> String {
     if !names.any(|name| report.step_time_ratio(name).is_some()) {
         String::new()
     } else if report.meta.measured.is_empty() {
-        " Step time: of the trainings, median over the workloads.".to_owned()
+        " Step time: measured during training, median over the workloads.".to_owned()
     } else {
         format!(" Step time: measured alone ({}).", report.meta.measured_at)
     }
@@ -136,7 +138,8 @@ mod tests {
         let mut report = report(7);
         let note = |report: &Report| headline(report).notes.concat();
         assert!(
-            note(&report).ends_with(" Step time: of the trainings, median over the workloads.")
+            note(&report)
+                .ends_with(" Step time: measured during training, median over the workloads.")
         );
         report.meta.measured_at = "32 x 63 tokens, 2 layers of width 64, CPU threads: 1".into();
         report.meta.measured =

@@ -52,10 +52,10 @@ pub fn summary(report: &Report) -> Table {
     table.legends = vec![
         MEAN.to_owned(),
         format!(
-            "Summary: each number is the mean over all evaluations of the region, then over seeds. Bold: first \
-             rank, the best mean and all that cannot be separated from it with these seeds (paired by seed, \
-             Holm's correction over all pairs of a column; at least {LEAST_SEEDS} seeds); nothing is bold where \
-             all share the first rank. Fit: share of seeds that solved training."
+            "Summary: each number is the mean over all evaluations of the region, then over seeds. Bold: first rank, \
+             that is, the best mean and all means that these seeds cannot separate from it (paired by seed, Holm's \
+             correction over all pairs of a column; at least {LEAST_SEEDS} seeds). Nothing is bold where all \
+             encodings share the first rank. Fit: share of seeds that solved training."
         ),
     ];
     table
@@ -143,7 +143,7 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     let mut notes = Vec::new();
     let results = || rankings.iter().flat_map(|(_, c)| &c.results);
     if results().any(|s| s.rank == Rank::Unranked) {
-        let why = "evaluations are missing (the mean is over those it has) or not finite";
+        let why = "evaluations are missing (the mean is over the others) or not finite";
         notes.push(format!("{UNRANKED} Not ranked: {why}."));
     }
     if results().any(|s| s.rank == Rank::TooFewSeeds) {
@@ -152,7 +152,7 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     for (workload, ranking) in rankings {
         if let Some(value) = ranking.fallback {
             notes.push(format!(
-                "{}: exact match is {} for every ranked encoding, so token accuracy is shown.",
+                "{}: exact match is {} for every ranked encoding, so token accuracy is shown instead.",
                 workload.name,
                 Metric::ExactMatch.show(value)
             ));
@@ -160,7 +160,9 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     }
     notes.extend(chosen(rankings));
     if rankings.iter().any(|(_, c)| c.region == Region::Inside) {
-        notes.push("In distribution: nothing was evaluated beyond training there.".to_owned());
+        notes.push(
+            "In distribution: on this workload nothing was evaluated beyond training.".to_owned(),
+        );
     }
     notes
 }
@@ -220,10 +222,11 @@ pub fn prices(report: &Report) -> Table {
     table
         .with_legend("Over several workloads: median, with minimum and maximum in brackets.")
         .with_legend(
-            "FLOPs and ms: of a training step, relative to RoPE on the same workload. Training FLOPs: of all steps of a run, \
-             which may stop early, without the search for a learning rate. FLOPs count matrix products alone, \
-             of all T x T pairs of attention; what is masked, added, exponentiated or normalised is not counted. Times \
-             are left out where cells of either ran beside others, on a busy machine or for fewer than 100 steps.",
+            "FLOPs and ms: a training step, relative to RoPE on the same workload. Training FLOPs: all steps of a \
+             run, which may stop early, without the search for a learning rate. FLOPs count only matrix products, \
+             with all T x T pairs of attention; masks, sums, exponentials and normalisations are not counted. Times \
+             are left out if cells of the encoding or of RoPE ran concurrently with other cells, on a busy machine or \
+             for fewer than 100 steps.",
         )
         .without_empty_columns()
 }

@@ -20,10 +20,10 @@ pub fn question(report: &Report) -> Option<(String, Table)> {
         .table();
     table.notes = answer.unanswered.iter().map(|text| format!("Not answered: {text}.")).collect();
     let table = table.with_legend(
-        "Planned question: the suite names the two encodings before any cell runs, so that they are tested without \
-         correction for the other encodings; Holm's correction is over the workloads of the question, with or without a \
-         result. Difference: the better mean minus the other, for perplexity the other over the better, paired by seed, \
-         with its 95% interval, not corrected.",
+        "Planned question: the suite names the two encodings before any cell runs, so they are tested without \
+         correction for the other encodings. Holm's correction covers the workloads of the question, with or without \
+         a result. Difference: the better mean minus the other (for perplexity, the other divided by the better), \
+         paired by seed, with its uncorrected 95% interval.",
     );
     Some((format!("Planned question: {a} against {b}"), table))
 }

@@ -17,9 +17,11 @@ use stats::{Better, Comparison, hedges_g_interval};
 
 /// Note on the columns of [`ranks`].
 const RANKS: [&str; 2] = [
-    "Rank: an encoding shares the rank of the best one that it cannot be separated from. An encoding whose seeds vary more may \
-     therefore share a rank that one with a better mean does not; more than 20 points (for text 0.2 nats) behind, it has none.",
-    "Behind the best: mean difference paired by seed, with its 95% confidence interval, not corrected.",
+    "Rank: an encoding shares the rank of the best encoding from which it cannot be separated. An encoding whose \
+     seeds vary more may therefore share a rank that an encoding with a better mean does not share. If it is more \
+     than 20 points (for text 0.2 nats) behind, it has no rank.",
+    "Behind the best: mean difference from the best encoding, paired by seed, with its uncorrected 95% confidence \
+     interval.",
 ];
 
 /// Largest effect size that is shown.
@@ -94,7 +96,7 @@ fn standing(ranking: &Ranking, result: &EncodingResult) -> String {
         Rank::Behind(Some(_)) => match level_with(ranking, result) {
             None => "separable".to_owned(),
             Some((leader, n)) => {
-                format!("separable; not separable with n = {n} from {leader}")
+                format!("separable; not separable from {leader} with n = {n}")
             }
         },
         Rank::TooFewSeeds => "too few seeds for a rank".to_owned(),
@@ -168,7 +170,7 @@ fn effect_cell(comparison: &Comparison) -> TableCell {
 /// Returns the criteria that determine the time to solve of a workload.
 fn criteria(workload: &Workload, solved_loss: f64) -> String {
     let by_validation =
-        "the first of the validations in a row that were good enough to end the training";
+        "the first of the consecutive validations that were good enough to end training";
     let by_loss = format!(
         "the first point of the training curve with a loss of at most {solved_loss} nats per scored token"
     );
@@ -219,16 +221,16 @@ pub(crate) fn run_metrics(report: &Report, workload: &Workload) -> Table {
         })
         .table()
         .with_legend(format!(
-        "Fit rate: share of seeds that solved training, with an exact match in distribution \
-         of at least {}; diverged seeds did not. To solve: {}; median [minimum to maximum] over those \
-         of these seeds that have one.",
+        "Fit rate: share of seeds that solved training, that is, reached an exact match of at least {} in \
+         distribution; diverged seeds count as not solved. To solve: {}; median [minimum to maximum] over the solved \
+         seeds that have such a point.",
         percent(solved_exact_match),
         criteria(workload, solved_loss)
     ))
     .with_legend(format!(
-        "Effective length: the largest evaluated length up to which exact match on the \
-         training split is at least {} at every length; median over seeds [minimum to \
-         maximum]. ≥: it is the longest evaluated length. 0: too low at the shortest length.",
+        "Effective length: the largest evaluated length up to which exact match on the training split is at least {} \
+         at every length; median over seeds [minimum to maximum]. ≥: the longest evaluated length. 0: exact match is \
+         lower already at the shortest length.",
         percent(effective_exact_match)
     ))
     .without_empty_columns();
@@ -277,8 +279,8 @@ pub(crate) fn ablation(ranking: &Ranking, base: &str) -> Table {
     first[1] = value(base);
     table.rows.insert(0, first);
     table.with_legend(
-        "Ablation: each change is paired with the base by seed [95% interval of the mean difference, not \
-         corrected]; Holm's correction runs over the changes.",
+        "Ablation: each change is paired with the base by seed [uncorrected 95% interval of the mean difference]; \
+         Holm's correction covers the changes.",
     )
 }
 

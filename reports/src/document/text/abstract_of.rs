@@ -187,8 +187,8 @@ fn largest(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
     let others = rankings().any(|(_, ranking)| ranking.metric != Metric::ExactMatch);
     let by = if others { " compared by exact match" } else { "" };
     let text = format!(
-        "Seeds separate {better} and {worse} on {won} of {}{by}; the largest {significant}difference is that on {workload}, \
-         {}, where {what}.",
+        "Seeds separate {better} and {worse} on {won} of {}{by}; the largest {significant}difference is on \
+         {workload}, {}, where {what}.",
         count(pairs.len() as u64, "workload"),
         region.name(),
     );

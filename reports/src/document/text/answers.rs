@@ -100,7 +100,7 @@ pub(crate) fn answers(report: &Report) -> Vec<AnswerCard> {
     };
     let rope = places.iter().position(|place| place.encoding == YARDSTICK);
     let cheap = places.iter().position(is_cheap).filter(|_| rope.is_some());
-    let best = [Some(answer("Best", 0)), cheap.map(|index| answer("Best at RoPE's price", index))];
+    let best = [Some(answer("Best", 0)), cheap.map(|index| answer("Best at RoPE's cost", index))];
     let rope = rope.map(|index| answer("RoPE, for comparison", index));
     best.into_iter().chain([rope]).flatten().collect()
 }
@@ -126,7 +126,7 @@ mod tests {
         let found = sentences(&report);
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found[0].starts_with("Best: CoPE, 77.0% ([7"), "{found:?}");
-        assert!(found[1].starts_with("Best at RoPE's price: CoPE, 77.0% ("), "{found:?}");
+        assert!(found[1].starts_with("Best at RoPE's cost: CoPE, 77.0% ("), "{found:?}");
         assert!(found[1].ends_with(", 1.10 times RoPE's step time)."), "{found:?}");
         assert!(
             found[2].starts_with("RoPE, for comparison: RoPE, ")

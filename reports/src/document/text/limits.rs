@@ -29,14 +29,14 @@ fn questions(report: &Report) -> &'static str {
     };
     let measured = report.workloads.iter().filter(|w| known(w)).count();
     if measured == 0 {
-        "These records hold no answers to single questions: intervals are over seeds alone and leave out the error \
-         that comes from the choice of questions."
+        "These records have no answers to single questions, so intervals cover the choice of seeds but not the choice \
+         of questions."
     } else if measured < report.workloads.len() {
-        "Intervals of means and differences cover other seeds and other questions where records hold the answers to \
-         single questions; elsewhere they are over seeds alone. Intervals of slices, gates and costs are over seeds."
+        "Intervals of means and differences cover the choice of seeds, and the choice of questions where records have \
+         the answers to single questions. Intervals of slices, gates and costs cover the choice of seeds alone."
     } else {
-        "Intervals of means and differences cover other seeds and other questions; those of medians, token accuracy, \
-         slices, gates and costs are over seeds alone."
+        "Intervals of means and differences cover the choice of seeds and of questions; intervals of medians, token \
+         accuracy, slices, gates and costs cover the choice of seeds alone."
     }
 }
 

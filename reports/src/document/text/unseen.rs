@@ -30,20 +30,21 @@ pub(crate) fn unseen(workload: &Workload) -> Vec<String> {
     let mut sentences = Vec::new();
     if !counted.is_empty() {
         sentences.push(format!(
-            "Only questions larger than all of training count as longer: {}.",
+            "Only questions larger than all questions of training count as longer: {}.",
             listed(&counted, "and")
         ));
     }
     if !trained.is_empty() {
         let all = listed(&trained, "and");
         sentences.push(format!(
-            "Training draws every question of {all}, though not as often, so that it counts neither as in distribution \
+            "Training can draw every question of {all}, but less often, so {all} counts neither as in distribution \
              nor as another distribution."
         ));
     }
     if !ceilings.is_empty() {
         sentences.push(format!(
-            "No model can be expected to give answers that practically never occur in training; the others are {}.",
+            "No model can be expected to give answers that practically never occur in training; other answers make up \
+             {}.",
             listed(&ceilings, "and")
         ));
     }
@@ -82,16 +83,18 @@ mod tests {
         assert_eq!(
             unseen(workload),
             [
-                "Only questions larger than all of training count as longer: 100 of 256 of `sparse` at 128.",
-                "No model can be expected to give answers that practically never occur in training; the others are 72.0% of \
-                 `sparse` at 128."
+                "Only questions larger than all questions of training count as longer: 100 of 256 of `sparse` at \
+                 128.",
+                "No model can be expected to give answers that practically never occur in training; other answers \
+                 make up 72.0% of `sparse` at 128."
             ]
         );
         // The value of the region is that of these questions.
         assert!((workload.deciding().unwrap().results[0].mean() - 0.1).abs() < 1e-12);
         let all = cell(&|r| r.evals[1].unseen = Some(unseen_of(vec![false; 256])));
         assert!(
-            unseen(&all.workloads[0])[0].starts_with("Training draws every question of `sparse`")
+            unseen(&all.workloads[0])[0]
+                .starts_with("Training can draw every question of `sparse`")
         );
         assert!(all.workloads[0].rankings.iter().all(|r| r.points.iter().all(|p| p.0 != "sparse")));
     }

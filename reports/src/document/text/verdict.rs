@@ -45,14 +45,14 @@ pub(crate) fn verdict(report: &Report, workload: &Workload) -> String {
     let (metric, score) = (ranking.metric.name(), score(ranking, first));
     if ranked.len() == 1 {
         return format!(
-            "{} {region}, of one encoding: {}, {score}.",
+            "{} {region}, with one encoding only: {}, {score}.",
             capital(metric),
             first.display
         );
     }
     if ranking.common_value().is_some() {
         let all = count(ranked.len() as u64, "encoding");
-        return format!("The same {metric} {region} for {all}: {score}.");
+        return format!("All of {all} have the same {metric} {region}: {score}.");
     }
     let best: Vec<&&EncodingResult> = ranked.iter().filter(|r| r.rank == Rank::Best).collect();
     let best = format!("Best {metric} {region}: {}, {score}.", names(&best));

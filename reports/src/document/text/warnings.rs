@@ -41,10 +41,10 @@ fn of_cells(conditions: &Conditions) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut differ = |what: &str, so: &str, get: &dyn Fn(&Condition) -> String| {
         let list = several(conditions.distinct(get));
-        warnings.extend(list.map(|list| format!("Cells differ in {what} ({list}): {so}.")));
+        warnings.extend(list.map(|list| format!("Cells differ in {what} ({list}), so {so}.")));
     };
     let speed = "times and memory are not comparable between them";
-    let numbers = "their numbers may differ for that reason alone";
+    let numbers = "their numbers may differ for this reason alone";
     differ("host", speed, &|r| format!("{}, {}", r.host_cpu, r.os));
     differ("threads", speed, &|r| r.threads.to_string());
     differ("the number of concurrent cells", speed, &|r| r.jobs.to_string());

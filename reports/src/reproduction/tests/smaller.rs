@@ -42,7 +42,7 @@ fn a_suite_of_another_size_is_compared_by_order_alone() {
     let said = prose_of(&section).join(" ");
     assert!(
         said.contains(
-            "Another size: in `small` 1 of 2 pairs of rows have their means in the published order"
+            "Another size: in `small` the means of 1 of 2 pairs of rows are in the published order"
         ),
         "{said}"
     );

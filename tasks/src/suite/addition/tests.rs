@@ -151,5 +151,5 @@ fn bad_settings_and_lengths_are_refused() {
     let unknown = serde_json::from_str::<AdditionConfig>(r#"{"order": "backwards"}"#);
     assert!(unknown.unwrap_err().to_string().contains("expected `reversed` or `plain`"));
     let task = AdditionConfig::default().build().unwrap();
-    assert!(task.check_len(0).unwrap_err().to_string().contains("the most digits"));
+    assert!(task.check_len(0).unwrap_err().to_string().contains("the maximum number of digits"));
 }

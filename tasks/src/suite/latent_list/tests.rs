@@ -136,7 +136,7 @@ fn bad_settings_and_lengths_name_the_field() {
         assert_eq!(config.build().unwrap_err().to_string(), format!("latent-list: {expected}"));
     }
     let task = LatentListConfig { min_len: 4, ..LatentListConfig::default() }.build().unwrap();
-    assert!(task.check_len(3).unwrap_err().to_string().contains("min_len is the shortest"));
+    assert!(task.check_len(3).unwrap_err().to_string().contains("min_len sets the minimum"));
     let unknown = serde_json::from_str::<LatentListConfig>(r#"{"question": "median"}"#);
     assert!(unknown.unwrap_err().to_string().contains("expected one of `any`, `length`"));
 }

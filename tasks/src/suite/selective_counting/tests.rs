@@ -208,7 +208,7 @@ fn training_lengths_are_drawn_from_a_range_and_evaluation_lengths_are_exact() {
     assert_eq!(lens(Some(15)).len(), 1);
     let task = SelectiveCountingConfig { min_len: Some(20), ..SelectiveCountingConfig::small() };
     let said = task.build().unwrap().check_len(19).unwrap_err().to_string();
-    assert!(said.contains("min_len is the shortest"), "{said}");
+    assert!(said.contains("min_len sets the minimum"), "{said}");
     let json = serde_json::to_value(SelectiveCountingConfig::default()).unwrap();
     assert!(json.get("min_len").is_none());
 }

@@ -59,7 +59,9 @@ impl TextSource {
                 return Err("`corpus` and `path` are both given; use one of them");
             }
             (_, None, Some(_)) => {
-                return Err("`field` is given without `path`, whose rows it refers to");
+                return Err(
+                    "`field` is given without `path`; `field` names a column of the file `path`",
+                );
             }
             (None, Some(path), field) => Self::Path { path, field },
             (Some(corpus), None, None) => Self::Corpus(corpus),

@@ -67,10 +67,11 @@ fn settings_that_name_two_texts_or_rows_of_none_are_refused() {
     };
     assert_eq!(
         said(r#"{"corpus": "sotu", "path": "a.txt"}"#),
-        "text-passage: path is \"a.txt\", must be left out, since `corpus` is given"
+        "text-passage: path is \"a.txt\", must be left out, because `corpus` is given"
     );
     assert_eq!(
         said(r#"{"corpus": "sotu", "field": "body"}"#),
-        "text-passage: field is \"body\", must be left out, since there is no `path` whose rows it names"
+        "text-passage: field is \"body\", must be left out, because `field` names a column of `path`, which is not \
+         given"
     );
 }

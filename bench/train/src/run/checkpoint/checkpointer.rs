@@ -50,7 +50,7 @@ impl Checkpointer {
         let files = match self.folder.newest_first() {
             Ok(files) => files,
             Err(error) => {
-                resumed.troubles.push(format!("{error}; the cell starts from its beginning"));
+                resumed.troubles.push(format!("{error}; the cell starts from the first step"));
                 return resumed;
             }
         };
@@ -68,7 +68,7 @@ impl Checkpointer {
                     let next = if index + 1 < files.len() {
                         "the previous checkpoint is tried"
                     } else {
-                        "the cell starts from its beginning"
+                        "the cell starts from the first step"
                     };
                     resumed.troubles.push(format!("{reason}; {next}"));
                 }

@@ -55,7 +55,7 @@ fn what_carries_no_rank_has_none() {
     let [verdict] = &verdicts(of(&[("cope", 0.9)]))[..] else { panic!() };
     assert!(
         verdict.starts_with(
-            "Exact match on other distributions at longer lengths, of one encoding: CoPE, 93.5%"
+            "Exact match on other distributions at longer lengths, with one encoding only: CoPE, 93.5%"
         ),
         "{verdict}"
     );
