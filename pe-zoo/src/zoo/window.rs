@@ -15,9 +15,9 @@
 //! layer has RoPE within a window, and the layers between see all tokens without a position encoding.
 //!
 //! ## Deviations
-//! The window is counted in positions, so a window over positions with gaps contains fewer tokens. A long pass computes blocks of rows over the
-//! columns that they see, and the cache drops keys outside of the window. Beside an encoding that chooses positions, all are
-//! computed and kept.
+//! The window is counted in positions, so a window over positions with gaps contains fewer tokens. A long pass computes blocks of
+//! rows over the columns that they see, and the cache drops keys outside of the window. Combined with an encoding that chooses
+//! positions, all columns are computed and kept.
 //!
 //! ## References
 //! Beltagy et al. 2020, "Longformer: The Long-Document Transformer", arXiv 2004.05150; windows that count the row's own token as
