@@ -45,7 +45,7 @@ pub fn judge(night: &[RunRecord], baseline: &[RunRecord], gate: &Thresholds) -> 
     cost::counted(&matched.pairs, gate, &mut verdict);
     if matched.new > 0 {
         verdict.warnings.push(format!(
-            "{} cells are new and have no baseline; accept this night to watch them",
+            "{} new cells have no baseline; accept this night's results to compare them from the next night on",
             matched.new
         ));
     }

@@ -79,7 +79,10 @@ fn configured(id: &str, settings: &[String]) -> anyhow::Result<TaskConfig> {
         let (key, value) = setting
             .split_once('=')
             .with_context(|| format!("--set {setting}: expected KEY=VALUE, such as variables=3"))?;
-        anyhow::ensure!(key != "kind", "--set {setting}: the first argument sets the task");
+        anyhow::ensure!(
+            key != "kind",
+            "--set {setting}: `kind` cannot be set; name the task as the first argument"
+        );
         let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
         let before = table.insert(key.to_owned(), value);
         anyhow::ensure!(before.is_none(), "--set gives `{key}` twice");
@@ -160,7 +163,7 @@ mod tests {
         assert_eq!(serde_json::to_value(three).unwrap()["variables"], 3);
         for (given, expected) in [
             (&["variables"][..], "expected KEY=VALUE"),
-            (&["kind=copy"], "the first argument sets the task"),
+            (&["kind=copy"], "name the task as the first argument"),
             (&["variables=3", "variables=4"], "twice"),
             (&["variable=3"], "did you mean `variables`?"),
             (&["variables=many"], "many"),

@@ -156,7 +156,8 @@ pub fn layer(
 
     let ctx = LayerContext { layer, at, rows: &rows, cols: &cols };
     let (q, k) = if fixed { (q, k) } else { encoding.transform_qk(q, repeated(k, heads), &ctx) };
-    let call = AttentionCall { encoding, engine, attention_kind, precision, weights, fixed };
+    let call =
+        AttentionCall { encoding, head_dim, engine, attention_kind, precision, weights, fixed };
     let cut = if weights == Weights::Drop { blocks::blocks(at, horizon) } else { Vec::new() };
     let (Attended { output, weights }, traces) =
         if cut.len() > 1 || cut.iter().any(|block| block.columns.start > 0) {
@@ -180,6 +181,8 @@ pub fn layer(
 /// How the attention of a layer is computed, whatever the rows.
 struct AttentionCall<'a> {
     encoding: &'a dyn Hooks,
+    /// Width of a head before queries and keys are transformed.
+    head_dim: usize,
     engine: Engine,
     attention_kind: AttentionKind,
     precision: MatmulPrecision,
@@ -198,9 +201,8 @@ impl AttentionCall<'_> {
         k: Tensor<4>,
         v: Tensor<4>,
     ) -> (Attended, Vec<Trace>) {
-        let Self { encoding, engine, attention_kind, precision, weights, fixed } = *self;
-        let dims = q.dims();
-        let [_batch, heads, _rows, head_dim] = dims;
+        let Self { encoding, head_dim, engine, attention_kind, precision, weights, fixed } = *self;
+        let [batch, heads, rows, _width] = q.dims();
         let modifier = encoding.score(&ScoreContext { layer: ctx, q: &q, k: &k });
         let modifier = match attention_kind {
             AttentionKind::Soft => modifier,
@@ -219,6 +221,7 @@ impl AttentionCall<'_> {
             let inputs = reference::LogitInputs::new(&q, &k, &v, ctx.at, scale);
             traces = trace::of_modifier(&modifier, &inputs);
             let columns = ctx.at.cols().len();
+            let dims = [batch, heads, rows, head_dim];
             traces.extend(trace::of_transform(encoding, dims, columns, ctx, &q.device()));
         }
         let attended =

@@ -90,7 +90,7 @@ impl DecoderWeights {
     pub(super) fn assert_fit(&self, config: &ModelConfig) {
         let kind = (config.norm, config.activation, config.bias);
         let llama = (NormKind::RmsNorm, ActivationKind::SwiGlu, false);
-        assert_eq!(kind, llama, "the weights are those of a Llama-type model");
+        assert_eq!(kind, llama, "a Llama-type model has RMSNorm, SwiGLU and no biases");
         assert!(!config.output_gate, "a Llama-type model has no output gate");
         assert!(
             config.norm_place.is_before_head(),

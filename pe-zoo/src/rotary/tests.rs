@@ -235,7 +235,7 @@ fn what_cannot_be_read_is_refused_by_name() {
         (json!({ "rope_type": "linear", "factor": 2.0, "rope_theta": 1e6 }), "set `base`"),
         (
             json!({ "rope_type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5 }),
-            "it is `rotary_fraction`",
+            "set `rotary_fraction`",
         ),
         (json!([1, 2]), "invalid type"),
     ] {

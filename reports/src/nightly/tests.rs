@@ -263,7 +263,7 @@ fn cells_that_are_gone_broken_or_another_question_fail() {
     // A cell that failed in the baseline does not fail the gate, and new cells warn.
     assert!(judged(&broken, &broken).passes());
     let verdict = judged(&night(), &gone);
-    assert!(verdict.passes() && verdict.warnings[0].contains("1 cells are new"));
+    assert!(verdict.passes() && verdict.warnings[0].contains("1 new cells"));
 }
 
 #[test]

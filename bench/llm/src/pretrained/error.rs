@@ -27,7 +27,7 @@ pub(super) fn check_shape(
 ) -> Result<()> {
     ensure!(
         shape == expected,
-        "{}: tensor `{name}` has shape {shape:?}, expected {expected:?} by the settings; get weights and settings of the same \
+        "{}: tensor `{name}` has shape {shape:?}, but the settings require {expected:?}; use weights and settings of the same \
          model",
         path.display()
     );

@@ -64,8 +64,8 @@ pub fn bytes(text: &str) -> Result<u64> {
     match bytes.filter(|bytes| (1.0..(1u64 << 53) as f64).contains(bytes)) {
         Some(bytes) => Ok(bytes as u64),
         None => bail!(
-            "`{text}` is not an amount of memory, expected at least one byte, as a number with KiB, MiB, GiB, KB, MB or GB, \
-             such as 4GiB"
+            "`{text}` is not an amount of memory; expected a number of at least one byte with an optional unit (KiB, MiB, GiB, KB, \
+             MB or GB), such as 4GiB"
         ),
     }
 }
