@@ -123,7 +123,7 @@ fn encodings() -> anyhow::Result<String> {
         let work = if with == without {
             "–".to_owned()
         } else {
-            format!("+{:.2}%", 100.0 * (with as f64 / without as f64 - 1.0))
+            format!("{:+.2}%", 100.0 * (with as f64 / without as f64 - 1.0))
         };
         writeln!(
             table,

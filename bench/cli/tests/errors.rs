@@ -33,7 +33,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
     for (arguments, expected) in [
         (vec!["run", "quik"], "unknown suite `quik` (did you mean `quick`?); or give the path"),
         (vec!["run", empty], "is a folder, but a suite is a TOML file or a built-in name"),
-        (vec!["new", "suite", "quick"], "is that of a built-in suite"),
+        (vec!["new", "suite", "quick"], "is taken by a built-in suite"),
         (vec!["new", "encoding", "rope"], "RoPE has this id already; choose another"),
         (vec!["new", "encoding", "my_bias"], "expected a lower-case letter followed by"),
         (

@@ -6,7 +6,6 @@ use burn_cubecl::cubecl::client::Client;
 use burn_cubecl::cubecl::features::MmaConfig;
 use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
 use burn_cubecl::cubecl::prelude::*;
-use burn_cubecl::tensor::CubeTensor;
 
 use super::arguments::{inputs, last_axis, place, plane_rows};
 use super::backward::backward_kernel;

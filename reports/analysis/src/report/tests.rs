@@ -177,7 +177,7 @@ fn the_cell_started_last_counts_for_its_seed() {
     assert_eq!((rope.exact_match.mean, rope.exact_match.n), (1.0, 2));
     let told = &report.not_counted[0];
     assert_eq!((report.not_counted.len(), &*told.state, &told.key), (1, "superseded", &old.key));
-    assert!(told.reason.starts_with("cell 0000000000000000 of another"), "{}", told.reason);
+    assert!(told.reason.starts_with("cell 0000000000000000 of the same"), "{}", told.reason);
 }
 
 #[test]
