@@ -63,7 +63,7 @@ fn a_record_under_another_cells_name_is_damaged_and_no_result_of_that_cell() {
     assert!(named(&events, "began").is_empty());
     assert_eq!(events[0]["kept"], 1);
     let said = text(&output);
-    assert!(said.contains("it holds the cell") && said.contains("--retry damaged"), "{said}");
+    assert!(said.contains("it contains the cell") && said.contains("--retry damaged"), "{said}");
 
     let (events, output) = place.events(&out, &["--retry", "damaged"]);
     assert!(output.status.success(), "{}", text(&output));

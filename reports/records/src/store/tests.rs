@@ -173,7 +173,7 @@ fn a_record_under_another_cells_name_is_damaged() {
     let renamed = path.with_file_name("0123456789abcdef.json");
     fs::rename(&path, &renamed).unwrap();
     let message = read_named(renamed).unwrap_err().to_string();
-    assert!(message.contains(&format!("holds the cell {}", record.key)), "{message}");
+    assert!(message.contains(&format!("contains the cell {}", record.key)), "{message}");
 }
 
 #[test]

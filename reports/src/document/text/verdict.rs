@@ -52,7 +52,7 @@ pub(crate) fn verdict(report: &Report, workload: &Workload) -> String {
     }
     if ranking.common_value().is_some() {
         let all = count(ranked.len() as u64, "encoding");
-        return format!("All of {all} have the same {metric} {region}: {score}.");
+        return format!("All {all} have the same {metric} {region}: {score}.");
     }
     let best: Vec<&&EncodingResult> = ranked.iter().filter(|r| r.rank == Rank::Best).collect();
     let best = format!("Best {metric} {region}: {}, {score}.", names(&best));
