@@ -192,7 +192,7 @@ fn fields_and_columns_are_chosen_and_wrong_ones_explained() {
     let lines = path.with_extension("jsonl");
     fs::write(&lines, "{\"body\": \"a\"}\n{\"body\": \"b\"}\n").unwrap();
     assert_eq!(read(&lines, Some("body")).unwrap().documents.len(), 4);
-    assert!(said(&lines, None).contains("line 1: it has no `text`, only body"));
+    assert!(said(&lines, None).contains("line 1: the line has no `text`, only body"));
     assert!(said(&path, Some("body")).contains("plain text, which has no fields"));
     for (line, why) in [
         ("{\"text\": \"a\"}\n{\"text\": 3}", "line 2: `text` is 3"),
