@@ -226,7 +226,7 @@ impl Cost {
     pub fn within(self, horizons: &[Option<usize>]) -> Self {
         let layers = horizons.len() as u64;
         let kinds = horizons.iter().copied().collect::<BTreeSet<_>>();
-        if kinds.iter().all(|horizon| horizon.is_none()) {
+        if kinds.iter().all(Option::is_none) {
             return self;
         }
         let (pairs, mut items): (Vec<_>, Vec<_>) =

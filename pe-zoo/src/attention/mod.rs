@@ -165,7 +165,7 @@ pub fn layer(
             let output = Tensor::cat(output.collect(), 2);
             (Attended { output, weights: None }, Vec::new())
         } else {
-            call.attend(&ctx, q, k, v)
+            call.attend(&ctx, &q, k, v)
         };
     let [_batch, _heads, _rows, mixed_dim] = output.dims();
     let (output, mixed) = if mixed_dim > head_dim {
@@ -197,19 +197,19 @@ impl AttentionCall<'_> {
     fn attend(
         &self,
         ctx: &LayerContext<'_>,
-        q: Tensor<4>,
+        q: &Tensor<4>,
         k: Tensor<4>,
         v: Tensor<4>,
     ) -> (Attended, Vec<Trace>) {
         let Self { encoding, head_dim, engine, attention_kind, precision, weights, fixed } = *self;
         let [batch, heads, rows, _width] = q.dims();
-        let modifier = encoding.score(&ScoreContext { layer: ctx, q: &q, k: &k });
+        let modifier = encoding.score(&ScoreContext { layer: ctx, q, k: &k });
         let modifier = match attention_kind {
             AttentionKind::Soft => modifier,
             AttentionKind::Hard => ScoreMod::Sum(vec![modifier, ScoreMod::Hard]),
         };
         let extra = encoding.mixed_values(ctx);
-        let shared = fixed && extra.is_none() && engine.takes_shared_heads(&q, &modifier, weights);
+        let shared = fixed && extra.is_none() && engine.takes_shared_heads(q, &modifier, weights);
         let (k, v) = if shared { (k, v) } else { (repeated(k, heads), repeated(v, heads)) };
         let values = match extra {
             Some(extra) => Tensor::cat(vec![v.clone(), extra], 3),
@@ -218,14 +218,14 @@ impl AttentionCall<'_> {
         let scale = 1.0 / (head_dim as f64).sqrt();
         let mut traces = Vec::new();
         if weights == Weights::Explain {
-            let inputs = reference::LogitInputs::new(&q, &k, &v, ctx.at, scale);
+            let inputs = reference::LogitInputs::new(q, &k, &v, ctx.at, scale);
             traces = trace::of_modifier(&modifier, &inputs);
             let columns = ctx.at.cols().len();
             let dims = [batch, heads, rows, head_dim];
             traces.extend(trace::of_transform(encoding, dims, columns, ctx, &q.device()));
         }
         let attended =
-            engine.attend_of(precision, &q, &k, &v, values, &modifier, ctx.at, scale, weights);
+            engine.attend_of(precision, q, &k, &v, values, &modifier, ctx.at, scale, weights);
         (attended, traces)
     }
 
@@ -243,7 +243,7 @@ impl AttentionCall<'_> {
         let (q, k, v) = (own(q, &rows), own(k, &columns), own(v, &columns));
         let (rows, cols) = (ctx.rows.of_tokens(rows), ctx.cols.of_tokens(columns));
         let ctx = LayerContext { layer: ctx.layer, at: &at, rows: &rows, cols: &cols };
-        self.attend(&ctx, q, k, v).0.output
+        self.attend(&ctx, &q, k, v).0.output
     }
 }
 
