@@ -380,7 +380,7 @@ fn damaged_weights_are_refused_with_the_tensor_at_fault() {
         "{said}"
     );
     let said = refused(&|t| t[key].shape = vec![16, 8]);
-    let expected = format!("tensor `{name}` has shape [16, 8], expected [8, 16]");
+    let expected = format!("tensor `{name}` has shape [16, 8], but the settings require [8, 16]");
     assert!(said.contains(&expected), "{said}");
     let said = refused(&|t| t[key].dtype = "I32".to_owned());
     assert!(said.contains(&format!("tensor `{name}` is I32, expected F32")), "{said}");
