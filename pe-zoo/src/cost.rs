@@ -255,8 +255,9 @@ impl Cost {
                 return count;
             }
             // `len * len` pairs become `len * (len + 1) / 2`.
-            let (count, len_wide) = (u128::from(item.within(count, len)), len.max(1) as u128);
-            (count * (len_wide + 1) / (2 * len_wide)) as u64
+            let count = u128::from(item.within(count, len));
+            let len = len.max(1) as u128;
+            (count * (len + 1) / (2 * len)) as u64
         };
         let products = self.items.iter().filter(|item| item.is_product());
         let others = self.items.iter().filter(|item| !item.is_product());

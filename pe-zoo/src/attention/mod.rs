@@ -110,10 +110,12 @@ pub struct LayerOutput {
 /// Runs one layer's attention under an encoding.
 ///
 /// `cache` holds the earlier tokens and receives the new ones; without a cache, the new tokens
-/// attend only to each other. Columns outside of the layer's [horizon](crate::PositionEncoding::horizon) are dropped from the cache,
-/// and long passes are computed in blocks of rows over the columns that they need, unless weights are returned. Keys and values that groups of heads share are stored once and
+/// attend only to each other. Keys and values that groups of heads share are stored once and
 /// repeated before the encoding sees them; keys that it [fixes](crate::PositionEncoding::fixed_keys)
 /// are changed first and repeated where the engine needs that.
+///
+/// The cache drops columns outside of the layer's [horizon](crate::PositionEncoding::horizon). Long
+/// passes are computed in blocks of rows over the columns that they need, unless weights are returned.
 ///
 /// # Panics
 ///
