@@ -173,7 +173,7 @@ pub(crate) fn cost_config(bytes: &[u8]) -> bool {
     let Some(text) = text(bytes) else { return false };
     let Ok(config) = CostConfig::parse("fuzzed", text) else { return false };
     survives_toml(&config);
-    assert!(config.model.forward_macs(config.vocabulary, config.len) > 0);
+    assert!(config.model.cost(config.vocabulary, config.len).macs() > 0);
     assert!(config.model.param_count(config.vocabulary) > 0);
     true
 }

@@ -285,14 +285,8 @@ impl ModelConfig {
         vocabulary * width + self.layers * block + last_norm + head
     }
 
-    /// Number of multiply-accumulates of one forward pass over `len` tokens, without those of the encoding. All pairs
-    /// of tokens are counted, and the head for every token.
-    pub fn forward_macs(&self, vocabulary: usize, len: usize) -> u64 {
-        self.cost(vocabulary, len).macs()
-    }
-
-    /// Cost of one forward pass over `len` tokens, without that of the encoding. Embedding look-ups are free, and
-    /// dropout is off.
+    /// Cost of one forward pass over `len` tokens, without that of the encoding. All pairs of tokens are counted, and
+    /// the head for every token. Embedding look-ups are free, and dropout is off.
     pub fn cost(&self, vocabulary: usize, len: usize) -> Cost {
         let Self { layers, width, heads, .. } = *self;
         let (hidden, ways_in, kv_width) = (self.hidden(), self.ways_in(), self.kv_width());
@@ -362,7 +356,7 @@ mod tests {
         };
         assert_eq!(tape.param_count(32_000), 162_417_408);
         // Table 3 of the paper: 160.46 G multiply-accumulates for 1024 tokens.
-        assert_eq!(tape.forward_macs(32_000, 1024), 160_457_293_824);
+        assert_eq!(tape.cost(32_000, 1024).macs(), 160_457_293_824);
     }
 
     #[test]
