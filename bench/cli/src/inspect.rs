@@ -36,8 +36,8 @@ pub(crate) struct InspectArgs {
     /// Length of the sample, in the task's unit; default: the training length.
     #[arg(long)]
     len: Option<usize>,
-    /// Score gates against the ends of these units of text, which are found in the texts of tokens. Default: against
-    /// the tokens that the task counts.
+    /// Units of text. Gates are scored against the ends of these units, which are found in the texts of tokens.
+    /// Default: gates are scored against the tokens that the task counts.
     #[arg(long, value_parser = one_of(MARKS))]
     marks: Option<TextMarks>,
     /// Second cell, as a key or the path of kept weights: maps show the first cell minus this one.

@@ -120,10 +120,10 @@ enum Command {
     /// Writes a report on runs of other programs.
     ///
     /// Reads a CSV table of scores with the columns encoding, task, train_len, seed, split, len and score. Ranks, tests
-    /// and pages are those of `report`.
+    /// and pages are computed as by `report`.
     #[command(after_help = "Example: pe-bench judge scores.csv --out results/mine")]
     Judge(judge::JudgeArgs),
-    /// Prints results as a table for a paper, or its references.
+    /// Prints a table of results, or references, for a paper.
     ///
     /// The rows are encodings, the columns splits and lengths.
     #[command(
@@ -165,7 +165,7 @@ enum Command {
     Stability(stability::StabilityArgs),
     /// Compares a night's results with an accepted baseline.
     ///
-    /// A significant loss of quality or a higher cost fails.
+    /// The gate fails on a significant loss of quality or a higher cost.
     #[command(
         after_help = "Example: pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate failed."
     )]
@@ -198,7 +198,7 @@ enum Command {
     },
     /// Writes samples of a task for other programs.
     ///
-    /// They are the same as a run trains on or is evaluated on.
+    /// A run is trained or evaluated on the same samples.
     #[command(
         after_help = "Examples:\n  pe-bench samples counting --set variables=3 --len 64\n  pe-bench samples flip-flop --split sparse --len 256 --count 2000 --out sparse.npz"
     )]
@@ -224,7 +224,7 @@ enum Command {
         after_help = "Examples:\n  pe-bench export quick flip-flop cope\n  pe-bench export dd59a472 --out exported"
     )]
     Export(export::ExportArgs),
-    /// Explains an encoding, with its results, a task or a suite.
+    /// Explains an encoding (with its results), a task or a suite.
     ///
     /// Prints documentation, probed properties and defaults, and the results of an encoding in the suite `zoo`.
     #[command(
@@ -273,7 +273,9 @@ enum RecordsCommand {
         after_help = "Example: pe-bench records merge results/part-1 results/part-2 --out results/all"
     )]
     Merge(merge::MergeArgs),
-    /// Packs the records of a results folder into one Parquet file, which every command reads like the records; `run` writes them to `cells` again.
+    /// Packs the records of a results folder into one Parquet file.
+    ///
+    /// Every command reads the file in place of the records. `run` writes the records to `cells` again.
     #[command(
         after_help = "Example: pe-bench records pack results/zoo --lean --out results/zoo/laptop_2026-11"
     )]

@@ -22,8 +22,8 @@ pub(crate) struct PackArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Make the file smaller. Leave out results by sample property. For cells that only chose a learning rate, also
-    /// leave out curves, gates, single answers, validations of splits, and all validations except the last. Round
-    /// curves, validations and times, and round losses of single questions to 85 steps.
+    /// leave out curves, gates, individual answers, validations of splits, and all validations except the last. Round
+    /// curves, validations and times, and round losses of individual questions to 85 values.
     #[arg(long = "lean")]
     is_lean: bool,
 }

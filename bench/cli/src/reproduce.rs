@@ -30,7 +30,7 @@ pub(crate) struct ReproduceArgs {
     /// Files with outputs of `pe-bench stability --json`, separated by commas, to show next to published measurements.
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     stability: Vec<PathBuf>,
-    /// Verdicts to print, separated by commas; default: those of all numbers that a run can be compared with.
+    /// Verdicts to print, separated by commas; default: all verdicts of numbers that can be compared with a run.
     #[arg(long, alias = "verdict", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
     verdicts: Vec<String>,
     /// Print every recipe that was run, not only the recipe nearest to the published one.

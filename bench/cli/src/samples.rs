@@ -34,7 +34,7 @@ pub(super) struct SamplesArgs {
     /// Length of each sample, in the task's unit of length.
     #[arg(long)]
     len: usize,
-    /// Seed: for training samples that of a run, for the other splits `eval.seed` of a suite.
+    /// Seed: the seed of a run for training samples, or the `eval.seed` of a suite for other splits.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Number of samples.

@@ -56,9 +56,9 @@ impl StopFlag {
         let (signal_name, out) = (signals::name(signal), out.display());
         if forced {
             complain(&format!(
-                "interrupted by {signal_name}: {finished} of {cells} cells have a record in {out}, from an earlier \
-                 run if this run did not reach the cell; the same command starts all cells again, and without --force \
-                 it runs only cells without a record"
+                "interrupted by {signal_name}: {finished} of {cells} cells have a record in {out}; cells that this \
+                 run did not reach keep the record of an earlier run; the same command starts all cells again, and \
+                 without --force it runs only cells without a record"
             ));
         } else {
             complain(&format!(

@@ -265,7 +265,7 @@ fn packed_records_give_the_same_report_and_stand_beside_an_encoding_of_ones_own(
     let mine = place.folder.path().join("mine");
     let (events, errors) = place.run_into(&mine, &["--encodings", "nope"]);
     assert_eq!(named(&events, "ended"), 3 * 2 + 3, "only cells of NoPE are run: {errors}");
-    let told = format!("the report includes {} kept records of 2 other encodings", GRID + FRESH);
+    let told = format!("the report includes {} earlier records of 2 other encodings", GRID + FRESH);
     assert!(errors.contains(&told), "{errors}");
     let encodings: Vec<(String, usize)> =
         evaluations(&mine).into_iter().map(|((encoding, ..), (n, _))| (encoding, n)).collect();
@@ -277,7 +277,7 @@ fn packed_records_give_the_same_report_and_stand_beside_an_encoding_of_ones_own(
         std::fs::read_to_string(&place.suite).unwrap().replace("steps = 30", "steps = 31");
     std::fs::write(&place.suite, changed).unwrap();
     let (_, errors) = place.run_into(&place.folder.path().join("other"), &["--encodings", "nope"]);
-    assert!(!errors.contains("kept records"), "{errors}");
+    assert!(!errors.contains("earlier records"), "{errors}");
 
     let mut bytes = std::fs::read(kept.join("records.parquet")).unwrap();
     bytes.truncate(bytes.len() / 2);

@@ -15,8 +15,8 @@ const RULE: [&str; 3] = [
      Undecided: the same, but the paper prints a standard deviation that is not recorded here. Too few seeds: the \
      published recipe with fewer than 3 seeds.",
     "Other recipe: every run differs from the published recipe in a setting or in the task. Such a run is neither \
-     `agrees` nor `differs`; the report lists the differences. Of several recipes it shows the one with the fewest \
-     differences. Other size: every run belongs to a suite with smaller models.",
+     `agrees` nor `differs`; the report lists the differences. Of several recipes the report shows the one with the \
+     fewest differences. Other size: every run belongs to a suite with smaller models.",
 ];
 
 impl Reproduction {

@@ -71,14 +71,14 @@ pub(super) fn records(request: &RunRequest, plan: &SweepPlan) -> anyhow::Result<
     Ok(found.into_values().collect())
 }
 
-/// Messages about kept records in a report: their number, and what differs from those that were run.
+/// Messages about earlier records in a report: their number, and what differs from those that were run.
 pub(super) fn notes(run: &[RunRecord], kept: &[RunRecord]) -> Vec<String> {
     let distinct = |records: &[RunRecord],
                     get: &dyn Fn(&RunRecord) -> String|
      -> BTreeSet<String> { records.iter().map(get).collect() };
     let encodings = distinct(kept, &|r| r.encoding.name.clone());
     let mut notes = vec![format!(
-        "the report includes {} kept records of {} other encodings, which were not run again",
+        "the report includes {} earlier records of {} other encodings, which were not run again",
         kept.len(),
         encodings.len()
     )];
@@ -87,7 +87,7 @@ pub(super) fn notes(run: &[RunRecord], kept: &[RunRecord]) -> Vec<String> {
         if !run.is_empty() && here != there {
             let list = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join("; ");
             notes.push(format!(
-                "{what} of kept records: {}; of this run: {}; {so}",
+                "{what} of earlier records: {}; of this run: {}; {so}",
                 list(there),
                 list(here)
             ));

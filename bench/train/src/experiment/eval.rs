@@ -15,12 +15,12 @@ pub struct EvalConfig {
     pub splits: Option<Vec<String>>,
     /// Maximum number of sequences per split and length.
     pub samples: usize,
-    /// Maximum number of tokens per split and length, with at least one sequence; longer lengths get fewer sequences.
-    /// `None`: only `samples` limits.
+    /// Maximum number of tokens per split and length; `None`: only `samples` limits them. Longer lengths get fewer
+    /// sequences, but at least one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
-    /// Number of sequences per forward pass; changes time and memory, not results, apart from the last digits of losses: a
-    /// batch with one scored row is computed by another product.
+    /// Number of sequences per forward pass. This setting changes time and memory, and of the results only the last
+    /// digits of losses: a batch with one scored row is computed by another matrix product.
     pub batch_size: usize,
     /// Seed of the evaluation data, the same for all cells.
     pub seed: u64,

@@ -19,10 +19,10 @@ pub struct TrainConfig {
     pub len: usize,
     /// Number of points of the training curve.
     pub curve_points: usize,
-    /// Number of sequences per forward pass; gradients are accumulated over a step, so this changes time and memory,
-    /// and results only by rounding (encodings with random positions draw them per forward pass). `None`: all
-    /// sequences of a step. Not serialized if unset, like the two fields below, so that keys of older records stay
-    /// valid.
+    /// Number of sequences per forward pass; `None`: all sequences of a step. Gradients are accumulated over a step, so
+    /// this setting changes time and memory, and results only by rounding. Encodings with random positions are an
+    /// exception, because they draw positions for each forward pass. Not serialized if unset, like the two fields
+    /// below, so that keys of older records stay valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub micro_batch_size: Option<usize>,
     /// Whether cheap activations are recomputed in the backward pass instead of stored: less memory, more time, the

@@ -30,15 +30,16 @@ pub(super) struct SuiteFile {
     pub(super) about: String,
     /// Seeds of every encoding.
     seeds: Vec<u64>,
-    /// Encodings: ids, expressions, `"*"` for all, or maps with `kind`, settings and, if wanted, `name`.
+    /// Encodings: ids, expressions, `"*"` for all, or maps with `kind`, settings and an optional `name`.
     pub(super) encodings: Option<Vec<Value>>,
-    /// Learning rates that every encoding tries on `seeds`; reports rank it at the best one, chosen on validation.
+    /// Learning rates that every encoding tries on `seeds`; reports rank each encoding at its best rate, which
+    /// validation chooses.
     #[serde(default)]
     learning_rates: Vec<f64>,
-    /// Seeds that run at the chosen rate after the grid; reports count them alone.
+    /// Seeds that run at the chosen rate after the grid; reports show the results of these seeds only.
     #[serde(default)]
     fresh_seeds: Vec<u64>,
-    /// A base and its changes, in place of `encodings`.
+    /// Base encoding and its changes, in place of `encodings`.
     pub(super) ablation: Option<AblationSection>,
     /// Comparison that is stated before the run.
     pub(super) question: Option<records::settings::Question>,
@@ -83,7 +84,8 @@ pub(super) struct WorkloadSection {
     learning_rates: Option<Vec<f64>>,
     /// Fresh seeds of this workload, in place of those of the suite.
     fresh_seeds: Option<Vec<u64>>,
-    /// Lists of values by dotted path (`task.variables`): one workload for each value, several lists crossed.
+    /// Lists of values by dotted path (`task.variables`): one workload for each value, or for each combination of
+    /// values of several lists.
     #[serde(default)]
     pub(super) axes: Map<String, Value>,
     /// Limits that differ from those of the suite.

@@ -53,15 +53,15 @@ pub(super) fn trainings(
 /// Message, if there is no grid, or if a seed is among those that choose the rates.
 pub(super) fn check_fresh(fresh: &[u64], seeds: &[u64], rates: &[f64]) -> Result<(), String> {
     if !fresh.is_empty() && rates.is_empty() {
-        return Err("given without `learning_rates`, whose choice they report on; add the rates, or move the \
-                    seeds to `seeds`"
+        return Err("given without `learning_rates`, but fresh seeds measure the best of these rates; add the rates, \
+                    or move the seeds to `seeds`"
             .to_owned());
     }
     match fresh.iter().find(|seed| seeds.contains(seed)) {
         None => Ok(()),
         Some(seed) => Err(format!(
-            "{seed} is both among `seeds`, which choose the rates, and among `fresh_seeds`, which report on the choice; use \
-             another number for one of them"
+            "{seed} is both among `seeds`, which choose the rates, and among `fresh_seeds`, which measure the chosen \
+             rates; use another number for one of them"
         )),
     }
 }

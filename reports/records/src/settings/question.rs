@@ -24,8 +24,8 @@ pub struct Question {
     /// the perplexity itself. Workloads that are ranked by another metric have no answer then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub change: bool,
-    /// Largest rise of the perplexity that counts as kept, in percent of its value in distribution. `encodings` then
-    /// names one encoding twice; its perplexity is compared with its value in distribution, raised by this margin.
+    /// Largest rise of the perplexity, in percent of its value in distribution, that counts as no rise. `encodings`
+    /// then names one encoding twice. Its perplexity is compared with its value in distribution, raised by this margin.
     /// Workloads that are ranked by another metric have no answer then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin_percent: Option<u32>,

@@ -71,13 +71,13 @@ fn notes(report: &Report, workload: &Workload, grid: &analysis::grid::WorkloadGr
     let by = if workload.headline.higher_is_better() {
         "exact match, and among equal values the lowest loss"
     } else {
-        "the least loss"
+        "the lowest loss"
     };
     let mut notes = vec![format!(
         "Each encoding was trained with every value of `{}`. All numbers of this workload, except those under \
-         \"default\", are for the encoding's best value: the one with the best mean validation over seeds ({by}). All \
-         seeds of an encoding use the same value. Validations share no sample with the evaluations. Columns from \
-         cells to FLOPs: cost of the whole grid.",
+         \"default\", are for the best value of the encoding. It has the best validations, averaged over seeds \
+         ({by}). All seeds of an encoding use the same value. Validations share no sample with the evaluations. The \
+         columns from cells to FLOPs show the cost of the whole grid.",
         grid.axis
     )];
     let edge: Vec<String> =

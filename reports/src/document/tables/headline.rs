@@ -37,10 +37,10 @@ pub fn headline(report: &Report) -> Table {
 fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
     let telling: Vec<&&Ranking> = rankings.iter().filter(|r| r.has_several_ranks()).collect();
     let note = format!(
-        "First rank: number of workloads, of those with several ranks, on which the encoding is the best, or cannot \
-         be separated from the best and is at most {:.0} points (for text {FAR} nats) behind. Better / worse: number \
-         of workloads on which the encoding differs significantly from {}, with Holm's correction over all \
-         comparisons with {}. In brackets: 95% intervals.{}",
+        "First rank: number of workloads on which the encoding is the best, or cannot be separated from the best and \
+         is at most {:.0} points (for text {FAR} nats) behind. Only workloads with several ranks count. Better / \
+         worse: number of workloads on which the encoding differs significantly from {}, with Holm's correction over \
+         all comparisons with {}. In brackets: 95% intervals.{}",
         100.0 * FAR,
         report.display(YARDSTICK),
         report.display(YARDSTICK),

@@ -38,8 +38,8 @@ pub(crate) fn legend(overall: &Overall) -> String {
 pub(crate) fn explained(overall: &Overall) -> String {
     format!(
         "Probability of improvement: the chance that a random run of one encoding is better than a random run of the \
-         other on the same task, ties counting half, mean over {}, with its 95% stratified bootstrap interval. The \
-         probability states how often, not by how much.",
+         other on the same task. Ties count half. The probability is the mean over {}, with its 95% stratified \
+         bootstrap interval. It states how often one encoding is better, not by how much.",
         count(overall.workloads.len() as u64, "workload")
     )
 }

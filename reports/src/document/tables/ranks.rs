@@ -279,8 +279,8 @@ pub(crate) fn ablation(ranking: &Ranking, base: &str) -> Table {
     first[1] = value(base);
     table.rows.insert(0, first);
     table.with_legend(
-        "Ablation: each change is paired with the base by seed [uncorrected 95% interval of the mean difference]; \
-         Holm's correction covers the changes.",
+        "Ablation: each change is compared with the base, paired by seed [uncorrected 95% interval of the mean \
+         difference]. Holm's correction covers the changes.",
     )
 }
 

@@ -19,7 +19,9 @@ pub(crate) fn leaders(report: &Report) -> Option<String> {
         .collect();
     let workloads = match other.len() {
         _ if without.is_empty() => return None,
-        0 => format!("{} leads without any one of the workloads too", report.display(best)),
+        0 => {
+            format!("{} still leads if any one of the workloads is left out", report.display(best))
+        }
         _ => format!("The lead depends on the workloads: {}", listed(&other, "and")),
     };
     let by_rank = overall.ranked.first()?;
@@ -52,7 +54,8 @@ mod tests {
     fn a_lead_that_hangs_on_one_workload_is_said() {
         assert_eq!(
             sentence([0.9, 0.9, 0.9]).unwrap(),
-            "CoPE leads without any one of the workloads too. CoPE also has the best mean rank."
+            "CoPE still leads if any one of the workloads is left out. CoPE also has the best mean \
+             rank."
         );
         // Interquartile means above a chance of 1/2 of nine runs, of which two at either end are cut.
         let text = sentence([1.0, 0.75, 0.82]).unwrap();

@@ -29,11 +29,12 @@ fn questions(report: &Report) -> &'static str {
     };
     let measured = report.workloads.iter().filter(|w| known(w)).count();
     if measured == 0 {
-        "These records have no answers to single questions, so intervals cover the choice of seeds but not the choice \
-         of questions."
+        "These records have no answers to individual questions, so intervals cover the choice of seeds but not the \
+         choice of questions."
     } else if measured < report.workloads.len() {
-        "Intervals of means and differences cover the choice of seeds, and the choice of questions where records have \
-         the answers to single questions. Intervals of slices, gates and costs cover the choice of seeds alone."
+        "Intervals of means and differences cover the choice of seeds, and the choice of questions where records \
+         have the answers to individual questions. Intervals of slices, gates and costs cover the choice of seeds \
+         alone."
     } else {
         "Intervals of means and differences cover the choice of seeds and of questions; intervals of medians, token \
          accuracy, slices, gates and costs cover the choice of seeds alone."
