@@ -30,8 +30,8 @@ const TOKENS: usize = 64;
 /// Arguments of `benchmark`.
 #[derive(Args, Clone)]
 pub(super) struct BenchmarkArgs {
-    /// Folder of a model, a .gguf file, a name from `pe-bench data list`, or kept weights of `pe-bench run`: the
-    /// path of the .safetensors file or the key of a record.
+    /// Folder of a model, a .gguf file, a name from `pe-bench data list`, or saved weights of `pe-bench run`: the path
+    /// of the .safetensors file or the key of a record.
     model: String,
     /// JSON Lines files with the fields of SCROLLS (`input`, `output`), QuALITY (`article`,
     /// `questions`), MMLU (`question`, `choices`, `answer`) or ARC (`question`, `choices`, `answerKey`).

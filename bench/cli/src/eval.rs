@@ -28,7 +28,7 @@ use train::suite::Suite;
 #[derive(Args, Clone)]
 #[command(mut_arg("keep_weights", |option| option.hide(true)))]
 pub(super) struct EvalArgs {
-    /// Results folder with kept weights.
+    /// Results folder with saved weights.
     results: PathBuf,
     /// Lengths to evaluate, separated by commas, in the task's unit; default: the lengths of each record.
     #[arg(long, value_delimiter = ',')]

@@ -66,8 +66,8 @@ enum TunedWeights {
 #[derive(Args, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(super) struct ExtendArgs {
-    /// Folder of a model, a .gguf file, a name from `pe-bench data list`, or kept weights of `pe-bench run`: the
-    /// path of the .safetensors file or the key of a record.
+    /// Folder of a model, a .gguf file, a name from `pe-bench data list`, or saved weights of `pe-bench run`: the path
+    /// of the .safetensors file or the key of a record.
     model: String,
     /// Lengths in tokens, separated by commas; default: 1, 2 and 4 times the trained context.
     #[arg(long, value_delimiter = ',')]

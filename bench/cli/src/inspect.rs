@@ -40,7 +40,7 @@ pub(crate) struct InspectArgs {
     /// Default: gates are scored against the tokens that the task counts.
     #[arg(long, value_parser = one_of(MARKS))]
     marks: Option<TextMarks>,
-    /// Second cell, as a key or the path of kept weights: maps show the first cell minus this one.
+    /// Second cell, as a key or the path of saved weights; the maps show the first cell minus this cell.
     #[arg(long, value_name = "CELL")]
     against: Option<String>,
     /// Output folder; default: results/inspect/KEY.

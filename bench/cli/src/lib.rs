@@ -94,7 +94,8 @@ enum Command {
     Run(run::RunArgs),
     /// Evaluates trained cells at other lengths or splits.
     ///
-    /// Nothing is trained. Reads the weights that `run` kept. Finished cells are kept: run the same command again to resume.
+    /// Nothing is trained. Reads the weights that `run` saved. Finished cells are kept: run the same command again to
+    /// resume.
     #[command(
         after_help = "Examples:\n  pe-bench eval results/quick --lens 256,512,1024\n  pe-bench eval results/quick --samples 5000 --splits in-distribution"
     )]
@@ -125,7 +126,7 @@ enum Command {
     Judge(judge::JudgeArgs),
     /// Prints a table of results, or references, for a paper.
     ///
-    /// The rows are encodings, the columns splits and lengths.
+    /// The rows are encodings. The columns are splits and lengths.
     #[command(
         after_help = "Examples:\n  pe-bench table results/quick --workloads counting --spread interval\n  pe-bench table results/quick --lens 128 --encodings rope,cope --format tex-column\n  pe-bench table results/quick --format bibtex > references.bib"
     )]
@@ -151,7 +152,7 @@ enum Command {
     ///
     /// It shows the maps, gates and positions on one sample of the model's task.
     ///
-    /// Reads the weights that `run` kept.
+    /// Reads the weights that `run` saved.
     #[command(
         after_help = "Examples:\n  pe-bench inspect quick flip-flop cope\n  pe-bench inspect dd59a472 --sample 3 --out page"
     )]

@@ -35,8 +35,8 @@ pub(super) struct CellArgs {
 /// Arguments that name a trained cell.
 #[derive(Args, Clone)]
 pub(super) struct CellChoice {
-    /// Key of a record or a prefix of it (`pe-bench cells`), the path of kept weights (.safetensors), or SUITE WORKLOAD
-    /// ENCODING.
+    /// Key of a record or a prefix of it (`pe-bench cells`), the path of saved weights (.safetensors), or SUITE
+    /// WORKLOAD ENCODING.
     #[arg(num_args = 1..=3, value_names = ["CELL"])]
     pub(super) cell: Vec<String>,
     /// Results folder to search for records and weights; may be repeated. Default: every folder below `results` with

@@ -37,8 +37,8 @@ pub enum SettingsError {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Exact match from which a seed has solved training: mean over all evaluations in distribution, above 0, at most
-    /// 1. Default 0.99.
+    /// Smallest exact match at which a seed counts as having solved training: mean over all evaluations in
+    /// distribution, above 0, at most 1. Default 0.99.
     pub solved_exact_match: f64,
     /// Loss, in nats per scored token, that defines the time to solve: the first point of the training curve with at
     /// most this loss, for seeds that solved training. Above 0. Default 0.05, which is a probability of 95% for the

@@ -10,7 +10,8 @@ use crate::document::{Element, Section, Table, TableCell};
 const RULE: [&str; 3] = [
     "Agrees: the runs follow the published recipe as far as it is known, at least 3 seeds ran, none diverged, and \
      our 95% interval over seeds contains the published number. The interval is Student's t with a spread of at \
-     least 0.1 points. The published number counts with its rounding and, if the paper states one, its own uncertainty.",
+     least 0.1 points. The published number represents all values that round to it, or a wider range if the paper \
+     states its uncertainty.",
     "Differs: the recipe and the number of seeds are as above, but the interval does not contain the published number. \
      Undecided: the same, but the paper prints a standard deviation that is not recorded here. Too few seeds: the \
      published recipe with fewer than 3 seeds.",
@@ -119,7 +120,8 @@ fn plan(table: &PublishedTable) -> String {
             format!("The suite `{suite}` has this recipe: `pe-bench run {suite}`.")
         }
         PublishedTable { task: Some(task), .. } => format!(
-            "Runs of the task `{task}` with this table's settings are shown here; no suite has its recipe."
+            "Runs of the task `{task}` with this table's settings are shown here; no suite has the recipe of the \
+             table."
         ),
         PublishedTable { instead: Some(command), .. } => format!("Shown by `{command}`."),
         PublishedTable { missing, .. } => {

@@ -149,8 +149,10 @@ impl TaskSettings for AtDepthConfig {
         let data = format!("{} v{}", inner.id, inner.version);
         let task = AtDepth { config: self.clone(), task, data_sha256: sha256_hex(data.as_bytes()) };
         if task.own_tokens() > MAX_LEN {
-            let expected =
-                format!("a length at which all frames together have at most {MAX_LEN} tokens");
+            let expected = format!(
+                "a length at which the frames of all statements have at most {MAX_LEN} \
+                 tokens in total"
+            );
             return Err(refused(expected));
         }
         Ok(task)

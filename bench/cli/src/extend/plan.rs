@@ -207,7 +207,7 @@ fn all_variants(
     }
     anyhow::ensure!(
         !all.is_empty(),
-        "no encoding to evaluate: the given methods need --factors, or in --lens a length above the trained context \
+        "no encoding to evaluate: the given methods need --factors, or a length in --lens above the trained context \
          of {context}"
     );
     Ok(all)

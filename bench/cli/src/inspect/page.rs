@@ -193,7 +193,7 @@ impl InspectedCell<'_> {
         if !self.gates.is_empty() {
             out.push_str(
                 "<h2 id=\"gate-scores\">Gate scores</h2>\n<p>How well gates agree with the marked tokens: area under the ROC curve within a \
-                 row, mean over rows. 1: above all others; 0.5: no relation; 0: below all others.</p>\n",
+                 row, averaged over rows. 1: above all others; 0.5: no relation; 0: below all others.</p>\n",
             );
             out.push_str(&reports::html_table(&self.scores()));
         }

@@ -40,7 +40,7 @@ pub(crate) struct RunArgs {
     pub(crate) compute: ComputeArgs,
     #[command(flatten)]
     pub(crate) pool: PoolArgs,
-    /// Number of devices that train one cell together; each computes its share of the micro-batches of a step.
+    /// Number of devices that train one cell together; each device computes its share of the micro-batches of a step.
     ///
     /// Every cell needs train.micro_batch_size, and its number of micro-batches must be a multiple of N. Results are
     /// the same to the bit: records have the same keys, and a checkpoint of one device resumes on several. With
@@ -83,8 +83,8 @@ pub(crate) struct SweepArgs {
     pub(crate) retry_before: Option<String>,
     /// Run only shard K of N of the cells, such as 2/3.
     ///
-    /// Shards are disjoint, together complete, and the same on every machine. They may share one results folder or use
-    /// one folder each: `pe-bench report` accepts several folders.
+    /// Every cell is in exactly one shard, and the shards are the same on every machine. They may share one results
+    /// folder or use one folder each: `pe-bench report` accepts several folders.
     #[arg(long, value_name = "K/N", default_value_t)]
     pub(crate) shard: Shard,
     /// Index of this process among the processes that share the results folder, such as $SLURM_ARRAY_TASK_ID.

@@ -90,7 +90,7 @@ pub struct ValidationConfig {
     pub splits: Vec<String>,
     /// Seed of these sequences; it must differ from `eval.seed`.
     pub seed: u64,
-    /// Exact match from which on a validation counts as solved.
+    /// Smallest exact match at which a validation counts as solved.
     pub solved_exact_match: f64,
     /// Number of consecutive solved validations after which the training counts as solved.
     pub solved_checks: usize,

@@ -66,10 +66,10 @@ pub fn claims(report: &Report) -> Table {
     table.with_legend(
         "The suite states the claims and their comparisons before its cells run. On a workload where the two \
          encodings differ significantly, a claim holds or is contradicted; elsewhere the claim is undecided, even if \
-         it claims that there is no advantage. An encoding keeps its perplexity where its perplexity is significantly \
-         below its value in distribution plus the margin. Holm's correction covers the planned comparisons of all \
-         claims. Difference: the better mean minus the other (for perplexity, the other divided by the better), \
-         paired by seed, with its uncorrected 95% interval.",
+         it states that there is no advantage. An encoding keeps its perplexity where its perplexity is \
+         significantly below its value in distribution plus the margin. Holm's correction covers the planned \
+         comparisons of all claims. Difference: the better mean minus the other (for perplexity, the other divided \
+         by the better), paired by seed, with its uncorrected 95% interval.",
     )
 }
 
