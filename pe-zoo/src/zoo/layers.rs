@@ -182,7 +182,8 @@ impl PositionEncoding for ByLayer {
 
     fn check(settings: &LayersConfig, dims: &Dims) -> Result<(), PeError> {
         let length = settings.pattern.len();
-        let expected = format!("a pattern of 1 to {} layers, those of the model", dims.layers);
+        let expected =
+            format!("a pattern of 1 to {} layers, the number of layers of the model", dims.layers);
         let fits = (1..=dims.layers).contains(&length);
         PeError::require(
             fits,

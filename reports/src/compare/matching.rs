@@ -159,7 +159,7 @@ fn pair<'a>(
     }
     left_out.extend(not_counted.into_iter().map(|((state, seed), names)| {
         let names = joined(names, " and ");
-        format!("{at}: seed {seed} of {names} does not count ({state})")
+        format!("{at}: seed {seed} of {names} is left out ({state})")
     }));
     let started = |pair: &PairedRuns<'_>| {
         pair.a.values().chain(pair.b.values()).map(|r| r.started().0.to_owned()).max()
@@ -183,7 +183,7 @@ fn pair<'a>(
         Some(newest) => {
             if !pairing.is_empty() {
                 left_out.push(format!(
-                    "{at}: {} older configurations with the same names do not count",
+                    "{at}: {} older configurations with the same names are left out",
                     pairing.len()
                 ));
             }

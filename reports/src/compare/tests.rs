@@ -287,7 +287,7 @@ fn what_is_not_done_does_not_count() {
         [vec![failed, cell("w", "cope", 0, 0.8)], cells("w", "rope", &[0.5, 0.5])].concat();
     let found = found(&records, "cope", "rope");
     assert_eq!((&found.comparisons[0].seeds[..], found.left_out.len()), (&[0][..], 1));
-    assert!(found.left_out[0].contains("seed 1 of cope does not count (failed)"));
+    assert!(found.left_out[0].contains("seed 1 of cope is left out (failed)"));
 }
 
 #[test]

@@ -159,8 +159,8 @@ pub(super) fn measured<'a>(
     let unlike = pairs.iter().filter(|pair| !alike(pair)).count();
     if unlike > 0 {
         verdict.warnings.push(format!(
-            "{unlike} cells ran on another machine or with other threads or jobs than in \
-             the baseline; their times are not compared"
+            "{unlike} cells ran on another machine, or with another number of threads or jobs, \
+             than in the baseline; their times are not compared"
         ));
     }
 }

@@ -112,7 +112,7 @@ pub(crate) struct SweepArgs {
     /// them. Default: the last weights, if those of all cells take at most 2 GiB.
     #[arg(long, value_enum, value_name = "WHICH")]
     pub(crate) keep_weights: Option<KeepWeights>,
-    /// At the end, list cells that other `pe-bench` processes are running instead of waiting for them.
+    /// Do not wait at the end for cells that other `pe-bench` processes are running: list these cells and exit.
     #[arg(long)]
     pub(crate) no_wait: bool,
     /// Do not write the report; `pe-bench report` can write it later.

@@ -237,7 +237,8 @@ fn lock(index: usize, name: &str) -> Result<Option<File>> {
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => bail!(
-            "device {index} is used by another sweep, which holds {}; name other --devices or wait for its end",
+            "device {index} is used by another sweep, which holds {}; name other --devices or wait until that sweep \
+             ends",
             path.display()
         ),
         Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(None),

@@ -64,8 +64,8 @@ fn read<T: DeserializeOwned>(record: &RunRecord, part: &str) -> Result<T> {
 
 fn unreadable(record: &RunRecord, part: &str, reason: &dyn Display) -> anyhow::Error {
     anyhow!(
-        "record {}: cannot read `{part}`: {reason}; the record was written by another version of this program, run the cell \
-         again",
+        "record {}: cannot read `{part}`: {reason}; the record was written by another version of this program; run \
+         the cell again",
         record.key
     )
 }

@@ -15,7 +15,7 @@ pub(super) struct AblationSection {
     /// Base encoding, written as in `encodings`.
     base: Value,
     /// Lists of values by the name of a setting of the base. Each value makes one variant, with all other settings as
-    /// in the base; the value of the base itself makes none.
+    /// in the base; the value of the base itself makes no variant.
     #[serde(default)]
     axes: Map<String, Value>,
     /// Further encodings, written as in `encodings`.

@@ -99,7 +99,7 @@ fn notes(report: &Report, workload: &Workload, grid: &analysis::grid::WorkloadGr
     notes.extend(disturbed_note(grid.choices.iter().map(|choice| choice.spent.disturbed)));
     if grid.choices.iter().any(|choice| choice.by == ChosenBy::Default) {
         let no =
-            "No validation: no value was validated with every seed, so the default value counts.";
+            "No validation: no value was validated with every seed, so the default value is used.";
         notes.push(no.to_owned());
     }
     notes
