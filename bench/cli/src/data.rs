@@ -266,9 +266,7 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
     sizes(&task);
     if task.check_len(SHOWN).is_ok() {
         let sample = task.train_sample(SHOWN, &mut ChaCha8Rng::seed_from_u64(0));
-        say(&format!(
-            "\n{SHOWN} consecutive tokens of the training part, after the token before them:"
-        ));
+        say(&format!("\nA token of the training part, and the {SHOWN} tokens after it:"));
         say(&draw(&task, &sample));
         say(&format!("\n{}", task.sample_text(&sample)));
     }

@@ -17,10 +17,11 @@ pub(crate) struct FlopsArgs {
     /// Built-in configuration (tape-155m), or path of a TOML file with the same fields.
     #[arg(long, default_value = "tape-155m")]
     config: String,
-    /// Encodings or combinations, separated by commas; default: encodings with published costs, or all encodings.
+    /// Encodings or combinations, separated by commas; default: the encodings with published costs if the configuration
+    /// has such costs, otherwise all encodings.
     #[arg(long)]
     encodings: Option<String>,
-    /// Number of tokens in the sequence; default: the configuration's.
+    /// Number of tokens in the sequence; default: the number in the configuration.
     #[arg(long, value_parser = number(1..=1 << 24))]
     len: Option<usize>,
     /// Count all operations of a causal model, elementwise ones included, and only visible pairs of tokens.

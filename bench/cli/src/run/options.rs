@@ -22,15 +22,14 @@ pub(crate) struct RunArgs {
     /// A built-in suite (`pe-bench list suites`) or the path of a TOML file.
     #[arg(value_parser = Suggested::SUITES)]
     pub(crate) suite: String,
-    /// Seeds to run instead of the suite's, separated by commas.
+    /// Seeds that replace the seeds of the suite, separated by commas.
     #[arg(long, alias = "seed", value_name = "SEEDS", value_delimiter = ',')]
     pub(crate) seeds: Vec<u64>,
-    /// Encodings to run instead of the suite's, separated by commas: names from the suite, ids, or
+    /// Encodings that replace the encodings of the suite, separated by commas: names from the suite, ids, or
     /// combinations such as 'cope{max_positions=16}+rope'.
     #[arg(long, value_parser = Suggested::ENCODINGS)]
     pub(crate) encodings: Vec<String>,
-    /// Workloads to run instead of all, separated by commas: names from the suite, such as counting or
-    /// 'counting variables=3'.
+    /// Workloads to run, separated by commas: names from the suite, such as counting or 'counting variables=3'.
     #[arg(long)]
     pub(crate) workloads: Vec<String>,
     /// Text file or folder of texts that replaces the corpus of every text workload.

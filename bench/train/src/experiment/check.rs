@@ -121,7 +121,8 @@ impl Experiment {
         let possible = train..=train.max(MOST_TOKENS);
         if let Some(tokens) = self.eval.trained_for.filter(|tokens| !possible.contains(tokens)) {
             let expected = format!(
-                "at least {train}, the tokens of a training sequence, and at most {MOST_TOKENS}"
+                "at least {train}, the number of tokens of a training sequence, and at most \
+                 {MOST_TOKENS}"
             );
             return Err(out_of_range("eval.trained_for", tokens, expected));
         }

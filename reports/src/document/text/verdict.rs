@@ -86,7 +86,7 @@ fn standing(
     if let Some(needed) = ranking.seeds_needed {
         let seeds = best.estimate.map_or(0, |estimate| estimate.n);
         return format!(
-            "No ranks: with {} no difference can be significant, with {needed} it can.",
+            "No ranks: with {} no difference can be significant; at least {needed} seeds are needed.",
             count(seeds, "seed")
         );
     }

@@ -41,7 +41,7 @@ fn what_carries_no_rank_has_none() {
     few.retain(|record| record.seed < 2);
     let [verdict] = &verdicts(few)[..] else { panic!() };
     assert!(
-        verdict.contains("No ranks: with 2 seeds no difference can be significant, with"),
+        verdict.contains("No ranks: with 2 seeds no difference can be significant; at least"),
         "{verdict}"
     );
     let [verdict] = &verdicts(of(&[("cope", 0.2), ("rope", 0.1)]))[..] else { panic!() };
