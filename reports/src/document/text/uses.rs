@@ -131,7 +131,7 @@ fn all(report: &Report, overall: &Overall) -> Option<AbstractSentence> {
         }
         _ => String::new(),
     };
-    let text = format!("One for all: {} ({}).{size}", listed(&named, "and"), Overall::NAME);
+    let text = format!("All tasks: {} ({}).{size}", listed(&named, "and"), Overall::NAME);
     (!numbers.is_empty()).then_some(AbstractSentence { text, numbers })
 }
 
@@ -167,7 +167,7 @@ mod tests {
             "{found:?}"
         );
         assert!(found[0].contains("mean over v and w)"), "{found:?}");
-        assert!(found[1].starts_with("One for all: CoPE 77.0% [") && found.len() == 2, "{found:?}");
+        assert!(found[1].starts_with("All tasks: CoPE 77.0% [") && found.len() == 2, "{found:?}");
         let text = &sentences(&["text"])[0];
         assert!(text.starts_with("Reading: CoPE 4.48 and RoPE 4.95 (perplexity"), "{text}");
         assert!(text.ends_with(", text). First rank: CoPE."), "{text}");
