@@ -129,7 +129,7 @@ fn print(found: &HeadToHead, points: bool, slices: bool) {
     }
     if !slices {
         say(
-            "\n--points also prints the seeds and tables of each workload, --slices also the tables by slice",
+            "\n--points also prints the seeds and tables of each workload, --slices also prints the tables by slice",
         );
     }
 }
