@@ -1,7 +1,7 @@
 //! Dots along a horizontal axis, in groups.
 
 use super::draw::{
-    BOTTOM, RuleRoom, TOP, WIDTH, bars, fitted, group, open, point as mark, put, rules, text,
+    BOTTOM, RuleRoom, TOP, WIDTH, axis_label, bars, fitted, group, open, point as mark, put, rules,
     ticks, widest,
 };
 use crate::document::plot::Dots;
@@ -21,7 +21,7 @@ pub(super) fn dots(title: &str, alt: &str, chart: &Dots) -> String {
     let mut out = open(title, alt, floor + BOTTOM);
     ticks(&mut out, scale, x, floor, true);
     let middle = f64::midpoint(left, right);
-    put!(out, "{}", text(middle, floor + 33.0, "middle", &chart.value.label));
+    put!(out, "{}", axis_label(middle, floor, &chart.value.label));
     rules(&mut out, &chart.rules, x, &RuleRoom { left, right, labels_from: 0.0, floor });
     let mut y = TOP;
     for (heading, series) in groups {

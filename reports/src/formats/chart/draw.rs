@@ -23,7 +23,7 @@ const FONT: f64 = 12.0;
 const TITLE: f64 = 13.0;
 /// Upper estimate of the width of a character of a label, and of the bold title, in units of the size.
 const CHARACTER: f64 = 6.7 / FONT;
-const BOLD: f64 = 7.2 / TITLE;
+const BOLD: f64 = 7.8 / TITLE;
 
 /// Appends formatted text to a string; `fmt::Write` for `String` cannot fail.
 macro_rules! put {
@@ -102,7 +102,7 @@ impl PlotArea<'_> {
         put!(out, "{}", text(START, ABOVE, "start", &self.y.label));
         ticks(out, &self.x.scale, |value| self.x(value), self.floor, has_grid);
         let middle = f64::midpoint(LEFT, self.right);
-        put!(out, "{}", text(middle, self.floor + 33.0, "middle", &self.x.label));
+        put!(out, "{}", axis_label(middle, self.floor, &self.x.label));
     }
 
     /// Returns where the room right of the label of the vertical axis begins.
@@ -242,6 +242,14 @@ pub(super) fn rules(
 
 pub(super) fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
     fitted(x, y, anchor, text, f64::INFINITY)
+}
+
+/// Returns the label of a horizontal axis: below its middle, or as near to it as the drawing has room.
+pub(super) fn axis_label(middle: f64, floor: f64, label: &str) -> String {
+    let room = WIDTH - 2.0 * START;
+    let half = widest(std::iter::once(label)).min(room) / 2.0;
+    let middle = middle.clamp(START + half, WIDTH - START - half);
+    fitted(middle, floor + 33.0, "middle", label, room)
 }
 
 /// Returns text that is at most `width` pixels wide: longer text is smaller, and never cut.

@@ -32,6 +32,19 @@ fn a_file_has_namespace_and_style_and_asks_nobody() {
 }
 
 #[test]
+fn a_long_label_of_an_axis_right_of_long_names_stays_within_the_drawing() {
+    let axis = Axis::new("points by which the encoding is better than RoPE", Scale::percent());
+    let name = "an encoding with a name of so many characters";
+    let groups = vec![(String::new(), vec![series(0, name, &[0.5])])];
+    let file = svg(&figure("t", Plot::Dots(Dots { value: axis, rules: Vec::new(), groups })));
+    let (before, _) = file.split_once("\" text-anchor=\"middle\">points by").unwrap();
+    let place = before.rsplit_once("<text x=\"").unwrap().1.split_once('"').unwrap().0;
+    let middle: f64 = place.parse().unwrap();
+    // 47 characters of up to 6.7 pixels, in a drawing of 480.
+    assert!(middle + 47.0 * 6.7 / 2.0 <= 480.0 && middle > 240.0, "{middle}");
+}
+
+#[test]
 fn values_that_are_not_finite_leave_no_mark() {
     let plot = Lines {
         x: Axis::new("length", Scale::at(&[1.0, 2.0])),
