@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes random models of 3 k to 7 k weights of several kinds, and their logits in transformers, as fixtures.
+"""Writes random models of 3 k to 9 k weights of several kinds, and their logits in transformers, as fixtures.
 
   python tiny_kinds.py mistral bench/llm/fixtures/tiny-mistral
   python tiny_kinds.py qwen2 bench/llm/fixtures/tiny-qwen2
@@ -8,9 +8,12 @@
   python tiny_kinds.py olmo2 bench/llm/fixtures/tiny-olmo2
   python tiny_kinds.py olmo3 bench/llm/fixtures/tiny-olmo3
   python tiny_kinds.py mistral-window bench/llm/fixtures/tiny-mistral-window
+  python tiny_kinds.py qwen3-wide bench/llm/fixtures/tiny-qwen3-wide
+  python tiny_kinds.py gemma2 bench/llm/fixtures/tiny-gemma2
+  python tiny_kinds.py gemma3 bench/llm/fixtures/tiny-gemma3
 
 Needs torch, safetensors and transformers 4.36 or newer, for `qwen3` and `smollm3` 4.53, for `olmo2` 4.48,
-for `olmo3` 5.0. Before 4.37, which has no Qwen2, the numbers of `qwen2` are those of
+for `olmo3`, `gemma2` and `gemma3` 5.0. Before 4.37, which has no Qwen2, the numbers of `qwen2` are those of
 its equation: a Llama with biases of queries, keys and values, the bias of the attention's output being zero.
 """
 import argparse
@@ -80,8 +83,41 @@ def mistral_window():
     return transformers.MistralForCausalLM(config), config.to_dict(), "MistralForCausalLM"
 
 
+def qwen3_wide():
+    # The heads have twice as many channels as the width.
+    config = transformers.Qwen3Config(use_sliding_window=False, head_dim=8, **SIZES)
+    return transformers.Qwen3ForCausalLM(config), config.to_dict(), "Qwen3ForCausalLM"
+
+
+# Of both Gemmas: heads with twice as many channels as the width, and another divisor of the logits than their root.
+GEMMA = {
+    **{name: size for name, size in SIZES.items() if name != "rope_theta"},
+    "num_hidden_layers": 3, "tie_word_embeddings": True, "head_dim": 8, "query_pre_attn_scalar": 5,
+    "sliding_window": 5, "attn_implementation": "eager", "pad_token_id": None,
+}
+
+
+def gemma2():
+    # Bounds that small logits reach.
+    config = transformers.Gemma2Config(
+        attn_logit_softcapping=2.0, final_logit_softcapping=3.0, rope_parameters={"rope_type": "default", "rope_theta": 500.0},
+        **GEMMA)
+    return transformers.Gemma2ForCausalLM(config), config.to_dict(), "Gemma2ForCausalLM"
+
+
+def gemma3():
+    sliding, full = "sliding_attention", "full_attention"
+    rotations = {
+        sliding: {"rope_type": "default", "rope_theta": 50.0},
+        full: {"rope_type": "linear", "rope_theta": 500.0, "factor": 4.0},
+    }
+    config = transformers.Gemma3TextConfig(
+        rope_parameters=rotations, layer_types=[sliding, sliding, full], **GEMMA)
+    return transformers.Gemma3ForCausalLM(config), config.to_dict(), "Gemma3ForCausalLM"
+
+
 KINDS = {"mistral": mistral, "qwen2": qwen2, "qwen3": qwen3, "smollm3": smollm3, "olmo2": olmo2, "olmo3": olmo3,
-         "mistral-window": mistral_window}
+         "mistral-window": mistral_window, "qwen3-wide": qwen3_wide, "gemma2": gemma2, "gemma3": gemma3}
 
 
 @torch.no_grad()
@@ -95,15 +131,19 @@ def main():
     model.eval()
     for name, weight in model.named_parameters():
         if "norm" in name:
-            weight.uniform_(0.5, 1.5)
+            # Gemma stores the difference from 1.
+            weight.uniform_(*((-0.5, 0.5) if "gemma" in arguments.kind else (0.5, 1.5)))
         elif name.endswith(".bias") and "o_proj" not in name:
             weight.uniform_(-1.0, 1.0)
     arguments.folder.mkdir(parents=True, exist_ok=True)
     kept = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     kept = {name: tensor for name, tensor in kept.items() if not name.endswith(("o_proj.bias", "inv_freq"))}
+    if config["tie_word_embeddings"]:
+        del kept["lm_head.weight"]
     save_file(kept, arguments.folder / "model.safetensors")
     names = [*SIZES, "model_type", "hidden_act", "sliding_window", "use_sliding_window", "head_dim", "no_rope_layers",
-             "rope_parameters", "transformers_version"]
+             "rope_parameters", "transformers_version", "hidden_activation", "query_pre_attn_scalar",
+             "attn_logit_softcapping", "final_logit_softcapping"]
     if "sliding_attention" in (config.get("layer_types") or []):
         names.append("layer_types")
     config = {name: config[name] for name in names if name in config}

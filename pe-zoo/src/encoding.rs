@@ -20,6 +20,8 @@ use crate::{Cost, PeError, Positions, ScoreMod, TokenState};
 pub struct Dims {
     /// Number of attention layers.
     pub layers: usize,
+    /// Width of the residual stream, `C`: channels of embeddings and of the inputs of layers.
+    pub width: usize,
     /// Number of heads per layer.
     pub heads: usize,
     /// Number of channels of one head.
@@ -31,8 +33,8 @@ pub struct Dims {
 }
 
 impl Dims {
-    /// Width of the model, `C = heads * head_dim`.
-    pub fn width(&self) -> usize {
+    /// Total number of channels of the heads, `H D`; in most models, but not in all, it is the width.
+    pub fn heads_width(&self) -> usize {
         self.heads * self.head_dim
     }
 }

@@ -38,7 +38,7 @@
 //! # use pe_zoo::{Combination, Dims, Positions, TokenState};
 //! # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //! # let (device, mut rng) = (Device::flex(), ChaCha8Rng::seed_from_u64(0));
-//! # let dims = Dims { layers: 2, heads: 4, head_dim: 16, train_len: 64, max_len: 128 };
+//! # let dims = Dims { layers: 2, width: 64, heads: 4, head_dim: 16, train_len: 64, max_len: 128 };
 //! # let random = || Tensor::<4>::random([1, 4, 10, 16], Distribution::Default, &device);
 //! # let (q, k, v) = (random(), random(), random());
 //! # let x = Tensor::<3>::random([1, 10, 64], Distribution::Default, &device);

@@ -20,4 +20,4 @@ pub use decoder::{Cache, Decoder, DecoderOutput};
 pub use dropout::Dropout;
 pub use lora::{LoraConfig, LoraError};
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
-pub use weights::{BlockWeights, DecoderWeights, QkGains};
+pub use weights::{BlockWeights, DecoderWeights, OutputGains, QkGains};

@@ -214,6 +214,7 @@ fn candidates() -> impl Iterator<Item = Dims> + Clone {
         heads.into_iter().flat_map(move |heads| {
             head_dims.into_iter().map(move |head_dim| Dims {
                 layers,
+                width: heads * head_dim,
                 heads,
                 head_dim,
                 ..passes::DIMS
@@ -221,7 +222,11 @@ fn candidates() -> impl Iterator<Item = Dims> + Clone {
         })
     });
     let even = (2..=LARGEST_HEAD_DIM).step_by(2);
-    common.chain(even.map(|head_dim| Dims { head_dim, ..passes::DIMS }))
+    common.chain(even.map(|head_dim| Dims {
+        width: passes::DIMS.heads * head_dim,
+        head_dim,
+        ..passes::DIMS
+    }))
 }
 
 /// Builds the encoding and fills every parameter with normal draws of standard deviation `std`.
@@ -259,7 +264,7 @@ pub fn products(config: &EncodingConfig, dims: &Dims, len: usize) -> Result<usiz
             passes::embedded(encoding.hooks(), &problem, &at, &device());
             passes::stack(encoding.hooks(), &problem, &at, dims.layers, &device())
         });
-        i128::from(counted) - (2 * dims.layers * len * len * dims.width()) as i128
+        i128::from(counted) - (2 * dims.layers * len * len * dims.heads_width()) as i128
     };
     let counts = COUNTED_LENS.map(count);
     // Newton's divided differences with steps of the first length.

@@ -20,7 +20,8 @@ use rand_chacha::rand_core::SeedableRng;
 
 const TOKENS: usize = 1024;
 
-const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 8, train_len: TOKENS, max_len: TOKENS };
+const DIMS: Dims =
+    Dims { layers: 1, width: 16, heads: 2, head_dim: 8, train_len: TOKENS, max_len: TOKENS };
 
 /// Standard deviation of random parameters, as large as the kit's for stacks of layers.
 const STD: f64 = 0.2;

@@ -85,8 +85,14 @@ struct Counts {
 
 /// Counts the second pass of so many layers, because the first makes what later ones reuse.
 fn counted(layers: usize, log: &Path, device: &Device) -> Counts {
-    let dims =
-        Dims { layers, heads: HEADS, head_dim: WIDTH / HEADS, train_len: TOKENS, max_len: TOKENS };
+    let dims = Dims {
+        layers,
+        width: WIDTH,
+        heads: HEADS,
+        head_dim: WIDTH / HEADS,
+        train_len: TOKENS,
+        max_len: TOKENS,
+    };
     let encoding = Combination::parse("rope").unwrap();
     let encoding = encoding.init(&dims, &mut ChaCha8Rng::seed_from_u64(0), device).unwrap();
     let at = Positions::contiguous(0, TOKENS);

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use pe_zoo::init::standard_normal;
-use pe_zoo::ops::{self, AdamW, AdamWSteps, Moments, Pairs};
+use pe_zoo::ops::{self, AdamW, AdamWSteps, Gate, Moments, Pairs};
 use pe_zoo::parts::running_sum;
 use pe_zoo::testkit::close::{self, Tolerance, numbers};
 use rand_chacha::ChaCha8Rng;
@@ -110,12 +110,15 @@ fn gelu_has_the_derivative_of_its_function() {
 }
 
 #[test]
-fn swi_glu() {
-    for shape in [[1, 2], [5, 6], [9, 64], [40, 24]] {
-        compare("swi_glu", &[shape], |leaves, _| ops::swi_glu(leaves[0].clone()));
+fn gated() {
+    for (gate, shape) in [Gate::Silu, Gate::Gelu]
+        .into_iter()
+        .flat_map(|gate| [[1, 2], [5, 6], [9, 64], [40, 24]].map(|shape| (gate, shape)))
+    {
+        compare("gated", &[shape], |leaves, _| ops::gated(leaves[0].clone(), gate));
         let turned = [shape[1], shape[0]];
-        compare("swi_glu of a transposed input", &[turned], |leaves, _| {
-            ops::swi_glu(leaves[0].clone().transpose())
+        compare("gated, of a transposed input", &[turned], |leaves, _| {
+            ops::gated(leaves[0].clone().transpose(), gate)
         });
     }
 }

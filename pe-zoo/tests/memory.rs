@@ -81,7 +81,14 @@ fn peak_of<T>(work: impl FnOnce() -> T) -> usize {
 
 /// Sizes of one layer.
 fn dims(tokens: usize) -> Dims {
-    Dims { layers: 1, heads: HEADS, head_dim: HEAD_DIM, train_len: tokens, max_len: tokens }
+    Dims {
+        layers: 1,
+        width: HEADS * HEAD_DIM,
+        heads: HEADS,
+        head_dim: HEAD_DIM,
+        train_len: tokens,
+        max_len: tokens,
+    }
 }
 
 /// Bytes that one layer's forward and backward pass needs beyond its inputs.

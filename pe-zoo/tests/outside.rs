@@ -76,7 +76,14 @@ fn a_wrapper_is_written_and_read_with_the_encodings_of_its_program() {
         ("interleaved{every=1}", "every is 1, expected at least 2"),
         ("interleaved(interleaved{every=1})", "every is 1, expected at least 2"),
     ] {
-        let dims = pe_zoo::Dims { layers: 2, heads: 2, head_dim: 8, train_len: 16, max_len: 32 };
+        let dims = pe_zoo::Dims {
+            layers: 2,
+            width: 16,
+            heads: 2,
+            head_dim: 8,
+            train_len: 16,
+            max_len: 32,
+        };
         let outcome = registry.parse(text).and_then(|wrapped| wrapped.check(&dims));
         let error = outcome.unwrap_err().to_string();
         assert!(error.contains(expected), "{text}: {error}");

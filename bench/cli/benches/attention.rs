@@ -19,7 +19,7 @@ const BATCH: usize = 4;
 const LENS: [usize; 3] = [128, 512, 1024];
 
 fn dims(len: usize) -> Dims {
-    Dims { layers: 1, heads: 4, head_dim: 64, train_len: len, max_len: len }
+    Dims { layers: 1, width: 256, heads: 4, head_dim: 64, train_len: len, max_len: len }
 }
 
 /// Encodings that one layer can have.

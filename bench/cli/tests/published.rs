@@ -193,7 +193,14 @@ fn the_suites_of_another_size_have_the_rows_of_their_tables() {
         for row in &rows {
             // Only an encoding that is refused has another one for it: TAPE without any update is RoPE.
             let [heads, head_dim, train_len, max_len] = [4, 16, 64, 64];
-            let dims = pe_zoo::Dims { layers: 1, heads, head_dim, train_len, max_len };
+            let dims = pe_zoo::Dims {
+                layers: 1,
+                width: heads * head_dim,
+                heads,
+                head_dim,
+                train_len,
+                max_len,
+            };
             let built = Combination::parse(row.encoding.as_ref().unwrap()).unwrap();
             assert!(row.trained_as.is_none() || built.check(&dims).is_err(), "{}", row.title());
         }

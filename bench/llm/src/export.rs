@@ -142,8 +142,8 @@ pub fn check_llama(facts: ModelFacts<'_>) -> Result<()> {
 
 /// A folder for transformers cannot have the architecture of the model.
 const NOT_LLAMA: &str = "a model of this architecture cannot be written as a folder for transformers, expected RMSNorm before \
-                         each part, SwiGLU, no bias, no normalisation of queries and keys, no output gate and soft \
-                         attention, as in Llama";
+                         each part, SwiGLU, no bias, no normalisation of queries and keys, no output gate, no scaled \
+                         embedding, no bound of the logits and soft attention, as in Llama";
 
 /// Settings of the module in plain PyTorch.
 fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Result<Value> {
@@ -159,6 +159,7 @@ fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Resul
         "layers": model.layers,
         "width": model.width,
         "heads": model.heads,
+        "head_dim": model.head_dim(),
         "kv_heads": model.kv_heads(),
         "hidden": model.hidden(),
         "norm": model.norm,
@@ -167,6 +168,8 @@ fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Resul
         "activation": model.activation,
         "bias": model.bias,
         "tied_head": model.tied_head,
+        "scaled_embedding": model.scaled_embedding,
+        "head_cap": model.head_cap,
         "encoding": experiment.encoding.to_string(),
         "encodings": encodings::of_parts(&experiment.encoding, &dims)?,
         "trained_tokens": lens[0],

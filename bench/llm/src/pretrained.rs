@@ -18,6 +18,7 @@ mod folder;
 mod gguf;
 mod gguf_tokens;
 mod kept;
+mod kinds;
 mod layers;
 mod llama;
 mod rotation;
@@ -43,8 +44,8 @@ use train::streams::{Stream, stream};
 use train::weights::{NamedTensors, restore};
 use version::WrittenBy;
 
-pub use config::TUNED_TYPE;
 pub use fetch::{MODELS, ModelMeta, fetch, known, place, verify};
+pub use kinds::TUNED_TYPE;
 pub use tasks::tokenizer::Around;
 pub use tokens::{ModelTokenizer, without_middle};
 

@@ -167,6 +167,16 @@ fn the_module_gives_our_logits() {
     models.push(("alibi", olmo2));
     models.push(("rope/alibi{learning=per-layer}+cope/nope", ModelConfig { layers: 5, ..small() }));
     models.push(("alibi", ModelConfig { tied_head: true, ..llama() }));
+    let gemma = ModelConfig {
+        head_dim: Some(12),
+        norm_place: NormPlace::Both,
+        activation: ActivationKind::GeGlu,
+        tied_head: true,
+        scaled_embedding: true,
+        head_cap: Some(3.0),
+        ..llama()
+    };
+    models.push(("fox+rope", gemma));
     let mut expected = Vec::new();
     for (index, (encoding, model)) in models.into_iter().enumerate() {
         let (kept, logits) = kept(encoding, model, folder.path());

@@ -71,6 +71,16 @@ fn other_kinds_give_the_logits_of_transformers() {
              rope{base=500,scaling={type=yarn,factor=4,original_max_position_embeddings=16}}",
         ),
         ("tiny-mistral-window", "rope{base=500.0}+window{size=6}"),
+        ("tiny-qwen3-wide", "rope{base=500.0}"),
+        (
+            "tiny-gemma2",
+            "rope{base=500}+window{size=5}+logit-cap{cap=2}/rope{base=500}+logit-cap{cap=2}/\
+             rope{base=500}+window{size=5}+logit-cap{cap=2}",
+        ),
+        (
+            "tiny-gemma3",
+            "rope{base=50}+window{size=5}/rope{base=50}+window{size=5}/rope{base=500,scaling={type=linear,factor=4}}",
+        ),
     ] {
         let pretrained = open(tiny::folder_of(fixture).path()).unwrap();
         let path = Path::new(tiny::FOLDER).with_file_name(fixture).join("expected.json");

@@ -85,6 +85,19 @@ fn recipes() -> Vec<(&'static str, ModelConfig)> {
                 ..llama.clone()
             },
         ),
+        (
+            "gemma2",
+            ModelConfig {
+                // The heads have more channels than the width.
+                head_dim: Some(12),
+                norm_place: NormPlace::Both,
+                activation: ActivationKind::GeGlu,
+                tied_head: true,
+                scaled_embedding: true,
+                head_cap: Some(30.0),
+                ..llama.clone()
+            },
+        ),
         ("llama", llama),
     ]
 }

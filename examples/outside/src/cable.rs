@@ -40,19 +40,19 @@ impl PositionEncoding for Cable {
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
-        let (width, heads) = (dims.width(), dims.heads);
+        let (width, heads) = (dims.width, dims.heads);
         let bound = (width as f64).powf(-0.5);
         let mut layer = || init::uniform(bound, [width, heads], rng, device);
         Ok(Self { weights: (0..dims.layers).map(|_| layer()).collect() })
     }
 
     fn param_count(_: &NoSettings, dims: &Dims) -> Option<usize> {
-        Some(dims.layers * dims.width() * dims.heads)
+        Some(dims.layers * dims.width * dims.heads)
     }
 
     fn cost(_: &NoSettings, dims: &Dims, len: usize) -> Option<Cost> {
         let tokens = dims.layers * len;
-        let cost = Cost::none().product("slopes", tokens * dims.width() * dims.heads);
+        let cost = Cost::none().product("slopes", tokens * dims.width * dims.heads);
         let pairs = tokens * len * dims.heads;
         Some(cost.pair_elementwise("difference of sums, sum of logits", 2 * pairs))
     }

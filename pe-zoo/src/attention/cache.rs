@@ -172,11 +172,11 @@ mod tests {
 
     #[test]
     fn heads_that_share_keys_decode_as_a_full_pass() {
-        let dims = Dims { layers: 1, heads: 6, head_dim: 8, train_len: 16, max_len: 16 };
+        let dims = Dims { layers: 1, width: 48, heads: 6, head_dim: 8, train_len: 16, max_len: 16 };
         let tokens = 11;
         let [q, k, v] =
             [(6, 0), (2, 1), (2, 2)].map(|(heads, seed)| noise([2, heads, tokens, 8], seed));
-        let x = Tensor::zeros([2, tokens, dims.width()], &Device::flex());
+        let x = Tensor::zeros([2, tokens, dims.width], &Device::flex());
         for scaling in [
             Scaling::None,
             Scaling::Dynamic { factor: 2.0, original_max_position_embeddings: Some(5) },
@@ -205,12 +205,12 @@ mod tests {
     #[test]
     #[should_panic(expected = "queries and row positions differ in number")]
     fn positions_of_more_rows_than_queries_are_refused() {
-        let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 16, max_len: 16 };
+        let dims = Dims { layers: 1, width: 8, heads: 1, head_dim: 8, train_len: 16, max_len: 16 };
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let rope = Rope::build(&RopeConfig::default(), &dims, &mut rng, &Device::flex()).unwrap();
         let mut cache = LayerCache::default();
         let mut pass = |tokens: usize, at: &Positions| {
-            let x = Tensor::zeros([1, tokens, dims.width()], &Device::flex());
+            let x = Tensor::zeros([1, tokens, dims.width], &Device::flex());
             let projections = [0, 1, 2].map(|seed| noise([1, 1, tokens, 8], seed));
             let carried = TokenState::default();
             let input = LayerInput::new(0, at, &x, projections, &carried);

@@ -51,7 +51,7 @@ impl Support {
 }
 
 fn modifiers(encoding: &dyn Hooks, dims: &Dims, device: &Device) -> Vec<ScoreMod> {
-    let x = Tensor::zeros([1, 1, dims.width()], device);
+    let x = Tensor::zeros([1, 1, dims.width], device);
     let score = |ctx: &LayerContext<'_>| {
         let zeros = Tensor::zeros([1, dims.heads, 1, dims.head_dim], device);
         let (q, k) = encoding.transform_qk(zeros.clone(), zeros, ctx);

@@ -139,7 +139,7 @@ impl Combined {
 /// of one token.
 fn tensors(parts: &[AnyEncoding], dims: &Dims, device: &Device) -> Vec<Vec<usize>> {
     let at = Positions::contiguous(0, 1);
-    let x = Tensor::zeros([1, 1, dims.width()], device);
+    let x = Tensor::zeros([1, 1, dims.width], device);
     let mut carried = vec![TokenState::default(); parts.len()];
     (0..dims.layers)
         .map(|layer| {

@@ -380,7 +380,7 @@ proptest! {
 
 #[test]
 fn a_pass_without_new_tokens_is_an_error() {
-    let dims = Dims { layers: 2, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
+    let dims = Dims { layers: 2, width: 18, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
     for text in ["rope", "abacus", "tape", "randomized(rope)"] {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let encoding =
@@ -393,7 +393,7 @@ fn a_pass_without_new_tokens_is_an_error() {
 
 #[test]
 fn bias_ids_are_those_of_the_parts_that_have_biases() {
-    let dims = Dims { layers: 3, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
+    let dims = Dims { layers: 3, width: 8, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let both = Combination::parse("cope+t5-bias{sharing=per-layer}").unwrap();
     let module = both.init(&dims, &mut rng, &probe::device()).unwrap();

@@ -15,7 +15,7 @@ use super::config::{ModelConfig, NormPlace};
 use super::dropout::Dropout;
 use super::layers::{AnyNorm, FeedForward, Into, apply, linear};
 use super::lora::{Adapters, LoraConfig, LowRank};
-use super::projections::{HeadCounts, project};
+use super::projections::{HeadSizes, project};
 use super::qk_norm::QueryKeyNorm;
 use super::shifted;
 use super::weights::{BlockWeights, learned};
@@ -30,15 +30,22 @@ pub(super) struct DecoderBlock {
     out: Linear,
     feed_forward_norm: AnyNorm,
     feed_forward: FeedForward,
+    /// Normalisations after attention and feed-forward network, beside those before.
+    output_norms: Option<OutputNorms>,
     adapters: Option<Adapters>,
     #[module(skip)]
-    heads: usize,
-    #[module(skip)]
-    kv_heads: usize,
+    heads: HeadSizes,
     #[module(skip)]
     norm_place: NormPlace,
     #[module(skip)]
     attention_kind: AttentionKind,
+}
+
+/// Normalisations of what attention and feed-forward network add to the residual stream.
+#[derive(Module, Debug)]
+struct OutputNorms {
+    attention: AnyNorm,
+    feed_forward: AnyNorm,
 }
 
 /// Attention weights and traces of one layer, if requested.
@@ -71,8 +78,8 @@ impl Through<'_> {
 }
 
 impl DecoderBlock {
-    /// Number of heads of queries.
-    pub(super) fn heads(&self) -> usize {
+    /// Heads of the attention.
+    pub(super) fn heads(&self) -> HeadSizes {
         self.heads
     }
 
@@ -82,28 +89,30 @@ impl DecoderBlock {
     }
 
     pub(super) fn new(config: &ModelConfig, rng: &mut ChaCha8Rng, device: &Device) -> Self {
-        let width = config.width;
+        let (width, channels) = (config.width, config.heads_width());
+        let norm = || AnyNorm::new(config, device);
         Self {
-            attention_norm: AnyNorm::new(config, device),
+            attention_norm: norm(),
             qkv: linear(
                 &ModelConfig { bias: config.bias || config.qkv_bias, ..config.clone() },
                 width,
-                width + 2 * config.kv_width(),
+                channels + 2 * config.kv_width(),
                 Into::Layer,
                 rng,
                 device,
             ),
             qk_norm: QueryKeyNorm::new(config, device),
-            out: linear(config, width, width, Into::Residual, rng, device),
-            feed_forward_norm: AnyNorm::new(config, device),
+            out: linear(config, channels, width, Into::Residual, rng, device),
+            feed_forward_norm: norm(),
             feed_forward: FeedForward::new(config, rng, device),
             // Drawn last: the other weights are those of a model without it.
             gate: config
                 .output_gate
-                .then(|| linear(config, width, width, Into::Layer, rng, device)),
+                .then(|| linear(config, width, channels, Into::Layer, rng, device)),
+            output_norms: (config.norm_place == NormPlace::Both)
+                .then(|| OutputNorms { attention: norm(), feed_forward: norm() }),
             adapters: None,
-            heads: config.heads,
-            kv_heads: config.kv_heads(),
+            heads: HeadSizes::of(config),
             norm_place: config.norm_place,
             attention_kind: config.attention,
         }
@@ -119,9 +128,12 @@ impl DecoderBlock {
             out: map(weights.out),
             feed_forward_norm: AnyNorm::of(config, weights.feed_forward_norm),
             feed_forward: FeedForward::of(config, map(weights.up), map(weights.down)),
+            output_norms: weights.output_norms.map(|gains| OutputNorms {
+                attention: AnyNorm::of(config, gains.attention),
+                feed_forward: AnyNorm::of(config, gains.feed_forward),
+            }),
             adapters: None,
-            heads: config.heads,
-            kv_heads: config.kv_heads(),
+            heads: HeadSizes::of(config),
             norm_place: config.norm_place,
             attention_kind: config.attention,
         }
@@ -131,10 +143,15 @@ impl DecoderBlock {
     pub(super) fn adapted(self, config: &LoraConfig, rng: &mut ChaCha8Rng) -> Self {
         let device = self.qkv.weight.val().device();
         let [width, _all] = self.qkv.weight.val().dims();
-        let kv_width = width / self.heads * self.kv_heads;
-        let mut new = |outputs| LowRank::new(config, width, outputs, rng, &device);
-        let adapters =
-            Adapters { q: new(width), k: new(kv_width), v: new(kv_width), out: new(width) };
+        let HeadSizes { queries, keys, channels } = self.heads;
+        let (heads_width, kv_width) = (queries * channels, keys * channels);
+        let mut new = |inputs, outputs| LowRank::new(config, inputs, outputs, rng, &device);
+        let adapters = Adapters {
+            q: new(width, heads_width),
+            k: new(width, kv_width),
+            v: new(width, kv_width),
+            out: new(heads_width, width),
+        };
         let frozen = Self { adapters: Some(adapters), ..self.no_grad() };
         if !config.embedding_and_norms {
             return frozen;
@@ -143,6 +160,10 @@ impl DecoderBlock {
             attention_norm: frozen.attention_norm.learning(),
             qk_norm: frozen.qk_norm.map(QueryKeyNorm::learning),
             feed_forward_norm: frozen.feed_forward_norm.learning(),
+            output_norms: frozen.output_norms.map(|norms| OutputNorms {
+                attention: norms.attention.learning(),
+                feed_forward: norms.feed_forward.learning(),
+            }),
             ..frozen
         }
     }
@@ -157,9 +178,22 @@ impl DecoderBlock {
         self
     }
 
-    /// Normalises what attention or feed-forward network adds to the residual stream, if that is where the norm stands.
-    fn normalised(&self, norm: &AnyNorm, output: Tensor<3>) -> Tensor<3> {
-        if self.norm_place == NormPlace::Output { norm.forward(output) } else { output }
+    /// Normalises what attention adds to the residual stream, if a norm stands there.
+    fn attention_output(&self, output: Tensor<3>) -> Tensor<3> {
+        match (&self.output_norms, self.norm_place) {
+            (Some(norms), _) => norms.attention.forward(output),
+            (None, NormPlace::Output) => self.attention_norm.forward(output),
+            (None, _) => output,
+        }
+    }
+
+    /// Normalises what the feed-forward network adds to the residual stream, if a norm stands there.
+    fn feed_forward_output(&self, output: Tensor<3>) -> Tensor<3> {
+        match (&self.output_norms, self.norm_place) {
+            (Some(norms), _) => norms.feed_forward.forward(output),
+            (None, NormPlace::Output) => self.feed_forward_norm.forward(output),
+            (None, _) => output,
+        }
     }
 
     /// Runs the block, `[B, T, C] -> [B, T, C]`; also returns the state of the tokens, and the attention weights and
@@ -176,12 +210,11 @@ impl DecoderBlock {
         dropout: &mut Dropout<'_>,
     ) -> (Tensor<3>, TokenState, Seen) {
         let input = match self.norm_place {
-            NormPlace::Pre => self.attention_norm.forward(x.clone()),
+            NormPlace::Pre | NormPlace::Both => self.attention_norm.forward(x.clone()),
             NormPlace::Post | NormPlace::Output => x.clone(),
         };
-        let counts = HeadCounts { queries: self.heads, keys: self.kv_heads };
         let adapters = self.adapters.as_ref();
-        let [q, k, v] = project(&self.qkv, counts, adapters, &input, through.precision);
+        let [q, k, v] = project(&self.qkv, self.heads, adapters, &input, through.precision);
         let (q, k) = match &self.qk_norm {
             Some(norm) => norm.forward(q, k),
             None => (q, k),
@@ -215,10 +248,10 @@ impl DecoderBlock {
         let adapter = self.adapters.as_ref().map(|adapters| &adapters.out);
         let output =
             LowRank::beside(adapter, &mixed, apply(&self.out, mixed.clone(), through.precision));
-        let output = self.normalised(&self.attention_norm, output);
+        let output = self.attention_output(output);
         let x = ops::add(x, dropout.apply(output));
         let (x, input) = match self.norm_place {
-            NormPlace::Pre => (x.clone(), self.feed_forward_norm.forward(x)),
+            NormPlace::Pre | NormPlace::Both => (x.clone(), self.feed_forward_norm.forward(x)),
             NormPlace::Post => {
                 let x = self.attention_norm.forward(x);
                 (x.clone(), x)
@@ -226,14 +259,14 @@ impl DecoderBlock {
             NormPlace::Output => (x.clone(), x),
         };
         let output = self.feed_forward.forward(input, through.precision);
-        let output = self.normalised(&self.feed_forward_norm, output);
+        let output = self.feed_forward_output(output);
         let carried = match through.rows {
             None => through.encoding.update(attended.carried, index, Update::FeedForward(&output)),
             Some(_) => attended.carried,
         };
         let x = ops::add(x, dropout.apply(output));
         let x = match self.norm_place {
-            NormPlace::Pre | NormPlace::Output => x,
+            NormPlace::Pre | NormPlace::Output | NormPlace::Both => x,
             NormPlace::Post => self.feed_forward_norm.forward(x),
         };
         (x, carried, Seen { weights: attended.weights, traces: attended.traces })

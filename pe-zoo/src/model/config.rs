@@ -28,6 +28,8 @@ pub enum NormPlace {
     Post,
     /// After attention and feed-forward network, before each residual sum, and once more before the head, as in OLMo 2.
     Output,
+    /// Before and after attention and feed-forward network, and once more before the head, as in Gemma 2 and 3.
+    Both,
 }
 
 impl NormPlace {
@@ -81,8 +83,12 @@ pub struct ModelConfig {
     pub layers: usize,
     /// Width of the residual stream.
     pub width: usize,
-    /// Number of attention heads; must divide `width`.
+    /// Number of attention heads; must divide `width` unless `head_dim` is set.
     pub heads: usize,
+    /// Number of channels of a head; `None`: `width / heads`. Not serialized if `None`, so that keys of older records stay
+    /// valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head_dim: Option<usize>,
     /// Number of heads of keys and values, each shared by `heads / kv_heads` query heads; `None`: as many as `heads`.
     /// Not serialized if `None`, so that keys of older records stay valid.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +119,14 @@ pub struct ModelConfig {
     pub output_gate: bool,
     /// Whether the head shares its weights with the token embeddings.
     pub tied_head: bool,
+    /// Whether token embeddings are multiplied by `sqrt(width)`, as in Gemma. Not serialized if false, so that keys of older
+    /// records stay valid.
+    #[serde(skip_serializing_if = "is_default")]
+    pub scaled_embedding: bool,
+    /// Bound `c` of the logits of the next token, `c tanh(z / c)`, as in Gemma 2; `None`: no bound. Not serialized if `None`,
+    /// so that keys of older records stay valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head_cap: Option<f64>,
     /// Share of activations dropped in training, after embedding, attention and feed-forward network.
     pub dropout: f64,
     /// Initialization of the weights.
@@ -129,6 +143,7 @@ impl Default for ModelConfig {
             layers: 2,
             width: 64,
             heads: 2,
+            head_dim: None,
             kv_heads: None,
             feed_forward_width: None,
             norm: NormKind::LayerNorm,
@@ -140,6 +155,8 @@ impl Default for ModelConfig {
             qk_norm: QkNormKind::None,
             output_gate: false,
             tied_head: false,
+            scaled_embedding: false,
+            head_cap: None,
             dropout: 0.0,
             init: Init::FanIn,
             attention: AttentionKind::Soft,
@@ -180,6 +197,7 @@ impl ModelConfig {
             ("layers", self.layers, MOST_LAYERS),
             ("width", self.width, MOST_WIDTH),
             ("heads", self.heads, MOST_WIDTH),
+            ("head_dim", self.head_dim.unwrap_or(1), MOST_WIDTH / self.heads.max(1)),
             ("kv_heads", self.kv_heads(), MOST_WIDTH),
             ("feed_forward_width", self.feed_forward_width.unwrap_or(1), 4 * MOST_WIDTH),
         ] {
@@ -187,7 +205,7 @@ impl ModelConfig {
                 return error(field, value.to_string(), &format!("1 to {most}"));
             }
         }
-        if !self.width.is_multiple_of(self.heads) {
+        if self.head_dim.is_none() && !self.width.is_multiple_of(self.heads) {
             let expected = format!("a divisor of width {}", self.width);
             return error("heads", self.heads.to_string(), &expected);
         }
@@ -208,6 +226,9 @@ impl ModelConfig {
             }
             _ => {}
         }
+        if let Some(cap) = self.head_cap.filter(|cap| !(cap.is_finite() && *cap > 0.0)) {
+            return error("head_cap", cap.to_string(), "a number above 0");
+        }
         if !(0.0..1.0).contains(&self.dropout) {
             return error("dropout", self.dropout.to_string(), "at least 0 and below 1");
         }
@@ -226,25 +247,41 @@ impl ModelConfig {
 
     /// Gains of the normalisation of queries and keys in a layer; `None` without one.
     pub(super) fn qk_gains(&self) -> Option<GainCounts> {
-        let head_dim = self.width / self.heads;
+        let (head_dim, queries) = (self.head_dim(), self.heads_width());
         match self.qk_norm {
             QkNormKind::None => None,
             QkNormKind::Head => Some(GainCounts { queries: head_dim, keys: head_dim }),
-            QkNormKind::Width => Some(GainCounts { queries: self.width, keys: self.kv_width() }),
+            QkNormKind::Width => Some(GainCounts { queries, keys: self.kv_width() }),
         }
+    }
+
+    /// Whether embeddings are scaled or the logits of the next token are bounded.
+    pub fn is_scaled(&self) -> bool {
+        self.scaled_embedding || self.head_cap.is_some()
+    }
+
+    /// Number of channels of a head.
+    pub fn head_dim(&self) -> usize {
+        self.head_dim.unwrap_or(self.width / self.heads)
+    }
+
+    /// Total width of the queries of a token, and of the output of attention.
+    pub fn heads_width(&self) -> usize {
+        self.head_dim() * self.heads
     }
 
     /// Total width of the keys, and of the values, of a token.
     pub fn kv_width(&self) -> usize {
-        self.width / self.heads * self.kv_heads()
+        self.head_dim() * self.kv_heads()
     }
 
     /// Sizes for which encodings are built.
     pub fn dims(&self, train_len: usize, max_len: usize) -> Dims {
         Dims {
             layers: self.layers,
+            width: self.width,
             heads: self.heads,
-            head_dim: self.width / self.heads,
+            head_dim: self.head_dim(),
             train_len,
             max_len,
         }
@@ -253,16 +290,22 @@ impl ModelConfig {
     /// Approximate number of floating-point operations of a training step on `batch_size` sequences of `len` tokens, without
     /// those of the encoding.
     pub fn step_operations(&self, vocabulary: usize, len: usize, batch_size: usize) -> f64 {
-        let [layers, width, hidden, len] =
-            [self.layers, self.width, self.hidden(), len].map(|size| size as f64);
-        let block = 4.0 * width * width + (self.ways_in() + 1) as f64 * hidden * width;
-        let token = layers * (block + 2.0 * len * width) + width * vocabulary as f64;
+        let [layers, width, channels, hidden, len] =
+            [self.layers, self.width, self.heads_width(), self.hidden(), len]
+                .map(|size| size as f64);
+        let block = 4.0 * width * channels + (self.ways_in() + 1) as f64 * hidden * width;
+        let token = layers * (block + 2.0 * len * channels) + width * vocabulary as f64;
         6.0 * batch_size as f64 * len * token
     }
 
     /// Number of matrices of the feed-forward network that map to its hidden width.
     fn ways_in(&self) -> usize {
-        if self.activation == ActivationKind::SwiGlu { 2 } else { 1 }
+        if self.activation.is_gated() { 2 } else { 1 }
+    }
+
+    /// Number of normalisations of a block, without those of queries and keys.
+    fn norms(&self) -> usize {
+        if self.norm_place == NormPlace::Both { 4 } else { 2 }
     }
 
     /// Number of learned parameters without those of the encoding.
@@ -271,15 +314,17 @@ impl ModelConfig {
         let linear =
             |inputs: usize, outputs: usize| inputs * outputs + if self.bias { outputs } else { 0 };
         let norm = if self.norm == NormKind::LayerNorm { 2 * width } else { width };
-        let qkv_bias = if self.qkv_bias && !self.bias { width + 2 * self.kv_width() } else { 0 };
-        let block = linear(width, width + 2 * self.kv_width())
+        let channels = self.heads_width();
+        let projected = channels + 2 * self.kv_width();
+        let qkv_bias = if self.qkv_bias && !self.bias { projected } else { 0 };
+        let block = linear(width, projected)
             + qkv_bias
-            + linear(width, width)
+            + linear(channels, width)
             + self.qk_gains().map_or(0, |gains| gains.queries + gains.keys)
-            + if self.output_gate { linear(width, width) } else { 0 }
+            + if self.output_gate { linear(width, channels) } else { 0 }
             + linear(width, ways_in * hidden)
             + linear(hidden, width)
-            + 2 * norm;
+            + self.norms() * norm;
         let last_norm = if self.norm_place.is_before_head() { norm } else { 0 };
         let head = if self.tied_head { 0 } else { linear(width, vocabulary) };
         vocabulary * width + self.layers * block + last_norm + head
@@ -289,7 +334,8 @@ impl ModelConfig {
     /// the head for every token. Embedding look-ups are free, and dropout is off.
     pub fn cost(&self, vocabulary: usize, len: usize) -> Cost {
         let Self { layers, width, heads, .. } = *self;
-        let (hidden, ways_in, kv_width) = (self.hidden(), self.ways_in(), self.kv_width());
+        let (hidden, ways_in) = (self.hidden(), self.ways_in());
+        let (channels, kv_width) = (self.heads_width(), self.kv_width());
         let tokens = layers * len;
         let pairs = tokens * len;
         // Operations per element; the error function counts as one.
@@ -297,41 +343,51 @@ impl ModelConfig {
             ActivationKind::Relu => ("ReLU", 1),
             ActivationKind::Gelu => ("GELU", 5),
             ActivationKind::SwiGlu => ("SiLU", 4),
+            ActivationKind::GeGlu => ("GELU", 9),
         };
         // Sum, subtraction, square, sum, product, gain, offset; or square, sum, product, gain.
         let norm_each = if self.norm == NormKind::LayerNorm { 7 } else { 4 };
-        let norms = 2 * tokens + if self.norm_place.is_before_head() { len } else { 0 };
+        let norms = self.norms() * tokens + if self.norm_place.is_before_head() { len } else { 0 };
         let mut cost = Cost::none()
-            .product("queries, keys, values, output", tokens * width * 2 * (width + kv_width))
+            .product("queries, keys, values, output", tokens * width * 2 * (channels + kv_width))
             .product("feed-forward", tokens * (ways_in + 1) * hidden * width)
             .product("head", len * width * vocabulary)
-            .pair_product("queries with keys, weights with values", 2 * pairs * width)
+            .pair_product("queries with keys, weights with values", 2 * pairs * channels)
             .pair_elementwise("division by sqrt(D)", pairs * heads)
             // Largest, subtraction, exponential, sum, division.
             .pair_activation("softmax", pairs * heads, 5)
             .activation(activation, tokens * hidden, each)
             .elementwise("normalisation", norm_each * norms * width)
             .elementwise("residual sums", 2 * tokens * width);
-        if self.activation == ActivationKind::SwiGlu {
+        if self.activation.is_gated() {
             cost = cost.elementwise("gating", tokens * hidden);
         }
         if self.qk_norm != QkNormKind::None {
-            cost = cost
-                .elementwise("normalisation of queries and keys", 4 * tokens * (width + kv_width));
+            cost = cost.elementwise(
+                "normalisation of queries and keys",
+                4 * tokens * (channels + kv_width),
+            );
         }
         if self.output_gate {
             cost = cost
-                .product("output gate", tokens * width * width)
+                .product("output gate", tokens * width * channels)
                 // Sigmoid, product.
-                .elementwise("gating of the output", 5 * tokens * width);
+                .elementwise("gating of the output", 5 * tokens * channels);
         }
         if self.bias {
             let head = if self.tied_head { 0 } else { vocabulary };
-            let gate = if self.output_gate { width } else { 0 };
-            let per_token = 3 * width + 2 * kv_width + gate + ways_in * hidden;
+            let gate = if self.output_gate { channels } else { 0 };
+            let per_token = channels + 2 * kv_width + gate + 2 * width + ways_in * hidden;
             cost = cost.elementwise("biases", tokens * per_token + len * head);
         } else if self.qkv_bias {
-            cost = cost.elementwise("biases", tokens * (width + 2 * kv_width));
+            cost = cost.elementwise("biases", tokens * (channels + 2 * kv_width));
+        }
+        if self.scaled_embedding {
+            cost = cost.elementwise("scaling of embeddings", len * width);
+        }
+        if self.head_cap.is_some() {
+            // Division, hyperbolic tangent, product.
+            cost = cost.activation("bound of logits", len * vocabulary, 3);
         }
         cost
     }

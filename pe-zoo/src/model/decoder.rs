@@ -16,6 +16,7 @@ use super::config::ModelConfig;
 use super::dropout::Dropout;
 use super::layers::{AnyNorm, Into, apply, embedding, linear};
 use super::lora::LoraConfig;
+use super::projections::HeadSizes;
 use super::weights::{DecoderWeights, learned};
 
 /// Causal decoder under one position encoding.
@@ -27,6 +28,12 @@ pub struct Decoder {
     blocks: Vec<DecoderBlock>,
     last_norm: Option<AnyNorm>,
     head: Option<Linear>,
+    /// Factor of the token embeddings; `None`: 1.
+    #[module(skip)]
+    embedding_scale: Option<f64>,
+    /// Bound of the logits, see [`ModelConfig::head_cap`].
+    #[module(skip)]
+    head_cap: Option<f64>,
     /// Attention engine; the fastest one of the device unless changed.
     #[module(skip)]
     pub engine: Engine,
@@ -64,6 +71,11 @@ impl Cache {
     }
 }
 
+/// Factor of the token embeddings, if there is one.
+fn embedding_scale(config: &ModelConfig) -> Option<f64> {
+    config.scaled_embedding.then(|| (config.width as f64).sqrt())
+}
+
 /// Result of a forward pass.
 #[derive(Debug)]
 pub struct DecoderOutput {
@@ -98,9 +110,18 @@ impl Decoder {
         let last_norm = config.norm_place.is_before_head().then(|| AnyNorm::new(config, device));
         let head = (!config.tied_head)
             .then(|| linear(config, config.width, vocabulary, Into::Layer, model_rng, device));
-        let engine = Engine::best(device);
-        let precision = MatmulPrecision::default();
-        Ok(Self { embedding, encoding, blocks, last_norm, head, engine, precision, groups: None })
+        Ok(Self {
+            embedding,
+            encoding,
+            blocks,
+            last_norm,
+            head,
+            embedding_scale: embedding_scale(config),
+            head_cap: config.head_cap,
+            engine: Engine::best(device),
+            precision: MatmulPrecision::default(),
+            groups: None,
+        })
     }
 
     /// Builds a model with given weights on their device; only the encoding's own weights come from `encoding_rng`.
@@ -111,8 +132,8 @@ impl Decoder {
     ///
     /// # Panics
     ///
-    /// If `config` is not a Llama-type model (RMSNorm before or after each part, SwiGLU, no bias except of queries, keys and
-    /// values), or has other sizes than the weights.
+    /// If `config` is not a Llama-type model (RMSNorm before or after each part, a gated linear unit, no bias except of
+    /// queries, keys and values), or has other sizes than the weights.
     pub fn from_weights(
         config: &ModelConfig,
         weights: DecoderWeights,
@@ -133,6 +154,8 @@ impl Decoder {
                 .collect(),
             last_norm: Some(AnyNorm::of(config, weights.last_norm)),
             head: weights.head.map(|weight| Linear { weight: learned(weight), bias: None }),
+            embedding_scale: embedding_scale(config),
+            head_cap: config.head_cap,
             engine: Engine::best(&device),
             precision: MatmulPrecision::default(),
             groups: None,
@@ -149,6 +172,8 @@ impl Decoder {
             blocks: Vec::new(),
             last_norm: None,
             head: None,
+            embedding_scale: self.embedding_scale,
+            head_cap: self.head_cap,
             engine: self.engine,
             precision: self.precision,
             groups: self.groups,
@@ -250,6 +275,10 @@ impl Decoder {
         let [_vocabulary, width] = self.embedding.val().dims();
         let ids = tokens.clone().reshape([batch * new_tokens]);
         let x = ops::select_rows(self.embedding.val(), ids).reshape([batch, new_tokens, width]);
+        let x = match self.embedding_scale {
+            Some(scale) => x * scale,
+            None => x,
+        };
         let seen = match cache.as_mut() {
             Some(cache) => {
                 let all = match cache.tokens.take() {
@@ -347,10 +376,20 @@ impl Decoder {
             return Support::Reference;
         }
         let [_vocabulary, width] = self.embedding.val().dims();
-        let heads = self.blocks.first().map_or(1, DecoderBlock::heads);
-        let head_dim = width / heads;
+        let Some(HeadSizes { queries, channels, .. }) =
+            self.blocks.first().map(DecoderBlock::heads)
+        else {
+            return Support::Reference;
+        };
         // No modifier depends on lengths.
-        let dims = Dims { layers: self.layers(), heads, head_dim, train_len: 1, max_len: 1 };
+        let dims = Dims {
+            layers: self.layers(),
+            width,
+            heads: queries,
+            head_dim: channels,
+            train_len: 1,
+            max_len: 1,
+        };
         Support::of(&self.encoding, &dims, device)
     }
 
@@ -362,9 +401,13 @@ impl Decoder {
 
     /// Computes the logits of hidden states, `[N, C] -> [N, V]`.
     pub fn logits(&self, hidden: Tensor<2>) -> Tensor<2> {
-        match &self.head {
+        let logits = match &self.head {
             Some(head) => apply(head, hidden, self.precision),
             None => ops::linear_of(self.precision, hidden, self.embedding.val().transpose(), None),
+        };
+        match self.head_cap {
+            Some(cap) => (logits / cap).tanh() * cap,
+            None => logits,
         }
     }
 }

@@ -138,7 +138,7 @@ pub(super) struct FeedForward {
 impl FeedForward {
     pub(super) fn new(config: &ModelConfig, rng: &mut ChaCha8Rng, device: &Device) -> Self {
         let hidden = config.hidden();
-        let up = if config.activation == ActivationKind::SwiGlu { 2 * hidden } else { hidden };
+        let up = if config.activation.is_gated() { 2 * hidden } else { hidden };
         Self {
             up: linear(config, config.width, up, Into::Layer, rng, device),
             down: linear(config, hidden, config.width, Into::Residual, rng, device),

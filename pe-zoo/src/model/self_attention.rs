@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::config::ModelConfig;
 use super::layers::{Into, apply, linear};
-use super::projections::{HeadCounts, project};
+use super::projections::{HeadSizes, project};
 use crate::attention::{LayerCache, LayerInput, Weights, layer};
 use crate::compose::Combined;
 use crate::encoding::PositionRequest;
@@ -71,8 +71,7 @@ impl SelfAttentionConfig {
             qkv: linear(&config, width, projected, Into::Layer, rng, device),
             out: linear(&config, width, width, Into::Layer, rng, device),
             name: self.encoding.clone(),
-            heads: self.heads,
-            kv_heads: self.kv_heads,
+            heads: HeadSizes::of(&config),
         })
     }
 }
@@ -88,9 +87,7 @@ pub struct SelfAttention {
     #[module(skip)]
     name: String,
     #[module(skip)]
-    heads: usize,
-    #[module(skip)]
-    kv_heads: usize,
+    heads: HeadSizes,
 }
 
 impl SelfAttention {
@@ -121,9 +118,8 @@ impl SelfAttention {
         let cached_tokens = cache.as_ref().map_or(0, |cache| cache.len());
         let request = PositionRequest { cached_tokens, new_tokens: tokens, training_rng: None };
         let at = positions(&self.encoding, &self.name, request)?;
-        let counts = HeadCounts { queries: self.heads, keys: self.kv_heads };
         let precision = MatmulPrecision::default();
-        let heads = project(&self.qkv, counts, None, x, precision);
+        let heads = project(&self.qkv, self.heads, None, x, precision);
         let carried = TokenState::default();
         let input = LayerInput::new(0, &at, x, heads, &carried);
         let output = layer(&self.encoding, input, cache, Weights::Drop).output;

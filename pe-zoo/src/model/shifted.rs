@@ -111,8 +111,14 @@ mod tests {
     #[test]
     fn groups_are_full_attention_under_their_mask() {
         let device = Device::flex();
-        let dims =
-            Dims { layers: 1, heads: HEADS, head_dim: 4, train_len: TOKENS, max_len: TOKENS };
+        let dims = Dims {
+            layers: 1,
+            width: HEADS * 4,
+            heads: HEADS,
+            head_dim: 4,
+            train_len: TOKENS,
+            max_len: TOKENS,
+        };
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let encoding = Combination::parse("rope").unwrap().init(&dims, &mut rng, &device).unwrap();
         let mut draw = |heads: usize| {

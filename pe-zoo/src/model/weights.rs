@@ -3,12 +3,10 @@
 use burn::module::Param;
 use burn::tensor::{GradientCheckpointingStrategy, Tensor};
 
-use crate::kernels::activation::ActivationKind;
+use super::config::{GainCounts, ModelConfig, NormKind, NormPlace};
 
-use super::config::{GainCounts, ModelConfig, NormKind};
-
-/// All weights of a decoder with RMSNorm before each part, SwiGLU and no bias except of queries, keys and values. `C` width, `K` width of all keys, `F`
-/// hidden width, `V` vocabulary. Tensors are handles: a clone shares them.
+/// All weights of a decoder with RMSNorm, a gated linear unit and no bias except of queries, keys and values. `C` width, `Q` width of
+/// all queries, `K` width of all keys, `F` hidden width, `V` vocabulary. Tensors are handles: a clone shares them.
 #[derive(Debug, Clone)]
 pub struct DecoderWeights {
     /// Token embeddings, `[V, C]`.
@@ -21,7 +19,7 @@ pub struct DecoderWeights {
     pub head: Option<Tensor<2>>,
 }
 
-/// Gains of the queries `[D]` or `[C]` and of the keys `[D]` or `[K D]`, in a model that was trained elsewhere.
+/// Gains of the queries `[D]` or `[Q]` and of the keys `[D]` or `[K]`, in a model that was trained elsewhere.
 #[derive(Debug, Clone)]
 pub struct QkGains {
     /// Gains of the queries.
@@ -33,22 +31,33 @@ pub struct QkGains {
 /// Weights of one transformer block.
 #[derive(Debug, Clone)]
 pub struct BlockWeights {
-    /// Scale of the normalisation before attention, `[C]`.
+    /// Scale of the normalisation before attention, or after it in a model with [`NormPlace::Output`], `[C]`.
     pub attention_norm: Tensor<1>,
-    /// Projections to queries, keys and values, concatenated, `[C, C + 2 K]`.
+    /// Projections to queries, keys and values, concatenated, `[C, Q + 2 K]`.
     pub qkv: Tensor<2>,
-    /// Biases of queries, keys and values, concatenated, `[C + 2 K]`; `None`: no bias.
+    /// Biases of queries, keys and values, concatenated, `[Q + 2 K]`; `None`: no bias.
     pub qkv_bias: Option<Tensor<1>>,
     /// Gains of the normalisation of queries and keys; `None`: they are not normalised.
     pub qk_gains: Option<QkGains>,
-    /// Output projection of attention, `[C, C]`.
+    /// Output projection of attention, `[Q, C]`.
     pub out: Tensor<2>,
-    /// Scale of the normalisation before the feed-forward block, `[C]`.
+    /// Scale of the normalisation before the feed-forward block, or after it, `[C]`.
     pub feed_forward_norm: Tensor<1>,
     /// Gate and up matrices, concatenated, `[C, 2 F]`.
     pub up: Tensor<2>,
     /// Second matrix of the feed-forward block, `[F, C]`.
     pub down: Tensor<2>,
+    /// Scales of the normalisations after attention and feed-forward network, where these stand beside those before.
+    pub output_norms: Option<OutputGains>,
+}
+
+/// Scales of the normalisations after both parts of a block, `[C]` each.
+#[derive(Debug, Clone)]
+pub struct OutputGains {
+    /// Scale after attention.
+    pub attention: Tensor<1>,
+    /// Scale after the feed-forward network.
+    pub feed_forward: Tensor<1>,
 }
 
 /// Wraps a weight as a trainable parameter.
@@ -78,6 +87,10 @@ impl DecoderWeights {
             feed_forward_norm: take(block.feed_forward_norm, strategy),
             up: take(block.up, strategy),
             down: take(block.down, strategy),
+            output_norms: block.output_norms.map(|norms| OutputGains {
+                attention: take(norms.attention, strategy),
+                feed_forward: take(norms.feed_forward, strategy),
+            }),
         };
         Self {
             embedding: take(self.embedding, strategy),
@@ -88,31 +101,34 @@ impl DecoderWeights {
     }
 
     pub(super) fn assert_fit(&self, config: &ModelConfig) {
-        let kind = (config.norm, config.activation, config.bias);
-        let llama = (NormKind::RmsNorm, ActivationKind::SwiGlu, false);
-        assert_eq!(kind, llama, "a Llama-type model has RMSNorm, SwiGLU and no biases");
+        let kind = (config.norm, config.activation.is_gated(), config.bias);
+        let llama = (NormKind::RmsNorm, true, false);
+        assert_eq!(kind, llama, "a Llama-type model has RMSNorm, a gated unit and no biases");
         assert!(!config.output_gate, "a Llama-type model has no output gate");
         assert!(
             config.norm_place.is_before_head(),
             "a Llama-type model normalises before its head"
         );
         let (width, hidden) = (config.width, config.hidden());
+        let channels = config.heads_width();
         let [_vocabulary, embedded] = self.embedding.dims();
         assert_eq!((embedded, self.blocks.len()), (width, config.layers), "width, layers");
         assert_eq!(self.head.is_none(), config.tied_head, "tied head");
         for block in &self.blocks {
-            assert_eq!(block.qkv.dims(), [width, width + 2 * config.kv_width()], "qkv");
+            assert_eq!(block.qkv.dims(), [width, channels + 2 * config.kv_width()], "qkv");
             let biases = block.qkv_bias.as_ref().map(Tensor::dims);
-            let expected = config.qkv_bias.then(|| [width + 2 * config.kv_width()]);
+            let expected = config.qkv_bias.then(|| [channels + 2 * config.kv_width()]);
             assert_eq!(biases, expected, "biases of queries, keys and values");
             let gains = block.qk_gains.as_ref().map(|gains| GainCounts {
                 queries: gains.queries.dims()[0],
                 keys: gains.keys.dims()[0],
             });
             assert_eq!(gains, config.qk_gains(), "gains of queries and keys");
-            assert_eq!(block.out.dims(), [width, width], "out");
+            assert_eq!(block.out.dims(), [channels, width], "out");
             assert_eq!(block.up.dims(), [width, 2 * hidden], "up");
             assert_eq!(block.down.dims(), [hidden, width], "down");
+            let both = config.norm_place == NormPlace::Both;
+            assert_eq!(block.output_norms.is_some(), both, "normalisations after both parts");
         }
     }
 }

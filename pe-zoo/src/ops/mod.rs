@@ -13,6 +13,8 @@ mod convolution;
 #[cfg(feature = "flex")]
 mod cross_entropy;
 #[cfg(feature = "flex")]
+mod gated;
+#[cfg(feature = "flex")]
 mod gelu;
 #[cfg(feature = "flex")]
 mod head_rows;
@@ -32,8 +34,6 @@ mod rotate;
 #[cfg(feature = "flex")]
 mod row_product;
 #[cfg(feature = "flex")]
-mod swi_glu;
-#[cfg(feature = "flex")]
 mod turn;
 #[cfg(feature = "flex")]
 mod unit_norm;
@@ -41,6 +41,7 @@ mod unit_norm;
 mod plain;
 pub(crate) mod running_sum;
 
+pub use crate::kernels::activation::Gate;
 pub use crate::kernels::linear_map::LinearMap;
 pub use crate::kernels::pairs::Pairs;
 pub use crate::kernels::precision::MatmulPrecision;
@@ -52,7 +53,7 @@ use burn::tensor::DType;
 use burn::tensor::{Int, Tensor};
 
 use crate::count::count;
-use crate::kernels::activation::ActivationKind;
+use crate::kernels::activation::{ActivationKind, NumberActivation, Unit};
 #[cfg(feature = "cube")]
 use crate::kernels::gpu;
 #[cfg(feature = "cube")]
@@ -87,18 +88,17 @@ pub fn add<const D: usize>(x: Tensor<D>, y: Tensor<D>) -> Tensor<D> {
     x + y
 }
 
-/// Computes `silu(gate) * up` over the last axis, `[.., 2 F] -> [.., F]`; the first half is the
-/// gate, the second half is up.
-pub fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+/// Computes `gate(first half) * second half` over the last axis, `[.., 2 F] -> [.., F]`.
+pub fn gated<const D: usize>(x: Tensor<D>, gate: Gate) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {
-        return apply(swi_glu::SwiGlu, [x.into_dispatch()]);
+        return apply(gated::Gated { gate }, [x.into_dispatch()]);
     }
     #[cfg(feature = "cube")]
     if elementwise::supports(&x) {
-        return elementwise::swi_glu(x);
+        return elementwise::gated(x, gate);
     }
-    plain::swi_glu(x)
+    plain::gated(x, gate)
 }
 
 fn count_linear<const D: usize>(x: &Tensor<D>, weight: &Tensor<2>) {
@@ -200,10 +200,10 @@ pub fn feed_forward_of<const D: usize>(
     }
     let x = linear_of(precision, x, up.weight, up.bias);
     let LinearMap { weight, bias } = down;
-    match activation {
-        ActivationKind::Gelu => gelu_linear_of(precision, x, weight, bias),
-        ActivationKind::Relu => relu_linear_of(precision, x, weight, bias),
-        ActivationKind::SwiGlu => linear_of(precision, swi_glu(x), weight, bias),
+    match activation.unit() {
+        Unit::Numbers(NumberActivation::Gelu) => gelu_linear_of(precision, x, weight, bias),
+        Unit::Numbers(NumberActivation::Relu) => relu_linear_of(precision, x, weight, bias),
+        Unit::Pairs(gate) => linear_of(precision, gated(x, gate), weight, bias),
     }
 }
 

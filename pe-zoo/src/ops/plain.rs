@@ -1,10 +1,11 @@
 //! Reference versions of the operations in plain tensor operations, for any backend and for tests
 //! of the kernels.
 
-use burn::tensor::activation::{log_softmax, silu, softplus};
+use burn::tensor::activation::{log_softmax, sigmoid, silu, softplus};
 use burn::tensor::{Int, Tensor};
 
-use super::Pairs;
+use super::{Gate, Pairs};
+use crate::kernels::activation::{GELU_CUBE, GELU_SLOPE};
 
 /// Settings of one AdamW step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,10 +50,17 @@ pub(super) fn cross_entropy(logits: Tensor<2>, labels: Tensor<1, Int>) -> Tensor
     log_softmax(logits, 1).gather(1, labels.unsqueeze_dim(1)).squeeze_dim::<1>(1).neg()
 }
 
-pub(super) fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+pub(super) fn gated<const D: usize>(x: Tensor<D>, gate: Gate) -> Tensor<D> {
     let both = x.dims()[D - 1];
-    let gate = x.clone().slice_dim(D - 1, 0..both / 2);
-    silu(gate) * x.slice_dim(D - 1, both / 2..both)
+    let first = x.clone().slice_dim(D - 1, 0..both / 2);
+    let open = match gate {
+        Gate::Silu => silu(first),
+        Gate::Gelu => {
+            let argument = (first.clone() + first.clone().powi_scalar(3) * GELU_CUBE) * GELU_SLOPE;
+            first * sigmoid(argument)
+        }
+    };
+    open * x.slice_dim(D - 1, both / 2..both)
 }
 
 pub(super) fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) -> Tensor<D> {

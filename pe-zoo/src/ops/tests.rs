@@ -4,7 +4,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::{AdamW, MatmulPrecision, Moments, Pairs, plain};
+use super::{AdamW, Gate, MatmulPrecision, Moments, Pairs, plain};
 use crate::init::standard_normal;
 use crate::testkit::close::{self, F32, Tolerance, numbers};
 
@@ -111,20 +111,38 @@ fn cross_entropies_agree_also_on_transposed_logits() {
 }
 
 #[test]
-fn swi_glu_agrees_also_on_transposed_input() {
-    for (rows, both) in [(1, 2), (3, 1002), (900, 34)] {
-        let x = tensor([2, rows, both], 1);
-        agree!(super::swi_glu(x.clone()), plain::swi_glu(x.clone()), [2, rows, both / 2], x);
+fn gated_units_agree_also_on_transposed_input() {
+    for gate in [Gate::Silu, Gate::Gelu] {
+        for (rows, both) in [(1, 2), (3, 1002), (900, 34)] {
+            let x = tensor([2, rows, both], 1);
+            let shape = [2, rows, both / 2];
+            agree!(super::gated(x.clone(), gate), plain::gated(x.clone(), gate), shape, x);
+        }
+        let x = tensor([8, 300], 2);
+        agree!(
+            super::gated(x.clone().transpose().reshape([600, 4]), gate),
+            plain::gated(x.clone().transpose().reshape([600, 4]), gate),
+            [600, 2],
+            x
+        );
+        let ends = Tensor::<2>::from_floats([[-100.0, 100.0, 3.0, 0.5]], &Device::flex());
+        close::compare(&numbers(super::gated(ends, gate)), &[0.0, 50.0], F32).unwrap();
     }
-    let x = tensor([8, 300], 2);
-    agree!(
-        super::swi_glu(x.clone().transpose().reshape([600, 4])),
-        plain::swi_glu(x.clone().transpose().reshape([600, 4])),
-        [600, 2],
-        x
-    );
-    let ends = Tensor::<2>::from_floats([[-100.0, 100.0, 3.0, 0.5]], &Device::flex());
-    close::compare(&numbers(super::swi_glu(ends)), &[0.0, 50.0], F32).unwrap();
+}
+
+#[test]
+fn the_gate_of_ge_glu_is_the_gelu_with_tanh() {
+    let inputs = [-4.0, -1.5, -0.3, 0.0, 0.2, 1.0, 3.7_f32];
+    let expected = inputs.map(|x| {
+        let x = f64::from(x);
+        let tanh = ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh();
+        (0.5 * x * (1.0 + tanh)) as f32
+    });
+    let found = inputs.map(|x| {
+        let row = Tensor::<2>::from_floats([[x, 1.0]], &Device::flex());
+        numbers(super::gated(row, Gate::Gelu))[0]
+    });
+    close::compare(&found, &expected, F32).unwrap();
 }
 
 #[test]

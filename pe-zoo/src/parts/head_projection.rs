@@ -22,14 +22,14 @@ impl HeadProjection {
     /// Initialises the weights from `rng` and every bias at `bias`.
     pub fn init(dims: &Dims, bias: f64, rng: &mut ChaCha8Rng, device: &Device) -> Self {
         Self {
-            weight: init::normal(0.02, [dims.width(), dims.heads], rng, device),
+            weight: init::normal(0.02, [dims.width, dims.heads], rng, device),
             bias: init::constant(bias as f32, [dims.heads], device),
         }
     }
 
     /// Number of learned parameters of one projection.
     pub fn param_count(dims: &Dims) -> usize {
-        dims.width() * dims.heads + dims.heads
+        dims.width * dims.heads + dims.heads
     }
 
     /// Applies the projection, `[B, T, C] -> [B, H, T, 1]`.

@@ -381,7 +381,12 @@ impl ProbedEncoding<'_> {
     /// of a sequence of [`TOKENS`] tokens.
     fn scales_content(&self, scores: &[ScoreMod]) -> bool {
         let at = Positions::contiguous(0, TOKENS);
-        let square = Problem::random(1, TOKENS, &Dims { head_dim: TOKENS, ..self.dims }, 20);
+        let square = Problem::random(
+            1,
+            TOKENS,
+            &Dims { width: self.dims.heads * TOKENS, head_dim: TOKENS, ..self.dims },
+            20,
+        );
         let contents = [&square.q, &square.k].map(|heads| tensor4(heads, &self.device));
         let scales = |term: &Term| {
             let [one, two] = contents

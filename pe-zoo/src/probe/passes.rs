@@ -10,7 +10,8 @@ use crate::{Dims, Positions, TokenState};
 
 /// Dimensions that hide no error of indexing: three heads, and a length that is no multiple of a
 /// block.
-pub(crate) const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
+pub(crate) const DIMS: Dims =
+    Dims { layers: 2, width: 18, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
 pub(crate) const TOKENS: usize = 13;
 
 /// Layer and attention engine of a pass.

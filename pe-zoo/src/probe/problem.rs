@@ -42,7 +42,7 @@ impl Problem {
                 .collect()
         };
         let (q, k, v) = (heads(&mut draw), heads(&mut draw), heads(&mut draw));
-        let x = (0..batch).map(|_| draw(tokens, dims.width())).collect();
+        let x = (0..batch).map(|_| draw(tokens, dims.width)).collect();
         let ids = |rng: &mut ChaCha8Rng| (0..tokens).map(|_| rng.random_range(0..19)).collect();
         let tokens = (0..batch).map(|_| ids(&mut rng)).collect();
         Self { q, k, v, x, tokens }

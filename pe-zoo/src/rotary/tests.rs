@@ -361,7 +361,8 @@ proptest! {
 
 #[test]
 fn a_yarn_without_a_factor_takes_it_from_the_lengths_of_the_run() {
-    let dims = crate::Dims { layers: 1, heads: 1, head_dim: 8, train_len: 16, max_len: 64 };
+    let dims =
+        crate::Dims { layers: 1, width: 8, heads: 1, head_dim: 8, train_len: 16, max_len: 64 };
     let resolved = |settings| serde_json::to_value(scaling(settings).resolved(&dims)).unwrap();
     assert_eq!(resolved(json!({ "rope_type": "yarn" }))["factor"], 4.0);
     let given = json!({ "rope_type": "yarn", "original_max_position_embeddings": 128 });

@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_table_without_an_end_is_refused_by_name_and_a_seed_is_not() {
-        let dims = Dims { layers: 2, heads: 2, head_dim: 8, train_len: 16, max_len: 32 };
+        let dims = Dims { layers: 2, width: 16, heads: 2, head_dim: 8, train_len: 16, max_len: 32 };
         let said = |text: &str| {
             let found = Combination::parse(text).unwrap().check(&dims);
             found.map_err(|error| error.to_string())
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn sizes_that_would_overflow_are_errors_of_check_and_init() {
-        let dims = Dims { layers: 2, heads: 2, head_dim: 8, train_len: 16, max_len: 32 };
+        let dims = Dims { layers: 2, width: 16, heads: 2, head_dim: 8, train_len: 16, max_len: 32 };
         for (text, field) in [
             ("cope{max_positions=18446744073709551615}", "max_positions"),
             ("abacus{max_offset=18446744073709551615}", "max_offset"),

@@ -152,7 +152,7 @@ fn is_blind(config: &Combination, device: &Device) -> bool {
 }
 
 /// Sizes beyond those of the kit: layers, heads and channels of large models.
-const LARGE: Dims = Dims { layers: 33, heads: 16, head_dim: 64, ..DIMS };
+const LARGE: Dims = Dims { layers: 33, width: 1024, heads: 16, head_dim: 64, ..DIMS };
 
 /// Number of tokens beyond those of the kit.
 const MANY_TOKENS: usize = 512;

@@ -153,8 +153,8 @@ pub fn vectors(config: &Combination, tokens: usize, seed: u64) -> Result<TestVec
         q: per_head(gradient("queries", len)),
         k: per_head(gradient("keys", len)),
         v: per_head(gradient("values", len)),
-        x: gradient("layer inputs", tokens * DIMS.width())
-            .chunks(DIMS.width())
+        x: gradient("layer inputs", tokens * DIMS.width)
+            .chunks(DIMS.width)
             .map(<[f64]>::to_vec)
             .collect(),
         parameters: parameters
@@ -166,7 +166,7 @@ pub fn vectors(config: &Combination, tokens: usize, seed: u64) -> Result<TestVec
             })
             .collect(),
     };
-    let Dims { layers: count, heads, head_dim, train_len, max_len } = super::dims(config);
+    let Dims { layers: count, heads, head_dim, train_len, max_len, .. } = super::dims(config);
     Ok(TestVectors {
         encoding: config.to_string(),
         settings: config.identity(),

@@ -150,17 +150,17 @@ impl PositionEncoding for Abacus {
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
-        let std = settings.std.unwrap_or((dims.width() as f64).powf(-0.5));
-        let table = init::normal(std, [settings.size, dims.width()], rng, device);
+        let std = settings.std.unwrap_or((dims.width as f64).powf(-0.5));
+        let table = init::normal(std, [settings.size, dims.width], rng, device);
         Ok(Abacus { table, config: settings.clone() })
     }
 
     fn param_count(settings: &AbacusConfig, dims: &Dims) -> Option<usize> {
-        Some(settings.size * dims.width())
+        Some(settings.size * dims.width)
     }
 
     fn cost(_settings: &AbacusConfig, dims: &Dims, len: usize) -> Option<Cost> {
-        Some(Cost::none().elementwise("sum with embeddings", len * dims.width()))
+        Some(Cost::none().elementwise("sum with embeddings", len * dims.width))
     }
 
     fn dims_beside(settings: &AbacusConfig, dims: &Dims) -> Dims {
@@ -228,7 +228,8 @@ pub(crate) mod tests {
         },
     ];
 
-    const DIMS: Dims = Dims { layers: 1, heads: 1, head_dim: 4, train_len: 12, max_len: 40 };
+    const DIMS: Dims =
+        Dims { layers: 1, width: 4, heads: 1, head_dim: 4, train_len: 12, max_len: 40 };
 
     fn abacus(config: &AbacusConfig) -> Abacus {
         Abacus::build(config, &DIMS, &mut ChaCha8Rng::seed_from_u64(0), &Device::flex()).unwrap()

@@ -155,7 +155,8 @@ pub(crate) mod tests {
         },
     ];
 
-    const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
+    const DIMS: Dims =
+        Dims { layers: 1, width: 8, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
 
     fn refusal(slopes: Vec<f64>, learning: Learning) -> String {
         let config = AlibiConfig { slopes: Slopes::Given(slopes), learning };

@@ -225,10 +225,10 @@ impl PositionEncoding for Cope {
         let tables = (0..settings.tables(dims))
             .map(|_| init::zeros([dims.head_dim, settings.max_positions], device))
             .collect();
-        let width = dims.width();
-        let bound = (width as f64).powf(-0.5);
+        let bound = (dims.width as f64).powf(-0.5);
+        let shape = [dims.width, dims.heads_width()];
         let key_weights = (0..settings.key_weights(dims))
-            .map(|_| init::uniform(bound, [width, width], rng, device))
+            .map(|_| init::uniform(bound, shape, rng, device))
             .collect();
         Ok(Cope { tables, key_weights, config: settings.clone(), heads: dims.heads })
     }
@@ -236,27 +236,27 @@ impl PositionEncoding for Cope {
     fn param_count(settings: &CopeConfig, dims: &Dims) -> Option<usize> {
         Some(
             settings.tables(dims) * dims.head_dim * settings.max_positions
-                + settings.key_weights(dims) * dims.width() * dims.width(),
+                + settings.key_weights(dims) * dims.width * dims.heads_width(),
         )
     }
 
     fn cost(settings: &CopeConfig, dims: &Dims, len: usize) -> Option<Cost> {
-        let (heads, width) = (dims.heads, dims.width());
+        let (heads, channels) = (dims.heads, dims.heads_width());
         let layers = settings.layers.count(dims.layers);
         let pairs = layers * heads * len * len;
         let cost = Cost::none()
-            .product("queries with the table", layers * len * settings.max_positions * width)
+            .product("queries with the table", layers * len * settings.max_positions * channels)
             .pair_activation("gates", pairs, 3)
             .pair_elementwise(
                 "running sum, clamp, interpolation in four, sum of logits",
                 7 * pairs,
             );
-        let against = layers * len * len * width;
+        let against = layers * len * len * channels;
         Some(match settings.gates {
             Gates::QueryKey => cost.pair_product_kept("queries with keys", against),
             Gates::QueryValue => cost.pair_product("queries with values", against),
             Gates::SeparateKeys => cost
-                .product("separate keys", layers * len * width * width)
+                .product("separate keys", layers * len * dims.width * channels)
                 .pair_product("queries with separate keys", against),
         })
     }
@@ -340,7 +340,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_choice_that_leaves_no_layer_is_refused_by_name() {
-        let dims = Dims { layers: 2, heads: 1, head_dim: 4, train_len: 8, max_len: 8 };
+        let dims = Dims { layers: 2, width: 4, heads: 1, head_dim: 4, train_len: 8, max_len: 8 };
         for n in [0, 3] {
             let config = CopeConfig { layers: Layers::Every { n }, ..CopeConfig::default() };
             let error = Cope::check(&config, &dims).unwrap_err().to_string();

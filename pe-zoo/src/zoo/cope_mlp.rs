@@ -183,7 +183,7 @@ impl PositionEncoding for CopeMlp {
             Cost::none()
                 .product(
                     "queries with W2 and b2",
-                    layers * len * dims.width() * (settings.width + 1),
+                    layers * len * dims.heads_width() * (settings.width + 1),
                 )
                 .pair_product_kept("queries with keys", pairs * dims.head_dim)
                 .pair_activation("gates", pairs, 3)

@@ -204,7 +204,7 @@ impl PositionEncoding for Dape {
         let pairs = layers * len * keys;
         Some(
             Cost::none()
-                .pair_product_kept("queries with keys", layers * len * len * dims.width())
+                .pair_product_kept("queries with keys", layers * len * len * dims.heads_width())
                 .over_queries()
                 .pair_product("network", pairs * settings.weights(dims))
                 .pair_activation("LeakyReLU", pairs * settings.width, 1)
@@ -299,7 +299,8 @@ pub(crate) mod tests {
         },
     ];
 
-    const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 4, train_len: 8, max_len: 8 };
+    const DIMS: Dims =
+        Dims { layers: 2, width: 12, heads: 3, head_dim: 4, train_len: 8, max_len: 8 };
 
     fn read(settings: Value) -> Result<DapeConfig, PeError> {
         let Value::Object(fields) = settings else { panic!("settings are a map") };

@@ -100,7 +100,7 @@ pub struct DynamicPositionBias {
 
 impl DynamicPositionBiasConfig {
     fn width(&self, dims: &Dims) -> usize {
-        self.width.unwrap_or(dims.width() / 4)
+        self.width.unwrap_or(dims.width / 4)
     }
 
     /// Numbers of inputs and outputs of the linear maps.
@@ -151,7 +151,7 @@ impl PositionEncoding for DynamicPositionBias {
         }
         let expected = "at least 4, because `width` is a quarter of it by default";
         let holds = settings.width(dims) > 0;
-        PeError::require(holds, Self::CARD.id, "model.width", dims.width(), expected)
+        PeError::require(holds, Self::CARD.id, "model.width", dims.width, expected)
     }
 
     fn build(
@@ -239,7 +239,8 @@ pub(crate) mod tests {
         ],
     }];
 
-    const DIMS: Dims = Dims { layers: 3, heads: 8, head_dim: 64, train_len: 8, max_len: 8 };
+    const DIMS: Dims =
+        Dims { layers: 3, width: 512, heads: 8, head_dim: 64, train_len: 8, max_len: 8 };
 
     #[test]
     fn the_default_network_is_that_of_x_transformers() {
@@ -254,7 +255,7 @@ pub(crate) mod tests {
             DynamicPositionBias::check(&config, dims).unwrap_err().to_string()
         };
         let default = DynamicPositionBiasConfig::default();
-        let narrow = Dims { heads: 1, head_dim: 2, ..DIMS };
+        let narrow = Dims { width: 2, heads: 1, head_dim: 2, ..DIMS };
         // The default is the fault of the model's width, not of a setting that nobody gave.
         assert!(
             refused(default.clone(), &narrow).contains("model.width is 2, expected at least 4")

@@ -259,7 +259,14 @@ pub(crate) mod tests {
     fn parameters_and_products_are_those_of_tape_s_table() {
         // TAPE's Table 3 with 12 layers and heads at 1024 tokens: 5 544 parameters (12 frozen
         // lengths left out), 5.234 G products.
-        let dims = Dims { layers: 12, heads: 12, head_dim: 64, train_len: 1024, max_len: 1024 };
+        let dims = Dims {
+            layers: 12,
+            width: 768,
+            heads: 12,
+            head_dim: 64,
+            train_len: 1024,
+            max_len: 1024,
+        };
         assert_eq!(Fire::param_count(&FireConfig::default(), &dims), Some(5544));
         let cost = Fire::cost(&FireConfig::default(), &dims, 1024);
         assert_eq!(cost.unwrap().macs(), 12 * 1024 * 1024 * (32 + 32 * 12));
@@ -267,7 +274,7 @@ pub(crate) mod tests {
 
     #[test]
     fn settings_that_divide_by_zero_are_refused_by_name() {
-        let dims = Dims { layers: 1, heads: 1, head_dim: 4, train_len: 8, max_len: 8 };
+        let dims = Dims { layers: 1, width: 4, heads: 1, head_dim: 4, train_len: 8, max_len: 8 };
         let error = Fire::check(&FireConfig { eps: 0.0, ..FireConfig::default() }, &dims)
             .unwrap_err()
             .to_string();
@@ -279,7 +286,7 @@ pub(crate) mod tests {
     #[test]
     fn c_may_cross_zero_and_everything_stays_finite() {
         let device = Device::flex().autodiff();
-        let dims = Dims { layers: 1, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
+        let dims = Dims { layers: 1, width: 8, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
         let mut rng = rand_chacha::rand_core::SeedableRng::seed_from_u64(1);
         let mut fire = Fire::build(&FireConfig::default(), &dims, &mut rng, &device).unwrap();
         for c in [-0.3, 0.0] {

@@ -264,7 +264,10 @@ impl PositionEncoding for Fope {
         Some(
             Cost::none()
                 .product("waves mixed, per layer", dims.layers * 2 * heads * len * kept * mixed)
-                .elementwise("rotation of queries and keys", 6 * dims.layers * len * dims.width()),
+                .elementwise(
+                    "rotation of queries and keys",
+                    6 * dims.layers * len * dims.heads_width(),
+                ),
         )
     }
 
@@ -315,7 +318,8 @@ pub(crate) mod tests {
         texts: &["fope", "fope{base=3.0}", "fope{base=1.5,gain=0.6,padding=zero}"],
     }];
 
-    const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 64, train_len: 512, max_len: 512 };
+    const DIMS: Dims =
+        Dims { layers: 2, width: 192, heads: 3, head_dim: 64, train_len: 512, max_len: 512 };
 
     fn fope(config: &FopeConfig, device: &Device) -> Fope {
         Fope::build(config, &DIMS, &mut ChaCha8Rng::seed_from_u64(4), device).unwrap()
@@ -327,7 +331,7 @@ pub(crate) mod tests {
         for (head_dim, train_len, kept) in
             [(64, 128, 11), (64, 512, 16), (64, 1024, 18), (128, 512, 31)]
         {
-            let dims = Dims { head_dim, train_len, ..DIMS };
+            let dims = Dims { width: DIMS.heads * head_dim, head_dim, train_len, ..DIMS };
             assert_eq!(
                 FopeConfig::default().frequencies(&dims).len(),
                 kept,

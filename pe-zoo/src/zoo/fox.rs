@@ -142,7 +142,7 @@ impl PositionEncoding for Fox {
     fn param_count(settings: &FoxConfig, dims: &Dims) -> Option<usize> {
         Some(match settings.gates {
             ForgetGate::Full { .. } => dims.layers * HeadProjection::param_count(dims),
-            ForgetGate::PerRow { dim } => 2 * dims.layers * dims.width() * dims.heads * dim,
+            ForgetGate::PerRow { dim } => 2 * dims.layers * dims.width * dims.heads * dim,
             ForgetGate::BiasOnly(_) => dims.layers * dims.heads,
             ForgetGate::Fixed(_) => 0,
         })
@@ -152,7 +152,7 @@ impl PositionEncoding for Fox {
         let Dims { layers, heads, .. } = *dims;
         let pairs = layers * len * len * heads;
         if let ForgetGate::PerRow { dim } = settings.gates {
-            let projections = 2 * layers * len * dims.width() * heads * dim;
+            let projections = 2 * layers * len * dims.width * heads * dim;
             return Some(
                 Cost::none()
                     .product("projections of the gates", projections)
@@ -164,7 +164,7 @@ impl PositionEncoding for Fox {
             .elementwise("logarithms of gates, running sums", 5 * layers * len * heads)
             .pair_elementwise("differences, sum of logits", 4 * pairs);
         Some(match settings.gates {
-            ForgetGate::Full { .. } => cost.product("gates", layers * len * dims.width() * heads),
+            ForgetGate::Full { .. } => cost.product("gates", layers * len * dims.width * heads),
             _ => cost,
         })
     }
@@ -251,7 +251,8 @@ pub(crate) mod tests {
         },
     ];
 
-    const DIMS: Dims = Dims { layers: 1, heads: 3, head_dim: 2, train_len: 8, max_len: 8 };
+    const DIMS: Dims =
+        Dims { layers: 1, width: 6, heads: 3, head_dim: 2, train_len: 8, max_len: 8 };
 
     fn build(gates: ForgetGate) -> Fox {
         let mut rng = ChaCha8Rng::seed_from_u64(1);

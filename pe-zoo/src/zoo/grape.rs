@@ -265,11 +265,12 @@ pub(crate) mod tests {
         },
     ];
 
-    const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 6, train_len: 8, max_len: 8 };
+    const DIMS: Dims =
+        Dims { layers: 1, width: 12, heads: 2, head_dim: 6, train_len: 8, max_len: 8 };
 
     #[test]
     fn odd_planes_and_bad_storage_are_refused_by_name() {
-        let odd = Dims { head_dim: 5, ..DIMS };
+        let odd = Dims { width: 10, head_dim: 5, ..DIMS };
         for variant in [
             Variant::Multiplicative(MultiplicativeConfig::default()),
             Variant::Contextual(ContextualConfig::default()),
@@ -288,6 +289,8 @@ pub(crate) mod tests {
 
     #[test]
     fn the_best_variant_needs_no_even_head_dimension() {
-        assert!(Grape::check(&GrapeConfig::default(), &Dims { head_dim: 5, ..DIMS }).is_ok());
+        assert!(
+            Grape::check(&GrapeConfig::default(), &Dims { width: 10, head_dim: 5, ..DIMS }).is_ok()
+        );
     }
 }

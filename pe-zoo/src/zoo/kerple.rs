@@ -420,7 +420,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_kernel_without_bias_and_weight_is_refused() {
-        let dims = Dims { layers: 1, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
+        let dims = Dims { layers: 1, width: 8, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
         let config = KerpleConfig { kernel: Kernel::None, ..KerpleConfig::default() };
         let error = Kerple::check(&config, &dims).unwrap_err().to_string();
         assert!(error.contains("kernel is none") && error.contains("`weight`"), "{error}");

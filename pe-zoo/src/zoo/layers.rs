@@ -333,7 +333,8 @@ pub(crate) mod tests {
         },
     ];
 
-    const DIMS: Dims = Dims { layers: 6, heads: 2, head_dim: 4, train_len: 8, max_len: 16 };
+    const DIMS: Dims =
+        Dims { layers: 6, width: 8, heads: 2, head_dim: 4, train_len: 8, max_len: 16 };
 
     fn built(text: &str) -> Combined {
         let mut rng = ChaCha8Rng::seed_from_u64(1);

@@ -83,17 +83,17 @@ impl PositionEncoding for LearnedAbsolute {
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
-        let std = settings.std.unwrap_or((dims.width() as f64).powf(-0.5));
-        let table = init::normal(std, [settings.rows(dims), dims.width()], rng, device);
+        let std = settings.std.unwrap_or((dims.width as f64).powf(-0.5));
+        let table = init::normal(std, [settings.rows(dims), dims.width], rng, device);
         Ok(LearnedAbsolute { table })
     }
 
     fn param_count(settings: &LearnedAbsoluteConfig, dims: &Dims) -> Option<usize> {
-        Some(settings.rows(dims) * dims.width())
+        Some(settings.rows(dims) * dims.width)
     }
 
     fn cost(_settings: &LearnedAbsoluteConfig, dims: &Dims, len: usize) -> Option<Cost> {
-        Some(Cost::none().elementwise("sum with the embeddings", len * dims.width()))
+        Some(Cost::none().elementwise("sum with the embeddings", len * dims.width))
     }
 
     fn reference(&self) -> Option<&dyn ScalarReference> {

@@ -118,7 +118,7 @@ impl PathConfig {
 
     /// Number of learned weights for the directions of one layer, each used once per token.
     fn direction_params(&self, dims: &Dims) -> usize {
-        dims.width() * (2 * self.rank + self.kernel)
+        dims.width * self.rank + dims.heads_width() * (self.rank + self.kernel)
     }
 }
 
@@ -144,7 +144,7 @@ impl PositionEncoding for Path {
         id: "path",
         label: "PaTH",
         summary: "Reflects keys along directions chosen by the tokens between key and query.",
-        parameters: "L (2 C rank + C kernel + C H + H)",
+        parameters: "L (C rank + H D (rank + kernel) + C H + H)",
         paper: "Yang et al. 2025",
         url: "https://arxiv.org/abs/2505.16381",
     };
@@ -152,7 +152,7 @@ impl PositionEncoding for Path {
     fn card(settings: &PathConfig) -> Card {
         let parameters = match settings.forget {
             Forget::None => Self::CARD.parameters,
-            Forget::Gate { .. } => "L (2 C rank + C kernel + 2 C H + 2 H)",
+            Forget::Gate { .. } => "L (C rank + H D (rank + kernel) + 2 C H + 2 H)",
         };
         Card { parameters, ..Self::CARD }
     }
@@ -175,14 +175,14 @@ impl PositionEncoding for Path {
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
-        let width = dims.width();
+        let (width, channels) = (dims.width, dims.heads_width());
         let layers = (0..dims.layers)
             .map(|_| Layer {
                 down: init::normal(0.02, [width, settings.rank], rng, device),
-                up: init::normal(0.02, [settings.rank, width], rng, device),
+                up: init::normal(0.02, [settings.rank, channels], rng, device),
                 kernel: {
                     let bound = 1.0 / (settings.kernel as f64).sqrt();
-                    init::uniform(bound, [settings.kernel, width], rng, device)
+                    init::uniform(bound, [settings.kernel, channels], rng, device)
                 },
                 strength: HeadProjection::init(dims, 0.0, rng, device),
                 forget: match settings.forget {
@@ -201,20 +201,21 @@ impl PositionEncoding for Path {
 
     fn cost(settings: &PathConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let tokens = dims.layers * len;
-        let (width, heads) = (dims.width(), dims.heads);
-        let projections = 2 * settings.rank + settings.head_projections() * heads;
+        let (channels, heads) = (dims.heads_width(), dims.heads);
+        let projections = dims.width * (settings.rank + settings.head_projections() * heads)
+            + settings.rank * channels;
         let pairs = dims.layers * heads * len * len;
         let cost = Cost::none()
-            .product("directions, strengths, gates", tokens * width * projections)
+            .product("directions, strengths, gates", tokens * projections)
             .elementwise(
                 "convolution, SiLU, lengths of directions",
-                tokens * width * (2 * settings.kernel + 8),
+                tokens * channels * (2 * settings.kernel + 8),
             )
             .product(
                 "keys along the path",
                 dims.layers * heads * householder::macs(len, dims.head_dim),
             )
-            .pair_product_spared("queries with keys", dims.layers * len * len * width);
+            .pair_product_spared("queries with keys", dims.layers * len * len * channels);
         Some(match settings.forget {
             Forget::None => cost,
             Forget::Gate { .. } => cost.pair_elementwise("differences, sum of logits", 4 * pairs),
@@ -300,7 +301,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_rank_or_kernel_of_zero_is_refused_by_name() {
-        let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
+        let dims = Dims { layers: 1, width: 8, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
         for (config, field) in [
             (PathConfig { rank: 0, ..PathConfig::default() }, "rank is 0"),
             (PathConfig { kernel: 0, ..PathConfig::default() }, "kernel is 0"),

@@ -176,7 +176,7 @@ impl PositionEncoding for Pope {
                 .elementwise("softplus, rotation of queries and keys", 12 * layers * len * turning)
                 .pair_product(
                     "dot products over twice as many channels",
-                    layers * len * len * dims.width(),
+                    layers * len * len * dims.heads_width(),
                 ),
         )
     }
@@ -243,7 +243,7 @@ pub(crate) mod tests {
 
     #[test]
     fn fractions_without_a_channel_are_refused() {
-        let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
+        let dims = Dims { layers: 1, width: 8, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
         for rotary_fraction in [0.0, 0.12, 1.5, f64::NAN] {
             let config = PopeConfig { rotary_fraction, ..PopeConfig::default() };
             let error = Pope::check(&config, &dims).unwrap_err().to_string();
@@ -253,7 +253,7 @@ pub(crate) mod tests {
 
     #[test]
     fn uniform_phases_start_within_the_clamp_and_fill_it() {
-        let dims = Dims { layers: 3, heads: 8, head_dim: 16, train_len: 8, max_len: 8 };
+        let dims = Dims { layers: 3, width: 128, heads: 8, head_dim: 16, train_len: 8, max_len: 8 };
         let config = PopeConfig { initial_phase: InitialPhase::Uniform, ..PopeConfig::default() };
         let pope = Pope::build(&config, &dims, &mut ChaCha8Rng::seed_from_u64(2), &Device::flex())
             .unwrap();

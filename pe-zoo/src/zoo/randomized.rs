@@ -345,14 +345,14 @@ pub(crate) mod tests {
         }
         let fine =
             Combination::parse("randomized{positions={type=real,steps=9000}}(rope)").unwrap();
-        let dims = Dims { layers: 1, heads: 1, head_dim: 4, train_len: 8, max_len: 16 };
+        let dims = Dims { layers: 1, width: 4, heads: 1, head_dim: 4, train_len: 8, max_len: 16 };
         let error = fine.check(&dims).unwrap_err().to_string();
         assert!(error.contains("positions.steps is 9000, expected at most 8192"), "{error}");
     }
 
     #[test]
     fn tables_beneath_have_rows_for_the_whole_range() {
-        let dims = Dims { layers: 1, heads: 1, head_dim: 4, train_len: 8, max_len: 16 };
+        let dims = Dims { layers: 1, width: 4, heads: 1, head_dim: 4, train_len: 8, max_len: 16 };
         let pe = Combination::parse("randomized{longest=100}(learned-absolute)").unwrap();
         assert_eq!(pe.param_count(&dims), Some(100 * 4));
         let short = Combination::parse("randomized{longest=10}(rope)").unwrap();

@@ -111,7 +111,7 @@ impl PositionEncoding for Relative {
             Cost::none()
                 .product(
                     "queries with the table",
-                    layers * len * settings.distances(dims) * dims.width(),
+                    layers * len * settings.distances(dims) * dims.heads_width(),
                 )
                 .pair_elementwise("sum of logits", layers * heads * len * len),
         )

@@ -69,7 +69,7 @@ impl Default for RepoConfig {
 
 impl RepoConfig {
     fn hidden(&self, dims: &Dims) -> usize {
-        self.width.unwrap_or((dims.width() / 8).max(1))
+        self.width.unwrap_or((dims.width / 8).max(1))
     }
 }
 
@@ -101,8 +101,8 @@ impl PositionMap {
         let mut draw =
             |inputs: usize, outputs: usize| init::normal(STD, [inputs, outputs], rng, device);
         Self {
-            gate: draw(dims.width(), width),
-            content: draw(dims.width(), width),
+            gate: draw(dims.width, width),
+            content: draw(dims.width, width),
             output: draw(width, dims.heads),
         }
     }
@@ -153,16 +153,19 @@ impl PositionEncoding for Repo {
     }
 
     fn param_count(settings: &RepoConfig, dims: &Dims) -> Option<usize> {
-        Some(dims.layers * (2 * dims.width() + dims.heads) * settings.hidden(dims))
+        Some(dims.layers * (2 * dims.width + dims.heads) * settings.hidden(dims))
     }
 
     fn cost(settings: &RepoConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let (tokens, width) = (dims.layers * len, settings.hidden(dims));
         Some(
             Cost::none()
-                .product("positions", tokens * width * (2 * dims.width() + dims.heads))
+                .product("positions", tokens * width * (2 * dims.width + dims.heads))
                 .elementwise("gates", 4 * tokens * width)
-                .elementwise("angles, rotation of queries and keys", 8 * tokens * dims.width()),
+                .elementwise(
+                    "angles, rotation of queries and keys",
+                    8 * tokens * dims.heads_width(),
+                ),
         )
     }
 
@@ -224,7 +227,8 @@ pub(crate) mod tests {
         texts: &["repo", "repo{width=3,base=50.0}"],
     }];
 
-    const DIMS: Dims = Dims { layers: 2, heads: 2, head_dim: 8, train_len: 8, max_len: 8 };
+    const DIMS: Dims =
+        Dims { layers: 2, width: 16, heads: 2, head_dim: 8, train_len: 8, max_len: 8 };
 
     #[test]
     fn settings_that_cannot_work_are_refused_by_name() {
@@ -233,7 +237,7 @@ pub(crate) mod tests {
         let of = |width, base| RepoConfig { width, base };
         assert!(check(&of(Some(0), 10.0), &DIMS).contains("width is 0"));
         assert!(check(&of(None, 1.0), &DIMS).contains("base is 1"));
-        let odd = Dims { head_dim: 7, ..DIMS };
+        let odd = Dims { width: 14, head_dim: 7, ..DIMS };
         assert!(check(&RepoConfig::default(), &odd).contains("model.head_dim is 7"));
     }
 

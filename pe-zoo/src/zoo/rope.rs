@@ -345,7 +345,7 @@ impl PositionEncoding for Rope {
 
     fn cost(settings: &RopeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let tokens = dims.layers * len;
-        let channels = 2 * tokens * dims.width();
+        let channels = 2 * tokens * dims.heads_width();
         let mut cost = Cost::none().elementwise("rotation of queries and keys", 3 * channels);
         if settings.learning != Learning::Fixed {
             cost = cost.elementwise("angles", 3 * tokens * (settings.turning(dims.head_dim) / 2));
@@ -353,7 +353,7 @@ impl PositionEncoding for Rope {
         if settings.far != Far::default() {
             cost = cost
                 .elementwise("rotation for far pairs", 3 * channels)
-                .pair_product("products of far pairs", tokens * len * dims.width());
+                .pair_product("products of far pairs", tokens * len * dims.heads_width());
         }
         Some(cost)
     }

@@ -140,7 +140,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_odd_number_of_half_waves_is_refused() {
-        let dims = Dims { layers: 1, heads: 1, head_dim: 5, train_len: 8, max_len: 8 };
+        let dims = Dims { layers: 1, width: 5, heads: 1, head_dim: 5, train_len: 8, max_len: 8 };
         let error = Sandwich::check(&SandwichConfig::default(), &dims).unwrap_err().to_string();
         assert!(error.contains("model.head_dim is 5") && error.contains("even"), "{error}");
         let error = Sandwich::check(&SandwichConfig { d_bar: Some(0) }, &dims).unwrap_err();

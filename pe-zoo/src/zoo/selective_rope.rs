@@ -111,6 +111,14 @@ impl PositionEncoding for SelectiveRope {
     fn check(settings: &SelectiveRopeConfig, dims: &Dims) -> Result<(), PeError> {
         let pe = Self::CARD.id;
         check_pairs(pe, dims.head_dim)?;
+        // Slices of the inputs stand for the heads; those that a map of full rank reads are as wide as a head.
+        let fits = match settings.map {
+            Map::LowRank { .. } => dims.width.is_multiple_of(dims.heads),
+            Map::FullRank {} => dims.width == dims.heads_width(),
+        };
+        let expected =
+            "a multiple of the heads, with a map of full rank the number of their channels";
+        PeError::require(fits, pe, "model.width", dims.width, expected)?;
         if let Map::LowRank { rank } = settings.map {
             check_size(pe, "map.rank", rank)?;
         }
@@ -156,12 +164,12 @@ impl PositionEncoding for SelectiveRope {
         Some(
             Cost::none()
                 .product("steps, gates", tokens * settings.projections(dims))
-                .elementwise("lengths of slices", 4 * tokens * dims.width())
+                .elementwise("lengths of slices", 4 * tokens * dims.width)
                 .elementwise(
                     "filter, gate, running sum, temperature",
                     tokens * channels * (taps + 6),
                 )
-                .elementwise("rotation of queries and keys", 6 * tokens * dims.width()),
+                .elementwise("rotation of queries and keys", 6 * tokens * dims.heads_width()),
         )
     }
 

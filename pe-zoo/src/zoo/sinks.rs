@@ -102,7 +102,7 @@ pub(crate) mod tests {
     /// One token whose logit is 0 beside a sink of 0: half of the value.
     #[test]
     fn a_sink_takes_its_share() {
-        let dims = Dims { layers: 1, heads: 1, head_dim: 2, train_len: 4, max_len: 4 };
+        let dims = Dims { layers: 1, width: 2, heads: 1, head_dim: 2, train_len: 4, max_len: 4 };
         let device = crate::probe::device();
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let sinks = Combination::parse("sinks").unwrap().init(&dims, &mut rng, &device).unwrap();

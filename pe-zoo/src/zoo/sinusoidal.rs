@@ -65,7 +65,7 @@ impl PositionEncoding for Sinusoidal {
     };
 
     fn check(settings: &SinusoidalConfig, dims: &Dims) -> Result<(), PeError> {
-        let (pe, width) = (Self::CARD.id, dims.width());
+        let (pe, width) = (Self::CARD.id, dims.width);
         PeError::require(width.is_multiple_of(2), pe, "model.width", width, "an even number")?;
         check_base(pe, "base", settings.base)
     }
@@ -80,7 +80,7 @@ impl PositionEncoding for Sinusoidal {
     }
 
     fn cost(_settings: &SinusoidalConfig, dims: &Dims, len: usize) -> Option<Cost> {
-        Some(Cost::none().elementwise("sum with the embeddings", len * dims.width()))
+        Some(Cost::none().elementwise("sum with the embeddings", len * dims.width))
     }
 
     fn reference(&self) -> Option<&dyn ScalarReference> {

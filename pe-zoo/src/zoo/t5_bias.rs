@@ -158,7 +158,7 @@ impl PositionEncoding for T5Bias {
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
-        let std = settings.std.unwrap_or((dims.width() as f64).powf(-0.5));
+        let std = settings.std.unwrap_or((dims.width as f64).powf(-0.5));
         let tables = (0..settings.sharing.sets(dims.layers))
             .map(|_| init::normal(std, [settings.num_buckets, dims.heads], rng, device))
             .collect();
@@ -215,7 +215,8 @@ pub(crate) mod tests {
         ],
     }];
 
-    const DIMS: Dims = Dims { layers: 3, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
+    const DIMS: Dims =
+        Dims { layers: 3, width: 8, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
 
     #[test]
     fn a_longest_distance_within_the_exact_buckets_is_refused() {
@@ -245,7 +246,14 @@ pub(crate) mod tests {
     #[test]
     fn tape_counts_a_table_per_layer() {
         // TAPE's Table 3: 4 608 parameters with 12 layers of 12 heads.
-        let dims = Dims { layers: 12, heads: 12, head_dim: 64, train_len: 1024, max_len: 1024 };
+        let dims = Dims {
+            layers: 12,
+            width: 768,
+            heads: 12,
+            head_dim: 64,
+            train_len: 1024,
+            max_len: 1024,
+        };
         let config = T5BiasConfig { sharing: Sharing::PerLayer, ..T5BiasConfig::default() };
         assert_eq!(T5Bias::param_count(&config, &dims), Some(4608));
     }

@@ -226,7 +226,7 @@ impl PositionEncoding for Tape {
             },
         };
         let mut cost = Cost::none()
-            .elementwise("rotation of queries and keys", 6 * tokens * dims.width())
+            .elementwise("rotation of queries and keys", 6 * tokens * dims.heads_width())
             .elementwise("sums of state", 2 * tokens * state);
         if settings.attention_update != AttentionUpdate::None {
             cost = cost.pair_product("cosines and sines mixed", pairs * state).in_table_3(in_table);
@@ -236,7 +236,7 @@ impl PositionEncoding for Tape {
         }
         if size > 0 {
             cost = cost
-                .product("W_X", tokens * size * dims.width())
+                .product("W_X", tokens * size * dims.width)
                 .in_table_3(InTable3::Fitted { times: 2 })
                 .contraction("W_U and W_D", tokens * 2 * size * state)
                 .in_table_3(in_table)

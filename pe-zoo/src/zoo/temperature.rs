@@ -262,7 +262,7 @@ impl PositionEncoding for RowTemperature {
     fn cost(_: &TemperatureConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let rows = dims.layers * len;
         let factors = Cost::none().elementwise("factors of queries", 2 * rows * dims.heads);
-        Some(factors.elementwise("scaling of queries", rows * dims.width()))
+        Some(factors.elementwise("scaling of queries", rows * dims.heads_width()))
     }
 
     fn reference(&self) -> Option<&dyn ScalarReference> {

@@ -262,7 +262,7 @@ fn initial_values_are_documented() {
 /// Formulas at settings that change them, beside the same as arithmetic.
 #[test]
 fn formulas_of_parameters_are_those_of_the_settings() {
-    let dims = Dims { layers: 6, heads: 4, head_dim: 8, train_len: 16, max_len: 32 };
+    let dims = Dims { layers: 6, width: 32, heads: 4, head_dim: 8, train_len: 16, max_len: 32 };
     let (l, c, h, d) = (6, 32, 4, 8);
     for (text, formula, count) in [
         ("cope", "L D max_positions", l * d * 64),
@@ -289,7 +289,7 @@ fn formulas_of_parameters_are_those_of_the_settings() {
         ),
         (
             "path{forget={type=gate}}",
-            "L (2 C rank + C kernel + 2 C H + 2 H)",
+            "L (C rank + H D (rank + kernel) + 2 C H + 2 H)",
             l * (2 * c * 32 + c * 3 + 2 * c * h + 2 * h),
         ),
         ("tape{form=vector}", "L (2 I D + I C + D^2)", l * (2 * 16 * d + 16 * c + d * d)),

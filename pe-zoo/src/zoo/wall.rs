@@ -81,7 +81,7 @@ impl PositionEncoding for Wall {
         id: "wall",
         label: "Wall",
         summary: "Multiplies each channel of the products of queries and keys by forget gates of the tokens in between.",
-        parameters: "L (C^2 + C)",
+        parameters: "L (C + 1) H D",
         paper: "Averbuch and Pai 2026",
         url: "https://github.com/fla-org/flash-linear-attention",
     };
@@ -97,25 +97,25 @@ impl PositionEncoding for Wall {
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
-        let width = dims.width();
+        let (width, channels) = (dims.width, dims.heads_width());
         let gates = |_| ChannelGates {
-            weight: init::normal(0.02, [width, width], rng, device),
-            bias: init::constant(settings.bias as f32, [width], device),
+            weight: init::normal(0.02, [width, channels], rng, device),
+            bias: init::constant(settings.bias as f32, [channels], device),
         };
         Ok(Self { layers: (0..dims.layers).map(gates).collect(), heads: dims.heads })
     }
 
     fn param_count(_: &WallConfig, dims: &Dims) -> Option<usize> {
-        Some(dims.layers * (dims.width() + 1) * dims.width())
+        Some(dims.layers * (dims.width + 1) * dims.heads_width())
     }
 
     fn cost(_: &WallConfig, dims: &Dims, len: usize) -> Option<Cost> {
-        let (tokens, width) = (dims.layers * len, dims.width());
+        let (tokens, channels) = (dims.layers * len, dims.heads_width());
         Some(
             Cost::none()
-                .product("gates", tokens * width * width)
-                .elementwise("logarithms of gates, running sums", 5 * tokens * width)
-                .pair_elementwise("decays of channels", 3 * tokens * len * width),
+                .product("gates", tokens * dims.width * channels)
+                .elementwise("logarithms of gates, running sums", 5 * tokens * channels)
+                .pair_elementwise("decays of channels", 3 * tokens * len * channels),
         )
     }
 
@@ -154,7 +154,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_bias_that_is_no_number_is_refused() {
-        let dims = Dims { layers: 1, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
+        let dims = Dims { layers: 1, width: 8, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
         let error = Wall::check(&WallConfig { bias: f64::NAN }, &dims).unwrap_err().to_string();
         assert!(error.contains("bias is NaN"), "{error}");
     }

@@ -140,7 +140,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_empty_window_is_refused_by_name() {
-        let dims = Dims { layers: 1, heads: 1, head_dim: 2, train_len: 4, max_len: 4 };
+        let dims = Dims { layers: 1, width: 2, heads: 1, head_dim: 2, train_len: 4, max_len: 4 };
         let refused = Combination::parse("window{size=0}").unwrap().check(&dims).unwrap_err();
         assert!(refused.to_string().contains("size is 0"), "{refused}");
     }

@@ -202,7 +202,7 @@ impl PositionEncoding for Xpos {
     }
 
     fn cost(_settings: &XposConfig, dims: &Dims, len: usize) -> Option<Cost> {
-        let channels = 2 * dims.layers * len * dims.width();
+        let channels = 2 * dims.layers * len * dims.heads_width();
         Some(Cost::none().elementwise("rotation of queries and keys", 3 * channels))
     }
 
@@ -282,7 +282,8 @@ pub(crate) mod tests {
     /// From `2 * 40 scale_base / ln 3.5` tokens on, factors might overflow.
     #[test]
     fn lengths_beyond_those_of_the_run_are_refused_where_factors_would_overflow() {
-        let dims = Dims { layers: 1, heads: 1, head_dim: 64, train_len: 64, max_len: 64 };
+        let dims =
+            Dims { layers: 1, width: 64, heads: 1, head_dim: 64, train_len: 64, max_len: 64 };
         let xpos = |scale_base| {
             let settings = XposConfig { scale_base, ..XposConfig::default() };
             Xpos::check(&settings, &dims).unwrap();
@@ -308,7 +309,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_scale_base_that_would_overflow_is_refused() {
-        let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 100_000 };
+        let dims =
+            Dims { layers: 1, width: 8, heads: 1, head_dim: 8, train_len: 8, max_len: 100_000 };
         let error = Xpos::check(&XposConfig::default(), &dims).unwrap_err().to_string();
         assert!(error.contains("scale_base is 512, expected more than 1565"), "{error}");
         Xpos::check(&XposConfig { scale_base: 2048.0, ..XposConfig::default() }, &dims).unwrap();

@@ -26,7 +26,14 @@ impl AttentionProblem {
     /// Message, if the encoding does not exist or refuses the sizes.
     pub(crate) fn new(work: &AttentionWork, device: &Device) -> Result<Self, String> {
         let AttentionWork { batch, len, heads, width, .. } = *work;
-        let dims = Dims { layers: 1, heads, head_dim: width, train_len: len, max_len: len };
+        let dims = Dims {
+            layers: 1,
+            width: heads * width,
+            heads,
+            head_dim: width,
+            train_len: len,
+            max_len: len,
+        };
         let encoding = train::encodings::parse(&work.encoding)
             .and_then(|encoding| encoding.init(&dims, &mut stream(0, Stream::Encoding), device))
             .map_err(|error| error.to_string())?;

@@ -40,10 +40,10 @@ pub(super) struct Llama<'a> {
 impl<'a> Llama<'a> {
     /// The model with these facts; `None` if its architecture is not Llama's.
     pub(super) fn of(facts: ModelFacts<'a>) -> Option<Self> {
-        let ModelConfig {
-            norm, norm_place, activation, bias, qk_norm, output_gate, attention, ..
-        } = *facts.model;
-        let kind = (norm, norm_place, activation, bias || output_gate, qk_norm, attention);
+        let ModelConfig { norm, norm_place, activation, bias, qk_norm, attention, .. } =
+            *facts.model;
+        let other = bias || facts.model.output_gate || facts.model.is_scaled();
+        let kind = (norm, norm_place, activation, other, qk_norm, attention);
         let llama = (
             NormKind::RmsNorm,
             NormPlace::Pre,
@@ -95,6 +95,9 @@ impl<'a> Llama<'a> {
             "bos_token_id": null,
             "eos_token_id": end,
         });
+        if let Some(head_dim) = model.head_dim {
+            config["head_dim"] = json!(head_dim);
+        }
         if let Some(window) = window {
             config["sliding_window"] = json!(window);
             // Qwen2 has the window from this layer on, and none without the switch.
@@ -129,8 +132,7 @@ impl<'a> Llama<'a> {
                 // factor, which determines only the factor of cosines and sines.
                 Scaling::LongRope(_) => {
                     config[ORIGINAL_LENGTH] = original;
-                    let spectrum =
-                        rope.scaling.spectrum(rope.base, model.width / model.heads, trained, 1);
+                    let spectrum = rope.scaling.spectrum(rope.base, model.head_dim(), trained, 1);
                     scaling["attention_factor"] = json!(spectrum.attention_factor);
                 }
                 _ => {}
@@ -157,7 +159,7 @@ impl<'a> Llama<'a> {
                     tensors.insert(format!("model.layers.{layer}.{name}"), dims, own);
                 }
             };
-            let qkv = [width, kv_width, kv_width];
+            let qkv = [model.heads_width(), kv_width, kv_width];
             let named = |kind: &'static [&'static str; 3]| {
                 kind.iter().copied().zip(qkv).collect::<Vec<_>>()
             };

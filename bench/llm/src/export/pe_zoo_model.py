@@ -170,7 +170,8 @@ class Layers(Encoding):
         return sum(encoding.bias(layer, x, q, k, v) for encoding in encodings)
 
 
-ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu, "swi-glu": lambda x: F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1]}
+ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu, "swi-glu": lambda x: F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1],
+               "ge-glu": lambda x: F.gelu(x.chunk(2, -1)[0], approximate="tanh") * x.chunk(2, -1)[1]}
 KINDS = {"nope": Encoding, "learned-absolute": LearnedAbsolute, "sinusoidal": Sinusoidal, "rope": Rope,
          "alibi": Alibi, "t5-bias": T5Bias, "cope": Cope, "fox": Fox, "window": Window, "layers": Layers}
 
@@ -212,9 +213,9 @@ class Decoder(nn.Module):
         return vectors if vectors.dim() == 4 else vectors.unflatten(2, (u.shape[1], -1)).transpose(1, 2)
 
     def attention(self, layer, x):
-        batch, tokens, width = x.shape
+        batch, tokens, _ = x.shape
         heads, kv_heads = self.config["heads"], self.config["kv_heads"]
-        parts = self.linear(f"blocks.{layer}.qkv", x).view(batch, tokens, -1, width // heads).transpose(1, 2)
+        parts = self.linear(f"blocks.{layer}.qkv", x).view(batch, tokens, -1, self.config["head_dim"]).transpose(1, 2)
         q, k, v = parts.split([heads, kv_heads, kv_heads], 1)
         q, k = (self.unit(f"blocks.{layer}.qk_norm.{name}", u) for name, u in (("queries", q), ("keys", k)))
         k, v = (u.repeat_interleave(heads // kv_heads, 1) for u in (k, v))
@@ -223,24 +224,29 @@ class Decoder(nn.Module):
         logits = q @ k.mT / math.sqrt(q.shape[-1]) + sum(e.bias(layer, x, q, k, v) for e in self.encodings)
         hidden = torch.ones(tokens, tokens, dtype=torch.bool, device=x.device).triu(1)
         weights = logits.masked_fill(hidden, -math.inf).softmax(-1)
-        mixed = (weights @ v).transpose(1, 2).reshape(batch, tokens, width)
+        mixed = (weights @ v).transpose(1, 2).reshape(batch, tokens, -1)
         if f"blocks.{layer}.gate.weight" in self._parameters:
             mixed = mixed * self.linear(f"blocks.{layer}.gate", x).sigmoid()
         return self.linear(f"blocks.{layer}.out", mixed)
 
     def forward(self, tokens):
         x = self._parameters["embedding.weight"][tokens]
+        if self.config["scaled_embedding"]:
+            x = x * math.sqrt(x.shape[-1])
         for encoding in self.encodings:
             x = encoding.embed(x)
         place = self.config["norm_place"]
         for layer in range(self.config["layers"]):
             for part in ("attention", "feed_forward"):
                 apply, norm = getattr(self, part), f"blocks.{layer}.{part}_norm"
-                if place == "pre":
-                    x = x + apply(layer, self.norm(norm, x))
+                if place in ("pre", "both"):
+                    output = apply(layer, self.norm(norm, x))
+                    x = x + (self.norm(f"blocks.{layer}.output_norms.{part}", output) if place == "both" else output)
                 elif place == "output":
                     x = x + self.norm(norm, apply(layer, x))
                 else:
                     x = self.norm(norm, x + apply(layer, x))
         x = x if place == "post" else self.norm("last_norm", x)
-        return self.linear("embedding" if self.config["tied_head"] else "head", x)
+        logits = self.linear("embedding" if self.config["tied_head"] else "head", x)
+        cap = self.config["head_cap"]
+        return logits if cap is None else cap * torch.tanh(logits / cap)

@@ -1,19 +1,21 @@
-//! Parser of `config.json` of a Llama-type model (`llama`, `mistral`, `qwen2`, `qwen3`, `smollm3`, `olmo2` or `olmo3`) in the
-//! format of HuggingFace's transformers, and of `generation_config.json` beside it. Null stands for an absent field.
+//! Parser of `config.json` of a Llama-type model of one of the types in `kinds`, in the format of HuggingFace's transformers, and
+//! of `generation_config.json` beside it. Null stands for an absent field, except where it means that there is no bound.
 
 use std::path::Path;
 
 use anyhow::Result;
 use pe_zoo::Combination;
-use pe_zoo::model::{NormPlace, QkNormKind};
 use pe_zoo::settings::explain;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::error;
-use super::layers::{LayerFields, LayerRotations};
+use super::kinds::{HasWindow, ModelKind, TUNED_TYPE};
+use super::layers::{LayerFields, LayerParts};
 use super::rotation::RotationFields;
-use super::settings::{END, LlamaSettings, LlamaSizes, SizeKeys, check_rotation};
+use super::settings::{
+    END, LlamaForm, LlamaSettings, LlamaSizes, SizeKeys, StoredForm, check_rotation,
+};
 use super::version::WrittenBy;
 
 /// Fields of `config.json` that determine the computation. Other fields, about training and software, are ignored.
@@ -30,8 +32,9 @@ struct ConfigFile {
     vocab_size: usize,
     max_position_embeddings: usize,
     rms_norm_eps: f64,
-    #[serde(default = "silu")]
-    hidden_act: String,
+    hidden_act: Option<String>,
+    /// Of Gemma, in place of `hidden_act`.
+    hidden_activation: Option<String>,
     #[serde(default)]
     attention_bias: bool,
     #[serde(default)]
@@ -39,20 +42,31 @@ struct ConfigFile {
     /// Of a model that `extend` wrote: whether queries, keys and values have a bias.
     #[serde(default)]
     qkv_bias: bool,
-    #[serde(default)]
-    tie_word_embeddings: bool,
+    tie_word_embeddings: Option<bool>,
     rope_theta: Option<f64>,
+    /// Of Gemma 3: base of the rotation of layers with a window.
+    rope_local_base_freq: Option<f64>,
     rope_scaling: Option<Map<String, Value>>,
     rope_parameters: Option<Map<String, Value>>,
     partial_rotary_factor: Option<f64>,
     original_max_position_embeddings: Option<usize>,
     #[serde(default)]
-    sliding_window: SlidingWindow,
+    sliding_window: Stated<usize>,
     #[serde(default)]
     use_sliding_window: bool,
     #[serde(default = "max_window_layers")]
     max_window_layers: usize,
     layer_types: Option<Vec<String>>,
+    /// Of Gemma 3: every so many layers, one has no window.
+    sliding_window_pattern: Option<usize>,
+    /// Of Gemma: the logits of attention are divided by its root.
+    query_pre_attn_scalar: Option<f64>,
+    #[serde(default)]
+    attn_logit_softcapping: Stated<f64>,
+    #[serde(default)]
+    final_logit_softcapping: Stated<f64>,
+    #[serde(default)]
+    use_bidirectional_attention: bool,
     /// Of `smollm3`: 1 for a layer with a rotation, 0 for one without a position encoding.
     no_rope_layers: Option<Vec<u8>>,
     #[serde(default = "no_rope_layer_interval")]
@@ -73,31 +87,41 @@ const KEYS: SizeKeys = SizeKeys {
     hidden: "intermediate_size",
     vocabulary: "vocab_size",
     context: "max_position_embeddings",
+    head_dim: "head_dim",
     epsilon: "rms_norm_eps",
 };
 
-/// Field `sliding_window`.
+/// Bound whose absence and null differ.
 #[derive(Default, Clone, Copy, Deserialize)]
-#[serde(untagged, expecting = "expected a number of tokens or null")]
-enum SlidingWindow {
-    Tokens(usize),
-    /// Null: attention is not limited.
-    Unlimited,
+#[serde(untagged, expecting = "expected a number or null")]
+enum Stated<T> {
+    Bound(T),
+    /// Null: there is none.
+    Unbounded,
     /// The file does not state one.
     #[default]
     Absent,
 }
 
-/// Types of models that are read.
-const TYPES: [&str; 7] = ["llama", "mistral", "qwen2", "qwen3", "smollm3", "olmo2", "olmo3"];
+impl<T> Stated<T> {
+    /// The bound, or the default if the file does not state one.
+    fn or(self, default: Option<T>) -> Option<T> {
+        match self {
+            Self::Bound(bound) => Some(bound),
+            Self::Unbounded => None,
+            Self::Absent => default,
+        }
+    }
+}
 
-/// `model_type` of a model that `extend` wrote under another encoding than a rotation of transformers.
-pub const TUNED_TYPE: &str = "pe-zoo-llama";
+/// Fields whose null has a meaning of its own.
+const WITH_NULL: [&str; 3] =
+    ["sliding_window", "attn_logit_softcapping", "final_logit_softcapping"];
 
 /// Longest length that a tuned encoding is built for.
 const LARGEST_LEN: usize = 1 << 24;
 
-/// Window of a `mistral`, `olmo3` or windowed `qwen2` model whose file does not state one: the default of transformers.
+/// Window of a model whose file does not state one: the default of transformers.
 const WINDOW: usize = 4096;
 
 /// Number of the first layers of a `qwen2` model without a window: the default of transformers.
@@ -108,13 +132,6 @@ fn max_window_layers() -> usize {
 /// Every so many layers of a `smollm3` model, one has no position encoding: the default of transformers.
 fn no_rope_layer_interval() -> usize {
     4
-}
-
-/// Channels of a head of a `qwen3` model whose file does not state them: the default of transformers.
-const QWEN3_HEAD_DIM: usize = 128;
-
-fn silu() -> String {
-    "silu".to_owned()
 }
 
 /// Reads the settings from the fields of the file at `path`, by the rules of the version that wrote it.
@@ -134,7 +151,8 @@ pub(super) fn read(
             }
         }
     })?;
-    file.refuse_other_kinds(path)?;
+    let kind = file.kind(path)?;
+    file.refuse_other_forms(path, kind)?;
     let heads = file.num_attention_heads;
     let sizes = LlamaSizes {
         layers: file.num_hidden_layers,
@@ -144,26 +162,13 @@ pub(super) fn read(
         hidden: file.intermediate_size,
         vocabulary: file.vocab_size,
         context: file.max_position_embeddings,
-        qkv_bias: file.model_type == "qwen2" || file.qkv_bias,
-        qk_norm: match file.model_type.as_str() {
-            "qwen3" => QkNormKind::Head,
-            "olmo2" | "olmo3" => QkNormKind::Width,
-            _ => QkNormKind::None,
-        },
-        norm_place: match file.model_type.as_str() {
-            "olmo2" | "olmo3" => NormPlace::Output,
-            _ => NormPlace::Pre,
-        },
+        head_dim: file.head_dim.or(kind.head_dim),
     };
-    let model = sizes.model(path, &KEYS, file.rms_norm_eps, file.tie_word_embeddings)?;
-    let fits = |head_dim: &usize| head_dim.checked_mul(heads) == Some(file.hidden_size);
-    if let Some(head_dim) = file.head_dim().filter(|given| !fits(given)) {
-        let expected =
-            format!("{}, the hidden size divided by the number of heads", file.hidden_size / heads);
-        return Err(error::unsupported(path, "head_dim", head_dim, expected));
-    }
+    let model = sizes.model(path, &KEYS, file.rms_norm_eps, &file.form(kind))?;
     let rope = RotationFields {
         theta: file.rope_theta,
+        windowed_theta: file.rope_local_base_freq,
+        bases: kind.gemma.and_then(|gemma| gemma.bases),
         scaling: file.rope_scaling.as_ref(),
         parameters: file.rope_parameters.as_ref(),
         rotary_fraction: file.partial_rotary_factor,
@@ -173,7 +178,7 @@ pub(super) fn read(
         written_by,
     };
     let rotations = match file.model_type.as_str() {
-        "olmo3" => rope.read_by_kind(path)?,
+        "olmo3" | "gemma3_text" => rope.read_by_kind(path)?,
         _ => [rope.read(path)?].into(),
     };
     let tuned = file.tuned(path)?;
@@ -187,25 +192,30 @@ pub(super) fn read(
     // The first is that of full attention, the last that of a window.
     let [full, windowed] = [rotations.first(), rotations.last()]
         .map(|rotation| rotation.map(|rotation| rotation.rope.clone()).unwrap_or_default());
-    let rotations = LayerRotations { full, windowed };
-    let window = file.window(path)?;
+    let window = file.window(path, kind)?;
     // Within a window as long as the context it has no effect.
     let short = window.filter(|window| *window < sizes.context);
     if let Some(window) = short.filter(|_| tuned.is_some()) {
         let expected = "null, or a window that covers `max_position_embeddings`";
         return Err(error::unsupported(path, "sliding_window", window, expected));
     }
-    let layers = match tuned {
-        Some(_) => None,
-        None => file.layers().encoding(path, &rotations, short)?,
+    let layers = if tuned.is_some() {
+        None
+    } else {
+        let cap = kind.gemma.and_then(|gemma| gemma.attention_cap);
+        let cap = cap.and_then(|cap| file.attn_logit_softcapping.or(Some(cap)));
+        let parts = LayerParts { full: full.clone(), windowed, window: short, cap };
+        file.layers(kind).encoding(path, &parts)?
     };
     let window = if short.is_some() { None } else { window };
     let end = end(path, file.eos_token_id.as_ref())?;
     let (vocabulary, context) = (sizes.vocabulary, sizes.context);
-    let (rope, tokenizer_class) = (rotations.full, file.tokenizer_class());
+    let stored = file.stored(path, kind, model.head_dim())?;
+    let tokenizer_class = file.tokenizer_class.or(kind.tokenizer_class.map(str::to_owned));
     let settings = LlamaSettings {
         model,
-        rope,
+        rope: full,
+        stored,
         vocabulary,
         context,
         window,
@@ -222,11 +232,11 @@ pub(super) fn generation_end(path: &Path, text: &str) -> Result<Vec<u32>> {
     end(path, fields(path, text)?.get(END))
 }
 
-/// Fields of a JSON file that are not null; null as `sliding_window` has a meaning of its own and is kept.
+/// Fields of a JSON file that are not null, or whose null has a meaning of its own.
 pub(super) fn fields(path: &Path, text: &str) -> Result<Map<String, Value>> {
     let mut fields: Map<String, Value> =
         serde_json::from_str(text).map_err(|e| error::damaged(path, e))?;
-    fields.retain(|key, value| !value.is_null() || key == "sliding_window");
+    fields.retain(|key, value| !value.is_null() || WITH_NULL.contains(&key.as_str()));
     Ok(fields)
 }
 
@@ -247,16 +257,29 @@ fn end(path: &Path, given: Option<&Value>) -> Result<Vec<u32>> {
 }
 
 impl ConfigFile {
-    fn refuse_other_kinds(&self, path: &Path) -> Result<()> {
+    /// Type of the model.
+    fn kind(&self, path: &Path) -> Result<&'static ModelKind> {
+        ModelKind::find(&self.model_type).ok_or_else(|| {
+            let names: Vec<_> = ModelKind::names().collect();
+            let expected = format!("one of \"{}\"", names.join("\", \""));
+            error::unsupported(path, "model_type", format!("\"{}\"", self.model_type), expected)
+        })
+    }
+
+    fn refuse_other_forms(&self, path: &Path, kind: &ModelKind) -> Result<()> {
         let refuse = |field, value: String, expected: &str| {
             Err(error::unsupported(path, field, value, expected))
         };
-        if !TYPES.contains(&self.model_type.as_str()) && self.model_type != TUNED_TYPE {
-            let expected = format!("one of \"{}\"", TYPES.join("\", \""));
-            return refuse("model_type", format!("\"{}\"", self.model_type), &expected);
+        let (field, stated) = match kind.gemma {
+            Some(_) => ("hidden_activation", &self.hidden_activation),
+            None => ("hidden_act", &self.hidden_act),
+        };
+        let activation = kind.activation_name();
+        if let Some(other) = stated.as_ref().filter(|stated| *stated != activation) {
+            return refuse(field, format!("\"{other}\""), &format!("\"{activation}\""));
         }
-        if self.hidden_act != "silu" {
-            return refuse("hidden_act", format!("\"{}\"", self.hidden_act), "\"silu\"");
+        if self.use_bidirectional_attention {
+            return refuse("use_bidirectional_attention", "true".to_owned(), "false");
         }
         if self.attention_bias || self.mlp_bias {
             let field = if self.attention_bias { "attention_bias" } else { "mlp_bias" };
@@ -266,6 +289,31 @@ impl ConfigFile {
             Some(how) => refuse("quantization_config", how.to_string(), "none: plain weights"),
             None => Ok(()),
         }
+    }
+
+    /// Form of a model of this type.
+    fn form(&self, kind: &ModelKind) -> LlamaForm {
+        LlamaForm {
+            qkv_bias: kind.qkv_bias || self.qkv_bias,
+            qk_norm: kind.qk_norm,
+            norm_place: kind.norm_place,
+            activation: kind.activation(),
+            tied_head: self.tie_word_embeddings.unwrap_or(kind.gemma.is_some()),
+            scaled_embedding: kind.gemma.is_some(),
+            head_cap: kind.gemma.and_then(|gemma| self.final_logit_softcapping.or(gemma.head_cap)),
+        }
+    }
+
+    /// How the file stores the weights of a model of this type.
+    fn stored(&self, path: &Path, kind: &ModelKind, head_dim: usize) -> Result<StoredForm> {
+        let Some(gemma) = kind.gemma else { return Ok(StoredForm::default()) };
+        let scalar = self.query_pre_attn_scalar.unwrap_or(gemma.query_scalar);
+        if !(scalar.is_finite() && scalar > 0.0) {
+            let field = "query_pre_attn_scalar";
+            return Err(error::unsupported(path, field, scalar, "a number above 0"));
+        }
+        let query_scale = (head_dim as f64 / scalar).sqrt();
+        Ok(StoredForm { gain_offset: 1.0, query_scale: query_scale as f32 })
     }
 
     /// Encoding and lengths of a model that `extend` wrote under another encoding than a rotation.
@@ -296,46 +344,31 @@ impl ConfigFile {
         }
     }
 
-    /// Channels of a head, if the file or the type of the model states them.
-    fn head_dim(&self) -> Option<usize> {
-        self.head_dim.or((self.model_type == "qwen3").then_some(QWEN3_HEAD_DIM))
-    }
-
     /// Fields that tell layers apart.
-    fn layers(&self) -> LayerFields<'_> {
+    fn layers(&self, kind: &ModelKind) -> LayerFields<'_> {
         LayerFields {
-            model_type: &self.model_type,
+            windows: kind.windows,
             layers: self.num_hidden_layers,
             types: self.layer_types.as_deref(),
             max_window_layers: self.max_window_layers,
+            window_pattern: self.sliding_window_pattern.filter(|_| kind.name == "gemma3_text"),
             no_rope_layers: self.no_rope_layers.as_deref(),
             no_rope_layer_interval: self.no_rope_layer_interval,
         }
     }
 
-    /// Class of the tokenizer: the stated one, or that of the type of the model.
-    fn tokenizer_class(&self) -> Option<String> {
-        let of_type = match self.model_type.as_str() {
-            "llama" | "mistral" => Some("LlamaTokenizer"),
-            "qwen2" | "qwen3" => Some("Qwen2Tokenizer"),
-            // A tuned model of this program states its own.
-            _ => None,
-        };
-        self.tokenizer_class.clone().or(of_type.map(str::to_owned))
-    }
-
     /// Window of the attention, if any layer has one in transformers, which gives none to a `llama`.
-    fn window(&self, path: &Path) -> Result<Option<usize>> {
-        let window = match self.sliding_window {
-            SlidingWindow::Tokens(window) => Some(window),
-            SlidingWindow::Unlimited => None,
-            SlidingWindow::Absent => Some(WINDOW),
+    fn window(&self, path: &Path, kind: &ModelKind) -> Result<Option<usize>> {
+        let is_used = match kind.has_window {
+            HasWindow::ByDefault | HasWindow::IfStated => true,
+            HasWindow::IfUsed | HasWindow::IfStatedAndUsed => self.use_sliding_window,
         };
-        match (self.model_type.as_str(), self.sliding_window) {
-            (TUNED_TYPE, SlidingWindow::Tokens(_)) => Ok(window),
-            ("qwen2" | "qwen3" | "smollm3", _) if !self.use_sliding_window => Ok(None),
-            ("smollm3", SlidingWindow::Absent) => Ok(None),
-            _ if window.is_some() && self.layers().has_window(path)? => Ok(window),
+        let default = match kind.has_window {
+            HasWindow::ByDefault | HasWindow::IfUsed => Some(WINDOW),
+            HasWindow::IfStated | HasWindow::IfStatedAndUsed => None,
+        };
+        match self.sliding_window.or(default).filter(|_| is_used) {
+            Some(window) if self.layers(kind).has_window(path)? => Ok(Some(window)),
             _ => Ok(None),
         }
     }

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use candle_core::Device as CandleDevice;
 use candle_core::quantized::gguf_file::{Content, Value};
-use pe_zoo::model::{NormPlace, QkNormKind};
 use pe_zoo::rotary::{LongRope, Scaling, Yarn};
 use pe_zoo::zoo::rope;
 use sha2::{Digest, Sha256};
@@ -18,7 +17,7 @@ use tasks::FileError;
 use super::error;
 use super::llama::{HEAD, KEY, QUERY, WeightId, WeightSource};
 use super::rotation::THETA;
-use super::settings::{LlamaSettings, LlamaSizes, SizeKeys, check_rotation};
+use super::settings::{LlamaForm, LlamaSettings, LlamaSizes, SizeKeys, StoredForm, check_rotation};
 
 /// Tensor with the divisors of the frequencies.
 const DIVISORS: &str = "rope_freqs.weight";
@@ -32,6 +31,7 @@ const KEYS: SizeKeys = SizeKeys {
     hidden: "llama.feed_forward_length",
     vocabulary: "llama.vocab_size",
     context: "llama.context_length",
+    head_dim: "llama.attention.key_length",
     epsilon: "llama.attention.layer_norm_rms_epsilon",
 };
 
@@ -102,17 +102,15 @@ impl Gguf {
             hidden: self.number(KEYS.hidden)?,
             vocabulary,
             context: self.number(KEYS.context)?,
-            qkv_bias: false,
-            qk_norm: QkNormKind::None,
-            norm_place: NormPlace::Pre,
+            head_dim: None,
         };
         let Some(epsilon) = self.float(KEYS.epsilon)? else {
             return Err(self.unsupported(KEYS.epsilon, "absent", "a number"));
         };
         let tied = !self.names.contains(&HEAD.gguf());
-        let model = sizes.model(&self.path, &KEYS, epsilon, tied)?;
+        let model = sizes.model(&self.path, &KEYS, epsilon, &LlamaForm::llama(tied))?;
         (self.heads, self.kv_heads) = (heads, sizes.kv_heads);
-        let head_dim = model.width / heads;
+        let head_dim = model.head_dim();
         for field in [
             "llama.rope.dimension_count",
             "llama.attention.key_length",
@@ -148,6 +146,7 @@ impl Gguf {
         let (window, tokenizer_class, tuned) = (None, None, None);
         let settings = LlamaSettings {
             model,
+            stored: StoredForm::default(),
             rope,
             vocabulary,
             context,

@@ -6,60 +6,65 @@ use std::path::Path;
 use anyhow::Result;
 use pe_zoo::settings::NoSettings;
 use pe_zoo::zoo::layers::of_layers;
+use pe_zoo::zoo::logit_cap::{LogitCap, LogitCapConfig};
 use pe_zoo::zoo::nope::Nope;
 use pe_zoo::zoo::rope::{Rope, RopeConfig};
 use pe_zoo::zoo::window::{AttentionWindow, WindowConfig};
 use pe_zoo::{Combination, EncodingConfig};
 
 use super::error;
+use super::kinds::Windows;
 
 /// Kind of a layer that sees all tokens before it.
 pub(super) const FULL: &str = "full_attention";
 /// Kind of a layer with a window.
 pub(super) const SLIDING: &str = "sliding_attention";
 
-/// Every so many layers of an `olmo3` model whose file states no kinds, one has no window: the default of transformers.
-const OLMO3_INTERVAL: usize = 4;
-
 /// Fields of `config.json` that tell layers apart.
 pub(super) struct LayerFields<'a> {
-    /// `model_type`.
-    pub(super) model_type: &'a str,
+    /// Layers with a window of the type of the model.
+    pub(super) windows: Windows,
     /// `num_hidden_layers`.
     pub(super) layers: usize,
     /// `layer_types`: the kind of each layer.
     pub(super) types: Option<&'a [String]>,
     /// `max_window_layers`: number of the first layers without a window.
     pub(super) max_window_layers: usize,
+    /// `sliding_window_pattern`: every so many layers, one has no window.
+    pub(super) window_pattern: Option<usize>,
     /// `no_rope_layers`: 1 for a layer with a rotation, 0 for one without a position encoding.
     pub(super) no_rope_layers: Option<&'a [u8]>,
     /// `no_rope_layer_interval`: every so many layers, one has no position encoding.
     pub(super) no_rope_layer_interval: usize,
 }
 
-/// Rotations of the layers of a model.
-pub(super) struct LayerRotations {
+/// Parts of the encodings of the layers of a model.
+pub(super) struct LayerParts {
     /// Rotation of the layers that see all tokens.
     pub(super) full: RopeConfig,
     /// Rotation of the layers with a window.
     pub(super) windowed: RopeConfig,
+    /// Size of the window.
+    pub(super) window: Option<usize>,
+    /// Bound of the logits of all layers.
+    pub(super) cap: Option<f64>,
 }
 
 impl LayerFields<'_> {
-    /// Encoding of the model whose layers of the type's kinds have a window of this size; `None` if it is the rotation of
-    /// full attention in every layer.
+    /// Encoding of the model with these parts; `None` if it is the rotation of full attention in every layer.
     pub(super) fn encoding(
         &self,
         path: &Path,
-        rotations: &LayerRotations,
-        window: Option<usize>,
+        LayerParts { full, windowed: turned, window, cap }: &LayerParts,
     ) -> Result<Option<Combination>> {
         let (rotated, windowed) = (self.rotated(path)?, self.windowed(path)?);
         let of_layer = |(is_rotated, is_windowed): (bool, bool)| -> Result<Combination> {
-            let rope = if is_windowed { &rotations.windowed } else { &rotations.full };
+            let rope = if is_windowed { turned } else { full };
             let window = window.filter(|_| is_windowed).map(|size| WindowConfig { size });
             let window = window.map(EncodingConfig::of::<AttentionWindow>).transpose()?;
-            let mut parts: Vec<EncodingConfig> = window.into_iter().collect();
+            let cap = cap.map(|cap| LogitCapConfig { cap });
+            let cap = cap.map(EncodingConfig::of::<LogitCap>).transpose()?;
+            let mut parts: Vec<EncodingConfig> = window.into_iter().chain(cap).collect();
             if is_rotated {
                 parts.push(EncodingConfig::of::<Rope>(rope.clone())?);
             } else if parts.is_empty() {
@@ -69,7 +74,7 @@ impl LayerFields<'_> {
         };
         let layers = rotated.into_iter().zip(windowed).map(of_layer);
         let encoding = of_layers(&layers.collect::<Result<Vec<_>>>()?)?;
-        let plain = Combination::try_from(EncodingConfig::of::<Rope>(rotations.full.clone())?)?;
+        let plain = Combination::try_from(EncodingConfig::of::<Rope>(full.clone())?)?;
         Ok((encoding != plain).then_some(encoding))
     }
 
@@ -78,9 +83,9 @@ impl LayerFields<'_> {
         Ok(self.windowed(path)?.contains(&true))
     }
 
-    /// Whether each layer has a rotation: all have one, but for those of a `smollm3` model.
+    /// Whether each layer has a rotation: all have one, except where those without one have the windows.
     fn rotated(&self, path: &Path) -> Result<Vec<bool>> {
-        if self.model_type != "smollm3" {
+        if self.windows != Windows::Unrotated {
             return Ok(vec![true; self.layers]);
         }
         let by_interval = |layer: usize| !layer.is_multiple_of(self.no_rope_layer_interval);
@@ -97,12 +102,15 @@ impl LayerFields<'_> {
     /// otherwise by their defaults.
     fn windowed(&self, path: &Path) -> Result<Vec<bool>> {
         let layers = 0..self.layers;
-        let by_default: Vec<bool> = match self.model_type {
-            "mistral" => return Ok(vec![true; self.layers]),
-            "qwen2" | "qwen3" => layers.map(|layer| layer >= self.max_window_layers).collect(),
-            "olmo3" => layers.map(|layer| !(layer + 1).is_multiple_of(OLMO3_INTERVAL)).collect(),
-            "smollm3" => self.rotated(path)?.into_iter().map(|rotated| !rotated).collect(),
-            _ => return Ok(vec![false; self.layers]),
+        let by_default: Vec<bool> = match self.windows {
+            Windows::None => return Ok(vec![false; self.layers]),
+            Windows::All => return Ok(vec![true; self.layers]),
+            Windows::Last => layers.map(|layer| layer >= self.max_window_layers).collect(),
+            Windows::AllBut(interval) => {
+                let interval = self.window_pattern.unwrap_or(interval);
+                layers.map(|layer| !(layer + 1).is_multiple_of(interval)).collect()
+            }
+            Windows::Unrotated => self.rotated(path)?.into_iter().map(|rotated| !rotated).collect(),
         };
         let Some(types) = self.types else { return Ok(by_default) };
         if types.len() != self.layers {

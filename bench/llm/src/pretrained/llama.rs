@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::settings::LlamaSettings;
-use pe_zoo::model::{BlockWeights, DecoderWeights, NormPlace, QkGains, QkNormKind};
+use super::settings::{LlamaSettings, StoredForm};
+use pe_zoo::model::{BlockWeights, DecoderWeights, NormPlace, OutputGains, QkGains, QkNormKind};
 
 /// A weight of the model, by its names in both kinds of files. Linear maps are stored as `[outputs, inputs]`, biases as
 /// `[outputs]`.
@@ -35,6 +35,8 @@ const QUERY_GAIN: WeightId = weight("self_attn.q_norm.weight", "attn_q_norm.weig
 const KEY_GAIN: WeightId = weight("self_attn.k_norm.weight", "attn_k_norm.weight");
 const OUT: WeightId = weight("self_attn.o_proj.weight", "attn_output.weight");
 const FEED_FORWARD_NORM: WeightId = weight("post_attention_layernorm.weight", "ffn_norm.weight");
+/// Scale of the normalisation before the feed-forward network of a model that has another one after attention.
+const BETWEEN_NORM: WeightId = weight("pre_feedforward_layernorm.weight", "ffn_norm.weight");
 /// Scales of the normalisations after attention and feed-forward network, where these stand there.
 const AFTER_ATTENTION: WeightId =
     weight("post_attention_layernorm.weight", "post_attention_norm.weight");
@@ -92,19 +94,29 @@ pub(super) fn read(
 ) -> Result<DecoderWeights> {
     let model = &settings.model;
     let (width, kv_width, hidden) = (model.width, model.kv_width(), model.hidden());
-    let head_dim = width / model.heads;
-    let mut reader = WeightReader { source, device };
+    let (head_dim, channels) = (model.head_dim(), model.heads_width());
+    let StoredForm { gain_offset, query_scale } = settings.stored;
+    let scaled = |is_here: bool| if is_here { query_scale } else { 1.0 };
+    let is_normed = model.qk_norm != QkNormKind::None;
+    let mut reader = WeightReader {
+        source,
+        device,
+        gain_offset,
+        query_gain_scale: scaled(is_normed),
+        query_map_scale: scaled(!is_normed),
+    };
     let embedding = reader.rows(&[(EMBEDDING, settings.vocabulary)], width)?;
     let [attention_norm, feed_forward_norm] = match model.norm_place {
         NormPlace::Output => [AFTER_ATTENTION, AFTER_FEED_FORWARD],
         NormPlace::Pre | NormPlace::Post => [ATTENTION_NORM, FEED_FORWARD_NORM],
+        NormPlace::Both => [ATTENTION_NORM, BETWEEN_NORM],
     };
     let mut blocks = Vec::new();
     for layer in 0..model.layers {
         let of = |weight: WeightId| WeightId { layer: Some(layer), ..weight };
-        let qkv = [(of(QUERY), width), (of(KEY), kv_width), (of(VALUE), kv_width)];
+        let qkv = [(of(QUERY), channels), (of(KEY), kv_width), (of(VALUE), kv_width)];
         let biases =
-            [(of(QUERY_BIAS), width), (of(KEY_BIAS), kv_width), (of(VALUE_BIAS), kv_width)];
+            [(of(QUERY_BIAS), channels), (of(KEY_BIAS), kv_width), (of(VALUE_BIAS), kv_width)];
         blocks.push(BlockWeights {
             attention_norm: reader.gain(of(attention_norm), width)?,
             qkv: reader.rows(&qkv, width)?.transpose(),
@@ -112,12 +124,19 @@ pub(super) fn read(
             qk_gains: match model.qk_norm {
                 QkNormKind::None => None,
                 QkNormKind::Head => Some(reader.gains(of, head_dim, head_dim)?),
-                QkNormKind::Width => Some(reader.gains(of, width, kv_width)?),
+                QkNormKind::Width => Some(reader.gains(of, channels, kv_width)?),
             },
-            out: reader.rows(&[(of(OUT), width)], width)?.transpose(),
+            out: reader.rows(&[(of(OUT), width)], channels)?.transpose(),
             feed_forward_norm: reader.gain(of(feed_forward_norm), width)?,
             up: reader.rows(&[(of(GATE), hidden), (of(UP), hidden)], width)?.transpose(),
             down: reader.rows(&[(of(DOWN), width)], hidden)?.transpose(),
+            output_norms: match model.norm_place {
+                NormPlace::Both => Some(OutputGains {
+                    attention: reader.gain(of(AFTER_ATTENTION), width)?,
+                    feed_forward: reader.gain(of(AFTER_FEED_FORWARD), width)?,
+                }),
+                NormPlace::Pre | NormPlace::Post | NormPlace::Output => None,
+            },
         });
     }
     let last_norm = reader.gain(LAST_NORM, width)?;
@@ -140,6 +159,12 @@ pub(super) fn read(
 struct WeightReader<'a> {
     source: &'a mut dyn WeightSource,
     device: &'a Device,
+    /// Number that is added to gains.
+    gain_offset: f32,
+    /// Factor of the gains of queries.
+    query_gain_scale: f32,
+    /// Factor of the map to queries.
+    query_map_scale: f32,
 }
 
 impl WeightReader<'_> {
@@ -151,13 +176,16 @@ impl WeightReader<'_> {
         keys: usize,
     ) -> Result<QkGains> {
         Ok(QkGains {
-            queries: self.gain(of(QUERY_GAIN), queries)?,
+            queries: self.gain(of(QUERY_GAIN), queries)? * self.query_gain_scale,
             keys: self.gain(of(KEY_GAIN), keys)?,
         })
     }
 
     fn gain(&mut self, slot: WeightId, width: usize) -> Result<Tensor<1>> {
-        let values = self.source.take(slot, &[width])?;
+        let mut values = self.source.take(slot, &[width])?;
+        for value in &mut values {
+            *value += self.gain_offset;
+        }
         Ok(Tensor::from_data(TensorData::new(values, [width]), self.device))
     }
 
@@ -176,7 +204,12 @@ impl WeightReader<'_> {
         let mut values = Vec::new();
         let mut rows = 0;
         for (slot, outputs) in slots {
-            let taken = self.source.take(*slot, &[*outputs, inputs])?;
+            let mut taken = self.source.take(*slot, &[*outputs, inputs])?;
+            if slot.is(QUERY) {
+                for weight in &mut taken {
+                    *weight *= self.query_map_scale;
+                }
+            }
             rows += outputs;
             if values.is_empty() {
                 values = taken;

@@ -9,6 +9,7 @@ use pe_zoo::zoo::rope;
 use serde_json::{Map, Value};
 
 use super::error;
+use super::kinds::Bases;
 use super::layers::SLIDING;
 use super::version::WrittenBy;
 
@@ -19,6 +20,10 @@ pub(super) const THETA: f64 = 10_000.0;
 pub(super) struct RotationFields<'a> {
     /// `rope_theta`.
     pub(super) theta: Option<f64>,
+    /// `rope_local_base_freq`: base of the rotation of layers with a window, in models whose bases differ.
+    pub(super) windowed_theta: Option<f64>,
+    /// Bases by kind of layer that the file need not state.
+    pub(super) bases: Option<Bases>,
     /// `rope_scaling`.
     pub(super) scaling: Option<&'a Map<String, Value>>,
     /// `rope_parameters`.
@@ -33,6 +38,13 @@ pub(super) struct RotationFields<'a> {
     pub(super) layer_types: Option<&'a [String]>,
     /// Version whose rules hold.
     pub(super) written_by: &'a WrittenBy,
+}
+
+/// Base of a rotation whose object states none.
+struct OtherBase {
+    /// Base beside the object in the file.
+    stated: Option<f64>,
+    default: f64,
 }
 
 /// Object with the settings of a rotation.
@@ -69,6 +81,7 @@ impl ReadRotation {
 }
 
 const THETA_KEY: &str = "rope_theta";
+const WINDOWED_THETA_KEY: &str = "rope_local_base_freq";
 const FRACTION_KEY: &str = "partial_rotary_factor";
 const SCALING: &str = "rope_scaling";
 const PARAMETERS: &str = "rope_parameters";
@@ -112,15 +125,19 @@ impl RotationFields<'_> {
         let mut rotations = self.read_all(path)?;
         if let Some(other) = rotations.iter().find(|one| one.theta == THETA_KEY) {
             // Versions of transformers have different defaults.
-            if self.theta.is_none() {
+            if self.theta.is_none() && self.bases.is_none() {
                 let field = format!("{}.{THETA_KEY}", other.field);
                 return Err(error::unsupported(path, &field, "absent", "a number"));
             }
         }
         rotations.sort_by_key(|rotation| rotation.kind.as_deref() == Some(SLIDING));
         if let [ReadRotation { kind: None, field, theta, rotary_fraction, rope }] = &rotations[..] {
-            let rope = rope::RopeConfig { scaling: Scaling::None, ..rope.clone() };
-            let (field, theta) = (field.clone(), theta.clone());
+            let base =
+                self.bases.map_or(rope.base, |bases| self.windowed_theta.unwrap_or(bases.windowed));
+            let rope = rope::RopeConfig { base, scaling: Scaling::None, ..rope.clone() };
+            let theta =
+                if self.bases.is_some() { WINDOWED_THETA_KEY.to_owned() } else { theta.clone() };
+            let field = field.clone();
             let rotary_fraction = rotary_fraction.clone();
             rotations.push(ReadRotation { field, theta, rotary_fraction, kind: None, rope });
         }
@@ -196,7 +213,8 @@ impl RotationFields<'_> {
                 error::unsupported(path, &format!("{field}.{key}"), value, "a number")
             }),
         };
-        let base = number(THETA_KEY, self.theta, THETA)?;
+        let other = self.other_base(object.kind);
+        let base = number(THETA_KEY, other.stated, other.default)?;
         let rotary_fraction =
             if is_proportional { 1.0 } else { number(FRACTION_KEY, self.rotary_fraction, 1.0)? };
         self.complete(&mut scaling);
@@ -223,9 +241,25 @@ impl RotationFields<'_> {
             let is_within = object.settings.contains_key(key);
             if is_within { format!("{field}.{key}") } else { key.to_owned() }
         };
-        let (theta, rotary_fraction) = (place(THETA_KEY), place(FRACTION_KEY));
+        let is_windowed = self.bases.is_some() && object.kind == Some(SLIDING);
+        let theta = match place(THETA_KEY) {
+            beside if beside == THETA_KEY && is_windowed => WINDOWED_THETA_KEY.to_owned(),
+            theta => theta,
+        };
+        let rotary_fraction = place(FRACTION_KEY);
         let kind = object.kind.map(str::to_owned);
         Ok(ReadRotation { field: field.to_owned(), theta, rotary_fraction, kind, rope })
+    }
+
+    /// Base of the layers of a kind if their object states none.
+    fn other_base(&self, kind: Option<&str>) -> OtherBase {
+        match self.bases {
+            None => OtherBase { stated: self.theta, default: THETA },
+            Some(bases) if kind == Some(SLIDING) => {
+                OtherBase { stated: self.windowed_theta, default: bases.windowed }
+            }
+            Some(bases) => OtherBase { stated: self.theta, default: bases.full },
+        }
     }
 
     /// Brings original length and factor of a scaling to where transformers looks for them: linear scaling has none, dynamic

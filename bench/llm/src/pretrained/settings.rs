@@ -19,6 +19,8 @@ const LARGEST: usize = 1 << 24;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LlamaSettings {
     pub(super) model: ModelConfig,
+    /// What the file stores in place of the weights.
+    pub(super) stored: StoredForm,
     pub(super) rope: rope::RopeConfig,
     pub(super) vocabulary: usize,
     /// Longest sequence in training, in tokens.
@@ -35,6 +37,22 @@ pub(super) struct LlamaSettings {
     pub(super) tuned: Option<(Combination, [usize; 2])>,
 }
 
+/// How stored weights differ from those of the decoder.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct StoredForm {
+    /// Number that is added to the gains of all normalisations.
+    pub(super) gain_offset: f32,
+    /// Factor of the queries: of their gains, or of their map if they are not normalised.
+    pub(super) query_scale: f32,
+}
+
+impl Default for StoredForm {
+    /// They do not differ.
+    fn default() -> Self {
+        Self { gain_offset: 0.0, query_scale: 1.0 }
+    }
+}
+
 /// Sizes of a model as stated in a file.
 pub(super) struct LlamaSizes {
     pub(super) layers: usize,
@@ -44,12 +62,41 @@ pub(super) struct LlamaSizes {
     pub(super) hidden: usize,
     pub(super) vocabulary: usize,
     pub(super) context: usize,
+    /// Channels of a head, if they are stated.
+    pub(super) head_dim: Option<usize>,
+}
+
+/// Form of a model: what distinguishes types of models beside the sizes.
+pub(super) struct LlamaForm {
     /// Whether queries, keys and values have a bias, as in Qwen2.
     pub(super) qkv_bias: bool,
     /// Normalisation of queries and keys.
     pub(super) qk_norm: QkNormKind,
     /// Place of the other normalisations.
     pub(super) norm_place: NormPlace,
+    /// Gated unit of the feed-forward network.
+    pub(super) activation: ActivationKind,
+    /// Whether the head is the transposed embedding.
+    pub(super) tied_head: bool,
+    /// Whether embeddings are multiplied by the root of the width.
+    pub(super) scaled_embedding: bool,
+    /// Bound of the logits.
+    pub(super) head_cap: Option<f64>,
+}
+
+impl LlamaForm {
+    /// Form of a `llama`.
+    pub(super) fn llama(tied_head: bool) -> Self {
+        Self {
+            qkv_bias: false,
+            qk_norm: QkNormKind::None,
+            norm_place: NormPlace::Pre,
+            activation: ActivationKind::SwiGlu,
+            tied_head,
+            scaled_embedding: false,
+            head_cap: None,
+        }
+    }
 }
 
 /// Keys of a file that state the sizes of a model, for errors.
@@ -61,6 +108,7 @@ pub(super) struct SizeKeys {
     pub(super) hidden: &'static str,
     pub(super) vocabulary: &'static str,
     pub(super) context: &'static str,
+    pub(super) head_dim: &'static str,
     pub(super) epsilon: &'static str,
 }
 
@@ -73,6 +121,7 @@ impl SizeKeys {
             ("heads", self.heads),
             ("kv_heads", self.kv_heads),
             ("feed_forward_width", self.hidden),
+            ("head_dim", self.head_dim),
             ("norm_epsilon", self.epsilon),
         ];
         keys.into_iter().find(|(known, _)| *known == field).map_or(field, |(_, key)| key)
@@ -86,7 +135,7 @@ impl LlamaSizes {
         path: &Path,
         keys: &SizeKeys,
         epsilon: f64,
-        tied_head: bool,
+        form: &LlamaForm,
     ) -> Result<ModelConfig> {
         for (key, value) in [
             (keys.layers, self.layers),
@@ -96,6 +145,7 @@ impl LlamaSizes {
             (keys.hidden, self.hidden),
             (keys.vocabulary, self.vocabulary),
             (keys.context, self.context),
+            (keys.head_dim, self.head_dim.unwrap_or(1)),
         ] {
             if value == 0 || value > LARGEST {
                 let expected = format!("1 to {LARGEST}");
@@ -106,16 +156,19 @@ impl LlamaSizes {
             layers: self.layers,
             width: self.width,
             heads: self.heads,
+            head_dim: self.head_dim.filter(|dim| dim.checked_mul(self.heads) != Some(self.width)),
             kv_heads: Some(self.kv_heads).filter(|kv_heads| *kv_heads != self.heads),
             feed_forward_width: Some(self.hidden),
             norm: NormKind::RmsNorm,
             norm_epsilon: Some(epsilon),
-            activation: ActivationKind::SwiGlu,
+            activation: form.activation,
             bias: false,
-            qkv_bias: self.qkv_bias,
-            qk_norm: self.qk_norm,
-            norm_place: self.norm_place,
-            tied_head,
+            qkv_bias: form.qkv_bias,
+            qk_norm: form.qk_norm,
+            norm_place: form.norm_place,
+            tied_head: form.tied_head,
+            scaled_embedding: form.scaled_embedding,
+            head_cap: form.head_cap,
             ..ModelConfig::default()
         };
         match model.check() {

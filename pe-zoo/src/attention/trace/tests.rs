@@ -13,7 +13,8 @@ use crate::testkit::randomise;
 use crate::{Combination, Dims, Positions, TokenState};
 
 const TOKENS: usize = 7;
-const DIMS: Dims = Dims { layers: 2, heads: 2, head_dim: 4, train_len: TOKENS, max_len: TOKENS };
+const DIMS: Dims =
+    Dims { layers: 2, width: 8, heads: 2, head_dim: 4, train_len: TOKENS, max_len: TOKENS };
 
 /// One layer's attention over a random problem, by the reference engine.
 fn attended(text: &str, weights: Weights) -> (LayerOutput, Problem) {

@@ -5,23 +5,14 @@ use burn::backend::{Cube, DispatchDevice};
 use burn::tensor::{DType, Tensor};
 use burn_cubecl::tensor::CubeTensor;
 
+use super::elementwise::gated;
 use super::elementwise::sums::sum_of_rows;
-use super::elementwise::swi_glu;
+use super::mma::product::has_products;
 use super::mma::product::map::{self, MapSizes};
 use super::mma::product::round::{rounded_gradient, rounded_rows};
-use super::mma::product::{NumberActivation, has_products};
 use super::operation::{CubeOperation, apply};
-use crate::kernels::activation::ActivationKind;
+use crate::kernels::activation::{ActivationKind, Unit};
 use crate::kernels::linear_map::LinearMap;
-
-/// Activation of single numbers; `None` for one of pairs.
-fn of_numbers(activation: ActivationKind) -> Option<NumberActivation> {
-    match activation {
-        ActivationKind::Relu => Some(NumberActivation::Relu),
-        ActivationKind::Gelu => Some(NumberActivation::Gelu),
-        ActivationKind::SwiGlu => None,
-    }
-}
 
 /// Whether [`feed_forward`] computes a network: on GPUs with tensor instructions for bf16, where all widths are multiples of
 /// eight, and both maps have a bias or neither.
@@ -90,11 +81,14 @@ impl RoundedNetwork {
         let x = rounded_rows(x, rows, inputs);
         let up = rounded_rows(up, inputs, between);
         let down = rounded_rows(down, hidden, outputs);
-        let [before, after] = if let Some(activation) = of_numbers(self.activation) {
-            map::activated_output(x.clone(), up.clone(), up_bias, first, activation)
-        } else {
-            let before = map::output(x.clone(), up.clone(), up_bias, first, DType::BF16);
-            [before.clone(), swi_glu::forward(before)]
+        let [before, after] = match self.activation.unit() {
+            Unit::Numbers(activation) => {
+                map::activated_output(x.clone(), up.clone(), up_bias, first, activation)
+            }
+            Unit::Pairs(gate) => {
+                let before = map::output(x.clone(), up.clone(), up_bias, first, DType::BF16);
+                [before.clone(), gated::forward(before, gate)]
+            }
         };
         let output = map::output(after.clone(), down.clone(), down_bias, second, DType::F32);
         shape[last] = outputs;
@@ -120,10 +114,14 @@ impl RoundedNetwork {
         if !(of_x || of_up || of_up_bias) {
             return [None, None, of_down, None, of_down_bias];
         }
-        let of_before = if let Some(activation) = of_numbers(self.activation) {
-            map::gradient_before(activation, before, grad, down, second)
-        } else {
-            swi_glu::backward(before, map::input_gradient(grad, down, second, DType::BF16))
+        let of_before = match self.activation.unit() {
+            Unit::Numbers(activation) => {
+                map::gradient_before(activation, before, grad, down, second)
+            }
+            Unit::Pairs(gate) => {
+                let grad = map::input_gradient(grad, down, second, DType::BF16);
+                gated::backward(before, grad, gate)
+            }
         };
         let of_up_bias =
             of_up_bias.then(|| sum_of_rows(of_before.clone(), first.rows, first.outputs));

@@ -16,7 +16,14 @@ struct Case {
 impl Case {
     /// Draws random directions, and strengths from 0 to 2 with both ends included.
     fn random(tokens: usize) -> Self {
-        let dims = Dims { layers: 1, heads: 2, head_dim: 6, train_len: tokens, max_len: tokens };
+        let dims = Dims {
+            layers: 1,
+            width: 12,
+            heads: 2,
+            head_dim: 6,
+            train_len: tokens,
+            max_len: tokens,
+        };
         let problem = Problem::random(1, tokens, &dims, 3);
         let unit = |u: &Vec<f64>| -> Vec<f64> {
             let norm = crate::reference::dot(u, u).sqrt();

@@ -27,7 +27,7 @@ pub(super) fn macs(config: &Combination, device: &Device) -> Option<Outcome> {
 }
 
 fn counted_macs(config: &Combination, device: &Device) -> Outcome {
-    let wide = Dims { layers: 3, heads: 2, head_dim: 8, train_len: 11, max_len: 32 };
+    let wide = Dims { layers: 3, width: 16, heads: 2, head_dim: 8, train_len: 11, max_len: 32 };
     // One length past a chunk and past a power of two, and other sizes if the settings accept
     // them.
     let other = config.check(&wide).is_ok().then_some((wide, 13));
@@ -40,7 +40,7 @@ fn counted_macs(config: &Combination, device: &Device) -> Outcome {
             embedded(&encoding, &problem, &at, device);
             stack(&encoding, &problem, &at, dims.layers, device)
         });
-        let plain = (2 * dims.layers * len * len * dims.width()) as u64;
+        let plain = (2 * dims.layers * len * len * dims.heads_width()) as u64;
         let expected = plain + config.cost(&dims, len).map_or(0, |cost| cost.macs());
         if counted != expected {
             return Err(format!(

@@ -86,7 +86,7 @@ impl WeightedLoss {
             problem: Problem::random(1, tokens, &DIMS, seed),
             at: Positions::contiguous(0, tokens),
             output: weights(DIMS.heads * tokens * DIMS.head_dim),
-            embedding: weights(tokens * DIMS.width()),
+            embedding: weights(tokens * DIMS.width),
         }
     }
 
@@ -291,7 +291,7 @@ fn entry_of<'a>(input: &'a mut ScalarInput, name: &str, entry: usize) -> &'a mut
         "queries" => &mut input.q[h][t][d],
         "keys" => &mut input.k[h][t][d],
         "values" => &mut input.v[h][t][d],
-        _ => &mut input.x[entry / DIMS.width()][entry % DIMS.width()],
+        _ => &mut input.x[entry / DIMS.width][entry % DIMS.width],
     }
 }
 

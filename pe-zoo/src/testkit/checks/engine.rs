@@ -66,7 +66,7 @@ pub(super) fn shapes(encoding: &Combined, device: &Device) -> Outcome {
         let output = full_pass(encoding, problem, at, index, device);
         expect("the output", output.dims(), heads)?;
         let embedding = embedded(encoding, problem, at, device);
-        expect("the embedding", embedding.dims(), [batch, tokens, DIMS.width()])
+        expect("the embedding", embedding.dims(), [batch, tokens, DIMS.width])
     })
 }
 

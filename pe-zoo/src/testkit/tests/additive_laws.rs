@@ -14,7 +14,7 @@ use crate::testkit::problem::Problem;
 use crate::zoo::dape::Dape;
 use crate::{AnyEncoding, Dims, Positions, init};
 
-const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 6, train_len: 11, max_len: 11 };
+const DIMS: Dims = Dims { layers: 1, width: 12, heads: 2, head_dim: 6, train_len: 11, max_len: 11 };
 const EXACT: Tolerance = Tolerance { absolute: 1e-12, relative: 1e-12 };
 const SLOPES: [f64; 2] = [0.5, 0.03];
 
@@ -141,7 +141,7 @@ fn contextual_grape_m_whose_tokens_all_step_alike_is_grape_m_at_that_pace() {
     let omega = 0.393_720;
     let bias = -6.907_255;
     let contextual =
-        grape::contextual(&input, &vec![vec![0.0]; DIMS.width()], &[bias], &frequencies, None)
+        grape::contextual(&input, &vec![vec![0.0]; DIMS.width], &[bias], &frequencies, None)
             .plain();
     let paced = vec![frequencies.iter().map(|f| f * omega).collect::<Vec<_>>(); 2];
     let multiplicative = grape::multiplicative(&input, &paced, None).plain();

@@ -12,7 +12,7 @@ use crate::testkit::randomise;
 use crate::zoo::cope_mlp::CopeMlp;
 use crate::{AnyEncoding, Dims, Positions};
 
-const DIMS: Dims = Dims { layers: 2, heads: 4, head_dim: 6, train_len: 11, max_len: 11 };
+const DIMS: Dims = Dims { layers: 2, width: 24, heads: 4, head_dim: 6, train_len: 11, max_len: 11 };
 const EXACT: Tolerance = Tolerance { absolute: 1e-12, relative: 1e-12 };
 
 /// Tolerance for saturated gates: sigmoids of a few hundred are exactly 0 or 1, and so are sums of

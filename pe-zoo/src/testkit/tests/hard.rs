@@ -9,7 +9,7 @@ use crate::testkit::close::{self, F32, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
 use crate::{AnyEncoding, Dims, Positions, Registry, TokenState};
 
-const DIMS: Dims = Dims { layers: 1, heads: 3, head_dim: 6, train_len: 11, max_len: 11 };
+const DIMS: Dims = Dims { layers: 1, width: 18, heads: 3, head_dim: 6, train_len: 11, max_len: 11 };
 const TOKENS: usize = 11;
 
 fn pe(id: &str, device: &Device) -> AnyEncoding {

@@ -14,7 +14,7 @@ use crate::zoo::{
 };
 use crate::{AnyEncoding, Dims, PositionEncoding, Positions, Registry};
 
-const DIMS: Dims = Dims { layers: 2, heads: 2, head_dim: 6, train_len: 11, max_len: 11 };
+const DIMS: Dims = Dims { layers: 2, width: 12, heads: 2, head_dim: 6, train_len: 11, max_len: 11 };
 const EXACT: Tolerance = Tolerance { absolute: 1e-12, relative: 1e-12 };
 
 fn pe(id: &str, settings: serde_json::Value) -> AnyEncoding {
@@ -223,7 +223,7 @@ fn permuting_early_tokens_moves_the_last_output_unless_nothing_encodes_order() {
             crate::reference::attention::mix(&weights, &input.v)[0][10].clone()
         };
         let order_in_logits = mix_differs(&mix(&input()), &mix(&swapped));
-        let tokens = vec![vec![0.0; DIMS.width()]; 2];
+        let tokens = vec![vec![0.0; DIMS.width]; 2];
         // Two tokens of one kind, digits among them.
         let embedded = pe.scalar().scalar_embed(&tokens, &[5, 5], &[1, 4]);
         let reaches_the_output = order_in_logits || embedded[0] != embedded[1];

@@ -13,7 +13,7 @@ use crate::testkit::close::{self, F32, numbers};
 use crate::testkit::problem::{Problem, tensor4};
 use crate::{Dims, Positions, ScoreMod};
 
-const DIMS: Dims = Dims { layers: 1, heads: 3, head_dim: 6, train_len: 13, max_len: 13 };
+const DIMS: Dims = Dims { layers: 1, width: 18, heads: 3, head_dim: 6, train_len: 13, max_len: 13 };
 const TOKENS: usize = 13;
 
 struct Case {

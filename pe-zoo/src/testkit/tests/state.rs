@@ -12,7 +12,7 @@ use crate::testkit::close::{self, F32, F32_REORDERED, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
 use crate::{Dims, PeError, PositionEncoding, Positions, ScoreMod, TokenState};
 
-const DIMS: Dims = Dims { layers: 2, heads: 2, head_dim: 4, train_len: 9, max_len: 9 };
+const DIMS: Dims = Dims { layers: 2, width: 8, heads: 2, head_dim: 4, train_len: 9, max_len: 9 };
 const TOKENS: usize = 9;
 
 /// Log-forgetting from the first channel of the layer's input, carried through the layers and mixed

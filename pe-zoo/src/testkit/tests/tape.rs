@@ -18,7 +18,7 @@ use crate::testkit::randomise_by;
 use crate::testkit::stack::Stack;
 use crate::{AnyEncoding, Dims, Positions, Registry};
 
-const DIMS: Dims = Dims { layers: 4, heads: 3, head_dim: 6, train_len: 11, max_len: 33 };
+const DIMS: Dims = Dims { layers: 4, width: 18, heads: 3, head_dim: 6, train_len: 11, max_len: 33 };
 const TOKENS: usize = 11;
 const EXACT: Tolerance = Tolerance { absolute: 1e-10, relative: 1e-10 };
 

@@ -8,7 +8,7 @@ use crate::testkit::problem::{Problem, tensor3, tensor4};
 use crate::testkit::stack;
 use crate::{Combination, Combined, Dims, Hooks, Positions, Registry, TokenState};
 
-const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 4, train_len: 64, max_len: 512 };
+const DIMS: Dims = Dims { layers: 1, width: 8, heads: 2, head_dim: 4, train_len: 64, max_len: 512 };
 
 /// Every encoding of the zoo beside a window, if the rules allow that and it takes sequences of this length.
 fn windowed(size: usize) -> Vec<(String, Combined)> {

@@ -25,7 +25,7 @@ pub struct PerRow {
 impl PerRow {
     /// Draws the projections as PyTorch's linear layers do, uniformly in `+-1 / sqrt(C)`.
     pub(super) fn init(dims: &Dims, dim: usize, rng: &mut ChaCha8Rng, device: &Device) -> Self {
-        let (bound, shape) = ((dims.width() as f64).powf(-0.5), [dims.width(), dims.heads * dim]);
+        let (bound, shape) = ((dims.width as f64).powf(-0.5), [dims.width, dims.heads * dim]);
         let mut draw = || {
             (0..dims.layers).map(|_| init::uniform(bound, shape, rng, device)).collect::<Vec<_>>()
         };

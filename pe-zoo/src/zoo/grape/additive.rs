@@ -129,7 +129,7 @@ impl PositionEncoding for Additive {
     }
 
     fn param_count(settings: &AdditiveConfig, dims: &Dims) -> Option<usize> {
-        let directions = settings.gate.directions() * dims.width();
+        let directions = settings.gate.directions() * dims.heads_width();
         Some(dims.layers * (dims.heads + directions) + settings.qk_norm.param_count(dims))
     }
 
@@ -138,7 +138,7 @@ impl PositionEncoding for Additive {
         let gates = layers * len * settings.gate.directions();
         Some(
             Cost::none()
-                .elementwise("gates", gates * (2 * dims.width() + 5 * heads))
+                .elementwise("gates", gates * (2 * dims.heads_width() + 5 * heads))
                 .pair_elementwise("price times gate, sum of logits", 3 * layers * len * len * heads)
                 .and(settings.qk_norm.cost(dims, len)),
         )

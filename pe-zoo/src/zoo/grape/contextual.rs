@@ -94,24 +94,27 @@ impl PositionEncoding for ContextualRotation {
                 .clone()
                 .map(|_| init::given(frequencies.clone(), [dims.head_dim / 2], device))
                 .collect(),
-            weight: layers.clone().map(|_| init::zeros([dims.width(), steps], device)).collect(),
+            weight: layers.clone().map(|_| init::zeros([dims.width, steps], device)).collect(),
             bias: layers.map(|_| init::constant(GATE_BIAS, [steps], device)).collect(),
             norms: settings.qk_norm.init(dims, device),
         })
     }
 
     fn param_count(settings: &ContextualConfig, dims: &Dims) -> Option<usize> {
-        let gate = settings.phase.sets(dims.heads) * (dims.width() + 1);
+        let gate = settings.phase.sets(dims.heads) * (dims.width + 1);
         Some(dims.layers * (gate + dims.head_dim / 2) + settings.qk_norm.param_count(dims))
     }
 
     fn cost(settings: &ContextualConfig, dims: &Dims, len: usize) -> Option<Cost> {
-        let (steps, channels) = (settings.phase.sets(dims.heads), dims.layers * len * dims.width());
+        let (steps, tokens) = (settings.phase.sets(dims.heads), dims.layers * len);
         Some(
             Cost::none()
-                .product("gate", channels * steps)
-                .elementwise("steps, running sums", 5 * dims.layers * len * steps)
-                .elementwise("angles, rotation of queries and keys", 8 * channels)
+                .product("gate", tokens * dims.width * steps)
+                .elementwise("steps, running sums", 5 * tokens * steps)
+                .elementwise(
+                    "angles, rotation of queries and keys",
+                    8 * tokens * dims.heads_width(),
+                )
                 .and(settings.qk_norm.cost(dims, len)),
         )
     }

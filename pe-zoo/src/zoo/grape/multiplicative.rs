@@ -117,7 +117,7 @@ impl PositionEncoding for Multiplicative {
     }
 
     fn cost(settings: &MultiplicativeConfig, dims: &Dims, len: usize) -> Option<Cost> {
-        let channels = dims.layers * len * dims.width();
+        let channels = dims.layers * len * dims.heads_width();
         Some(
             Cost::none()
                 .elementwise("angles, rotation of queries and keys", 8 * channels)

@@ -53,7 +53,7 @@ impl QkNorm {
         match self {
             Self::None => Cost::none(),
             Self::Rms => {
-                let channels = 2 * dims.layers * len * dims.width();
+                let channels = 2 * dims.layers * len * dims.heads_width();
                 Cost::none().elementwise("normalisation of queries and keys", 4 * channels)
             }
         }

@@ -78,8 +78,8 @@ impl PositionEncoding for AdditivePath {
         device: &Device,
     ) -> Result<Self, PeError> {
         // Standard deviation `0.5 / sqrt(inputs)`, as in all projections of the authors.
-        let std = 0.5 * (dims.width() as f64).powf(-0.5);
-        let shape = [dims.width(), dims.heads * settings.dim];
+        let std = 0.5 * (dims.width as f64).powf(-0.5);
+        let shape = [dims.width, dims.heads * settings.dim];
         Ok(AdditivePath {
             projection: (0..dims.layers).map(|_| init::normal(std, shape, rng, device)).collect(),
             norms: settings.qk_norm.init(dims, device),
@@ -89,7 +89,7 @@ impl PositionEncoding for AdditivePath {
 
     fn param_count(settings: &AdditivePathConfig, dims: &Dims) -> Option<usize> {
         Some(
-            dims.layers * dims.width() * dims.heads * settings.dim
+            dims.layers * dims.width * dims.heads * settings.dim
                 + settings.qk_norm.param_count(dims),
         )
     }
@@ -99,7 +99,7 @@ impl PositionEncoding for AdditivePath {
         let (tokens, pairs) = (layers * len, layers * len * len * heads);
         Some(
             Cost::none()
-                .product("p", tokens * dims.width() * heads * settings.dim)
+                .product("p", tokens * dims.width * heads * settings.dim)
                 .elementwise("normalisation and rotation of p", 7 * tokens * heads * settings.dim)
                 .pair_product("prices", pairs * settings.dim)
                 .pair_elementwise("logarithms, running sum, slope, sum of logits", 8 * pairs)

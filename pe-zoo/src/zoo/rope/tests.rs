@@ -63,7 +63,7 @@ pub(crate) const EXAMPLES: &[Examples] = &[
     },
 ];
 
-const DIMS: Dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
+const DIMS: Dims = Dims { layers: 1, width: 8, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
 
 fn config(settings: serde_json::Value) -> RopeConfig {
     serde_json::from_value(settings).unwrap()
@@ -71,7 +71,7 @@ fn config(settings: serde_json::Value) -> RopeConfig {
 
 #[test]
 fn an_odd_head_dimension_is_refused_by_name() {
-    let dims = Dims { head_dim: 15, ..DIMS };
+    let dims = Dims { width: 15, head_dim: 15, ..DIMS };
     let error = Rope::check(&RopeConfig::default(), &dims).unwrap_err().to_string();
     assert!(error.contains("model.head_dim is 15") && error.contains("even"), "{error}");
 }
@@ -107,7 +107,7 @@ proptest! {
         original in 2usize..5000, len in 1usize..20_000, slow in 0.5f64..8.0,
         more in 0.1f64..60.0, share in 0.0f64..1.0, truncate: bool,
     ) {
-        let dims = Dims { head_dim: 2 * half, train_len: original, ..DIMS };
+        let dims = Dims { width: 2 * half, head_dim: 2 * half, train_len: original, ..DIMS };
         let divisors = |step: f64| (0..half).map(|m| 1.0 + step * m as f64).collect::<Vec<_>>();
         let all = [
             json!({ "rope_type": "default" }),

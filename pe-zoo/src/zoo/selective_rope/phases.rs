@@ -130,7 +130,7 @@ impl Phases {
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Self {
-        let (width, heads, pairs) = (dims.width(), dims.heads, dims.head_dim / 2);
+        let (width, heads, pairs) = (dims.width, dims.heads, dims.head_dim / 2);
         let channels = heads * pairs;
         let map = match config.map {
             Map::LowRank { rank } => {

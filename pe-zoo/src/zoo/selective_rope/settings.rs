@@ -193,7 +193,7 @@ impl SelectiveRopeConfig {
 
     /// Number of those weights that belong to linear maps.
     pub(super) fn projections(&self, dims: &Dims) -> usize {
-        let (width, channels) = (dims.width(), dims.heads * (dims.head_dim / 2));
+        let (width, channels) = (dims.width, dims.heads * (dims.head_dim / 2));
         let map = match self.map {
             Map::LowRank { rank } => rank * (width + channels),
             Map::FullRank {} => width * (dims.head_dim / 2),

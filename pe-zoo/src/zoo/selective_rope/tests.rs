@@ -15,7 +15,7 @@ pub(crate) const EXAMPLES: &[Examples] = &[Examples {
     ],
 }];
 
-const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 64, train_len: 8, max_len: 8 };
+const DIMS: Dims = Dims { layers: 1, width: 128, heads: 2, head_dim: 64, train_len: 8, max_len: 8 };
 
 fn config(settings: serde_json::Value) -> SelectiveRopeConfig {
     serde_json::from_value(settings).unwrap()
@@ -69,7 +69,7 @@ fn settings_of_another_kind_are_refused_by_name() {
 
 #[test]
 fn the_formula_in_the_table_is_the_count_of_the_default() {
-    let (width, rank) = (DIMS.width(), 32);
+    let (width, rank) = (DIMS.width, 32);
     // Four taps per pair of channels are two per channel.
     let formula = DIMS.layers * (rank * (width + width / 2) + 2 * width);
     assert_eq!(SelectiveRope::param_count(&SelectiveRopeConfig::default(), &DIMS), Some(formula));

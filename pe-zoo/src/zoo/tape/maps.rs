@@ -43,7 +43,7 @@ impl Maps {
         Self {
             attention: (0..attention).map(|_| init::zeros([mixed, mixed], device)).collect(),
             up: (0..pairs).map(|_| init::zeros([size, mixed], device)).collect(),
-            gate: (pairs > 0).then(|| init::normal(STD, [size, dims.width()], rng, device)),
+            gate: (pairs > 0).then(|| init::normal(STD, [size, dims.width], rng, device)),
             down: (0..pairs).map(|_| init::normal(STD, [mixed, size], rng, device)).collect(),
         }
     }
@@ -59,7 +59,7 @@ impl Maps {
         };
         let feed_forward = config
             .position_size(dims)
-            .map_or(0, |size| size * (dims.width() + 2 * mixed * config.form.feed_forward_maps()));
+            .map_or(0, |size| size * (dims.width + 2 * mixed * config.form.feed_forward_maps()));
         attention + feed_forward
     }
 
@@ -92,7 +92,14 @@ mod tests {
     /// separate maps.
     #[test]
     fn parameters_of_the_155m_model_are_those_of_table_7() {
-        let dims = Dims { layers: 12, heads: 12, head_dim: 64, train_len: 1024, max_len: 1024 };
+        let dims = Dims {
+            layers: 12,
+            width: 768,
+            heads: 12,
+            head_dim: 64,
+            train_len: 1024,
+            max_len: 1024,
+        };
         for (size, expected) in [
             (Some(12), 115_776),
             (Some(24), 229_824),

@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn what_cannot_work_is_refused_by_name() {
-        let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
+        let dims = Dims { layers: 1, width: 8, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
         let plain = TapeConfig::default();
         for (config, dims, said) in [
-            (plain.clone(), Dims { head_dim: 15, ..dims }, "model.head_dim is 15"),
+            (plain.clone(), Dims { width: 15, head_dim: 15, ..dims }, "model.head_dim is 15"),
             (TapeConfig { base: 1.0, ..plain.clone() }, dims, "base is 1"),
             (
                 TapeConfig { scaling: Scaling::Linear { factor: 0.5 }, ..plain.clone() },

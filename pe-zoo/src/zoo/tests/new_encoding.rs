@@ -120,7 +120,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_slope_that_is_not_above_zero_is_refused_by_name() {
-        let dims = Dims { layers: 1, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
+        let dims = Dims { layers: 1, width: 8, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
         let error = NewEncoding::check(&NewEncodingConfig { slope: 0.0 }, &dims).unwrap_err();
         assert!(error.to_string().contains("slope is 0"), "{error}");
     }

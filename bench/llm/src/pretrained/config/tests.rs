@@ -1,6 +1,7 @@
 mod scaling;
 
 use super::*;
+use pe_zoo::model::{ActivationKind, NormPlace, QkNormKind};
 use serde_json::json;
 
 fn config(change: Value) -> Value {
@@ -207,10 +208,10 @@ fn mistral_and_qwen2_are_read_with_their_own_defaults() {
 
 #[test]
 fn qwen3_and_smollm3_are_read_with_their_own_defaults() {
-    let said = parse(json!({ "model_type": "qwen3" })).unwrap_err().to_string();
-    assert!(said.contains("`head_dim` is 128, expected 8"), "{said}");
-    let qwen3 = parse(json!({ "model_type": "qwen3", "head_dim": 8 })).unwrap();
-    assert_eq!((qwen3.model.qk_norm, qwen3.layers), (QkNormKind::Head, None));
+    let qwen3 = parse(json!({ "model_type": "qwen3" })).unwrap();
+    assert_eq!((qwen3.model.qk_norm, qwen3.model.head_dim()), (QkNormKind::Head, 128));
+    let narrow = parse(json!({ "model_type": "qwen3", "head_dim": 8 })).unwrap();
+    assert_eq!((narrow.model.head_dim, narrow.layers), (None, None));
     let layers =
         |change: Value| parse(change).map(|read| read.layers.map(|own| own.id().to_owned()));
     let smollm3 = |layers: usize, more: Value| {
@@ -229,6 +230,49 @@ fn qwen3_and_smollm3_are_read_with_their_own_defaults() {
     );
 }
 
+/// Defaults of transformers, of files of version 4 and 5.
+#[test]
+fn gemmas_are_read_with_their_own_defaults() {
+    let gemma = |kind: &str, layers: usize, more: Value| {
+        let mut change = json!({ "model_type": kind, "num_hidden_layers": layers,
+            "max_position_embeddings": 8192, "sliding_window": 16 });
+        change.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        parse(change).unwrap()
+    };
+    let layers = |read: &LlamaSettings| read.layers.clone().unwrap();
+    let expected = |text: &str| Combination::parse(text).unwrap();
+    let second = gemma("gemma2", 4, json!({}));
+    let model = &second.model;
+    assert_eq!((model.head_dim(), model.norm_place), (256, NormPlace::Both));
+    assert_eq!((model.activation, model.head_cap), (ActivationKind::GeGlu, Some(30.0)));
+    assert!(model.tied_head && model.scaled_embedding);
+    assert_eq!(second.stored, StoredForm { gain_offset: 1.0, query_scale: 1.0 });
+    assert_eq!(layers(&second), expected("rope+window{size=16}+logit-cap/rope+logit-cap"));
+    let uncapped = json!({ "final_logit_softcapping": null, "attn_logit_softcapping": null,
+        "query_pre_attn_scalar": 64, "head_dim": 16 });
+    let uncapped = gemma("gemma2", 2, uncapped);
+    assert_eq!(uncapped.model.head_cap, None);
+    assert_eq!(uncapped.stored.query_scale, 0.5);
+    assert_eq!(layers(&uncapped), expected("rope+window{size=16}/rope"));
+    let (local, global) = ("rope+window{size=16}", "rope{base=1000000.0}");
+    let third = gemma("gemma3_text", 6, json!({}));
+    let pattern = [local; 5].join("/");
+    assert_eq!(layers(&third), expected(&format!("{pattern}/{global}")));
+    assert_eq!((third.model.qk_norm, third.model.head_cap), (QkNormKind::Head, None));
+    // The scaling of a file of version 4 is that of layers without a window; a cap of attention counts for nothing.
+    let old = json!({ "sliding_window_pattern": 2, "rope_theta": 5e5, "rope_local_base_freq": 2e4,
+        "rope_scaling": { "rope_type": "linear", "factor": 8.0 }, "attn_logit_softcapping": 50.0 });
+    let (local, global) = (
+        "rope{base=20000.0}+window{size=16}",
+        "rope{base=500000.0,scaling={type=linear,factor=8.0}}",
+    );
+    assert_eq!(layers(&gemma("gemma3_text", 2, old)), expected(&format!("{local}/{global}")));
+    let new = json!({ "layer_types": ["full_attention", "sliding_attention"], "rope_parameters": {
+        "full_attention": { "rope_type": "linear", "factor": 8.0, "rope_theta": 5e5 },
+        "sliding_attention": { "rope_type": "default", "rope_theta": 2e4 } } });
+    assert_eq!(layers(&gemma("gemma3_text", 2, new)), expected(&format!("{global}/{local}")));
+}
+
 #[test]
 fn other_kinds_of_models_are_refused_with_the_setting_named() {
     for (change, expected) in [
@@ -237,7 +281,23 @@ fn other_kinds_of_models_are_refused_with_the_setting_named() {
         (json!({ "attention_bias": true }), "attention_bias"),
         (json!({ "mlp_bias": true }), "mlp_bias"),
         (json!({ "quantization_config": { "bits": 4 } }), "quantization_config"),
-        (json!({ "head_dim": 16 }), "`head_dim` is 16, expected 8"),
+        (json!({ "head_dim": 0 }), "`head_dim` is 0, expected 1 to"),
+        (
+            json!({ "model_type": "gemma2", "hidden_activation": "gelu" }),
+            "expected \"gelu_pytorch_tanh\"",
+        ),
+        (
+            json!({ "model_type": "gemma2", "query_pre_attn_scalar": 0 }),
+            "`query_pre_attn_scalar` is 0",
+        ),
+        (
+            json!({ "model_type": "gemma3_text", "use_bidirectional_attention": true }),
+            "`use_bidirectional_attention` is true, expected false",
+        ),
+        (
+            json!({ "model_type": "gemma3_text", "rope_local_base_freq": -1.0 }),
+            "`rope_local_base_freq` is -1",
+        ),
         (json!({ "num_attention_heads": 0 }), "`num_attention_heads` is 0, expected 1 to"),
         (json!({ "num_attention_heads": 3 }), "`num_attention_heads` is 3, expected a divisor"),
         (json!({ "num_key_value_heads": 3 }), "`num_key_value_heads` is 3, expected a divisor"),

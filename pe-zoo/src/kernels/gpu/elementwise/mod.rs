@@ -3,7 +3,7 @@
 //!
 //! | Module | Operation |
 //! | --- | --- |
-//! | `gelu`, `relu`, `swi_glu` | activations |
+//! | `gelu`, `relu`, `gated` | activations |
 //! | `norm` | layer and root mean square normalisation |
 //! | `cross_entropy` | negative log-likelihood of a label |
 //! | `rotate` | rotation of channel pairs |
@@ -14,6 +14,7 @@
 
 mod adamw;
 mod cross_entropy;
+pub(super) mod gated;
 pub(super) mod gelu;
 mod norm;
 pub(super) mod relu;
@@ -21,7 +22,6 @@ mod rotate;
 mod rows;
 mod running_sum;
 pub(super) mod sums;
-pub(super) mod swi_glu;
 
 use burn::backend::{DispatchDevice, DispatchTensor, DispatchTensorKind, TensorMetadata};
 use burn::tensor::{DType, Shape, Tensor};
@@ -33,12 +33,12 @@ use burn_cubecl::tensor::CubeTensor;
 
 pub(crate) use adamw::{AdamWFactors, AdamWQueue, AdamWTensors};
 pub(crate) use cross_entropy::cross_entropy;
+pub(crate) use gated::gated;
 pub(crate) use gelu::gelu;
 pub(crate) use norm::norm;
 pub(crate) use rotate::rotate;
 pub(crate) use rows::select_rows;
 pub(crate) use running_sum::{has_running_sums, lost_of_running_sums, running_sums};
-pub(crate) use swi_glu::swi_glu;
 
 /// Whether the operations support a tensor: f32 on a GPU, with less than 2^32 numbers, as the kernels count in 32 bits.
 pub(crate) fn supports<const D: usize>(x: &Tensor<D>) -> bool {

@@ -50,7 +50,7 @@ impl PositionEncoding for Decays {
         device: &Device,
     ) -> Result<Self, PeError> {
         Ok(Decays {
-            weight: init::normal(0.02, [dims.width(), dims.heads], rng, device),
+            weight: init::normal(0.02, [dims.width, dims.heads], rng, device),
             bias: init::constant(0.0, [dims.heads], device),
             fault: settings.fault,
         })

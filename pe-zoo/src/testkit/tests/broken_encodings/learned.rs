@@ -83,14 +83,14 @@ impl PositionEncoding for Learned {
         let rng = if settings.fault == Fault::SeedIgnored { &mut unseeded } else { rng };
         let std = if settings.fault == Fault::StartsInfinite { 1e39 } else { 1.0 };
         Ok(Learned {
-            positions: init::normal(std, [dims.max_len, dims.width()], rng, device),
+            positions: init::normal(std, [dims.max_len, dims.width], rng, device),
             distances: init::normal(1.0, [dims.heads, dims.max_len], rng, device),
             fault: settings.fault,
         })
     }
 
     fn param_count(settings: &Choice<Fault>, dims: &Dims) -> Option<usize> {
-        let positions = dims.max_len * dims.width();
+        let positions = dims.max_len * dims.width;
         Some(match settings.fault {
             Fault::TableNotCounted => positions,
             _ => positions + dims.heads * dims.max_len,

@@ -161,7 +161,7 @@ fn assert_engine_is(pe: &dyn Hooks, dims: &Dims, expected: &[f64]) {
 /// The testkit's heads of six channels have only one mixed pair.
 #[test]
 fn fope_mixes_several_waves_into_several_pairs_as_its_equation_says() {
-    let dims = Dims { head_dim: 16, train_len: 40, ..super::DIMS };
+    let dims = Dims { width: 32, head_dim: 16, train_len: 40, ..super::DIMS };
     for padding in ["code", "zero"] {
         let serde_json::Value::Object(fields) = json!({ "base": 20.0, "padding": padding }) else {
             unreachable!()

@@ -6,7 +6,8 @@ use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::kernel::SIDE;
-use super::{AfterSums, Finish, Matrices, NumberActivation, ProductShape, products, slices};
+use super::{AfterSums, Finish, Matrices, ProductShape, products, slices};
+use crate::kernels::activation::NumberActivation;
 use crate::kernels::gpu::elementwise::sums::sum_of_rows;
 use crate::kernels::gpu::elementwise::{gelu, relu};
 use crate::kernels::gpu::mma::config::has_warpgroups;

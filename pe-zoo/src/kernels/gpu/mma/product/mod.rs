@@ -19,15 +19,9 @@ use burn_cubecl::tensor::CubeTensor;
 use super::approximate::NATIVE;
 use super::config::{UNITS, has_warpgroups, multiplies};
 use super::packed::empty;
+use crate::kernels::activation::NumberActivation;
 use kernel::{COPIED_DEPTH, DEPTH, FactorLaunch, ProductSizesLaunch, SIDE, product_kernel};
 use warpgroup::{BLOCK_COLUMNS, BLOCK_ROWS, WARPGROUP_UNITS, warpgroup_kernel};
-
-/// Activation of single numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::kernels::gpu) enum NumberActivation {
-    Relu,
-    Gelu,
-}
 
 /// Last operation on the sums of a product. It reads or writes a tensor of the results' shape and type beside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -6,7 +6,8 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::activation::{gelu, gelu_derivative, where_above};
 use super::kernel::ProductSizes;
-use super::{AfterSums, NumberActivation, ProductForm};
+use super::{AfterSums, ProductForm};
+use crate::kernels::activation::NumberActivation;
 use crate::kernels::gpu::mma::tile::{Piece, SumPair};
 use crate::kernels::gpu::mma::warpgroup::SUMS;
 

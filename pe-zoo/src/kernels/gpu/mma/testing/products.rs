@@ -6,12 +6,13 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::kernels;
 use crate::init::standard_normal;
+use crate::kernels::activation::NumberActivation;
 use crate::kernels::gpu::mma::config::UNITS;
 use crate::kernels::gpu::mma::product::exact::{ExactForm, SIDE as EXACT_SIDE};
 use crate::kernels::gpu::mma::product::kernel::{COPIED_DEPTH, DEPTH, SIDE};
 use crate::kernels::gpu::mma::product::round::{AT_ONCE, PIECES_EACH, ROWS_EACH};
 use crate::kernels::gpu::mma::product::warpgroup::{BLOCK_COLUMNS, BLOCK_ROWS, WARPGROUP_UNITS};
-use crate::kernels::gpu::mma::product::{AfterSums, NumberActivation, ProductForm};
+use crate::kernels::gpu::mma::product::{AfterSums, ProductForm};
 use crate::kernels::gpu::testing::simulated::kernel::{CompiledKernel, Scalars};
 
 /// Two numbers of bf16 take the place of one of f32.

@@ -1,13 +1,14 @@
 //! PTX of the kernels, which `ci/gpu-budgets.sh` assembles and counts.
 
 use super::{kernels, terms};
+use crate::kernels::activation::NumberActivation;
 use crate::kernels::gpu::mma::approximate::NATIVE;
 use crate::kernels::gpu::mma::config::{
     ACROSS, AlongRow, MOST_GROUPS, MmaConfig, MmaPass, OWNED, OfKeys, STEP,
 };
 use crate::kernels::gpu::mma::product::exact::ExactForm;
 use crate::kernels::gpu::mma::product::kernel::{COPIED_DEPTH, DEPTH};
-use crate::kernels::gpu::mma::product::{AfterSums, NumberActivation, ProductForm};
+use crate::kernels::gpu::mma::product::{AfterSums, ProductForm};
 use crate::kernels::gpu::testing::ptx::{ptx, written};
 use crate::score::TracedTerm;
 
