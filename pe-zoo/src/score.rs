@@ -29,7 +29,7 @@ pub(crate) use block::{TermBlock, TermGrads};
 pub use dual::{Derivative, Dual};
 #[cfg(feature = "cube")]
 pub(crate) use expression::{Expression, PairInput, StepOperation, TracedTerm};
-pub use far_products::FarProducts;
+pub use far_products::{FarPairs, FarProducts};
 pub use head_mlp::HeadMlp;
 pub use number::{Number, Real};
 pub use pair::{Pair, PairTerm};

@@ -5,7 +5,7 @@
 
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use pe_zoo::device::{device_time, launches, timed_launches};
-use pe_zoo::ops::{self, AdamW, AdamWSteps, Gate, Moments, Pairs};
+use pe_zoo::ops::{self, AdamW, AdamWSteps, GateFunction, Moments, Pairs};
 
 fn gpu() -> Device {
     #[cfg(feature = "wgpu")]
@@ -42,7 +42,7 @@ fn operations_launch_few_kernels_and_these_are_timed() {
     let norm = [random(100, 16), random(1, 16), random(1, 16)];
     let ids = Tensor::<1, Int>::from_ints([3, 1, 3, 15], &device);
     assert_eq!(counted(&x, |x| ops::gelu(x[0].clone())), [1, 1], "gelu");
-    for gate in [Gate::Silu, Gate::Gelu] {
+    for gate in [GateFunction::Silu, GateFunction::Gelu] {
         assert_eq!(counted(&x, |x| ops::gated(x[0].clone(), gate)), [1, 1], "{gate:?}");
     }
     assert_eq!(counted(&x, |x| ops::select_rows(x[0].clone(), ids.clone())), [1, 1], "rows");

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use pe_zoo::init::standard_normal;
-use pe_zoo::ops::{self, AdamW, AdamWSteps, Gate, Moments, Pairs};
+use pe_zoo::ops::{self, AdamW, AdamWSteps, GateFunction, Moments, Pairs};
 use pe_zoo::parts::running_sum;
 use pe_zoo::testkit::close::{self, Tolerance, numbers};
 use rand_chacha::ChaCha8Rng;
@@ -111,7 +111,7 @@ fn gelu_has_the_derivative_of_its_function() {
 
 #[test]
 fn gated() {
-    for (gate, shape) in [Gate::Silu, Gate::Gelu]
+    for (gate, shape) in [GateFunction::Silu, GateFunction::Gelu]
         .into_iter()
         .flat_map(|gate| [[1, 2], [5, 6], [9, 64], [40, 24]].map(|shape| (gate, shape)))
     {

@@ -7,14 +7,14 @@ mod prices;
 use std::cell::OnceCell;
 
 use burn::tensor::activation::{gelu, log_sigmoid, relu, sigmoid, softmax};
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
 use super::Weights;
 use crate::count::CountedMatmul;
 use crate::parts::householder::{self, CHUNK, HouseholderMaps};
 use crate::score::{
-    Beyond, Contextual, ContextualFunction, Current, FarProducts, GateSource, HiddenActivation,
-    LogitScaling, Perceptron, Reflected, Remainder, StickBreakingRule, Term,
+    Beyond, Contextual, ContextualFunction, Current, FarPairs, FarProducts, GateSource,
+    HiddenActivation, LogitScaling, Perceptron, Reflected, Remainder, StickBreakingRule, Term,
 };
 use crate::{Positions, ScoreMod};
 
@@ -150,15 +150,25 @@ impl<'a> LogitInputs<'a> {
                 let maps = HouseholderMaps { k, w: directions.clone(), beta: strengths.clone() };
                 Some(householder::products(self.q, maps, self.at, CHUNK))
             }
-            ScoreMod::FarProducts(FarProducts { queries, keys, from }) => {
-                let is_far = self.at.distances(&self.device).greater_equal_elem(*from as i64);
+            ScoreMod::FarProducts(FarProducts { queries, keys, pairs }) => {
                 let far = against(queries, keys);
-                let is_far = is_far.unsqueeze::<4>().expand(far.dims());
+                let is_far = self.are_far(*pairs).unsqueeze::<4>().expand(far.dims());
                 Some(self.content().mask_where(is_far, far))
             }
             ScoreMod::ChannelDecay { cumulative } => Some(self.channel_decay(cumulative)),
             _ => None,
         }
+    }
+
+    /// Whether pairs of rows and columns are far from each other, `[T, S]`.
+    fn are_far(&self, pairs: FarPairs) -> Tensor<2, Bool> {
+        let (rows, columns) = (self.at.rows(), self.at.cols());
+        let is_far = |row: &usize| {
+            let first_near = pairs.first_near(*row);
+            columns.iter().map(move |column| *column < first_near)
+        };
+        let values = rows.iter().flat_map(is_far).collect::<Vec<_>>();
+        Tensor::from_data(TensorData::new(values, [rows.len(), columns.len()]), &self.device)
     }
 
     /// Computes the products of channels that decay, one channel at a time, so that no tensor is larger than the logits.

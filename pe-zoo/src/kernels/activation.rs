@@ -13,30 +13,30 @@ pub enum ActivationKind {
     Gelu,
     /// SwiGLU, `silu(x W) * (x V)`.
     SwiGlu,
-    /// GeGLU, `gelu(x W) * (x V)`, with [`Gate::Gelu`], as in Gemma.
+    /// GeGLU, `gelu(x W) * (x V)`, with [`GateFunction::Gelu`], as in Gemma.
     GeGlu,
 }
 
-/// Kind of an activation: of single numbers, or a gated unit of pairs of them.
+/// What an activation acts on: single numbers, or pairs of them, one of which is a gate of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub(crate) enum ActivationUnit {
     Numbers(NumberActivation),
-    Pairs(Gate),
+    Pairs(GateFunction),
 }
 
 impl ActivationKind {
-    pub(crate) fn unit(self) -> Unit {
+    pub(crate) fn unit(self) -> ActivationUnit {
         match self {
-            Self::Relu => Unit::Numbers(NumberActivation::Relu),
-            Self::Gelu => Unit::Numbers(NumberActivation::Gelu),
-            Self::SwiGlu => Unit::Pairs(Gate::Silu),
-            Self::GeGlu => Unit::Pairs(Gate::Gelu),
+            Self::Relu => ActivationUnit::Numbers(NumberActivation::Relu),
+            Self::Gelu => ActivationUnit::Numbers(NumberActivation::Gelu),
+            Self::SwiGlu => ActivationUnit::Pairs(GateFunction::Silu),
+            Self::GeGlu => ActivationUnit::Pairs(GateFunction::Gelu),
         }
     }
 
     /// Whether the map before the activation computes two halves, and one of them is a gate of the other.
     pub(crate) fn is_gated(self) -> bool {
-        matches!(self.unit(), Unit::Pairs(_))
+        matches!(self.unit(), ActivationUnit::Pairs(_))
     }
 }
 
@@ -51,14 +51,14 @@ pub(crate) enum NumberActivation {
 
 /// Function of the half that multiplies the other one in a gated linear unit: `x sigmoid(u(x))`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Gate {
+pub enum GateFunction {
     /// SiLU: `u(x) = x`.
     Silu,
     /// GELU approximated with tanh, `0.5 x (1 + tanh(u(x) / 2))`: `u(x) = sqrt(8 / pi) (x + 0.044715 x^3)`.
     Gelu,
 }
 
-/// `sqrt(8 / pi)`, slope at 0 of the argument of the sigmoid in [`Gate::Gelu`].
-pub(crate) const GELU_SLOPE: f32 = 1.595_769;
+/// `sqrt(8 / pi)`, slope at 0 of the argument of the sigmoid in [`GateFunction::Gelu`].
+pub(crate) const GELU_SLOPE: f32 = 1.595_769_2;
 /// Share of the cube in that argument.
 pub(crate) const GELU_CUBE: f32 = 0.044_715;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::kernels::precision::MatmulPrecision;
-use crate::score::{Current, HiddenActivation, LogitScaling, StickBreakingRule, TermKernel};
+use crate::score::{
+    Current, FarPairs, HiddenActivation, LogitScaling, StickBreakingRule, TermKernel,
+};
 
 /// Specification of one attention: everything that is not a tensor.
 #[derive(Debug, Clone)]
@@ -31,9 +33,9 @@ pub(crate) struct Spec {
     /// Perceptron across heads, if there is one.
     #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
     pub head_mlp: Option<HeadMlpSpec>,
-    /// Smallest distance of pairs with products of their own; unused without such products.
+    /// Pairs with products of their own, if there are any.
     #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
-    pub far_from: usize,
+    pub far_pairs: Option<FarPairs>,
     /// Pair terms applied to the content logits, in this order; at most one on GPUs.
     pub terms: Vec<Arc<dyn TermKernel>>,
 }

@@ -3,7 +3,7 @@
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
-use crate::kernels::activation::{GELU_CUBE, GELU_SLOPE, Gate};
+use crate::kernels::activation::{GELU_CUBE, GELU_SLOPE, GateFunction};
 use crate::kernels::cpu::operation::Operation;
 use crate::kernels::cpu::parallel::rows_of_piece;
 use crate::kernels::cpu::tensors::{contiguous, dense, last_axis, numbers, with_last_axis};
@@ -13,7 +13,7 @@ use crate::math::lanes;
 /// Product of the second half of the channels with a function of the first half.
 #[derive(Debug, Clone)]
 pub(super) struct Gated {
-    pub(super) gate: Gate,
+    pub(super) gate: GateFunction,
 }
 
 /// Argument of the sigmoid in the function of a gate.
@@ -60,16 +60,16 @@ impl Operation<1> for Gated {
     fn forward(&self, [x]: [FlexTensor; 1]) -> (FlexTensor, FlexTensor) {
         let x = dense(x);
         let output = match self.gate {
-            Gate::Silu => forward::<OfSilu>(&x),
-            Gate::Gelu => forward::<OfGelu>(&x),
+            GateFunction::Silu => forward::<OfSilu>(&x),
+            GateFunction::Gelu => forward::<OfGelu>(&x),
         };
         (output, x)
     }
 
     fn backward(&self, x: FlexTensor, grad: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
         [Some(match self.gate {
-            Gate::Silu => backward::<OfSilu>(&x, grad),
-            Gate::Gelu => backward::<OfGelu>(&x, grad),
+            GateFunction::Silu => backward::<OfSilu>(&x, grad),
+            GateFunction::Gelu => backward::<OfGelu>(&x, grad),
         })]
     }
 }

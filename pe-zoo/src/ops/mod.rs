@@ -41,7 +41,7 @@ mod unit_norm;
 mod plain;
 pub(crate) mod running_sum;
 
-pub use crate::kernels::activation::Gate;
+pub use crate::kernels::activation::GateFunction;
 pub use crate::kernels::linear_map::LinearMap;
 pub use crate::kernels::pairs::Pairs;
 pub use crate::kernels::precision::MatmulPrecision;
@@ -53,7 +53,7 @@ use burn::tensor::DType;
 use burn::tensor::{Int, Tensor};
 
 use crate::count::count;
-use crate::kernels::activation::{ActivationKind, NumberActivation, Unit};
+use crate::kernels::activation::{ActivationKind, ActivationUnit, NumberActivation};
 #[cfg(feature = "cube")]
 use crate::kernels::gpu;
 #[cfg(feature = "cube")]
@@ -89,7 +89,7 @@ pub fn add<const D: usize>(x: Tensor<D>, y: Tensor<D>) -> Tensor<D> {
 }
 
 /// Computes `gate(first half) * second half` over the last axis, `[.., 2 F] -> [.., F]`.
-pub fn gated<const D: usize>(x: Tensor<D>, gate: Gate) -> Tensor<D> {
+pub fn gated<const D: usize>(x: Tensor<D>, gate: GateFunction) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {
         return apply(gated::Gated { gate }, [x.into_dispatch()]);
@@ -201,9 +201,13 @@ pub fn feed_forward_of<const D: usize>(
     let x = linear_of(precision, x, up.weight, up.bias);
     let LinearMap { weight, bias } = down;
     match activation.unit() {
-        Unit::Numbers(NumberActivation::Gelu) => gelu_linear_of(precision, x, weight, bias),
-        Unit::Numbers(NumberActivation::Relu) => relu_linear_of(precision, x, weight, bias),
-        Unit::Pairs(gate) => linear_of(precision, gated(x, gate), weight, bias),
+        ActivationUnit::Numbers(NumberActivation::Gelu) => {
+            gelu_linear_of(precision, x, weight, bias)
+        }
+        ActivationUnit::Numbers(NumberActivation::Relu) => {
+            relu_linear_of(precision, x, weight, bias)
+        }
+        ActivationUnit::Pairs(gate) => linear_of(precision, gated(x, gate), weight, bias),
     }
 }
 

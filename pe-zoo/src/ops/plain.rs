@@ -4,7 +4,7 @@
 use burn::tensor::activation::{log_softmax, sigmoid, silu, softplus};
 use burn::tensor::{Int, Tensor};
 
-use super::{Gate, Pairs};
+use super::{GateFunction, Pairs};
 use crate::kernels::activation::{GELU_CUBE, GELU_SLOPE};
 
 /// Settings of one AdamW step.
@@ -50,12 +50,12 @@ pub(super) fn cross_entropy(logits: Tensor<2>, labels: Tensor<1, Int>) -> Tensor
     log_softmax(logits, 1).gather(1, labels.unsqueeze_dim(1)).squeeze_dim::<1>(1).neg()
 }
 
-pub(super) fn gated<const D: usize>(x: Tensor<D>, gate: Gate) -> Tensor<D> {
+pub(super) fn gated<const D: usize>(x: Tensor<D>, gate: GateFunction) -> Tensor<D> {
     let both = x.dims()[D - 1];
     let first = x.clone().slice_dim(D - 1, 0..both / 2);
     let open = match gate {
-        Gate::Silu => silu(first),
-        Gate::Gelu => {
+        GateFunction::Silu => silu(first),
+        GateFunction::Gelu => {
             let argument = (first.clone() + first.clone().powi_scalar(3) * GELU_CUBE) * GELU_SLOPE;
             first * sigmoid(argument)
         }

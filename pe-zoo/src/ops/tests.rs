@@ -4,7 +4,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::{AdamW, Gate, MatmulPrecision, Moments, Pairs, plain};
+use super::{AdamW, GateFunction, MatmulPrecision, Moments, Pairs, plain};
 use crate::init::standard_normal;
 use crate::testkit::close::{self, F32, Tolerance, numbers};
 
@@ -112,7 +112,7 @@ fn cross_entropies_agree_also_on_transposed_logits() {
 
 #[test]
 fn gated_units_agree_also_on_transposed_input() {
-    for gate in [Gate::Silu, Gate::Gelu] {
+    for gate in [GateFunction::Silu, GateFunction::Gelu] {
         for (rows, both) in [(1, 2), (3, 1002), (900, 34)] {
             let x = tensor([2, rows, both], 1);
             let shape = [2, rows, both / 2];
@@ -136,11 +136,11 @@ fn the_gate_of_ge_glu_is_the_gelu_with_tanh() {
     let expected = inputs.map(|x| {
         let x = f64::from(x);
         let tanh = ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh();
-        (0.5 * x * (1.0 + tanh)) as f32
+        0.5 * x * (1.0 + tanh)
     });
     let found = inputs.map(|x| {
         let row = Tensor::<2>::from_floats([[x, 1.0]], &Device::flex());
-        numbers(super::gated(row, Gate::Gelu))[0]
+        numbers(super::gated(row, GateFunction::Gelu))[0]
     });
     close::compare(&found, &expected, F32).unwrap();
 }

@@ -30,8 +30,10 @@
 //! place of the real part: its query is turned by a quarter less, `angle - pi / 2` (RoPE++, "equal heads"). The last of an odd number
 //! of heads has the real part.
 //! `far`: `{ type = "none" }` (default); `{ type = "grouped", window, group }` (SelfExtend: from the distance `window` on, the
-//! distance is `floor(i / group) - floor(j / group) + window - floor(window / group)`) or `{ type = "constant", window }`
-//! (ReRoPE: from there on, the distance is `window`). Neither needs training.
+//! distance is `floor(i / group) - floor(j / group) + window - floor(window / group)`), `{ type = "constant", window }`
+//! (ReRoPE: from there on, the distance is `window`), or `{ type = "chunks", chunk, window }` (dual chunk attention: keys have their
+//! position within their chunk; for those of other chunks queries have the position `chunk + window - 1`, except that the first
+//! `window` queries of a chunk have exact distances to the chunk before). None needs training.
 //!
 //! ## Initial values
 //! `alpha`: 0, so that learned frequencies start at those of RoPE, as in Mistral Large 4.
@@ -57,7 +59,8 @@
 //! the form of HuggingFace transformers' modeling_rope_utils. Li et al. 2026, arXiv 2602.05258 (clipped RoPE), authors' code
 //! `hrlics/CoPE` `modeling_cope.py`; Chen et al. 2024, arXiv 2410.21216 (HoPE). LeRoPE: `modeling_mistral_large4.py` of
 //! transformers 5.24.0. Liu et al. 2025, arXiv 2512.07525 (RoPE++), authors' code `OpenMOSS/rope_pp` (`imag1`). Jin et al. 2024,
-//! arXiv 2401.01325 (SelfExtend), authors' code `datamllab/LongLM`; Su 2023, `bojone/rerope` (ReRoPE).
+//! arXiv 2401.01325 (SelfExtend), authors' code `datamllab/LongLM`; Su 2023, `bojone/rerope` (ReRoPE); An et al. 2024,
+//! arXiv 2402.17463 (dual chunk attention).
 
 mod equations;
 mod far;
@@ -392,14 +395,14 @@ impl PositionEncoding for Rope {
     }
 
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
-        let Some(window) = self.config.far.window() else { return ScoreMod::None };
         let (at, device) = (ctx.layer.at, ctx.q.device());
+        let Some(pairs) = self.config.far.pairs(at.steps()) else { return ScoreMod::None };
         let queries = self.rotation(Turned::FarQuery, ctx.layer, &device).rows(at);
         let keys = self.rotation(Turned::FarKey, ctx.layer, &device);
         ScoreMod::FarProducts(FarProducts {
             queries: queries.turn(ctx.q.clone()),
             keys: keys.turn(ctx.k.clone()),
-            from: window.saturating_mul(at.steps()),
+            pairs,
         })
     }
 }

@@ -18,6 +18,10 @@ const SELF_EXTEND_WINDOW: f64 = 0.25;
 /// As [`SELF_EXTEND_WINDOW`], under [`Method::ReRope`].
 const RE_ROPE_WINDOW: f64 = 0.5;
 
+/// Share of the trained context of a chunk under [`Method::DualChunk`]; the rest is its local window. As 3072 of 4096 in the authors'
+/// code (An et al. 2024, arXiv 2402.17463).
+const DUAL_CHUNK: f64 = 0.75;
+
 /// Method that modifies a rotation; `s` is the extended length divided by the trained one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Method {
@@ -39,6 +43,9 @@ pub enum Method {
     SelfExtend,
     /// ReRoPE: distances beyond half of the trained length count as that, independent of `s`.
     ReRope,
+    /// Dual chunk attention: positions begin again after three quarters of the trained length, and distances to earlier chunks
+    /// stay within it, independent of `s`.
+    DualChunk,
 }
 
 /// Sizes of the model that methods depend on.
@@ -162,6 +169,14 @@ impl Method {
                 let window = share_of(RE_ROPE_WINDOW, context);
                 Ok(vec![variant(format!("ReRoPE {window}"), far(Far::Constant { window }))?])
             }
+            Self::DualChunk => {
+                let chunk = share_of(DUAL_CHUNK, context);
+                let window = context.saturating_sub(chunk).max(1);
+                Ok(vec![variant(
+                    format!("dual chunk {chunk}"),
+                    far(Far::Chunks { chunk, window }),
+                )?])
+            }
         }
     }
 }
@@ -182,6 +197,7 @@ mod tests {
         Method::Clipped,
         Method::SelfExtend,
         Method::ReRope,
+        Method::DualChunk,
     ];
 
     const SIZES: TrainedSizes = TrainedSizes { context: 8192, head_dim: 64 };
@@ -206,6 +222,7 @@ mod tests {
             "SelfExtend x2",
             "SelfExtend x4",
             "ReRoPE 4096",
+            "dual chunk 6144",
         ];
         assert_eq!(names, expected);
         for (index, variant) in all.iter().enumerate() {

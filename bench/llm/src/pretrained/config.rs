@@ -177,10 +177,8 @@ pub(super) fn read(
         layer_types: file.layer_types.as_deref(),
         written_by,
     };
-    let rotations = match file.model_type.as_str() {
-        "olmo3" | "gemma3_text" => rope.read_by_kind(path)?,
-        _ => [rope.read(path)?].into(),
-    };
+    let rotations =
+        if kind.has_two_rotations { rope.read_by_kind(path)? } else { [rope.read(path)?].into() };
     let tuned = file.tuned(path)?;
     // A tuned encoding is another one, which is checked when the model is built.
     if tuned.is_none() {
@@ -351,7 +349,9 @@ impl ConfigFile {
             layers: self.num_hidden_layers,
             types: self.layer_types.as_deref(),
             max_window_layers: self.max_window_layers,
-            window_pattern: self.sliding_window_pattern.filter(|_| kind.name == "gemma3_text"),
+            window_pattern: self
+                .sliding_window_pattern
+                .filter(|_| kind.gemma.is_some() && kind.has_two_rotations),
             no_rope_layers: self.no_rope_layers.as_deref(),
             no_rope_layer_interval: self.no_rope_layer_interval,
         }

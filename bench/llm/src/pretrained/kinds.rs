@@ -22,6 +22,8 @@ pub(super) struct ModelKind {
     pub(super) windows: Windows,
     /// Whether a file that states no window has one.
     pub(super) has_window: HasWindow,
+    /// Whether layers with a window have a rotation of their own.
+    pub(super) has_two_rotations: bool,
     /// Facts of Gemma alone.
     pub(super) gemma: Option<Gemma>,
 }
@@ -35,7 +37,7 @@ pub(super) enum Windows {
     All,
     /// All but the first `max_window_layers`.
     Last,
-    /// All but every so many; `sliding_window_pattern` says how many if the type allows it.
+    /// All but every so many; in Gemma 3 `sliding_window_pattern` says how many.
     AllBut(usize),
     /// Those without a rotation.
     Unrotated,
@@ -85,6 +87,7 @@ const LLAMA: ModelKind = ModelKind {
     tokenizer_class: Some("LlamaTokenizer"),
     windows: Windows::None,
     has_window: HasWindow::ByDefault,
+    has_two_rotations: false,
     gemma: None,
 };
 
@@ -129,6 +132,7 @@ const KINDS: [ModelKind; 9] = [
         norm_place: NormPlace::Output,
         tokenizer_class: None,
         windows: Windows::AllBut(4),
+        has_two_rotations: true,
         ..LLAMA
     },
     ModelKind {
@@ -152,6 +156,7 @@ const KINDS: [ModelKind; 9] = [
         head_dim: Some(256),
         tokenizer_class: Some("GemmaTokenizer"),
         windows: Windows::AllBut(6),
+        has_two_rotations: true,
         gemma: Some(Gemma {
             attention_cap: None,
             head_cap: None,

@@ -11,7 +11,9 @@ use crate::count::CountedMatmul;
 use crate::kernels::cpu::modifiers::reflected_chunks;
 use crate::kernels::operands::{PiecewiseSlots, Slot};
 use crate::kernels::spec::HeadMlpSpec;
-use crate::score::{FarProducts, HeadMlp, PositionMlp, Reflected, StepPrices, TokenPrice};
+use crate::score::{
+    FarPairs, FarProducts, HeadMlp, PositionMlp, Reflected, StepPrices, TokenPrice,
+};
 use crate::{Positions, ScoreMod};
 
 /// Kernel operands of one modifier.
@@ -21,8 +23,8 @@ pub(super) struct CpuOperands {
     /// Boundaries between the pieces of a piecewise linear bias, ascending; empty without one.
     pub(super) position_mlp_bends: Arc<[f32]>,
     pub(super) head_mlp: Option<HeadMlpSpec>,
-    /// Smallest distance of pairs with products of their own; 0 without such products.
-    pub(super) far_from: usize,
+    /// Pairs with products of their own.
+    pub(super) far_pairs: Option<FarPairs>,
 }
 
 /// Converts a modifier that [`ScoreMod::planned`] gives to the kernels of the CPU to their operands.
@@ -53,10 +55,10 @@ pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> CpuOperands {
             operands.put(Slot::ReflectedDirections, directions.clone());
             operands.put(Slot::ReflectedChunks, maps);
         }
-        ScoreMod::FarProducts(FarProducts { queries, keys, from }) => {
+        ScoreMod::FarProducts(FarProducts { queries, keys, pairs }) => {
             operands.put(Slot::FarQuery, queries.clone());
             operands.put(Slot::FarKey, keys.clone());
-            operands.far_from = *from;
+            operands.far_pairs = Some(*pairs);
         }
         ScoreMod::ChannelDecay { cumulative } => {
             operands.put(Slot::ChannelDecay, cumulative.clone());

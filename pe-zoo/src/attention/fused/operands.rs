@@ -17,7 +17,9 @@ use crate::kernels::spec::{self, ContextualSpec, HeadMlpSpec, Spec, WeightRule};
 use crate::ops::MatmulPrecision;
 #[cfg(feature = "cube")]
 use crate::score::Beyond;
-use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling, Perceptron, Term};
+use crate::score::{
+    Contextual, ContextualFunction, FarPairs, GateSource, LogitScaling, Perceptron, Term,
+};
 
 /// Operands of a modifier for the kernels, which support at most one modifier of each kind.
 pub(super) struct ModifierOperands {
@@ -37,8 +39,8 @@ pub(super) struct ModifierOperands {
     /// Boundaries between the pieces of a piecewise linear bias, ascending.
     position_mlp_bends: Arc<[f32]>,
     head_mlp: Option<HeadMlpSpec>,
-    /// Smallest distance of pairs with products of their own; unused without such products.
-    far_from: usize,
+    /// Pairs with products of their own, if there are any.
+    far_pairs: Option<FarPairs>,
     /// Whether the content logits are not divided by `sqrt(D)`.
     undivided: bool,
 }
@@ -55,7 +57,7 @@ impl ModifierOperands {
             weights: None,
             position_mlp_bends: Arc::default(),
             head_mlp: None,
-            far_from: 0,
+            far_pairs: None,
             undivided: false,
         };
         let mut dense_terms = false;
@@ -116,7 +118,7 @@ impl ModifierOperands {
             self.position_mlp_bends = operands.position_mlp_bends;
         }
         self.head_mlp = operands.head_mlp.or(self.head_mlp.take());
-        self.far_from = self.far_from.max(operands.far_from);
+        self.far_pairs = operands.far_pairs.or(self.far_pairs);
     }
 
     fn add_dense(&mut self, part: &ScoreMod, inputs: &LogitInputs<'_>) {
@@ -273,7 +275,7 @@ impl ModifierOperands {
             contextual,
             position_mlp_bends: self.position_mlp_bends,
             head_mlp: self.head_mlp,
-            far_from: self.far_from,
+            far_pairs: self.far_pairs,
             terms: terms.iter().map(|term| term.kernel().clone()).collect(),
         };
         (operands, spec)

@@ -117,7 +117,7 @@ fn run(
             negative_slope: 0.01,
             base_bends: [].into(),
         }),
-        far_from: 0,
+        far_pairs: None,
         terms: vec![Term::new(Tempered).kernel().clone()],
     };
     let (output, kept) = engine::forward(&operands, &spec);

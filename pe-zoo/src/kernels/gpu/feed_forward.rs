@@ -11,7 +11,7 @@ use super::mma::product::has_products;
 use super::mma::product::map::{self, MapSizes};
 use super::mma::product::round::{rounded_gradient, rounded_rows};
 use super::operation::{CubeOperation, apply};
-use crate::kernels::activation::{ActivationKind, Unit};
+use crate::kernels::activation::{ActivationKind, ActivationUnit};
 use crate::kernels::linear_map::LinearMap;
 
 /// Whether [`feed_forward`] computes a network: on GPUs with tensor instructions for bf16, where all widths are multiples of
@@ -82,10 +82,10 @@ impl RoundedNetwork {
         let up = rounded_rows(up, inputs, between);
         let down = rounded_rows(down, hidden, outputs);
         let [before, after] = match self.activation.unit() {
-            Unit::Numbers(activation) => {
+            ActivationUnit::Numbers(activation) => {
                 map::activated_output(x.clone(), up.clone(), up_bias, first, activation)
             }
-            Unit::Pairs(gate) => {
+            ActivationUnit::Pairs(gate) => {
                 let before = map::output(x.clone(), up.clone(), up_bias, first, DType::BF16);
                 [before.clone(), gated::forward(before, gate)]
             }
@@ -115,10 +115,10 @@ impl RoundedNetwork {
             return [None, None, of_down, None, of_down_bias];
         }
         let of_before = match self.activation.unit() {
-            Unit::Numbers(activation) => {
+            ActivationUnit::Numbers(activation) => {
                 map::gradient_before(activation, before, grad, down, second)
             }
-            Unit::Pairs(gate) => {
+            ActivationUnit::Pairs(gate) => {
                 let grad = map::input_gradient(grad, down, second, DType::BF16);
                 gated::backward(before, grad, gate)
             }

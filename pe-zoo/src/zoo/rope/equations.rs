@@ -142,6 +142,16 @@ impl ScalarReference for Rope {
                     group_of(at_row) - group_of(at_column) + shift as f64
                 }
                 Far::Constant { window } if exact >= window as f64 => window as f64,
+                Far::Chunks { chunk, window } => {
+                    let of = |position: f64| (position / chunk as f64).floor();
+                    let within = |position: f64| position - of(position) * chunk as f64;
+                    let most = (chunk + window - 1) as f64;
+                    match of(at_row) - of(at_column) {
+                        0.0 => exact,
+                        1.0 => (chunk as f64 + within(at_row)).min(most) - within(at_column),
+                        _ => most - within(at_column),
+                    }
+                }
                 _ => exact,
             };
             let query = rotation.turned(&shared.q[head][row], distance, self.phase(head));

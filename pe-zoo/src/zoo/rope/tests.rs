@@ -49,6 +49,8 @@ pub(crate) const EXAMPLES: &[Examples] = &[
         facts: "acts on query, key, logits; reads vectors, replaces products; dense on GPUs",
         texts: &[
             "rope{far={type=grouped,window=6,group=3}}",
+            "rope{far={type=chunks,chunk=5,window=2}}",
+            "rope{far={type=chunks,chunk=3,window=3},learning=per-layer,base=50.0}",
             "rope{far={type=grouped,window=8,group=5},layout=interleaved,rotary_fraction=0.67,scaling={rope_type=yarn,factor=4.0}}",
         ],
     },

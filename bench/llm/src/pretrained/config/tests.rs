@@ -252,7 +252,7 @@ fn gemmas_are_read_with_their_own_defaults() {
         "query_pre_attn_scalar": 64, "head_dim": 16 });
     let uncapped = gemma("gemma2", 2, uncapped);
     assert_eq!(uncapped.model.head_cap, None);
-    assert_eq!(uncapped.stored.query_scale, 0.5);
+    assert_eq!(uncapped.stored, StoredForm { gain_offset: 1.0, query_scale: 0.5 });
     assert_eq!(layers(&uncapped), expected("rope+window{size=16}/rope"));
     let (local, global) = ("rope+window{size=16}", "rope{base=1000000.0}");
     let third = gemma("gemma3_text", 6, json!({}));

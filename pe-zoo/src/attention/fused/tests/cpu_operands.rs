@@ -9,7 +9,8 @@ use super::{
 };
 use crate::ScoreMod;
 use crate::score::{
-    Beyond, FarProducts, HeadMlp, LogitScaling, PositionMlp, Reflected, StepPrices, TokenPrice,
+    Beyond, FarPairs, FarProducts, HeadMlp, LogitScaling, PositionMlp, Reflected, StepPrices,
+    TokenPrice,
 };
 
 fn position_mlp(
@@ -186,28 +187,47 @@ fn products_of_reflected_queries_and_keys() {
     });
 }
 
-fn far_products(sizes: &Sizes, leaves: &mut Leaves, from: usize) -> ScoreMod {
+fn far_products(sizes: &Sizes, leaves: &mut Leaves, pairs: FarPairs) -> ScoreMod {
     let queries = per_token(sizes, leaves, [sizes.rows, sizes.head_dim], 69);
     let keys = per_token(sizes, leaves, [sizes.columns, sizes.head_dim], 70);
-    ScoreMod::FarProducts(FarProducts { queries, keys, from })
+    ScoreMod::FarProducts(FarProducts { queries, keys, pairs })
+}
+
+/// Function that makes products of other vectors of these pairs.
+macro_rules! far {
+    ($pairs:expr) => {
+        |sizes, leaves| far_products(sizes, leaves, $pairs)
+    };
 }
 
 #[test]
-fn products_of_other_vectors_beyond_a_distance() {
+fn products_of_other_vectors_of_far_pairs() {
     // No pair is far, some are, and all are.
-    compare(|sizes, leaves| far_products(sizes, leaves, 10_000));
-    compare(|sizes, leaves| far_products(sizes, leaves, 33));
-    compare(|sizes, leaves| far_products(sizes, leaves, 5));
-    compare(|sizes, leaves| far_products(sizes, leaves, 1));
-    compare(|sizes, leaves| far_products(sizes, leaves, 0));
+    compare(far!(FarPairs::Distance { from: 10_000 }));
+    compare(far!(FarPairs::Distance { from: 33 }));
+    compare(far!(FarPairs::Distance { from: 5 }));
+    compare(far!(FarPairs::Distance { from: 1 }));
+    compare(far!(FarPairs::Distance { from: 0 }));
     compare(|sizes, leaves| {
         let gated = contextual(sizes, leaves, 6, LogitScaling::Listing);
-        let far = far_products(sizes, leaves, 7);
+        let far = far_products(sizes, leaves, FarPairs::Distance { from: 7 });
         ScoreMod::Sum(vec![ScoreMod::Contextual(gated), far, slope(sizes, leaves)])
     });
     for at in positions(&ODD) {
-        compare_at(&ODD, &at.shifted(1 << 25), 1.0, |sizes, leaves| far_products(sizes, leaves, 4));
+        let at = at.shifted(1 << 25);
+        compare_at(&ODD, &at, 1.0, far!(FarPairs::Distance { from: 4 }));
+        compare_at(&ODD, &at, 1.0, far!(FarPairs::Chunks { chunk: 7, last: 2 }));
     }
+}
+
+#[test]
+fn products_of_other_vectors_of_other_chunks() {
+    compare(far!(FarPairs::Chunks { chunk: 10_000, last: 0 }));
+    compare(far!(FarPairs::Chunks { chunk: 33, last: 7 }));
+    compare(far!(FarPairs::Chunks { chunk: 5, last: 1 }));
+    // Rows of a chunk are all near the chunk before.
+    compare(far!(FarPairs::Chunks { chunk: 3, last: 8 }));
+    compare(far!(FarPairs::Chunks { chunk: 1, last: 0 }));
 }
 
 /// Running sums of decays of up to `-fastest` per token.

@@ -6,17 +6,17 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::{cubes_of_units, empty_of, last_axis, together};
-use crate::kernels::activation::{GELU_CUBE, GELU_SLOPE, Gate};
+use crate::kernels::activation::{GELU_CUBE, GELU_SLOPE, GateFunction};
 use crate::kernels::gpu::operation::{CubeOperation, apply};
 
 /// Computes `gate(first half) * second half` over the last axis, `[.., 2 F] -> [.., F]`.
-pub(crate) fn gated<const D: usize>(x: Tensor<D>, gate: Gate) -> Tensor<D> {
+pub(crate) fn gated<const D: usize>(x: Tensor<D>, gate: GateFunction) -> Tensor<D> {
     apply(CubeGated { gate }, [x.into_dispatch()])
 }
 
 #[derive(Debug, Clone)]
 struct CubeGated {
-    gate: Gate,
+    gate: GateFunction,
 }
 
 impl CubeOperation<1> for CubeGated {
@@ -33,7 +33,7 @@ impl CubeOperation<1> for CubeGated {
 }
 
 /// Gated unit of numbers of f32 or bf16, `[.., 2 F] -> [.., F]`.
-pub(in crate::kernels::gpu) fn forward(x: CubeTensor, gate: Gate) -> CubeTensor {
+pub(in crate::kernels::gpu) fn forward(x: CubeTensor, gate: GateFunction) -> CubeTensor {
     let width = last_axis(&x) / 2;
     let mut shape = x.meta.shape().clone();
     let last = shape.num_dims() - 1;
@@ -51,7 +51,11 @@ pub(in crate::kernels::gpu) fn forward(x: CubeTensor, gate: Gate) -> CubeTensor 
 }
 
 /// Gradient of the input, from the input and the gradient of the output, all of one type.
-pub(in crate::kernels::gpu) fn backward(x: CubeTensor, grad: CubeTensor, gate: Gate) -> CubeTensor {
+pub(in crate::kernels::gpu) fn backward(
+    x: CubeTensor,
+    grad: CubeTensor,
+    gate: GateFunction,
+) -> CubeTensor {
     let width = last_axis(&x) / 2;
     let (elements, size) = (x.meta.shape().num_elements() / 2, together(width, x.dtype));
     let (client, output) = (x.client.clone(), empty_of(&x, x.meta.shape().clone(), x.dtype));
@@ -68,10 +72,10 @@ pub(in crate::kernels::gpu) fn backward(x: CubeTensor, grad: CubeTensor, gate: G
 
 /// Argument of the sigmoid in the function of the gate.
 #[cube]
-fn argument<N: Size>(x: Vector<f32, N>, #[comptime] gate: Gate) -> Vector<f32, N> {
-    match gate {
-        Gate::Silu => x,
-        Gate::Gelu => {
+fn argument<N: Size>(x: Vector<f32, N>, #[comptime] gate: GateFunction) -> Vector<f32, N> {
+    match comptime![gate] {
+        GateFunction::Silu => x,
+        GateFunction::Gelu => {
             Vector::new(GELU_SLOPE) * x * (Vector::new(1.0) + Vector::new(GELU_CUBE) * x * x)
         }
     }
@@ -79,10 +83,10 @@ fn argument<N: Size>(x: Vector<f32, N>, #[comptime] gate: Gate) -> Vector<f32, N
 
 /// Derivative of [`argument`].
 #[cube]
-fn slope<N: Size>(x: Vector<f32, N>, #[comptime] gate: Gate) -> Vector<f32, N> {
-    match gate {
-        Gate::Silu => Vector::new(1.0),
-        Gate::Gelu => {
+fn argument_slope<N: Size>(x: Vector<f32, N>, #[comptime] gate: GateFunction) -> Vector<f32, N> {
+    match comptime![gate] {
+        GateFunction::Silu => Vector::new(1.0),
+        GateFunction::Gelu => {
             let cube = comptime![3.0 * GELU_CUBE];
             Vector::new(GELU_SLOPE) * (Vector::new(1.0) + Vector::new(cube) * x * x)
         }
@@ -101,7 +105,7 @@ fn gated_forward<F: Float, N: Size>(
     output: &mut [Vector<F, N>],
     count: usize,
     width: usize,
-    #[comptime] kind: Gate,
+    #[comptime] kind: GateFunction,
 ) {
     let at = ABSOLUTE_POS;
     if at < count {
@@ -119,7 +123,7 @@ fn gated_backward<F: Float, N: Size>(
     output: &mut [Vector<F, N>],
     count: usize,
     width: usize,
-    #[comptime] kind: Gate,
+    #[comptime] kind: GateFunction,
 ) {
     let at = ABSOLUTE_POS;
     if at < count {
@@ -128,7 +132,7 @@ fn gated_backward<F: Float, N: Size>(
         let up = Vector::<f32, N>::cast_from(x[place + width]);
         let grad = Vector::<f32, N>::cast_from(grad[at]);
         let share = sigmoid::<N>(argument::<N>(gate, kind));
-        let closed = slope::<N>(gate, kind) * (Vector::new(1.0) - share);
+        let closed = argument_slope::<N>(gate, kind) * (Vector::new(1.0) - share);
         let slope = share * (Vector::new(1.0) + gate * closed);
         output[place] = Vector::cast_from(grad * up * slope);
         output[place + width] = Vector::cast_from(grad * gate * share);

@@ -108,7 +108,7 @@ impl Maker {
             contextual: None,
             position_mlp_bends: [].into(),
             head_mlp: None,
-            far_from: 0,
+            far_pairs: None,
             #[cfg(feature = "flex")]
             terms: Vec::new(),
         };
