@@ -168,7 +168,7 @@ fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Resul
         "activation": model.activation,
         "bias": model.bias,
         "tied_head": model.tied_head,
-        "scaled_embedding": model.scaled_embedding,
+        "embedding_scale": model.embedding_scale().unwrap_or(1.0),
         "head_cap": model.head_cap,
         "encoding": experiment.encoding.to_string(),
         "encodings": encodings::of_parts(&experiment.encoding, &dims)?,

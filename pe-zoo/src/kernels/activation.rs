@@ -17,7 +17,7 @@ pub enum ActivationKind {
     GeGlu,
 }
 
-/// What an activation acts on: single numbers, or pairs of them, one of which is a gate of the other.
+/// Kind of an activation: of single numbers, or of pairs of them, one of which is a gate of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ActivationUnit {
     Numbers(NumberActivation),

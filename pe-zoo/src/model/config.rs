@@ -255,6 +255,11 @@ impl ModelConfig {
         }
     }
 
+    /// Factor of the token embeddings; `None`: they are not scaled.
+    pub fn embedding_scale(&self) -> Option<f64> {
+        self.scaled_embedding.then(|| (self.width as f64).sqrt())
+    }
+
     /// Whether embeddings are scaled or the logits of the next token are bounded.
     pub fn is_scaled(&self) -> bool {
         self.scaled_embedding || self.head_cap.is_some()

@@ -71,11 +71,6 @@ impl Cache {
     }
 }
 
-/// Factor of the token embeddings, if there is one.
-fn embedding_scale(config: &ModelConfig) -> Option<f64> {
-    config.scaled_embedding.then(|| (config.width as f64).sqrt())
-}
-
 /// Result of a forward pass.
 #[derive(Debug)]
 pub struct DecoderOutput {
@@ -116,7 +111,7 @@ impl Decoder {
             blocks,
             last_norm,
             head,
-            embedding_scale: embedding_scale(config),
+            embedding_scale: config.embedding_scale(),
             head_cap: config.head_cap,
             engine: Engine::best(device),
             precision: MatmulPrecision::default(),
@@ -154,7 +149,7 @@ impl Decoder {
                 .collect(),
             last_norm: Some(AnyNorm::of(config, weights.last_norm)),
             head: weights.head.map(|weight| Linear { weight: learned(weight), bias: None }),
-            embedding_scale: embedding_scale(config),
+            embedding_scale: config.embedding_scale(),
             head_cap: config.head_cap,
             engine: Engine::best(&device),
             precision: MatmulPrecision::default(),

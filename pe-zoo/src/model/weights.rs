@@ -54,9 +54,9 @@ pub struct BlockWeights {
 /// Scales of the normalisations after both parts of a block, `[C]` each.
 #[derive(Debug, Clone)]
 pub struct OutputGains {
-    /// Scale after attention.
+    /// Scale of the normalisation after attention.
     pub attention: Tensor<1>,
-    /// Scale after the feed-forward network.
+    /// Scale of the normalisation after the feed-forward network.
     pub feed_forward: Tensor<1>,
 }
 

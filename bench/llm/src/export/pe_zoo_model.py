@@ -230,9 +230,7 @@ class Decoder(nn.Module):
         return self.linear(f"blocks.{layer}.out", mixed)
 
     def forward(self, tokens):
-        x = self._parameters["embedding.weight"][tokens]
-        if self.config["scaled_embedding"]:
-            x = x * math.sqrt(x.shape[-1])
+        x = self._parameters["embedding.weight"][tokens] * self.config["embedding_scale"]
         for encoding in self.encodings:
             x = encoding.embed(x)
         place = self.config["norm_place"]

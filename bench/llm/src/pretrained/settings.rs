@@ -19,7 +19,7 @@ const LARGEST: usize = 1 << 24;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LlamaSettings {
     pub(super) model: ModelConfig,
-    /// What the file stores in place of the weights.
+    /// Differences of the stored weights.
     pub(super) stored: StoredForm,
     pub(super) rope: rope::RopeConfig,
     pub(super) vocabulary: usize,
