@@ -138,6 +138,7 @@ WITHOUT_SCORE_MOD = {
     "path",
     "sinks",
     "stick-breaking",
+    "wall",
 }
 
 
@@ -161,8 +162,9 @@ def test_flex_attention(text):
         except ValueError as error:
             assert "cannot be a score_mod" in str(error)
             refused = {part.id for part in inner(encoding) if part.without_score_mod}
-            assert refused and refused <= WITHOUT_SCORE_MOD | {"fox"}, text
+            assert refused and refused <= WITHOUT_SCORE_MOD | {"fox", "rope"}, text
             assert "fox" not in refused or "per-row" in text
+            assert "rope" not in refused or "far=" in text
         else:
             assert not {part.id for part in inner(encoding)} & (WITHOUT_SCORE_MOD - {"grape"}), text
             assert_close("output", output, [layer["output"]], EXACT)

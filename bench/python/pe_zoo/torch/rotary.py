@@ -51,7 +51,12 @@ class Rope(Encoding):
         count = 0 if learning == "fixed" else sets(learning, dims.layers)
         zeros = lambda: nn.Parameter(torch.zeros(self.rotary.channels // 2))
         self.log_factors = nn.ParameterList(zeros() for _ in range(count))
-        kinds = {"none": {}, "grouped": {"window": None, "group": None}, "constant": {"window": None}}
+        kinds = {
+            "none": {},
+            "grouped": {"window": None, "group": None},
+            "constant": {"window": None},
+            "chunks": {"chunk": None, "window": None},
+        }
         self.far = fields(far, **kinds[choice("far.type", far["type"], *kinds)])
         self.adds_to_logits = far["type"] != "none"
         if self.adds_to_logits:
@@ -92,6 +97,9 @@ class Rope(Encoding):
         if kind == "grouped":
             groups = at.div(self.far["group"], rounding_mode="floor")
             of_queries, of_keys = groups + window - window // self.far["group"], groups
+        elif kind == "chunks":
+            chunk = self.far["chunk"]
+            of_queries, of_keys = torch.full_like(at, chunk + window - 1), at % chunk
         else:
             of_queries, of_keys = torch.full_like(at, window), torch.zeros_like(at)
         turns, _ = self.spectrum(layer)
@@ -99,7 +107,12 @@ class Rope(Encoding):
             self.turned(u, to - at, turns) for u, to in ((q, of_queries), (k, of_keys))
         )
         more = layer.content(far_q, far_k) - layer.content(q, k)
-        return more.masked_fill(layer.distances < window, 0.0)
+        if kind != "chunks":
+            return more.masked_fill(layer.distances < window, 0.0)
+        # The first queries of a chunk have exact distances to the chunk before.
+        begin = at - at % chunk
+        first_near = begin.where(at % chunk > window - 1, begin - chunk)
+        return more.masked_fill(at >= first_near[:, None], 0.0)
 
 
 class PositionMap(nn.Module):
