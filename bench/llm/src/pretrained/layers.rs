@@ -88,9 +88,12 @@ impl LayerFields<'_> {
         if self.windows != Windows::Unrotated {
             return Ok(vec![true; self.layers]);
         }
-        let by_interval = |layer: usize| !layer.is_multiple_of(self.no_rope_layer_interval);
         match self.no_rope_layers {
-            None => Ok((1..=self.layers).map(by_interval).collect()),
+            None => {
+                let interval =
+                    above_0(path, "no_rope_layer_interval", self.no_rope_layer_interval)?;
+                Ok((1..=self.layers).map(|layer| !layer.is_multiple_of(interval)).collect())
+            }
             Some(rotated) if rotated.len() == self.layers => {
                 Ok(rotated.iter().map(|layer| *layer != 0).collect())
             }
@@ -108,6 +111,7 @@ impl LayerFields<'_> {
             Windows::Last => layers.map(|layer| layer >= self.max_window_layers).collect(),
             Windows::AllBut(interval) => {
                 let interval = self.window_pattern.unwrap_or(interval);
+                let interval = above_0(path, "sliding_window_pattern", interval)?;
                 layers.map(|layer| !(layer + 1).is_multiple_of(interval)).collect()
             }
             Windows::Unrotated => self.rotated(path)?.into_iter().map(|rotated| !rotated).collect(),
@@ -132,4 +136,12 @@ impl LayerFields<'_> {
         let expected = format!("a {what} for each of the {} layers", self.layers);
         error::unsupported(path, field, format!("a list of {found}"), expected)
     }
+}
+
+/// Returns the number of layers after which a pattern repeats, if it is one.
+fn above_0(path: &Path, field: &str, interval: usize) -> Result<usize> {
+    if interval == 0 {
+        return Err(error::unsupported(path, field, interval, "a number above 0"));
+    }
+    Ok(interval)
 }

@@ -295,6 +295,14 @@ fn other_kinds_of_models_are_refused_with_the_setting_named() {
             "`use_bidirectional_attention` is true, expected false",
         ),
         (
+            json!({ "model_type": "gemma3_text", "sliding_window_pattern": 0 }),
+            "`sliding_window_pattern` is 0, expected a number above 0",
+        ),
+        (
+            json!({ "model_type": "smollm3", "no_rope_layer_interval": 0 }),
+            "`no_rope_layer_interval` is 0, expected a number above 0",
+        ),
+        (
             json!({ "model_type": "gemma3_text", "rope_local_base_freq": -1.0 }),
             "`rope_local_base_freq` is -1",
         ),
