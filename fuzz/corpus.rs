@@ -157,7 +157,7 @@ fn shortened(record: &RunRecord) -> Option<Vec<u8>> {
 
 /// The short files of published numbers.
 pub(crate) fn published(root: &Path) -> Vec<Vec<u8>> {
-    let path = |file: &str| root.join("reports/published").join(format!("{file}.toml"));
+    let path = |file: &str| root.join("reports/analysis/published").join(format!("{file}.toml"));
     crate::properties::PUBLISHED.iter().filter_map(|file| std::fs::read(path(file)).ok()).collect()
 }
 

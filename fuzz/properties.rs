@@ -195,5 +195,5 @@ pub(crate) fn command_line(bytes: &[u8]) -> bool {
 /// A file of published numbers: no user writes one, but whoever adds a paper does.
 pub(crate) fn published(bytes: &[u8]) -> bool {
     let Some(text) = text(bytes) else { return false };
-    PUBLISHED.iter().any(|file| reports::reproduction::published::parse(file, text).is_ok())
+    PUBLISHED.iter().any(|file| analysis::reproduction::published::parse(file, text).is_ok())
 }

@@ -1,19 +1,18 @@
 //! Reports on records of experiments.
 //!
 //! [`document`] turns the numbers of an [`analysis::Report`] into sentences, tables and figures, and [`formats`] lays those
-//! out as HTML, Markdown, CSV, TeX, Parquet and SVG. [`compare()`](compare::compare), [`nightly`] and [`reproduction`]
-//! build documents of their own. [`write_report`] runs the whole chain, from records to files.
+//! out as HTML, Markdown, CSV, TeX, Parquet and SVG. [`compare`], [`trend`] and [`reproduction`] build documents of their own. [`write_report`] runs the whole chain, from records to files.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
 pub mod compare;
 pub mod document;
 pub mod formats;
-pub mod nightly;
 mod report;
 pub mod reproduction;
 #[cfg(test)]
 mod testkit;
 mod text;
+pub mod trend;
 
 pub use formats::{html_document, html_table, markdown_document, plain_page};
 pub use report::{

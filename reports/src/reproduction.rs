@@ -1,156 +1,143 @@
-//! Comparison of published numbers with those of records: which agree, which differ, which were not run.
-//!
-//! [`published`] contains the numbers as data with their sources. [`reproduction`] finds the records of the same
-//! experiment (task, split, length, encoding with its settings, and the other settings that a table names as its
-//! identity), groups them by recipe, and gives a verdict on each number; see [`Verdict`]. Where a table names a suite of
-//! another size, the order of its rows there is judged as claims of papers are; see [`SizeOrder`].
-//!
-//! A paper publishes only a part of its recipe. Settings that are not published are not compared; they are listed
-//! below the table.
+//! The reproduction as sections with tables, for all formats.
 
-mod document;
-mod order;
-pub mod published;
-pub mod recipe;
-mod runs;
-mod verdict;
+use crate::document::{Element, Section, Table, TableCell};
+use analysis::reproduction::published::PublishedTable;
+use analysis::reproduction::{
+    NumberResult, Reproduction, SizeOrder, TableResult, VERDICTS, Verdict,
+};
 
-use std::collections::BTreeMap;
+/// Explanation of the verdicts, as METHODOLOGY.md defines them.
+const RULE: [&str; 3] = [
+    "Agrees: the runs follow the published recipe as far as it is known, at least 3 seeds ran, none diverged, and \
+     our 95% interval over seeds contains the published number. The interval is Student's t with a spread of at \
+     least 0.1 points. The published number represents all values that round to it, or a wider range if the paper \
+     states its uncertainty.",
+    "Differs: the recipe and the number of seeds are as above, but the interval does not contain the published number. \
+     Undecided: the same, but the paper prints a standard deviation that is not recorded here. Too few seeds: the \
+     published recipe with fewer than 3 seeds.",
+    "Other recipe: every run differs from the published recipe in a setting or in the task. Such a run is neither \
+     `agrees` nor `differs`; the report lists the differences. Of several recipes the report shows the one with the \
+     fewest differences. Other size: every run belongs to a suite with smaller models.",
+];
 
-pub use self::order::SizeOrder;
-pub use self::published::PublishedError;
-use self::published::{Paper, Printed, PublishedColumn, PublishedTable, Source};
-use self::recipe::Identity;
-pub use self::runs::RecipeRun;
-use self::runs::{Candidates, Wanted};
-pub use self::verdict::{VERDICTS, Verdict, published_interval};
-use analysis::frame::Frames;
-
-/// All published numbers with the results of the records.
-#[derive(Debug, Clone)]
-pub struct Reproduction {
-    /// Tables by source, in the order of the files.
-    pub tables: Vec<TableResult>,
+/// Returns the table of the number of verdicts of each kind by source.
+pub fn summary(found: &Reproduction) -> Table {
+    let number = |tables: &[TableResult], of: &dyn Fn(Verdict) -> bool| {
+        let numbers = tables.iter().flat_map(|table| table.rows.iter().flatten());
+        numbers.filter(|number| of(number.verdict)).count().to_string()
+    };
+    let table = Table::of(found.tables.chunk_by(|a, b| a.source.id == b.source.id))
+        .column("source", |tables| tables[0].source.label.clone())
+        .column("numbers", |tables| number(tables, &|_| true))
+        .columns(
+            VERDICTS,
+            |verdict| verdict.label(),
+            |verdict, tables| number(tables, &|other| other == *verdict).into(),
+        )
+        .table();
+    Table { notes: RULE.map(str::to_owned).to_vec(), ..table }
 }
 
-/// A table of a source with the runs beside its numbers.
-#[derive(Debug, Clone)]
-pub struct TableResult {
-    /// Source of the table.
-    pub source: Source,
-    /// Table as it was published.
-    pub table: PublishedTable,
-    /// Numbers by row, one for each column.
-    pub rows: Vec<Vec<NumberResult>>,
-    /// Order of the rows in each suite of another size that the table names.
-    pub orders: Vec<SizeOrder>,
+/// Returns a section with the summary, and within one for each table of each source. Without a verdict, a sentence stands
+/// for the summary.
+pub fn section(found: &Reproduction) -> Section {
+    let numbers = || found.tables.iter().flat_map(|table| table.rows.iter().flatten());
+    let count = |verdict| numbers().filter(|number| number.verdict == verdict).count();
+    let is_decided = VERDICTS[..4].iter().any(|verdict| count(*verdict) > 0);
+    let summary = if is_decided {
+        Element::Table(summary(found).with_id("published"))
+    } else {
+        Element::Prose(format!(
+            "No record follows the recipe of a published number. Of {} published numbers, {} are shown next to \
+             runs of another recipe and {} next to runs of another size.",
+            numbers().count(),
+            count(Verdict::OtherRecipe),
+            count(Verdict::OtherSize)
+        ))
+    };
+    Section::of("Published numbers", vec![summary]).with(found.tables.iter().map(table_section))
 }
 
-/// A published number with the runs that reproduce it.
-#[derive(Debug, Clone)]
-pub struct NumberResult {
-    /// The number as published.
-    pub published: Printed,
-    /// Range of values that the published number represents; see [`published_interval`]. `None` if it has not been copied.
-    pub published_interval: Option<(f64, f64)>,
-    /// Verdict, given by the first of `runs`.
-    pub verdict: Verdict,
-    /// Runs by recipe, the one nearest to the published recipe first.
-    pub runs: Vec<RecipeRun>,
-    /// Runs in suites of another size, at most one for each, which have no part in the verdict.
-    pub other_sizes: Vec<RecipeRun>,
-}
-
-impl NumberResult {
-    /// Formats the runs of suites of another size; empty without any.
-    pub fn other_sizes_text(&self) -> String {
-        let texts = self.other_sizes.iter().map(|run| format!("ours {}", run.text_with_suite()));
-        texts.collect::<Vec<_>>().join("; ")
+fn table_section(result: &TableResult) -> Section {
+    let table = &result.table;
+    let mut recipes: Vec<String> = Vec::new();
+    let mut cell = |number: &NumberResult| {
+        let text = match number.published.value {
+            Some(_) => number.published.text.clone(),
+            None => number.verdict.label(),
+        };
+        // Where no run is of the experiment itself, those at another size are shown.
+        let detail = number.runs.first().map_or_else(
+            || number.other_sizes_text(),
+            |run| {
+                let differences = result.differences(run);
+                let recipe = recipe(&mut recipes, differences);
+                format!("ours {}, {}{recipe}", run.text(), number.verdict.label())
+            },
+        );
+        let strong = number.verdict == Verdict::Agrees;
+        TableCell { strong, ..TableCell::with_detail(text, detail) }
+    };
+    let rows = table.rows.iter().zip(&result.rows).map(|(row, numbers)| {
+        std::iter::once(row.title().into()).chain(numbers.iter().map(&mut cell)).collect()
+    });
+    let rows: Vec<Vec<TableCell>> = rows.collect();
+    let heads = table.columns.iter().map(|column| match &column.metric {
+        Some(metric) => format!("{} ({})", column.name, metric.unit()),
+        None => column.name.clone(),
+    });
+    let columns = std::iter::once("encoding".to_owned()).chain(heads).collect();
+    let recipes = (1..).zip(recipes).map(|(index, recipe)| format!("Recipe {index}: {recipe}."));
+    let mut notes: Vec<String> = recipes.chain([format!("Trust: {}", table.trust)]).collect();
+    if !table.unknown.is_empty() {
+        notes.push(format!("Not published: {}", table.unknown.join(" ")));
     }
-}
-
-impl TableResult {
-    /// Iterates over all numbers with the title of their row and their column, row by row.
-    pub fn numbers(&self) -> impl Iterator<Item = (&str, &PublishedColumn, &NumberResult)> {
-        self.table.rows.iter().zip(&self.rows).flat_map(|(row, numbers)| {
-            let columns = self.table.columns.iter().zip(numbers);
-            columns.map(|(column, number)| (row.title(), column, number))
-        })
+    if let Some(reason) = &table.unread_deviations {
+        notes.push(format!(
+            "Standard deviations: {reason}. A number without a standard deviation can agree but never differs."
+        ));
     }
-
-    /// Returns the settings of a run that differ from the published ones, and the differences of the task, as one text.
-    pub fn differences(&self, run: &RecipeRun) -> String {
-        let settings = run.differences.iter().map(ToString::to_string);
-        settings.chain(self.table.unlike.iter().cloned()).collect::<Vec<_>>().join("; ")
-    }
+    notes.extend(table.unlike.iter().map(|unlike| format!("Not the same: {unlike}.")));
+    notes.extend(table.needs.iter().map(|needs| format!("A verdict needs {needs}.")));
+    let about = [format!("{}; numbers are {}.", table.what, table.metric.unit()), plan(table)];
+    let paragraphs = about.into_iter().chain(result.orders.iter().map(SizeOrder::text));
+    let table_element = Element::Table(Table { columns, rows, notes, ..Table::default() });
+    let heading = format!("{}, {}: {}", result.source.label, lower_first(&table.source), table.id);
+    Section::of(heading, paragraphs.map(Element::Prose).chain([table_element]).collect()).folded()
 }
 
-/// Compares every published number with the cells of `frames`, in whatever order they come.
-///
-/// # Errors
-/// [`PublishedError`] if the numbers that are compiled in cannot be used, or a query fails.
-pub fn reproduction(frames: &Frames) -> Result<Reproduction, PublishedError> {
-    beside(published::papers()?, &published::encodings()?, frames)
+/// Changes the first letter of a text to lower case.
+fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
-fn beside(
-    papers: Vec<Paper>,
-    encodings: &BTreeMap<String, Identity>,
-    frames: &Frames,
-) -> Result<Reproduction, PublishedError> {
-    let candidates = Candidates::of(frames, papers.iter().flat_map(|paper| &paper.tables))?;
-    let mut tables = Vec::new();
-    for Paper { paper: source, tables: own } in papers {
-        for table in own {
-            tables.push(beside_table(&source, table, encodings, &candidates)?);
+fn plan(table: &PublishedTable) -> String {
+    match table {
+        PublishedTable { suite: Some(suite), .. } => {
+            format!("The suite `{suite}` has this recipe: `pe-bench run {suite}`.")
+        }
+        PublishedTable { task: Some(task), .. } => format!(
+            "Runs of the task `{task}` with this table's settings are shown here; no suite has the recipe of the \
+             table."
+        ),
+        PublishedTable { instead: Some(command), .. } => format!("Shown by `{command}`."),
+        PublishedTable { missing, .. } => {
+            format!("Not run: {}.", missing.as_deref().unwrap_or_default())
         }
     }
-    Ok(Reproduction { tables })
 }
 
-fn beside_table(
-    source: &Source,
-    table: PublishedTable,
-    encodings: &BTreeMap<String, Identity>,
-    candidates: &Candidates,
-) -> Result<TableResult, PublishedError> {
-    let mut rows = Vec::new();
-    for row in &table.rows {
-        let encoding = row.trained().map(|expression| {
-            encodings.get(expression).ok_or_else(|| PublishedError::Encoding {
-                file: source.id.clone(),
-                expression: expression.to_owned(),
-            })
-        });
-        let encoding = encoding.transpose()?;
-        let number = |(column, printed): (&PublishedColumn, &Printed)| {
-            let runs = |smaller| {
-                let wanted = encoding.zip(column.split.as_deref()).map(|(encoding, split)| {
-                    Wanted { table: &table, row, column, split, encoding, smaller }
-                });
-                wanted.map_or_else(Vec::new, |wanted| candidates.runs(&wanted))
-            };
-            let mut number = NumberResult {
-                published: printed.clone(),
-                published_interval: published_interval(&table, row, column, printed),
-                verdict: Verdict::NotRun,
-                runs: if table.task.is_some() { runs(None) } else { Vec::new() },
-                other_sizes: Vec::new(),
-            };
-            for smaller in &table.smaller {
-                let run = runs(Some(smaller)).into_iter().find(|run| !run.by_seed.is_empty());
-                number.other_sizes.extend(run);
-            }
-            let spread_known =
-                table.unread_deviations.is_none() || row.deviations.contains_key(&column.name);
-            number.verdict = verdict::judge(&table, &number, spread_known);
-            number
-        };
-        rows.push(table.columns.iter().zip(&row.values).map(number).collect());
+/// Returns the number of a list of differences, after a space; nothing without differences.
+fn recipe(recipes: &mut Vec<String>, differences: String) -> String {
+    if differences.is_empty() {
+        return String::new();
     }
-    let orders = table.smaller.iter().map(|smaller| SizeOrder::of(&smaller.suite, &table, &rows));
-    let orders = orders.collect();
-    Ok(TableResult { source: source.clone(), table, rows, orders })
+    let index = recipes.iter().position(|known| *known == differences).unwrap_or_else(|| {
+        recipes.push(differences);
+        recipes.len() - 1
+    });
+    format!(" {}", index + 1)
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use analysis::compare::{HeadToHead, Request, compare};
 use anyhow::Context;
 use clap::Args;
 use console::Style;
-use reports::compare::{HeadToHead, Request, compare, document};
+use reports::compare::document;
 use reports::document::{Element, Table};
 use reports::{html_document, markdown_document};
 

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use analysis::nightly::history::Night;
+use analysis::nightly::{NightlyVerdict, Thresholds, history, judge};
 use analysis::packed::PACKED;
 use anyhow::Context;
 use clap::Args;
 use records::{RunRecord, store};
-use reports::nightly::history::Night;
-use reports::nightly::{NightlyVerdict, Thresholds, history, judge, trend};
-use reports::{html_document, markdown_document};
+use reports::{html_document, markdown_document, trend};
 
 use super::count;
 use super::folders;

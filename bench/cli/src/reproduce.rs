@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use analysis::reproduction::published::{PublishedRow, PublishedTable};
+use analysis::reproduction::{
+    NumberResult, Reproduction, TableResult, VERDICTS, Verdict, reproduction,
+};
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use reports::reproduction::published::{PublishedRow, PublishedTable};
-use reports::reproduction::{
-    NumberResult, Reproduction, TableResult, VERDICTS, Verdict, reproduction,
-};
+use reports::reproduction::summary;
 use serde_json::Value;
 use stats::Mean;
 
@@ -70,7 +71,7 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
             ));
         }
     }
-    TerminalTable::from(&found.summary()).say();
+    TerminalTable::from(&summary(&found)).say();
     if arguments.verdicts.is_empty() {
         say_markdown(
             "\nAdd --verdicts not-run to list numbers without a run, --all to list every recipe.",

@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use analysis::reproduction::published::{PublishedRow, PublishedTable, SmallerSuite, papers};
+use analysis::reproduction::recipe::{Identity, differences, flat, is_identical};
 use pe_zoo::Combination;
-use reports::reproduction::published::{PublishedRow, PublishedTable, SmallerSuite, papers};
-use reports::reproduction::recipe::{Identity, differences, flat, is_identical};
 use serde_json::{Value, json};
 use tasks::TaskConfig;
 use train::suite::{self, BUILT_IN, Overrides, Suite};

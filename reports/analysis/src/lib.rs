@@ -1,13 +1,15 @@
 //! Analysis of records: selection, aggregation over seeds, rankings and costs, as numbers.
 //!
 //! [`folder`] reads the records of a results folder, [`mod@frame`] turns them into tidy polars frames, and a [`Report`] has all
-//! results, computed by lazy queries over the frames and by the statistics of [`stats`].
+//! results, computed by lazy queries over the frames and by the statistics of [`stats`]. [`compare()`](compare::compare) pairs two
+//! encodings, [`nightly`] judges a night against a baseline, and [`reproduction`] compares records with published numbers.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
 pub mod aggregate;
 pub mod answers;
 mod caught;
 mod claim;
+pub mod compare;
 mod conditions;
 pub mod contrast;
 mod costs;
@@ -22,11 +24,13 @@ mod groups;
 mod looks;
 mod meta;
 mod missing_seeds;
+pub mod nightly;
 mod overall;
 pub mod packed;
 mod question;
 pub mod ranking;
 mod report;
+pub mod reproduction;
 pub mod run_metrics;
 pub mod scores;
 mod selection;

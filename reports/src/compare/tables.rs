@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::comparison::{
-    Better, Compared, Difference, EvaluationPoint, HeadToHead, PairwiseComparison,
-    RegionEvaluations, Slice,
-};
 use crate::document::tables::MOST_EFFECT;
 use crate::document::{Element, Section, Table, TableCell};
 use crate::text::add_new;
+use analysis::compare::{
+    Better, Compared, Difference, EvaluationPoint, HeadToHead, PairwiseComparison,
+    RegionEvaluations, Slice,
+};
 use records::number::{
     bracketed, count, joined, p_value, percent, points, three_digits, two_digits,
 };

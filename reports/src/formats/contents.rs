@@ -3,8 +3,9 @@
 use polars::prelude::PolarsError;
 
 use crate::document::{self, Document};
-use crate::reproduction::{PublishedError, reproduction};
+use crate::reproduction;
 use analysis::Report;
+use analysis::reproduction::{PublishedError, reproduction as compare_with_papers};
 
 /// Error of rendering a report.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +59,7 @@ impl<'a> Contents<'a> {
     /// [`FormatError::Published`] when records cannot be compared with published numbers, [`FormatError::Frame`] when polars
     /// cannot read the cells.
     pub fn of(report: &'a Report, formats: &'a [String]) -> Result<Self, FormatError> {
-        let published = reproduction(&report.frames)?.section();
+        let published = reproduction::section(&compare_with_papers(&report.frames)?);
         Ok(Self { report, document: document::report(report, published)?, formats })
     }
 

@@ -211,14 +211,14 @@ fn counts_near_the_largest_number_do_not_overflow() {
             continue;
         };
         let frames = Frames::of(&records).unwrap();
-        let reproduced = crate::reproduction::reproduction(&frames).unwrap();
+        let reproduced = analysis::reproduction::reproduction(&frames).unwrap();
         assert!(!reproduced.tables.is_empty(), "{path}");
         let names = ["markdown".to_owned(), "csv".to_owned()];
         let rendered = render_report(frames, &meta(), &Settings::default(), &names);
         assert!(rendered.is_ok(), "{path}: {:?}", rendered.err());
         let request =
-            crate::compare::Request { a: "rope".into(), b: "cope".into(), ..Default::default() };
-        assert!(crate::compare::compare(&records, &request).is_ok(), "{path}");
-        crate::nightly::judge(&records, &records, &crate::nightly::Thresholds::default());
+            analysis::compare::Request { a: "rope".into(), b: "cope".into(), ..Default::default() };
+        assert!(analysis::compare::compare(&records, &request).is_ok(), "{path}");
+        analysis::nightly::judge(&records, &records, &analysis::nightly::Thresholds::default());
     }
 }

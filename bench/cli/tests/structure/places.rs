@@ -9,7 +9,7 @@ const OTHER_LISTS: [&str; 4] = [
     "reports/analysis/src/looks.rs",
     // A release adds workloads to it.
     "bench/train/suites",
-    "reports/published",
+    "reports/analysis/published",
     // `cargo test` writes it from the records of the zoo.
     "bench/cli/zoo.json",
 ];

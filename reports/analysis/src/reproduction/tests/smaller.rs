@@ -37,15 +37,6 @@ fn a_suite_of_another_size_is_compared_by_order_alone() {
     assert_eq!((other.same, other.opposite), (0, 1));
     // Records of another suite do not count.
     assert_eq!(order(&rope(&[0.3; 3])).pairs, 0);
-    let found = result_of(&text, &smaller([[0.3, 0.4, 0.2], [0.1, 0.1, 0.1]]));
-    let section = found.section().sections.remove(0);
-    let said = prose_of(&section).join(" ");
-    assert!(
-        said.contains(
-            "Another size: in `small` the means of 1 of 2 pairs of rows are in the published order"
-        ),
-        "{said}"
-    );
 }
 
 #[test]
@@ -69,16 +60,6 @@ fn every_suite_of_another_size_is_compared_and_its_numbers_shown() {
     assert_eq!(counts, [("small", 1, 0), ("tiny", 0, 1)]);
     // Without records of the experiment there is no verdict.
     assert_eq!((at(&found, 0, 1).verdict, at(&found, 0, 1).runs.len()), (Verdict::OtherSize, 0));
-    let section = found.section().sections.remove(0);
-    assert_eq!(prose_of(&section).iter().filter(|p| p.starts_with("Another size")).count(), 2);
-    let cell = &table_of(&section).rows[0][2];
-    assert_eq!(
-        (&*cell.text, &*cell.detail),
-        (
-            "20.3",
-            "ours 30.0 [5.2, 54.8] n=3 in `small` (% wrong); ours 10.0 [9.8, 10.2] n=3 in `tiny` (% wrong)"
-        )
-    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::published::{
     PublishedColumn, PublishedMetric, PublishedRow, PublishedTable, SmallerSuite,
 };
 use super::recipe::{Identity, SettingDifference, differences, is_identical};
-use analysis::frame::{Frames, join_cells, rows};
+use crate::frame::{Frames, join_cells, rows};
 use records::number;
 use records::store::cell_key_without;
 use stats::estimate::half_width_factor;

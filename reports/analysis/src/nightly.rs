@@ -19,7 +19,6 @@ pub mod history;
 mod matching;
 mod quality;
 mod thresholds;
-pub mod trend;
 mod verdict;
 
 pub use self::matching::Incomparable;

@@ -1,4 +1,4 @@
-//! Published numbers as data: `reports/published/*.toml`, one file for each source, compiled in.
+//! Published numbers as data: `reports/analysis/published/*.toml`, one file for each source, compiled in.
 //!
 //! A table of a file is a table of the paper: rows are encodings, columns are settings of the evaluation. It also
 //! defines how records of the experiment are found: by `task`, split and length of the column, the encoding's

@@ -6,9 +6,9 @@ use super::comparison::{
     Compared, Difference, EvaluationPoint, PairwiseComparison, RegionEvaluations, Slice,
 };
 use super::matching::PairedRuns;
-use analysis::answers::AnswerTable;
-use analysis::contrast::{Contrast, ContrastSide, judge, on_scale};
-use analysis::evaluated::{Evaluated, SeedRun, mean_chance};
+use crate::answers::AnswerTable;
+use crate::contrast::{Contrast, ContrastSide, judge, on_scale};
+use crate::evaluated::{Evaluated, SeedRun, mean_chance};
 use records::settings::Region;
 use records::{Metric, RunRecord, SliceUnit, Slices};
 use stats::{Comparison, Estimate, QuestionError, hedges_g_interval, seeds_needed};

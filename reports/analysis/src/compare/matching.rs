@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::comparison::{ComparedEncoding, Request};
 use super::error::CompareError;
-use analysis::frame::Frames;
-use analysis::grid::{ChosenBy, GridChoice, GridSelection, WorkloadGrid, select_grid_values};
+use crate::frame::Frames;
+use crate::grid::{ChosenBy, GridChoice, GridSelection, WorkloadGrid, select_grid_values};
 use records::number::joined;
 use records::store::cell_key;
 use records::{RunRecord, Status, newest_by};

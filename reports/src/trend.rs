@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::history::{Night, NightLine};
 use crate::document::figures::series::quieten;
 use crate::document::plot::Plot;
 use crate::document::plot::{Axis, Lines, Marks, Point, Series};
 use crate::document::scale::Scale;
 use crate::document::{Document, Element, Figure, Section, Table, TableCell};
 use analysis::looks;
+use analysis::nightly::history::{Night, NightLine};
 use records::number::{bytes, percent, si, thousands, three_digits};
 
 /// Maximum number of ticks of the axis of nights.
@@ -168,3 +168,6 @@ fn figure(nights: &[Night], workload: &str, quantity: &Quantity) -> Option<Figur
     quieten(&mut figure, &[]);
     Some(figure)
 }
+
+#[cfg(test)]
+mod tests;

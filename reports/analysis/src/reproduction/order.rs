@@ -2,12 +2,12 @@
 //!
 //! Numbers of models of another size are not comparable with published ones; their order may be. In each column, the row with
 //! the better published number is claimed to be better: all pairs of rows with different numbers are contrasts of one family
-//! ([`analysis::contrast`]), paired by seed.
+//! ([`crate::contrast`]), paired by seed.
 
 use super::NumberResult;
 use super::published::PublishedTable;
 use super::runs::RecipeRun;
-use analysis::contrast::{Contrast, ContrastSide, judge};
+use crate::contrast::{Contrast, ContrastSide, judge};
 
 /// Exact match in distribution from which on an encoding counts as converged.
 const CONVERGED: f64 = 0.99;
