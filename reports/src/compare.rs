@@ -9,6 +9,7 @@ use crate::document::{Document, Element, Figure, Table};
 use analysis::compare::{Better, Compared, HeadToHead, RegionEvaluations};
 use analysis::{NEUTRAL, looks};
 use records::number::points;
+use records::settings::Region;
 
 /// Converts a comparison to a document: one figure for each region, one section for each workload.
 pub fn document(found: &HeadToHead) -> Document {
@@ -28,15 +29,13 @@ pub fn document(found: &HeadToHead) -> Document {
     }
 }
 
-/// Returns the names of the regions of all comparisons without duplicates.
+/// Returns the names of the regions that a comparison has, in the order of [`Region::ALL`].
 fn region_names(found: &HeadToHead) -> Vec<&'static str> {
-    let mut names: Vec<&str> = Vec::new();
-    for line in found.comparisons.iter().flat_map(|comparison| &comparison.regions) {
-        if !names.contains(&line.place.region) {
-            names.push(line.place.region);
-        }
-    }
-    names
+    let has = |name: &&str| {
+        let mut lines = found.comparisons.iter().flat_map(|comparison| &comparison.regions);
+        lines.any(|line| line.place.region == *name)
+    };
+    Region::ALL.map(Region::name).into_iter().filter(has).collect()
 }
 
 /// Returns the number of workloads on which each encoding is better, by region.

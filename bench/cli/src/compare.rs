@@ -7,6 +7,7 @@ use analysis::compare::{HeadToHead, Request, compare};
 use anyhow::Context;
 use clap::Args;
 use console::Style;
+use records::settings::Region;
 use reports::compare::document;
 use reports::document::{Element, Table};
 use reports::{html_document, markdown_document};
@@ -137,17 +138,24 @@ fn print(found: &HeadToHead, points: bool, slices: bool) {
 
 /// The table of all workloads as one for each region, which is its caption.
 fn regions(table: &Table) -> Vec<Table> {
-    let mut regions: Vec<Table> = Vec::new();
-    for row in &table.rows {
-        let (mut row, mut columns) = (row.clone(), table.columns.clone());
-        columns.remove(1);
-        let caption = row.remove(1).text;
-        match regions.iter_mut().find(|region| region.caption == caption) {
-            Some(region) => region.rows.push(row),
-            None => regions.push(Table { caption, columns, rows: vec![row], ..Table::default() }),
+    let mut columns = table.columns.clone();
+    columns.remove(1);
+    let of_region = |region: Region| {
+        let own = table.rows.iter().filter(|row| row[1].text == region.name()).cloned();
+        let rows: Vec<_> = own
+            .map(|mut row| {
+                row.remove(1);
+                row
+            })
+            .collect();
+        Table {
+            caption: region.name().to_owned(),
+            columns: columns.clone(),
+            rows,
+            ..Table::default()
         }
-    }
-    regions
+    };
+    Region::ALL.map(of_region).into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
 /// Prints a table of differences, with the lines of the first encoding in green and of the second in red where it is better.

@@ -3,26 +3,58 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use clap::ValueEnum as _;
-use clap_complete::{Generator as _, Shell};
+use clap::ValueEnum;
+use clap_complete::{Generator, generate, shells};
+use clap_complete_nushell::Nushell;
 
 use super::out::{counted, say};
 use super::{folders, program};
 
+/// Shells that have a completion script.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    Nushell,
+    Powershell,
+    Zsh,
+}
+
+/// Completion script of a shell, and the name of its file.
+struct Script {
+    file: String,
+    text: String,
+}
+
+impl Script {
+    fn of(shell: Shell) -> Self {
+        match shell {
+            Shell::Bash => Self::by(shells::Bash),
+            Shell::Elvish => Self::by(shells::Elvish),
+            Shell::Fish => Self::by(shells::Fish),
+            Shell::Nushell => Self::by(Nushell),
+            Shell::Powershell => Self::by(shells::PowerShell),
+            Shell::Zsh => Self::by(shells::Zsh),
+        }
+    }
+
+    fn by(generator: impl Generator) -> Self {
+        let file = generator.file_name("pe-bench");
+        let mut script = Vec::new();
+        generate(generator, &mut program(), "pe-bench", &mut script);
+        // clap_complete 4.6 takes the `-` of the name for a subcommand in half of its script for bash, whose halves do not fit then.
+        let text = String::from_utf8_lossy(&script).replace("pe__subcmd__bench", "pe__bench");
+        Self { file, text }
+    }
+}
+
 /// Prints the completion script of a shell, or writes all of them and the manual pages to a folder.
 pub(super) fn run(shell: Option<Shell>, all: Option<&Path>) -> anyhow::Result<()> {
     if let Some(shell) = shell {
-        say(script(shell).trim_end());
+        say(Script::of(shell).text.trim_end());
     }
     all.map_or(Ok(()), write_all)
-}
-
-/// Completion script of a shell.
-fn script(shell: Shell) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut program(), "pe-bench", &mut script);
-    // clap_complete 4.6 takes the `-` of the name for a subcommand in half of its script for bash, whose halves do not fit then.
-    String::from_utf8_lossy(&script).replace("pe__subcmd__bench", "pe__bench")
 }
 
 /// Writes the manual pages of all commands and the completion scripts of all shells to a folder.
@@ -31,8 +63,8 @@ fn write_all(folder: &Path) -> anyhow::Result<()> {
     folders::create(folder)?;
     clap_mangen::generate_to(program(), folder).with_context(cannot)?;
     for shell in Shell::value_variants() {
-        let file = folder.join(shell.file_name("pe-bench"));
-        std::fs::write(file, script(*shell)).with_context(cannot)?;
+        let script = Script::of(*shell);
+        std::fs::write(folder.join(script.file), script.text).with_context(cannot)?;
     }
     let files = std::fs::read_dir(folder).with_context(cannot)?.count();
     say(&format!("{} in {}", counted(files, "file"), folder.display()));
@@ -43,7 +75,7 @@ fn write_all(folder: &Path) -> anyhow::Result<()> {
 mod tests {
     use clap::Command;
 
-    use super::program;
+    use super::*;
 
     fn without_example(command: &Command, path: &str, missing: &mut Vec<String>) {
         for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
@@ -55,6 +87,17 @@ mod tests {
                 missing.push(path);
             }
         }
+    }
+
+    #[test]
+    fn every_shell_has_a_script_of_its_own_that_names_the_commands() {
+        let files = Shell::value_variants().iter().map(|shell| {
+            let script = Script::of(*shell);
+            assert!(script.text.contains("explain"), "{shell:?}");
+            script.file
+        });
+        let files = files.collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(files.len(), Shell::value_variants().len());
     }
 
     #[test]

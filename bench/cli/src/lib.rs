@@ -178,7 +178,7 @@ enum Command {
     Completions {
         /// Shell to generate the script for.
         #[arg(required_unless_present = "all")]
-        shell: Option<clap_complete::Shell>,
+        shell: Option<completions::Shell>,
         /// Write the scripts of all shells and the manual pages of all commands to this folder, for packaging.
         #[arg(long, value_name = "DIR", conflicts_with = "shell")]
         all: Option<PathBuf>,

@@ -44,7 +44,8 @@ fn the_settings_of_every_published_encoding_are_those_of_the_zoo() {
         named.iter().map(|expression| (expression, identity(expression))).collect();
     let mut text = serde_json::to_string_pretty(&expected).unwrap();
     text.push('\n');
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reports/published/encodings.json");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../reports/analysis/published/encodings.json");
     if std::fs::read_to_string(&file).unwrap() != text {
         let new = Path::new(env!("CARGO_TARGET_TMPDIR")).join("encodings.json");
         std::fs::write(&new, text).unwrap();

@@ -32,6 +32,21 @@ fn an_interval_of_a_difference_of_shares_has_possible_ends() {
 }
 
 #[test]
+fn regions_stand_in_one_order_whichever_workload_comes_first() {
+    let mut records = [cells("a", "cope", &[0.8]), cells("a", "rope", &[0.7])].concat();
+    let mut longer = [cells("b", "cope", &[0.8]), cells("b", "rope", &[0.7])].concat();
+    for record in &mut longer {
+        record.evals[1].split = "in-distribution".into();
+        record.evals[1].in_distribution = true;
+    }
+    records.extend(longer);
+    assert_eq!(
+        region_names(&found(&records, "cope", "rope")),
+        ["in distribution", "at longer lengths", "on other distributions at longer lengths"]
+    );
+}
+
+#[test]
 fn one_seed_in_common_is_no_test() {
     let records = [cells("v", "cope", &[0.8, 0.8]), vec![cell("v", "rope", 1, 0.5)]].concat();
     let text = markdown_document(&document(&found(&records, "cope", "rope")));
