@@ -8,6 +8,8 @@
 //! [`PairTerm`], a function of one pair of tokens that runs inside the same kernels on the CPU, and on NVIDIA GPUs in bf16.
 //! Elsewhere it becomes a tensor of size `T x S`.
 
+#[cfg(any(test, feature = "cube"))]
+mod as_terms;
 #[cfg(feature = "flex")]
 mod block;
 mod dual;
@@ -128,6 +130,14 @@ impl ScoreMod {
     /// Whether the whole weight is put on the largest logit.
     pub fn is_hard(&self) -> bool {
         self.any(|part| matches!(part, Self::Hard))
+    }
+
+    /// Appends the parts of the modifier that are not sums.
+    pub(crate) fn flatten_into<'a>(&'a self, parts: &mut Vec<&'a Self>) {
+        match self {
+            Self::Sum(summands) => summands.iter().for_each(|part| part.flatten_into(parts)),
+            part => parts.push(part),
+        }
     }
 
     /// Whether the modifier, or a part of it, has a property.

@@ -290,6 +290,15 @@ fn decays() {
 }
 
 #[test]
+fn sinks_in_the_denominators() {
+    fn sinks(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
+        ScoreMod::Sinks(leaves.one("sinks", [sizes.heads], 2.0, 28))
+    }
+    compare(sinks);
+    compare(|sizes, leaves| ScoreMod::Sum(vec![decay(sizes, leaves), sinks(sizes, leaves)]));
+}
+
+#[test]
 fn dense_biases() {
     compare(dense);
 }

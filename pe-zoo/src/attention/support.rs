@@ -73,8 +73,8 @@ enum Capacity {
 
 impl ScoreMod {
     /// Number of such parts that the kernels of a device compute. A GPU also makes distance tables dense where positions
-    /// have gaps. It computes a pair term only alone, see [`is_one_term`](Self::is_one_term), and where it has kernels for
-    /// it.
+    /// have gaps. It computes pair terms only where it has kernels for them and all parts are terms, see
+    /// [`as_terms`](Self::as_terms).
     fn capacity(&self, kernels: Kernels) -> Capacity {
         let on_cpu = |capacity| if kernels == Kernels::Cpu { capacity } else { Capacity::None };
         match self {
@@ -88,7 +88,7 @@ impl ScoreMod {
             | Self::Sinks(_)
             | Self::Sum(_) => Capacity::Any,
             Self::Contextual(_) => Capacity::One,
-            Self::Term(_) if kernels == Kernels::GpuTerm => Capacity::One,
+            Self::Term(_) if kernels == Kernels::GpuTerms => Capacity::Any,
             Self::Term(_) => on_cpu(Capacity::Any),
             Self::PositionMlp(_)
             | Self::TokenPrice(_)
@@ -110,6 +110,8 @@ impl ScoreMod {
     pub(super) fn planned(&self, kernels: Kernels) -> Vec<PlannedPart<'_>> {
         let mut parts = Vec::new();
         self.flatten_into(&mut parts);
+        let planned = |part| PlannedPart { part, in_kernels: false };
+        let mut parts = parts.into_iter().map(planned).collect::<Vec<_>>();
         let kinds = parts.iter().map(|planned| discriminant(planned.part)).collect::<Vec<_>>();
         let is_first = |index: usize, kind: &Discriminant<Self>| !kinds[..index].contains(kind);
         for (index, planned) in parts.iter_mut().enumerate() {
@@ -135,32 +137,6 @@ impl ScoreMod {
         parts
     }
 
-    /// Whether only the reference engine computes the modifier: hard attention, and sinks on GPUs.
-    pub(super) fn needs_reference(&self, kernels: Kernels) -> bool {
-        let has_sinks = || self.any(|part| matches!(part, Self::Sinks(_)));
-        self.is_hard() || (kernels != Kernels::Cpu && has_sinks())
-    }
-
-    /// Whether the modifier is one pair term and nothing else.
-    #[cfg(feature = "cube")]
-    pub(super) fn is_one_term(&self) -> bool {
-        let mut parts = Vec::new();
-        self.flatten_into(&mut parts);
-        parts.retain(|planned| !matches!(planned.part, Self::None));
-        matches!(parts.as_slice(), [PlannedPart { part: Self::Term(_), .. }])
-    }
-
-    fn flatten_into<'a>(&'a self, parts: &mut Vec<PlannedPart<'a>>) {
-        match self {
-            Self::Sum(summands) => {
-                for summand in summands {
-                    summand.flatten_into(parts);
-                }
-            }
-            part => parts.push(PlannedPart { part, in_kernels: false }),
-        }
-    }
-
     /// Returns how the fastest engine of a device computes this modifier for f32 tensors.
     ///
     /// A GPU also falls back to the reference engine for heads and tables that do not fit into shared memory.
@@ -169,7 +145,7 @@ impl ScoreMod {
     }
 
     fn support_by(&self, kernels: Kernels) -> Support {
-        if self.needs_reference(kernels) {
+        if self.is_hard() {
             Support::Reference
         } else if self.planned(kernels).iter().all(|planned| planned.in_kernels) {
             Support::Fused

@@ -36,8 +36,8 @@ pub(crate) enum Kernels {
     Cpu,
     /// GPU kernels of the module `gpu`.
     Gpu,
-    /// Those of them on `mma.sync`, for a pair term.
-    GpuTerm,
+    /// Those of them on `mma.sync`, for pair terms.
+    GpuTerms,
 }
 
 /// Returns the kernels for tensors of this device; `None` if there are none.

@@ -55,7 +55,7 @@ slots! {
     Values: Plane,
     /// Slopes of the distance, `[H]`.
     Slope: HeadScalar,
-    /// Logits in the denominators of the softmax, `[H]`; on the CPU alone.
+    /// Logits in the denominators of the softmax, `[H]`.
     Sink: HeadScalar,
     /// Biases by distance, `[H, N]`; the last entry holds for all greater distances.
     Distance: HeadRow,

@@ -36,7 +36,7 @@ pub(crate) struct Spec {
     /// Pairs with products of their own, if there are any.
     #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
     pub far_pairs: Option<FarPairs>,
-    /// Pair terms applied to the content logits, in this order; at most one on GPUs.
+    /// Pair terms applied to the content logits, in this order.
     pub terms: Vec<Arc<dyn TermKernel>>,
 }
 

@@ -45,6 +45,25 @@ pub(crate) enum StepOperation {
     IfAtLeast,
 }
 
+impl StepOperation {
+    /// Number of operands.
+    const fn operands(self) -> usize {
+        match self {
+            Self::Input(_) | Self::Constant(_) => 0,
+            Self::Exp
+            | Self::Ln
+            | Self::Sqrt
+            | Self::Sigmoid
+            | Self::Softplus
+            | Self::Abs
+            | Self::Sign
+            | Self::Neg => 1,
+            Self::Add | Self::Sub | Self::Mul | Self::Div | Self::ZeroAtZero => 2,
+            Self::IfAtLeast => 4,
+        }
+    }
+}
+
 /// Step of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ExpressionStep {
@@ -113,8 +132,33 @@ impl ExpressionTape {
         }
     }
 
+    fn input(&self, input: PairInput) -> Traced<'_> {
+        self.step(StepOperation::Input(input), &[])
+    }
+
+    /// Records an expression with these inputs; returns its results.
+    fn again<'t>(
+        &'t self,
+        expression: &Expression,
+        of_input: impl Fn(PairInput) -> Traced<'t>,
+    ) -> Vec<Traced<'t>> {
+        let mut numbers = Vec::<Traced<'t>>::new();
+        for ExpressionStep { operation, operands } in &expression.steps {
+            numbers.push(match operation {
+                StepOperation::Input(input) => of_input(*input),
+                StepOperation::Constant(bits) => Traced::Constant(f32::from_bits(*bits)),
+                operation => {
+                    let operands = &operands[..operation.operands()];
+                    let operands = operands.iter().map(|at| self.index(numbers[*at]));
+                    self.step(*operation, &operands.collect::<Vec<_>>())
+                }
+            });
+        }
+        expression.results.iter().map(|at| numbers[*at]).collect()
+    }
+
     fn pair<const P: usize, const K: usize>(&self) -> Pair<Traced<'_>, P, K> {
-        let input = |input| self.step(StepOperation::Input(input), &[]);
+        let input = |input| self.input(input);
         Pair {
             content: input(PairInput::Content),
             distance: input(PairInput::Distance),
@@ -140,6 +184,51 @@ impl TracedTerm {
         let traced: &'static Self = Box::leak(Box::new(self));
         all.push(traced);
         traced
+    }
+
+    /// Returns the function that applies terms one after the other. Its parameters are those of the first, then those of the
+    /// second, and so on, and so is its state. `None` without terms.
+    pub(crate) fn chained(terms: impl Iterator<Item = &'static Self>) -> Option<&'static Self> {
+        terms.reduce(|first, second| first.then(second).interned())
+    }
+
+    /// Returns the function that applies `next` to the result of this one.
+    fn then(&self, next: &Self) -> Self {
+        let shifted = |input| match input {
+            PairInput::Param(p) => PairInput::Param(self.params + p),
+            PairInput::Row(k) => PairInput::Row(self.state + k),
+            PairInput::Column(k) => PairInput::Column(self.state + k),
+            PairInput::Content | PairInput::Distance => input,
+        };
+        let tape = ExpressionTape::default();
+        let first = tape.again(&self.value, |input| tape.input(input));
+        let second = tape.again(&next.value, |input| match input {
+            PairInput::Content => first[0],
+            _ => tape.input(shifted(input)),
+        });
+        let value = tape.index(second[0]);
+        let value = tape.expression(vec![value]);
+
+        let tape = ExpressionTape::default();
+        let first = tape.again(&self.derivatives, |input| tape.input(input));
+        let second = tape.again(&next.derivatives, |input| match input {
+            PairInput::Content => first[0],
+            _ => tape.input(shifted(input)),
+        });
+        // The value, then the derivatives by content, by parameters, by the row's state and by the column's.
+        let through = |tangent: &Traced<'_>| tape.index(second[1].chain(*tangent));
+        let mut results = vec![tape.index(second[0]), through(&first[1])];
+        let (mut at_first, mut at_second) = (2, 2);
+        for (of_first, of_second) in
+            [(self.params, next.params), (self.state, next.state), (self.state, next.state)]
+        {
+            results.extend(first[at_first..][..of_first].iter().map(through));
+            results.extend(second[at_second..][..of_second].iter().map(|own| tape.index(*own)));
+            at_first += of_first;
+            at_second += of_second;
+        }
+        let (params, state) = (self.params + next.params, self.state + next.state);
+        Self { params, state, value, derivatives: tape.expression(results) }
     }
 
     /// Number of inputs of a pair: content, distance, parameters, state of the row and state of the column.
@@ -374,61 +463,4 @@ impl Real for Traced<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::score::Dual;
-
-    /// Uses every function of a number, with parameters, state and constants.
-    #[derive(Debug, Clone)]
-    struct Everything;
-
-    impl PairTerm<2, 1> for Everything {
-        fn value<N: Number>(&self, pair: Pair<N, 2, 1>) -> N {
-            let [a, b] = pair.params;
-            let ([row], [column]) = (pair.row, pair.column);
-            let near = (pair.distance * a).pow(b.sigmoid()) - (row - column).abs();
-            let soft = (pair.content * column).softplus() / (N::constant(2.0) + row * row).sqrt();
-            let bent = near.max(pair.content).min(N::constant(1.5) * b);
-            let one = N::constant(4.0).sqrt() - N::constant(1.0);
-            bent * one + soft.exp() - (N::constant(1.0) + pair.distance).ln() * a
-        }
-    }
-
-    fn evaluate(traced: &TracedTerm, which: &Expression, pair: &Pair<f64, 2, 1>) -> Vec<f64> {
-        let [a, b] = pair.params;
-        traced.evaluate(which, &[pair.content, pair.distance, a, b, pair.row[0], pair.column[0]])
-    }
-
-    #[test]
-    fn an_expression_has_the_values_and_derivatives_of_its_function() {
-        let traced = TracedTerm::new::<_, 2, 1>(&Everything);
-        for (content, distance, a) in [(0.3, 0.0, 0.7), (-1.2, 3.0, 0.4), (2.5, 11.0, 1.3)] {
-            let pair = Pair { content, distance, params: [a, -0.6], row: [0.4], column: [0.9] };
-            let dual: Dual<f64, 2, 1> = Everything.value(dual(&pair));
-            let Derivative { content, params: [a, b], row: [row], column: [column] } = dual.tangent;
-            let expected = [dual.value, content, a, b, row, column];
-            for (traced, expected) in
-                evaluate(&traced, &traced.derivatives, &pair).iter().zip(expected)
-            {
-                assert!((traced - expected).abs() < 1e-6 * expected.abs().max(1.0), "{pair:?}");
-            }
-            let value = evaluate(&traced, &traced.value, &pair)[0];
-            assert!((value - Everything.value(pair)).abs() < 1e-6, "{pair:?}");
-        }
-    }
-
-    #[test]
-    fn constants_are_folded_and_equal_steps_are_recorded_once() {
-        #[derive(Debug, Clone)]
-        struct Slope;
-        impl PairTerm<1> for Slope {
-            fn value<N: Number>(&self, pair: Pair<N, 1>) -> N {
-                pair.content * N::constant(1.0) - pair.params[0] * pair.distance
-            }
-        }
-        let TracedTerm { value, derivatives, .. } = TracedTerm::new::<_, 1, 0>(&Slope);
-        // Three inputs, a product and a difference.
-        assert_eq!(value.steps.len(), 5, "{value:?}");
-        assert!(derivatives.steps.len() <= 10, "{derivatives:?}");
-    }
-}
+mod tests;

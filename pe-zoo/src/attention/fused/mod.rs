@@ -35,7 +35,7 @@ pub(crate) fn attend(
     scale: f64,
 ) -> Option<Tensor<4>> {
     let kernels = kernels::of(&q.device())?;
-    if modifier.needs_reference(kernels) {
+    if modifier.is_hard() {
         return None;
     }
     match kernels {
@@ -52,16 +52,20 @@ pub(crate) fn attend(
             let dtype = q.dtype();
             let [q, k, v, values] = [q, k, v, values].map(|u| u.clone().cast(DType::F32));
             let inputs = LogitInputs::new(&q, &k, &v, at, scale);
-            let fuses = modifier.is_one_term()
-                && kernels::gpu::fuses_terms(
+            let terms = modifier.as_terms(at.cols().len()).filter(|_| {
+                kernels::gpu::fuses_terms(
                     &q.device(),
                     precision,
                     q.dims(),
                     values.dims(),
                     spec::contiguous(at.cols()),
-                );
-            let kernels = if fuses { Kernels::GpuTerm } else { Kernels::Gpu };
-            let operands = ModifierOperands::of(modifier, &inputs, kernels).with_products(&inputs);
+                )
+            });
+            let operands = match &terms {
+                Some(terms) => ModifierOperands::of(terms, &inputs, Kernels::GpuTerms),
+                None => ModifierOperands::of(modifier, &inputs, Kernels::Gpu),
+            };
+            let operands = operands.with_products(&inputs);
             let (operands, spec) = operands.operands(&inputs, &values, precision);
             kernels::gpu::attend(&q.device(), operands, spec).map(|output| output.cast(dtype))
         }

@@ -61,6 +61,7 @@ mod operation;
 mod product;
 mod results;
 mod scatter;
+mod sinks;
 mod sums;
 mod tile;
 
@@ -82,7 +83,7 @@ pub(crate) fn takes(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
 }
 
-/// Whether the kernels compute an attention under a pair term alone, from the device, the precision and the shapes of
+/// Whether the kernels compute an attention under pair terms alone, from the device, the precision and the shapes of
 /// queries and values; positions must count up by one.
 pub(crate) fn fuses_terms(
     device: &Device,

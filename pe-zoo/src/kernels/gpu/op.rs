@@ -1,5 +1,7 @@
 //! Fused attention on GPUs as an operation that Burn can differentiate.
 
+use std::f32::consts::LOG2_E;
+
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
@@ -7,13 +9,17 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Cube, backend_extension};
 
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::tensor::CubeTensor;
+
 use super::arguments::contiguous;
 use super::mma::{self, MmaConfig};
 use super::results::Forward;
+use super::sinks::SunkRows;
 use super::{collect, launch};
 use crate::kernels::input_tensors::InputTensors;
-use crate::kernels::operands::{Operands, SLOTS, Slot};
-use crate::kernels::spec::Spec;
+use crate::kernels::operands::{Operands, SLOTS, Slot, present};
+use crate::kernels::spec::{Spec, WeightRule};
 
 /// Backend with the GPU kernels.
 #[backend_extension(Cube, Autodiff)]
@@ -27,14 +33,22 @@ pub(super) trait CubeAttention: Backend {
 
 /// Computes the output, and what its gradient needs.
 fn forward(operands: Operands<Cube>, spec: Spec) -> (FloatTensor<Cube>, AttentionState) {
-    if let Some(config) = mma::config(&operands[Slot::Query].client, &operands, &spec) {
-        let forward = mma::forward(&operands, &spec, config);
-        return (forward.output.clone(), AttentionState::Mma { forward, config });
+    let sinks = &operands[Slot::Sink];
+    let has_sinks = present(sinks) && spec.weights == WeightRule::Softmax;
+    let sinks = has_sinks.then(|| into_contiguous(sinks.clone()));
+    let kernels = if let Some(config) = mma::config(&operands[Slot::Query].client, &operands, &spec)
+    {
+        KernelState::Mma { forward: mma::forward(&operands, &spec, config), config }
+    } else {
+        assert!(spec.terms.is_empty(), "only the kernels on `mma.sync` compute pair terms");
+        let operands = contiguous(operands);
+        let forward = launch::forward(&operands, &spec);
+        KernelState::Tiles { operands, spec, forward }
+    };
+    if let Some(sinks) = &sinks {
+        kernels.rows().add(sinks);
     }
-    assert!(spec.terms.is_empty(), "only the kernels on `mma.sync` compute a pair term");
-    let operands = contiguous(operands);
-    let forward = launch::forward(&operands, &spec);
-    (forward.output.clone(), AttentionState::Tiles { operands, spec, forward })
+    (kernels.rows().output.clone(), AttentionState { kernels, sinks })
 }
 
 impl CubeAttention for Cube {
@@ -43,11 +57,32 @@ impl CubeAttention for Cube {
     }
 }
 
-/// Operands and results of the forward pass for its gradient, by the kernels that computed it.
+/// Results of the forward pass that the gradient needs.
 #[derive(Debug, Clone)]
-enum AttentionState {
+struct AttentionState {
+    kernels: KernelState,
+    /// Sinks, `[H]`, if there are any.
+    sinks: Option<CubeTensor>,
+}
+
+/// Operands and results of the forward pass, by the kernels that computed it.
+#[derive(Debug, Clone)]
+enum KernelState {
     Mma { forward: mma::MmaForward, config: MmaConfig },
     Tiles { operands: Operands<Cube>, spec: Spec, forward: Forward },
+}
+
+impl KernelState {
+    fn rows(&self) -> SunkRows<'_> {
+        match self {
+            Self::Mma { forward, .. } => {
+                SunkRows { output: &forward.output, log: forward.log(), nat: LOG2_E }
+            }
+            Self::Tiles { forward: Forward { output, log }, .. } => {
+                SunkRows { output, log, nat: 1.0 }
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -63,12 +98,15 @@ impl Backward<Cube, SLOTS> for Attention {
         _checkpointer: &mut Checkpointer,
     ) {
         let grad = grads.consume::<Cube>(&ops.node);
-        let gradients = match ops.state {
-            AttentionState::Mma { forward, config } => mma::gradients(&forward, &grad, config),
-            AttentionState::Tiles { operands, spec, forward } => {
+        let AttentionState { kernels, sinks } = ops.state;
+        let of_sinks = sinks.map(|sinks| kernels.rows().gradient(&sinks, &grad));
+        let mut gradients = match kernels {
+            KernelState::Mma { forward, config } => mma::gradients(&forward, &grad, config),
+            KernelState::Tiles { operands, spec, forward } => {
                 collect::gradients(&operands, &spec, forward, grad, launch::backward)
             }
         };
+        gradients[Slot::Sink as usize] = of_sinks;
         for (parent, grad) in ops.parents.into_iter().zip(gradients) {
             if let (Some(parent), Some(grad)) = (parent, grad) {
                 grads.register::<Cube>(parent.id, grad);

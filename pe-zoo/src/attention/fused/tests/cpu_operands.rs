@@ -61,7 +61,11 @@ fn per_token(
     leaf
 }
 
-fn token_price(sizes: &Sizes, leaves: &mut Leaves, [keys, queries]: [bool; 2]) -> ScoreMod {
+pub(super) fn token_price(
+    sizes: &Sizes,
+    leaves: &mut Leaves,
+    [keys, queries]: [bool; 2],
+) -> ScoreMod {
     let rate = tensor([sizes.heads], 0.05, 61);
     leaves.one.push(rate.clone());
     let mut price = |tokens, seed| softplus(per_token(sizes, leaves, [tokens, 1], seed), 1.0);

@@ -70,7 +70,24 @@ fn compare_leaves(
     make: Make,
     queries_and_keys: impl Fn() -> (Tensor<4>, Tensor<4>),
 ) {
-    let run = |engine: Engine| {
+    compare_ways(
+        sizes,
+        at,
+        spread,
+        [(Engine::Fused, make), (Engine::Reference, make)],
+        queries_and_keys,
+    );
+}
+
+/// Compares the outputs and gradients of two engines, or of two ways to write a modifier.
+fn compare_ways<M: Fn(&Sizes, &mut Leaves) -> ScoreMod>(
+    sizes: &Sizes,
+    at: &Positions,
+    spread: f64,
+    ways: [(Engine, M); 2],
+    queries_and_keys: impl Fn() -> (Tensor<4>, Tensor<4>),
+) {
+    let run = |(engine, make): (Engine, M)| {
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
         let (q, k) = queries_and_keys();
         let v = tensor([batch, heads, columns, head_dim], spread, 3);
@@ -99,7 +116,7 @@ fn compare_leaves(
         all.extend(leaves.one.iter().map(|l| ("[.;1]", numbers(l.grad(&grads).expect(grad)))));
         all
     };
-    let (fused, reference) = (run(Engine::Fused), run(Engine::Reference));
+    let [fused, reference] = ways.map(run);
     for (n, ((name, fused), (_, reference))) in fused.iter().zip(&reference).enumerate() {
         let largest = reference.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
         // Logits, and with them rounding errors of weights, grow with the square of the spread.
@@ -190,6 +207,15 @@ fn no_modifier() {
 #[test]
 fn slopes() {
     compare(slope);
+}
+
+#[test]
+fn sinks() {
+    compare(|sizes, leaves| {
+        let sinks = tensor([sizes.heads], 2.0, 17);
+        leaves.one.push(sinks.clone());
+        ScoreMod::Sum(vec![slope(sizes, leaves), ScoreMod::Sinks(sinks)])
+    });
 }
 
 #[test]

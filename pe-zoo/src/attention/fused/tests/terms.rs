@@ -3,6 +3,7 @@
 
 use burn::tensor::{Device, Tensor};
 
+use super::cpu_operands::token_price;
 use super::*;
 use crate::attention::Support;
 use crate::score::{Derivative, HeadMlp, Number, Pair, PairTerm, Term};
@@ -98,6 +99,54 @@ fn terms_apply_one_after_the_other() {
         let squashed = ScoreMod::Term(Term::new(Squashed));
         ScoreMod::Sum(vec![halved(sizes, leaves), everything(sizes, leaves), squashed])
     });
+}
+
+/// Function that makes a modifier, and may read others.
+type Way<'a> = &'a dyn Fn(&Sizes, &mut Leaves) -> ScoreMod;
+
+/// Kernels for pair terms compute a modifier as terms alone.
+#[test]
+fn a_modifier_as_terms_has_the_same_outputs_and_gradients() {
+    let makes: [Make; 4] = [
+        |sizes, leaves| token_price(sizes, leaves, [true, true]),
+        |sizes, leaves| token_price(sizes, leaves, [true, false]),
+        |sizes, leaves| token_price(sizes, leaves, [false, true]),
+        |sizes, leaves| {
+            let terms = ScoreMod::Sum(vec![halved(sizes, leaves), everything(sizes, leaves)]);
+            let price = token_price(sizes, leaves, [true, false]);
+            let biases = [slope(sizes, leaves), decay(sizes, leaves)];
+            ScoreMod::Sum([biases.into(), vec![ScoreMod::None, terms, price]].concat())
+        },
+    ];
+    let sizes = Sizes { rows: ODD.columns, ..ODD };
+    let at = Positions::contiguous(0, sizes.columns);
+    for make in makes {
+        let as_terms = |sizes: &Sizes, leaves: &mut Leaves| {
+            make(sizes, leaves).as_terms(sizes.columns).unwrap()
+        };
+        let ways = [&make as Way<'_>, &as_terms].map(|make| (Engine::Reference, make));
+        compare_ways(&sizes, &at, 1.0, ways, || {
+            let shape = [sizes.batch, sizes.heads, sizes.columns, sizes.head_dim];
+            (tensor(shape, 1.0, 1), tensor(shape, 1.0, 2))
+        });
+    }
+}
+
+#[test]
+fn modifiers_of_another_form_are_not_written_as_terms() {
+    let others: [Make; 3] = [
+        // Other kernels compute these.
+        |sizes, leaves| ScoreMod::Sum(vec![slope(sizes, leaves), decay(sizes, leaves)]),
+        |sizes, leaves| {
+            ScoreMod::Sum(vec![halved(sizes, leaves), distance(sizes, leaves, Beyond::Last)])
+        },
+        // Earlier tokens have no price of a query.
+        |sizes, leaves| token_price(sizes, leaves, [true, true]),
+    ];
+    for make in others {
+        let mut leaves = Leaves { four: vec![], three: vec![], two: vec![], one: vec![] };
+        assert!(make(&ODD, &mut leaves).as_terms(ODD.columns).is_none());
+    }
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn together(width: usize, dtype: DType) -> VectorSize {
 }
 
 /// Cubes for so many units, each of which computes an element.
-fn cubes_of_units(client: &Client, units: usize) -> (CubeCount, CubeDim) {
+pub(super) fn cubes_of_units(client: &Client, units: usize) -> (CubeCount, CubeDim) {
     let dim = CubeDim::new_1d(UNITS);
     (calculate_cube_count_elemwise(client, units, dim), dim)
 }

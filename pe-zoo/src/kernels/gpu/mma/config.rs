@@ -416,7 +416,7 @@ pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Opti
         present(&operands[Slot::ContextualVectors]).then_some(AlongRow::Contextual),
         present(&operands[Slot::QueryDistance]).then_some(AlongRow::QueryDistance),
         sticks,
-        spec.terms.first().map(|term| AlongRow::Term(term.traced())),
+        TracedTerm::chained(spec.terms.iter().map(|term| term.traced())).map(AlongRow::Term),
     ]
     .into_iter()
     .flatten();
@@ -441,7 +441,6 @@ pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Opti
         && spec.content_scale.is_some_and(|scale| scale > 0.0)
         && (spec.contiguous || !by_distance)
         && forms.next().is_none()
-        && spec.terms.len() <= 1
         && !(config.by_rows() && config.biased())
         && UNSUPPORTED.iter().all(|slot| !present(&operands[*slot]));
     takes.then_some(config)

@@ -79,6 +79,13 @@ struct MmaBackward {
     distance: Option<CubeTensor>,
 }
 
+impl MmaForward {
+    /// Binary logarithms of the softmax denominators, `[B, H, padded T]`.
+    pub(in crate::kernels::gpu) fn log(&self) -> &CubeTensor {
+        &self.packed.log
+    }
+}
+
 impl MmaBackward {
     fn unwritten(sizes: Sizes, like: &CubeTensor, config: MmaConfig) -> Self {
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = sizes;

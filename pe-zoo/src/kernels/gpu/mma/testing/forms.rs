@@ -156,6 +156,12 @@ fn functions_of_pairs() {
     check(MmaConfig { along: factor, head_dim: 24, value_dim: 32, ..PLAIN });
     let difference = along(TracedTerm::new::<_, 0, 2>(&terms::StateDifference));
     check(MmaConfig { along: difference, head_dim: 128, ..PLAIN });
+    let terms = [
+        TracedTerm::new::<_, 3, 0>(&terms::Power).interned(),
+        TracedTerm::new::<_, 0, 2>(&terms::StateDifference).interned(),
+    ];
+    let chained = AlongRow::Term(TracedTerm::chained(terms.into_iter()).unwrap());
+    check(MmaConfig { along: chained, ..PLAIN });
     let everything = along(TracedTerm::new::<_, 2, 1>(&terms::Everything));
     check(MmaConfig { along: everything, head_dim: 24, value_dim: 32, ..PLAIN });
 }

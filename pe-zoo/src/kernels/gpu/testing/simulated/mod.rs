@@ -35,7 +35,7 @@ use crate::kernels::gpu::forward::forward_kernel;
 use crate::kernels::gpu::heads;
 use crate::kernels::gpu::inputs::BackwardInputsLaunch;
 use crate::kernels::gpu::launch;
-use crate::kernels::gpu::results::{Backward, Forward, unwritten, zeroed};
+use crate::kernels::gpu::results::{Backward, Forward, OutputGradient, unwritten, zeroed};
 use crate::kernels::operands::{Operands, Sizes, Slot};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{ContextualSpec, Spec, WeightRule};
@@ -180,18 +180,19 @@ fn forward<F: Float>(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as the launch that it stands for")]
 fn backward<F: Float>(
     operands: &Operands<Cube>,
     spec: &Spec,
     rounded: Rounded,
-    upstream: [CubeTensor; 3],
+    upstream: OutputGradient,
 ) -> Backward {
     let Sizes { batch, heads, rows, .. } = operands.sizes();
     let config = with_cores(operands, spec, rounded).backward(rows, LIMITS).unwrap();
     let slots = SLOTS.min(rows.div_ceil(config.tile.rows()));
     let found = zeroed(operands, config, slots);
-    let [grad, log, share] = upstream.clone();
+    let OutputGradient { grad, log, share } = upstream;
+    let of_grad = heads::beside(&grad);
+    let read_upstream = [&grad, &log, &share].map(read);
     let kernel = backward_kernel::create_dummy_kernel::<F>(
         device(),
         Arc::new(TargetProperties::default()),
@@ -208,12 +209,11 @@ fn backward<F: Float>(
         config,
     );
     let mut buffers = arguments::buffers(operands, spec).iter().map(read).collect::<Vec<_>>();
-    buffers.extend(upstream.iter().map(read));
+    buffers.extend(read_upstream);
     let outputs = buffers.len();
     buffers.extend(found.tensors().map(read));
     let grid = [slots, batch * heads];
     let (sizes, factors) = arguments::numbers(operands, spec);
-    let of_grad = heads::beside(&upstream[0]);
     let sizes = [arguments::beside(operands).as_slice(), &sizes, &[of_grad]].concat();
     let scalars = Scalars { sizes: &sizes, factors: &factors };
     CompiledKernel::build(&kernel).run(&mut buffers, scalars, grid, units(&config));
@@ -231,23 +231,6 @@ fn backward<F: Float>(
         rows: next(),
     }
 }
-
-/// Names of the operands in failure messages.
-const NAMES: [&str; 13] = [
-    "queries",
-    "keys",
-    "values",
-    "slopes",
-    "distance table",
-    "query distances",
-    "decay",
-    "finer decay",
-    "gate keys",
-    "table",
-    "hidden",
-    "contextual slopes",
-    "dense",
-];
 
 fn compare(name: &str, found: &CubeTensor, expected: &CubeTensor, off: f64) {
     let (found, expected) = (read(found), read(expected));
@@ -276,18 +259,19 @@ fn compare_by<F: Float>(
     let expected = collect::gradients(operands, spec, kept, grad.clone(), launch::backward);
     let run = |operands: &_, spec: &_, upstream| backward::<F>(operands, spec, rounded, upstream);
     let found = collect::gradients(operands, spec, simulated, grad, run);
-    for ((found, expected), operand) in found.iter().zip(&expected).zip(NAMES) {
+    for ((found, expected), slot) in found.iter().zip(&expected).zip(Slot::ALL) {
         // Rounding errors multiplied by distances of hundreds exceed any useful tolerance.
-        if operand == "slopes" && !spec.contiguous && off >= LESS_ROUNDED {
+        if slot == Slot::Slope && !spec.contiguous && off >= LESS_ROUNDED {
             continue;
         }
         match (found, expected) {
             (Some(found), Some(expected)) => {
-                let off = if operand.ends_with("slopes") { BY_DISTANCE * off } else { off };
-                compare(&format!("{name}: gradient of {operand}"), found, expected, off);
+                let by_distance = matches!(slot, Slot::Slope | Slot::ContextualSlopes);
+                let off = if by_distance { BY_DISTANCE * off } else { off };
+                compare(&format!("{name}: gradient of {slot:?}"), found, expected, off);
             }
             (None, None) => {}
-            _ => panic!("{name}: {operand} has a gradient on one side only"),
+            _ => panic!("{name}: {slot:?} has a gradient on one side only"),
         }
     }
 }

@@ -1,0 +1,86 @@
+//! Modifiers written as pair terms, for kernels that compute nothing else beside a term.
+
+use burn::tensor::Tensor;
+
+use super::{Number, Pair, PairTerm, ScoreMod, Term, TokenPrice};
+
+/// [`ScoreMod::Slope`]: subtracts the slope of the head times the distance.
+#[derive(Debug, Clone)]
+struct SlopeTerm;
+
+impl PairTerm<1> for SlopeTerm {
+    #[inline(always)]
+    fn value<N: Number>(&self, pair: Pair<N, 1>) -> N {
+        pair.content - pair.params[0] * pair.distance
+    }
+}
+
+/// [`ScoreMod::Decay`]: adds the difference of running sums.
+#[derive(Debug, Clone)]
+struct DecayTerm;
+
+impl PairTerm<0, 1> for DecayTerm {
+    #[inline(always)]
+    fn value<N: Number>(&self, pair: Pair<N, 0, 1>) -> N {
+        pair.content + (pair.row[0] - pair.column[0])
+    }
+}
+
+/// [`ScoreMod::TokenPrice`]: subtracts rate times distance times prices. State: the price as a key, then as a query.
+#[derive(Debug, Clone)]
+struct PriceTerm;
+
+impl PairTerm<1, 2> for PriceTerm {
+    #[inline(always)]
+    fn value<N: Number>(&self, pair: Pair<N, 1, 2>) -> N {
+        pair.content - pair.params[0] * pair.distance * (pair.column[0] + pair.row[1])
+    }
+}
+
+impl TokenPrice {
+    /// Returns the prices as a term; `None` if there are prices of queries for other tokens than those of the keys.
+    fn as_term(&self) -> Option<Term> {
+        let prices = [&self.keys, &self.queries].map(Option::as_ref);
+        let like = prices[0].or(prices[1])?;
+        if prices.iter().flatten().any(|price| price.dims() != like.dims()) {
+            return None;
+        }
+        let state = prices.map(|price| price.cloned().unwrap_or_else(|| like.zeros_like()));
+        let params = self.rate.clone().unsqueeze_dim(1);
+        Some(Term::new(PriceTerm).head_params(params).token_state(Tensor::cat(state.into(), 3)))
+    }
+}
+
+impl ScoreMod {
+    /// Returns the modifier with all parts that change logits written as pair terms, for `columns` tokens; `None` if a part has
+    /// another form, or if it needs no term because slopes and running sums are all there is.
+    pub(crate) fn as_terms(&self, columns: usize) -> Option<Self> {
+        let mut parts = Vec::new();
+        self.flatten_into(&mut parts);
+        parts.retain(|part| !matches!(part, Self::None));
+        let needs_term = |part: &&Self| matches!(part, Self::Term(_) | Self::TokenPrice(_));
+        if !parts.iter().any(needs_term) {
+            return None;
+        }
+        // Other parts are added to the result of the last term.
+        parts.sort_by_key(|part| !matches!(part, Self::Term(_)));
+        let written = |part: &Self| {
+            let term = match part {
+                Self::Sinks(_) => return Some(part.clone()),
+                Self::Term(term) => term.clone(),
+                Self::Slope(slopes) => {
+                    Term::new(SlopeTerm).head_params(slopes.clone().unsqueeze_dim(1))
+                }
+                Self::Decay { cumulative } => {
+                    Term::new(DecayTerm).token_state(cumulative.clone().unsqueeze_dim(3))
+                }
+                Self::TokenPrice(price) => price.as_term()?,
+                _ => return None,
+            };
+            let (_params, state) = term.tensors();
+            let has_all_columns = state.is_none_or(|state| state.dims()[2] == columns);
+            has_all_columns.then_some(Self::Term(term))
+        };
+        parts.into_iter().map(written).collect::<Option<Vec<_>>>().map(Self::Sum)
+    }
+}
