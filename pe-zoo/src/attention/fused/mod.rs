@@ -52,15 +52,14 @@ pub(crate) fn attend(
             let dtype = q.dtype();
             let [q, k, v, values] = [q, k, v, values].map(|u| u.clone().cast(DType::F32));
             let inputs = LogitInputs::new(&q, &k, &v, at, scale);
-            let terms = modifier.as_terms(at.cols().len()).filter(|_| {
-                kernels::gpu::fuses_terms(
-                    &q.device(),
-                    precision,
-                    q.dims(),
-                    values.dims(),
-                    spec::contiguous(at.cols()),
-                )
-            });
+            let fuses = kernels::gpu::fuses_terms(
+                &q.device(),
+                precision,
+                q.dims(),
+                values.dims(),
+                spec::contiguous(at.cols()),
+            );
+            let terms = if fuses { modifier.as_terms(at.cols().len()) } else { None };
             let operands = match &terms {
                 Some(terms) => ModifierOperands::of(terms, &inputs, Kernels::GpuTerms),
                 None => ModifierOperands::of(modifier, &inputs, Kernels::Gpu),

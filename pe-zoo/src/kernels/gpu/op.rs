@@ -15,7 +15,7 @@ use burn_cubecl::tensor::CubeTensor;
 use super::arguments::contiguous;
 use super::mma::{self, MmaConfig};
 use super::results::Forward;
-use super::sinks::SunkRows;
+use super::sinks::SoftmaxRows;
 use super::{collect, launch};
 use crate::kernels::input_tensors::InputTensors;
 use crate::kernels::operands::{Operands, SLOTS, Slot, present};
@@ -73,13 +73,13 @@ enum KernelState {
 }
 
 impl KernelState {
-    fn rows(&self) -> SunkRows<'_> {
+    fn rows(&self) -> SoftmaxRows<'_> {
         match self {
             Self::Mma { forward, .. } => {
-                SunkRows { output: &forward.output, log: forward.log(), nat: LOG2_E }
+                SoftmaxRows { output: &forward.output, log: forward.log(), nat: LOG2_E }
             }
             Self::Tiles { forward: Forward { output, log }, .. } => {
-                SunkRows { output, log, nat: 1.0 }
+                SoftmaxRows { output, log, nat: 1.0 }
             }
         }
     }

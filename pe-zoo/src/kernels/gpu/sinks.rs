@@ -13,8 +13,8 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::elementwise::cubes_of_units;
 
-/// Results of a forward kernel whose rows have a sink.
-pub(super) struct SunkRows<'a> {
+/// Results of a forward kernel, to whose rows sinks can be added.
+pub(super) struct SoftmaxRows<'a> {
     /// Attention output, `[B, H, T, E]`, in memory `[B, T, H, E]`.
     pub(super) output: &'a CubeTensor,
     /// Logarithms of the softmax denominators, `[B, H, T]` or longer, contiguous.
@@ -23,7 +23,7 @@ pub(super) struct SunkRows<'a> {
     pub(super) nat: f32,
 }
 
-impl SunkRows<'_> {
+impl SoftmaxRows<'_> {
     /// Adds sinks, `[H]`, to the denominators, in place.
     pub(super) fn add(&self, sinks: &CubeTensor) {
         let [_batch, heads, rows, width] = self.output.meta.shape().dims::<4>();
