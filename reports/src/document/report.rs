@@ -55,7 +55,7 @@ pub(crate) fn report(report: &Report, published: Section) -> PolarsResult<Docume
         .collect();
     let question = tables::question(report)
         .map(|(heading, table)| Section::of_table(heading, table.with_id("question")));
-    let mut claims = Section::of_figures("Claims of papers", figures::forest::claims(report));
+    let mut claims = Section::of_figures("Claims", figures::forest::claims(report));
     claims.elements.push(Element::Table(tables::claims(report).with_id("claims")));
     let summary = tables::summary(report).with_id("summary").with_legend(LEGEND);
     let mut summary = vec![Element::Table(summary)];

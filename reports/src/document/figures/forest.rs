@@ -86,7 +86,7 @@ fn figure(report: &Report, unit: &DifferenceUnit) -> Option<Figure> {
     let groups: Vec<(String, Vec<Series>)> = report.claims.iter().filter_map(group).collect();
     let caption = "Mean difference between the two encodings of each comparison, with its uncorrected 95% interval. \
          The mark shows the encoding that is significantly better. A grey circle: undecided.";
-    let title = format!("Claims of papers: {}", unit.name);
+    let title = format!("Claims: {}", unit.name);
     (!groups.is_empty()).then(|| Figure::new(title, caption, plot(unit.axis, groups)))
 }
 

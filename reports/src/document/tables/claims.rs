@@ -1,4 +1,4 @@
-//! The claims of papers with their verdicts, as a table.
+//! Claims of papers and planned contrasts with their verdicts, as a table.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,10 @@ pub fn claims(report: &Report) -> Table {
             let unjudged: Vec<String> = unjudged.into_iter().collect();
             notes.push(format!("Not judged, {claim} ({source}): {}.", unjudged.join("; ")));
         }
-        notes.push(format!("{source}: {}", judged.claim.recipe));
+        let recipe = format!("{source}: {}", judged.claim.recipe);
+        if !notes.contains(&recipe) {
+            notes.push(recipe);
+        }
     }
     let table =
         Table::of(lines)
