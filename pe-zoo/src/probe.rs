@@ -169,6 +169,8 @@ pub struct KernelSupport {
     pub cpu: Support,
     /// Support by the kernels of a GPU, whether or not there is one.
     pub gpu: Support,
+    /// Support by the kernels on the tensor cores of NVIDIA's GPUs, in bf16.
+    pub tensor_cores: Support,
 }
 
 /// Determines how the kernels compute the logits of an encoding.
@@ -181,7 +183,9 @@ pub fn support(config: &EncodingConfig) -> Result<KernelSupport, PeError> {
         let encoding = built(&config, &dims, 0.5)?;
         let (hooks, device) = (encoding.hooks(), device());
         let cpu = Support::of(hooks, &dims, &device);
-        Ok(KernelSupport { cpu, gpu: Support::on_gpu(hooks, &dims, &device) })
+        let gpu = Support::on_gpu(hooks, &dims, &device);
+        let tensor_cores = Support::on_tensor_cores(hooks, &dims, &device);
+        Ok(KernelSupport { cpu, gpu, tensor_cores })
     };
     support().map_err(|reason| refused(config, reason))
 }

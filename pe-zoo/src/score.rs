@@ -8,14 +8,13 @@
 //! [`PairTerm`], a function of one pair of tokens that runs inside the same kernels on the CPU, and on NVIDIA GPUs in bf16.
 //! Elsewhere it becomes a tensor of size `T x S`.
 
-#[cfg(any(test, feature = "cube"))]
-mod as_terms;
 #[cfg(feature = "flex")]
 mod block;
 mod dual;
 #[cfg(feature = "cube")]
 mod expression;
 mod far_products;
+mod for_cores;
 mod graph;
 mod head_mlp;
 mod number;

@@ -3,7 +3,9 @@
 //! The text is the module documentation of the source file.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
+use pe_zoo::attention::Support;
 use pe_zoo::compose::settings_text;
 use pe_zoo::settings::nearest;
 use pe_zoo::{EncodingConfig, PeError};
@@ -195,20 +197,23 @@ fn encoding(part: &EncodingConfig) -> anyhow::Result<String> {
     ];
     let biases = pe_zoo::probe::biases(part)?.iter().cloned().collect::<Vec<_>>().join(", ");
     let support = pe_zoo::probe::support(part)?;
+    let [cpu, gpu, bf16] = [support.cpu, support.gpu, support.tensor_cores].map(Support::id);
+    let mut kernels = format!("{cpu} in the kernels of the CPU, {gpu} in the kernels of a GPU");
+    if bf16 != gpu {
+        let _ = write!(kernels, " ({bf16} in bf16 on NVIDIA GPUs)");
+    }
     let defaults = settings_text(&train::encodings::registry().encoding(described.id)?);
     let set = settings_text(part);
     let as_written =
         if set == defaults { String::new() } else { format!("\n- as written: `{}`", spaced(&set)) };
     Ok(format!(
         "{about}\n\n## Facts\n- acts on: {}\n- learned parameters: {}\n- biases and slopes, which learn at `bias_rate`: \
-         {}\n- properties, by probing: {}\n- logits: {} in the kernels of the CPU, {} in the kernels of a GPU\n- paper: {} \
+         {}\n- properties, by probing: {}\n- logits: {kernels}\n- paper: {} \
          {}\n- defaults: `{}`{as_written}",
         or(&acts_on, "nothing"),
         described.parameters,
         or(&biases, "none"),
         found.join("; "),
-        support.cpu.id(),
-        support.gpu.id(),
         described.paper,
         described.url,
         spaced(&or(&defaults, "no settings"))

@@ -42,11 +42,19 @@ impl Support {
     /// [`of`](Self::of) for the kernels of a GPU, whether or not there is one; `device` computes the modifiers.
     pub fn on_gpu(encoding: &dyn Hooks, dims: &Dims, device: &Device) -> Self {
         let modifiers = modifiers(encoding, dims, device);
-        modifiers
-            .iter()
-            .map(|modifier| modifier.support_by(Kernels::Gpu))
-            .max()
-            .unwrap_or(Self::Fused)
+        let support = |modifier: &ScoreMod| modifier.support_by(Kernels::Gpu);
+        modifiers.iter().map(support).max().unwrap_or(Self::Fused)
+    }
+
+    /// [`on_gpu`](Self::on_gpu) for the kernels on the tensor cores of NVIDIA's GPUs, in bf16.
+    pub fn on_tensor_cores(encoding: &dyn Hooks, dims: &Dims, device: &Device) -> Self {
+        let modifiers = modifiers(encoding, dims, device);
+        // The modifiers are those of one token.
+        let support = |modifier: &ScoreMod| match modifier.for_cores(1) {
+            Some(modifier) => modifier.support_by(Kernels::GpuCores),
+            None => modifier.support_by(Kernels::Gpu),
+        };
+        modifiers.iter().map(support).max().unwrap_or(Self::Fused)
     }
 }
 
@@ -73,8 +81,8 @@ enum Capacity {
 
 impl ScoreMod {
     /// Number of such parts that the kernels of a device compute. A GPU also makes distance tables dense where positions
-    /// have gaps. It computes pair terms only where it has kernels for them and all parts are terms, see
-    /// [`as_terms`](Self::as_terms).
+    /// have gaps. It computes pair terms and perceptrons of the position only on tensor cores, see
+    /// [`for_cores`](Self::for_cores).
     fn capacity(&self, kernels: Kernels) -> Capacity {
         let on_cpu = |capacity| if kernels == Kernels::Cpu { capacity } else { Capacity::None };
         match self {
@@ -88,7 +96,8 @@ impl ScoreMod {
             | Self::Sinks(_)
             | Self::Sum(_) => Capacity::Any,
             Self::Contextual(_) => Capacity::One,
-            Self::Term(_) if kernels == Kernels::GpuTerms => Capacity::Any,
+            Self::Term(_) if kernels == Kernels::GpuCores => Capacity::Any,
+            Self::PositionMlp(_) if kernels == Kernels::GpuCores => Capacity::One,
             Self::Term(_) => on_cpu(Capacity::Any),
             Self::PositionMlp(_)
             | Self::TokenPrice(_)

@@ -158,7 +158,7 @@ fn facts_of_combinations_are_those_of_their_parts_together() {
         ("alibi+sinusoidal", "acts on embedding, logits"),
         (
             "randomized(fire)",
-            "acts on logits, positions; biases networks.b1, networks.c, networks.multiplier, networks.w1, networks.w2; dense on GPUs",
+            "acts on logits, positions; biases networks.b1, networks.c, networks.multiplier, networks.w1, networks.w2; dense on GPUs in f32",
         ),
         (
             "cope+tape",

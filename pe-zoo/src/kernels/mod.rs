@@ -36,8 +36,8 @@ pub(crate) enum Kernels {
     Cpu,
     /// GPU kernels of the module `gpu`.
     Gpu,
-    /// Those of them on `mma.sync`, for pair terms.
-    GpuTerms,
+    /// Those of them on tensor cores, for modifiers that `ScoreMod::for_cores` gives to them.
+    GpuCores,
 }
 
 /// Returns the kernels for tensors of this device; `None` if there are none.

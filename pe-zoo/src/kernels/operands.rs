@@ -81,6 +81,9 @@ slots! {
     TermState: Plane,
     /// Dense biases of all pairs, `[B, H, T, S]`.
     Dense: Plane,
+    /// Boundaries between the pieces of a piecewise linear bias, ascending, `[1, N - 1]`, for the GPU; the CPU has them in its
+    /// specification.
+    PositionMlpBends: Whole,
     /// Slopes of the pieces of a piecewise linear bias, then their values at 0, `[H, 2 N]`.
     PositionMlpLines: HeadRow,
     /// Numerators of the input of a piecewise linear bias by distance, ascending, `[1, N]`.

@@ -247,7 +247,7 @@ pub(crate) mod tests {
     use crate::zoo::tests::Examples;
 
     pub(crate) const EXAMPLES: &[Examples] = &[Examples {
-        facts: "acts on logits; biases networks.b1, networks.c, networks.multiplier, networks.w1, networks.w2; dense on GPUs",
+        facts: "acts on logits; biases networks.b1, networks.c, networks.multiplier, networks.w1, networks.w2; dense on GPUs in f32",
         texts: &[
             "fire",
             "fire{sharing=all-layers,initial_len=10.0}",

@@ -229,11 +229,11 @@ pub(crate) mod tests {
             texts: &["grape"],
         },
         Examples {
-            facts: "acts on logits; content dependent, reads vectors, shift invariant; dense on GPUs",
+            facts: "acts on logits; content dependent, reads vectors, shift invariant; dense on GPUs in f32",
             texts: &["grape{variant={type=additive}}", "grape{variant={type=additive,gate=both}}"],
         },
         Examples {
-            facts: "acts on query, key, logits; content dependent, reads vectors, shift invariant; dense on GPUs",
+            facts: "acts on query, key, logits; content dependent, reads vectors, shift invariant; dense on GPUs in f32",
             texts: &[
                 "grape{variant={type=additive,gate=query,qk_norm=rms}}",
                 "grape{variant={type=additive,gate=both,qk_norm=rms}}",

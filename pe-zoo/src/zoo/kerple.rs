@@ -413,7 +413,7 @@ pub(crate) mod tests {
             texts: &["kerple{weight=power}", "kerple{kernel=power,weight=power,sharing=per-layer}"],
         },
         Examples {
-            facts: "acts on logits; has terms, scales content, shift invariant; dense on GPUs",
+            facts: "acts on logits; has terms, scales content, shift invariant; dense on GPUs in f32",
             texts: &["kerple{kernel=none,weight=power}"],
         },
     ];

@@ -120,7 +120,7 @@ pub(crate) mod tests {
     use crate::zoo::tests::Examples;
 
     pub(crate) const EXAMPLES: &[Examples] = &[Examples {
-        facts: "acts on logits; content dependent, has terms, ignores positions, scales content, shift invariant; dense on GPUs",
+        facts: "acts on logits; content dependent, has terms, ignores positions, scales content, shift invariant; dense on GPUs in f32",
         texts: &["logit-cap", "logit-cap{cap=0.5}"],
     }];
 }

@@ -152,7 +152,7 @@ pub(crate) fn examples() -> impl Iterator<Item = Combination> {
 }
 
 /// Facts that probing finds: the parts of the attention that an encoding changes, its properties, its biases and slopes, and whether
-/// the kernels of GPUs get its logits as a dense bias.
+/// the kernels of GPUs get its logits as a dense bias, in every precision or in f32 alone.
 pub(crate) fn facts(encoding: &Combination) -> String {
     let properties = encoding.properties().unwrap();
     let acts_on = properties.acts_on.iter().map(|part| part.label()).collect::<Vec<_>>().join(", ");
@@ -161,16 +161,21 @@ pub(crate) fn facts(encoding: &Combination) -> String {
     names.sort_unstable();
     let biases = encoding.biases().unwrap();
     let biases = biases.iter().flat_map(|part| part.iter().cloned()).collect::<Vec<_>>();
-    let mut supports = encoding.parts().iter().map(|part| crate::probe::support(part).unwrap().gpu);
+    let supports = encoding.parts().iter().map(|part| crate::probe::support(part).unwrap());
+    let supports = supports.collect::<Vec<_>>();
+    let is_dense = |support: Support| support == Support::Dense;
+    let dense = if supports.iter().any(|support| is_dense(support.tensor_cores)) {
+        Some("dense on GPUs".to_owned())
+    } else if supports.iter().any(|support| is_dense(support.gpu)) {
+        Some("dense on GPUs in f32".to_owned())
+    } else {
+        None
+    };
     let listed = |before: &str, words: &[String]| {
         (!words.is_empty()).then(|| format!("{before}{}", words.join(", ")))
     };
-    let facts = [
-        Some(format!("acts on {acts_on}")),
-        listed("", &names),
-        listed("biases ", &biases),
-        supports.any(|support| support == Support::Dense).then(|| "dense on GPUs".to_owned()),
-    ];
+    let facts =
+        [Some(format!("acts on {acts_on}")), listed("", &names), listed("biases ", &biases), dense];
     facts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 

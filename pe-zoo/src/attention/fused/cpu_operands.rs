@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use burn::backend::DispatchTensor;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::Tensor;
 
+use super::piecewise::{HostPieces, PiecewiseTensors, every_distance};
 use super::tables::endless;
 use crate::attention::reference::LogitInputs;
-use crate::count::CountedMatmul;
 use crate::kernels::cpu::modifiers::reflected_chunks;
 use crate::kernels::operands::{PiecewiseSlots, Slot};
 use crate::kernels::spec::HeadMlpSpec;
@@ -74,33 +74,18 @@ impl CpuOperands {
         self.tensors.push((slot, tensor.into_dispatch()));
     }
 
-    /// Adds the operands of a piecewise linear function of the distance, in these slots: slopes of the pieces, followed by their
-    /// values at 0, `[H, 2 N]`; numerators `psi(distance)` of the input, `[1, N]`; and reciprocal denominators of the input for
-    /// each row, `[1, T]`. Returns the bends between the pieces.
+    /// Adds the operands of a piecewise linear function of the distance, in these slots. Returns the bends between the pieces.
     fn put_piecewise(
         &mut self,
         slots: PiecewiseSlots,
         mlp: &PositionMlp,
         at: &Positions,
     ) -> Arc<[f32]> {
-        let device = mlp.w1.device();
-        let positions = at.memo("row-positions-flat", &device, || {
-            let values = at.rows().iter().map(|n| *n as f32).collect::<Vec<_>>();
-            let rows = values.len();
-            Tensor::<2>::from_data(TensorData::new(values, [1, rows]), &device)
-        });
-        let (bends, slopes) = pieces(&host(&mlp.w1), &host(&mlp.b1), mlp.negative_slope as f32);
-        let pieces = bends.len() + 1;
-        let units = slopes.len() / pieces;
-        let slopes = TensorData::new(slopes, [pieces, units]);
-        let slopes = Tensor::<2>::from_data(slopes, &device).transpose();
-        let row = |x: &Tensor<1>| x.clone().unsqueeze::<2>();
-        let rises = (mlp.w2.clone() * row(&mlp.w1)).counted_matmul(slopes.clone());
-        let starts = (mlp.w2.clone() * row(&mlp.b1)).counted_matmul(slopes)
-            + mlp.b2.clone().unsqueeze_dim::<2>(1);
-        self.put(slots.lines, Tensor::cat(vec![rises, starts], 1));
-        self.put(slots.distances, mlp.psi(every_distance(at, &device)));
-        self.put(slots.rows, mlp.normalisers(positions).recip());
+        let HostPieces { bends, slopes } = HostPieces::of(mlp);
+        let PiecewiseTensors { lines, distances, rows } = PiecewiseTensors::of(mlp, slopes, at);
+        self.put(slots.lines, lines);
+        self.put(slots.distances, distances);
+        self.put(slots.rows, rows);
         bends
     }
 
@@ -134,40 +119,4 @@ impl CpuOperands {
             base_bends: bends,
         });
     }
-}
-
-/// Returns all distances from 0 to the longest, `[1, N]`.
-fn every_distance(at: &Positions, device: &Device) -> Tensor<2> {
-    at.memo("every-distance", device, || {
-        let values = (0..=at.longest_distance()).map(|n| n as f32).collect::<Vec<_>>();
-        let len = values.len();
-        Tensor::from_data(TensorData::new(values, [1, len]), device)
-    })
-}
-
-/// Finds the breakpoints of the hidden units `w1 u + b1` for `u >= 0`, ascending, and the slope of
-/// each unit's activation in each piece.
-fn pieces(w1: &[f32], b1: &[f32], negative_slope: f32) -> (Arc<[f32]>, Vec<f32>) {
-    let slope = |above: bool| if above { 1.0 } else { negative_slope };
-    // A unit with a negative weight and its breakpoint at 0 is linear for `u > 0`.
-    let mut bends = (0..w1.len())
-        .map(|unit| (-b1[unit] / w1[unit], unit))
-        .filter(|(u, unit)| u.is_finite() && (*u > 0.0 || (*u == 0.0 && w1[*unit] > 0.0)))
-        .collect::<Vec<_>>();
-    bends.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let mut first = b1.iter().map(|b| slope(*b > 0.0)).collect::<Vec<_>>();
-    for (_, unit) in &bends {
-        first[*unit] = slope(w1[*unit] < 0.0);
-    }
-    let mut slopes = first.clone();
-    let mut piece = first;
-    for (_, unit) in &bends {
-        piece[*unit] = slope(w1[*unit] > 0.0);
-        slopes.extend_from_slice(&piece);
-    }
-    (bends.into_iter().map(|(u, _)| u).collect(), slopes)
-}
-
-fn host(x: &Tensor<1>) -> Vec<f32> {
-    x.clone().into_data().convert::<f32>().try_into_vec().unwrap_or_default()
 }

@@ -5,6 +5,7 @@
 #[cfg(feature = "flex")]
 mod cpu_operands;
 mod operands;
+mod piecewise;
 mod tables;
 
 #[cfg(all(test, feature = "flex"))]
@@ -52,16 +53,12 @@ pub(crate) fn attend(
             let dtype = q.dtype();
             let [q, k, v, values] = [q, k, v, values].map(|u| u.clone().cast(DType::F32));
             let inputs = LogitInputs::new(&q, &k, &v, at, scale);
-            let fuses = kernels::gpu::fuses_terms(
-                &q.device(),
-                precision,
-                q.dims(),
-                values.dims(),
-                spec::contiguous(at.cols()),
-            );
-            let terms = if fuses { modifier.as_terms(at.cols().len()) } else { None };
-            let operands = match &terms {
-                Some(terms) => ModifierOperands::of(terms, &inputs, Kernels::GpuTerms),
+            let pieces = modifier.pieces();
+            let on_cores = spec::contiguous(at.cols())
+                && kernels::gpu::on_cores(&q.device(), precision, q.dims(), values.dims(), pieces);
+            let for_cores = if on_cores { modifier.for_cores(at.cols().len()) } else { None };
+            let operands = match &for_cores {
+                Some(modifier) => ModifierOperands::of(modifier, &inputs, Kernels::GpuCores),
                 None => ModifierOperands::of(modifier, &inputs, Kernels::Gpu),
             };
             let operands = operands.with_products(&inputs);

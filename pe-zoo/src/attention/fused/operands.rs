@@ -7,7 +7,11 @@ use burn::tensor::{DType, Tensor};
 
 #[cfg(feature = "flex")]
 use super::cpu_operands::{self, CpuOperands};
+#[cfg(feature = "cube")]
+use super::piecewise::{DevicePieces, PiecewiseTensors};
 use super::tables::{endless, stretched};
+#[cfg(feature = "cube")]
+use crate::Positions;
 use crate::ScoreMod;
 use crate::attention::reference::LogitInputs;
 use crate::attention::support::PlannedPart;
@@ -16,7 +20,7 @@ use crate::kernels::operands::{Operands, SLOTS, Slot};
 use crate::kernels::spec::{self, ContextualSpec, HeadMlpSpec, Spec, WeightRule};
 use crate::ops::MatmulPrecision;
 #[cfg(feature = "cube")]
-use crate::score::Beyond;
+use crate::score::{Beyond, PositionMlp};
 use crate::score::{
     Contextual, ContextualFunction, FarPairs, GateSource, LogitScaling, Perceptron, Term,
 };
@@ -63,12 +67,13 @@ impl ModifierOperands {
         let mut dense_terms = false;
         for PlannedPart { part, in_kernels } in modifier.planned(kernels) {
             dense_terms |= !in_kernels && matches!(part, ScoreMod::Term(_));
-            operands.add(part, in_kernels, inputs);
+            operands.add(part, in_kernels.then_some(kernels), inputs);
         }
         if dense_terms { operands.with_dense_terms(inputs) } else { operands }
     }
 
-    fn add(&mut self, part: &ScoreMod, in_kernels: bool, inputs: &LogitInputs<'_>) {
+    /// Adds a part that these kernels compute; the reference engine makes it dense if none do.
+    fn add(&mut self, part: &ScoreMod, kernels: Option<Kernels>, inputs: &LogitInputs<'_>) {
         match part {
             // The plan has no sums, and the reference engine computes hard attention, see `attend`.
             ScoreMod::None | ScoreMod::Hard | ScoreMod::Sum(_) => {}
@@ -85,7 +90,9 @@ impl ModifierOperands {
                 let slot = if further { Slot::DecayResidual } else { Slot::Decay };
                 self.plus(slot, cumulative.clone());
             }
-            ScoreMod::Contextual(contextual) => self.add_contextual(contextual, in_kernels, inputs),
+            ScoreMod::Contextual(contextual) => {
+                self.add_contextual(contextual, kernels.is_some(), inputs);
+            }
             ScoreMod::StickBreaking(rule) => {
                 self.weights = Some(WeightRule::StickBreaking(*rule));
             }
@@ -93,6 +100,10 @@ impl ModifierOperands {
             ScoreMod::Products(products) => self.products = Some(in_f32(products.clone())),
             ScoreMod::Term(term) => self.terms.push(term.clone()),
             ScoreMod::Dense(bias) => self.plus(Slot::Dense, bias.clone()),
+            #[cfg(feature = "cube")]
+            ScoreMod::PositionMlp(mlp) if kernels == Some(Kernels::GpuCores) => {
+                self.add_pieces(mlp, inputs.at);
+            }
             ScoreMod::Reflected(_)
             | ScoreMod::FarProducts(_)
             | ScoreMod::ChannelDecay { .. }
@@ -101,7 +112,7 @@ impl ModifierOperands {
             | ScoreMod::TokenPrice(_)
             | ScoreMod::StepPrices(_) => {
                 #[cfg(feature = "flex")]
-                if in_kernels {
+                if kernels == Some(Kernels::Cpu) {
                     return self.add_cpu(cpu_operands::of(part, inputs));
                 }
                 self.add_dense(part, inputs);
@@ -119,6 +130,16 @@ impl ModifierOperands {
         }
         self.head_mlp = operands.head_mlp.or(self.head_mlp.take());
         self.far_pairs = operands.far_pairs.or(self.far_pairs);
+    }
+
+    #[cfg(feature = "cube")]
+    fn add_pieces(&mut self, mlp: &PositionMlp, at: &Positions) {
+        let DevicePieces { ends, slopes } = DevicePieces::of(mlp);
+        let PiecewiseTensors { lines, distances, rows } = PiecewiseTensors::of(mlp, slopes, at);
+        self.put(Slot::PositionMlpBends, ends);
+        self.put(Slot::PositionMlpLines, lines);
+        self.put(Slot::PositionMlpDistances, distances);
+        self.put(Slot::PositionMlpRows, rows);
     }
 
     fn add_dense(&mut self, part: &ScoreMod, inputs: &LogitInputs<'_>) {

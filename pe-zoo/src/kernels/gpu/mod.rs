@@ -83,14 +83,14 @@ pub(crate) fn takes(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
 }
 
-/// Whether the kernels compute an attention under pair terms alone, from the device, the precision and the shapes of
-/// queries and values; positions must count up by one.
-pub(crate) fn fuses_terms(
+/// Whether the kernels on tensor cores compute an attention under pair terms, or under a piecewise linear function of the
+/// distance of `pieces` pieces, from the device, the precision and the shapes of queries and values.
+pub(crate) fn on_cores(
     device: &Device,
     precision: MatmulPrecision,
     q: [usize; 4],
     values: [usize; 4],
-    contiguous: bool,
+    pieces: usize,
 ) -> bool {
     let device = device.clone().inner();
     let DispatchDevice::Cube(device) = device.as_dispatch() else {
@@ -99,7 +99,7 @@ pub(crate) fn fuses_terms(
     let [batch, heads, rows, head_dim] = q;
     let [_batch, _heads, columns, value_dim] = values;
     let sizes = Sizes { batch, heads, rows, columns, head_dim, value_dim };
-    contiguous && mma::takes_terms(&device.client(), sizes, precision)
+    mma::takes(&device.client(), sizes, precision, pieces)
 }
 
 /// Computes attention, `[B, H, T, E]`; `None` if no block of these operands fits into the device's

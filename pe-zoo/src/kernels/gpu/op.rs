@@ -40,7 +40,8 @@ fn forward(operands: Operands<Cube>, spec: Spec) -> (FloatTensor<Cube>, Attentio
     {
         KernelState::Mma { forward: mma::forward(&operands, &spec, config), config }
     } else {
-        assert!(spec.terms.is_empty(), "only the kernels on `mma.sync` compute pair terms");
+        let on_cores = !spec.terms.is_empty() || present(&operands[Slot::PositionMlpLines]);
+        assert!(!on_cores, "only the kernels on tensor cores compute pair terms and pieces");
         let operands = contiguous(operands);
         let forward = launch::forward(&operands, &spec);
         KernelState::Tiles { operands, spec, forward }
@@ -101,7 +102,11 @@ impl Backward<Cube, SLOTS> for Attention {
         let AttentionState { kernels, sinks } = ops.state;
         let of_sinks = sinks.map(|sinks| kernels.rows().gradient(&sinks, &grad));
         let mut gradients = match kernels {
-            KernelState::Mma { forward, config } => mma::gradients(&forward, &grad, config),
+            KernelState::Mma { forward, config } => {
+                let is_tracked = |slot: Slot| ops.parents[slot as usize].is_some();
+                let by_distance = is_tracked(Slot::Distance) || is_tracked(Slot::PositionMlpLines);
+                mma::gradients(&forward, &grad, by_distance, config)
+            }
             KernelState::Tiles { operands, spec, forward } => {
                 collect::gradients(&operands, &spec, forward, grad, launch::backward)
             }

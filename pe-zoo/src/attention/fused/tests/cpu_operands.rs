@@ -13,7 +13,7 @@ use crate::score::{
     TokenPrice,
 };
 
-fn position_mlp(
+pub(super) fn position_mlp(
     sizes: &Sizes,
     leaves: &mut Leaves,
     [c, threshold]: [f64; 2],

@@ -3,7 +3,7 @@
 
 use burn::tensor::{Device, Tensor};
 
-use super::cpu_operands::token_price;
+use super::cpu_operands::{position_mlp, token_price};
 use super::*;
 use crate::attention::Support;
 use crate::score::{Derivative, HeadMlp, Number, Pair, PairTerm, Term};
@@ -104,9 +104,9 @@ fn terms_apply_one_after_the_other() {
 /// Function that makes a modifier, and may read others.
 type Way<'a> = &'a dyn Fn(&Sizes, &mut Leaves) -> ScoreMod;
 
-/// Kernels for pair terms compute a modifier as terms alone.
+/// Kernels on tensor cores compute pair terms alone.
 #[test]
-fn a_modifier_as_terms_has_the_same_outputs_and_gradients() {
+fn a_modifier_for_cores_has_the_same_outputs_and_gradients() {
     let makes: [Make; 4] = [
         |sizes, leaves| token_price(sizes, leaves, [true, true]),
         |sizes, leaves| token_price(sizes, leaves, [true, false]),
@@ -121,10 +121,10 @@ fn a_modifier_as_terms_has_the_same_outputs_and_gradients() {
     let sizes = Sizes { rows: ODD.columns, ..ODD };
     let at = Positions::contiguous(0, sizes.columns);
     for make in makes {
-        let as_terms = |sizes: &Sizes, leaves: &mut Leaves| {
-            make(sizes, leaves).as_terms(sizes.columns).unwrap()
+        let for_cores = |sizes: &Sizes, leaves: &mut Leaves| {
+            make(sizes, leaves).for_cores(sizes.columns).unwrap()
         };
-        let ways = [&make as Way<'_>, &as_terms].map(|make| (Engine::Reference, make));
+        let ways = [&make as Way<'_>, &for_cores].map(|make| (Engine::Reference, make));
         compare_ways(&sizes, &at, 1.0, ways, || {
             let shape = [sizes.batch, sizes.heads, sizes.columns, sizes.head_dim];
             (tensor(shape, 1.0, 1), tensor(shape, 1.0, 2))
@@ -133,19 +133,24 @@ fn a_modifier_as_terms_has_the_same_outputs_and_gradients() {
 }
 
 #[test]
-fn modifiers_of_another_form_are_not_written_as_terms() {
-    let others: [Make; 3] = [
+fn modifiers_of_another_form_are_not_for_cores() {
+    let others: [Make; 4] = [
         // Other kernels compute these.
         |sizes, leaves| ScoreMod::Sum(vec![slope(sizes, leaves), decay(sizes, leaves)]),
         |sizes, leaves| {
             ScoreMod::Sum(vec![halved(sizes, leaves), distance(sizes, leaves, Beyond::Last)])
+        },
+        |sizes, leaves| {
+            let mlp = position_mlp(sizes, leaves, [0.1, 500.0], 0.0);
+            let table = distance(sizes, leaves, Beyond::Last);
+            ScoreMod::Sum(vec![ScoreMod::PositionMlp(mlp), table])
         },
         // Earlier tokens have no price of a query.
         |sizes, leaves| token_price(sizes, leaves, [true, true]),
     ];
     for make in others {
         let mut leaves = Leaves { four: vec![], three: vec![], two: vec![], one: vec![] };
-        assert!(make(&ODD, &mut leaves).as_terms(ODD.columns).is_none());
+        assert!(make(&ODD, &mut leaves).for_cores(ODD.columns).is_none());
     }
 }
 

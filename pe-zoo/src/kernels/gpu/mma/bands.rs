@@ -1,4 +1,4 @@
-//! Gradient of a distance table: a cube owns a band of blocks along the diagonal, whose distances are the same in each block,
+//! Gradients by distance, of a table or of what the input of a piecewise linear function has of the distance: a cube owns a band of blocks along the diagonal, whose distances are the same in each block,
 //! so that gradients of logits are added up in registers, and once along the diagonals of the sum.
 
 use burn_cubecl::cubecl;
@@ -11,21 +11,24 @@ use super::columns::ColumnBlocks;
 use super::config::{ACROSS, MmaConfig, OWNED};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
+use super::pieces::LineSums;
 use super::rows::RowStatistics;
-use super::tile::zeros;
+use super::tile::{SumPair, zeros};
 use super::walk::{CubeWalk, first_of_plane, padded_columns, padded_rows};
 
 /// Numbers that a band has: one for each distance in a block, and one that is not used.
 pub(super) const BAND: usize = 2 * OWNED;
 
 /// Computes `out`, `[plane, band, 128]`: sums of gradients of logits over the pairs of a band whose distance is
-/// `64 band + first row - OWNED ceil(first row / 64) + index - 63`.
+/// `64 band + first row - OWNED ceil(first row / 64) + index - 63`. The gradients of the pieces of a function go to `lines`,
+/// `[plane, band, pieces, 2]`.
 #[cube(launch_unchecked, create_dummy_kernel)]
 pub(super) fn bands_kernel(
     inputs: &MmaInputs,
     place: &MmaSizes,
     upstream: &Upstream,
     out: &mut Box<[f32]>,
+    lines: &mut Box<[SumPair]>,
     #[comptime] config: MmaConfig,
 ) {
     let width = comptime![config.width()];
@@ -42,6 +45,7 @@ pub(super) fn bands_kernel(
     let mut blocks = ColumnBlocks::new(OWNED, config);
     let mut rows = RowStatistics::new(config);
     let mut sums = zeros(comptime![OWNED / ACROSS], 1usize);
+    let mut line_sums = LineSums::new(config);
     // The columns that a block of rows sees end with the block of this index more.
     let newest = place.first_row.div_ceil(OWNED);
     let mut block = max(band, newest) - newest;
@@ -83,6 +87,7 @@ pub(super) fn bands_kernel(
             OWNED,
             config,
         );
+        line_sums.add(&mut gradients, &blocks, stage, of_plane, config);
         #[unroll]
         for n in 0..comptime![OWNED / ACROSS] {
             #[unroll]
@@ -117,10 +122,12 @@ pub(super) fn bands_kernel(
         sum += square[row * stride + row + comptime![OWNED - 1] - index];
         row += 1;
     }
-    out[(plane * CUBE_COUNT_X as usize + band) * BAND + index] = sum;
+    let own = plane * CUBE_COUNT_X as usize + band;
+    out[own * BAND + index] = sum;
+    line_sums.write(lines, own * comptime![config.pieces], config);
 }
 
-/// Adds up what bands have of each distance but the last: `out` is `[H, N - 1]`.
+/// Adds up what bands have of each distance: `out` is `[H, entries]`.
 #[cube(launch_unchecked, create_dummy_kernel)]
 pub(super) fn table_kernel(
     of_bands: &Box<[f32]>,

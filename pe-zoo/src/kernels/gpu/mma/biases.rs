@@ -111,22 +111,23 @@ impl ColumnBiases {
     }
 }
 
-/// Biases by distance within two blocks, that of a walk's current step and the next one.
+/// Numbers by distance within two blocks, that of a walk's current step and the next one: biases in base 2, or what the input
+/// of a piecewise linear function has of the distance.
 #[derive(CubeType)]
-pub(super) struct DistanceBiases {
+pub(super) struct DistanceNumbers {
     tile: Shared<[f32]>,
     next: Array<f32>,
 }
 
 #[cube]
-impl DistanceBiases {
-    pub(super) fn new(#[comptime] config: MmaConfig) -> DistanceBiases {
-        let numbers = comptime![if config.distance { 2 * config.distances() } else { 1 }];
+impl DistanceNumbers {
+    pub(super) fn new(#[comptime] config: MmaConfig) -> DistanceNumbers {
+        let numbers = comptime![if config.by_distance() { 2 * config.distances() } else { 1 }];
         let each = comptime![config.distances() / UNITS];
-        DistanceBiases { tile: Shared::new_slice(numbers), next: Array::new(each) }
+        DistanceNumbers { tile: Shared::new_slice(numbers), next: Array::new(each) }
     }
 
-    /// Reads the biases in base 2 of all distances between the rows from the token `own` on and `columns` columns from
+    /// Reads the numbers of all distances between the rows from the token `own` on and `columns` columns from
     /// `column` on, ascending.
     #[expect(clippy::too_many_arguments, reason = "the operands, and what part of them")]
     pub(super) fn fetch(
@@ -139,21 +140,25 @@ impl DistanceBiases {
         #[comptime] columns: usize,
         #[comptime] config: MmaConfig,
     ) {
-        if comptime![config.distance] {
+        if comptime![config.by_distance()] {
             let last = column + comptime![columns - 1];
             #[unroll]
             for copy in 0..comptime![config.distances() / UNITS] {
                 let away = max(own + UNIT_POS as usize + copy * UNITS, last) - last;
                 let entry = min(away, place.distance_entries - 1);
-                let bias = inputs.distance[plane % place.heads * place.distance_entries + entry];
-                self.next[copy] = bias * comptime![LOG2_E];
+                if comptime![config.pieces > 0] {
+                    self.next[copy] = inputs.distance[entry];
+                } else {
+                    let first = plane % place.heads * place.distance_entries;
+                    self.next[copy] = inputs.distance[first + entry] * comptime![LOG2_E];
+                }
             }
         }
     }
 
-    /// Writes the biases that [`fetch`](Self::fetch) has read to shared memory, for the given stage.
+    /// Writes the numbers that [`fetch`](Self::fetch) has read to shared memory, for the given stage.
     pub(super) fn store(&mut self, stage: usize, #[comptime] config: MmaConfig) {
-        if comptime![config.distance] {
+        if comptime![config.by_distance()] {
             let begin = stage * comptime![config.distances()] + UNIT_POS as usize;
             #[unroll]
             for copy in 0..comptime![config.distances() / UNITS] {
@@ -162,13 +167,13 @@ impl DistanceBiases {
         }
     }
 
-    /// Bias of the distance with this index.
+    /// Number of the distance with this index.
     pub(super) fn of(&self, stage: usize, index: usize, #[comptime] config: MmaConfig) -> f32 {
-        let mut bias = f32::new(0.0);
-        if comptime![config.distance] {
-            bias = self.tile[stage * comptime![config.distances()] + index];
+        let mut number = f32::new(0.0);
+        if comptime![config.by_distance()] {
+            number = self.tile[stage * comptime![config.distances()] + index];
         }
-        bias
+        number
     }
 }
 

@@ -3,10 +3,11 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::biases::{ColumnBiases, DistanceBiases};
+use super::biases::{ColumnBiases, DistanceNumbers};
 use super::blocks::Blocks;
 use super::config::{ACROSS, MmaConfig};
 use super::inputs::{MmaInputs, MmaSizes};
+use super::pieces::RowPieces;
 use super::tile::{Results, SumPair};
 use super::walk::CubeWalk;
 
@@ -17,7 +18,8 @@ pub(super) struct ColumnBlocks {
     pub(super) keys: Blocks,
     pub(super) values: Blocks,
     biases: ColumnBiases,
-    distances: DistanceBiases,
+    distances: DistanceNumbers,
+    pub(super) pieces: RowPieces,
 }
 
 /// Stage of a block of columns.
@@ -34,11 +36,12 @@ impl ColumnBlocks {
             keys: Blocks::new(2usize, columns, comptime![config.width()], transfer),
             values: Blocks::new(2usize, columns, comptime![config.value_width()], transfer),
             biases: ColumnBiases::new(columns, config),
-            distances: DistanceBiases::new(config),
+            distances: DistanceNumbers::new(config),
+            pieces: RowPieces::new(config),
         }
     }
 
-    /// Copies the first block to shared memory. [`sync_copies`](super::copies::sync_copies) must follow.
+    /// Copies the first block of a walk to shared memory, and reads what belongs to its rows. [`sync_copies`](super::copies::sync_copies) must follow.
     pub(super) fn begin(
         &mut self,
         inputs: &MmaInputs,
@@ -48,6 +51,7 @@ impl ColumnBlocks {
         #[comptime] columns: usize,
         #[comptime] config: MmaConfig,
     ) {
+        self.pieces.load(inputs, place, walk, config);
         let stage = stage_of(block);
         self.fetch_keys(inputs, place, walk, block, columns, config);
         self.store_keys(stage, columns, config);
@@ -100,6 +104,25 @@ impl ColumnBlocks {
         self.values.store(stage);
     }
 
+    /// Numbers by distance of this lane's columns `8 n + 2 (lane % 4)` and the next in one of its rows.
+    pub(super) fn by_distance(
+        &self,
+        stage: usize,
+        of_plane: usize,
+        #[comptime] n: usize,
+        #[comptime] eight: usize,
+        #[comptime] columns: usize,
+        #[comptime] config: MmaConfig,
+    ) -> SumPair {
+        let lane = UNIT_POS_PLANE as usize;
+        let row = of_plane + lane / 4 + comptime![eight * 8 + columns - 1];
+        let index = row - (lane % 4 * 2 + comptime![n * 8]);
+        let mut numbers = SumPair::empty();
+        numbers.insert(0usize, self.distances.of(stage, index, config));
+        numbers.insert(1usize, self.distances.of(stage, index - 1, config));
+        numbers
+    }
+
     /// Biases in base 2, without the row's number, of this lane's columns `8 n + 2 (lane % 4)` and the next in one of its
     /// rows.
     pub(super) fn bias(
@@ -112,14 +135,16 @@ impl ColumnBlocks {
         #[comptime] config: MmaConfig,
     ) -> SumPair {
         let mut pair = self.biases.of(stage, n, columns, config);
-        if comptime![config.distance] {
-            let lane = UNIT_POS_PLANE as usize;
-            let row = of_plane + lane / 4 + comptime![eight * 8 + columns - 1];
-            let index = row - (lane % 4 * 2 + comptime![n * 8]);
-            let mut by_distance = SumPair::empty();
-            by_distance.insert(0usize, self.distances.of(stage, index, config));
-            by_distance.insert(1usize, self.distances.of(stage, index - 1, config));
-            pair += by_distance;
+        if comptime![config.by_distance()] {
+            let mut numbers = self.by_distance(stage, of_plane, n, eight, columns, config);
+            if comptime![config.pieces > 0] {
+                #[unroll]
+                for one in 0..2usize {
+                    let value = self.pieces.value(numbers.extract(one), eight, config);
+                    numbers.insert(one, value);
+                }
+            }
+            pair += numbers;
         }
         pair
     }

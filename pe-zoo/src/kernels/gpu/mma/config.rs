@@ -86,7 +86,7 @@ pub(super) enum MmaPass {
     Rows,
     /// Gradients that belong to keys.
     Keys,
-    /// Gradients of distance tables.
+    /// Gradients by distance.
     Bands,
 }
 
@@ -100,6 +100,8 @@ pub(in crate::kernels::gpu) struct MmaConfig {
     pub(super) distance: bool,
     pub(super) decay: bool,
     pub(super) decay_residual: bool,
+    /// Pieces of a piecewise linear function of the distance; 0 if there is none.
+    pub(super) pieces: usize,
     pub(super) along: AlongRow,
     /// Entries of the row's table.
     pub(super) entries: usize,
@@ -122,6 +124,7 @@ impl MmaConfig {
             distance: false,
             decay: false,
             decay_residual: false,
+            pieces: 0,
             along: AlongRow::Nothing,
             entries: 0,
             row_groups: MOST_GROUPS,
@@ -239,9 +242,19 @@ impl MmaConfig {
         self.slopes || self.decay || self.decay_residual
     }
 
+    /// Whether there is a bias by distance, which is a table or a piecewise linear function.
+    pub(super) const fn by_distance(&self) -> bool {
+        self.distance || self.pieces > 0
+    }
+
     /// Whether there is any bias.
     pub(super) const fn biased(&self) -> bool {
-        self.differences() || self.distance
+        self.differences() || self.by_distance()
+    }
+
+    /// Places for the pieces in shared memory, a power of two.
+    pub(super) const fn piece_places(&self) -> usize {
+        self.pieces.next_power_of_two()
     }
 
     /// Whether products become logits before the softmax, which multiplies them by the scale otherwise.
@@ -302,10 +315,11 @@ impl MmaConfig {
     }
 
     /// Bytes of shared memory of the kernel that needs most: rows of its own, two blocks to walk over, and weights with
-    /// their gradients, or tables.
+    /// their gradients, or tables, or sums of pieces.
     const fn shared_bytes(&self) -> usize {
         let factors = 3 * OWNED * (self.width() + self.value_width()) + 2 * OWNED * OWNED;
-        let numbers = (8 + OWNED) * (OWNED + 1) + OWNED * self.table_stride();
+        let sums = 3 * self.piece_places() + 2 * self.pieces * UNITS;
+        let numbers = (8 + OWNED) * (OWNED + 1) + OWNED * self.table_stride() + sums;
         factors * size_of::<u16>() + numbers * size_of::<f32>()
     }
 }
@@ -385,22 +399,29 @@ fn takes_sizes(sizes: Sizes, precision: MatmulPrecision) -> bool {
         && whole(sizes.value_dim)
 }
 
-/// Whether the kernels of a device compute pair terms for these sizes.
-pub(in crate::kernels::gpu) fn takes_terms(
+/// Whether the kernels of a device compute pair terms, or a piecewise linear function of `pieces` pieces, for these sizes.
+pub(in crate::kernels::gpu) fn takes(
     client: &Client,
     sizes: Sizes,
     precision: MatmulPrecision,
+    pieces: usize,
 ) -> bool {
-    let widest = MmaConfig { head_dim: WIDEST, value_dim: WIDEST, ..MmaConfig::plain(sizes) };
+    let plain = MmaConfig::plain(sizes);
+    let largest = if pieces > 0 {
+        MmaConfig { pieces, ..plain }
+    } else {
+        MmaConfig { head_dim: WIDEST, value_dim: WIDEST, ..plain }
+    };
     let shared_bytes = client.properties().hardware.max_shared_memory_size;
     most_groups().is_some()
         && takes_sizes(sizes, precision)
-        && widest.shared_bytes() <= shared_bytes
+        && pieces <= UNITS
+        && largest.shared_bytes() <= shared_bytes
         && multiplies(client)
 }
 
 /// Returns the configuration of an attention with factors of bf16, heads of at most 128 channels in whole pieces, and
-/// either slopes, distance tables and running sums as biases of a softmax, or one form along the row.
+/// either slopes, running sums and a bias by distance for a softmax, or one form along the row.
 pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Option<MmaConfig> {
     const UNSUPPORTED: [Slot; 4] =
         [Slot::ContextualGateKeys, Slot::ContextualHidden, Slot::ContextualSlopes, Slot::Dense];
@@ -426,6 +447,7 @@ pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Opti
         distance: present(&operands[Slot::Distance]),
         decay: present(&operands[Slot::Decay]),
         decay_residual: present(&operands[Slot::DecayResidual]),
+        pieces: last_axis(&operands[Slot::PositionMlpLines]) / 2,
         along,
         entries: match along {
             AlongRow::Contextual => last_axis(&operands[Slot::ContextualVectors]),
@@ -435,12 +457,13 @@ pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Opti
         ..MmaConfig::plain(sizes)
     };
     let by_distance = config.slopes
-        || config.distance
+        || config.by_distance()
         || matches!(along, AlongRow::QueryDistance | AlongRow::Term(_));
     let takes = takes_sizes(sizes, spec.precision)
         && spec.content_scale.is_some_and(|scale| scale > 0.0)
         && (spec.contiguous || !by_distance)
         && forms.next().is_none()
+        && !(config.distance && config.pieces > 0)
         && !(config.by_rows() && config.biased())
         && UNSUPPORTED.iter().all(|slot| !present(&operands[*slot]));
     takes.then_some(config)

@@ -78,6 +78,7 @@ pub(super) fn dkv_kernel(
     let all_keys = max(column + comptime![config.owned() - 1], place.first_row) - place.first_row;
     let end = (place.rows - 1) / rows + 1;
     let unmasked = min(all_keys.div_ceil(rows), end);
+    blocks.pieces.load(inputs, place, plane, config);
     blocks.fetch_queries(inputs, place, upstream, &walk, block, config);
     blocks.store_queries(block % 2, config);
     blocks.fetch_grads(upstream, &walk, block, config);
@@ -235,10 +236,10 @@ fn step(
                 if comptime![config.differences()] {
                     without = sums.biases[eight] - statistics.extract(one * 2);
                 }
-                if comptime![config.distance] {
+                if comptime![config.by_distance()] {
                     let key = walk.of_plane + lane / 4 + comptime![eight * 8];
                     let index = lane % 4 * 2 + comptime![n * 8 + one + config.owned() - 1] - key;
-                    without += blocks.distances.of(stage, index, config);
+                    without += blocks.bias(stage, index, lane % 4 + comptime![n * 4], one, config);
                 }
                 let weight =
                     power_of_two(fma(logit.extract(one), scale, without), comptime![config.native]);

@@ -225,6 +225,10 @@ fn step(
             config,
         );
         sums.add_up(&of_weights, row, column, config);
+        if comptime![config.pieces > 0] {
+            let factors = &mut sums.factors;
+            blocks.add_factor_gradients(&of_weights, factors, stage, walk.of_plane, config);
+        }
     }
     if comptime![by_pairs] {
         if left > 1 {

@@ -16,8 +16,14 @@ pub(super) struct MmaInputs {
     pub(super) values: Box<[Piece]>,
     /// Slopes of the heads, `[H]`.
     pub(super) slopes: Box<[f32]>,
-    /// Distance table, `[H, N]`, whose last entry holds for all greater distances.
+    /// Distance table, `[H, N]`, whose last entry holds for all greater distances; with pieces, the numbers of all distances, `[N]`.
     pub(super) distance: Box<[f32]>,
+    /// Ends of the pieces of a piecewise linear function but the last, ascending.
+    pub(super) piece_ends: Box<[f32]>,
+    /// Slopes of the pieces, then their values at 0, `[H, 2 pieces]`.
+    pub(super) piece_lines: Box<[f32]>,
+    /// Numbers of the rows, by which those of distances are multiplied, `[T]`.
+    pub(super) row_factors: Box<[f32]>,
     /// Running sums of the decay, `[plane, S]`.
     pub(super) decay: Box<[f32]>,
     /// Residual of the running sums, `[plane, S]`.

@@ -14,7 +14,7 @@ use super::dq::dq_kernel;
 use super::forward::{ForwardOutputsLaunch, forward_kernel};
 use super::packed::{LaunchGrid, PackedOperands, empty, grid, upstream};
 use super::row_sums::RowGradientsLaunch;
-use super::table::distance;
+use super::table::{PieceGradients, distance, pieces};
 use crate::kernels::gpu::heads::by_token;
 use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot};
 use crate::kernels::spec::Spec;
@@ -64,6 +64,8 @@ struct MmaBackward {
     values: CubeTensor,
     /// Gradients of the slopes by row, `[B, H, T]`.
     slopes: CubeTensor,
+    /// Gradients of the rows' numbers in a piecewise linear function, `[B, H, T]`.
+    factors: CubeTensor,
     /// Gradients of the rows' running sums, `[B, H, T]`.
     row_decay: CubeTensor,
     /// Gradients of the columns' running sums, `[B, H, S]`.
@@ -77,6 +79,8 @@ struct MmaBackward {
     edges: CubeTensor,
     /// Gradients of the distance table, `[H, N]`, if there is one.
     distance: Option<CubeTensor>,
+    /// Gradients of a piecewise linear function, if there is one.
+    pieces: Option<PieceGradients>,
 }
 
 impl MmaForward {
@@ -100,6 +104,7 @@ impl MmaBackward {
             k: by_token(like, [batch, heads, columns, head_dim]),
             values: by_token(like, [batch, heads, columns, value_dim]),
             slopes: numbers(config.slopes, rows),
+            factors: numbers(config.pieces > 0, rows),
             row_decay: numbers(config.decay, rows),
             column_decay: numbers(config.decay, columns),
             tables: written(config.tables(), &[batch, heads, rows, config.entries]),
@@ -107,11 +112,17 @@ impl MmaBackward {
             term_columns: terms(columns, config.term_numbers(false)),
             edges: written(config.carries(), &edges),
             distance: None,
+            pieces: None,
         }
     }
 }
 
-fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBackward {
+fn backward(
+    forward: &MmaForward,
+    grad: &CubeTensor,
+    by_distance: bool,
+    config: MmaConfig,
+) -> MmaBackward {
     let packed = &forward.packed;
     let Sizes { batch, heads, rows, columns, .. } = packed.sizes;
     let flat = |tensor: &CubeTensor| tensor.clone().into_buffer_arg();
@@ -131,6 +142,7 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
             RowGradientsLaunch::new(
                 flat(&written.q),
                 flat(&written.slopes),
+                flat(&written.factors),
                 flat(&written.row_decay),
                 flat(&written.tables),
                 flat(&written.term_rows),
@@ -180,15 +192,19 @@ fn backward(forward: &MmaForward, grad: &CubeTensor, config: MmaConfig) -> MmaBa
             );
         }
     }
-    written.distance = config.distance.then(|| distance(packed, &upstream, config));
+    if by_distance {
+        written.distance = config.distance.then(|| distance(packed, &upstream, config));
+        written.pieces = (config.pieces > 0).then(|| pieces(packed, &upstream, config));
+    }
     written
 }
 
 /// Computes the gradients of all operands in the order of their slots; `None` for absent operands. `grad` is that of the
-/// output.
+/// output. `by_distance` tells whether biases by distance need a gradient, which a window does not.
 pub(in crate::kernels::gpu) fn gradients(
     forward: &MmaForward,
     grad: &CubeTensor,
+    by_distance: bool,
     config: MmaConfig,
 ) -> [Option<CubeTensor>; SLOTS] {
     let MmaBackward {
@@ -196,17 +212,23 @@ pub(in crate::kernels::gpu) fn gradients(
         k,
         values,
         slopes,
+        factors,
         row_decay,
         column_decay,
         tables,
         term_rows,
         term_columns,
         distance,
+        pieces,
         edges: _,
-    } = backward(forward, grad, config);
+    } = backward(forward, grad, by_distance, config);
     let first_row = forward.packed.first_row;
     let decay = config.decay.then(|| of_tokens(row_decay, column_decay, first_row));
     let slopes = config.slopes.then(|| of_heads(slopes, 1));
+    let of_rows = pieces.is_some().then(|| {
+        let rows = Cube::float_sum_dim(Cube::float_sum_dim(factors, 1), 0);
+        Cube::float_reshape(rows, Shape::from([1, forward.packed.sizes.rows]))
+    });
     let parts = |from: usize, to: usize| {
         let axes = [Slice::from(..), Slice::from(..), Slice::from(..), Slice::from(from..to)];
         Cube::float_slice(term_rows.clone(), &axes)
@@ -226,6 +248,9 @@ pub(in crate::kernels::gpu) fn gradients(
         Slot::Values => Some(values.clone()),
         Slot::Slope => slopes.clone(),
         Slot::Distance => distance.clone(),
+        Slot::PositionMlpLines => pieces.as_ref().map(|of| of.lines.clone()),
+        Slot::PositionMlpDistances => pieces.as_ref().map(|of| of.distances.clone()),
+        Slot::PositionMlpRows => of_rows.clone(),
         Slot::Decay => decay.clone(),
         Slot::ContextualVectors if config.along == AlongRow::Contextual => Some(tables.clone()),
         Slot::QueryDistance if config.along == AlongRow::QueryDistance => Some(tables.clone()),

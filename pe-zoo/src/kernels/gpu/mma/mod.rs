@@ -14,7 +14,7 @@
 //! | `walk`, `votes` | where a cube begins and how far it walks |
 //! | `softmax`, `rows`, `row_sums` | weights from logits, gradients of logits by rows, and sums of them |
 //! | `tile`, `blocks`, `columns`, `queries`, `copies` | products in registers, and blocks in shared memory |
-//! | `biases` | biases and the causal mask |
+//! | `biases`, `pieces` | biases, a piecewise linear function of the distance, and the causal mask |
 //! | `along`, `pair`, `row_table`, `entries` | forms along a row, and the tables of rows with their gradients |
 //! | `terms` | functions of pairs from their authors |
 //! | `approximate`, `instruction` | functions that are one instruction, and what LLVM makes of them |
@@ -43,6 +43,7 @@ mod launch;
 mod pack;
 mod packed;
 mod pair;
+mod pieces;
 pub(super) mod product;
 mod queries;
 mod row_sums;
@@ -56,7 +57,7 @@ mod votes;
 mod walk;
 mod warpgroup;
 
-pub(super) use config::{MmaConfig, config, takes_terms};
+pub(super) use config::{MmaConfig, config, takes};
 pub(super) use launch::{MmaForward, forward, gradients};
 
 #[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]

@@ -25,7 +25,11 @@ pub(super) struct PackedOperands {
     pub(super) k: CubeTensor,
     pub(super) values: CubeTensor,
     pub(super) slopes: CubeTensor,
+    /// Distance table, or numbers of the distances.
     pub(super) distance: CubeTensor,
+    pub(super) piece_ends: CubeTensor,
+    pub(super) piece_lines: CubeTensor,
+    pub(super) row_factors: CubeTensor,
     pub(super) decay: CubeTensor,
     pub(super) decay_residual: CubeTensor,
     /// Tables of the rows, `[B, H, T, entries]`.
@@ -59,6 +63,7 @@ impl PackedOperands {
             AlongRow::QueryDistance => Slot::QueryDistance,
             _ => Slot::ContextualVectors,
         };
+        let distance = if config.pieces > 0 { Slot::PositionMlpDistances } else { Slot::Distance };
         let far_blocks = if config.carries() {
             empty(query, &[batch, heads, padded(rows) / OWNED], DType::U32)
         } else {
@@ -96,8 +101,11 @@ impl PackedOperands {
             k: to_k,
             values: to_values,
             slopes: small(Slot::Slope),
-            distance: small(Slot::Distance),
-            distance_entries: last_axis(&operands[Slot::Distance]),
+            distance: small(distance),
+            distance_entries: last_axis(&operands[distance]),
+            piece_ends: small(Slot::PositionMlpBends),
+            piece_lines: small(Slot::PositionMlpLines),
+            row_factors: small(Slot::PositionMlpRows),
             decay: small(Slot::Decay),
             decay_residual: small(Slot::DecayResidual),
             tables: small(tables),
@@ -120,6 +128,9 @@ impl PackedOperands {
             arg(&self.values),
             arg(&self.slopes),
             arg(&self.distance),
+            arg(&self.piece_ends),
+            arg(&self.piece_lines),
+            arg(&self.row_factors),
             arg(&self.decay),
             arg(&self.decay_residual),
             arg(&self.tables),

@@ -3,10 +3,12 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::biases::{DistanceBiases, difference};
+use super::biases::{DistanceNumbers, difference};
 use super::blocks::Blocks;
 use super::config::MmaConfig;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
+use super::pieces::{Pieces, row_factor};
+use super::tile::SumPair;
 use super::walk::CubeWalk;
 
 /// Logarithm and share of two adjacent rows.
@@ -20,7 +22,11 @@ pub(super) struct QueryBlocks {
     pub(super) grads: Blocks,
     pub(super) statistics: Shared<[TwoStatistics]>,
     next: Array<TwoStatistics>,
-    pub(super) distances: DistanceBiases,
+    distances: DistanceNumbers,
+    pub(super) pieces: Pieces,
+    /// Numbers of two adjacent rows, by which those of distances are multiplied.
+    factors: Shared<[SumPair]>,
+    next_factors: Array<SumPair>,
 }
 
 #[cube]
@@ -33,7 +39,10 @@ impl QueryBlocks {
             grads: Blocks::new(2usize, rows, comptime![config.value_width()], transfer),
             statistics: Shared::new_slice(rows),
             next: Array::new(1usize),
-            distances: DistanceBiases::new(config),
+            distances: DistanceNumbers::new(config),
+            pieces: Pieces::new(config),
+            factors: Shared::new_slice(comptime![if config.pieces > 0 { rows } else { 1 }]),
+            next_factors: Array::new(1usize),
         }
     }
 
@@ -65,6 +74,15 @@ impl QueryBlocks {
                 two.insert(one * 2 + 1, statistics.extract(1usize));
             }
             self.next[0] = two;
+            if comptime![config.pieces > 0] {
+                let row = block * rows + unit * 2;
+                let mut two = SumPair::empty();
+                #[unroll]
+                for one in 0..2usize {
+                    two.insert(one, row_factor(inputs, place, row + one));
+                }
+                self.next_factors[0] = two;
+            }
         }
         let (own, owned) = (place.first_row + block * rows, comptime![config.owned()]);
         self.distances.fetch(inputs, place, walk.plane, own, walk.own, owned, config);
@@ -78,7 +96,28 @@ impl QueryBlocks {
         let unit = UNIT_POS as usize;
         if unit < comptime![rows / 2] {
             self.statistics[stage * comptime![rows / 2] + unit] = self.next[0];
+            if comptime![config.pieces > 0] {
+                self.factors[stage * comptime![rows / 2] + unit] = self.next_factors[0];
+            }
         }
+    }
+
+    /// Bias in base 2 by the distance with this index, for one of two adjacent rows.
+    pub(super) fn bias(
+        &self,
+        stage: usize,
+        index: usize,
+        rows: usize,
+        #[comptime] one: usize,
+        #[comptime] config: MmaConfig,
+    ) -> f32 {
+        let mut bias = self.distances.of(stage, index, config);
+        if comptime![config.pieces > 0] {
+            let first = stage * comptime![config.query_block() / 2];
+            let factor = self.factors[first + rows].extract(one);
+            bias = self.pieces.value(bias * factor, config);
+        }
+        bias
     }
 
     /// Begins to read gradients of a block.

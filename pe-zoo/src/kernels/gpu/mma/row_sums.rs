@@ -17,6 +17,8 @@ pub(super) struct RowGradients {
     pub(super) q: Box<[SumPair]>,
     /// Gradients of the slopes, `[plane, T]`.
     pub(super) slopes: Box<[f32]>,
+    /// Gradients of the numbers of rows in a piecewise linear function, `[plane, T]`.
+    pub(super) factors: Box<[f32]>,
     /// Gradients of the rows' running sums, `[plane, T]`.
     pub(super) decay: Box<[f32]>,
     /// Gradients of the tables of rows, `[plane, T, entries]`.
@@ -32,6 +34,8 @@ pub(super) struct RowGradients {
 pub(super) struct OwnRowSums {
     pub(super) q: Results,
     slopes: Array<f32>,
+    /// Times [`LOG2_E`](super::approximate::LOG2_E).
+    pub(super) factors: Array<f32>,
     decay: Array<f32>,
     pub(super) entries: EntryGradients,
     pub(super) terms: TermSums,
@@ -44,6 +48,7 @@ impl OwnRowSums {
         let mut sums = OwnRowSums {
             q: zeros(comptime![config.width() / ACROSS], comptime![config.row_groups]),
             slopes: Array::new(unit_rows),
+            factors: Array::new(unit_rows),
             decay: Array::new(unit_rows),
             entries: EntryGradients::new(),
             terms: TermSums::new(true, config),
@@ -51,6 +56,7 @@ impl OwnRowSums {
         #[unroll]
         for eight in 0..unit_rows {
             sums.slopes[eight] = f32::new(0.0);
+            sums.factors[eight] = f32::new(0.0);
             sums.decay[eight] = f32::new(0.0);
         }
         sums
@@ -125,6 +131,12 @@ impl OwnRowSums {
                 let sum = row_sum(self.slopes[eight]);
                 if ends {
                     out.slopes[at] = sum;
+                }
+            }
+            if comptime![config.pieces > 0] {
+                let sum = row_sum(self.factors[eight]);
+                if ends {
+                    out.factors[at] = sum * comptime![std::f32::consts::LN_2];
                 }
             }
             if comptime![config.decay] {

@@ -1,4 +1,4 @@
-//! Gradient of the distance table, from the sums of bands.
+//! Gradients by distance, from the sums of bands.
 
 #![expect(unsafe_code, reason = "kernels are launched without tests of their indices")]
 
@@ -12,21 +12,27 @@ use super::config::{MmaConfig, MmaPass, OWNED, UNITS};
 use super::packed::{LaunchGrid, PackedOperands, PackedUpstream, empty, grid};
 use crate::kernels::operands::Sizes;
 
-/// Computes the gradient of the distance table. That of the last entry is the negative sum of the others, because the
-/// gradients of a row's logits add up to zero.
-pub(super) fn distance(
+/// Sums of bands.
+struct BandSums {
+    /// Gradients by distance, `[H, entries]`.
+    distances: CubeTensor,
+    /// Gradients of the pieces of a piecewise linear function, `[B, H, bands, pieces, 2]`.
+    lines: CubeTensor,
+}
+
+/// Computes the gradients of all pairs whose distance is less than `entries`.
+fn band_sums(
     packed: &PackedOperands,
     upstream: &PackedUpstream,
+    entries: usize,
     config: MmaConfig,
-) -> CubeTensor {
+) -> BandSums {
     let Sizes { batch, heads, rows, .. } = packed.sizes;
-    let (like, entries) = (&packed.log, packed.distance_entries - 1);
-    if entries == 0 {
-        return Cube::float_zeros(Shape::from([heads, 1]), &like.device, FloatDType::F32);
-    }
+    let like = &packed.log;
     let bands = bands(rows, packed.first_row, entries);
     let of_bands = empty(like, &[batch, heads, bands, BAND], DType::F32);
-    let near = empty(like, &[heads, entries], DType::F32);
+    let lines = empty(like, &[batch, heads, bands, config.pieces.max(1), 2], DType::F32);
+    let distances = empty(like, &[heads, entries], DType::F32);
     let LaunchGrid { count, dim } = grid(bands, batch * heads);
     // SAFETY: packed tensors are padded to whole cubes, and each cube writes a band of its own.
     unsafe {
@@ -38,6 +44,7 @@ pub(super) fn distance(
             packed.place(),
             upstream.args(),
             of_bands.clone().into_buffer_arg(),
+            lines.clone().into_buffer_arg(),
             config.of(MmaPass::Bands),
         );
     }
@@ -49,7 +56,7 @@ pub(super) fn distance(
             count,
             dim,
             of_bands.into_buffer_arg(),
-            near.clone().into_buffer_arg(),
+            distances.clone().into_buffer_arg(),
             batch * heads,
             heads,
             bands,
@@ -57,8 +64,50 @@ pub(super) fn distance(
             packed.first_row,
         );
     }
+    BandSums { distances, lines }
+}
+
+/// Computes the gradient of the distance table. That of the last entry is the negative sum of the others, because the
+/// gradients of a row's logits add up to zero.
+pub(super) fn distance(
+    packed: &PackedOperands,
+    upstream: &PackedUpstream,
+    config: MmaConfig,
+) -> CubeTensor {
+    let Sizes { heads, .. } = packed.sizes;
+    let entries = packed.distance_entries - 1;
+    if entries == 0 {
+        return Cube::float_zeros(Shape::from([heads, 1]), &packed.log.device, FloatDType::F32);
+    }
+    let near = band_sums(packed, upstream, entries, config).distances;
     let last = Cube::float_neg(Cube::float_sum_dim(near.clone(), 1));
     Cube::float_cat(vec![near, last], 1)
+}
+
+/// Gradients of a piecewise linear function.
+pub(super) struct PieceGradients {
+    /// Gradients of the numbers of distances, `[1, N]`.
+    pub(super) distances: CubeTensor,
+    /// Gradients of the slopes of the pieces, then of their values at 0, `[H, 2 pieces]`.
+    pub(super) lines: CubeTensor,
+}
+
+/// Computes the gradients of a piecewise linear function, whose numbers are those of all distances.
+pub(super) fn pieces(
+    packed: &PackedOperands,
+    upstream: &PackedUpstream,
+    config: MmaConfig,
+) -> PieceGradients {
+    let Sizes { heads, .. } = packed.sizes;
+    let BandSums { distances, lines } =
+        band_sums(packed, upstream, packed.distance_entries, config);
+    let lines = Cube::float_sum_dim(Cube::float_sum_dim(lines, 2), 0);
+    let lines = Cube::float_reshape(lines, Shape::from([heads, config.pieces, 2]));
+    let lines = Cube::float_swap_dims(lines, 1, 2);
+    PieceGradients {
+        distances: Cube::float_sum_dim(distances, 0),
+        lines: Cube::float_reshape(lines, Shape::from([heads, 2 * config.pieces])),
+    }
 }
 
 /// Number of bands with pairs whose distance is less than `entries`.

@@ -49,6 +49,16 @@ fn check(config: MmaConfig) {
             let off = BY_DISTANCE * ROUNDED;
             compare(&name("gradient of distances"), &solution.distance, &expected.distance, off);
         }
+        if config.pieces > 0 {
+            for (what, numbers, expected) in [
+                ("distances", &solution.distance, &expected.distance),
+                ("lines", &solution.piece_lines, &expected.piece_lines),
+                ("rows' numbers", &solution.row_factors, &expected.row_factors),
+            ] {
+                let off = BY_DISTANCE * ROUNDED;
+                compare(&name(&format!("gradient of {what}")), numbers, expected, off);
+            }
+        }
         if config.decay {
             compare(&name("gradient of running sums"), &solution.decay, &expected.decay, ROUNDED);
         }
@@ -66,6 +76,8 @@ fn check(config: MmaConfig) {
             ("gradient of values", &solution.values, &again.values),
             ("gradient of slopes", &solution.slopes, &again.slopes),
             ("gradient of distances", &solution.distance, &again.distance),
+            ("gradient of lines", &solution.piece_lines, &again.piece_lines),
+            ("gradient of rows' numbers", &solution.row_factors, &again.row_factors),
             ("gradient of running sums", &solution.decay, &again.decay),
             ("gradient of tables", &solution.tables, &again.tables),
             ("gradient of parameters", &solution.term_params, &again.term_params),
@@ -83,6 +95,7 @@ const PLAIN: MmaConfig = MmaConfig {
     distance: false,
     decay: false,
     decay_residual: false,
+    pieces: 0,
     along: AlongRow::Nothing,
     entries: 0,
     row_groups: MOST_GROUPS,
@@ -114,6 +127,20 @@ fn distances() {
     check(MmaConfig { distance: true, ..PLAIN });
     check(MmaConfig { distance: true, row_groups: 1, ..PLAIN });
     check(MmaConfig { distance: true, slopes: true, head_dim: 128, value_dim: 128, ..PLAIN });
+}
+
+#[test]
+fn pieces_by_distance() {
+    check(MmaConfig { pieces: 9, ..PLAIN });
+    check(MmaConfig { pieces: 33, row_groups: 1, ..PLAIN });
+    check(MmaConfig {
+        pieces: 1,
+        slopes: true,
+        decay: true,
+        head_dim: 128,
+        value_dim: 96,
+        ..PLAIN
+    });
 }
 
 #[test]

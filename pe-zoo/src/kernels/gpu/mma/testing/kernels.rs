@@ -38,7 +38,7 @@ macro_rules! kernel {
 }
 
 fn inputs() -> MmaInputsLaunch {
-    MmaInputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a(), a(), a())
+    MmaInputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a())
 }
 
 fn place() -> MmaSizesLaunch {
@@ -59,7 +59,7 @@ pub(super) fn forward(config: MmaConfig) -> Box<dyn CubeKernel> {
 }
 
 pub(super) fn dq(config: MmaConfig) -> Box<dyn CubeKernel> {
-    let out = RowGradientsLaunch::new(a(), a(), a(), a(), a(), a());
+    let out = RowGradientsLaunch::new(a(), a(), a(), a(), a(), a(), a());
     kernel!(dq_kernel, inputs(), place(), upstream(), out, config.of(MmaPass::Rows))
 }
 
@@ -84,7 +84,7 @@ pub(super) fn pack_upstream(dim: usize, width: usize) -> Box<dyn CubeKernel> {
 }
 
 pub(super) fn bands(config: MmaConfig) -> Box<dyn CubeKernel> {
-    kernel!(bands_kernel, inputs(), place(), upstream(), a(), config.of(MmaPass::Bands))
+    kernel!(bands_kernel, inputs(), place(), upstream(), a(), a(), config.of(MmaPass::Bands))
 }
 
 pub(super) fn table() -> Box<dyn CubeKernel> {

@@ -19,6 +19,7 @@ const PLAIN: MmaConfig = MmaConfig {
     distance: false,
     decay: false,
     decay_residual: false,
+    pieces: 0,
     along: AlongRow::Nothing,
     entries: 0,
     row_groups: MOST_GROUPS,
@@ -27,12 +28,13 @@ const PLAIN: MmaConfig = MmaConfig {
 };
 
 /// A configuration of each form, with its name.
-fn forms() -> [(&'static str, MmaConfig); 8] {
+fn forms() -> [(&'static str, MmaConfig); 9] {
     let term = TracedTerm::new::<_, 3, 0>(&terms::Power).interned();
     [
         ("no modifier", PLAIN),
         ("slopes", MmaConfig { slopes: true, ..PLAIN }),
         ("distances", MmaConfig { distance: true, ..PLAIN }),
+        ("pieces by distance", MmaConfig { pieces: 33, ..PLAIN }),
         ("decay", MmaConfig { decay: true, decay_residual: true, ..PLAIN }),
         ("contextual", MmaConfig { along: AlongRow::Contextual, entries: 64, ..PLAIN }),
         ("sticks", MmaConfig { along: AlongRow::Sticks { strict: true }, ..PLAIN }),
@@ -60,7 +62,7 @@ fn fragments_stay_in_registers() {
                 ("forward", kernels::forward(config), of_forward),
                 ("dq", kernels::dq(config), of_rows),
             ];
-            if config.distance {
+            if config.by_distance() {
                 let count = products(config.of(MmaPass::Bands), 2, OWNED);
                 passes.push(("bands", kernels::bands(config), count));
             }

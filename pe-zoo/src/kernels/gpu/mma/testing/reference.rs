@@ -28,8 +28,14 @@ pub(super) struct SimulatedProblem {
     pub(super) values: Vec<f32>,
     /// `[H]`.
     pub(super) slopes: Vec<f32>,
-    /// `[H, N]`; the last entry holds for all greater distances.
+    /// `[H, N]`; the last entry holds for all greater distances. With pieces, a number for each distance, `[S]`.
     pub(super) distance: Vec<f32>,
+    /// Ends of the pieces but the last, ascending.
+    pub(super) piece_ends: Vec<f32>,
+    /// Slopes of the pieces, then their values at 0, `[H, 2 pieces]`.
+    pub(super) piece_lines: Vec<f32>,
+    /// `[T]`.
+    pub(super) row_factors: Vec<f32>,
     /// `[B, H, S]`.
     pub(super) decay: Vec<f32>,
     /// `[B, H, S]`.
@@ -52,10 +58,21 @@ pub(super) struct Solution<F> {
     pub(super) values: Vec<F>,
     pub(super) slopes: Vec<F>,
     pub(super) distance: Vec<F>,
+    pub(super) piece_lines: Vec<F>,
+    pub(super) row_factors: Vec<F>,
     pub(super) decay: Vec<F>,
     pub(super) tables: Vec<F>,
     pub(super) term_params: Vec<F>,
     pub(super) term_state: Vec<F>,
+}
+
+/// Where a pair is in a piecewise linear function.
+struct PieceAt {
+    /// Index of the slope; the value at 0 follows the slopes of all pieces.
+    line: usize,
+    input: f64,
+    slope: f64,
+    start: f64,
 }
 
 impl SimulatedProblem {
@@ -72,7 +89,15 @@ impl SimulatedProblem {
         let (values, grad) =
             (exact(planes * columns * value_dim), exact(planes * rows * value_dim));
         let slopes = exact(heads).iter().map(|slope| slope.abs() * 0.1).collect();
-        let distance = exact(heads * ENTRIES);
+        let distance = match config.pieces {
+            0 => exact(heads * ENTRIES),
+            _ => (0..columns).map(|away| (0.3 * away as f32).ln_1p()).collect(),
+        };
+        let piece_lines = exact(heads * 2 * config.pieces);
+        let ends = (1..config.pieces).map(|end| end as f32 / config.pieces as f32 * 1.5 - 0.3);
+        let piece_ends = ends.collect();
+        let own = (0..rows).map(|row| 0.3 * (columns - rows + row).max(20) as f32);
+        let row_factors = own.map(|own| own.ln_1p().recip()).collect();
         // Running sums whose last digits are only in the residual.
         let decay = exact(planes * columns).iter().map(|step| 1000.0 + step * 2.0).collect();
         let decay_residual = exact(planes * columns).iter().map(|rest| rest * 0.3).collect();
@@ -95,6 +120,9 @@ impl SimulatedProblem {
             values,
             slopes,
             distance,
+            piece_ends,
+            piece_lines,
+            row_factors,
             decay,
             decay_residual,
             tables,
@@ -117,6 +145,10 @@ impl SimulatedProblem {
             let entry = plane % heads * ENTRIES + (own - column).min(ENTRIES - 1);
             bias += f64::from(self.distance[entry]);
         }
+        if self.config.pieces > 0 {
+            let at = self.piece_at(plane, own, column);
+            bias += at.slope * at.input + at.start;
+        }
         if self.config.decay {
             bias += between(&self.decay);
         }
@@ -124,6 +156,21 @@ impl SimulatedProblem {
             bias += between(&self.decay_residual);
         }
         bias
+    }
+
+    /// Where a pair is in the piecewise linear function.
+    fn piece_at(&self, plane: usize, own: usize, column: usize) -> PieceAt {
+        let Sizes { heads, rows, columns, .. } = self.sizes;
+        let (number, factor) =
+            (self.distance[own - column], self.row_factors[own + rows - columns]);
+        let piece = self.piece_ends.partition_point(|end| *end < number * factor);
+        let line = plane % heads * 2 * self.config.pieces + piece;
+        PieceAt {
+            line,
+            input: f64::from(number) * f64::from(factor),
+            slope: f64::from(self.piece_lines[line]),
+            start: f64::from(self.piece_lines[line + self.config.pieces]),
+        }
     }
 
     /// Value of a pair term and its derivatives.
@@ -154,7 +201,9 @@ impl SimulatedProblem {
             k: zeros(self.k.len()),
             values: zeros(self.values.len()),
             slopes: zeros(heads),
-            distance: zeros(heads * ENTRIES),
+            distance: zeros(self.distance.len()),
+            piece_lines: zeros(self.piece_lines.len()),
+            row_factors: zeros(rows),
             decay: zeros(batch * heads * columns),
             tables: zeros(self.tables.len()),
             term_params: zeros(self.term_params.len()),
@@ -244,8 +293,19 @@ impl SimulatedProblem {
                         solution.k[of_column] += content * q[channel];
                     }
                     solution.slopes[plane % heads] -= gradient * (own - column) as f64;
-                    let entry = plane % heads * ENTRIES + (own - column).min(ENTRIES - 1);
-                    solution.distance[entry] += gradient;
+                    if self.config.pieces > 0 {
+                        let at = self.piece_at(plane, own, column);
+                        solution.piece_lines[at.line] += gradient * at.input;
+                        solution.piece_lines[at.line + self.config.pieces] += gradient;
+                        let through = gradient * at.slope;
+                        let factor = f64::from(self.row_factors[row]);
+                        solution.distance[own - column] += through * factor;
+                        solution.row_factors[row] +=
+                            through * f64::from(self.distance[own - column]);
+                    } else {
+                        let entry = plane % heads * ENTRIES + (own - column).min(ENTRIES - 1);
+                        solution.distance[entry] += gradient;
+                    }
                     solution.decay[plane * columns + own] += gradient;
                     solution.decay[plane * columns + column] -= gradient;
                 }

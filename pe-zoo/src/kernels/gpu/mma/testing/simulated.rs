@@ -58,7 +58,7 @@ fn unwritten(len: usize) -> Vec<f32> {
 
 const BLOCK: [usize; 2] = [UNITS, 1];
 /// Buffers of the operands, and those that the backward kernels have in addition.
-const INPUTS: usize = 10;
+const INPUTS: usize = 13;
 const UPSTREAM: usize = 3;
 
 impl Simulated {
@@ -77,7 +77,7 @@ impl Simulated {
             } else {
                 vec![build(kernels::dkv(config))]
             },
-            bands: config.distance.then(|| build(kernels::bands(config))),
+            bands: config.by_distance().then(|| build(kernels::bands(config))),
             table: build(kernels::table()),
         }
     }
@@ -112,7 +112,8 @@ impl Simulated {
         let [q, k, values] = buffers.split_off(3).try_into().unwrap();
         let SimulatedProblem { slopes, distance, decay, decay_residual, tables, .. } = problem;
         let SimulatedProblem { term_params, term_state, .. } = problem;
-        let entries = distance.len() / heads;
+        let SimulatedProblem { piece_ends, piece_lines, row_factors, .. } = problem;
+        let entries = if config.pieces > 0 { columns } else { distance.len() / heads };
         let inputs = || {
             [
                 &q,
@@ -120,6 +121,9 @@ impl Simulated {
                 &values,
                 slopes,
                 distance,
+                piece_ends,
+                piece_lines,
+                row_factors,
                 decay,
                 decay_residual,
                 tables,
@@ -163,27 +167,40 @@ impl Simulated {
         };
         let mut buffers = with_upstream();
         buffers.push(unwritten(planes * rows * head_dim));
-        buffers.extend([unwritten(planes * rows), unwritten(planes * rows)]);
+        buffers.extend([(); 3].map(|()| unwritten(planes * rows)));
         buffers.push(unwritten(tables.len()));
         buffers.push(unwritten(planes * rows * config.term_numbers(true)));
         buffers.push(unwritten(planes * padded(columns) / OWNED * padded(rows) * 2));
         self.dq.run(&mut buffers, scalars, by_rows(MmaPass::Rows), BLOCK);
-        let [of_q, of_slopes, of_rows, of_tables, term_rows, edges] =
+        let [of_q, of_slopes, of_factors, of_rows, of_tables, term_rows, edges] =
             buffers.split_off(INPUTS + UPSTREAM).try_into().unwrap();
 
-        let of_distance = self.bands.as_ref().map(|kernel| {
-            let count = bands(rows, columns - rows, entries - 1);
+        let (mut of_distance, mut of_lines) = (Vec::new(), vec![0.0; piece_lines.len()]);
+        if let Some(kernel) = &self.bands {
+            // A table has the gradient of its last entry from the others.
+            let summed = if config.pieces > 0 { entries } else { entries - 1 };
+            let count = bands(rows, columns - rows, summed);
             let mut buffers = with_upstream();
             buffers.push(unwritten(planes * count * BAND));
+            buffers.push(unwritten(planes * count * config.pieces * 2));
             kernel.run(&mut buffers, scalars, [count, planes], BLOCK);
-            let mut buffers = [buffers.remove(INPUTS + UPSTREAM), unwritten(heads * (entries - 1))];
-            let sizes = [planes, heads, count, entries - 1, columns - rows];
-            let grid = [(heads * (entries - 1)).div_ceil(UNITS), 1];
+            for (at, gradient) in buffers.remove(INPUTS + UPSTREAM + 1).iter().enumerate() {
+                let (line, piece) = (at / 2 / config.pieces, at / 2 % config.pieces);
+                let head = (line / count % heads * 2 + at % 2) * config.pieces;
+                of_lines[head + piece] += gradient;
+            }
+            let mut buffers = [buffers.remove(INPUTS + UPSTREAM), unwritten(heads * summed)];
+            let sizes = [planes, heads, count, summed, columns - rows];
+            let grid = [(heads * summed).div_ceil(UNITS), 1];
             self.table.run(&mut buffers, Scalars { sizes: &sizes, factors: &[] }, grid, BLOCK);
             let [_, near] = buffers;
-            let lines = near.chunks(entries - 1);
-            lines.flat_map(|line| [line, &[-line.iter().sum::<f32>()]].concat()).collect()
-        });
+            let lines = near.chunks(summed);
+            of_distance = if config.pieces > 0 {
+                (0..summed).map(|at| lines.clone().map(|line| line[at]).sum()).collect()
+            } else {
+                lines.flat_map(|line| [line, &[-line.iter().sum::<f32>()]].concat()).collect()
+            };
+        }
 
         let mut buffers = with_upstream();
         if config.by_rows() {
@@ -204,6 +221,10 @@ impl Simulated {
         let mut of_heads = vec![0.0; heads];
         for (at, gradient) in of_slopes.iter().enumerate() {
             of_heads[at / rows % heads] += gradient;
+        }
+        let mut of_row_factors = vec![0.0; rows];
+        for (at, gradient) in of_factors.iter().enumerate() {
+            of_row_factors[at % rows] += gradient;
         }
         for (at, gradient) in of_rows.iter().enumerate() {
             of_decay[at / rows * columns + columns - rows + at % rows] += gradient;
@@ -229,7 +250,9 @@ impl Simulated {
             k: swapped(&of_k, [batch, columns, heads, head_dim]),
             values: swapped(&of_values, [batch, columns, heads, value_dim]),
             slopes: of_heads,
-            distance: of_distance.unwrap_or_default(),
+            distance: of_distance,
+            piece_lines: of_lines,
+            row_factors: of_row_factors,
             decay: of_decay,
             tables: of_tables,
         }

@@ -1,4 +1,4 @@
-//! Modifiers written as pair terms, for kernels that compute nothing else beside a term.
+//! Modifiers in the form in which the kernels on a GPU's tensor cores compute them without a tensor of all pairs.
 
 use burn::tensor::Tensor;
 
@@ -52,12 +52,33 @@ impl TokenPrice {
 }
 
 impl ScoreMod {
-    /// Returns the modifier with all parts that change logits written as pair terms, for `columns` tokens; `None` if a part has
-    /// another form, or if it needs no term because slopes and running sums are all there is.
-    pub(crate) fn as_terms(&self, columns: usize) -> Option<Self> {
+    /// Number of pieces of the perceptron of the position as a piecewise linear function; 0 if there is none.
+    #[cfg(feature = "cube")]
+    pub(crate) fn pieces(&self) -> usize {
+        match self {
+            Self::PositionMlp(mlp) => mlp.w1.dims()[0] + 1,
+            Self::Sum(parts) => parts.iter().map(Self::pieces).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// Returns the modifier in the form that kernels on tensor cores compute for `columns` tokens: one perceptron of the position
+    /// beside slopes and running sums, or pair terms alone. `None` if a part has no such form, or if all kernels of a GPU
+    /// compute the modifier.
+    pub(crate) fn for_cores(&self, columns: usize) -> Option<Self> {
         let mut parts = Vec::new();
         self.flatten_into(&mut parts);
         parts.retain(|part| !matches!(part, Self::None));
+        let perceptrons = parts.iter().filter(|part| matches!(part, Self::PositionMlp(_))).count();
+        if perceptrons > 0 {
+            let adds_up = |part: &&Self| {
+                matches!(
+                    part,
+                    Self::PositionMlp(_) | Self::Slope(_) | Self::Decay { .. } | Self::Sinks(_)
+                )
+            };
+            return (perceptrons == 1 && parts.iter().all(adds_up)).then(|| self.clone());
+        }
         let needs_term = |part: &&Self| matches!(part, Self::Term(_) | Self::TokenPrice(_));
         if !parts.iter().any(needs_term) {
             return None;
