@@ -103,12 +103,18 @@ pub(crate) fn signal(name: &str, pid: u32) {
     assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success(), "{line}");
 }
 
-/// Living processes whose parent is `pid`, zombies not counted.
+/// Living processes that `pid` has started and that run a program of their own, zombies not counted. Between the fork and the
+/// program a child has the command line and the environment of its parent, which waits for it: a child that is stopped there
+/// stops both.
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let processes = fs::read_dir("/proc").unwrap();
     let ids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let command_of =
+        |pid: u32| ["cmdline", "environ"].map(|file| fs::read(format!("/proc/{pid}/{file}")).ok());
+    let of_parent = command_of(pid);
     ids.filter(|id| {
         fields(*id).is_some_and(|[state, parent]| state != "Z" && parent == pid.to_string())
+            && command_of(*id) != of_parent
     })
     .collect()
 }
