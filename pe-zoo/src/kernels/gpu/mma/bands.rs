@@ -11,7 +11,7 @@ use super::columns::ColumnBlocks;
 use super::config::{ACROSS, MmaConfig, OWNED};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
-use super::pieces::LineSums;
+use super::piece_gradients::LineSums;
 use super::rows::RowStatistics;
 use super::tile::{SumPair, zeros};
 use super::walk::{CubeWalk, first_of_plane, padded_columns, padded_rows};

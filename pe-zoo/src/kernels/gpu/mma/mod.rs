@@ -14,7 +14,8 @@
 //! | `walk`, `votes` | where a cube begins and how far it walks |
 //! | `softmax`, `rows`, `row_sums` | weights from logits, gradients of logits by rows, and sums of them |
 //! | `tile`, `blocks`, `columns`, `queries`, `copies` | products in registers, and blocks in shared memory |
-//! | `biases`, `pieces` | biases, a piecewise linear function of the distance, and the causal mask |
+//! | `biases` | biases and the causal mask |
+//! | `pieces`, `piece_gradients` | a piecewise linear function of the distance |
 //! | `along`, `pair`, `row_table`, `entries` | forms along a row, and the tables of rows with their gradients |
 //! | `terms` | functions of pairs from their authors |
 //! | `approximate`, `instruction` | functions that are one instruction, and what LLVM makes of them |
@@ -43,6 +44,7 @@ mod launch;
 mod pack;
 mod packed;
 mod pair;
+mod piece_gradients;
 mod pieces;
 pub(super) mod product;
 mod queries;

@@ -134,7 +134,7 @@ fn pieces_by_distance() {
     check(MmaConfig { pieces: 9, ..PLAIN });
     check(MmaConfig { pieces: 33, row_groups: 1, ..PLAIN });
     check(MmaConfig {
-        pieces: 1,
+        pieces: 5,
         slopes: true,
         decay: true,
         head_dim: 128,
