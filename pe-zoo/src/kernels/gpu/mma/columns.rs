@@ -41,7 +41,8 @@ impl ColumnBlocks {
         }
     }
 
-    /// Copies the first block of a walk to shared memory, and reads what belongs to its rows. [`sync_copies`](super::copies::sync_copies) must follow.
+    /// Copies the first block of a walk to shared memory, and reads what belongs to its rows.
+    /// [`sync_copies`](super::copies::sync_copies) must follow.
     pub(super) fn begin(
         &mut self,
         inputs: &MmaInputs,
