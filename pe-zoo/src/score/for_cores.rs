@@ -63,8 +63,8 @@ impl ScoreMod {
     }
 
     /// Returns the modifier in the form that kernels on tensor cores compute for `columns` tokens: one perceptron of the position
-    /// beside slopes and running sums, or pair terms alone. `None` if a part has no such form, or if all kernels of a GPU
-    /// compute the modifier.
+    /// beside slopes and running sums, or pair terms beside a distance table. `None` if a part has no such form, or if all kernels
+    /// of a GPU compute the modifier.
     pub(crate) fn for_cores(&self, columns: usize) -> Option<Self> {
         let mut parts = Vec::new();
         self.flatten_into(&mut parts);
@@ -87,7 +87,7 @@ impl ScoreMod {
         parts.sort_by_key(|part| !matches!(part, Self::Term(_)));
         let written = |part: &Self| {
             let term = match part {
-                Self::Sinks(_) => return Some(part.clone()),
+                Self::Sinks(_) | Self::Distance { .. } => return Some(part.clone()),
                 Self::Term(term) => term.clone(),
                 Self::Slope(slopes) => {
                     Term::new(SlopeTerm).head_params(slopes.clone().unsqueeze_dim(1))

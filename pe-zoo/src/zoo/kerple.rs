@@ -409,7 +409,7 @@ pub(crate) mod tests {
             texts: &["kerple{kernel=generalized-gaussian,mean=learned,sharing=per-layer}"],
         },
         Examples {
-            facts: "acts on logits; has terms, scales content, shift invariant; biases a, p; dense on GPUs",
+            facts: "acts on logits; has terms, scales content, shift invariant; biases a, p; dense on GPUs in f32",
             texts: &["kerple{weight=power}", "kerple{kernel=power,weight=power,sharing=per-layer}"],
         },
         Examples {

@@ -105,7 +105,7 @@ impl Backward<Cube, SLOTS> for Attention {
             KernelState::Mma { forward, config } => {
                 let is_tracked = |slot: Slot| ops.parents[slot as usize].is_some();
                 let by_distance = is_tracked(Slot::Distance) || is_tracked(Slot::PositionMlpLines);
-                mma::gradients(&forward, &grad, by_distance, config)
+                mma::gradients(&forward, &grad, of_sinks.as_ref(), by_distance, config)
             }
             KernelState::Tiles { operands, spec, forward } => {
                 collect::gradients(&operands, &spec, forward, grad, launch::backward)

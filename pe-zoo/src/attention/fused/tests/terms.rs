@@ -104,10 +104,10 @@ fn terms_apply_one_after_the_other() {
 /// Function that makes a modifier, and may read others.
 type Way<'a> = &'a dyn Fn(&Sizes, &mut Leaves) -> ScoreMod;
 
-/// Kernels on tensor cores compute pair terms alone.
+/// Kernels on tensor cores compute pair terms, and a distance table after them.
 #[test]
 fn a_modifier_for_cores_has_the_same_outputs_and_gradients() {
-    let makes: [Make; 4] = [
+    let makes: [Make; 5] = [
         |sizes, leaves| token_price(sizes, leaves, [true, true]),
         |sizes, leaves| token_price(sizes, leaves, [true, false]),
         |sizes, leaves| token_price(sizes, leaves, [false, true]),
@@ -116,6 +116,10 @@ fn a_modifier_for_cores_has_the_same_outputs_and_gradients() {
             let price = token_price(sizes, leaves, [true, false]);
             let biases = [slope(sizes, leaves), decay(sizes, leaves)];
             ScoreMod::Sum([biases.into(), vec![ScoreMod::None, terms, price]].concat())
+        },
+        |sizes, leaves| {
+            let table = distance(sizes, leaves, Beyond::Last);
+            ScoreMod::Sum(vec![table, halved(sizes, leaves), slope(sizes, leaves)])
         },
     ];
     let sizes = Sizes { rows: ODD.columns, ..ODD };
@@ -138,7 +142,7 @@ fn modifiers_of_another_form_are_not_for_cores() {
         // Other kernels compute these.
         |sizes, leaves| ScoreMod::Sum(vec![slope(sizes, leaves), decay(sizes, leaves)]),
         |sizes, leaves| {
-            ScoreMod::Sum(vec![halved(sizes, leaves), distance(sizes, leaves, Beyond::Last)])
+            ScoreMod::Sum(vec![halved(sizes, leaves), query_distance(sizes, leaves, Beyond::Last)])
         },
         |sizes, leaves| {
             let mlp = position_mlp(sizes, leaves, [0.1, 500.0], 0.0);

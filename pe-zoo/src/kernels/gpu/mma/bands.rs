@@ -4,6 +4,7 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
+use super::along::{Carried, score_block};
 use super::approximate::LOG2_E;
 use super::biases::mask;
 use super::blocks::OwnedRows;
@@ -12,6 +13,7 @@ use super::config::{ACROSS, MmaConfig, OWNED};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::piece_gradients::LineSums;
+use super::row_table::RowTable;
 use super::rows::RowStatistics;
 use super::tile::{SumPair, zeros};
 use super::walk::{CubeWalk, first_of_plane, padded_columns, padded_rows};
@@ -39,11 +41,12 @@ pub(super) fn bands_kernel(
     let band = CUBE_POS_X as usize;
     let row_blocks = place.rows.div_ceil(OWNED);
     let column_blocks = place.columns.div_ceil(OWNED);
-    let scale = place.scale * comptime![LOG2_E];
     let mut queries = OwnedRows::new(OWNED, width, transfer);
     let mut grads = OwnedRows::new(OWNED, value_width, transfer);
     let mut blocks = ColumnBlocks::new(OWNED, config);
     let mut rows = RowStatistics::new(config);
+    // Both are read only by forms that have no gradient by distance.
+    let (table, mut carried) = (RowTable::new(config), Carried::new());
     let mut sums = zeros(comptime![OWNED / ACROSS], 1usize);
     let mut line_sums = LineSums::new(config);
     // The columns that a block of rows sees end with the block of this index more.
@@ -76,7 +79,14 @@ pub(super) fn bands_kernel(
         let values = &blocks.values.tile;
         grads.add_dots(of_plane, values, stage, &mut gradients, false, OWNED, 1usize, value_width);
         let column = of_columns * OWNED + lane % 4 * 2;
-        mask(&mut logits, walk.own + of_plane + lane / 4, column, false, OWNED, 2usize);
+        let mut scale = place.scale * comptime![LOG2_E];
+        if comptime![config.term().is_some()] {
+            let (along, first) = (&mut carried, of_columns * OWNED);
+            score_block(&mut logits, along, &table, inputs, place, &walk, first, OWNED, config);
+            scale = f32::new(1.0);
+        } else {
+            mask(&mut logits, walk.own + of_plane + lane / 4, column, false, OWNED, 2usize);
+        }
         blocks.logit_gradients(
             &logits,
             &mut gradients,

@@ -122,7 +122,8 @@ pub(super) struct DistanceNumbers {
 #[cube]
 impl DistanceNumbers {
     pub(super) fn new(#[comptime] config: MmaConfig) -> DistanceNumbers {
-        let numbers = comptime![if config.by_distance() { 2 * config.distances() } else { 1 }];
+        let numbers =
+            comptime![if config.tiles_by_distance() { 2 * config.distances() } else { 1 }];
         let each = comptime![config.distances() / UNITS];
         DistanceNumbers { tile: Shared::new_slice(numbers), next: Array::new(each) }
     }
@@ -140,7 +141,7 @@ impl DistanceNumbers {
         #[comptime] columns: usize,
         #[comptime] config: MmaConfig,
     ) {
-        if comptime![config.by_distance()] {
+        if comptime![config.tiles_by_distance()] {
             let last = column + comptime![columns - 1];
             #[unroll]
             for copy in 0..comptime![config.distances() / UNITS] {
@@ -158,7 +159,7 @@ impl DistanceNumbers {
 
     /// Writes the numbers that [`fetch`](Self::fetch) has read to shared memory, for the given stage.
     pub(super) fn store(&mut self, stage: usize, #[comptime] config: MmaConfig) {
-        if comptime![config.by_distance()] {
+        if comptime![config.tiles_by_distance()] {
             let begin = stage * comptime![config.distances()] + UNIT_POS as usize;
             #[unroll]
             for copy in 0..comptime![config.distances() / UNITS] {
@@ -170,7 +171,7 @@ impl DistanceNumbers {
     /// Number of the distance with this index.
     pub(super) fn of(&self, stage: usize, index: usize, #[comptime] config: MmaConfig) -> f32 {
         let mut number = f32::new(0.0);
-        if comptime![config.by_distance()] {
+        if comptime![config.tiles_by_distance()] {
             number = self.tile[stage * comptime![config.distances()] + index];
         }
         number

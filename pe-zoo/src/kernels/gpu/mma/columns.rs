@@ -136,7 +136,7 @@ impl ColumnBlocks {
         #[comptime] config: MmaConfig,
     ) -> SumPair {
         let mut pair = self.biases.of(stage, n, columns, config);
-        if comptime![config.by_distance()] {
+        if comptime![config.tiles_by_distance()] {
             let mut numbers = self.by_distance(stage, of_plane, n, eight, columns, config);
             if comptime![config.pieces > 0] {
                 #[unroll]

@@ -247,6 +247,11 @@ impl MmaConfig {
         self.distance || self.pieces > 0
     }
 
+    /// Whether numbers by distance are read block by block. A pair term reads those of each pair.
+    pub(super) const fn tiles_by_distance(&self) -> bool {
+        self.by_distance() && self.term().is_none()
+    }
+
     /// Whether there is any bias.
     pub(super) const fn biased(&self) -> bool {
         self.differences() || self.by_distance()
@@ -421,7 +426,8 @@ pub(in crate::kernels::gpu) fn takes(
 }
 
 /// Returns the configuration of an attention with factors of bf16, heads of at most 128 channels in whole pieces, and
-/// either slopes, running sums and a bias by distance for a softmax, or one form along the row.
+/// either slopes, running sums and a bias by distance for a softmax, or one form along the row; a distance table beside a pair
+/// term.
 pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Option<MmaConfig> {
     const UNSUPPORTED: [Slot; 4] =
         [Slot::ContextualGateKeys, Slot::ContextualHidden, Slot::ContextualSlopes, Slot::Dense];
@@ -464,7 +470,12 @@ pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Opti
         && (spec.contiguous || !by_distance)
         && forms.next().is_none()
         && !(config.distance && config.pieces > 0)
-        && !(config.by_rows() && config.biased())
+        && match along {
+            AlongRow::Nothing => true,
+            // Only a table is added to the result of a function.
+            AlongRow::Term(_) => !config.differences() && config.pieces == 0,
+            _ => !config.biased(),
+        }
         && UNSUPPORTED.iter().all(|slot| !present(&operands[*slot]));
     takes.then_some(config)
 }

@@ -120,6 +120,7 @@ impl MmaBackward {
 fn backward(
     forward: &MmaForward,
     grad: &CubeTensor,
+    of_sinks: Option<&CubeTensor>,
     by_distance: bool,
     config: MmaConfig,
 ) -> MmaBackward {
@@ -193,17 +194,19 @@ fn backward(
         }
     }
     if by_distance {
-        written.distance = config.distance.then(|| distance(packed, &upstream, config));
+        written.distance = config.distance.then(|| distance(packed, &upstream, of_sinks, config));
         written.pieces = (config.pieces > 0).then(|| pieces(packed, &upstream, config));
     }
     written
 }
 
 /// Computes the gradients of all operands in the order of their slots; `None` for absent operands. `grad` is that of the
-/// output. `by_distance` tells whether biases by distance need a gradient, which a window does not.
+/// output, `of_sinks` that of the sinks, `[H]`, if there are any. `by_distance` tells whether biases by distance need a gradient,
+/// which a window does not.
 pub(in crate::kernels::gpu) fn gradients(
     forward: &MmaForward,
     grad: &CubeTensor,
+    of_sinks: Option<&CubeTensor>,
     by_distance: bool,
     config: MmaConfig,
 ) -> [Option<CubeTensor>; SLOTS] {
@@ -221,7 +224,7 @@ pub(in crate::kernels::gpu) fn gradients(
         distance,
         pieces,
         edges: _,
-    } = backward(forward, grad, by_distance, config);
+    } = backward(forward, grad, of_sinks, by_distance, config);
     let first_row = forward.packed.first_row;
     let decay = config.decay.then(|| of_tokens(row_decay, column_decay, first_row));
     let slopes = config.slopes.then(|| of_heads(slopes, 1));

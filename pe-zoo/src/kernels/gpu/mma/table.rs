@@ -67,21 +67,27 @@ fn band_sums(
     BandSums { distances, lines }
 }
 
-/// Computes the gradient of the distance table. That of the last entry is the negative sum of the others, because the
-/// gradients of a row's logits add up to zero.
+/// Computes the gradient of the distance table. That of the last entry is what is left to the sum of all, which the gradients of
+/// the sinks, `[H]`, make zero: a row's logits and the head's sink move its weights only against each other.
 pub(super) fn distance(
     packed: &PackedOperands,
     upstream: &PackedUpstream,
+    of_sinks: Option<&CubeTensor>,
     config: MmaConfig,
 ) -> CubeTensor {
-    let Sizes { heads, .. } = packed.sizes;
+    let heads = packed.sizes.heads;
+    let column = Shape::from([heads, 1]);
+    let others = match of_sinks {
+        Some(of_sinks) => Cube::float_reshape(of_sinks.clone(), column),
+        None => Cube::float_zeros(column, &packed.log.device, FloatDType::F32),
+    };
     let entries = packed.distance_entries - 1;
     if entries == 0 {
-        return Cube::float_zeros(Shape::from([heads, 1]), &packed.log.device, FloatDType::F32);
+        return Cube::float_neg(others);
     }
     let near = band_sums(packed, upstream, entries, config).distances;
-    let last = Cube::float_neg(Cube::float_sum_dim(near.clone(), 1));
-    Cube::float_cat(vec![near, last], 1)
+    let others = Cube::float_add(others, Cube::float_sum_dim(near.clone(), 1));
+    Cube::float_cat(vec![near, Cube::float_neg(others)], 1)
 }
 
 /// Gradients of a piecewise linear function.

@@ -141,6 +141,25 @@ fn function(x: f32, #[comptime] operation: StepOperation, #[comptime] native: bo
     }
 }
 
+/// Bias in base 2 of a distance table, which is added to the result of the function.
+#[cube]
+fn bias_by_distance(
+    inputs: &MmaInputs,
+    place: &MmaSizes,
+    at: &PairPlace,
+    #[comptime] one: usize,
+    #[comptime] config: MmaConfig,
+) -> f32 {
+    let mut bias = f32::new(0.0);
+    if comptime![config.distance] {
+        let column = at.column + one;
+        let entry = min(max(at.own, column) - column, place.distance_entries - 1);
+        let first = at.plane % place.heads * place.distance_entries;
+        bias = inputs.distance[first + entry] * comptime![LOG2_E];
+    }
+    bias
+}
+
 /// Logits in base 2 of two adjacent columns, without the mask.
 #[cube]
 pub(super) fn term_logits(
@@ -158,7 +177,9 @@ pub(super) fn term_logits(
         let of_pair = inputs_of(inputs, place, at, content, one, term);
         let expression = comptime![&term.value];
         let values = evaluate(&of_pair, expression, term, comptime![config.native]);
-        logits.insert(one, values[comptime![expression.results[0]]] * comptime![LOG2_E]);
+        let value = values[comptime![expression.results[0]]];
+        let bias = bias_by_distance(inputs, place, at, one, config);
+        logits.insert(one, fma(value, f32::new(LOG2_E), bias));
     }
     logits
 }
@@ -202,7 +223,9 @@ impl TermSums {
             let of_pair = inputs_of(inputs, place, at, content, one, term);
             let expression = comptime![&term.derivatives];
             let values = evaluate(&of_pair, expression, term, comptime![config.native]);
-            let logit = values[comptime![expression.results[0]]] * comptime![LOG2_E];
+            let value = values[comptime![expression.results[0]]];
+            let bias = bias_by_distance(inputs, place, at, one, config);
+            let logit = fma(value, f32::new(LOG2_E), bias);
             let seen = select(at.column + one <= at.own, logit, f32::new(LOWEST));
             let weight = power_of_two(seen - rows.log[eight], comptime![config.native]);
             let gradient = weight * (of_weights.extract(one) - rows.share[eight]);

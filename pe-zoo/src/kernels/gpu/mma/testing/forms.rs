@@ -23,13 +23,19 @@ fn compare(name: &str, simulated: &[f32], expected: &[f64], off: f64) {
 }
 
 fn check(config: MmaConfig) {
+    check_with_sinks(config, &[f32::NEG_INFINITY; 2]);
+}
+
+/// Checks a configuration with the sinks of two heads.
+fn check_with_sinks(config: MmaConfig, sinks: &[f32; 2]) {
     let simulated = Simulated::new(config);
     let MmaConfig { head_dim, value_dim, .. } = config;
     for (batch, rows, columns) in
         [(1, 1, 1), (2, 17, 40), (1, 70, 70), (1, 3, 130), (1, 140, 140), (1, 129, 200)]
     {
         let sizes = Sizes { batch, heads: 2, rows, columns, head_dim, value_dim };
-        let problem = SimulatedProblem::random(config, sizes);
+        let problem =
+            SimulatedProblem { sinks: sinks.to_vec(), ..SimulatedProblem::random(config, sizes) };
         let expected = problem.solve();
         let solution = simulated.run(&problem);
         let name = |what: &str| format!("{what} of {config:?} at {sizes:?}");
@@ -129,6 +135,12 @@ fn distances() {
     check(MmaConfig { distance: true, slopes: true, head_dim: 128, value_dim: 128, ..PLAIN });
 }
 
+/// The gradients of a row's logits do not add up to zero then.
+#[test]
+fn distances_beside_sinks() {
+    check_with_sinks(MmaConfig { distance: true, ..PLAIN }, &[1.5, -0.5]);
+}
+
 #[test]
 fn pieces_by_distance() {
     check(MmaConfig { pieces: 9, ..PLAIN });
@@ -191,4 +203,9 @@ fn functions_of_pairs() {
     check(MmaConfig { along: chained, ..PLAIN });
     let everything = along(TracedTerm::new::<_, 2, 1>(&terms::Everything));
     check(MmaConfig { along: everything, head_dim: 24, value_dim: 32, ..PLAIN });
+    check(MmaConfig { along: everything, distance: true, ..PLAIN });
+    check_with_sinks(
+        MmaConfig { along: chained, distance: true, head_dim: 128, value_dim: 96, ..PLAIN },
+        &[1.5, -0.5],
+    );
 }

@@ -46,6 +46,8 @@ pub(super) struct SimulatedProblem {
     pub(super) term_params: Vec<f32>,
     /// `[B, H, S, K]`.
     pub(super) term_state: Vec<f32>,
+    /// `[H]`; minus infinity without sinks.
+    pub(super) sinks: Vec<f32>,
     /// Gradient of the output, `[B, H, T, E]`.
     pub(super) grad: Vec<f32>,
 }
@@ -128,6 +130,7 @@ impl SimulatedProblem {
             tables,
             term_params,
             term_state,
+            sinks: vec![f32::NEG_INFINITY; heads],
             grad,
         }
     }
@@ -225,21 +228,22 @@ impl SimulatedProblem {
                 let products = (0..=own)
                     .map(|column| dot(&q, &self.k[at(column, head_dim)..][..head_dim]))
                     .collect::<Vec<_>>();
-                let logits = products.iter().enumerate();
-                let mut logits = logits
-                    .map(|(column, product)| scale * product + self.bias(plane, own, column))
-                    .collect::<Vec<_>>();
                 // Value and derivatives of a pair term, by column.
                 let of_pairs = self.config.term().map(|term| {
-                    let pairs = logits.iter().enumerate();
-                    let pair = |(column, content): (usize, &f64)| {
-                        self.term_results(term, plane, own, column, *content)
+                    let pairs = products.iter().enumerate();
+                    let pair = |(column, product): (usize, &f64)| {
+                        self.term_results(term, plane, own, column, scale * product)
                     };
                     pairs.map(pair).collect::<Vec<_>>()
                 });
-                if let Some(of_pairs) = &of_pairs {
-                    logits = of_pairs.iter().map(|results| results[0]).collect();
-                }
+                let logits = products.iter().enumerate().map(|(column, product)| {
+                    let logit = match &of_pairs {
+                        Some(of_pairs) => of_pairs[column][0],
+                        None => scale * product,
+                    };
+                    logit + self.bias(plane, own, column)
+                });
+                let logits = logits.collect::<Vec<_>>();
                 let gate_scale = f64::from(self.gate_scale);
                 let gate_logits = products.iter().map(|product| gate_scale * product);
                 let of_weights = (0..=own)
@@ -253,6 +257,7 @@ impl SimulatedProblem {
                     gate_logits: &gate_logits.collect::<Vec<_>>(),
                     table: &table,
                     max_position: f64::from(self.max_position),
+                    sink: f64::from(self.sinks[plane % heads]),
                     of_weights: &of_weights,
                 }
                 .solve();

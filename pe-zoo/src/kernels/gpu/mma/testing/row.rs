@@ -11,6 +11,8 @@ pub(super) struct RowProblem<'a> {
     pub(super) gate_logits: &'a [f64],
     pub(super) table: &'a [f64],
     pub(super) max_position: f64,
+    /// Logit in the denominator of the softmax to which no value belongs.
+    pub(super) sink: f64,
     /// Gradients of the weights.
     pub(super) of_weights: &'a [f64],
 }
@@ -43,7 +45,7 @@ impl RowProblem<'_> {
     fn softmax(&self, logits: &[f64]) -> RowSolution {
         let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let powers = logits.iter().map(|logit| (logit - largest).exp()).collect::<Vec<_>>();
-        let total = powers.iter().sum::<f64>();
+        let total = powers.iter().sum::<f64>() + (self.sink - largest).exp();
         let weights = powers.iter().map(|power| power / total).collect::<Vec<_>>();
         let share = weights.iter().zip(self.of_weights).map(|(p, g)| p * g).sum::<f64>();
         let gradients = weights.iter().zip(self.of_weights).map(|(p, g)| p * (g - share)).collect();

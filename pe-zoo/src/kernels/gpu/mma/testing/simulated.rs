@@ -56,6 +56,25 @@ fn unwritten(len: usize) -> Vec<f32> {
     vec![f32::NAN; len]
 }
 
+/// Adds the sinks to the results of the forward kernel, as the launch does; returns their gradients.
+fn add_sinks(problem: &SimulatedProblem, output: &mut [f32], log: &mut [f32]) -> Vec<f32> {
+    let Sizes { heads, rows, value_dim, .. } = problem.sizes;
+    let mut gradients = vec![0.0; heads];
+    for (line, output) in output.chunks_mut(value_dim).enumerate() {
+        let (row, head) = (line / heads, line % heads);
+        let plane = row / rows * heads + head;
+        let log = &mut log[plane * padded(rows) + row % rows];
+        let sink = problem.sinks[head] * std::f32::consts::LOG2_E;
+        let ratio = (sink - *log).exp2();
+        *log += (1.0 + ratio).log2();
+        output.iter_mut().for_each(|number| *number /= 1.0 + ratio);
+        let grad = &problem.grad[(plane * rows + row % rows) * value_dim..];
+        let share = output.iter().zip(grad).map(|(out, grad)| out * grad).sum::<f32>();
+        gradients[head] -= ratio / (1.0 + ratio) * share;
+    }
+    gradients
+}
+
 const BLOCK: [usize; 2] = [UNITS, 1];
 /// Buffers of the operands, and those that the backward kernels have in addition.
 const INPUTS: usize = 13;
@@ -143,7 +162,8 @@ impl Simulated {
         buffers.push(unwritten(planes * padded(rows)));
         buffers.push(unwritten(planes * padded(rows) / OWNED));
         self.forward.run(&mut buffers, scalars, by_rows(MmaPass::Forward), BLOCK);
-        let [output, log, far_blocks] = buffers.split_off(INPUTS).try_into().unwrap();
+        let [mut output, mut log, far_blocks] = buffers.split_off(INPUTS).try_into().unwrap();
+        let of_sinks = add_sinks(problem, &mut output, &mut log);
 
         let mut buffers = vec![
             problem.grad.clone(),
@@ -198,7 +218,11 @@ impl Simulated {
             of_distance = if config.pieces > 0 {
                 (0..summed).map(|at| lines.clone().map(|line| line[at]).sum()).collect()
             } else {
-                lines.flat_map(|line| [line, &[-line.iter().sum::<f32>()]].concat()).collect()
+                let others = lines.zip(&of_sinks);
+                let last = |near: &[f32], of_sink: f32| -(near.iter().sum::<f32>() + of_sink);
+                others
+                    .flat_map(|(near, of_sink)| [near, &[last(near, *of_sink)]].concat())
+                    .collect()
             };
         }
 
