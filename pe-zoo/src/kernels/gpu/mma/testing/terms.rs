@@ -1,4 +1,6 @@
-//! Functions of pairs: those of `examples/outside`, and one with every function of a number.
+//! Functions of pairs: those of `examples/outside`, and one with every function of a number. Only the simulation runs all of them.
+
+#![cfg_attr(not(feature = "cores-sim"), allow(dead_code, reason = "PTX is made of one"))]
 
 use crate::score::{Number, Pair, PairTerm};
 
