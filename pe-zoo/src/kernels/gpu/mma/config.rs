@@ -162,7 +162,8 @@ impl MmaConfig {
 
     /// The configuration of one kernel, with the number of row groups for which it has registers.
     pub(super) const fn of(self, pass: MmaPass) -> Self {
-        let several = self.resident() && !self.by_rows() && !matches!(pass, MmaPass::Bands);
+        let simple = !self.by_rows() && self.pieces == 0;
+        let several = self.resident() && simple && !matches!(pass, MmaPass::Bands);
         Self { row_groups: if several { self.row_groups } else { 1 }, ..self }
     }
 
