@@ -28,7 +28,7 @@ const PLAIN: MmaConfig = MmaConfig {
 };
 
 /// A configuration of each form, with its name.
-fn forms() -> [(&'static str, MmaConfig); 9] {
+fn forms() -> [(&'static str, MmaConfig); 10] {
     let term = TracedTerm::new::<_, 3, 0>(&terms::Power).interned();
     [
         ("no modifier", PLAIN),
@@ -40,6 +40,10 @@ fn forms() -> [(&'static str, MmaConfig); 9] {
         ("sticks", MmaConfig { along: AlongRow::Sticks { strict: true }, ..PLAIN }),
         ("distances by query", MmaConfig { along: AlongRow::QueryDistance, entries: 128, ..PLAIN }),
         ("function of pairs", MmaConfig { along: AlongRow::Term(term), ..PLAIN }),
+        (
+            "function of pairs and distances",
+            MmaConfig { along: AlongRow::Term(term), distance: true, ..PLAIN },
+        ),
     ]
 }
 
