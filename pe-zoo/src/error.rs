@@ -39,7 +39,7 @@ pub enum PeError {
     },
     /// A sequence has more tokens than the model around the encoding takes.
     #[error(
-        "the sequence has {tokens} tokens, expected at most {max_tokens}, the window of the model; shorten the sequence"
+        "the sequence has {tokens} tokens, expected at most {max_tokens}, the longest that the model takes; shorten the sequence"
     )]
     TooManyTokens {
         /// Number of tokens, cached ones included.

@@ -131,7 +131,7 @@ fn print(found: &HeadToHead, points: bool, slices: bool) {
     }
     if !slices {
         say(
-            "\n--points also prints the seeds and tables of each workload, --slices also prints the tables by slice",
+            "\n--points adds the seeds and tables of each workload; --slices adds these and the tables by slice",
         );
     }
 }

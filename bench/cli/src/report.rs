@@ -71,7 +71,7 @@ fn read(path: &Path) -> anyhow::Result<records::settings::Settings> {
 /// Arguments of `report`.
 #[derive(Args, Clone)]
 pub(crate) struct ReportArgs {
-    /// Results folders (with `cells` or `records.parquet`), or folders that contain some.
+    /// Results folders (with `cells` or `records.parquet`), or folders that contain results folders.
     #[arg(required = true)]
     pub(super) results: Vec<PathBuf>,
     /// Output folder; default: the results folder itself, or results/report for several.
@@ -259,7 +259,7 @@ fn measured(folder: &Path, meta: &mut analysis::ReportMeta) -> anyhow::Result<()
         );
         anyhow::ensure!(
             meta.measured.is_empty() || meta.measured_at == at,
-            "{path}: line {number}: measured at {at}, but the lines before at {}; measure all encodings in one run",
+            "{path}: line {number} was measured at {at}, but the lines before it at {}; measure all encodings in one run",
             meta.measured_at
         );
         meta.measured_at = at;

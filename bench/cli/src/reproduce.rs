@@ -165,8 +165,8 @@ fn outputs(path: &Path) -> anyhow::Result<Vec<Value>> {
     let are_whole = |outputs: &Vec<Value>| !outputs.is_empty() && outputs.iter().all(is_whole);
     outputs.filter(are_whole).with_context(|| {
         format!(
-            "{} has no `encoding` or no `after_prepending`, expected an output of `pe-bench stability --json`; outputs of \
-             older programs lack the encoding, so measure again",
+            "{}: `encoding` or `after_prepending` is missing, expected the output of `pe-bench stability --json`; older \
+             versions of pe-bench do not write `encoding`, so run `pe-bench stability --json` again",
             path.display()
         )
     })

@@ -241,7 +241,7 @@ impl Watched<'_> {
             suite.cells = fresh_cells(&suite, &outcome.records)?;
             let fresh = SweepPlan::new(suite)?;
             let grid = SweepManifest::of(&plan, &[], 0);
-            let of_fresh = self.train(&fresh, &|seconds| {
+            let of_fresh = self.run_open_cells(&fresh, &|seconds| {
                 grid.clone().followed_by(SweepManifest::of(&fresh, seconds, 0))
             })?;
             outcome = outcome.followed_by(of_fresh, plan.cells.len());
@@ -254,7 +254,7 @@ impl Watched<'_> {
     }
 
     /// Runs the open cells of a plan; `manifest` describes the whole sweep, given the expected seconds of these cells.
-    fn train(
+    fn run_open_cells(
         &self,
         plan: &SweepPlan,
         manifest: &dyn Fn(&[f64]) -> SweepManifest,

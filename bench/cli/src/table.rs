@@ -42,7 +42,7 @@ const SPREADS: [(&str, Spread); 3] =
 /// Arguments of `table`.
 #[derive(Args, Clone)]
 pub(crate) struct TableArgs {
-    /// Results folders (with `cells` or `records.parquet`), or folders that contain some.
+    /// Results folders (with `cells` or `records.parquet`), or folders that contain results folders.
     #[arg(required = true)]
     results: Vec<PathBuf>,
     /// Workloads, separated by commas; default: all.
@@ -54,7 +54,7 @@ pub(crate) struct TableArgs {
     /// Spread next to each mean: the standard deviation over seeds, the 95% confidence interval, or none.
     #[arg(long, value_parser = one_of(SPREADS), default_value = "deviation")]
     spread: Spread,
-    /// Encodings in the order of the rows, separated by commas; default: all.
+    /// Encodings to print, in the order of the rows, separated by commas; default: all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     encodings: Vec<String>,
     /// Splits, separated by commas; default: all.

@@ -22,6 +22,10 @@ fn generated_parts_of_documents_are_up_to_date() {
     documents.write_part("doc/guide/encodings.md", "encodings", &encodings().unwrap());
     documents.write_part("doc/guide/tasks.md", "tasks", &tasks_table());
     documents.write_part("doc/guide/suite-keys.md", "suite-keys", &suite_keys::suite_keys());
+    let encodings = Registry::builtin().cards().count();
+    documents.write_count("README.md", "pe-zoo implements ", encodings);
+    documents.write_count("README.md", "with settings, combinations and layers | ", encodings);
+    documents.write_count("doc/guide/index.md", "pe-zoo has ", encodings);
     documents.write_result().unwrap();
     let written = documents.written;
     assert!(written.is_empty(), "this test has just written them; commit them: {written:?}");
@@ -49,6 +53,15 @@ impl Documents {
     fn write_part(&mut self, file: &str, marker: &str, part: &str) {
         let text = std::fs::read_to_string(self.root.join(file)).unwrap();
         self.write(file, replaced(&text, marker, part).as_bytes());
+    }
+
+    /// Replaces the number after some words.
+    fn write_count(&mut self, file: &str, before: &str, count: usize) {
+        let text = std::fs::read_to_string(self.root.join(file)).unwrap();
+        let at = text.find(before).expect("the words") + before.len();
+        let digits = text[at..].chars().take_while(char::is_ascii_digit).count();
+        let (head, rest) = (&text[..at], &text[at + digits..]);
+        self.write(file, format!("{head}{count}{rest}").as_bytes());
     }
 
     /// Writes the main result of README.md, its figures, and its table in results/README.md.

@@ -297,23 +297,36 @@ fn committed(folder: &Path) -> Vec<PathBuf> {
     below.filter(|path| path.is_dir()).flat_map(|path| committed(&path)).collect()
 }
 
-#[test]
-fn every_task_and_every_encoding_has_a_committed_record() {
+/// Finished records of the repository.
+fn committed_records() -> impl Iterator<Item = RunRecord> {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
-    let (mut tasks, mut encodings) = (BTreeSet::new(), BTreeSet::new());
-    for folder in committed(&results) {
-        for record in read_dir(&folder).unwrap() {
-            if record.status == Status::Done {
-                // `randomized+rope` in the configuration, whatever the name of the cell.
-                let ids = record.config["encoding"]["id"].as_str().unwrap_or_default();
-                encodings.extend(ids.split('+').map(str::to_owned));
-                // Keys of records are hashes of these settings.
-                if let Ok(config) = TaskConfig::deserialize(&record.task.config) {
-                    assert_eq!(serde_json::to_value(&config).unwrap(), record.task.config);
-                }
-                tasks.insert(record.task.id);
-            }
+    let records = committed(&results).into_iter().flat_map(|folder| read_dir(&folder).unwrap());
+    records.filter(|record| record.status == Status::Done)
+}
+
+/// Keys of records are hashes of these settings.
+#[test]
+fn settings_of_tasks_in_committed_records_are_complete() {
+    let mut read = 0;
+    for record in committed_records() {
+        if let Ok(config) = TaskConfig::deserialize(&record.task.config) {
+            assert_eq!(serde_json::to_value(&config).unwrap(), record.task.config);
+            read += 1;
         }
+    }
+    assert!(read > 0);
+}
+
+/// `pe-bench run coverage` makes the records that are missing.
+#[test]
+#[ignore = "records of new encodings and tasks are made before a release"]
+fn before_a_release_every_task_and_every_encoding_has_a_committed_record() {
+    let (mut tasks, mut encodings) = (BTreeSet::new(), BTreeSet::new());
+    for record in committed_records() {
+        // `randomized+rope` in the configuration, whatever the name of the cell.
+        let ids = record.config["encoding"]["id"].as_str().unwrap_or_default();
+        encodings.extend(ids.split('+').map(str::to_owned));
+        tasks.insert(record.task.id);
     }
     let missing = |all: Vec<&'static str>, found: &BTreeSet<String>| -> Vec<&'static str> {
         all.into_iter().filter(|id| !found.contains(*id)).collect()

@@ -125,7 +125,7 @@ pub struct Training<'a> {
     pub task: &'a dyn Task,
 }
 
-/// Trains and evaluates an experiment without checkpoints and limits.
+/// Trains and evaluates an experiment without checkpoints and limits; workers call [`execute`].
 ///
 /// If the model cannot be built or an evaluation fails, the record contains the reason.
 pub fn run(

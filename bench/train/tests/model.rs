@@ -303,14 +303,14 @@ fn hard_attention_looks_at_one_token_decodes_and_learns() {
 }
 
 fn cell(encoding: &str, task: &str, seed: u64) -> Experiment {
-    // Two frames, two chains of statements, and a sentence with its copy need more than 16 tokens.
-    let long = ["at-depth", "passage", "variable-tracking"];
-    let len = if long.contains(&task) { 24 } else { 16 };
+    let task = TaskConfig::from_id(task).unwrap();
+    let built = task.build().unwrap();
+    let len = [16, 24].into_iter().find(|len| built.check_len(*len).is_ok()).unwrap();
     Experiment {
-        workload: task.to_owned(),
+        workload: built.meta().id.to_owned(),
         name: encoding.to_owned(),
         encoding: Combination::parse(encoding).unwrap(),
-        task: TaskConfig::from_id(task).unwrap(),
+        task,
         model: ModelConfig { width: 32, dropout: 0.1, ..ModelConfig::default() },
         train: TrainConfig {
             validation: None,

@@ -431,7 +431,9 @@ impl Reader<'_> {
             word if is_word(word) => Ok(Value::String(word.to_owned())),
             _ => number().map(Value::Number).ok_or_else(|| Trouble {
                 at,
-                reason: format!("`{token}`, expected a finite number, a word or text in quotes"),
+                reason: format!(
+                    "found `{token}`, expected a finite number, a word or a quoted text"
+                ),
             }),
         }
     }

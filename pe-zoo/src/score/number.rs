@@ -29,7 +29,7 @@ pub trait Number:
     #[must_use]
     fn ln(self) -> Self;
 
-    /// Square root; NaN below 0.
+    /// Square root; NaN below 0. Its derivative at 0 is infinite, and 0 for a constant such as the distance.
     #[must_use]
     fn sqrt(self) -> Self;
 

@@ -9,7 +9,7 @@ pub struct Pair<N, const P: usize, const K: usize = 0> {
     /// Content logit `q_i . k_j / sqrt(D)`, or the result of the previous term.
     pub content: N,
     /// Distance `i - j` from the column's position to the row's; never negative, and exact in f32
-    /// up to 2^24.
+    /// up to 2^24. It is a constant: `distance.sqrt()` has no derivative, which would be infinite at 0.
     pub distance: N,
     /// Parameters of the head.
     pub params: [N; P],
@@ -25,10 +25,10 @@ pub struct Pair<N, const P: usize, const K: usize = 0> {
 /// begins.
 ///
 /// On the CPU the fused engine runs [`value`](Self::value) inside its kernel, forward and backward,
-/// without a tensor of size `T x S`. On an NVIDIA GPU in bf16, where all modifiers are terms, distance tables, slopes,
-/// running sums and prices of tokens and positions count up by one, `value` is recorded once as an expression that the
-/// kernel expands. Elsewhere on GPUs, and on the CPU beside [`ScoreMod::Products`](crate::ScoreMod::Products), tensor
-/// operations compute the values of all pairs; see [`ScoreMod::support`](crate::ScoreMod::support).
+/// without a tensor of size `T x S`. On an NVIDIA GPU in bf16, `value` is recorded once as an expression that the kernel
+/// expands, if positions are consecutive and all other modifiers are distance tables, slopes, running sums or prices of
+/// tokens. Elsewhere on GPUs, and on the CPU beside [`ScoreMod::Products`](crate::ScoreMod::Products), tensor operations
+/// compute the values of all pairs; see [`ScoreMod::support`](crate::ScoreMod::support).
 /// `P` is the number of parameters of a head, `K` the number of values of state of a token.
 ///
 /// Mark `value` `#[inline(always)]`: the kernel calls it in loops over query rows, which become SIMD

@@ -9,12 +9,12 @@ mod grid;
 mod headline;
 mod improvements;
 mod measured;
-mod overview;
 mod paper;
 mod provenance;
 mod question;
 mod ranks;
 mod records;
+mod summary;
 
 pub use self::claims::claims;
 pub use self::costs::{costs, flops};
@@ -27,10 +27,10 @@ pub(crate) use self::improvements::{
     explained as improvement_explained, improvement, legend as improvement_legend,
 };
 pub use self::measured::measured;
-pub use self::overview::{prices, summary};
 pub use self::paper::{LayoutError, PaperLayout, Spread, paper};
 pub use self::provenance::provenance;
 pub use self::question::question;
 pub use self::ranks::ranks;
 pub(crate) use self::ranks::{MOST_EFFECT, ablation, best, run_metrics};
 pub use self::records::{cells, groups, not_counted, skipped_evaluations};
+pub use self::summary::{prices, summary};

@@ -128,7 +128,8 @@ impl<'a> Trainer<'a> {
         &mut self.state
     }
 
-    /// Draws a batch and takes one optimizer step; returns the mean loss and the tokens seen.
+    /// Draws a batch and takes one optimizer step; returns the mean loss and the tokens seen. A training draws its batches on
+    /// another thread instead, see [`train`].
     ///
     /// # Errors
     /// If the encoding has no positions for the batch, or a device's thread cannot be started.

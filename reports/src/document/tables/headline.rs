@@ -1,7 +1,7 @@
-//! The table of a report for a README: as many columns as a page shows, one line for each encoding.
+//! The table of `results/README.md` and of other files in Markdown: the summary, with as many columns as a page shows.
 
 use super::common::ratio;
-use super::overview::summary;
+use super::summary::summary;
 use crate::document::table::{Table, TableCell};
 use analysis::ranking::{EncodingResult, FAR, RankedPair, Ranking, separable};
 use analysis::{Overall, Report, YARDSTICK};

@@ -1,4 +1,4 @@
-//! Ranks, run metrics and ablations.
+//! Ranks of the encodings on one workload, on its page, and their ablations and run metrics.
 
 use super::common::{
     MEAN, MEDIAN, NO_COMMON_SEED, TOO_FEW_SEEDS, UNRANKED, disturbed_note, mark, median,
@@ -73,13 +73,20 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
 /// Number of encodings of [`best`].
 const BEST: usize = 5;
 
-/// Returns the first rows and columns of [`ranks`].
+/// Returns the first rows of [`ranks`] without the comparisons.
 pub(crate) fn best(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
     let mut table = ranks(report, workload, ranking);
     table.rows.truncate(BEST);
-    table.rows.iter_mut().for_each(|row| row.truncate(3));
-    table.columns.truncate(3);
-    Table { columns: table.columns, rows: table.rows, ..Table::default() }
+    let metric = ranking.metric.name();
+    let heads = ["encoding", "rank", metric];
+    let shown = |at: &usize| heads.contains(&&*table.columns[*at]);
+    let shown = (0..table.columns.len()).filter(shown).collect::<Vec<_>>();
+    let of_row = |row: &Vec<TableCell>| shown.iter().map(|at| row[*at].clone()).collect();
+    Table {
+        columns: shown.iter().map(|at| table.columns[*at].clone()).collect(),
+        rows: table.rows.iter().map(of_row).collect(),
+        ..Table::default()
+    }
 }
 
 /// Returns how an encoding compares with the best.
