@@ -221,7 +221,7 @@ impl Watched<'_> {
         analysis::folder::unpack(out)?;
         let following = suite.as_ref().map_or(0, |suite| suite.following().count());
         let of_plan = |seconds: &[f64]| SweepManifest::of(&plan, seconds, following);
-        let mut outcome = self.train(&plan, &of_plan)?;
+        let mut outcome = self.run_open_cells(&plan, &of_plan)?;
         if outcome.interrupted {
             return Ok(self.interrupted(&plan, &outcome));
         }
