@@ -132,7 +132,7 @@ pub(super) fn score(
     let mut gates = SumPair::new(0.0);
     let mut positions = SumPair::new(0.0);
     let mut rises = SumPair::new(0.0);
-    if comptime![config.along == AlongRow::Contextual] {
+    if comptime![config.contextual()] {
         let gate_scale = place.gate_scale * comptime![LOG2_E];
         #[unroll]
         for one in 0..2usize {
@@ -145,7 +145,16 @@ pub(super) fn score(
         for one in 0..2usize {
             let count = counts.extract(one);
             let position = min(count, place.max_position);
-            let (bias, rise) = table.interpolate(at.row, position, config);
+            let mut bias = f32::new(0.0);
+            let mut rise = f32::new(0.0);
+            if comptime![config.tables()] {
+                let (value, derivative) = table.interpolate(at.row, position, config);
+                bias = value;
+                rise = derivative;
+            } else {
+                rise = inputs.slopes[at.plane % place.heads];
+                bias = rise * position;
+            }
             logits.insert(one, fma(bias, f32::new(LOG2_E), content.extract(one)));
             rises.insert(one, select(count <= place.max_position, rise, f32::new(0.0)));
             positions.insert(one, position);
@@ -248,7 +257,7 @@ pub(super) fn differentiate(
         content = biases;
     } else {
         let mut through = biases;
-        if comptime![config.along == AlongRow::Contextual] {
+        if comptime![config.contextual()] {
             through = biases * scored.rises;
         }
         if comptime![whole] {

@@ -50,6 +50,8 @@ pub(super) enum AlongRow {
     Nothing,
     /// Contextual positions: biases by sums of gates, which are those of the content.
     Contextual,
+    /// The same with a slope of the head in place of a table.
+    ContextualSlope,
     /// Stick-breaking in place of a softmax; `strict` if a token does not attend to itself.
     Sticks { strict: bool },
     /// Products of the query with a vector for each distance.
@@ -278,7 +280,10 @@ impl MmaConfig {
 
     /// Whether blocks far from the diagonal are computed in another way than those near it.
     pub(super) const fn has_far(&self) -> bool {
-        !self.sticks() && self.term().is_none()
+        !matches!(
+            self.along,
+            AlongRow::Sticks { .. } | AlongRow::ContextualSlope | AlongRow::Term(_)
+        )
     }
 
     /// Gradients of a pair term that belong to a row, or to a column.
@@ -295,9 +300,19 @@ impl MmaConfig {
         self.term_numbers(by_rows) * if by_rows { 2 } else { 2 * OWNED / ACROSS }
     }
 
+    /// Whether biases are a function of sums of gates.
+    pub(super) const fn contextual(&self) -> bool {
+        matches!(self.along, AlongRow::Contextual | AlongRow::ContextualSlope)
+    }
+
     /// Whether sums along a row are carried from block to block.
     pub(super) const fn carries(&self) -> bool {
-        matches!(self.along, AlongRow::Contextual | AlongRow::Sticks { .. })
+        self.contextual() || self.sticks()
+    }
+
+    /// Whether each head has a slope, of the distance or of the contextual position.
+    pub(super) const fn has_slopes(&self) -> bool {
+        self.slopes || matches!(self.along, AlongRow::ContextualSlope)
     }
 
     /// Whether weights are those of broken sticks.
@@ -430,8 +445,7 @@ pub(in crate::kernels::gpu) fn takes(
 /// either slopes, running sums and a bias by distance for a softmax, or one form along the row; a distance table beside a pair
 /// term.
 pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Option<MmaConfig> {
-    const UNSUPPORTED: [Slot; 4] =
-        [Slot::ContextualGateKeys, Slot::ContextualHidden, Slot::ContextualSlopes, Slot::Dense];
+    const UNSUPPORTED: [Slot; 3] = [Slot::ContextualGateKeys, Slot::ContextualHidden, Slot::Dense];
     let sizes = operands.sizes();
     let sticks = match spec.weights {
         WeightRule::Softmax => None,
@@ -442,6 +456,7 @@ pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Opti
     };
     let mut forms = [
         present(&operands[Slot::ContextualVectors]).then_some(AlongRow::Contextual),
+        present(&operands[Slot::ContextualSlopes]).then_some(AlongRow::ContextualSlope),
         present(&operands[Slot::QueryDistance]).then_some(AlongRow::QueryDistance),
         sticks,
         TracedTerm::chained(spec.terms.iter().map(|term| term.traced())).map(AlongRow::Term),
@@ -459,7 +474,10 @@ pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Opti
         entries: match along {
             AlongRow::Contextual => last_axis(&operands[Slot::ContextualVectors]),
             AlongRow::QueryDistance => last_axis(&operands[Slot::QueryDistance]),
-            AlongRow::Nothing | AlongRow::Sticks { .. } | AlongRow::Term(_) => 0,
+            AlongRow::Nothing
+            | AlongRow::ContextualSlope
+            | AlongRow::Sticks { .. }
+            | AlongRow::Term(_) => 0,
         },
         ..MmaConfig::plain(sizes)
     };

@@ -3,6 +3,7 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
+use super::along::{PairGradients, ScoredPair};
 use super::config::{ACROSS, MmaConfig};
 use super::entries::EntryGradients;
 use super::inputs::MmaSizes;
@@ -109,6 +110,17 @@ impl OwnRowSums {
         }
     }
 
+    /// Adds the gradients of a slope of contextual positions at two adjacent columns.
+    pub(super) fn add_positions(
+        &mut self,
+        scored: &ScoredPair,
+        gradients: &PairGradients,
+        #[comptime] eight: usize,
+    ) {
+        let products = scored.positions * gradients.biases;
+        self.slopes[eight] += products.extract(0usize) + products.extract(1usize);
+    }
+
     /// Writes the sums over all columns.
     pub(super) fn write(
         &mut self,
@@ -127,7 +139,7 @@ impl OwnRowSums {
             scales[eight] = place.scale;
             let at = first + eight * 8;
             let ends = lane % 4 == 0 && exists(row, place.rows, eight);
-            if comptime![config.slopes] {
+            if comptime![config.has_slopes()] {
                 let sum = row_sum(self.slopes[eight]);
                 if ends {
                     out.slopes[at] = sum;

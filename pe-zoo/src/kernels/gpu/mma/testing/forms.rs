@@ -43,7 +43,7 @@ fn check_with_sinks(config: MmaConfig, sinks: &[f32; 2]) {
         compare(&name("gradient of queries"), &solution.q, &expected.q, ROUNDED);
         compare(&name("gradient of keys"), &solution.k, &expected.k, ROUNDED);
         compare(&name("gradient of values"), &solution.values, &expected.values, ROUNDED);
-        if config.slopes {
+        if config.has_slopes() {
             compare(
                 &name("gradient of slopes"),
                 &solution.slopes,
@@ -168,6 +168,13 @@ fn contextual_positions() {
     check(config);
     check(MmaConfig { entries: 64, head_dim: 128, value_dim: 96, ..config });
     check(MmaConfig { entries: 8, head_dim: 24, value_dim: 128, ..config });
+}
+
+#[test]
+fn slopes_of_contextual_positions() {
+    let config = MmaConfig { along: AlongRow::ContextualSlope, ..PLAIN };
+    check(config);
+    check(MmaConfig { head_dim: 128, value_dim: 96, ..config });
 }
 
 #[test]

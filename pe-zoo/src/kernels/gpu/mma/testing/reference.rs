@@ -111,12 +111,13 @@ impl SimulatedProblem {
         let scale = 1.0 / (head_dim as f32).sqrt();
         // Between two entries of a table with an odd number of them, at the last one otherwise.
         let below = if config.entries % 2 == 0 { 1.0 } else { 1.7 };
+        let entries = if config.tables() { config.entries } else { 14 };
         Self {
             config,
             sizes,
             scale,
             gate_scale: 1.3 * scale,
-            max_position: (config.entries as f32 - below).max(0.0),
+            max_position: entries as f32 - below,
             q,
             k,
             values,
@@ -256,12 +257,14 @@ impl SimulatedProblem {
                     logits: &logits,
                     gate_logits: &gate_logits.collect::<Vec<_>>(),
                     table: &table,
+                    slope: f64::from(self.slopes[plane % heads]),
                     max_position: f64::from(self.max_position),
                     sink: f64::from(self.sinks[plane % heads]),
                     of_weights: &of_weights,
                 }
                 .solve();
                 solution.tables[line * entries..][..entries].copy_from_slice(&solved.table);
+                solution.slopes[plane % heads] += solved.slope;
                 for column in 0..=own {
                     let (weight, gradient) = (solved.weights[column], solved.logits[column]);
                     let mut content = scale * gradient + gate_scale * solved.gate_logits[column];
@@ -297,7 +300,9 @@ impl SimulatedProblem {
                         solution.q[line * head_dim + channel] += content * key;
                         solution.k[of_column] += content * q[channel];
                     }
-                    solution.slopes[plane % heads] -= gradient * (own - column) as f64;
+                    if self.config.slopes {
+                        solution.slopes[plane % heads] -= gradient * (own - column) as f64;
+                    }
                     if self.config.pieces > 0 {
                         let at = self.piece_at(plane, own, column);
                         solution.piece_lines[at.line] += gradient * at.input;
