@@ -77,6 +77,8 @@ pub(super) struct ScoredPair {
     pub(super) positions: SumPair,
     /// Derivatives of the logits, not in base 2, by the contextual positions.
     pub(super) rises: SumPair,
+    /// Indices of the pieces of a piecewise linear function.
+    pub(super) pieces: SumPair,
 }
 
 /// Whether a row attends to a column.
@@ -132,6 +134,7 @@ pub(super) fn score(
     let mut gates = SumPair::new(0.0);
     let mut positions = SumPair::new(0.0);
     let mut rises = SumPair::new(0.0);
+    let mut pieces = SumPair::new(0.0);
     if comptime![config.contextual()] {
         let gate_scale = place.gate_scale * comptime![LOG2_E];
         #[unroll]
@@ -147,10 +150,16 @@ pub(super) fn score(
             let position = min(count, place.max_position);
             let mut bias = f32::new(0.0);
             let mut rise = f32::new(0.0);
-            if comptime![config.tables()] {
+            if comptime![config.along == AlongRow::Contextual] {
                 let (value, derivative) = table.interpolate(at.row, position, config);
                 bias = value;
                 rise = derivative;
+            } else if comptime![config.along == AlongRow::ContextualPieces] {
+                let piece = table.piece(position, config);
+                let (value, derivative) = table.on_piece(at.row, piece, position, config);
+                bias = value;
+                rise = derivative;
+                pieces.insert(one, f32::cast_from(u32::cast_from(piece)));
             } else {
                 rise = inputs.slopes[at.plane % place.heads];
                 bias = rise * position;
@@ -197,7 +206,7 @@ pub(super) fn score(
         let logit = select(attends(at, one, config), logits.extract(one), f32::new(LOWEST));
         visible.insert(one, logit);
     }
-    ScoredPair { logits: visible, gates, positions, rises }
+    ScoredPair { logits: visible, gates, positions, rises, pieces }
 }
 
 /// Gradients of the logits of two adjacent columns, not in base 2, and the columns' weights.

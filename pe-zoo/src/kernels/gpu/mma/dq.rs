@@ -138,7 +138,7 @@ pub(super) fn dq_kernel(
             left -= 1;
         }
     }
-    sums.write(place, &walk, out, config);
+    sums.write(place, &walk, &own.table, out, config);
 }
 
 /// One block of columns; `left` counts the blocks that are left with it.

@@ -256,7 +256,7 @@ pub(in crate::kernels::gpu) fn gradients(
         Slot::PositionMlpDistances => pieces.as_ref().map(|of| of.distances.clone()),
         Slot::PositionMlpRows => of_rows.clone(),
         Slot::Decay => decay.clone(),
-        Slot::ContextualVectors if config.along == AlongRow::Contextual => Some(tables.clone()),
+        Slot::ContextualVectors if config.contextual() && config.tables() => Some(tables.clone()),
         Slot::QueryDistance if config.along == AlongRow::QueryDistance => Some(tables.clone()),
         Slot::TermParams => params.clone(),
         Slot::TermState => state.clone(),

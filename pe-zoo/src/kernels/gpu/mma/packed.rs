@@ -104,7 +104,7 @@ impl PackedOperands {
             slopes: small(slopes),
             distance: small(distance),
             distance_entries: last_axis(&operands[distance]),
-            piece_ends: small(Slot::PositionMlpBends),
+            piece_ends: small(Slot::Bends),
             piece_lines: small(Slot::PositionMlpLines),
             row_factors: small(Slot::PositionMlpRows),
             decay: small(Slot::Decay),

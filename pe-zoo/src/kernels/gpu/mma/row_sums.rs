@@ -7,6 +7,7 @@ use super::along::{PairGradients, ScoredPair};
 use super::config::{ACROSS, MmaConfig};
 use super::entries::EntryGradients;
 use super::inputs::MmaSizes;
+use super::row_table::RowTable;
 use super::terms::TermSums;
 use super::tile::{Results, SumPair, row_sum, zeros};
 use super::walk::{CubeWalk, exists, write_rows};
@@ -126,6 +127,7 @@ impl OwnRowSums {
         &mut self,
         place: &MmaSizes,
         walk: &CubeWalk,
+        table: &RowTable,
         out: &mut RowGradients,
         #[comptime] config: MmaConfig,
     ) {
@@ -163,7 +165,7 @@ impl OwnRowSums {
             self.terms.write_rows(&mut out.terms, place, walk.plane, first_row, config);
         }
         if comptime![config.tables()] {
-            self.entries.finish(&mut out.tables, place, walk, config);
+            self.entries.finish(&mut out.tables, place, walk, table, config);
         }
         let (heads, rows) = (place.heads, place.rows);
         let width = comptime![config.head_dim];

@@ -178,6 +178,15 @@ fn slopes_of_contextual_positions() {
 }
 
 #[test]
+fn pieces_of_contextual_positions() {
+    // Several pieces within one position, and pieces that no position reaches.
+    let config = MmaConfig { along: AlongRow::ContextualPieces, entries: 2 * 33, ..PLAIN };
+    check(config);
+    check(MmaConfig { entries: 2 * 9, head_dim: 128, value_dim: 96, ..config });
+    check(MmaConfig { entries: 2, head_dim: 24, value_dim: 32, ..config });
+}
+
+#[test]
 fn broken_sticks() {
     check(MmaConfig { along: AlongRow::Sticks { strict: true }, ..PLAIN });
     let config = MmaConfig { along: AlongRow::Sticks { strict: false }, ..PLAIN };

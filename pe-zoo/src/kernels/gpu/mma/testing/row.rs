@@ -12,6 +12,8 @@ pub(super) struct RowProblem<'a> {
     pub(super) table: &'a [f64],
     /// Slope of the contextual position.
     pub(super) slope: f64,
+    /// Ends of the pieces but the last.
+    pub(super) ends: &'a [f32],
     pub(super) max_position: f64,
     /// Logit in the denominator of the softmax to which no value belongs.
     pub(super) sink: f64,
@@ -43,6 +45,7 @@ impl RowProblem<'_> {
             AlongRow::Sticks { strict } => self.sticks(strict),
             AlongRow::Contextual => self.contextual(),
             AlongRow::ContextualSlope => self.contextual_slope(),
+            AlongRow::ContextualPieces => self.contextual_pieces(),
             AlongRow::QueryDistance => self.distances(),
         }
     }
@@ -101,6 +104,28 @@ impl RowProblem<'_> {
             let (gradient, count) = (solution.logits[column], counts[column]);
             solution.slope += gradient * position(count);
             through += if count <= self.max_position { gradient * self.slope } else { 0.0 };
+            solution.gate_logits[column] = through * gate * (1.0 - gate);
+        }
+        solution
+    }
+
+    fn contextual_pieces(&self) -> RowSolution {
+        let [gates, counts] = self.counted();
+        let pieces = self.table.len() / 2;
+        let position = |count: f64| count.min(self.max_position);
+        let piece = |count: f64| self.ends.partition_point(|end| f64::from(*end) < position(count));
+        let biased = self.logits.iter().zip(&counts).map(|(logit, count)| {
+            let at = piece(*count);
+            logit + self.table[at] * position(*count) + self.table[at + pieces]
+        });
+        let mut solution = self.softmax(&biased.collect::<Vec<_>>());
+        let mut through = 0.0;
+        for (column, gate) in gates.iter().enumerate() {
+            let (gradient, count) = (solution.logits[column], counts[column]);
+            let at = piece(count);
+            solution.table[at] += gradient * position(count);
+            solution.table[at + pieces] += gradient;
+            through += if count <= self.max_position { gradient * self.table[at] } else { 0.0 };
             solution.gate_logits[column] = through * gate * (1.0 - gate);
         }
         solution
