@@ -30,8 +30,8 @@ const TOKENS: usize = 64;
 /// Arguments of `benchmark`.
 #[derive(Args, Clone)]
 pub(super) struct BenchmarkArgs {
-    /// Folder of a model, a .gguf file, a name from `pe-bench data list`, or saved weights of `pe-bench run`: the path
-    /// of the .safetensors file or the key of a record.
+    /// Model: a folder, a .gguf file, a name from `pe-bench data list`, or weights that `pe-bench run` saved (the path
+    /// of the .safetensors file, or the key of the record).
     model: String,
     /// JSON Lines files with the fields of SCROLLS (`input`, `output`), QuALITY (`article`,
     /// `questions`), MMLU (`question`, `choices`, `answer`) or ARC (`question`, `choices`, `answerKey`).
@@ -60,7 +60,8 @@ pub(super) struct BenchmarkArgs {
     /// JSON Lines file with examples, in the format of the items.
     #[arg(long, requires = "shots")]
     examples: Option<PathBuf>,
-    /// New file for a record as JSON: model, encoding, settings, program, machine, all numbers and every answer.
+    /// New JSON file for a record of this evaluation: model, encoding, settings, program, machine, all numbers and
+    /// every answer.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -95,7 +95,7 @@ fn chosen<'a>(lists: &'a [String], known: &BTreeSet<&'a str>) -> BTreeSet<&'a st
 /// Arguments of `cells`.
 #[derive(Args)]
 pub(super) struct CellsArgs {
-    /// Results folders; default: every folder below `results` with records.
+    /// Results folders; default: every folder with records below `results`.
     results: Vec<PathBuf>,
     #[command(flatten)]
     selection: CellSelection,

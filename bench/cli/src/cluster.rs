@@ -42,7 +42,7 @@ pub(super) struct SlurmArgs {
     /// Generic resources per worker, such as gpu:1.
     #[arg(long, value_name = "LIST", value_parser = sbatch_value)]
     gres: Option<String>,
-    /// Further option of sbatch for workers and report, such as --time=4:00:00; may be repeated.
+    /// Further sbatch option for the workers and the report job, such as --time=4:00:00; may be repeated.
     #[arg(long = "sbatch", value_name = "OPTION", allow_hyphen_values = true, value_parser = option)]
     options: Vec<String>,
     /// Shell command that starts `pe-bench`, such as 'apptainer exec --nv pe.sif pe-bench'; default: this program.
@@ -51,7 +51,7 @@ pub(super) struct SlurmArgs {
     /// Shell code before every command, such as 'module load cuda'.
     #[arg(long, value_name = "CODE")]
     setup: Option<String>,
-    /// Submit the script: the workers, and then the report.
+    /// Submit the script: first the workers, then the report job.
     #[arg(long)]
     submit: bool,
 }

@@ -42,7 +42,7 @@ pub(super) struct EvalArgs {
     /// Splits to evaluate, separated by commas; default: the splits of each record.
     #[arg(long, value_delimiter = ',')]
     splits: Vec<String>,
-    /// Evaluate the weights of the best validation (`run --keep-weights best`) instead of the last.
+    /// Evaluate the weights of the best validation (`run --keep-weights best`) instead of the last weights.
     #[arg(long)]
     best: bool,
     #[command(flatten)]

@@ -20,8 +20,8 @@ use sweep::process;
 /// Arguments of `generate`.
 #[derive(Args, Clone)]
 pub(super) struct GenerateArgs {
-    /// Folder of a model, a .gguf file, a name from `pe-bench data list`, or saved weights of `pe-bench run`: the path
-    /// of the .safetensors file or the key of a record.
+    /// Model: a folder, a .gguf file, a name from `pe-bench data list`, or weights that `pe-bench run` saved (the path
+    /// of the .safetensors file, or the key of the record).
     model: String,
     /// Text to continue.
     #[arg(long, required_unless_present = "speed", conflicts_with = "speed")]

@@ -30,7 +30,7 @@ pub(super) struct MergeArgs {
     /// Results folders to join.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
-    /// Folder for the joined results. If it is one of the folders to join, it keeps its own records.
+    /// Folder for the joined results. This folder may be one of the folders to join; its own records are then kept.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print a JSON object.

@@ -26,11 +26,12 @@ pub(crate) struct NightlyArgs {
     /// Results folder of the accepted baseline.
     #[arg(long, value_name = "DIR")]
     baseline: PathBuf,
-    /// Folder of earlier nights; this night is added, and `trend.html` and `trend.md` are written there.
+    /// Folder of earlier nights. The command adds this night to the folder and writes `trend.html` and `trend.md`
+    /// there.
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
-    /// Count the CPU instructions of a training step of each encoding first, and add them to the night's records; needs
-    /// valgrind.
+    /// First count the CPU instructions of a training step of each encoding, and add the counts to the night's records;
+    /// needs valgrind.
     #[arg(long)]
     count: bool,
     /// Make this night the new baseline, even if the gate fails.

@@ -26,7 +26,7 @@ pub(crate) struct Criteria {
     /// TOML file with the criteria of the report; fields as in the `[report]` section of a suite.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
-    /// Encoding that all others are compared with as ablations, by its name in the suite.
+    /// Base of an ablation: the encoding with which all other encodings are compared, by its name in the suite.
     #[arg(long, value_name = "NAME")]
     ablation_base: Option<String>,
 }
@@ -74,7 +74,7 @@ pub(crate) struct ReportArgs {
     /// Results folders (with `cells` or `records.parquet`), or folders that contain results folders.
     #[arg(required = true)]
     pub(super) results: Vec<PathBuf>,
-    /// Output folder; default: the results folder itself, or results/report for several.
+    /// Output folder; default: the results folder itself, or results/report for several results folders.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
     /// Formats to write, separated by commas; default: all.

@@ -28,7 +28,8 @@ pub(crate) struct ReproduceArgs {
     /// Published sources, separated by commas (cope, cope-vs-rope, grape, tape); default: all.
     #[arg(long, alias = "paper", value_name = "NAMES", value_delimiter = ',')]
     papers: Vec<String>,
-    /// Files with outputs of `pe-bench stability --json`, separated by commas, to show next to published measurements.
+    /// Files with outputs of `pe-bench stability --json`, separated by commas. Their numbers are shown next to the
+    /// published numbers.
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     stability: Vec<PathBuf>,
     /// Verdicts to print, separated by commas; default: all verdicts of numbers that can be compared with a run.

@@ -35,18 +35,18 @@ pub(super) struct CellArgs {
 /// Arguments that name a trained cell.
 #[derive(Args, Clone)]
 pub(super) struct CellChoice {
-    /// Key of a record or a prefix of it (`pe-bench cells`), the path of saved weights (.safetensors), or SUITE
-    /// WORKLOAD ENCODING.
+    /// Trained cell: the key of a record or the beginning of a key (`pe-bench cells` lists the keys), the path of saved
+    /// weights (.safetensors), or SUITE WORKLOAD ENCODING.
     #[arg(num_args = 1..=3, value_names = ["CELL"])]
     pub(super) cell: Vec<String>,
-    /// Results folder to search for records and weights; may be repeated. Default: every folder below `results` with
-    /// records.
+    /// Results folder to search for records and weights; may be repeated. Default: every folder with records below
+    /// `results`.
     #[arg(long, value_name = "DIR")]
     pub(super) results: Vec<PathBuf>,
     /// Seed of the cell, for SUITE WORKLOAD ENCODING; default: the suite's first seed.
     #[arg(long)]
     pub(super) seed: Option<u64>,
-    /// Use the weights of the best validation (`run --keep-weights best`) instead of the last.
+    /// Use the weights of the best validation (`run --keep-weights best`) instead of the last weights.
     #[arg(long)]
     pub(super) best: bool,
 }
