@@ -76,12 +76,12 @@ fn refuse_without_effect(
     let has_free = items.iter().any(|item| is_free(item));
     anyhow::ensure!(
         has_free || arguments.tokens.is_none(),
-        "--tokens has no effect: the model writes no answer to multiple-choice items; leave it out"
+        "--tokens has no effect: the model writes no answer to multiple-choice items; leave out --tokens"
     );
     let has_choices = items.iter().any(|item| !is_free(item));
     anyhow::ensure!(
         has_choices || arguments.options.is_none(),
-        "--options has no effect: no item is multiple-choice; leave it out"
+        "--options has no effect: no item is multiple-choice; leave out --options"
     );
     Ok(())
 }
@@ -107,7 +107,7 @@ fn lengths(
     anyhow::ensure!(
         with_answer > 1 || arguments.longest.is_some(),
         "--tokens is {tokens}, which leaves no room for a prompt in the model's {context} tokens; expected at most \
-         {}, or a prompt length with --longest",
+         {}; choose a smaller --tokens, or set the prompt length with --longest",
         context.saturating_sub(2)
     );
     let longest_prompt = arguments.longest.unwrap_or(with_answer);

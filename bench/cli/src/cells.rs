@@ -47,7 +47,7 @@ impl CellSelection {
     pub(super) fn of<'a>(&self, records: &[&'a RunRecord]) -> anyhow::Result<Vec<&'a RunRecord>> {
         anyhow::ensure!(
             !records.is_empty(),
-            "no finished cell; run a suite first, or give the folder of its records"
+            "no finished cell; run a suite first, or give the results folder of a finished run"
         );
         let workload = |record: &&'a RunRecord| &*record.workload;
         let encoding = |record: &&'a RunRecord| &*record.encoding.name;

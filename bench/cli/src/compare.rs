@@ -131,7 +131,8 @@ fn print(found: &HeadToHead, points: bool, slices: bool) {
     }
     if !slices {
         say(
-            "\n--points adds the seeds and tables of each workload; --slices adds these and the tables by slice",
+            "\n--points adds the tables of each workload and the results of its seeds; --slices also adds the tables \
+             by slice",
         );
     }
 }

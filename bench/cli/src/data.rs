@@ -255,7 +255,7 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
     }
     say(&format!("vocabulary {}", task.vocab_size()));
     say(&match task.origin() {
-        Origin::Memory => "tokenized in memory; every run repeats this".to_owned(),
+        Origin::Memory => "tokenized in memory; every run tokenizes the text again".to_owned(),
         Origin::Made(path) => format!("tokenized and stored in {}", path.display()),
         Origin::Reused(path) => format!("found in {}", path.display()),
         Origin::Repaired { path, .. } => format!(

@@ -297,7 +297,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     let failed = outcome.records.iter().filter(failed).count();
     if failed > 0 {
         complain(&format!(
-            "{} failed; the report gives the reasons, and the same command retries them",
+            "{} failed; the report gives the reasons, and the same command retries failed cells",
             counted(failed, "cell")
         ));
     }

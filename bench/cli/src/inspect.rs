@@ -88,7 +88,8 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
         let theirs = others.eval_set(&split, len, count, cell.eval.seed)?.pop();
         anyhow::ensure!(
             theirs.is_some_and(|theirs| theirs.tokens == sample.tokens),
-            "--against {} has other samples of `{split}` at {len}, expected a cell of the same task and settings",
+            "--against {} has other samples of split `{split}` at length {len}, expected a cell with the same task \
+             and task settings",
             arguments.against.as_deref().unwrap_or_default()
         );
     }

@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
     let verdict = (!baseline.is_empty()).then(|| judge(&night, &baseline, &Thresholds::default()));
     anyhow::ensure!(
         verdict.is_some() || arguments.accept,
-        "{}: no baseline yet; check the report of this night and accept it with --accept",
+        "{}: no baseline yet; check the report of this night, then accept the night with --accept",
         arguments.baseline.display()
     );
     let passed = verdict.as_ref().map(NightlyVerdict::passes);
@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if passed == Some(false) {
-        complain("the gate failed; if the change is intended, accept it with --accept");
+        complain("the gate failed; if the change is intended, accept this night with --accept");
         return Ok(ExitCode::from(GATE));
     }
     Ok(ExitCode::SUCCESS)

@@ -148,7 +148,8 @@ pub(super) fn say_results(table: &Table) {
     columns.say();
     if has_first {
         say(
-            "*: first rank, that is, the best encoding and all that these seeds cannot separate from it",
+            "*: first rank: the best encoding, and all encodings that do not differ significantly from it with these \
+             seeds",
         );
     }
 }

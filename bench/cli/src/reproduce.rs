@@ -67,7 +67,7 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
         };
         if !found.tables.iter().any(is_of) {
             say(&format!(
-                "{}: no published number is for the encoding and shifts of this file",
+                "{}: no published number has the encoding and the shifts of this file",
                 path.display()
             ));
         }
@@ -75,7 +75,7 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
     TerminalTable::from(&summary(&found)).say();
     if arguments.verdicts.is_empty() {
         say_markdown(
-            "\nAdd --verdicts not-run to list numbers without a run, --all to list every recipe.",
+            "\nAdd --verdicts not-run to list numbers without a run, or --all to list every recipe.",
         );
     }
     folders::refuse_left_out("comparison", &messages(&errors))

@@ -235,9 +235,9 @@ fn kept_of(
     let is_fresh = experiment.grid.as_ref().is_some_and(|point| point.fresh);
     let asked = if is_fresh { String::new() } else { format!(" --seeds {seed}") };
     anyhow::bail!(
-        "no weights of {name} on {workload}, seed {seed} are kept; this command trains the cell and keeps them: `pe-bench \
-         run {suite} --workloads '{workload}' --encodings '{name}'{asked} --keep-weights {which}{force}` ({} is in none of \
-         {places})",
+        "no weights of {name} on {workload}, seed {seed} are kept; this command trains the cell and keeps its \
+         weights: `pe-bench run {suite} --workloads '{workload}' --encodings '{name}'{asked} --keep-weights \
+         {which}{force}` (looked for {} in {places})",
         file.display(),
     )
 }
