@@ -225,7 +225,7 @@ fn verify(names: &[String]) -> anyhow::Result<()> {
     }
     anyhow::ensure!(
         bad == 0,
-        "{bad} of {seen} failed verification; fetch them again with `pe-bench data fetch`"
+        "{bad} of {seen} failed verification; fetch the failed ones again with `pe-bench data fetch`"
     );
     if seen == 0 {
         say("No corpus and no model is on this machine; fetch them with `pe-bench data fetch`.");

@@ -119,7 +119,7 @@ impl StoredReport {
         let text = tasks::read_text(&path)?;
         let stored = serde_json::from_str(&text).with_context(|| {
             format!(
-                "{}: expected a title and settings; delete the file to use neither",
+                "{}: expected a title and settings; delete the file to report without them",
                 path.display()
             )
         })?;

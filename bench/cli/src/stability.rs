@@ -189,8 +189,8 @@ fn json_of(arguments: &StabilityArgs, measured: &Measured) -> serde_json::Value 
 fn print(arguments: &StabilityArgs, measured: &Measured) {
     say(&format!("{}, {} samples", measured.name, measured.sequences.len()));
     say(&format!(
-        "change in percent with {} prepended tokens, and with positions starting at {}: total variation of the \
-         attention weights, and products of positions alone",
+        "change in percent with {} prepended tokens, and with positions starting at {}; attention: total variation \
+         distance of the attention weights, products: relative change of the products of positions alone",
         arguments.tokens, arguments.offset
     ));
     let head =
