@@ -93,7 +93,7 @@ pub(super) fn notes(run: &[RunRecord], kept: &[RunRecord]) -> Vec<String> {
             ));
         }
     };
-    let numbers = "another version alone may change the last digits of numbers";
+    let numbers = "numbers may differ in their last digits for this reason alone";
     differ("machine", "times, memory and last digits are not comparable", &|r| {
         let device =
             r.device.as_ref().map_or_else(String::new, |device| format!(", {}", device.name));
