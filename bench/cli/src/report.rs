@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(meta.measured_at, "2 x 4 tokens, 1 layers of width 8, CPU threads: 1");
         assert!(meta.skipped.len() == 1 && meta.skipped[0].contains("of one folder"));
         for (second, expected) in [
-            (row("cope", 5), "line 2: measured at 2 x 5"),
+            (row("cope", 5), "line 2 was measured at 2 x 5"),
             ("{}\n".to_owned(), "line 2: expected a row"),
         ] {
             write(1, &[row("rope", 4), second]);

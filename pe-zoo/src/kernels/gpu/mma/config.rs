@@ -267,7 +267,7 @@ impl MmaConfig {
 
     /// Whether products become logits before the softmax, which multiplies them by the scale otherwise.
     pub(super) const fn has_logits(&self) -> bool {
-        self.biased() || self.tables() || self.term().is_some()
+        self.biased() || self.tables() || self.contextual() || self.term().is_some()
     }
 
     /// The function of a pair, if there is one.
