@@ -154,13 +154,15 @@ pub(super) fn score(
                 let (value, derivative) = table.interpolate(at.row, position, config);
                 bias = value;
                 rise = derivative;
-            } else if comptime![config.along == AlongRow::ContextualPieces] {
+            }
+            if comptime![config.along == AlongRow::ContextualPieces] {
                 let piece = table.piece(position, config);
                 let (value, derivative) = table.on_piece(at.row, piece, position, config);
                 bias = value;
                 rise = derivative;
                 pieces.insert(one, f32::cast_from(u32::cast_from(piece)));
-            } else {
+            }
+            if comptime![config.along == AlongRow::ContextualSlope] {
                 rise = inputs.slopes[at.plane % place.heads];
                 bias = rise * position;
             }
