@@ -24,7 +24,9 @@ pub(super) struct HiddenUnits<'a> {
     pub(super) w1: &'a Tensor<1>,
     pub(super) b1: &'a Tensor<1>,
     /// Slope of the activation for negative inputs.
+    #[cfg_attr(not(any(test, feature = "cube")), expect(dead_code, reason = "for GPUs"))]
     pub(super) negative_slope: f64,
+    #[cfg_attr(not(any(test, feature = "cube")), expect(dead_code, reason = "for GPUs"))]
     pub(super) largest: f64,
 }
 
@@ -183,33 +185,33 @@ mod tests {
     #[test]
     fn pieces_of_the_device_are_the_perceptron() {
         let device = Device::flex();
-        // Rising, falling and constant units, two with one breakpoint, and breakpoints outside of 0 to 1.
-        let w1 = vec![1.0_f32, -2.0, 0.0, 0.0, 0.5, -1.0, 3.0, 0.001];
-        let b1 = vec![-0.5_f32, 1.0, 0.7, -0.7, 0.9, 0.25, -0.6, 5.0];
-        let w2 = vec![0.3_f32, -0.4, 0.5, 0.6, -0.7, 0.8, 0.9, 0.1];
-        let mlp = PositionMlp {
-            c: Tensor::from_data([0.1_f32], &device),
-            threshold: Tensor::from_data([8.0_f32], &device),
-            eps: 1e-6,
-            w1: Tensor::from_data(TensorData::new(w1.clone(), [8]), &device),
-            b1: Tensor::from_data(TensorData::new(b1.clone(), [8]), &device),
-            w2: Tensor::from_data(TensorData::new(w2.clone(), [1, 8]), &device),
-            b2: Tensor::from_data([0.2_f32], &device),
-            negative_slope: 0.1,
-        };
-        let DevicePieces { ends, slopes } = DevicePieces::of(&units(&mlp));
-        let lines = PiecewiseTensors::of(&mlp, slopes, &Positions::contiguous(0, 4)).lines;
-        let (ends, lines) = (rows(ends).remove(0), rows(lines));
-        assert!(ends.is_sorted(), "{ends:?}");
-        for step in 0..=40 {
-            let input = step as f32 / 40.0;
-            let units = (0..8).map(|unit| {
-                let before = w1[unit] * input + b1[unit];
-                w2[unit] * if before > 0.0 { before } else { 0.1 * before }
-            });
-            let expected = units.sum::<f32>() + 0.2;
-            let value = from_pieces(&ends, &lines, input)[0];
-            assert!((value - expected).abs() < 1e-5, "{value} for {expected} at {input}");
+        for largest in [1.0_f32, 9.0] {
+            // Rising, falling and constant units, two with one breakpoint, and breakpoints outside of 0 to the largest input.
+            let w1 = [1.0, -2.0, 0.0, 0.0, 0.5, -1.0, 3.0, 0.001].map(|weight| weight / largest);
+            let b1 = [-0.5_f32, 1.0, 0.7, -0.7, 0.9, 0.25, -0.6, 5.0];
+            let w2 = [0.3_f32, -0.4, 0.5, 0.6, -0.7, 0.8, 0.9, 0.1];
+            let [of_w1, of_b1] = [w1, b1].map(|x| Tensor::<1>::from_data(x, &device));
+            let units = HiddenUnits {
+                w1: &of_w1,
+                b1: &of_b1,
+                negative_slope: 0.1,
+                largest: f64::from(largest),
+            };
+            let DevicePieces { ends, slopes } = DevicePieces::of(&units);
+            let outputs = Tensor::from_data([w2], &device);
+            let lines = units.lines(&outputs, &Tensor::from_data([0.2_f32], &device), slopes);
+            let (ends, lines) = (rows(ends).remove(0), rows(lines));
+            assert!(ends.is_sorted(), "{ends:?}");
+            for step in 0..=40 {
+                let input = step as f32 / 40.0 * largest;
+                let of_unit = |unit: usize| {
+                    let before = w1[unit] * input + b1[unit];
+                    w2[unit] * if before > 0.0 { before } else { 0.1 * before }
+                };
+                let expected = (0..8).map(of_unit).sum::<f32>() + 0.2;
+                let value = from_pieces(&ends, &lines, input)[0];
+                assert!((value - expected).abs() < 1e-5, "{value} for {expected} at {input}");
+            }
         }
     }
 }
