@@ -26,8 +26,8 @@ pub enum PeError {
     },
     /// A position is beyond the last one that the encoding supports.
     #[error(
-        "{pe}: position {position} is beyond the last one, {max_position}; shorten the sequence, \
-         or raise `max_len` if the encoding has this setting"
+        "{pe}: position {position} is beyond the last position, {max_position}; shorten the sequence, or raise \
+         `max_len` if the encoding has this setting"
     )]
     TooLong {
         /// Id of the encoding.

@@ -58,7 +58,7 @@ impl Positions {
         if let Some(at) = cols.windows(2).position(|pair| pair[0] >= pair[1]) {
             return Err(PeError::Positions {
                 reason: format!(
-                    "column {} has position {} after {}, expected strictly ascending ones; sort them",
+                    "column {} has position {} after {}, expected strictly ascending positions; sort the positions",
                     at + 1,
                     cols[at + 1],
                     cols[at]

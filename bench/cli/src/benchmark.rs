@@ -30,8 +30,8 @@ const TOKENS: usize = 64;
 /// Arguments of `benchmark`.
 #[derive(Args, Clone)]
 pub(super) struct BenchmarkArgs {
-    /// Folder of a model, a .gguf file, a name from `pe-bench data list`, or saved weights of `pe-bench run`: the path
-    /// of the .safetensors file or the key of a record.
+    /// Model: a folder, a .gguf file, a name from `pe-bench data list`, or weights that `pe-bench run` saved (the path
+    /// of the .safetensors file, or the key of the record).
     model: String,
     /// JSON Lines files with the fields of SCROLLS (`input`, `output`), QuALITY (`article`,
     /// `questions`), MMLU (`question`, `choices`, `answer`) or ARC (`question`, `choices`, `answerKey`).
@@ -60,7 +60,8 @@ pub(super) struct BenchmarkArgs {
     /// JSON Lines file with examples, in the format of the items.
     #[arg(long, requires = "shots")]
     examples: Option<PathBuf>,
-    /// New file for a record as JSON: model, encoding, settings, program, machine, all numbers and every answer.
+    /// New JSON file for a record of this evaluation: model, encoding, settings, program, machine, all numbers and
+    /// every answer.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -75,12 +76,12 @@ fn refuse_without_effect(
     let has_free = items.iter().any(|item| is_free(item));
     anyhow::ensure!(
         has_free || arguments.tokens.is_none(),
-        "--tokens has no effect: the model writes no answer to multiple-choice items; leave it out"
+        "--tokens has no effect: the model writes no answer to multiple-choice items; leave out --tokens"
     );
     let has_choices = items.iter().any(|item| !is_free(item));
     anyhow::ensure!(
         has_choices || arguments.options.is_none(),
-        "--options has no effect: no item is multiple-choice; leave it out"
+        "--options has no effect: no item is multiple-choice; leave out --options"
     );
     Ok(())
 }
@@ -106,7 +107,7 @@ fn lengths(
     anyhow::ensure!(
         with_answer > 1 || arguments.longest.is_some(),
         "--tokens is {tokens}, which leaves no room for a prompt in the model's {context} tokens; expected at most \
-         {}, or a prompt length with --longest",
+         {}; choose a smaller --tokens, or set the prompt length with --longest",
         context.saturating_sub(2)
     );
     let longest_prompt = arguments.longest.unwrap_or(with_answer);

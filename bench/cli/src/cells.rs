@@ -47,7 +47,7 @@ impl CellSelection {
     pub(super) fn of<'a>(&self, records: &[&'a RunRecord]) -> anyhow::Result<Vec<&'a RunRecord>> {
         anyhow::ensure!(
             !records.is_empty(),
-            "no finished cell; run a suite first, or give the folder of its records"
+            "no finished cell; run a suite first, or give the results folder of a finished run"
         );
         let workload = |record: &&'a RunRecord| &*record.workload;
         let encoding = |record: &&'a RunRecord| &*record.encoding.name;
@@ -95,7 +95,7 @@ fn chosen<'a>(lists: &'a [String], known: &BTreeSet<&'a str>) -> BTreeSet<&'a st
 /// Arguments of `cells`.
 #[derive(Args)]
 pub(super) struct CellsArgs {
-    /// Results folders; default: every folder below `results` with records.
+    /// Results folders; default: every folder with records below `results`.
     results: Vec<PathBuf>,
     #[command(flatten)]
     selection: CellSelection,

@@ -42,7 +42,7 @@ pub(super) struct SlurmArgs {
     /// Generic resources per worker, such as gpu:1.
     #[arg(long, value_name = "LIST", value_parser = sbatch_value)]
     gres: Option<String>,
-    /// Further option of sbatch for workers and report, such as --time=4:00:00; may be repeated.
+    /// Further sbatch option for the workers and the report job, such as --time=4:00:00; may be repeated.
     #[arg(long = "sbatch", value_name = "OPTION", allow_hyphen_values = true, value_parser = option)]
     options: Vec<String>,
     /// Shell command that starts `pe-bench`, such as 'apptainer exec --nv pe.sif pe-bench'; default: this program.
@@ -51,7 +51,7 @@ pub(super) struct SlurmArgs {
     /// Shell code before every command, such as 'module load cuda'.
     #[arg(long, value_name = "CODE")]
     setup: Option<String>,
-    /// Submit the script: the workers, and then the report.
+    /// Submit the script: first the workers, then the report job.
     #[arg(long)]
     submit: bool,
 }
@@ -89,7 +89,9 @@ fn option(text: &str) -> Result<String, String> {
     if text.starts_with("--") {
         return sbatch_value(text);
     }
-    Err(format!("`{text}` is not a long option of sbatch, expected one such as --account=lab"))
+    Err(format!(
+        "`{text}` is not a long option of sbatch, expected an option such as --account=lab"
+    ))
 }
 
 /// First comments of a script: the command that wrote it, without its program, and a sentence.
@@ -105,7 +107,7 @@ pub(super) fn slurm(arguments: &SlurmArgs) -> anyhow::Result<()> {
     let logs = std::path::absolute(&workers.out)?.join("slurm");
     let logs = sbatch_value(utf8(&logs)?).map_err(anyhow::Error::msg);
     let logs = logs.context(
-        "an option of sbatch contains the results folder; choose another --out after `--`",
+        "the script passes the results folder to sbatch as the value of an option; choose another --out after `--`",
     )?;
     std::fs::create_dir_all(&logs).with_context(|| format!("cannot create {logs}"))?;
     let program = std::env::current_exe().context("cannot determine the path of this program")?;

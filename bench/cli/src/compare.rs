@@ -24,13 +24,13 @@ use train::encodings;
 #[derive(Args, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct CompareArgs {
-    /// First encoding: its name in the records, or an expression for the same encodings with the same settings.
+    /// First encoding: its name in the records, or an expression with the same encodings and settings in any order.
     #[arg(value_parser = Suggested::ENCODINGS)]
     a: String,
     /// Second encoding; differences are the first minus the second.
     #[arg(value_parser = Suggested::ENCODINGS)]
     b: String,
-    /// Results folders; default: every folder below `results` with records.
+    /// Results folders; default: every folder with records below `results`.
     results: Vec<PathBuf>,
     /// Workloads to compare, separated by commas; default: all.
     #[arg(long, alias = "workload", value_name = "NAMES", value_delimiter = ',')]
@@ -131,7 +131,8 @@ fn print(found: &HeadToHead, points: bool, slices: bool) {
     }
     if !slices {
         say(
-            "\n--points adds the seeds and tables of each workload; --slices adds these and the tables by slice",
+            "\n--points adds the tables of each workload and the results of its seeds; --slices also adds the tables \
+             by slice",
         );
     }
 }

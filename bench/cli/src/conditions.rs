@@ -19,13 +19,13 @@ const CONDITIONS: [OptionCondition; 12] = [
         command: "table",
         options: &["workloads", "metric", "spread", "encodings", "splits", "lens"],
         acts: |all| !has(all, "format", &["bibtex"]),
-        when: "with a --format other than bibtex, whose references cover all workloads",
+        when: "with a --format other than bibtex, because BibTeX references always cover all workloads",
     },
     OptionCondition {
         command: "generate",
         options: &["seed"],
         acts: |all| ["temperature", "speed", "encoding"].iter().any(|option| is_given(all, option)),
-        when: "with --temperature, --encoding or --speed: greedy decoding draws nothing",
+        when: "with --temperature, --encoding or --speed, because greedy decoding draws no random numbers",
     },
     OptionCondition {
         command: "export",

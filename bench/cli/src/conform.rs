@@ -49,7 +49,7 @@ fn with_sizes(error: PeError) -> anyhow::Error {
     if !refused {
         return error;
     }
-    error.context("the conformance kit builds 3 heads of 6 channels and 2 to 32 layers")
+    error.context("the conformance kit builds models with 3 heads of 6 channels and 2 to 32 layers")
 }
 
 /// Prints the result of every check and returns the number of failed checks.

@@ -225,7 +225,7 @@ fn verify(names: &[String]) -> anyhow::Result<()> {
     }
     anyhow::ensure!(
         bad == 0,
-        "{bad} of {seen} failed verification; fetch them again with `pe-bench data fetch`"
+        "{bad} of {seen} failed verification; fetch the failed ones again with `pe-bench data fetch`"
     );
     if seen == 0 {
         say("No corpus and no model is on this machine; fetch them with `pe-bench data fetch`.");
@@ -255,7 +255,7 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
     }
     say(&format!("vocabulary {}", task.vocab_size()));
     say(&match task.origin() {
-        Origin::Memory => "tokenized in memory; every run repeats this".to_owned(),
+        Origin::Memory => "tokenized in memory; every run tokenizes the text again".to_owned(),
         Origin::Made(path) => format!("tokenized and stored in {}", path.display()),
         Origin::Reused(path) => format!("found in {}", path.display()),
         Origin::Repaired { path, .. } => format!(

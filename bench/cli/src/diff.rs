@@ -79,7 +79,7 @@ mod tests {
         );
         assert_eq!(
             found(json!(numbers), json!(numbers[..299])),
-            ["k.a: 300 and 299 elements; those that both have are equal"]
+            ["k.a: 300 and 299 elements; the elements that both lists have are equal"]
         );
         let points: Vec<Value> =
             numbers.iter().map(|n| json!({"step": n, "loss": 1, "seconds": 0.5})).collect();

@@ -80,7 +80,9 @@ fn compare(path: &str, one: &Value, other: &Value, passed_over: &[&str], found: 
                     "{first} (first of {count} differing elements; {of} elements in total)"
                 ));
             } else if len != other {
-                found.push(format!("{path}: {of} elements; those that both have are equal"));
+                found.push(format!(
+                    "{path}: {of} elements; the elements that both lists have are equal"
+                ));
             }
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {

@@ -42,7 +42,7 @@ pub(super) struct EvalArgs {
     /// Splits to evaluate, separated by commas; default: the splits of each record.
     #[arg(long, value_delimiter = ',')]
     splits: Vec<String>,
-    /// Evaluate the weights of the best validation (`run --keep-weights best`) instead of the last.
+    /// Evaluate the weights of the best validation (`run --keep-weights best`) instead of the last weights.
     #[arg(long)]
     best: bool,
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub(super) struct EvalArgs {
 pub(super) fn each_once<T: PartialEq + Display>(option: &str, values: &[T]) -> anyhow::Result<()> {
     match repeated(values) {
         None => Ok(()),
-        Some(value) => anyhow::bail!("{option} lists {value} twice, expected each once"),
+        Some(value) => anyhow::bail!("{option} lists {value} twice, expected each value once"),
     }
 }
 
@@ -155,7 +155,7 @@ fn cells(arguments: &EvalArgs) -> anyhow::Result<Vec<Experiment>> {
     let which = if arguments.best { "best" } else { "last" };
     let advice = format!(
         "{folder}/weights has no weights of these cells: {}; `pe-bench run SUITE --force --keep-weights {which}` \
-         trains them again and keeps their weights",
+         trains these cells again and keeps their weights",
         without.join(", ")
     );
     anyhow::ensure!(!cells.is_empty(), "{advice}");

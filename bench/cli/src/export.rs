@@ -29,10 +29,10 @@ pub(super) fn run(arguments: &ExportArgs) -> anyhow::Result<()> {
     let shown = dir.display();
     match export(&kept, &dir)? {
         Exported::Llama => say(&format!(
-            "{shown}: a folder for transformers, `AutoModelForCausalLM.from_pretrained(\"{shown}\")` loads it"
+            "{shown}: a folder for transformers; `AutoModelForCausalLM.from_pretrained(\"{shown}\")` loads it"
         )),
         Exported::Module => say(&format!(
-            "{shown}: weights with a PyTorch module, `pe_zoo_model.load(\"{shown}\")` loads them"
+            "{shown}: weights with a PyTorch module; `pe_zoo_model.load(\"{shown}\")` loads them"
         )),
     }
     Ok(())

@@ -66,13 +66,14 @@ enum TunedWeights {
 #[derive(Args, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(super) struct ExtendArgs {
-    /// Folder of a model, a .gguf file, a name from `pe-bench data list`, or saved weights of `pe-bench run`: the path
-    /// of the .safetensors file or the key of a record.
+    /// Model: a folder, a .gguf file, a name from `pe-bench data list`, or weights that `pe-bench run` saved (the path
+    /// of the .safetensors file, or the key of the record).
     model: String,
     /// Lengths in tokens, separated by commas; default: 1, 2 and 4 times the trained context.
     #[arg(long, value_delimiter = ',')]
     lens: Vec<usize>,
-    /// Methods that modify the rotation, separated by commas; default: all.
+    /// Methods that modify the rotation, separated by commas; default: all. In the descriptions, `s` is the scaling
+    /// factor (--factors).
     #[arg(long, value_enum, value_delimiter = ',')]
     methods: Vec<Method>,
     /// Scaling factors for the methods that take one, separated by commas; default: each length divided by the trained
@@ -109,8 +110,8 @@ pub(super) struct ExtendArgs {
     /// is tuned once for each value; `none` evaluates without tuning.
     #[arg(long, value_enum, value_delimiter = ',')]
     tune: Vec<TunedWeights>,
-    /// Tune on this text, or on the items of this JSON Lines file with the fields of a benchmark (`pe-bench benchmark
-    /// --help`); default: the training part of --data.
+    /// Text to tune on, or a JSON Lines file of items to tune on (`pe-bench benchmark --help` lists the fields);
+    /// default: the training part of --data.
     #[arg(long, requires = "tune")]
     tune_data: Option<String>,
     /// JSON Lines file of items for `--tasks outputs`.
@@ -151,8 +152,8 @@ pub(super) struct ExtendArgs {
     /// Results folder; default: results/extend-MODEL.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Folder for the tuned models, one subfolder each. The format is that of transformers if transformers supports the
-    /// rotation, otherwise one that only pe-bench reads.
+    /// Folder for the tuned models, with one subfolder for each model. If transformers supports the rotation, the model
+    /// is written in the format of transformers, otherwise in a format that only pe-bench reads.
     #[arg(long, value_name = "DIR", requires = "tune")]
     export: Option<PathBuf>,
     /// Run finished cells again.
@@ -161,7 +162,7 @@ pub(super) struct ExtendArgs {
     /// Seconds between checkpoints during fine-tuning.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds, requires = "tune")]
     checkpoint_seconds: f64,
-    /// Seconds after which a cell of another `pe-bench` is taken over, if that process did not renew its claim.
+    /// Take over a cell of another `pe-bench` process if that process has not renewed its claim for this many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     claim_seconds: f64,
     /// Print the cells without running them.
@@ -296,7 +297,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     let failed = outcome.records.iter().filter(failed).count();
     if failed > 0 {
         complain(&format!(
-            "{} failed; the report gives the reasons, and the same command retries them",
+            "{} failed; the report gives the reasons, and the same command retries failed cells",
             counted(failed, "cell")
         ));
     }

@@ -24,7 +24,7 @@ pub(crate) struct FlopsArgs {
     /// Number of tokens in the sequence; default: the number in the configuration.
     #[arg(long, value_parser = number(1..=1 << 24))]
     len: Option<usize>,
-    /// Count all operations of a causal model, including elementwise operations, but only for visible pairs of tokens.
+    /// Count all operations of a causal model: elementwise operations are included, masked pairs of tokens are not.
     #[arg(long)]
     honest: bool,
     /// Also print the cost of every item.

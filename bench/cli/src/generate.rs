@@ -20,8 +20,8 @@ use sweep::process;
 /// Arguments of `generate`.
 #[derive(Args, Clone)]
 pub(super) struct GenerateArgs {
-    /// Folder of a model, a .gguf file, a name from `pe-bench data list`, or saved weights of `pe-bench run`: the path
-    /// of the .safetensors file or the key of a record.
+    /// Model: a folder, a .gguf file, a name from `pe-bench data list`, or weights that `pe-bench run` saved (the path
+    /// of the .safetensors file, or the key of the record).
     model: String,
     /// Text to continue.
     #[arg(long, required_unless_present = "speed", conflicts_with = "speed")]
@@ -98,7 +98,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     };
     anyhow::ensure!(
         longest <= LONGEST,
-        "the prompt and the tokens after it have {longest} tokens in total, expected at most {LONGEST}"
+        "the prompt and the tokens to generate have {longest} tokens in total, expected at most {LONGEST}"
     );
     let mut model = pretrained.decoder(&encoding, longest, &mut rng)?;
     (model.engine, model.precision) = (compute.engine, compute.precision());
@@ -161,7 +161,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     let whole = ids.len() + made.tokens.len();
     if ids.len() <= trained && whole > trained {
         complain(&format!(
-            "prompt and text have {whole} tokens, but {} was trained on sequences of {trained}",
+            "the prompt and the generated text have {whole} tokens, but {} was trained on sequences of {trained}",
             pretrained.name
         ));
     }

@@ -36,11 +36,12 @@ pub(crate) struct InspectArgs {
     /// Length of the sample, in the task's unit; default: the training length.
     #[arg(long)]
     len: Option<usize>,
-    /// Units of text. Gates are scored against the ends of these units, which are found in the texts of tokens.
-    /// Default: gates are scored against the tokens that the task counts.
+    /// Score gates against the ends of these units of text, which are found in the texts of the tokens. Default: score
+    /// gates against the tokens that the task counts.
     #[arg(long, value_parser = one_of(MARKS))]
     marks: Option<TextMarks>,
-    /// Second cell, as a key or the path of saved weights; the maps show the first cell minus this cell.
+    /// Second cell, as a key or the path of saved weights; the maps show the values of the first cell minus the values
+    /// of this cell.
     #[arg(long, value_name = "CELL")]
     against: Option<String>,
     /// Output folder; default: results/inspect/KEY.
@@ -87,7 +88,8 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
         let theirs = others.eval_set(&split, len, count, cell.eval.seed)?.pop();
         anyhow::ensure!(
             theirs.is_some_and(|theirs| theirs.tokens == sample.tokens),
-            "--against {} has other samples of `{split}` at {len}, expected a cell of the same task and settings",
+            "--against {} has other samples of split `{split}` at length {len}, expected a cell with the same task \
+             and task settings",
             arguments.against.as_deref().unwrap_or_default()
         );
     }

@@ -102,7 +102,8 @@ enum Command {
     Eval(eval::EvalArgs),
     /// Prints how much of a sweep is done and when it will end.
     ///
-    /// Reads the records, claims and checkpoints of a results folder on any machine that sees it, and changes nothing.
+    /// Reads the records, claims and checkpoints of a results folder, and changes nothing. Works on any machine that
+    /// can read the folder.
     #[command(
         after_help = "Examples:\n  pe-bench status results/contextual\n  pe-bench status results/contextual --watch\n\nExit status 4: cells are open or running."
     )]
@@ -120,11 +121,11 @@ enum Command {
     Report(report::ReportArgs),
     /// Writes a report on runs of other programs.
     ///
-    /// Reads a CSV table of scores with the columns encoding, task, train_len, seed, split, len and score. Ranks, tests
-    /// and pages are computed as by `report`.
+    /// Reads a CSV table of scores with the columns encoding, task, train_len, seed, split, len and score. Computes
+    /// ranks and tests and writes pages as `report` does.
     #[command(after_help = "Example: pe-bench judge scores.csv --out results/mine")]
     Judge(judge::JudgeArgs),
-    /// Prints a table of results, or references, for a paper.
+    /// Prints a table of results or BibTeX references for a paper.
     ///
     /// The rows are encodings. The columns are splits and lengths.
     #[command(
@@ -133,7 +134,7 @@ enum Command {
     Table(table::TableArgs),
     /// Compares published numbers with numbers in records.
     ///
-    /// The verdicts are agrees, differs, other recipe and not run.
+    /// Each number gets a verdict, such as `agrees`, `differs`, `other-recipe` or `not-run`.
     #[command(
         after_help = "Example: pe-bench reproduce results/contextual --papers cope --verdicts other-recipe"
     )]
@@ -150,7 +151,7 @@ enum Command {
     Cells(cells::CellsArgs),
     /// Writes a page with attention maps of a trained model.
     ///
-    /// It shows the maps, gates and positions on one sample of the model's task.
+    /// The page shows the maps, gates and positions for one sample of the model's task.
     ///
     /// Reads the weights that `run` saved.
     #[command(
@@ -159,14 +160,14 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Measures how much attention changes when positions shift.
     ///
-    /// Positions shift by prepended tokens and by an offset.
+    /// Shifts the positions in two ways: by prepending tokens, and by adding an offset to all positions.
     #[command(
         after_help = "Examples:\n  pe-bench stability language shakespeare tape\n  pe-bench stability --pretrained smollm2 --json"
     )]
     Stability(stability::StabilityArgs),
     /// Compares a night's results with an accepted baseline.
     ///
-    /// The gate fails on a significant loss of quality or a higher cost.
+    /// The gate fails if a result is significantly worse or a deterministic cost is higher.
     #[command(
         after_help = "Example: pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate failed."
     )]
@@ -199,12 +200,12 @@ enum Command {
     },
     /// Writes samples of a task for other programs.
     ///
-    /// A run is trained or evaluated on the same samples.
+    /// `run` trains and evaluates on the same samples.
     #[command(
         after_help = "Examples:\n  pe-bench samples counting --set variables=3 --len 64\n  pe-bench samples flip-flop --split sparse --len 256 --count 2000 --out sparse.npz"
     )]
     Samples(samples::SamplesArgs),
-    /// Prints a suite or an encoding to start your own from.
+    /// Prints a suite or an encoding as a starting point for your own.
     #[command(subcommand)]
     New(NewCommand),
     /// Measures time and memory of a training step per encoding.
@@ -220,14 +221,15 @@ enum Command {
     Vectors(vectors::VectorsArgs),
     /// Writes trained weights for PyTorch or transformers.
     ///
-    /// A Llama-type model becomes a folder for transformers. Any other model becomes weights with a PyTorch module.
+    /// Writes a Llama-type model as a folder for transformers, and any other model as weights with a PyTorch module.
     #[command(
         after_help = "Examples:\n  pe-bench export quick flip-flop cope\n  pe-bench export dd59a472 --out exported"
     )]
     Export(export::ExportArgs),
     /// Explains an encoding (with its results), a task or a suite.
     ///
-    /// Prints documentation, probed properties and defaults, and the results of an encoding in the suite `zoo`.
+    /// Prints documentation, probed properties and defaults. For an encoding, also prints its results in the suite
+    /// `zoo`.
     #[command(
         alias = "show",
         after_help = "Examples:\n  pe-bench explain rope\n  pe-bench explain flip-flop\n  pe-bench explain quick"
@@ -245,8 +247,8 @@ enum Command {
     Flops(flops::FlopsArgs),
     /// Evaluates a pretrained model beyond its trained length.
     ///
-    /// Rotations are modified, or replaced by other encodings.
-    /// Finished cells are kept: run the same command again to resume.
+    /// Modifies the model's rotation, or replaces the rotation with other encodings. Finished cells are kept: run the
+    /// same command again to resume.
     #[command(
         after_help = "Example: pe-bench extend smollm2 --lens 8192,16384 --methods as-trained,yarn"
     )]
@@ -256,10 +258,10 @@ enum Command {
         after_help = "Example: pe-bench generate smollm2 --prompt 'The capital of France is'"
     )]
     Generate(generate::GenerateArgs),
-    /// Evaluates a pretrained model on files of benchmarks.
+    /// Evaluates a pretrained model on benchmark files.
     #[command(after_help = "Example: pe-bench benchmark smollm2 questions.jsonl --limit 100")]
     Benchmark(benchmark::BenchmarkArgs),
-    /// Computes for another command, which starts this one.
+    /// Does the work of a process that another command starts.
     #[command(hide = true, subcommand)]
     Worker(HiddenCommand),
 }
@@ -269,14 +271,15 @@ enum Command {
 enum RecordsCommand {
     /// Joins the records of several results folders, with their weights and checkpoints.
     ///
-    /// Records with the same key must have equal results; differences are reported.
+    /// Reports records that have the same key but different results, and keeps the results of the first folder.
     #[command(
         after_help = "Example: pe-bench records merge results/part-1 results/part-2 --out results/all"
     )]
     Merge(merge::MergeArgs),
     /// Packs the records of a results folder into one Parquet file.
     ///
-    /// Every command reads the file in place of the records. `run` writes the records to `cells` again.
+    /// Every command can read this file instead of the record files. `run` first writes the record files to `cells`
+    /// again.
     #[command(
         after_help = "Example: pe-bench records pack results/zoo --lean --out results/zoo/laptop_2026-11"
     )]
@@ -289,7 +292,7 @@ enum RecordsCommand {
 /// Files to start from.
 #[derive(Subcommand)]
 enum NewCommand {
-    /// Prints an annotated example suite to start your own from.
+    /// Prints an annotated example suite as a starting point for your own.
     #[command(
         after_help = "Example: pe-bench new suite mine > mine.toml && pe-bench run mine.toml"
     )]
@@ -297,7 +300,8 @@ enum NewCommand {
         /// Name of the suite.
         name: String,
     },
-    /// Prints the source of an encoding to start your own from. The encoding passes the conformance kit as printed.
+    /// Prints the source of an encoding as a starting point for your own. The printed encoding passes the conformance
+    /// kit.
     #[command(after_help = "Example: pe-bench new encoding my-bias > pe-zoo/src/zoo/my_bias.rs")]
     Encoding {
         /// Id of the encoding: lower-case letters, digits and `-`.

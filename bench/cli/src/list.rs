@@ -23,7 +23,7 @@ pub(super) fn list(kind: Option<Listed>, json: bool) {
     if kind == Listed::Suites {
         complain(&format!(
             "note: times assume {FLOPS_PER_SECOND:e} operations per second; `pe-bench run SUITE --dry-run` estimates \
-             them for this machine, and `pe-bench explain SUITE` describes a suite"
+             the times for this machine, and `pe-bench explain SUITE` describes a suite"
         ));
     }
 }
@@ -45,7 +45,7 @@ fn all(json: bool) {
         say_markdown(&format!("## {name} ({})\n{}\n", ids.len(), ids.join(", ")));
     }
     say_markdown(
-        "`pe-bench list KIND` describes each name of a kind, `pe-bench explain NAME` one name in full.",
+        "`pe-bench list KIND` describes each name of a kind, `pe-bench explain NAME` describes one name in full.",
     );
 }
 

@@ -30,7 +30,7 @@ pub(super) struct MergeArgs {
     /// Results folders to join.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
-    /// Folder for the joined results. If it is one of the folders to join, it keeps its own records.
+    /// Folder for the joined results. This folder may be one of the folders to join; its own records are then kept.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print a JSON object.
@@ -254,7 +254,7 @@ fn joined_criteria(sources: &[PathBuf], out: &Path) -> anyhow::Result<Option<Str
         return Ok(None);
     }
     Ok(Some(
-        "note: the folders have reports with different titles or criteria; choose them with `pe-bench report \
+        "note: the folders have reports with different titles or criteria; set the criteria with `pe-bench report \
          --settings`"
             .to_owned(),
     ))

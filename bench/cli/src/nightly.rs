@@ -26,11 +26,12 @@ pub(crate) struct NightlyArgs {
     /// Results folder of the accepted baseline.
     #[arg(long, value_name = "DIR")]
     baseline: PathBuf,
-    /// Folder of earlier nights; this night is added, and `trend.html` and `trend.md` are written there.
+    /// Folder of earlier nights. The command adds this night to the folder and writes `trend.html` and `trend.md`
+    /// there.
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
-    /// Count the CPU instructions of a training step of each encoding first, and add them to the night's records; needs
-    /// valgrind.
+    /// First count the CPU instructions of a training step of each encoding, and add the counts to the night's records;
+    /// needs valgrind.
     #[arg(long)]
     count: bool,
     /// Make this night the new baseline, even if the gate fails.
@@ -50,7 +51,7 @@ pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
     let verdict = (!baseline.is_empty()).then(|| judge(&night, &baseline, &Thresholds::default()));
     anyhow::ensure!(
         verdict.is_some() || arguments.accept,
-        "{}: no baseline yet; check the report of this night and accept it with --accept",
+        "{}: no baseline yet; check the report of this night, then accept the night with --accept",
         arguments.baseline.display()
     );
     let passed = verdict.as_ref().map(NightlyVerdict::passes);
@@ -68,7 +69,7 @@ pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if passed == Some(false) {
-        complain("the gate failed; if the change is intended, accept it with --accept");
+        complain("the gate failed; if the change is intended, accept this night with --accept");
         return Ok(ExitCode::from(GATE));
     }
     Ok(ExitCode::SUCCESS)

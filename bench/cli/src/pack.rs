@@ -18,12 +18,13 @@ use super::out::say;
 pub(crate) struct PackArgs {
     /// Results folder.
     results: PathBuf,
-    /// Folder of the file; default: the results folder.
+    /// Folder to write the file to; default: the results folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Make the file smaller. Leave out results by sample property. For cells that only chose a learning rate, also
-    /// leave out curves, gates, individual answers, validations of splits, and all validations except the last. Round
-    /// curves, validations and times, and round losses of individual questions to 85 values.
+    /// Make the file smaller: leave out results by sample property, and round curves, validations and times. Round the
+    /// loss of each question to 85 steps between the smallest and the largest loss. For cells that were only run to
+    /// choose a learning rate, also leave out curves, gates, individual answers, validations of splits, and all
+    /// validations except the last.
     #[arg(long = "lean")]
     is_lean: bool,
 }
@@ -94,7 +95,7 @@ fn check_loses_nothing(
     );
     anyhow::ensure!(
         fuller == 0,
-        "{} has the only copy of some data of {fuller} records, which --lean would leave out; use another --out",
+        "{} has the only copy of data of {fuller} records, and --lean would leave these data out; use another --out",
         path.display()
     );
     Ok(())

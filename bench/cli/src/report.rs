@@ -26,7 +26,7 @@ pub(crate) struct Criteria {
     /// TOML file with the criteria of the report; fields as in the `[report]` section of a suite.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
-    /// Encoding that all others are compared with as ablations, by its name in the suite.
+    /// Base of an ablation: the encoding with which all other encodings are compared, by its name in the suite.
     #[arg(long, value_name = "NAME")]
     ablation_base: Option<String>,
 }
@@ -74,7 +74,7 @@ pub(crate) struct ReportArgs {
     /// Results folders (with `cells` or `records.parquet`), or folders that contain results folders.
     #[arg(required = true)]
     pub(super) results: Vec<PathBuf>,
-    /// Output folder; default: the results folder itself, or results/report for several.
+    /// Output folder; default: the results folder itself, or results/report for several results folders.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
     /// Formats to write, separated by commas; default: all.
@@ -119,7 +119,7 @@ impl StoredReport {
         let text = tasks::read_text(&path)?;
         let stored = serde_json::from_str(&text).with_context(|| {
             format!(
-                "{}: expected a title and settings; delete the file to use neither",
+                "{}: expected a title and settings; delete the file to report without them",
                 path.display()
             )
         })?;
@@ -148,7 +148,8 @@ pub(super) fn say_results(table: &Table) {
     columns.say();
     if has_first {
         say(
-            "*: first rank, that is, the best encoding and all that these seeds cannot separate from it",
+            "*: first rank: the best encoding, and all encodings that do not differ significantly from it with these \
+             seeds",
         );
     }
 }
@@ -373,7 +374,7 @@ mod tests {
         assert_eq!(meta.measured_at, "2 x 4 tokens, 1 layers of width 8, CPU threads: 1");
         assert!(meta.skipped.len() == 1 && meta.skipped[0].contains("of one folder"));
         for (second, expected) in [
-            (row("cope", 5), "line 2: measured at 2 x 5"),
+            (row("cope", 5), "line 2 was measured at 2 x 5"),
             ("{}\n".to_owned(), "line 2: expected a row"),
         ] {
             write(1, &[row("rope", 4), second]);

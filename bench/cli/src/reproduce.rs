@@ -28,7 +28,8 @@ pub(crate) struct ReproduceArgs {
     /// Published sources, separated by commas (cope, cope-vs-rope, grape, tape); default: all.
     #[arg(long, alias = "paper", value_name = "NAMES", value_delimiter = ',')]
     papers: Vec<String>,
-    /// Files with outputs of `pe-bench stability --json`, separated by commas, to show next to published measurements.
+    /// Files with outputs of `pe-bench stability --json`, separated by commas. Their numbers are shown next to the
+    /// published numbers.
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     stability: Vec<PathBuf>,
     /// Verdicts to print, separated by commas; default: all verdicts of numbers that can be compared with a run.
@@ -66,7 +67,7 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
         };
         if !found.tables.iter().any(is_of) {
             say(&format!(
-                "{}: no published number is for the encoding and shifts of this file",
+                "{}: no published number has the encoding and the shifts of this file",
                 path.display()
             ));
         }
@@ -74,7 +75,7 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
     TerminalTable::from(&summary(&found)).say();
     if arguments.verdicts.is_empty() {
         say_markdown(
-            "\nAdd --verdicts not-run to list numbers without a run, --all to list every recipe.",
+            "\nAdd --verdicts not-run to list numbers without a run, or --all to list every recipe.",
         );
     }
     folders::refuse_left_out("comparison", &messages(&errors))

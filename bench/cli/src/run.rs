@@ -122,7 +122,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         let fresh = suite.following().count();
         if fresh > 0 {
             complain(&format!(
-                "note: {} of fresh seeds follow at the chosen rates",
+                "note: {} of fresh seeds run afterwards, at the chosen learning rates",
                 counted(fresh, "cell")
             ));
         }
@@ -230,7 +230,7 @@ impl Watched<'_> {
                 complain(
                     "note: fresh seeds run when every cell of the grid has a record; run the same command again, or, \
                      if each machine has its own folder, join the folders with `pe-bench records merge` and run the \
-                     suite with the joined folder",
+                     suite with --out set to the joined folder",
                 );
                 return self.conclude(&plan, &outcome, true);
             }

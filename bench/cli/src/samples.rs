@@ -28,13 +28,14 @@ pub(super) struct SamplesArgs {
     /// prints.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Training samples (`train`), or one of the task's splits (`pe-bench explain TASK`).
+    /// Split to draw from: `train` for training samples, or a split of the task (`pe-bench explain TASK` lists the
+    /// splits).
     #[arg(long, default_value = TRAIN)]
     split: String,
     /// Length of each sample, in the task's unit of length.
     #[arg(long)]
     len: usize,
-    /// Seed: the seed of a run for training samples, or the `eval.seed` of a suite for other splits.
+    /// Seed: for training samples the seed of a run, for other splits the `eval.seed` of a suite.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Number of samples.
@@ -43,7 +44,7 @@ pub(super) struct SamplesArgs {
     /// File to write, with the extension .npz, .parquet or .jsonl; default: JSON Lines on standard output.
     #[arg(long, conflicts_with = "describe")]
     out: Option<PathBuf>,
-    /// Instead of the samples, print a JSON object that describes them: vocabulary, metric, chance.
+    /// Print a JSON object that describes the samples (vocabulary, metric, chance level) instead of the samples.
     #[arg(long)]
     describe: bool,
 }

@@ -19,14 +19,15 @@ use train::suite::{self, Overrides};
 /// Arguments of `speed`.
 #[derive(Args, Clone)]
 pub(crate) struct SpeedArgs {
-    /// Encodings or combinations, separated by commas; default: all. `rope` is measured first.
+    /// Encodings or combinations, separated by commas; default: all encodings. `rope` is measured first.
     #[arg(long)]
     encodings: Option<String>,
     /// Measure the encodings of a suite (built-in or a TOML file) with the batch, length, model and vocabulary of its
     /// first workload.
     #[arg(long, conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
     suite: Option<String>,
-    /// Measure this workload of the suite, named with the values of its axes.
+    /// Workload of the suite to measure instead of the first, named with the values of its axes, such as 'counting
+    /// variables=3'.
     #[arg(long, requires = "suite", conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
     workload: Option<String>,
     #[command(flatten)]
@@ -68,7 +69,7 @@ struct SizeArgs {
     /// Number of CPU threads.
     #[arg(long, default_value_t = 2, value_parser = number(1..=MOST))]
     threads: usize,
-    /// Time one attention layer instead of the model, forward and backward.
+    /// Time the forward and backward pass of one attention layer instead of the whole model.
     #[arg(long, conflicts_with_all = ["layers", "vocab"])]
     attention: bool,
 }

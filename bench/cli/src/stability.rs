@@ -31,7 +31,7 @@ pub(super) struct StabilityArgs {
     /// Encoding to use instead of the rotation that the pretrained model was trained with.
     #[arg(long, requires = "pretrained", conflicts_with = "cell")]
     encoding: Option<String>,
-    /// Text for --pretrained: a corpus, or the path of a file or folder; its validation part is read.
+    /// Text for --pretrained: a corpus, or the path of a file or folder; only the validation part of the text is used.
     #[arg(
         long,
         default_value = "tinyshakespeare",
@@ -45,7 +45,7 @@ pub(super) struct StabilityArgs {
     /// Id of the prepended token; default: the tokenizer's begin token, or else the first token of the first sample.
     #[arg(long)]
     token: Option<u32>,
-    /// First position in the measurement with an offset.
+    /// Offset of the second measurement: the position of the first token.
     #[arg(long, default_value_t = 3)]
     offset: usize,
     /// Number of samples to measure.
@@ -189,8 +189,8 @@ fn json_of(arguments: &StabilityArgs, measured: &Measured) -> serde_json::Value 
 fn print(arguments: &StabilityArgs, measured: &Measured) {
     say(&format!("{}, {} samples", measured.name, measured.sequences.len()));
     say(&format!(
-        "change in percent with {} prepended tokens, and with positions starting at {}: total variation of the \
-         attention weights, and products of positions alone",
+        "change in percent with {} prepended tokens, and with positions starting at {}; attention: total variation \
+         distance of the attention weights, products: relative change of the products of positions alone",
         arguments.tokens, arguments.offset
     ));
     let head =

@@ -57,8 +57,8 @@ impl StopFlag {
         if forced {
             complain(&format!(
                 "interrupted by {signal_name}: {finished} of {cells} cells have a record in {out}; cells that this \
-                 run did not reach keep the record of an earlier run; the same command starts all cells again, and \
-                 without --force it runs only cells without a record"
+                 run did not reach keep the record of an earlier run; the same command starts all cells again; to \
+                 run only cells without a record, leave out --force"
             ));
         } else {
             complain(&format!(

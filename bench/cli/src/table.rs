@@ -54,7 +54,7 @@ pub(crate) struct TableArgs {
     /// Spread next to each mean: the standard deviation over seeds, the 95% confidence interval, or none.
     #[arg(long, value_parser = one_of(SPREADS), default_value = "deviation")]
     spread: Spread,
-    /// Encodings to print, in the order of the rows, separated by commas; default: all.
+    /// Encodings to print, one per row and in this order, separated by commas; default: all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     encodings: Vec<String>,
     /// Splits, separated by commas; default: all.

@@ -35,18 +35,18 @@ pub(super) struct CellArgs {
 /// Arguments that name a trained cell.
 #[derive(Args, Clone)]
 pub(super) struct CellChoice {
-    /// Key of a record or a prefix of it (`pe-bench cells`), the path of saved weights (.safetensors), or SUITE
-    /// WORKLOAD ENCODING.
+    /// Trained cell: the key of a record or the beginning of a key (`pe-bench cells` lists the keys), the path of saved
+    /// weights (.safetensors), or SUITE WORKLOAD ENCODING.
     #[arg(num_args = 1..=3, value_names = ["CELL"])]
     pub(super) cell: Vec<String>,
-    /// Results folder to search for records and weights; may be repeated. Default: every folder below `results` with
-    /// records.
+    /// Results folder to search for records and weights; may be repeated. Default: every folder with records below
+    /// `results`.
     #[arg(long, value_name = "DIR")]
     pub(super) results: Vec<PathBuf>,
     /// Seed of the cell, for SUITE WORKLOAD ENCODING; default: the suite's first seed.
     #[arg(long)]
     pub(super) seed: Option<u64>,
-    /// Use the weights of the best validation (`run --keep-weights best`) instead of the last.
+    /// Use the weights of the best validation (`run --keep-weights best`) instead of the last weights.
     #[arg(long)]
     pub(super) best: bool,
 }
@@ -235,9 +235,9 @@ fn kept_of(
     let is_fresh = experiment.grid.as_ref().is_some_and(|point| point.fresh);
     let asked = if is_fresh { String::new() } else { format!(" --seeds {seed}") };
     anyhow::bail!(
-        "no weights of {name} on {workload}, seed {seed} are kept; this command trains the cell and keeps them: `pe-bench \
-         run {suite} --workloads '{workload}' --encodings '{name}'{asked} --keep-weights {which}{force}` ({} is in none of \
-         {places})",
+        "no weights of {name} on {workload}, seed {seed} are kept; this command trains the cell and keeps its \
+         weights: `pe-bench run {suite} --workloads '{workload}' --encodings '{name}'{asked} --keep-weights \
+         {which}{force}` (looked for {} in {places})",
         file.display(),
     )
 }

@@ -69,8 +69,14 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["extend", "m", "--factors", "x"], "expected a number"),
         (vec!["generate", "m", "--prompt", "p", "--temperature", "-1"], "temperature is -1"),
         (vec!["eval", "r", "--samples", "0"], "0 is not in 1..="),
-        (vec!["eval", "r", "--lens", "8,12,8"], "error: --lens lists 8 twice, expected each once"),
-        (vec!["eval", "r", "--splits", "a,a"], "error: --splits lists a twice, expected each once"),
+        (
+            vec!["eval", "r", "--lens", "8,12,8"],
+            "error: --lens lists 8 twice, expected each value once",
+        ),
+        (
+            vec!["eval", "r", "--splits", "a,a"],
+            "error: --splits lists a twice, expected each value once",
+        ),
         (vec!["run", &suite, "--workloads", "xyz"], "`xyz`, expected one of `flip-flop`"),
         (vec!["run", &suite, "--ablation-base", "xyz"], "`xyz`, expected one of `alibi`, `nope`"),
         (vec!["speed", "--rounds", "0"], "0 is not in 1..="),

@@ -268,7 +268,10 @@ fn a_text_beyond_the_trained_length_is_said() {
     };
     assert!(!generate(60, "4").contains("trained on"));
     let said = generate(60, "8");
-    assert!(said.contains("prompt and text have 68 tokens") && said.contains("of 64"), "{said}");
+    assert!(
+        said.contains("prompt and the generated text have 68 tokens") && said.contains("of 64"),
+        "{said}"
+    );
     let said = generate(70, "2");
     assert!(said.contains("the prompt has 70 tokens") && said.contains("of 64"), "{said}");
     assert_eq!(said.matches("trained on").count(), 1, "{said}");

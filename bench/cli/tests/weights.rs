@@ -279,7 +279,7 @@ fn eval_evaluates_elsewhere_what_was_trained_once() {
     refused(&["eval", &a, "--keep-weights", "last"], "`eval` trains nothing");
     refused(&["eval", &place.path("none")], "there is no such folder");
     fs::remove_dir_all(Path::new(&a).join("weights")).unwrap();
-    refused(&["eval", &a, "--encodings", "cope"], "keep-weights last` trains them again");
+    refused(&["eval", &a, "--encodings", "cope"], "keep-weights last` trains these cells again");
 }
 
 const TEXT: &str = r#"

@@ -141,9 +141,9 @@ pub fn check_llama(facts: ModelFacts<'_>) -> Result<()> {
 }
 
 /// A folder for transformers cannot have the architecture of the model.
-const NOT_LLAMA: &str = "a model of this architecture cannot be written as a folder for transformers, expected RMSNorm before \
-                         each part, SwiGLU, no bias, no normalisation of queries and keys, no output gate, no scaled \
-                         embedding, no bound of the logits and soft attention, as in Llama";
+const NOT_LLAMA: &str = "a model of this architecture cannot be written as a folder for transformers, expected an \
+     architecture as in Llama: soft attention, RMSNorm before each part, SwiGLU, no bias, no normalisation of \
+     queries and keys, no output gate, no scaled embedding and no bound of the logits";
 
 /// Settings of the module in plain PyTorch.
 fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Result<Value> {

@@ -106,7 +106,7 @@ impl SweepManifest {
         let manifest = serde_json::from_slice(records::store::without_mark(&bytes)).map_err(|error| {
             let path = path.display();
             anyhow::anyhow!(
-                "{path} is not a list of cells: {error}; delete it, the next `pe-bench run` writes it again"
+                "{path} is not a list of cells: {error}; delete the file; the next `pe-bench run` writes it again"
             )
         })?;
         Ok(Some(manifest))

@@ -82,14 +82,14 @@ pub const ALL: &[BackendMeta] = &[
     BackendMeta {
         id: "tch-cuda",
         feature: "tch",
-        about: "LibTorch on NVIDIA GPUs; built as tch, with a PyTorch for CUDA",
+        about: "LibTorch on NVIDIA GPUs; build as for tch, with a PyTorch for CUDA",
         hardware: Hardware::Cuda,
         device: with_feature!("tch", libtorch::cuda),
     },
     BackendMeta {
         id: "tch-mps",
         feature: "tch",
-        about: "LibTorch on the GPU of an Apple machine; built as tch, with a PyTorch for macOS",
+        about: "LibTorch on the GPU of an Apple machine; build as for tch, with a PyTorch for macOS",
         hardware: Hardware::Metal,
         device: with_feature!("tch", |_| libtorch::mps()),
     },

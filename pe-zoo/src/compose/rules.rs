@@ -13,7 +13,8 @@ use crate::{PeError, probe};
 /// [`PeError::Probe`] if one of several encodings cannot be probed.
 pub(super) fn reason_against(parts: &[EncodingConfig]) -> Result<Option<String>, PeError> {
     if parts.is_empty() {
-        let reason = "no encoding, expected at least one; `nope` is the one without any effect";
+        let reason =
+            "no encoding, expected at least one; `nope` is the encoding without any effect";
         return Ok(Some(reason.to_owned()));
     }
     if let Some(reason) = repeated(parts) {

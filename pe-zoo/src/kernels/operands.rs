@@ -69,7 +69,8 @@ slots! {
     /// Keys of the gates, `[B, H, S, D]`.
     ContextualGateKeys: Plane,
     /// Table of the contextual positions, `[D, N]`, or a perceptron's second layer, `[D, N + 1]`.
-    /// For the GPU, the products with the queries.
+    /// For the GPU, the products with the queries; with [`Bends`](Self::Bends), those of the slopes of
+    /// the pieces and of their values at 0, `[B, H, T, 2 N]`.
     ContextualVectors: Whole,
     /// Weights and biases of a perceptron's hidden layer, `[2, N]`.
     ContextualHidden: Whole,
@@ -81,9 +82,10 @@ slots! {
     TermState: Plane,
     /// Dense biases of all pairs, `[B, H, T, S]`.
     Dense: Plane,
-    /// Boundaries between the pieces of a piecewise linear bias, ascending, `[1, N - 1]`, for the GPU; the CPU has them in its
+    /// Boundaries between the pieces of a piecewise linear function, of [`PositionMlpLines`](Self::PositionMlpLines) or
+    /// [`ContextualVectors`](Self::ContextualVectors), ascending, `[1, N - 1]`, for the GPU; the CPU has them in its
     /// specification.
-    PositionMlpBends: Whole,
+    Bends: Whole,
     /// Slopes of the pieces of a piecewise linear bias, then their values at 0, `[H, 2 N]`.
     PositionMlpLines: HeadRow,
     /// Numerators of the input of a piecewise linear bias by distance, ascending, `[1, N]`.

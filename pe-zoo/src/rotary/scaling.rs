@@ -389,7 +389,7 @@ impl LongRope {
         check.at_least("factor", self.factor.unwrap_or(1.0), 1.0)?;
         let is_scaled = self.factor.is_some() || self.attention_factor.is_some();
         let expected =
-            "a value, or an attention_factor; it is the extended length divided by the original";
+            "the extended length divided by the original length, unless attention_factor is given";
         check.require(is_scaled, "factor", "absent", expected)?;
         check.original(self.original_max_position_embeddings, train_len, 2)
     }

@@ -2,7 +2,12 @@
 
 use burn::tensor::Tensor;
 
-use super::{Number, Pair, PairTerm, ScoreMod, Term, TokenPrice};
+#[cfg(feature = "cube")]
+use super::Perceptron;
+use super::{
+    Contextual, ContextualFunction, GateSource, HiddenActivation, Number, Pair, PairTerm, ScoreMod,
+    Term, TokenPrice,
+};
 
 /// [`ScoreMod::Slope`]: subtracts the slope of the head times the distance.
 #[derive(Debug, Clone)]
@@ -52,23 +57,42 @@ impl TokenPrice {
 }
 
 impl ScoreMod {
-    /// Number of pieces of the perceptron of the position as a piecewise linear function; 0 if there is none.
+    /// Number of pieces of a perceptron, of the position or of contextual positions, as a piecewise linear function; 0 if there
+    /// is none.
     #[cfg(feature = "cube")]
     pub(crate) fn pieces(&self) -> usize {
         match self {
             Self::PositionMlp(mlp) => mlp.w1.dims()[0] + 1,
+            Self::Contextual(Contextual {
+                function: ContextualFunction::Mlp(Perceptron { w1, .. }),
+                ..
+            }) => w1.dims()[0] + 1,
             Self::Sum(parts) => parts.iter().map(Self::pieces).max().unwrap_or(0),
             _ => 0,
         }
     }
 
     /// Returns the modifier in the form that kernels on tensor cores compute for `columns` tokens: one perceptron of the position
-    /// beside slopes and running sums, or pair terms beside a distance table. `None` if a part has no such form, or if all kernels
+    /// beside slopes and running sums, one of contextual positions alone, or pair terms beside a distance table. `None` if a part has no such form, or if all kernels
     /// of a GPU compute the modifier.
     pub(crate) fn for_cores(&self, columns: usize) -> Option<Self> {
         let mut parts = Vec::new();
         self.flatten_into(&mut parts);
         parts.retain(|part| !matches!(part, Self::None));
+        let bends = |part: &Self| {
+            matches!(
+                part,
+                Self::Contextual(Contextual {
+                    gates: GateSource::QueryKey,
+                    function: ContextualFunction::Mlp(perceptron),
+                    ..
+                }) if perceptron.activation == HiddenActivation::Relu
+            )
+        };
+        if parts.iter().any(|part| bends(part)) {
+            let fits = |part: &&Self| bends(part) || matches!(part, Self::Sinks(_));
+            return parts.iter().all(fits).then(|| self.clone());
+        }
         let perceptrons = parts.iter().filter(|part| matches!(part, Self::PositionMlp(_))).count();
         if perceptrons > 0 {
             let adds_up = |part: &&Self| {

@@ -218,7 +218,8 @@ impl PositionEncoding for Randomized {
         if tokens > self.longest {
             return Err(PeError::Positions {
                 reason: format!(
-                    "{tokens} tokens, expected at most {}, from which {} draws; raise its `longest`",
+                    "{tokens} tokens, expected at most {}, the number of positions from which {} draws; raise its \
+                     `longest`",
                     self.longest,
                     Randomized::CARD.id
                 ),

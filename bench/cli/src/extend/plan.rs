@@ -196,8 +196,8 @@ fn all_variants(
         let own = pretrained.own_encoding();
         anyhow::ensure!(
             methods.iter().all(|method| *method == Method::AsTrained),
-            "--methods: the model was trained with `{own}`, but methods modify only rotations; give as-trained or \
-             --encodings"
+            "--methods: the model was trained with `{own}`, but methods modify only rotations; give --methods \
+             as-trained, or --encodings"
         );
         let variant = EncodingVariant { name: "as trained".to_owned(), encoding: own };
         methods.first().map(|_| variant).into_iter().collect()

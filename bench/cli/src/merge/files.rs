@@ -72,8 +72,10 @@ pub(super) fn weights(source: &Path, out: &Path, summary: &mut MergeSummary) -> 
         // Missing weights have no hash either.
         let bytes = fs::read(&tensors).unwrap_or_default();
         if stated != Some(&store::hex(&Sha256::digest(&bytes))) {
-            let message =
-                format!("{}: not the weights that its settings describe", tensors.display());
+            let message = format!(
+                "{}: the weights do not have the hash that their settings file states",
+                tensors.display()
+            );
             summary.unreadable.push(message);
             continue;
         }

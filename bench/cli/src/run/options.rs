@@ -41,10 +41,10 @@ pub(crate) struct RunArgs {
     pub(crate) pool: PoolArgs,
     /// Number of devices that train one cell together; each device computes its share of the micro-batches of a step.
     ///
-    /// Every cell needs train.micro_batch_size, and its number of micro-batches must be a multiple of N. Results are
-    /// the same to the bit: records have the same keys, and a checkpoint of one device resumes on several. With
-    /// --devices, every N devices of the list train one cell at a time. On a CPU backend a device has --threads
-    /// threads.
+    /// Every cell needs train.micro_batch_size, and its number of micro-batches must be a multiple of N. Results do not
+    /// depend on N, not even in the last bit. Records have the same keys for every N, and several devices can resume
+    /// from a checkpoint that one device wrote. With --devices, every N devices of the list train one cell at a time.
+    /// On a CPU backend a device has --threads threads.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number(1..=MOST))]
     pub(crate) data_parallel: usize,
     /// Results folder; default: results/<suite>.
@@ -56,7 +56,7 @@ pub(crate) struct RunArgs {
     pub(crate) page: OpenArgs,
     #[command(flatten)]
     pub(crate) sweep: SweepArgs,
-    /// Print the cells and their estimated training times without running them; with --json as JSON lines.
+    /// Print the cells and their estimated training times without running them; with --json, print JSON Lines.
     #[arg(long, conflicts_with = "open")]
     pub(crate) dry_run: bool,
 }
@@ -68,7 +68,7 @@ pub(crate) struct SweepArgs {
     /// Run all cells again from the start, finished ones included.
     #[arg(long, conflicts_with_all = ["retry", "retry_before"])]
     pub(crate) force: bool,
-    /// Run cells that ended with this status again; may be repeated or separated by commas.
+    /// Run again the cells that ended with this status; may be repeated or separated by commas.
     ///
     /// By default a cell with a record is not run again, whatever its status; only interrupted cells are
     /// resumed. Cells that timed out or ran out of memory resume from their last checkpoint and need a
@@ -95,7 +95,7 @@ pub(crate) struct SweepArgs {
     /// Seconds between checkpoints of a cell; if the process is killed, at most this much work is lost.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     checkpoint_seconds: f64,
-    /// Seconds after which a cell of another `pe-bench` is taken over, if that process did not renew its claim.
+    /// Take over a cell of another `pe-bench` process if that process has not renewed its claim for this many seconds.
     ///
     /// Several `pe-bench` processes may share a results folder; no cell is trained twice. A process that died is
     /// detected at once on the same machine (Linux), and after this time on another machine.
@@ -108,7 +108,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) cell_memory: Option<u64>,
     /// Weights to keep in the folder `weights` of the results; `inspect`, `eval`, `export` and other commands read
-    /// them. Default: the last weights, if those of all cells take at most 2 GiB.
+    /// them. Default: the last weights, if the weights of all cells together take at most 2 GiB.
     #[arg(long, value_enum, value_name = "WHICH")]
     pub(crate) keep_weights: Option<KeepWeights>,
     /// Do not wait at the end for cells that other `pe-bench` processes are running: list these cells and exit.
@@ -224,7 +224,7 @@ impl PoolArgs {
 pub(crate) enum KeepWeights {
     /// The weights after the last step.
     Last,
-    /// Also the weights of the validation with the lowest loss.
+    /// The last weights, and the weights with the lowest validation loss.
     Best,
     /// No weights.
     None,

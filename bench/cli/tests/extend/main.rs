@@ -346,7 +346,7 @@ fn pass_keys_are_asked_by_depth() {
     let (done, said) = extend(&model, &out, &[&arguments[..], &["--lens", "600"]].concat());
     assert!(!done && said.contains("without filler"), "{said}");
     let (done, said) = extend(&model, &out, &[&arguments[..], &["--lens", "64"]].concat());
-    assert!(!done && said.contains("--lens lists 64 twice, expected each once"), "{said}");
+    assert!(!done && said.contains("--lens lists 64 twice, expected each value once"), "{said}");
     let output = Command::new(env!("CARGO_BIN_EXE_pe-bench"))
         .arg("extend")
         .arg(&model)

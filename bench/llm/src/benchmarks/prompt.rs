@@ -94,8 +94,8 @@ impl Shots<'_> {
         let examples = self.items.iter().filter(fits).take(self.count).collect::<Vec<_>>();
         anyhow::ensure!(
             examples.len() == self.count,
-            "{} examples are requested, but the file of examples has {}{} besides the item itself; request fewer, or \
-             add some",
+            "{} examples are requested, but the file of examples has {}{} besides the item itself; request fewer \
+             examples, or add examples to the file",
             self.count,
             examples.len(),
             subject.map(|subject| format!(" of subject `{subject}`")).unwrap_or_default()

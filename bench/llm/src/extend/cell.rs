@@ -165,9 +165,12 @@ impl ExtendCell<'_> {
         let expected = if groups == 0 || !len.is_multiple_of(groups.saturating_mul(2)) {
             format!("half a divisor of the window's {len} tokens")
         } else if model.attention != AttentionKind::Soft {
-            "none in a model with hard attention".to_owned()
+            "no groups in a model with hard attention".to_owned()
         } else if acts_on.iter().any(|place| *place != ActsOn::QueryKey) {
-            format!("none under `{}`, which acts on more than queries and keys", self.variant.name)
+            format!(
+                "no groups with `{}`, which acts on more than queries and keys",
+                self.variant.name
+            )
         } else {
             return Ok(());
         };

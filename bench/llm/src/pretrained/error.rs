@@ -13,7 +13,7 @@ pub(super) fn damaged(path: &Path, reason: impl Display) -> anyhow::Error {
 /// A weight is missing.
 pub(super) fn missing(path: &Path, name: &str, expected: &[usize], remedy: &str) -> anyhow::Error {
     anyhow!(
-        "{} has no tensor `{name}`, expected with shape {expected:?} by its settings; {remedy}",
+        "{} has no tensor `{name}`, but the settings require it with shape {expected:?}; {remedy}",
         path.display()
     )
 }

@@ -133,7 +133,8 @@ impl ModelFolder {
             )));
         }
         let expected = "false, because `lm_head.weight` differs from the embedding";
-        let remedy = "set it to false to use the head, or state `transformers_version`: version 4 uses the embedding, version 5 the head";
+        let remedy = "set it to false to use the head, or state `transformers_version`: version 4 uses the \
+             embedding, version 5 uses the head";
         let expected = format!("{expected}; {remedy}");
         Err(error::unsuitable(path, "tie_word_embeddings", true, expected))
     }

@@ -148,7 +148,8 @@ pub(super) fn read(
     let left = source.left();
     ensure!(
         left.is_empty(),
-        "{} has {} tensors that a Llama-type model with its settings does not have, the first is `{}`; use another model",
+        "{} has {} tensors that a Llama-type model with these settings does not have, for example `{}`; use another \
+         model",
         source.path().display(),
         left.len(),
         left[..left.len().min(NAMES_SHOWN)].join("`, `")

@@ -98,7 +98,9 @@ impl RotationFields<'_> {
             None => Ok(first),
             Some(other) if self.scaling.is_some() && self.parameters.is_some() => {
                 let value = format!("another rotation than `{}`", first.field);
-                let expected = format!("the same one, or one of `{SCALING}` and `{PARAMETERS}`");
+                let expected = format!(
+                    "the same rotation in both, or only one of `{SCALING}` and `{PARAMETERS}`"
+                );
                 let expected = format!("{expected}; remove the wrong one");
                 Err(error::unsuitable(path, &other.field, value, expected))
             }

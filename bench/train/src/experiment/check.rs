@@ -108,7 +108,7 @@ impl Experiment {
         } else if let Some(split) = splits.and_then(repeated) {
             ("eval.splits", format!("{:?}", splits.unwrap_or_default()), once(format!("{split:?}")))
         } else if splits.is_some_and(<[_]>::is_empty) {
-            let expected = "at least one split, or no list, for all splits".to_owned();
+            let expected = "at least one split (leave out the list for all splits)".to_owned();
             ("eval.splits", "[]".to_owned(), expected)
         } else {
             return Ok(());
@@ -160,7 +160,7 @@ impl Experiment {
                 "train.validation.splits",
                 splits.join(", "),
                 own,
-                "each split once, without the first, which is always validated",
+                "each split once, and not the first split, which is always validated",
             ),
             (
                 "train.validation.stop.cooldown_steps",

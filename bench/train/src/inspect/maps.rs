@@ -60,7 +60,8 @@ pub fn difference(seen: &Observed, other: &Observed) -> anyhow::Result<Observed>
     let (own, others) = (shape(seen), shape(other));
     anyhow::ensure!(
         own == others,
-        "the models differ in layers, heads or tokens ({own:?} and {others:?}), expected the same"
+        "the models differ in their numbers of layers, heads or tokens ({own:?} and {others:?}), \
+         expected the same numbers"
     );
     let layer = |(own, other): (&Vec<AttentionMap>, &Vec<AttentionMap>)| {
         let pair = |map: &AttentionMap| {

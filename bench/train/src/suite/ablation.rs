@@ -43,7 +43,7 @@ impl AblationSection {
         }
         all.extend(read_all(&self.changes).map_err(at("ablation.changes"))?);
         if all.len() == 1 {
-            let reason = "no change, expected at least one change, or `axes` with values other than the base's";
+            let reason = "no change, expected at least one change, or `axes` with values that differ from the base";
             return Err(at("ablation.changes")(reason.to_owned()));
         }
         Ok((name, all))

@@ -31,8 +31,8 @@ pub fn text(name_or_path: &str) -> anyhow::Result<(String, String)> {
     );
     anyhow::ensure!(
         !path.is_dir(),
-        "{name_or_path} is a folder, but a suite is a TOML file or a built-in name (`pe-bench list suites`); commands \
-         that read records take their folder with --results"
+        "{name_or_path} is a folder, but a suite is a TOML file or a built-in name (`pe-bench list suites`); \
+         commands that read records take the results folder with --results"
     );
     let text = tasks::read_text(path).map_err(|error| {
         anyhow::anyhow!(

@@ -170,7 +170,9 @@ fn extended(
     };
     let mut all = fields(name, text).map_err(|error| error.to_string())?;
     if all.contains_key(EXTENDS) {
-        return Err(format!("`{name}` itself extends another suite; extend that suite"));
+        return Err(format!(
+            "`{name}` itself extends another suite; extend that other suite instead"
+        ));
     }
     all.retain(|key, _| !OWN.contains(&key.as_str()));
     if ENCODINGS.iter().any(|key| own.contains_key(*key)) {

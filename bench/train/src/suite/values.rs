@@ -45,7 +45,7 @@ pub(super) fn set_at(
         None => (path, None),
     };
     if first.is_empty() {
-        return Err(format!("`{path}` has an empty part, expected names with a `.` between"));
+        return Err(format!("`{path}` has an empty part, expected names separated by `.`"));
     }
     let Some(rest) = rest else {
         fields.insert(first.to_owned(), value);

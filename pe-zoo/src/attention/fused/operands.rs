@@ -8,7 +8,7 @@ use burn::tensor::{DType, Tensor};
 #[cfg(feature = "flex")]
 use super::cpu_operands::{self, CpuOperands};
 #[cfg(feature = "cube")]
-use super::piecewise::{DevicePieces, PiecewiseTensors};
+use super::piecewise::{DevicePieces, HiddenUnits, PiecewiseTensors, units};
 use super::tables::{endless, stretched};
 #[cfg(feature = "cube")]
 use crate::Positions;
@@ -91,7 +91,7 @@ impl ModifierOperands {
                 self.plus(slot, cumulative.clone());
             }
             ScoreMod::Contextual(contextual) => {
-                self.add_contextual(contextual, kernels.is_some(), inputs);
+                self.add_contextual(contextual, kernels, inputs);
             }
             ScoreMod::StickBreaking(rule) => {
                 self.weights = Some(WeightRule::StickBreaking(*rule));
@@ -134,9 +134,9 @@ impl ModifierOperands {
 
     #[cfg(feature = "cube")]
     fn add_pieces(&mut self, mlp: &PositionMlp, at: &Positions) {
-        let DevicePieces { ends, slopes } = DevicePieces::of(mlp);
+        let DevicePieces { ends, slopes } = DevicePieces::of(&units(mlp));
         let PiecewiseTensors { lines, distances, rows } = PiecewiseTensors::of(mlp, slopes, at);
-        self.put(Slot::PositionMlpBends, ends);
+        self.put(Slot::Bends, ends);
         self.put(Slot::PositionMlpLines, lines);
         self.put(Slot::PositionMlpDistances, distances);
         self.put(Slot::PositionMlpRows, rows);
@@ -154,18 +154,28 @@ impl ModifierOperands {
     fn add_contextual(
         &mut self,
         contextual: &Contextual,
-        in_kernels: bool,
+        kernels: Option<Kernels>,
         inputs: &LogitInputs<'_>,
     ) {
         self.undivided |= contextual.convention == LogitScaling::Equation;
-        if !in_kernels {
+        let Some(kernels) = kernels else {
             self.plus(Slot::Dense, inputs.contextual(contextual));
             return;
-        }
+        };
         self.contextual = Some(contextual.clone());
         match &contextual.function {
             ContextualFunction::Table(table) => self.put(Slot::ContextualVectors, table.clone()),
             ContextualFunction::Slope(slopes) => self.put(Slot::ContextualSlopes, slopes.clone()),
+            #[cfg(feature = "cube")]
+            ContextualFunction::Mlp(Perceptron { w1, b1, w2, b2, activation: _ })
+                if kernels == Kernels::GpuCores =>
+            {
+                let largest = contextual.max_position;
+                let units = HiddenUnits { w1, b1, negative_slope: 0.0, largest };
+                let DevicePieces { ends, slopes } = DevicePieces::of(&units);
+                self.put(Slot::Bends, ends);
+                self.put(Slot::ContextualVectors, units.lines(w2, b2, slopes));
+            }
             ContextualFunction::Mlp(Perceptron { w1, b1, w2, b2, activation: _ }) => {
                 let last = b2.clone().unsqueeze_dim(1);
                 self.put(Slot::ContextualVectors, Tensor::cat(vec![w2.clone(), last], 1));
@@ -330,10 +340,10 @@ impl ModifierOperands {
             .is_some_and(|contextual| contextual.convention == LogitScaling::Code);
         let factor = if code { scale } else { 1.0 };
         if let Some(table) = self.take(Slot::ContextualVectors) {
-            let table = match self.tensors[Slot::ContextualHidden as usize] {
-                Some(_) => table,
-                None => first_entries(table, at.cols().len() + 1),
-            };
+            let is_table = [Slot::ContextualHidden, Slot::Bends]
+                .iter()
+                .all(|slot| self.tensors[*slot as usize].is_none());
+            let table = if is_table { first_entries(table, at.cols().len() + 1) } else { table };
             let products = crate::kernels::product(q.clone(), (table * factor).unsqueeze());
             self.put(Slot::ContextualVectors, products);
         }

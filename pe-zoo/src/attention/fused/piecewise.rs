@@ -19,6 +19,35 @@ pub(super) struct PiecewiseTensors {
     pub(super) rows: Tensor<2>,
 }
 
+/// Hidden units `w1 u + b1` of a perceptron of one input `u`, from 0 to `largest`.
+pub(super) struct HiddenUnits<'a> {
+    pub(super) w1: &'a Tensor<1>,
+    pub(super) b1: &'a Tensor<1>,
+    /// Slope of the activation for negative inputs.
+    #[cfg_attr(not(any(test, feature = "cube")), expect(dead_code, reason = "for GPUs"))]
+    pub(super) negative_slope: f64,
+    #[cfg_attr(not(any(test, feature = "cube")), expect(dead_code, reason = "for GPUs"))]
+    pub(super) largest: f64,
+}
+
+impl HiddenUnits<'_> {
+    /// Computes slopes and values at 0 of outputs with weights `w2`, `[outputs, width]`, and biases `b2`: `[outputs, 2 pieces]`.
+    /// `slopes` are those of each unit's activation in each piece, `[width, pieces]`.
+    pub(super) fn lines(&self, w2: &Tensor<2>, b2: &Tensor<1>, slopes: Tensor<2>) -> Tensor<2> {
+        let row = |x: &Tensor<1>| x.clone().unsqueeze::<2>();
+        let rises = (w2.clone() * row(self.w1)).counted_matmul(slopes.clone());
+        let starts =
+            (w2.clone() * row(self.b1)).counted_matmul(slopes) + b2.clone().unsqueeze_dim::<2>(1);
+        Tensor::cat(vec![rises, starts], 1)
+    }
+}
+
+/// Hidden units of a perceptron of the position, whose largest input is 1.
+pub(super) const fn units(mlp: &PositionMlp) -> HiddenUnits<'_> {
+    let PositionMlp { w1, b1, negative_slope, .. } = mlp;
+    HiddenUnits { w1, b1, negative_slope: *negative_slope, largest: 1.0 }
+}
+
 impl PiecewiseTensors {
     /// Computes the operands from the slope of each unit's activation in each piece, `[width, pieces]`.
     pub(super) fn of(mlp: &PositionMlp, slopes: Tensor<2>, at: &Positions) -> Self {
@@ -28,12 +57,8 @@ impl PiecewiseTensors {
             let rows = values.len();
             Tensor::<2>::from_data(TensorData::new(values, [1, rows]), &device)
         });
-        let row = |x: &Tensor<1>| x.clone().unsqueeze::<2>();
-        let rises = (mlp.w2.clone() * row(&mlp.w1)).counted_matmul(slopes.clone());
-        let starts = (mlp.w2.clone() * row(&mlp.b1)).counted_matmul(slopes)
-            + mlp.b2.clone().unsqueeze_dim::<2>(1);
         Self {
-            lines: Tensor::cat(vec![rises, starts], 1),
+            lines: units(mlp).lines(&mlp.w2, &mlp.b2, slopes),
             distances: mlp.psi(every_distance(at, &device)),
             rows: mlp.normalisers(positions).recip(),
         }
@@ -102,7 +127,7 @@ fn host(x: &Tensor<1>) -> Vec<f32> {
 /// the number of pieces does not depend on the weights.
 #[cfg(any(test, feature = "cube"))]
 pub(super) struct DevicePieces {
-    /// Breakpoints of the units, ascending, `[1, width]`. Those below 0 are -1 and those above 1, the largest input, are 2.
+    /// Breakpoints of the units, ascending, `[1, width]`. Those below 0 are -1, and those above the largest input are 1 more than it.
     pub(super) ends: Tensor<2>,
     /// Slope of each unit's activation in each piece, `[width, width + 1]`.
     pub(super) slopes: Tensor<2>,
@@ -110,18 +135,19 @@ pub(super) struct DevicePieces {
 
 #[cfg(any(test, feature = "cube"))]
 impl DevicePieces {
-    pub(super) fn of(mlp: &PositionMlp) -> Self {
-        let [w1, b1] = [&mlp.w1, &mlp.b1].map(|x| x.clone().detach());
+    pub(super) fn of(units: &HiddenUnits<'_>) -> Self {
+        let [w1, b1] = [units.w1, units.b1].map(|x| x.clone().detach());
+        let above = units.largest + 1.0;
         let (device, [width]) = (w1.device(), w1.dims());
-        let [before, after] = [-1.0, 2.0].map(|end| Tensor::full([width], end, &device));
+        let [before, after] = [-1.0, above].map(|end| Tensor::full([width], end, &device));
         // A unit of weight 0 is above its breakpoint, or below it, everywhere.
         let constant = after.clone().mask_where(b1.clone().lower_equal_elem(0.0), before);
         let ends = (b1.neg() / w1.clone())
-            .clamp(-1.0, 2.0)
+            .clamp(-1.0, above)
             .mask_where(w1.clone().equal_elem(0.0), constant);
         // The number of units whose breakpoint comes earlier, by number where several have the same one.
-        let units = Tensor::<1, burn::tensor::Int>::arange(0..width as i64, &device).float();
-        let [columns, rows] = [units.clone().unsqueeze::<2>(), units.unsqueeze_dim::<2>(1)];
+        let numbers = Tensor::<1, burn::tensor::Int>::arange(0..width as i64, &device).float();
+        let [columns, rows] = [numbers.clone().unsqueeze::<2>(), numbers.unsqueeze_dim::<2>(1)];
         let [of_column, of_row] =
             [ends.clone().unsqueeze::<2>(), ends.clone().unsqueeze_dim::<2>(1)];
         let tied = of_column.clone().equal(of_row.clone()).float()
@@ -134,7 +160,7 @@ impl DevicePieces {
         let rising = w1.greater_elem(0.0).float().unsqueeze_dim::<2>(1);
         // 1 above the breakpoint: to its right if the weight is positive, and otherwise to its left.
         let above = beyond.clone() * rising.clone() * 2.0 - beyond - rising + 1.0;
-        let slope = mlp.negative_slope;
+        let slope = units.negative_slope;
         Self { ends: in_order.sum_dim(0), slopes: above * (1.0 - slope) + slope }
     }
 }
@@ -159,33 +185,33 @@ mod tests {
     #[test]
     fn pieces_of_the_device_are_the_perceptron() {
         let device = Device::flex();
-        // Rising, falling and constant units, two with one breakpoint, and breakpoints outside of 0 to 1.
-        let w1 = vec![1.0_f32, -2.0, 0.0, 0.0, 0.5, -1.0, 3.0, 0.001];
-        let b1 = vec![-0.5_f32, 1.0, 0.7, -0.7, 0.9, 0.25, -0.6, 5.0];
-        let w2 = vec![0.3_f32, -0.4, 0.5, 0.6, -0.7, 0.8, 0.9, 0.1];
-        let mlp = PositionMlp {
-            c: Tensor::from_data([0.1_f32], &device),
-            threshold: Tensor::from_data([8.0_f32], &device),
-            eps: 1e-6,
-            w1: Tensor::from_data(TensorData::new(w1.clone(), [8]), &device),
-            b1: Tensor::from_data(TensorData::new(b1.clone(), [8]), &device),
-            w2: Tensor::from_data(TensorData::new(w2.clone(), [1, 8]), &device),
-            b2: Tensor::from_data([0.2_f32], &device),
-            negative_slope: 0.1,
-        };
-        let DevicePieces { ends, slopes } = DevicePieces::of(&mlp);
-        let lines = PiecewiseTensors::of(&mlp, slopes, &Positions::contiguous(0, 4)).lines;
-        let (ends, lines) = (rows(ends).remove(0), rows(lines));
-        assert!(ends.is_sorted(), "{ends:?}");
-        for step in 0..=40 {
-            let input = step as f32 / 40.0;
-            let units = (0..8).map(|unit| {
-                let before = w1[unit] * input + b1[unit];
-                w2[unit] * if before > 0.0 { before } else { 0.1 * before }
-            });
-            let expected = units.sum::<f32>() + 0.2;
-            let value = from_pieces(&ends, &lines, input)[0];
-            assert!((value - expected).abs() < 1e-5, "{value} for {expected} at {input}");
+        for largest in [1.0_f32, 9.0] {
+            // Rising, falling and constant units, two with one breakpoint, and breakpoints outside of 0 to the largest input.
+            let w1 = [1.0, -2.0, 0.0, 0.0, 0.5, -1.0, 3.0, 0.001].map(|weight| weight / largest);
+            let b1 = [-0.5_f32, 1.0, 0.7, -0.7, 0.9, 0.25, -0.6, 5.0];
+            let w2 = [0.3_f32, -0.4, 0.5, 0.6, -0.7, 0.8, 0.9, 0.1];
+            let [of_w1, of_b1] = [w1, b1].map(|x| Tensor::<1>::from_data(x, &device));
+            let units = HiddenUnits {
+                w1: &of_w1,
+                b1: &of_b1,
+                negative_slope: 0.1,
+                largest: f64::from(largest),
+            };
+            let DevicePieces { ends, slopes } = DevicePieces::of(&units);
+            let outputs = Tensor::from_data([w2], &device);
+            let lines = units.lines(&outputs, &Tensor::from_data([0.2_f32], &device), slopes);
+            let (ends, lines) = (rows(ends).remove(0), rows(lines));
+            assert!(ends.is_sorted(), "{ends:?}");
+            for step in 0..=40 {
+                let input = step as f32 / 40.0 * largest;
+                let of_unit = |unit: usize| {
+                    let before = w1[unit] * input + b1[unit];
+                    w2[unit] * if before > 0.0 { before } else { 0.1 * before }
+                };
+                let expected = (0..8).map(of_unit).sum::<f32>() + 0.2;
+                let value = from_pieces(&ends, &lines, input)[0];
+                assert!((value - expected).abs() < 1e-5, "{value} for {expected} at {input}");
+            }
         }
     }
 }

@@ -75,7 +75,7 @@ fn run(
             Slot::FarQuery
             | Slot::FarKey
             | Slot::ChannelDecay
-            | Slot::PositionMlpBends
+            | Slot::Bends
             | Slot::HeadMlpBaseLines
             | Slot::HeadMlpBaseDistances
             | Slot::HeadMlpBaseRows => &[0],

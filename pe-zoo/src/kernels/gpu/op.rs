@@ -40,7 +40,7 @@ fn forward(operands: Operands<Cube>, spec: Spec) -> (FloatTensor<Cube>, Attentio
     {
         KernelState::Mma { forward: mma::forward(&operands, &spec, config), config }
     } else {
-        let on_cores = !spec.terms.is_empty() || present(&operands[Slot::PositionMlpLines]);
+        let on_cores = !spec.terms.is_empty() || present(&operands[Slot::Bends]);
         assert!(!on_cores, "only the kernels on tensor cores compute pair terms and pieces");
         let operands = contiguous(operands);
         let forward = launch::forward(&operands, &spec);

@@ -113,7 +113,7 @@ pub(super) fn counted(pairs: &[MatchedCell<'_>], gate: &Thresholds, verdict: &mu
         if compared + lost + elsewhere == 0 {
             let tonight = pairs.iter().any(|pair| get(pair.night).is_some());
             say(if tonight {
-                "not counted in the baseline; accept this night to watch them".to_owned()
+                "not counted in the baseline; accept this night to compare the counts from the next night on".to_owned()
             } else {
                 "not counted on this machine".to_owned()
             });

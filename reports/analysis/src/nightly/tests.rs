@@ -64,7 +64,9 @@ fn the_same_night_twice_is_quiet() {
     assert_eq!((verdict.compared, verdict.identical), (24, 24));
     assert_eq!(
         verdict.lines(),
-        ["24 cells compared, 24 of them identical; 0 comparisons of the others, 0 not separable"]
+        [
+            "24 cells compared, 24 of them identical; 0 comparisons of the other cells, 0 not separable"
+        ]
     );
 }
 

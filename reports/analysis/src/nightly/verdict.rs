@@ -53,7 +53,7 @@ impl NightlyVerdict {
         lines.extend(self.falls.iter().map(|fall| format!("less cost: {fall}")));
         let tested = self.losses.len() + self.gains.len() + self.not_separable.len();
         lines.push(format!(
-            "{} cells compared, {} of them identical; {tested} comparisons of the others, {} not separable",
+            "{} cells compared, {} of them identical; {tested} comparisons of the other cells, {} not separable",
             self.compared,
             self.identical,
             self.not_separable.len()

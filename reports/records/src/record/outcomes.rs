@@ -190,7 +190,7 @@ impl TryFrom<Packed> for Outcomes {
             }
             _ => {
                 return Err(
-                    "outcomes have either `exact_match`, or `nll` or `coarse_nll`, and `low` and `high`"
+                    "outcomes have either `exact_match`, or `nll` or `coarse_nll` together with `low` and `high`"
                         .to_owned()
                 );
             }

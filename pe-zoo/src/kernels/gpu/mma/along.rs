@@ -77,6 +77,8 @@ pub(super) struct ScoredPair {
     pub(super) positions: SumPair,
     /// Derivatives of the logits, not in base 2, by the contextual positions.
     pub(super) rises: SumPair,
+    /// Indices of the pieces of a piecewise linear function.
+    pub(super) pieces: SumPair,
 }
 
 /// Whether a row attends to a column.
@@ -132,7 +134,8 @@ pub(super) fn score(
     let mut gates = SumPair::new(0.0);
     let mut positions = SumPair::new(0.0);
     let mut rises = SumPair::new(0.0);
-    if comptime![config.along == AlongRow::Contextual] {
+    let mut pieces = SumPair::new(0.0);
+    if comptime![config.contextual()] {
         let gate_scale = place.gate_scale * comptime![LOG2_E];
         #[unroll]
         for one in 0..2usize {
@@ -145,7 +148,24 @@ pub(super) fn score(
         for one in 0..2usize {
             let count = counts.extract(one);
             let position = min(count, place.max_position);
-            let (bias, rise) = table.interpolate(at.row, position, config);
+            let mut bias = f32::new(0.0);
+            let mut rise = f32::new(0.0);
+            if comptime![config.along == AlongRow::Contextual] {
+                let (value, derivative) = table.interpolate(at.row, position, config);
+                bias = value;
+                rise = derivative;
+            }
+            if comptime![config.along == AlongRow::ContextualPieces] {
+                let piece = table.piece(position, config);
+                let (value, derivative) = table.on_piece(at.row, piece, position, config);
+                bias = value;
+                rise = derivative;
+                pieces.insert(one, f32::cast_from(u32::cast_from(piece)));
+            }
+            if comptime![config.along == AlongRow::ContextualSlope] {
+                rise = inputs.slopes[at.plane % place.heads];
+                bias = rise * position;
+            }
             logits.insert(one, fma(bias, f32::new(LOG2_E), content.extract(one)));
             rises.insert(one, select(count <= place.max_position, rise, f32::new(0.0)));
             positions.insert(one, position);
@@ -188,7 +208,7 @@ pub(super) fn score(
         let logit = select(attends(at, one, config), logits.extract(one), f32::new(LOWEST));
         visible.insert(one, logit);
     }
-    ScoredPair { logits: visible, gates, positions, rises }
+    ScoredPair { logits: visible, gates, positions, rises, pieces }
 }
 
 /// Gradients of the logits of two adjacent columns, not in base 2, and the columns' weights.
@@ -248,7 +268,7 @@ pub(super) fn differentiate(
         content = biases;
     } else {
         let mut through = biases;
-        if comptime![config.along == AlongRow::Contextual] {
+        if comptime![config.contextual()] {
             through = biases * scored.rises;
         }
         if comptime![whole] {

@@ -1,22 +1,12 @@
-//! Which attentions the kernels compute, and what is fixed when they are compiled.
-
-use burn::backend::Backend;
-use burn_cubecl::cubecl::client::Client;
-use burn_cubecl::cubecl::features;
-use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
+//! What is fixed when the kernels are compiled.
 
 use super::approximate::NATIVE;
 use super::copies::Transfer;
-use crate::kernels::gpu::arguments::last_axis;
-#[cfg(feature = "lab")]
-use crate::kernels::gpu::lab;
-use crate::kernels::operands::{Operands, Sizes, Slot, present};
-use crate::kernels::precision::MatmulPrecision;
-use crate::kernels::spec::{Spec, WeightRule};
-use crate::score::{Remainder, TracedTerm};
+use crate::kernels::operands::Sizes;
+use crate::score::TracedTerm;
 
 /// Units of a plane (a warp).
-const PLANE: usize = 32;
+pub(super) const PLANE: usize = 32;
 /// Planes of a cube.
 pub(super) const PLANES: usize = 4;
 /// Units of a cube.
@@ -36,7 +26,7 @@ pub(super) const PADDED: usize = OWNED * MOST_GROUPS;
 /// Widths of packed rows are multiples of it.
 const WIDTHS: usize = 32;
 /// Largest width of a head: the results of a wider one would not fit into registers.
-const WIDEST: usize = 128;
+pub(super) const WIDEST: usize = 128;
 /// Numbers of a row of a block that the tensor instructions of a group of planes read.
 pub(super) const WIDTH: usize = 64;
 /// Largest width at which the factors that a plane owns stay in registers through a walk.
@@ -50,6 +40,10 @@ pub(super) enum AlongRow {
     Nothing,
     /// Contextual positions: biases by sums of gates, which are those of the content.
     Contextual,
+    /// The same with a slope of the head in place of a table.
+    ContextualSlope,
+    /// The same with a piecewise linear function, whose table has the slopes of the pieces and then their values at 0.
+    ContextualPieces,
     /// Stick-breaking in place of a softmax; `strict` if a token does not attend to itself.
     Sticks { strict: bool },
     /// Products of the query with a vector for each distance.
@@ -258,14 +252,22 @@ impl MmaConfig {
         self.differences() || self.by_distance()
     }
 
+    /// Pieces of the function, of the distance or of the contextual position.
+    pub(super) const fn all_pieces(&self) -> usize {
+        match self.along {
+            AlongRow::ContextualPieces => self.entries / 2,
+            _ => self.pieces,
+        }
+    }
+
     /// Places for the pieces in shared memory, a power of two.
     pub(super) const fn piece_places(&self) -> usize {
-        self.pieces.next_power_of_two()
+        self.all_pieces().next_power_of_two()
     }
 
     /// Whether products become logits before the softmax, which multiplies them by the scale otherwise.
     pub(super) const fn has_logits(&self) -> bool {
-        self.biased() || self.tables() || self.term().is_some()
+        self.biased() || self.tables() || self.contextual() || self.term().is_some()
     }
 
     /// The function of a pair, if there is one.
@@ -278,7 +280,10 @@ impl MmaConfig {
 
     /// Whether blocks far from the diagonal are computed in another way than those near it.
     pub(super) const fn has_far(&self) -> bool {
-        !self.sticks() && self.term().is_none()
+        !matches!(
+            self.along,
+            AlongRow::Sticks { .. } | AlongRow::ContextualSlope | AlongRow::Term(_)
+        )
     }
 
     /// Gradients of a pair term that belong to a row, or to a column.
@@ -295,9 +300,22 @@ impl MmaConfig {
         self.term_numbers(by_rows) * if by_rows { 2 } else { 2 * OWNED / ACROSS }
     }
 
+    /// Whether biases are a function of sums of gates.
+    pub(super) const fn contextual(&self) -> bool {
+        matches!(
+            self.along,
+            AlongRow::Contextual | AlongRow::ContextualSlope | AlongRow::ContextualPieces
+        )
+    }
+
     /// Whether sums along a row are carried from block to block.
     pub(super) const fn carries(&self) -> bool {
-        matches!(self.along, AlongRow::Contextual | AlongRow::Sticks { .. })
+        self.contextual() || self.sticks()
+    }
+
+    /// Whether each head has a slope, of the distance or of the contextual position.
+    pub(super) const fn has_slopes(&self) -> bool {
+        self.slopes || matches!(self.along, AlongRow::ContextualSlope)
     }
 
     /// Whether weights are those of broken sticks.
@@ -307,7 +325,10 @@ impl MmaConfig {
 
     /// Whether a row has a table of its own.
     pub(super) const fn tables(&self) -> bool {
-        matches!(self.along, AlongRow::Contextual | AlongRow::QueryDistance)
+        matches!(
+            self.along,
+            AlongRow::Contextual | AlongRow::ContextualPieces | AlongRow::QueryDistance
+        )
     }
 
     /// Whether keys and values get their gradients from a kernel that computes logits row by row.
@@ -322,163 +343,12 @@ impl MmaConfig {
 
     /// Bytes of shared memory of the kernel that needs most: rows of its own, two blocks to walk over, and weights with
     /// their gradients, or tables, or sums of pieces.
-    const fn shared_bytes(&self) -> usize {
+    pub(super) const fn shared_bytes(&self) -> usize {
         let factors = 3 * OWNED * (self.width() + self.value_width()) + 2 * OWNED * OWNED;
         let sums = 3 * self.piece_places() + 2 * self.pieces * UNITS;
         let numbers = (8 + OWNED) * (OWNED + 1) + OWNED * self.table_stride() + sums;
         factors * size_of::<u16>() + numbers * size_of::<f32>()
     }
-}
-
-/// Whether a device has the tensor instructions of the kernels.
-pub(super) fn multiplies(client: &Client) -> bool {
-    let (bf16, f32) = (ElemType::Float(FloatKind::BF16), ElemType::Float(FloatKind::F32));
-    let shape = features::MmaConfig {
-        a_type: bf16,
-        b_type: bf16,
-        cd_type: f32,
-        m: ROWS as u32,
-        n: ACROSS as u32,
-        k: STEP as u32,
-    };
-    let properties = client.properties();
-    let planes = [properties.hardware.plane_size_min, properties.hardware.plane_size_max];
-    let matmul = &properties.features.matmul;
-    planes == [PLANE as u32; 2] && matmul.mma.contains(&shape) && matmul.ldmatrix.contains(&bf16)
-}
-
-/// Whether a device has the tensor instructions of groups of planes, of the H100 and H200. Those of compute capability 10 and later are others.
-pub(super) fn has_warpgroups(client: &Client) -> bool {
-    let features = &client.properties().features;
-    let bf16 = ElemType::Float(FloatKind::BF16);
-    // Both are said of compute capabilities 9 and later, and of 10 and later.
-    let (nine, ten) = (
-        features.matmul.stmatrix.contains(&bf16),
-        features.types.elem.contains_key(&ElemType::Float(FloatKind::E2M1)),
-    );
-    #[cfg(feature = "lab")]
-    if lab::choices().warpgroups == Some(false) {
-        return false;
-    }
-    NATIVE && nine && !ten
-}
-
-/// Largest number of row groups; `None` if a measurement chooses a tile or a number of cubes, which only the other kernels
-/// have.
-#[cfg(feature = "lab")]
-fn most_groups() -> Option<usize> {
-    let lab::Choices { tile, cubes_each, row_groups, .. } = lab::choices();
-    tile.or(cubes_each).is_none().then_some(row_groups.unwrap_or(MOST_GROUPS).clamp(1, MOST_GROUPS))
-}
-
-#[cfg(not(feature = "lab"))]
-#[expect(clippy::unnecessary_wraps, reason = "a measurement may have none")]
-const fn most_groups() -> Option<usize> {
-    Some(MOST_GROUPS)
-}
-
-/// Decides whether these kernels compute an attention: on a device with their tensor instructions, and if [`supported`].
-pub(in crate::kernels::gpu) fn config<B: Backend>(
-    client: &Client,
-    operands: &Operands<B>,
-    spec: &Spec,
-) -> Option<MmaConfig> {
-    let row_groups = most_groups()?;
-    let shared_bytes = client.properties().hardware.max_shared_memory_size;
-    supported(operands, spec)
-        .map(|config| {
-            let warpgroups = config.fits_warpgroups() && has_warpgroups(client);
-            // They read a block once for all rows of a cube, and several cubes hide each other's waits.
-            let row_groups = if warpgroups { 1 } else { row_groups };
-            MmaConfig { row_groups, warpgroups, ..config }
-        })
-        .filter(|config| config.shared_bytes() <= shared_bytes && multiplies(client))
-}
-
-/// Whether the kernels have the precision and the sizes of an attention.
-fn takes_sizes(sizes: Sizes, precision: MatmulPrecision) -> bool {
-    let whole = |dim: usize| dim > 0 && dim <= WIDEST && dim.is_multiple_of(8);
-    // For a few rows, as in decoding, packing all columns takes longer than reading them.
-    sizes.rows >= ROWS
-        && precision == MatmulPrecision::Bf16
-        && whole(sizes.head_dim)
-        && whole(sizes.value_dim)
-}
-
-/// Whether the kernels of a device compute pair terms, or a piecewise linear function of `pieces` pieces, for these sizes.
-pub(in crate::kernels::gpu) fn takes(
-    client: &Client,
-    sizes: Sizes,
-    precision: MatmulPrecision,
-    pieces: usize,
-) -> bool {
-    let plain = MmaConfig::plain(sizes);
-    let largest = if pieces > 0 {
-        MmaConfig { pieces, ..plain }
-    } else {
-        MmaConfig { head_dim: WIDEST, value_dim: WIDEST, ..plain }
-    };
-    let shared_bytes = client.properties().hardware.max_shared_memory_size;
-    most_groups().is_some()
-        && takes_sizes(sizes, precision)
-        && pieces <= UNITS
-        && largest.shared_bytes() <= shared_bytes
-        && multiplies(client)
-}
-
-/// Returns the configuration of an attention with factors of bf16, heads of at most 128 channels in whole pieces, and
-/// either slopes, running sums and a bias by distance for a softmax, or one form along the row; a distance table beside a pair
-/// term.
-pub(super) fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Option<MmaConfig> {
-    const UNSUPPORTED: [Slot; 4] =
-        [Slot::ContextualGateKeys, Slot::ContextualHidden, Slot::ContextualSlopes, Slot::Dense];
-    let sizes = operands.sizes();
-    let sticks = match spec.weights {
-        WeightRule::Softmax => None,
-        WeightRule::StickBreaking(rule) if rule.remainder == Remainder::Dropped => {
-            Some(AlongRow::Sticks { strict: spec.strict() })
-        }
-        WeightRule::StickBreaking(_) => return None,
-    };
-    let mut forms = [
-        present(&operands[Slot::ContextualVectors]).then_some(AlongRow::Contextual),
-        present(&operands[Slot::QueryDistance]).then_some(AlongRow::QueryDistance),
-        sticks,
-        TracedTerm::chained(spec.terms.iter().map(|term| term.traced())).map(AlongRow::Term),
-    ]
-    .into_iter()
-    .flatten();
-    let along = forms.next().unwrap_or(AlongRow::Nothing);
-    let config = MmaConfig {
-        slopes: present(&operands[Slot::Slope]),
-        distance: present(&operands[Slot::Distance]),
-        decay: present(&operands[Slot::Decay]),
-        decay_residual: present(&operands[Slot::DecayResidual]),
-        pieces: last_axis(&operands[Slot::PositionMlpLines]) / 2,
-        along,
-        entries: match along {
-            AlongRow::Contextual => last_axis(&operands[Slot::ContextualVectors]),
-            AlongRow::QueryDistance => last_axis(&operands[Slot::QueryDistance]),
-            AlongRow::Nothing | AlongRow::Sticks { .. } | AlongRow::Term(_) => 0,
-        },
-        ..MmaConfig::plain(sizes)
-    };
-    let by_distance = config.slopes
-        || config.by_distance()
-        || matches!(along, AlongRow::QueryDistance | AlongRow::Term(_));
-    let takes = takes_sizes(sizes, spec.precision)
-        && spec.content_scale.is_some_and(|scale| scale > 0.0)
-        && (spec.contiguous || !by_distance)
-        && forms.next().is_none()
-        && !(config.distance && config.pieces > 0)
-        && match along {
-            AlongRow::Nothing => true,
-            // Only a table is added to the result of a function.
-            AlongRow::Term(_) => !config.differences() && config.pieces == 0,
-            _ => !config.biased(),
-        }
-        && UNSUPPORTED.iter().all(|slot| !present(&operands[*slot]));
-    takes.then_some(config)
 }
 
 /// Number of rows of a packed tensor.

@@ -9,7 +9,7 @@ use super::approximate::LOG2_E;
 use super::biases::mask;
 use super::blocks::{OwnedRows, add_mix};
 use super::columns::ColumnBlocks;
-use super::config::{ACROSS, MmaConfig, OWNED};
+use super::config::{ACROSS, AlongRow, MmaConfig, OWNED};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::pair::pair_place;
@@ -138,7 +138,7 @@ pub(super) fn dq_kernel(
             left -= 1;
         }
     }
-    sums.write(place, &walk, out, config);
+    sums.write(place, &walk, &own.table, out, config);
 }
 
 /// One block of columns; `left` counts the blocks that are left with it.
@@ -321,6 +321,9 @@ fn differentiate_block(
                     &scored, of_weights, behind, &own.rows, place, eight, whole, config,
                 );
                 gradients.index_mut(n)[eight] = pair.content;
+                if comptime![config.along == AlongRow::ContextualSlope && !whole] {
+                    sums.add_positions(&scored, &pair, eight);
+                }
                 if comptime![config.tables() && !whole] {
                     let out = &mut out.tables;
                     sums.entries.add(out, &scored, &pair, place, walk, &at, eight, config);

@@ -7,6 +7,7 @@ use super::along::{PairGradients, ScoredPair};
 use super::config::{AlongRow, MmaConfig};
 use super::inputs::MmaSizes;
 use super::pair::PairPlace;
+use super::row_table::RowTable;
 use super::tile::row_sum;
 use super::walk::CubeWalk;
 
@@ -14,12 +15,15 @@ use super::walk::CubeWalk;
 ///
 /// Contextual positions grow from the diagonal to the left. Entry `e` gets the gradients of the positions between `e - 1` and
 /// `e + 1`, which follow one another, so a lane has the sum of one entry at a time: of those whose index is the lane's
-/// quarter more than a multiple of four. Each distance below the last occurs once in a row.
+/// quarter more than a multiple of four. Each distance below the last occurs once in a row. The pieces of a piecewise linear
+/// function are distributed to the lanes like entries; a piece may have no position in it.
 #[derive(CubeType)]
 pub(super) struct EntryGradients {
     /// Entry whose sum this lane has.
     entry: Array<f32>,
     sums: Array<f32>,
+    /// Sums of the values at 0 of pieces, whose slopes have the other sums.
+    starts: Array<f32>,
     /// Sums over far columns and, by distance, over those at the last entry.
     far: Array<f32>,
 }
@@ -49,12 +53,14 @@ impl EntryGradients {
         let mut gradients = EntryGradients {
             entry: Array::new(2usize),
             sums: Array::new(2usize),
+            starts: Array::new(2usize),
             far: Array::new(2usize),
         };
         #[unroll]
         for eight in 0..2usize {
             gradients.entry[eight] = f32::cast_from(UNIT_POS_PLANE % 4);
             gradients.sums[eight] = f32::new(0.0);
+            gradients.starts[eight] = f32::new(0.0);
             gradients.far[eight] = f32::new(0.0);
         }
         gradients
@@ -74,7 +80,7 @@ impl EntryGradients {
         #[comptime] config: MmaConfig,
     ) {
         let row = row_entries(place, walk, eight, config);
-        if comptime![config.along == AlongRow::Contextual] {
+        if comptime![config.contextual()] {
             let right = UNIT_POS_PLANE / 4 * 4 + 3;
             #[unroll]
             for i in 0..8usize {
@@ -82,8 +88,14 @@ impl EntryGradients {
                 let lane = right - comptime![i as u32 / 2];
                 let position = plane_shuffle(scored.positions.extract(one), lane);
                 let gradient = plane_shuffle(gradients.biases.extract(one), lane);
-                self.move_to(out, &row, position, eight, config);
-                self.add_at(position, gradient, eight);
+                if comptime![config.along == AlongRow::ContextualPieces] {
+                    let piece = plane_shuffle(scored.pieces.extract(one), lane);
+                    self.move_to_piece(out, &row, piece, eight, config);
+                    self.add_on_piece(piece, position, gradient, eight);
+                } else {
+                    self.move_to(out, &row, position, eight, config);
+                    self.add_at(position, gradient, eight);
+                }
             }
         } else {
             let last = comptime![config.entries - 1];
@@ -134,12 +146,41 @@ impl EntryGradients {
         self.sums[eight] = fma(gradient, weight, self.sums[eight]);
     }
 
-    /// Writes the entries that are left.
+    /// Writes the sums of this lane's pieces before `piece`.
+    fn move_to_piece(
+        &mut self,
+        out: &mut Box<[f32]>,
+        row: &RowEntries,
+        piece: f32,
+        #[comptime] eight: usize,
+        #[comptime] config: MmaConfig,
+    ) {
+        while self.entry[eight] < piece {
+            let line = row.first + u32::cast_from(self.entry[eight]) as usize;
+            if row.exists {
+                out[line] = self.sums[eight];
+                out[line + comptime![config.entries / 2]] = self.starts[eight];
+            }
+            self.sums[eight] = f32::new(0.0);
+            self.starts[eight] = f32::new(0.0);
+            self.entry[eight] += 4.0;
+        }
+    }
+
+    #[allow(clippy::float_cmp, reason = "both are whole numbers")]
+    fn add_on_piece(&mut self, piece: f32, position: f32, gradient: f32, #[comptime] eight: usize) {
+        let own = select(piece == self.entry[eight], gradient, f32::new(0.0));
+        self.sums[eight] = fma(own, position, self.sums[eight]);
+        self.starts[eight] += own;
+    }
+
+    /// Writes the entries that are left. The table has the ends of pieces.
     pub(super) fn finish(
         &mut self,
         out: &mut Box<[f32]>,
         place: &MmaSizes,
         walk: &CubeWalk,
+        table: &RowTable,
         #[comptime] config: MmaConfig,
     ) {
         let quarter = UNIT_POS_PLANE as usize % 4;
@@ -150,7 +191,15 @@ impl EntryGradients {
             let entries = comptime![config.entries];
             let mut entry = quarter;
             let mut sum = f32::new(0.0);
-            if comptime![config.along == AlongRow::Contextual] {
+            if comptime![config.along == AlongRow::ContextualPieces] {
+                let last = table.piece(place.max_position, config);
+                let last = f32::cast_from(u32::cast_from(last));
+                self.move_to_piece(out, &row, last, eight, config);
+                self.add_on_piece(last, place.max_position, far, eight);
+                let end = f32::cast_from(comptime![config.entries as f32 / 2.0]);
+                self.move_to_piece(out, &row, end, eight, config);
+                entry = entries;
+            } else if comptime![config.along == AlongRow::Contextual] {
                 self.move_to(out, &row, place.max_position, eight, config);
                 self.add_at(place.max_position, far, eight);
                 entry = u32::cast_from(self.entry[eight]) as usize;

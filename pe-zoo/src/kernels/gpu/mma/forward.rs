@@ -8,7 +8,7 @@ use super::approximate::LOG2_E;
 use super::biases::{LOWEST, difference, mask};
 use super::blocks::{OwnedRows, add_mix};
 use super::columns::ColumnBlocks;
-use super::config::{ACROSS, MmaConfig, OWNED};
+use super::config::{ACROSS, AlongRow, MmaConfig, OWNED};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes};
 use super::row_table::RowTable;
@@ -104,8 +104,11 @@ pub(super) fn forward_kernel(
             } else {
                 place.max_position
             };
-            if votes.least(left) > limit {
-                far = most_far;
+            // Slopes are computed to the end of the row.
+            if comptime![config.along != AlongRow::ContextualSlope] {
+                if votes.least(left) > limit {
+                    far = most_far;
+                }
             }
         }
     }

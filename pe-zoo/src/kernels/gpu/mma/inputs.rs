@@ -14,7 +14,7 @@ pub(super) struct MmaInputs {
     pub(super) k: Box<[Piece]>,
     /// Values, `[plane, padded S, padded E]`.
     pub(super) values: Box<[Piece]>,
-    /// Slopes of the heads, `[H]`.
+    /// Slopes of the heads, `[H]`: of the distance or of the contextual position.
     pub(super) slopes: Box<[f32]>,
     /// Distance table, `[H, N]`, whose last entry holds for all greater distances; with pieces, the numbers of all distances, `[N]`.
     pub(super) distance: Box<[f32]>,

@@ -103,7 +103,7 @@ impl MmaBackward {
             q: by_token(like, [batch, heads, rows, head_dim]),
             k: by_token(like, [batch, heads, columns, head_dim]),
             values: by_token(like, [batch, heads, columns, value_dim]),
-            slopes: numbers(config.slopes, rows),
+            slopes: numbers(config.has_slopes(), rows),
             factors: numbers(config.pieces > 0, rows),
             row_decay: numbers(config.decay, rows),
             column_decay: numbers(config.decay, columns),
@@ -227,7 +227,7 @@ pub(in crate::kernels::gpu) fn gradients(
     } = backward(forward, grad, of_sinks, by_distance, config);
     let first_row = forward.packed.first_row;
     let decay = config.decay.then(|| of_tokens(row_decay, column_decay, first_row));
-    let slopes = config.slopes.then(|| of_heads(slopes, 1));
+    let slopes = config.has_slopes().then(|| of_heads(slopes, 1));
     let of_rows = pieces.is_some().then(|| {
         let rows = Cube::float_sum_dim(Cube::float_sum_dim(factors, 1), 0);
         Cube::float_reshape(rows, Shape::from([1, forward.packed.sizes.rows]))
@@ -249,13 +249,14 @@ pub(in crate::kernels::gpu) fn gradients(
         Slot::Query => Some(q.clone()),
         Slot::Key => Some(k.clone()),
         Slot::Values => Some(values.clone()),
-        Slot::Slope => slopes.clone(),
+        Slot::Slope if config.slopes => slopes.clone(),
+        Slot::ContextualSlopes if !config.slopes => slopes.clone(),
         Slot::Distance => distance.clone(),
         Slot::PositionMlpLines => pieces.as_ref().map(|of| of.lines.clone()),
         Slot::PositionMlpDistances => pieces.as_ref().map(|of| of.distances.clone()),
         Slot::PositionMlpRows => of_rows.clone(),
         Slot::Decay => decay.clone(),
-        Slot::ContextualVectors if config.along == AlongRow::Contextual => Some(tables.clone()),
+        Slot::ContextualVectors if config.contextual() && config.tables() => Some(tables.clone()),
         Slot::QueryDistance if config.along == AlongRow::QueryDistance => Some(tables.clone()),
         Slot::TermParams => params.clone(),
         Slot::TermState => state.clone(),

@@ -7,7 +7,7 @@
 //!
 //! | Module | Contents |
 //! | --- | --- |
-//! | `config` | which attentions these kernels compute, and their compile-time settings |
+//! | `choice`, `config` | which attentions these kernels compute, and their compile-time settings |
 //! | `launch`, `table`, `inputs` | launches and arguments |
 //! | `pack`, `packed` | conversion to bf16, and the dot products of output and gradient |
 //! | `forward`, `dq`, `dkv`, `dkv_rows`, `bands` | the kernels |
@@ -29,6 +29,7 @@ mod approximate;
 mod bands;
 mod biases;
 mod blocks;
+mod choice;
 mod columns;
 mod config;
 mod copies;
@@ -59,7 +60,8 @@ mod votes;
 mod walk;
 mod warpgroup;
 
-pub(super) use config::{MmaConfig, config, takes};
+pub(super) use choice::{config, takes};
+pub(super) use config::MmaConfig;
 pub(super) use launch::{MmaForward, forward, gradients};
 
 #[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]

@@ -63,6 +63,7 @@ impl PackedOperands {
             AlongRow::QueryDistance => Slot::QueryDistance,
             _ => Slot::ContextualVectors,
         };
+        let slopes = if config.slopes { Slot::Slope } else { Slot::ContextualSlopes };
         let distance = if config.pieces > 0 { Slot::PositionMlpDistances } else { Slot::Distance };
         let far_blocks = if config.carries() {
             empty(query, &[batch, heads, padded(rows) / OWNED], DType::U32)
@@ -100,10 +101,10 @@ impl PackedOperands {
             q: to_q,
             k: to_k,
             values: to_values,
-            slopes: small(Slot::Slope),
+            slopes: small(slopes),
             distance: small(distance),
             distance_entries: last_axis(&operands[distance]),
-            piece_ends: small(Slot::PositionMlpBends),
+            piece_ends: small(Slot::Bends),
             piece_lines: small(Slot::PositionMlpLines),
             row_factors: small(Slot::PositionMlpRows),
             decay: small(Slot::Decay),

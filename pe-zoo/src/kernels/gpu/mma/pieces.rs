@@ -11,47 +11,27 @@ use super::inputs::{MmaInputs, MmaSizes};
 use super::tile::SumPair;
 use super::walk::CubeWalk;
 
-/// The function of a head, in shared memory.
+/// Ends of all pieces but the last, ascending, and infinity after them, in shared memory.
 #[derive(CubeType)]
-pub(super) struct Pieces {
-    /// Ends of all pieces but the last, ascending, and infinity after them.
+pub(super) struct PieceEnds {
     ends: Shared<[f32]>,
-    /// Slope and value at 0 of each piece, in base 2.
-    lines: Shared<[SumPair]>,
 }
 
 #[cube]
-impl Pieces {
-    pub(super) fn new(#[comptime] config: MmaConfig) -> Pieces {
-        let places = comptime![config.piece_places()];
-        Pieces { ends: Shared::new_slice(places), lines: Shared::new_slice(places) }
+impl PieceEnds {
+    pub(super) fn new(#[comptime] config: MmaConfig) -> PieceEnds {
+        PieceEnds { ends: Shared::new_slice(comptime![config.piece_places()]) }
     }
 
-    /// Copies the function of a head. A barrier must follow.
-    pub(super) fn load(
-        &mut self,
-        inputs: &MmaInputs,
-        place: &MmaSizes,
-        plane: usize,
-        #[comptime] config: MmaConfig,
-    ) {
-        if comptime![config.pieces > 0] {
-            let pieces = comptime![config.pieces];
-            let unit = UNIT_POS as usize;
-            if unit < comptime![config.piece_places()] {
-                let mut end = f32::new(f32::INFINITY);
-                if unit + 1 < pieces {
-                    end = inputs.piece_ends[unit];
-                }
-                self.ends[unit] = end;
+    /// Copies the ends. A barrier must follow.
+    pub(super) fn load(&mut self, inputs: &MmaInputs, #[comptime] config: MmaConfig) {
+        let unit = UNIT_POS as usize;
+        if unit < comptime![config.piece_places()] {
+            let mut end = f32::new(f32::INFINITY);
+            if unit + 1 < comptime![config.all_pieces()] {
+                end = inputs.piece_ends[unit];
             }
-            if unit < pieces {
-                let slope = plane % place.heads * comptime![2 * config.pieces] + unit;
-                let mut line = SumPair::empty();
-                line.insert(0usize, inputs.piece_lines[slope] * comptime![LOG2_E]);
-                line.insert(1usize, inputs.piece_lines[slope + pieces] * comptime![LOG2_E]);
-                self.lines[unit] = line;
-            }
+            self.ends[unit] = end;
         }
     }
 
@@ -67,6 +47,49 @@ impl Pieces {
             }
         }
         piece
+    }
+}
+
+/// The function of a head, in shared memory.
+#[derive(CubeType)]
+pub(super) struct Pieces {
+    ends: PieceEnds,
+    /// Slope and value at 0 of each piece, in base 2.
+    lines: Shared<[SumPair]>,
+}
+
+#[cube]
+impl Pieces {
+    pub(super) fn new(#[comptime] config: MmaConfig) -> Pieces {
+        let places = comptime![config.piece_places()];
+        Pieces { ends: PieceEnds::new(config), lines: Shared::new_slice(places) }
+    }
+
+    /// Copies the function of a head. A barrier must follow.
+    pub(super) fn load(
+        &mut self,
+        inputs: &MmaInputs,
+        place: &MmaSizes,
+        plane: usize,
+        #[comptime] config: MmaConfig,
+    ) {
+        if comptime![config.pieces > 0] {
+            let pieces = comptime![config.pieces];
+            let unit = UNIT_POS as usize;
+            self.ends.load(inputs, config);
+            if unit < pieces {
+                let slope = plane % place.heads * comptime![2 * config.pieces] + unit;
+                let mut line = SumPair::empty();
+                line.insert(0usize, inputs.piece_lines[slope] * comptime![LOG2_E]);
+                line.insert(1usize, inputs.piece_lines[slope + pieces] * comptime![LOG2_E]);
+                self.lines[unit] = line;
+            }
+        }
+    }
+
+    /// Index of the piece of an input.
+    pub(super) fn piece(&self, input: f32, #[comptime] config: MmaConfig) -> usize {
+        self.ends.piece(input, config)
     }
 
     /// Slope of a piece in base 2.

@@ -3,9 +3,11 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
+use super::along::{PairGradients, ScoredPair};
 use super::config::{ACROSS, MmaConfig};
 use super::entries::EntryGradients;
 use super::inputs::MmaSizes;
+use super::row_table::RowTable;
 use super::terms::TermSums;
 use super::tile::{Results, SumPair, row_sum, zeros};
 use super::walk::{CubeWalk, exists, write_rows};
@@ -109,11 +111,23 @@ impl OwnRowSums {
         }
     }
 
+    /// Adds the gradients of a slope of contextual positions at two adjacent columns.
+    pub(super) fn add_positions(
+        &mut self,
+        scored: &ScoredPair,
+        gradients: &PairGradients,
+        #[comptime] eight: usize,
+    ) {
+        let products = scored.positions * gradients.biases;
+        self.slopes[eight] += products.extract(0usize) + products.extract(1usize);
+    }
+
     /// Writes the sums over all columns.
     pub(super) fn write(
         &mut self,
         place: &MmaSizes,
         walk: &CubeWalk,
+        table: &RowTable,
         out: &mut RowGradients,
         #[comptime] config: MmaConfig,
     ) {
@@ -127,7 +141,7 @@ impl OwnRowSums {
             scales[eight] = place.scale;
             let at = first + eight * 8;
             let ends = lane % 4 == 0 && exists(row, place.rows, eight);
-            if comptime![config.slopes] {
+            if comptime![config.has_slopes()] {
                 let sum = row_sum(self.slopes[eight]);
                 if ends {
                     out.slopes[at] = sum;
@@ -151,7 +165,7 @@ impl OwnRowSums {
             self.terms.write_rows(&mut out.terms, place, walk.plane, first_row, config);
         }
         if comptime![config.tables()] {
-            self.entries.finish(&mut out.tables, place, walk, config);
+            self.entries.finish(&mut out.tables, place, walk, table, config);
         }
         let (heads, rows) = (place.heads, place.rows);
         let width = comptime![config.head_dim];

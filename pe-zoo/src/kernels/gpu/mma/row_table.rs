@@ -7,11 +7,14 @@ use super::approximate::LOG2_E;
 use super::config::{AlongRow, MmaConfig, OWNED, UNITS};
 use super::inputs::{MmaInputs, MmaSizes};
 use super::pair::PairPlace;
+use super::pieces::PieceEnds;
 
 /// Tables of a cube's rows in shared memory.
 #[derive(CubeType)]
 pub(super) struct RowTable {
     entries: Shared<[f32]>,
+    /// Ends of the pieces, if the tables are those of piecewise linear functions.
+    ends: PieceEnds,
 }
 
 /// First entry of the table of a row among all rows of a plane, of which rows past the end have that of the last one.
@@ -24,7 +27,7 @@ fn first_entry(place: &MmaSizes, plane: usize, row: usize, #[comptime] entries: 
 impl RowTable {
     pub(super) fn new(#[comptime] config: MmaConfig) -> RowTable {
         let numbers = comptime![if config.tables() { OWNED * config.table_stride() } else { 1 }];
-        RowTable { entries: Shared::new_slice(numbers) }
+        RowTable { entries: Shared::new_slice(numbers), ends: PieceEnds::new(config) }
     }
 
     /// Copies the tables of 64 rows from `row` on. A barrier must follow.
@@ -36,6 +39,9 @@ impl RowTable {
         row: usize,
         #[comptime] config: MmaConfig,
     ) {
+        if comptime![config.along == AlongRow::ContextualPieces] {
+            self.ends.load(inputs, config);
+        }
         if comptime![config.tables()] {
             let entries = comptime![config.entries];
             let mut at = UNIT_POS as usize;
@@ -65,6 +71,24 @@ impl RowTable {
         let rise = self.entries[start + min(entry + 1, last)] - low;
         // At an integer position the derivative is defined as 0, as in the tensor code.
         (fma(rise, fraction, low), select(fraction > f32::new(0.0), rise, f32::new(0.0)))
+    }
+
+    /// Index of the piece of a contextual position.
+    pub(super) fn piece(&self, position: f32, #[comptime] config: MmaConfig) -> usize {
+        self.ends.piece(position, config)
+    }
+
+    /// Bias at a contextual position in a piece, and its derivative.
+    pub(super) fn on_piece(
+        &self,
+        row: usize,
+        piece: usize,
+        position: f32,
+        #[comptime] config: MmaConfig,
+    ) -> (f32, f32) {
+        let line = row * comptime![config.table_stride()] + piece;
+        let rise = self.entries[line];
+        (fma(rise, position, self.entries[line + comptime![config.entries / 2]]), rise)
     }
 
     /// Bias at the distance of a column from its row, 0 where the row does not see the column.
@@ -99,6 +123,15 @@ pub(super) fn far_bias(
             let low = inputs.tables[first + entry];
             let rise = inputs.tables[first + min(entry + 1, last)] - low;
             bias = fma(rise, place.max_position - whole, low);
+        } else if comptime![config.along == AlongRow::ContextualPieces] {
+            let pieces = comptime![config.entries / 2];
+            let mut piece = first;
+            for end in 0..comptime![config.entries / 2 - 1] {
+                if inputs.piece_ends[end] < place.max_position {
+                    piece += 1;
+                }
+            }
+            bias = fma(inputs.tables[piece], place.max_position, inputs.tables[piece + pieces]);
         } else {
             bias = inputs.tables[first + last];
         }

@@ -195,8 +195,8 @@ fn several_objects_describe_one_rotation_or_are_refused_by_their_names() {
     for (change, expected) in [
         (
             json!({ "rope_scaling": linear(json!(2)), "rope_parameters": linear(json!(4)) }),
-            "`rope_parameters` is another rotation than `rope_scaling`, expected the same one, or one of `rope_scaling` and \
-             `rope_parameters`; remove the wrong one",
+            "`rope_parameters` is another rotation than `rope_scaling`, expected the same rotation in both, \
+             or only one of `rope_scaling` and `rope_parameters`; remove the wrong one",
         ),
         (
             json!({ "rope_parameters": { "full_attention": base(1e6), "sliding_attention": base(1e4) } }),

@@ -10,7 +10,7 @@ use super::{AfterSums, Finish, Matrices, ProductShape, products, slices};
 use crate::kernels::activation::NumberActivation;
 use crate::kernels::gpu::elementwise::sums::sum_of_rows;
 use crate::kernels::gpu::elementwise::{gelu, relu};
-use crate::kernels::gpu::mma::config::has_warpgroups;
+use crate::kernels::gpu::mma::choice::has_warpgroups;
 use crate::kernels::gpu::mma::packed::empty;
 
 /// Sizes of a linear map of rows.

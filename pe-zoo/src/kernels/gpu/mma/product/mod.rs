@@ -17,7 +17,8 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::approximate::NATIVE;
-use super::config::{UNITS, has_warpgroups, multiplies};
+use super::choice::{has_warpgroups, multiplies};
+use super::config::UNITS;
 use super::packed::empty;
 use crate::kernels::activation::NumberActivation;
 use kernel::{COPIED_DEPTH, DEPTH, FactorLaunch, ProductSizesLaunch, SIDE, product_kernel};

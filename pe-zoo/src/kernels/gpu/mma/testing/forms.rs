@@ -10,7 +10,7 @@ use crate::score::TracedTerm;
 /// Tolerance relative to the norm of a tensor: weights and their gradients are rounded to eight bits.
 const ROUNDED: f64 = 6e-3;
 
-/// Factor of the tolerance for the gradient of slopes, in which every error is multiplied by a distance.
+/// Factor of the tolerance for the gradient of slopes, in which every error is multiplied by a distance or a position.
 const BY_DISTANCE: f64 = 5.0;
 
 fn compare(name: &str, simulated: &[f32], expected: &[f64], off: f64) {
@@ -43,7 +43,7 @@ fn check_with_sinks(config: MmaConfig, sinks: &[f32; 2]) {
         compare(&name("gradient of queries"), &solution.q, &expected.q, ROUNDED);
         compare(&name("gradient of keys"), &solution.k, &expected.k, ROUNDED);
         compare(&name("gradient of values"), &solution.values, &expected.values, ROUNDED);
-        if config.slopes {
+        if config.has_slopes() {
             compare(
                 &name("gradient of slopes"),
                 &solution.slopes,
@@ -72,7 +72,8 @@ fn check_with_sinks(config: MmaConfig, sinks: &[f32; 2]) {
         let off = BY_DISTANCE * ROUNDED;
         compare(&name("gradient of parameters"), params, &expected.term_params, off);
         compare(&name("gradient of token state"), state, &expected.term_state, ROUNDED);
-        compare(&name("gradient of tables"), &solution.tables, &expected.tables, ROUNDED);
+        let off = if config.along == AlongRow::ContextualPieces { off } else { ROUNDED };
+        compare(&name("gradient of tables"), &solution.tables, &expected.tables, off);
         let again = simulated.run(&problem);
         let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         for (what, first, second) in [
@@ -168,6 +169,22 @@ fn contextual_positions() {
     check(config);
     check(MmaConfig { entries: 64, head_dim: 128, value_dim: 96, ..config });
     check(MmaConfig { entries: 8, head_dim: 24, value_dim: 128, ..config });
+}
+
+#[test]
+fn slopes_of_contextual_positions() {
+    let config = MmaConfig { along: AlongRow::ContextualSlope, ..PLAIN };
+    check(config);
+    check(MmaConfig { head_dim: 128, value_dim: 96, ..config });
+}
+
+#[test]
+fn pieces_of_contextual_positions() {
+    // Several pieces within one position, and pieces that no position reaches.
+    let config = MmaConfig { along: AlongRow::ContextualPieces, entries: 2 * 33, ..PLAIN };
+    check(config);
+    check(MmaConfig { entries: 2 * 9, head_dim: 128, value_dim: 96, ..config });
+    check(MmaConfig { entries: 2, head_dim: 24, value_dim: 32, ..config });
 }
 
 #[test]

@@ -28,7 +28,7 @@ const PLAIN: MmaConfig = MmaConfig {
 };
 
 /// A configuration of each form, with its name.
-fn forms() -> [(&'static str, MmaConfig); 10] {
+fn forms() -> [(&'static str, MmaConfig); 12] {
     let term = TracedTerm::new::<_, 3, 0>(&terms::Power).interned();
     [
         ("no modifier", PLAIN),
@@ -37,6 +37,11 @@ fn forms() -> [(&'static str, MmaConfig); 10] {
         ("pieces by distance", MmaConfig { pieces: 33, ..PLAIN }),
         ("decay", MmaConfig { decay: true, decay_residual: true, ..PLAIN }),
         ("contextual", MmaConfig { along: AlongRow::Contextual, entries: 64, ..PLAIN }),
+        ("contextual slopes", MmaConfig { along: AlongRow::ContextualSlope, ..PLAIN }),
+        (
+            "contextual pieces",
+            MmaConfig { along: AlongRow::ContextualPieces, entries: 2 * 65, ..PLAIN },
+        ),
         ("sticks", MmaConfig { along: AlongRow::Sticks { strict: true }, ..PLAIN }),
         ("distances by query", MmaConfig { along: AlongRow::QueryDistance, entries: 128, ..PLAIN }),
         ("function of pairs", MmaConfig { along: AlongRow::Term(term), ..PLAIN }),

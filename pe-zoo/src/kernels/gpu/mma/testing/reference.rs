@@ -6,7 +6,7 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::row::RowProblem;
 use crate::init::standard_normal;
-use crate::kernels::gpu::mma::config::MmaConfig;
+use crate::kernels::gpu::mma::config::{AlongRow, MmaConfig};
 use crate::kernels::operands::Sizes;
 use crate::score::TracedTerm;
 
@@ -96,14 +96,25 @@ impl SimulatedProblem {
             _ => (0..columns).map(|away| (0.3 * away as f32).ln_1p()).collect(),
         };
         let piece_lines = exact(heads * 2 * config.pieces);
-        let ends = (1..config.pieces).map(|end| end as f32 / config.pieces as f32 * 1.5 - 0.3);
-        let piece_ends = ends.collect();
+        // Of distances, from 0 to 1; of contextual positions, some close together and some past the largest position.
+        let piece_ends = match config.along {
+            AlongRow::ContextualPieces => {
+                (1..config.all_pieces()).map(|end| (end * end) as f32 * 0.023 - 0.1).collect()
+            }
+            _ => (1..config.pieces)
+                .map(|end| end as f32 / config.pieces as f32 * 1.5 - 0.3)
+                .collect(),
+        };
         let own = (0..rows).map(|row| 0.3 * (columns - rows + row).max(20) as f32);
         let row_factors = own.map(|own| own.ln_1p().recip()).collect();
         // Running sums whose last digits are only in the residual.
         let decay = exact(planes * columns).iter().map(|step| 1000.0 + step * 2.0).collect();
         let decay_residual = exact(planes * columns).iter().map(|rest| rest * 0.3).collect();
-        let tables = exact(planes * rows * config.entries);
+        let mut tables = exact(planes * rows * config.entries);
+        if config.along == AlongRow::ContextualPieces {
+            // Slopes are multiplied by positions.
+            tables.iter_mut().for_each(|number| *number *= 0.2);
+        }
         let state = config.term_numbers(false);
         let params = config.term_numbers(true) - state;
         let term_params = exact(heads * params).iter().map(|x| x.abs() * 0.3 + 0.1).collect();
@@ -111,12 +122,16 @@ impl SimulatedProblem {
         let scale = 1.0 / (head_dim as f32).sqrt();
         // Between two entries of a table with an odd number of them, at the last one otherwise.
         let below = if config.entries % 2 == 0 { 1.0 } else { 1.7 };
+        let entries = match config.along {
+            AlongRow::Contextual | AlongRow::QueryDistance => config.entries,
+            _ => 14,
+        };
         Self {
             config,
             sizes,
             scale,
             gate_scale: 1.3 * scale,
-            max_position: (config.entries as f32 - below).max(0.0),
+            max_position: entries as f32 - below,
             q,
             k,
             values,
@@ -256,12 +271,15 @@ impl SimulatedProblem {
                     logits: &logits,
                     gate_logits: &gate_logits.collect::<Vec<_>>(),
                     table: &table,
+                    slope: f64::from(self.slopes[plane % heads]),
+                    ends: &self.piece_ends,
                     max_position: f64::from(self.max_position),
                     sink: f64::from(self.sinks[plane % heads]),
                     of_weights: &of_weights,
                 }
                 .solve();
                 solution.tables[line * entries..][..entries].copy_from_slice(&solved.table);
+                solution.slopes[plane % heads] += solved.slope;
                 for column in 0..=own {
                     let (weight, gradient) = (solved.weights[column], solved.logits[column]);
                     let mut content = scale * gradient + gate_scale * solved.gate_logits[column];
@@ -297,7 +315,9 @@ impl SimulatedProblem {
                         solution.q[line * head_dim + channel] += content * key;
                         solution.k[of_column] += content * q[channel];
                     }
-                    solution.slopes[plane % heads] -= gradient * (own - column) as f64;
+                    if self.config.slopes {
+                        solution.slopes[plane % heads] -= gradient * (own - column) as f64;
+                    }
                     if self.config.pieces > 0 {
                         let at = self.piece_at(plane, own, column);
                         solution.piece_lines[at.line] += gradient * at.input;

@@ -10,6 +10,10 @@ pub(super) struct RowProblem<'a> {
     /// Logits of the gates.
     pub(super) gate_logits: &'a [f64],
     pub(super) table: &'a [f64],
+    /// Slope of the contextual position.
+    pub(super) slope: f64,
+    /// Ends of the pieces but the last.
+    pub(super) ends: &'a [f32],
     pub(super) max_position: f64,
     /// Logit in the denominator of the softmax to which no value belongs.
     pub(super) sink: f64,
@@ -25,6 +29,8 @@ pub(super) struct RowSolution {
     /// Gradients of the gates' logits.
     pub(super) gate_logits: Vec<f64>,
     pub(super) table: Vec<f64>,
+    /// Gradient of the slope of the contextual position.
+    pub(super) slope: f64,
 }
 
 fn sigmoid(x: f64) -> f64 {
@@ -38,6 +44,8 @@ impl RowProblem<'_> {
             AlongRow::Nothing | AlongRow::Term(_) => self.softmax(self.logits),
             AlongRow::Sticks { strict } => self.sticks(strict),
             AlongRow::Contextual => self.contextual(),
+            AlongRow::ContextualSlope => self.contextual_slope(),
+            AlongRow::ContextualPieces => self.contextual_pieces(),
             AlongRow::QueryDistance => self.distances(),
         }
     }
@@ -53,6 +61,7 @@ impl RowProblem<'_> {
             logits: gradients,
             gate_logits: vec![0.0; weights.len()],
             table: vec![0.0; self.table.len()],
+            slope: 0.0,
             weights,
         }
     }
@@ -73,13 +82,57 @@ impl RowProblem<'_> {
             logits[column] = term(column) * (1.0 - share(column)) - share(column) * older;
         }
         let gate_logits = vec![0.0; weights.len()];
-        RowSolution { weights, logits, gate_logits, table: Vec::new() }
+        RowSolution { weights, logits, gate_logits, table: Vec::new(), slope: 0.0 }
+    }
+
+    /// Gates, and their sums from each column to the row's own.
+    fn counted(&self) -> [Vec<f64>; 2] {
+        let gates = self.gate_logits.iter().copied().map(sigmoid).collect::<Vec<_>>();
+        let counts = (0..gates.len()).map(|from| gates[from..].iter().sum::<f64>());
+        let counts = counts.collect();
+        [gates, counts]
+    }
+
+    fn contextual_slope(&self) -> RowSolution {
+        let [gates, counts] = self.counted();
+        let position = |count: f64| count.min(self.max_position);
+        let biased = self.logits.iter().zip(&counts);
+        let biased = biased.map(|(logit, count)| logit + self.slope * position(*count));
+        let mut solution = self.softmax(&biased.collect::<Vec<_>>());
+        let mut through = 0.0;
+        for (column, gate) in gates.iter().enumerate() {
+            let (gradient, count) = (solution.logits[column], counts[column]);
+            solution.slope += gradient * position(count);
+            through += if count <= self.max_position { gradient * self.slope } else { 0.0 };
+            solution.gate_logits[column] = through * gate * (1.0 - gate);
+        }
+        solution
+    }
+
+    fn contextual_pieces(&self) -> RowSolution {
+        let [gates, counts] = self.counted();
+        let pieces = self.table.len() / 2;
+        let position = |count: f64| count.min(self.max_position);
+        let piece = |count: f64| self.ends.partition_point(|end| f64::from(*end) < position(count));
+        let biased = self.logits.iter().zip(&counts).map(|(logit, count)| {
+            let at = piece(*count);
+            logit + self.table[at] * position(*count) + self.table[at + pieces]
+        });
+        let mut solution = self.softmax(&biased.collect::<Vec<_>>());
+        let mut through = 0.0;
+        for (column, gate) in gates.iter().enumerate() {
+            let (gradient, count) = (solution.logits[column], counts[column]);
+            let at = piece(count);
+            solution.table[at] += gradient * position(count);
+            solution.table[at + pieces] += gradient;
+            through += if count <= self.max_position { gradient * self.table[at] } else { 0.0 };
+            solution.gate_logits[column] = through * gate * (1.0 - gate);
+        }
+        solution
     }
 
     fn contextual(&self) -> RowSolution {
-        let gates = self.gate_logits.iter().copied().map(sigmoid).collect::<Vec<_>>();
-        let counts = (0..gates.len()).map(|from| gates[from..].iter().sum::<f64>());
-        let counts = counts.collect::<Vec<_>>();
+        let [gates, counts] = self.counted();
         let entry = |at: usize| self.table[at.min(self.table.len() - 1)];
         let place = |count: f64| {
             let position = count.min(self.max_position);
