@@ -158,17 +158,17 @@ impl ModifierOperands {
         inputs: &LogitInputs<'_>,
     ) {
         self.undivided |= contextual.convention == LogitScaling::Equation;
-        let Some(kernels) = kernels else {
+        if kernels.is_none() {
             self.plus(Slot::Dense, inputs.contextual(contextual));
             return;
-        };
+        }
         self.contextual = Some(contextual.clone());
         match &contextual.function {
             ContextualFunction::Table(table) => self.put(Slot::ContextualVectors, table.clone()),
             ContextualFunction::Slope(slopes) => self.put(Slot::ContextualSlopes, slopes.clone()),
             #[cfg(feature = "cube")]
             ContextualFunction::Mlp(Perceptron { w1, b1, w2, b2, activation: _ })
-                if kernels == Kernels::GpuCores =>
+                if kernels == Some(Kernels::GpuCores) =>
             {
                 let largest = contextual.max_position;
                 let units = HiddenUnits { w1, b1, negative_slope: 0.0, largest };
