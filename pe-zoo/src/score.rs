@@ -31,6 +31,8 @@ pub use dual::{Derivative, Dual};
 #[cfg(feature = "cube")]
 pub(crate) use expression::{Expression, PairInput, StepOperation, TracedTerm};
 pub use far_products::{FarPairs, FarProducts};
+#[cfg(feature = "cube")]
+pub(crate) use for_cores::PieceCounts;
 pub use head_mlp::HeadMlp;
 pub use number::{Number, Real};
 pub use pair::{Pair, PairTerm};

@@ -56,19 +56,37 @@ impl TokenPrice {
     }
 }
 
+/// Numbers of pieces of piecewise linear functions; 0 where there is none.
+#[cfg(feature = "cube")]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PieceCounts {
+    /// Of the distance over the row's position.
+    pub(crate) by_distance: usize,
+    /// Of the contextual position.
+    pub(crate) by_position: usize,
+}
+
 impl ScoreMod {
-    /// Number of pieces of a perceptron, of the position or of contextual positions, as a piecewise linear function; 0 if there
-    /// is none.
+    /// Numbers of pieces of its perceptrons as piecewise linear functions.
     #[cfg(feature = "cube")]
-    pub(crate) fn pieces(&self) -> usize {
+    pub(crate) fn pieces(&self) -> PieceCounts {
         match self {
-            Self::PositionMlp(mlp) => mlp.w1.dims()[0] + 1,
+            Self::PositionMlp(mlp) => {
+                PieceCounts { by_distance: mlp.w1.dims()[0] + 1, by_position: 0 }
+            }
             Self::Contextual(Contextual {
                 function: ContextualFunction::Mlp(Perceptron { w1, .. }),
                 ..
-            }) => w1.dims()[0] + 1,
-            Self::Sum(parts) => parts.iter().map(Self::pieces).max().unwrap_or(0),
-            _ => 0,
+            }) => PieceCounts { by_distance: 0, by_position: w1.dims()[0] + 1 },
+            Self::Sum(parts) => {
+                parts.iter().map(Self::pieces).fold(PieceCounts::default(), |most, own| {
+                    PieceCounts {
+                        by_distance: most.by_distance.max(own.by_distance),
+                        by_position: most.by_position.max(own.by_position),
+                    }
+                })
+            }
+            _ => PieceCounts::default(),
         }
     }
 

@@ -72,6 +72,7 @@ use crate::kernels::input_tensors::InputTensors;
 use crate::kernels::operands::{Operands, Sizes};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::Spec;
+use crate::score::PieceCounts;
 pub(crate) use linear::linear;
 #[cfg(feature = "lab")]
 pub use linear::multiply_on_mma;
@@ -83,14 +84,13 @@ pub(crate) fn takes(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
 }
 
-/// Whether the kernels on tensor cores compute an attention under pair terms, or under a piecewise linear function of the
-/// distance of `pieces` pieces, from the device, the precision and the shapes of queries and values.
+/// Whether the kernels on tensor cores compute an attention under pair terms, or under piecewise linear functions, from the device, the precision and the shapes of queries and values.
 pub(crate) fn on_cores(
     device: &Device,
     precision: MatmulPrecision,
     q: [usize; 4],
     values: [usize; 4],
-    pieces: usize,
+    pieces: PieceCounts,
 ) -> bool {
     let device = device.clone().inner();
     let DispatchDevice::Cube(device) = device.as_dispatch() else {

@@ -13,7 +13,7 @@ use crate::kernels::gpu::lab;
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{Spec, WeightRule};
-use crate::score::{Remainder, TracedTerm};
+use crate::score::{PieceCounts, Remainder, TracedTerm};
 
 /// Whether a device has the tensor instructions of the kernels.
 pub(super) fn multiplies(client: &Client) -> bool {
@@ -90,24 +90,24 @@ fn takes_sizes(sizes: Sizes, precision: MatmulPrecision) -> bool {
         && whole(sizes.value_dim)
 }
 
-/// Whether the kernels of a device compute pair terms, or a piecewise linear function of `pieces` pieces, for these sizes.
+/// Whether the kernels of a device compute pair terms, or piecewise linear functions, for these sizes.
 pub(in crate::kernels::gpu) fn takes(
     client: &Client,
     sizes: Sizes,
     precision: MatmulPrecision,
-    pieces: usize,
+    pieces: PieceCounts,
 ) -> bool {
     let plain = MmaConfig::plain(sizes);
-    let largest = if pieces > 0 {
-        // The larger of both: tables of pieces for each row.
-        MmaConfig { pieces, entries: 2 * pieces, along: AlongRow::ContextualPieces, ..plain }
-    } else {
-        MmaConfig { head_dim: WIDEST, value_dim: WIDEST, ..plain }
+    let PieceCounts { by_distance, by_position } = pieces;
+    let largest = match (by_distance, by_position) {
+        (0, 0) => MmaConfig { head_dim: WIDEST, value_dim: WIDEST, ..plain },
+        (_, 0) => MmaConfig { pieces: by_distance, ..plain },
+        _ => MmaConfig { along: AlongRow::ContextualPieces, entries: 2 * by_position, ..plain },
     };
     let shared_bytes = client.properties().hardware.max_shared_memory_size;
     most_groups().is_some()
         && takes_sizes(sizes, precision)
-        && pieces <= UNITS
+        && by_distance.max(by_position) <= UNITS
         && largest.shared_bytes() <= shared_bytes
         && multiplies(client)
 }
