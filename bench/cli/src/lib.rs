@@ -261,7 +261,7 @@ enum Command {
     /// Evaluates a pretrained model on benchmark files.
     #[command(after_help = "Example: pe-bench benchmark smollm2 questions.jsonl --limit 100")]
     Benchmark(benchmark::BenchmarkArgs),
-    /// Does the work of a process that another command starts.
+    /// Runs as a process that another command starts.
     #[command(hide = true, subcommand)]
     Worker(HiddenCommand),
 }

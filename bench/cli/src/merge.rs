@@ -30,7 +30,8 @@ pub(super) struct MergeArgs {
     /// Results folders to join.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
-    /// Folder for the joined results. This folder may be one of the folders to join; its own records are then kept.
+    /// Folder for the joined results. This folder may be one of the folders to join; where
+    /// results conflict, its own are kept.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print a JSON object.

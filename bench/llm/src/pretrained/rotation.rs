@@ -116,7 +116,7 @@ impl RotationFields<'_> {
     /// order. Without an object for each, the scaling is that of the former alone, as transformers has it for `olmo3`.
     pub(super) fn read_by_kind(&self, path: &Path) -> Result<Vec<ReadRotation>> {
         if self.scaling.is_some() && self.parameters.is_some() {
-            let expected = format!("one of `{SCALING}` and `{PARAMETERS}`; remove the other one");
+            let expected = format!("one of `{SCALING}` and `{PARAMETERS}`; remove one of them");
             return Err(error::unsuitable(
                 path,
                 PARAMETERS,
