@@ -66,8 +66,8 @@ pub(super) fn read(
         let [Operand::Encoding(node)] = nodes.as_mut_slice() else {
             let key = more.keys().next().map_or("", String::as_str);
             let reason = format!(
-                "`{key}` is given outside an expression of several parts; write it in the \
-                 expression, as id{{{key}=…}}"
+                "`{key}` is set outside the expression, which has several parts; set it in the \
+                 part that it belongs to, as id{{{key}=…}}"
             );
             return Err(placed(Trouble { at: 0, reason }));
         };
