@@ -32,7 +32,7 @@ pub use dual::{Derivative, Dual};
 pub(crate) use expression::{Expression, PairInput, StepOperation, TracedTerm};
 pub use far_products::{FarPairs, FarProducts};
 #[cfg(feature = "cube")]
-pub(crate) use for_cores::PieceCounts;
+pub(crate) use for_cores::NeedsOfCores;
 pub use head_mlp::HeadMlp;
 pub use number::{Number, Real};
 pub use pair::{Pair, PairTerm};

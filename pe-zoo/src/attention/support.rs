@@ -81,7 +81,7 @@ enum Capacity {
 
 impl ScoreMod {
     /// Number of such parts that the kernels of a device compute. A GPU also makes distance tables dense where positions
-    /// have gaps. It computes pair terms and perceptrons of the position only on tensor cores, see
+    /// have gaps. It computes pair terms, perceptrons of the position, step prices and far products only on tensor cores, see
     /// [`for_cores`](Self::for_cores).
     fn capacity(&self, kernels: Kernels) -> Capacity {
         let on_cpu = |capacity| if kernels == Kernels::Cpu { capacity } else { Capacity::None };
@@ -97,7 +97,11 @@ impl ScoreMod {
             | Self::Sum(_) => Capacity::Any,
             Self::Contextual(_) => Capacity::One,
             Self::Term(_) if kernels == Kernels::GpuCores => Capacity::Any,
-            Self::PositionMlp(_) if kernels == Kernels::GpuCores => Capacity::One,
+            Self::PositionMlp(_) | Self::StepPrices(_) | Self::FarProducts(_)
+                if kernels == Kernels::GpuCores =>
+            {
+                Capacity::One
+            }
             Self::Term(_) => on_cpu(Capacity::Any),
             Self::PositionMlp(_)
             | Self::TokenPrice(_)

@@ -34,7 +34,6 @@ pub(crate) struct Spec {
     #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
     pub head_mlp: Option<HeadMlpSpec>,
     /// Pairs with products of their own, if there are any.
-    #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
     pub far_pairs: Option<FarPairs>,
     /// Pair terms applied to the content logits, in this order.
     pub terms: Vec<Arc<dyn TermKernel>>,

@@ -15,7 +15,7 @@ pub struct FarProducts {
 }
 
 /// Pairs of tokens that are far from each other; lengths are in steps of the positions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FarPairs {
     /// Pairs at this distance and more.
     Distance {
@@ -33,6 +33,15 @@ pub enum FarPairs {
 }
 
 impl FarPairs {
+    /// The lengths in the order of the fields; those that it does not have are 0.
+    #[cfg(feature = "cube")]
+    pub(crate) const fn lengths(self) -> [usize; 2] {
+        match self {
+            Self::Distance { from } => [from, 0],
+            Self::Chunks { chunk, last } => [chunk, last],
+        }
+    }
+
     /// Returns the first position that is not far from a row; it never descends as rows ascend.
     pub(crate) fn first_near(self, row: usize) -> usize {
         match self {

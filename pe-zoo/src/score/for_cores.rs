@@ -5,8 +5,8 @@ use burn::tensor::Tensor;
 #[cfg(feature = "cube")]
 use super::Perceptron;
 use super::{
-    Contextual, ContextualFunction, GateSource, HiddenActivation, Number, Pair, PairTerm, ScoreMod,
-    Term, TokenPrice,
+    Contextual, ContextualFunction, FarProducts, GateSource, HiddenActivation, Number, Pair,
+    PairTerm, ScoreMod, StepPrices, Term, TokenPrice,
 };
 
 /// [`ScoreMod::Slope`]: subtracts the slope of the head times the distance.
@@ -56,60 +56,77 @@ impl TokenPrice {
     }
 }
 
-/// Numbers of pieces of piecewise linear functions; 0 where there is none.
+/// Sizes of a modifier by which the kernels on tensor cores decide whether they compute it; 0 where it has none.
 #[cfg(feature = "cube")]
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct PieceCounts {
-    /// Of the distance over the row's position.
+pub(crate) struct NeedsOfCores {
+    /// Pieces of a piecewise linear function of the distance over the row's position.
     pub(crate) by_distance: usize,
-    /// Of the contextual position.
+    /// Pieces of a piecewise linear function of the contextual position.
     pub(crate) by_position: usize,
+    /// Channels of products of queries and keys beside those of the content.
+    pub(crate) second_dim: usize,
+    /// Whether the first position must be 0.
+    pub(crate) from_zero: bool,
+}
+
+#[cfg(feature = "cube")]
+impl NeedsOfCores {
+    /// The larger sizes of both.
+    fn max(self, other: Self) -> Self {
+        Self {
+            by_distance: self.by_distance.max(other.by_distance),
+            by_position: self.by_position.max(other.by_position),
+            second_dim: self.second_dim.max(other.second_dim),
+            from_zero: self.from_zero || other.from_zero,
+        }
+    }
 }
 
 impl ScoreMod {
-    /// Numbers of pieces of its perceptrons as piecewise linear functions.
+    /// Returns what the kernels on tensor cores need for this modifier.
     #[cfg(feature = "cube")]
-    pub(crate) fn pieces(&self) -> PieceCounts {
+    pub(crate) fn needs_of_cores(&self) -> NeedsOfCores {
+        let none = NeedsOfCores::default();
         match self {
-            Self::PositionMlp(mlp) => {
-                PieceCounts { by_distance: mlp.w1.dims()[0] + 1, by_position: 0 }
-            }
+            Self::PositionMlp(mlp) => NeedsOfCores { by_distance: mlp.w1.dims()[0] + 1, ..none },
             Self::Contextual(Contextual {
                 function: ContextualFunction::Mlp(Perceptron { w1, .. }),
                 ..
-            }) => PieceCounts { by_distance: 0, by_position: w1.dims()[0] + 1 },
-            Self::Sum(parts) => {
-                parts.iter().map(Self::pieces).fold(PieceCounts::default(), |most, own| {
-                    PieceCounts {
-                        by_distance: most.by_distance.max(own.by_distance),
-                        by_position: most.by_position.max(own.by_position),
-                    }
-                })
+            }) => NeedsOfCores { by_position: w1.dims()[0] + 1, ..none },
+            Self::StepPrices(StepPrices { keys, .. }) => {
+                NeedsOfCores { second_dim: keys.dims()[3], ..none }
             }
-            _ => PieceCounts::default(),
+            Self::FarProducts(FarProducts { keys, .. }) => {
+                NeedsOfCores { second_dim: keys.dims()[3], from_zero: true, ..none }
+            }
+            Self::Sum(parts) => {
+                parts.iter().map(Self::needs_of_cores).fold(none, NeedsOfCores::max)
+            }
+            _ => none,
         }
     }
 
     /// Returns the modifier in the form that kernels on tensor cores compute for `columns` tokens: one perceptron of the position
-    /// beside slopes and running sums, one of contextual positions alone, or pair terms beside a distance table. `None` if a part has no such form, or if all kernels
-    /// of a GPU compute the modifier.
+    /// beside slopes and running sums, one of contextual positions, step prices or far products alone, or pair terms beside a
+    /// distance table. `None` if a part has no such form, or if all kernels of a GPU compute the modifier.
     pub(crate) fn for_cores(&self, columns: usize) -> Option<Self> {
         let mut parts = Vec::new();
         self.flatten_into(&mut parts);
         parts.retain(|part| !matches!(part, Self::None));
-        let bends = |part: &Self| {
-            matches!(
-                part,
-                Self::Contextual(Contextual {
-                    gates: GateSource::QueryKey,
-                    function: ContextualFunction::Mlp(perceptron),
-                    ..
-                }) if perceptron.activation == HiddenActivation::Relu
-            )
+        let is_alone = |part: &Self| match part {
+            Self::StepPrices(_) | Self::FarProducts(_) => true,
+            Self::Contextual(Contextual {
+                gates: GateSource::QueryKey,
+                function: ContextualFunction::Mlp(perceptron),
+                ..
+            }) => perceptron.activation == HiddenActivation::Relu,
+            _ => false,
         };
-        if parts.iter().any(|part| bends(part)) {
-            let fits = |part: &&Self| bends(part) || matches!(part, Self::Sinks(_));
-            return parts.iter().all(fits).then(|| self.clone());
+        let alone = parts.iter().filter(|part| is_alone(part)).count();
+        if alone > 0 {
+            let fits = |part: &&Self| is_alone(part) || matches!(part, Self::Sinks(_));
+            return (alone == 1 && parts.iter().all(fits)).then(|| self.clone());
         }
         let perceptrons = parts.iter().filter(|part| matches!(part, Self::PositionMlp(_))).count();
         if perceptrons > 0 {

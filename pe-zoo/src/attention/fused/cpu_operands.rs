@@ -11,9 +11,7 @@ use crate::attention::reference::LogitInputs;
 use crate::kernels::cpu::modifiers::reflected_chunks;
 use crate::kernels::operands::{PiecewiseSlots, Slot};
 use crate::kernels::spec::HeadMlpSpec;
-use crate::score::{
-    FarPairs, FarProducts, HeadMlp, PositionMlp, Reflected, StepPrices, TokenPrice,
-};
+use crate::score::{HeadMlp, PositionMlp, Reflected, TokenPrice};
 use crate::{Positions, ScoreMod};
 
 /// Kernel operands of one modifier.
@@ -23,8 +21,6 @@ pub(super) struct CpuOperands {
     /// Boundaries between the pieces of a piecewise linear bias, ascending; empty without one.
     pub(super) position_mlp_bends: Arc<[f32]>,
     pub(super) head_mlp: Option<HeadMlpSpec>,
-    /// Pairs with products of their own.
-    pub(super) far_pairs: Option<FarPairs>,
 }
 
 /// Converts a modifier that [`ScoreMod::planned`] gives to the kernels of the CPU to their operands.
@@ -45,20 +41,10 @@ pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> CpuOperands {
                 }
             }
         }
-        ScoreMod::StepPrices(StepPrices { queries, keys, slopes }) => {
-            operands.put(Slot::StepPricesQueries, queries.clone());
-            operands.put(Slot::StepPricesKeys, keys.clone());
-            operands.put(Slot::StepPricesSlopes, slopes.clone());
-        }
         ScoreMod::Reflected(Reflected { directions, strengths }) => {
             let maps = reflected_chunks(inputs.k.clone(), directions.clone(), strengths.clone());
             operands.put(Slot::ReflectedDirections, directions.clone());
             operands.put(Slot::ReflectedChunks, maps);
-        }
-        ScoreMod::FarProducts(FarProducts { queries, keys, pairs }) => {
-            operands.put(Slot::FarQuery, queries.clone());
-            operands.put(Slot::FarKey, keys.clone());
-            operands.far_pairs = Some(*pairs);
         }
         ScoreMod::ChannelDecay { cumulative } => {
             operands.put(Slot::ChannelDecay, cumulative.clone());

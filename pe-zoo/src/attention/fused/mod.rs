@@ -53,9 +53,10 @@ pub(crate) fn attend(
             let dtype = q.dtype();
             let [q, k, v, values] = [q, k, v, values].map(|u| u.clone().cast(DType::F32));
             let inputs = LogitInputs::new(&q, &k, &v, at, scale);
-            let pieces = modifier.pieces();
+            let needs = modifier.needs_of_cores();
             let on_cores = spec::contiguous(at.cols())
-                && kernels::gpu::on_cores(&q.device(), precision, q.dims(), values.dims(), pieces);
+                && (!needs.from_zero || at.cols().first() == Some(&0))
+                && kernels::gpu::on_cores(&q.device(), precision, q.dims(), values.dims(), needs);
             let for_cores = if on_cores { modifier.for_cores(at.cols().len()) } else { None };
             let operands = match &for_cores {
                 Some(modifier) => ModifierOperands::of(modifier, &inputs, Kernels::GpuCores),

@@ -22,7 +22,8 @@ use crate::ops::MatmulPrecision;
 #[cfg(feature = "cube")]
 use crate::score::{Beyond, PositionMlp};
 use crate::score::{
-    Contextual, ContextualFunction, FarPairs, GateSource, LogitScaling, Perceptron, Term,
+    Contextual, ContextualFunction, FarPairs, FarProducts, GateSource, LogitScaling, Perceptron,
+    StepPrices, Term,
 };
 
 /// Operands of a modifier for the kernels, which support at most one modifier of each kind.
@@ -104,6 +105,16 @@ impl ModifierOperands {
             ScoreMod::PositionMlp(mlp) if kernels == Some(Kernels::GpuCores) => {
                 self.add_pieces(mlp, inputs.at);
             }
+            ScoreMod::StepPrices(StepPrices { queries, keys, slopes }) if kernels.is_some() => {
+                self.put(Slot::StepPricesQueries, queries.clone());
+                self.put(Slot::StepPricesKeys, keys.clone());
+                self.put(Slot::StepPricesSlopes, slopes.clone());
+            }
+            ScoreMod::FarProducts(FarProducts { queries, keys, pairs }) if kernels.is_some() => {
+                self.put(Slot::FarQuery, queries.clone());
+                self.put(Slot::FarKey, keys.clone());
+                self.far_pairs = Some(*pairs);
+            }
             ScoreMod::Reflected(_)
             | ScoreMod::FarProducts(_)
             | ScoreMod::ChannelDecay { .. }
@@ -129,7 +140,6 @@ impl ModifierOperands {
             self.position_mlp_bends = operands.position_mlp_bends;
         }
         self.head_mlp = operands.head_mlp.or(self.head_mlp.take());
-        self.far_pairs = operands.far_pairs.or(self.far_pairs);
     }
 
     #[cfg(feature = "cube")]

@@ -72,7 +72,7 @@ use crate::kernels::input_tensors::InputTensors;
 use crate::kernels::operands::{Operands, Sizes};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::Spec;
-use crate::score::PieceCounts;
+use crate::score::NeedsOfCores;
 pub(crate) use linear::linear;
 #[cfg(feature = "lab")]
 pub use linear::multiply_on_mma;
@@ -84,13 +84,14 @@ pub(crate) fn takes(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
 }
 
-/// Whether the kernels on tensor cores compute an attention under pair terms, or under piecewise linear functions, from the device, the precision and the shapes of queries and values.
+/// Whether the kernels on tensor cores compute an attention under a modifier with these needs, from the device, the precision and
+/// the shapes of queries and values.
 pub(crate) fn on_cores(
     device: &Device,
     precision: MatmulPrecision,
     q: [usize; 4],
     values: [usize; 4],
-    pieces: PieceCounts,
+    needs: NeedsOfCores,
 ) -> bool {
     let device = device.clone().inner();
     let DispatchDevice::Cube(device) = device.as_dispatch() else {
@@ -99,7 +100,7 @@ pub(crate) fn on_cores(
     let [batch, heads, rows, head_dim] = q;
     let [_batch, _heads, columns, value_dim] = values;
     let sizes = Sizes { batch, heads, rows, columns, head_dim, value_dim };
-    mma::takes(&device.client(), sizes, precision, pieces)
+    mma::takes(&device.client(), sizes, precision, needs)
 }
 
 /// Computes attention, `[B, H, T, E]`; `None` if no block of these operands fits into the device's

@@ -40,8 +40,11 @@ fn forward(operands: Operands<Cube>, spec: Spec) -> (FloatTensor<Cube>, Attentio
     {
         KernelState::Mma { forward: mma::forward(&operands, &spec, config), config }
     } else {
-        let on_cores = !spec.terms.is_empty() || present(&operands[Slot::Bends]);
-        assert!(!on_cores, "only the kernels on tensor cores compute pair terms and pieces");
+        let on_cores = !spec.terms.is_empty()
+            || [Slot::Bends, Slot::StepPricesKeys, Slot::FarKey]
+                .iter()
+                .any(|slot| present(&operands[*slot]));
+        assert!(!on_cores, "only the kernels on tensor cores compute this modifier");
         let operands = contiguous(operands);
         let forward = launch::forward(&operands, &spec);
         KernelState::Tiles { operands, spec, forward }

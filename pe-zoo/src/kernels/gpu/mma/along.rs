@@ -17,6 +17,7 @@ use super::rows::RowStatistics;
 use super::terms::term_logits;
 use super::tile::{Results, SumPair};
 use super::walk::CubeWalk;
+use crate::score::FarPairs;
 
 /// Binary logarithm of the part of a stick, negated, at which what is left of it is lost in rounding.
 pub(super) const NOTHING_LEFT: f32 = 20.0;
@@ -71,9 +72,10 @@ impl Carried {
 pub(super) struct ScoredPair {
     /// Logits in base 2; for sticks the logarithms of the weights.
     pub(super) logits: SumPair,
-    /// Gates, or the shares that columns take of what is left of a stick; 0 where the row does not see the column.
+    /// Gates or, of step prices, their logarithms; the shares that columns take of what is left of a stick; 0 where the row does
+    /// not see the column. Of far products, 1 for far pairs and 0 for others.
     pub(super) gates: SumPair,
-    /// Contextual positions, or binary logarithms of what is left of a stick after the column, negated.
+    /// Contextual positions, sums of step prices, or binary logarithms of what is left of a stick after the column, negated.
     pub(super) positions: SumPair,
     /// Derivatives of the logits, not in base 2, by the contextual positions.
     pub(super) rises: SumPair,
@@ -114,11 +116,39 @@ fn sum_from_the_right(
     sums
 }
 
-/// Scores two adjacent columns; all lanes of a plane must call it. `passed` is carried from the columns to the right.
+/// Whether two tokens are far from each other.
+#[cube]
+fn are_far(at: &PairPlace, #[comptime] one: usize, #[comptime] pairs: FarPairs) -> bool {
+    let mut first_near = at.own + 1;
+    if comptime![matches!(pairs, FarPairs::Distance { .. })] {
+        let from = comptime![pairs.lengths()[0]];
+        first_near = max(first_near, from) - from;
+    } else {
+        let (chunk, last) = comptime![(pairs.lengths()[0], pairs.lengths()[1])];
+        let begin = at.own / chunk * chunk;
+        first_near = begin;
+        if at.own - begin <= last {
+            first_near = max(begin, chunk) - chunk;
+        }
+    }
+    at.column + one < first_near
+}
+
+/// Logarithm of the sigmoid.
+#[cube]
+fn log_sigmoid(x: f32, #[comptime] native: bool) -> f32 {
+    let smaller = power_of_two(-x.abs() * comptime![LOG2_E], native);
+    let whole = logarithm(f32::new(1.0) + smaller, native) * comptime![std::f32::consts::LN_2];
+    min(x, f32::new(0.0)) - whole
+}
+
+/// Scores two adjacent columns; all lanes of a plane must call it. `passed` is carried from the columns to the right. `second`
+/// are the second products, or `products` if there are none.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one pair, and its row's")]
 pub(super) fn score(
     products: SumPair,
+    second: SumPair,
     passed: &mut Array<f32>,
     table: &RowTable,
     inputs: &MmaInputs,
@@ -139,14 +169,22 @@ pub(super) fn score(
         let gate_scale = place.gate_scale * comptime![LOG2_E];
         #[unroll]
         for one in 0..2usize {
-            let closed = power_of_two(-(products.extract(one) * gate_scale), native);
-            let gate = reciprocal(f32::new(1.0) + closed, native);
+            let gate = if comptime![config.along == AlongRow::StepPrices] {
+                log_sigmoid(second.extract(one) * place.gate_scale, native)
+            } else {
+                let closed = power_of_two(-(second.extract(one) * gate_scale), native);
+                reciprocal(f32::new(1.0) + closed, native)
+            };
             gates.insert(one, select(attends(at, one, config), gate, f32::new(0.0)));
         }
         let counts = sum_from_the_right(gates, passed, eight);
         #[unroll]
         for one in 0..2usize {
-            let count = counts.extract(one);
+            let mut count = counts.extract(one);
+            if comptime![config.along == AlongRow::StepPrices] {
+                // The column's own price is not among those of the steps after it.
+                count -= gates.extract(one);
+            }
             let position = min(count, place.max_position);
             let mut bias = f32::new(0.0);
             let mut rise = f32::new(0.0);
@@ -162,7 +200,7 @@ pub(super) fn score(
                 rise = derivative;
                 pieces.insert(one, f32::cast_from(u32::cast_from(piece)));
             }
-            if comptime![config.along == AlongRow::ContextualSlope] {
+            if comptime![config.has_slopes()] {
                 rise = inputs.slopes[at.plane % place.heads];
                 bias = rise * position;
             }
@@ -192,6 +230,16 @@ pub(super) fn score(
             logits.insert(one, content.extract(one) - left.extract(one));
         }
     }
+    if comptime![config.far_pairs().is_some()] {
+        let pairs = comptime![config.far_pairs().unwrap()];
+        #[unroll]
+        for one in 0..2usize {
+            let far = are_far(at, one, pairs);
+            let product = select(far, second.extract(one), products.extract(one));
+            gates.insert(one, select(far, f32::new(1.0), f32::new(0.0)));
+            logits.insert(one, product * scale);
+        }
+    }
     if comptime![config.along == AlongRow::QueryDistance] {
         #[unroll]
         for one in 0..2usize {
@@ -219,6 +267,8 @@ pub(super) struct PairGradients {
     pub(super) biases: SumPair,
     /// Gradients of logits by content.
     pub(super) content: SumPair,
+    /// Gradients of the second products as if their factor were that of the content; 0 if there are none.
+    pub(super) second: SumPair,
 }
 
 /// Weights of two adjacent columns.
@@ -264,7 +314,11 @@ pub(super) fn differentiate(
         }
     }
     let mut content = SumPair::new(0.0);
-    if comptime![!config.carries()] {
+    let mut second = SumPair::new(0.0);
+    if comptime![config.far_pairs().is_some()] {
+        second = biases * scored.gates;
+        content = biases - second;
+    } else if comptime![!config.carries()] {
         content = biases;
     } else {
         let mut through = biases;
@@ -285,14 +339,25 @@ pub(super) fn differentiate(
                     let passed_on = select(left, gate * older.extract(one), f32::new(0.0));
                     content.insert(one, fma(-gate, bias, bias) + passed_on);
                 } else {
-                    let of_gate = through.extract(one) - older.extract(one);
-                    let ratio = place.gate_scale / place.scale;
-                    content.insert(one, fma(of_gate * ratio, fma(-gate, gate, gate), bias));
+                    let mut of_gate = through.extract(one) - older.extract(one);
+                    let mut rise = fma(-gate, gate, gate);
+                    if comptime![config.along == AlongRow::StepPrices] {
+                        of_gate = -older.extract(one);
+                        rise =
+                            1.0 - power_of_two(gate * comptime![LOG2_E], comptime![config.native]);
+                    }
+                    let of_gate = of_gate * (place.gate_scale / place.scale);
+                    if comptime![config.second_dim > 0] {
+                        content.insert(one, bias);
+                        second.insert(one, of_gate * rise);
+                    } else {
+                        content.insert(one, fma(of_gate, rise, bias));
+                    }
                 }
             }
         }
     }
-    PairGradients { weights, biases, content }
+    PairGradients { weights, biases, content, second }
 }
 
 /// Replaces the products of a block near the diagonal by logits, from its last column to its first one.
@@ -300,6 +365,7 @@ pub(super) fn differentiate(
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block, and where it is")]
 pub(super) fn score_block(
     scores: &mut Results,
+    seconds: &Results,
     carried: &mut Carried,
     table: &RowTable,
     inputs: &MmaInputs,
@@ -316,8 +382,12 @@ pub(super) fn score_block(
         for eight in 0..2usize {
             let at = pair_place(walk.plane, walk.of_plane, walk.own, column, n, eight);
             let products = scores.index(n)[eight];
-            let scored =
-                score(products, &mut carried.passed, table, inputs, place, &at, eight, config);
+            let mut second = products;
+            if comptime![config.second_dim > 0] {
+                second = seconds.index(n)[eight];
+            }
+            let passed = &mut carried.passed;
+            let scored = score(products, second, passed, table, inputs, place, &at, eight, config);
             scores.index_mut(n)[eight] = scored.logits;
         }
     }

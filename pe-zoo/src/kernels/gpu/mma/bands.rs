@@ -9,7 +9,7 @@ use super::approximate::LOG2_E;
 use super::biases::mask;
 use super::blocks::OwnedRows;
 use super::columns::ColumnBlocks;
-use super::config::{ACROSS, MmaConfig, OWNED};
+use super::config::{ACROSS, Channels, MmaConfig, OWNED};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::piece_gradients::LineSums;
@@ -33,8 +33,8 @@ pub(super) fn bands_kernel(
     lines: &mut Box<[SumPair]>,
     #[comptime] config: MmaConfig,
 ) {
-    let width = comptime![config.width()];
-    let value_width = comptime![config.value_width()];
+    let (width, value_width) = comptime![(config.width(), config.value_width())];
+    let (all, all_of_values) = comptime![(Channels::all(width), Channels::all(value_width))];
     let transfer = comptime![config.transfer()];
     let lane = UNIT_POS_PLANE as usize;
     let plane = CUBE_POS_Y as usize;
@@ -75,14 +75,27 @@ pub(super) fn bands_kernel(
         let mut logits = zeros(comptime![OWNED / ACROSS], 1usize);
         let mut gradients = zeros(comptime![OWNED / ACROSS], 1usize);
         let keys = &blocks.keys.tile;
-        queries.add_dots(of_plane, keys, stage, &mut logits, false, OWNED, 1usize, width);
+        queries.add_dots(of_plane, keys, stage, &mut logits, false, OWNED, 1usize, all);
         let values = &blocks.values.tile;
-        grads.add_dots(of_plane, values, stage, &mut gradients, false, OWNED, 1usize, value_width);
+        let to = &mut gradients;
+        grads.add_dots(of_plane, values, stage, to, false, OWNED, 1usize, all_of_values);
         let column = of_columns * OWNED + lane % 4 * 2;
         let mut scale = place.scale * comptime![LOG2_E];
         if comptime![config.term().is_some()] {
             let (along, first) = (&mut carried, of_columns * OWNED);
-            score_block(&mut logits, along, &table, inputs, place, &walk, first, OWNED, config);
+            let seconds = zeros(0usize, 1usize);
+            score_block(
+                &mut logits,
+                &seconds,
+                along,
+                &table,
+                inputs,
+                place,
+                &walk,
+                first,
+                OWNED,
+                config,
+            );
             scale = f32::new(1.0);
         } else {
             mask(&mut logits, walk.own + of_plane + lane / 4, column, false, OWNED, 2usize);

@@ -4,7 +4,7 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::config::{STEP, UNITS, WIDTH};
+use super::config::{Channels, STEP, UNITS, WIDTH};
 use super::copies::Transfer;
 use super::tile::{self, LeftFactors, Piece, Results, add_mix_step, left_factors, mix_factors};
 use super::warpgroup::{self, ALIGNMENT};
@@ -113,7 +113,8 @@ impl OwnedRows {
         }
     }
 
-    /// Adds the products of this plane's rows, from `first_row` on, with the rows of a stage of blocks.
+    /// Adds the products of this plane's rows, from `first_row` on, with the rows of a stage of blocks, over some channels; groups of
+    /// planes take all.
     #[expect(clippy::too_many_arguments, reason = "two factors, and their sizes")]
     pub(super) fn add_dots(
         &self,
@@ -124,10 +125,11 @@ impl OwnedRows {
         #[comptime] resident: bool,
         #[comptime] columns: usize,
         #[comptime] groups: usize,
-        #[comptime] width: usize,
+        #[comptime] channels: Channels,
     ) {
+        let width = comptime![channels.width];
         let begin = stage * comptime![columns * width / 8];
-        let steps = comptime![width / STEP];
+        let steps = comptime![channels.steps()];
         if comptime![self.transfer.warpgroups] {
             let right = &right[begin..];
             if comptime![resident] {
@@ -158,7 +160,8 @@ impl OwnedRows {
             }
         } else {
             #[unroll]
-            for step in 0..steps {
+            for one in 0..steps {
+                let step = comptime![channels.from / STEP + one];
                 if comptime![resident] {
                     let first = comptime![step * groups];
                     let left = &self.factors;
@@ -176,7 +179,7 @@ impl OwnedRows {
 }
 
 /// Adds the products of results, `[16, rows]` for each group of rows, with the rows of a block, `[rows, width]`, from
-/// `begin` on.
+/// `begin` on, for some channels; groups of planes take all.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "two factors, and their sizes")]
 pub(super) fn add_mix(
@@ -186,10 +189,10 @@ pub(super) fn add_mix(
     results: &mut Results,
     #[comptime] rows: usize,
     #[comptime] groups: usize,
-    #[comptime] width: usize,
+    #[comptime] channels: Channels,
     #[comptime] transfer: Transfer,
 ) {
-    let steps = comptime![rows / STEP];
+    let (steps, width) = comptime![(rows / STEP, channels.width)];
     if comptime![transfer.warpgroups] {
         let mut left = LeftFactors::new();
         #[unroll]
@@ -202,7 +205,7 @@ pub(super) fn add_mix(
         for step in 0..steps {
             let mut left = LeftFactors::new();
             mix_factors(weights, &mut left, step, groups);
-            add_mix_step(&left, tile, begin, results, step, groups, width);
+            add_mix_step(&left, tile, begin, results, step, groups, channels);
         }
     }
 }

@@ -7,13 +7,14 @@ use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
 
 use super::approximate::NATIVE;
 use super::config::{ACROSS, AlongRow, MOST_GROUPS, MmaConfig, PLANE, ROWS, STEP, UNITS, WIDEST};
+use super::second::second_dim;
 use crate::kernels::gpu::arguments::last_axis;
 #[cfg(feature = "lab")]
 use crate::kernels::gpu::lab;
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{Spec, WeightRule};
-use crate::score::{PieceCounts, Remainder, TracedTerm};
+use crate::score::{NeedsOfCores, Remainder, TracedTerm};
 
 /// Whether a device has the tensor instructions of the kernels.
 pub(super) fn multiplies(client: &Client) -> bool {
@@ -90,17 +91,17 @@ fn takes_sizes(sizes: Sizes, precision: MatmulPrecision) -> bool {
         && whole(sizes.value_dim)
 }
 
-/// Whether the kernels of a device compute pair terms, or piecewise linear functions, for these sizes.
+/// Whether the kernels of a device compute pair terms, piecewise linear functions or second products for these sizes.
 pub(in crate::kernels::gpu) fn takes(
     client: &Client,
     sizes: Sizes,
     precision: MatmulPrecision,
-    pieces: PieceCounts,
+    needs: NeedsOfCores,
 ) -> bool {
     let plain = MmaConfig::plain(sizes);
-    let PieceCounts { by_distance, by_position } = pieces;
+    let NeedsOfCores { by_distance, by_position, second_dim, from_zero: _ } = needs;
     let largest = match (by_distance, by_position) {
-        (0, 0) => MmaConfig { head_dim: WIDEST, value_dim: WIDEST, ..plain },
+        (0, 0) => MmaConfig { head_dim: WIDEST, value_dim: WIDEST, second_dim, ..plain },
         (_, 0) => MmaConfig { pieces: by_distance, ..plain },
         _ => MmaConfig { along: AlongRow::ContextualPieces, entries: 2 * by_position, ..plain },
     };
@@ -108,15 +109,16 @@ pub(in crate::kernels::gpu) fn takes(
     most_groups().is_some()
         && takes_sizes(sizes, precision)
         && by_distance.max(by_position) <= UNITS
+        && MmaConfig::takes_second(sizes.head_dim, second_dim)
         && largest.shared_bytes() <= shared_bytes
         && multiplies(client)
 }
 
-/// Returns the configuration of an attention with factors of bf16, heads of at most 128 channels in whole pieces, and
-/// either slopes, running sums and a bias by distance for a softmax, or one form along the row; a distance table beside a pair
+/// Returns the configuration of an attention with factors of bf16, heads of at most 128 channels in whole pieces, with those of a
+/// second product, and either slopes, running sums and a bias by distance for a softmax, or one form along the row; a distance table beside a pair
 /// term.
 fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Option<MmaConfig> {
-    const UNSUPPORTED: [Slot; 3] = [Slot::ContextualGateKeys, Slot::ContextualHidden, Slot::Dense];
+    const UNSUPPORTED: [Slot; 2] = [Slot::ContextualHidden, Slot::Dense];
     let sizes = operands.sizes();
     let sticks = match spec.weights {
         WeightRule::Softmax => None,
@@ -133,13 +135,18 @@ fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Option<MmaConfi
         present(&operands[Slot::ContextualVectors]).then_some(of_positions),
         present(&operands[Slot::ContextualSlopes]).then_some(AlongRow::ContextualSlope),
         present(&operands[Slot::QueryDistance]).then_some(AlongRow::QueryDistance),
+        present(&operands[Slot::StepPricesKeys]).then_some(AlongRow::StepPrices),
+        spec.far_pairs.map(AlongRow::FarProducts),
         sticks,
         TracedTerm::chained(spec.terms.iter().map(|term| term.traced())).map(AlongRow::Term),
     ]
     .into_iter()
     .flatten();
     let along = forms.next().unwrap_or(AlongRow::Nothing);
+    let second_dim = second_dim(operands);
     let config = MmaConfig {
+        head_dim: sizes.head_dim + second_dim,
+        second_dim,
         slopes: present(&operands[Slot::Slope]),
         distance: present(&operands[Slot::Distance]),
         decay: present(&operands[Slot::Decay]),
@@ -153,6 +160,8 @@ fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Option<MmaConfi
             AlongRow::QueryDistance => last_axis(&operands[Slot::QueryDistance]),
             AlongRow::Nothing
             | AlongRow::ContextualSlope
+            | AlongRow::StepPrices
+            | AlongRow::FarProducts(_)
             | AlongRow::Sticks { .. }
             | AlongRow::Term(_) => 0,
         },
@@ -160,10 +169,11 @@ fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Option<MmaConfi
     };
     let by_distance = config.slopes
         || config.by_distance()
-        || matches!(along, AlongRow::QueryDistance | AlongRow::Term(_));
+        || matches!(along, AlongRow::QueryDistance | AlongRow::FarProducts(_) | AlongRow::Term(_));
     let takes = takes_sizes(sizes, spec.precision)
         && spec.content_scale.is_some_and(|scale| scale > 0.0)
         && (spec.contiguous || !by_distance)
+        && MmaConfig::takes_second(sizes.head_dim, second_dim)
         && forms.next().is_none()
         && !(config.distance && config.pieces > 0)
         && match along {

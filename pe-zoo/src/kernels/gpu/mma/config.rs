@@ -3,7 +3,7 @@
 use super::approximate::NATIVE;
 use super::copies::Transfer;
 use crate::kernels::operands::Sizes;
-use crate::score::TracedTerm;
+use crate::score::{FarPairs, TracedTerm};
 
 /// Units of a plane (a warp).
 pub(super) const PLANE: usize = 32;
@@ -38,18 +38,43 @@ const RESIDENT: usize = 64;
 pub(super) enum AlongRow {
     /// Nothing.
     Nothing,
-    /// Contextual positions: biases by sums of gates, which are those of the content.
+    /// Contextual positions: biases by sums of gates, which are those of the content or of the second products.
     Contextual,
     /// The same with a slope of the head in place of a table.
     ContextualSlope,
     /// The same with a piecewise linear function, whose table has the slopes of the pieces and then their values at 0.
     ContextualPieces,
+    /// Sums of the logarithms of gates, which are those of the second products, times a slope of the head.
+    StepPrices,
+    /// The second products in place of the first ones, for pairs far from each other.
+    FarProducts(FarPairs),
     /// Stick-breaking in place of a softmax; `strict` if a token does not attend to itself.
     Sticks { strict: bool },
     /// Products of the query with a vector for each distance.
     QueryDistance,
     /// A function of the pair, in place of the content logit.
     Term(&'static TracedTerm),
+}
+
+/// Channels of packed rows over which a product is taken; all numbers are multiples of 16.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Channels {
+    /// Channels of a row.
+    pub(super) width: usize,
+    pub(super) from: usize,
+    pub(super) to: usize,
+}
+
+impl Channels {
+    /// All channels of a row.
+    pub(super) const fn all(width: usize) -> Self {
+        Self { width, from: 0, to: width }
+    }
+
+    /// Number of steps of the tensor instruction.
+    pub(super) const fn steps(self) -> usize {
+        (self.to - self.from) / STEP
+    }
 }
 
 /// Results of a kernel that owns keys.
@@ -88,8 +113,11 @@ pub(super) enum MmaPass {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each of them leaves code out of the kernel")]
 pub(in crate::kernels::gpu) struct MmaConfig {
+    /// Channels of queries and keys, with those of the second products.
     pub(super) head_dim: usize,
     pub(super) value_dim: usize,
+    /// Channels of the second products, which follow those of the content; 0 if there is one product.
+    pub(super) second_dim: usize,
     pub(super) slopes: bool,
     pub(super) distance: bool,
     pub(super) decay: bool,
@@ -114,6 +142,7 @@ impl MmaConfig {
         Self {
             head_dim: sizes.head_dim,
             value_dim: sizes.value_dim,
+            second_dim: 0,
             slopes: false,
             distance: false,
             decay: false,
@@ -130,6 +159,7 @@ impl MmaConfig {
     /// Whether rows of all blocks are as wide as the tensor instructions of groups of planes read them.
     pub(super) const fn fits_warpgroups(&self) -> bool {
         self.native
+            && self.second_dim == 0
             && self.width().is_multiple_of(WIDTH)
             && self.value_width().is_multiple_of(WIDTH)
     }
@@ -147,6 +177,36 @@ impl MmaConfig {
     /// Channels of a packed query or key.
     pub(super) const fn width(&self) -> usize {
         self.head_dim.next_multiple_of(WIDTHS)
+    }
+
+    /// Whether a product of queries and keys beside that of the content fits into packed rows.
+    pub(super) const fn takes_second(content_dim: usize, second_dim: usize) -> bool {
+        second_dim == 0
+            || content_dim.is_multiple_of(STEP)
+                && second_dim.is_multiple_of(8)
+                && content_dim + second_dim <= WIDEST
+    }
+
+    /// Channels of the content in a packed query or key.
+    pub(super) const fn content(&self) -> Channels {
+        match self.second_dim {
+            0 => Channels::all(self.width()),
+            second => Channels { width: self.width(), from: 0, to: self.head_dim - second },
+        }
+    }
+
+    /// Channels of the second products.
+    pub(super) const fn second(&self) -> Channels {
+        Channels {
+            width: self.width(),
+            from: self.head_dim - self.second_dim,
+            to: self.head_dim.next_multiple_of(STEP),
+        }
+    }
+
+    /// Results of the second products with a number of rows of a block.
+    pub(super) const fn second_results(&self, rows: usize) -> usize {
+        if self.second_dim > 0 { rows / ACROSS } else { 0 }
     }
 
     /// Channels of a packed value.
@@ -181,7 +241,7 @@ impl MmaConfig {
         if self.warpgroups && !self.by_rows() {
             return OWNED;
         }
-        match (self.sticks(), self.resident()) {
+        match (self.sticks() || self.second_dim > 0, self.resident()) {
             (false, true) => OWNED,
             (true, false) if self.widest() => OWNED / 4,
             _ => OWNED / 2,
@@ -204,7 +264,8 @@ impl MmaConfig {
 
     /// Keys whose logits the kernel of keys by rows computes at once.
     pub(super) const fn part(&self) -> usize {
-        if self.resident() && !self.sticks() { self.block() } else { OWNED / 4 }
+        let simple = !self.sticks() && self.second_dim == 0;
+        if self.resident() && simple { self.block() } else { OWNED / 4 }
     }
 
     const fn widest(&self) -> bool {
@@ -224,7 +285,7 @@ impl MmaConfig {
 
     /// Whether the rows' factors stay in registers in the kernel of gradients by rows.
     pub(super) const fn rows_resident(&self) -> bool {
-        self.resident() && !self.carries() && self.term().is_none()
+        self.resident() && !self.carries() && !self.all_near()
     }
 
     /// Whether the keys stay in registers in the kernel that owns them.
@@ -267,7 +328,7 @@ impl MmaConfig {
 
     /// Whether products become logits before the softmax, which multiplies them by the scale otherwise.
     pub(super) const fn has_logits(&self) -> bool {
-        self.biased() || self.tables() || self.contextual() || self.term().is_some()
+        self.biased() || self.tables() || self.contextual() || self.all_near()
     }
 
     /// The function of a pair, if there is one.
@@ -278,11 +339,27 @@ impl MmaConfig {
         }
     }
 
+    /// Pairs whose products are the second ones, if there are any.
+    pub(super) const fn far_pairs(&self) -> Option<FarPairs> {
+        match self.along {
+            AlongRow::FarProducts(pairs) => Some(pairs),
+            _ => None,
+        }
+    }
+
     /// Whether blocks far from the diagonal are computed in another way than those near it.
     pub(super) const fn has_far(&self) -> bool {
-        !matches!(
+        !self.sticks() && !self.all_near()
+    }
+
+    /// Whether all blocks are computed as those near the diagonal are.
+    pub(super) const fn all_near(&self) -> bool {
+        matches!(
             self.along,
-            AlongRow::Sticks { .. } | AlongRow::ContextualSlope | AlongRow::Term(_)
+            AlongRow::ContextualSlope
+                | AlongRow::StepPrices
+                | AlongRow::FarProducts(_)
+                | AlongRow::Term(_)
         )
     }
 
@@ -304,7 +381,10 @@ impl MmaConfig {
     pub(super) const fn contextual(&self) -> bool {
         matches!(
             self.along,
-            AlongRow::Contextual | AlongRow::ContextualSlope | AlongRow::ContextualPieces
+            AlongRow::Contextual
+                | AlongRow::ContextualSlope
+                | AlongRow::ContextualPieces
+                | AlongRow::StepPrices
         )
     }
 
@@ -313,9 +393,9 @@ impl MmaConfig {
         self.contextual() || self.sticks()
     }
 
-    /// Whether each head has a slope, of the distance or of the contextual position.
+    /// Whether each head has a slope, of the distance or of a sum along the row.
     pub(super) const fn has_slopes(&self) -> bool {
-        self.slopes || matches!(self.along, AlongRow::ContextualSlope)
+        self.slopes || matches!(self.along, AlongRow::ContextualSlope | AlongRow::StepPrices)
     }
 
     /// Whether weights are those of broken sticks.
@@ -333,7 +413,7 @@ impl MmaConfig {
 
     /// Whether keys and values get their gradients from a kernel that computes logits row by row.
     pub(super) const fn by_rows(&self) -> bool {
-        self.carries() || self.tables() || self.term().is_some()
+        self.carries() || self.tables() || self.all_near()
     }
 
     /// Distance in shared memory of two rows of the table. It is odd, so that adjacent rows lie in different banks.
@@ -344,7 +424,8 @@ impl MmaConfig {
     /// Bytes of shared memory of the kernel that needs most: rows of its own, two blocks to walk over, and weights with
     /// their gradients, or tables, or sums of pieces.
     pub(super) const fn shared_bytes(&self) -> usize {
-        let factors = 3 * OWNED * (self.width() + self.value_width()) + 2 * OWNED * OWNED;
+        let squares = if self.second_dim > 0 { 3 } else { 2 };
+        let factors = 3 * OWNED * (self.width() + self.value_width()) + squares * OWNED * OWNED;
         let sums = 3 * self.piece_places() + 2 * self.pieces * UNITS;
         let numbers = (8 + OWNED) * (OWNED + 1) + OWNED * self.table_stride() + sums;
         factors * size_of::<u16>() + numbers * size_of::<f32>()

@@ -8,7 +8,7 @@ use burn_cubecl::cubecl::prelude::*;
 use super::approximate::{LOG2_E, power_of_two};
 use super::biases::{difference, mask};
 use super::blocks::{OwnedRows, add_mix};
-use super::config::{ACROSS, MmaConfig};
+use super::config::{ACROSS, Channels, MmaConfig};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::queries::QueryBlocks;
@@ -195,7 +195,7 @@ fn step(
         resident,
         rows,
         groups,
-        width,
+        comptime![Channels::all(width)],
     );
     values.add_dots(
         walk.of_plane,
@@ -205,7 +205,7 @@ fn step(
         false,
         rows,
         groups,
-        value_width,
+        comptime![Channels::all(value_width)],
     );
     if block + 1 < end {
         blocks.store_queries((block + 1) % 2, config);
@@ -257,9 +257,11 @@ fn step(
     let begin = stage * comptime![rows * value_width / 8];
     let transfer = comptime![config.transfer()];
     let (grads, queries) = (&blocks.grads.tile, &blocks.queries.tile);
-    add_mix(&weights, grads, begin, &mut sums.values, rows, groups, value_width, transfer);
+    let channels = comptime![Channels::all(value_width)];
+    add_mix(&weights, grads, begin, &mut sums.values, rows, groups, channels, transfer);
     let begin = stage * comptime![rows * width / 8];
-    add_mix(&gradients, queries, begin, &mut sums.k, rows, groups, width, transfer);
+    let channels = comptime![Channels::all(width)];
+    add_mix(&gradients, queries, begin, &mut sums.k, rows, groups, channels, transfer);
     if block + 1 < end {
         blocks.store_grads((block + 1) % 2);
     }

@@ -8,7 +8,7 @@ use burn_cubecl::cubecl::prelude::*;
 use super::along::{Carried, differentiate, score, weights_of};
 use super::approximate::{LOG2_E, power_of_two};
 use super::blocks::Blocks;
-use super::config::{ACROSS, MmaConfig, OWNED, OfKeys, STEP};
+use super::config::{ACROSS, Channels, MmaConfig, OWNED, OfKeys, STEP};
 use super::copies::sync_copies;
 use super::dkv::ColumnGradients;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
@@ -30,9 +30,10 @@ struct Tiles {
     queries: Blocks,
     grads: Blocks,
     table: RowTable,
-    /// Weights of a block, and gradients of its logits, `[64, 64]`.
+    /// Weights of a block, and gradients of its logits and of its second products, `[64, 64]`.
     weights: Shared<[Piece]>,
     gradients: Shared<[Piece]>,
+    seconds: Shared<[Piece]>,
 }
 
 /// This unit's two rows of a block.
@@ -73,6 +74,11 @@ pub(super) fn dkv_rows_kernel(
         table: RowTable::new(config),
         weights: Shared::new_slice(comptime![OWNED * OWNED / 8]),
         gradients: Shared::new_slice(comptime![OWNED * OWNED / 8]),
+        seconds: Shared::new_slice(comptime![if config.second_dim > 0 {
+            OWNED * OWNED / 8
+        } else {
+            1
+        }]),
     };
     tiles.keys.fetch(&inputs.k, walk.packed, 0usize);
     tiles.keys.store(0usize);
@@ -135,7 +141,7 @@ fn is_far(
     #[comptime] config: MmaConfig,
 ) -> bool {
     let end = walk.own + OWNED;
-    if comptime![config.term().is_some()] {
+    if comptime![config.all_near()] {
         false.runtime()
     } else if comptime![config.carries()] {
         let far = upstream.far_blocks[walk.begin / OWNED + block] as usize;
@@ -192,7 +198,8 @@ fn step(
         if !weightless {
             let begin = stage * comptime![OWNED * value_width / 8];
             let (weights, grads) = (&tiles.weights, &tiles.grads.tile);
-            add_transposed_mix(weights, walk.of_plane, grads, begin, &mut sums.values, value_width);
+            let (to, channels) = (&mut sums.values, comptime![Channels::all(value_width)]);
+            add_transposed_mix(weights, walk.of_plane, grads, begin, to, channels);
         }
     }
     if block + 1 < end {
@@ -203,7 +210,12 @@ fn step(
         if !weightless {
             let begin = stage * comptime![OWNED * width / 8];
             let (gradients, queries) = (&tiles.gradients, &tiles.queries.tile);
-            add_transposed_mix(gradients, walk.of_plane, queries, begin, &mut sums.k, width);
+            let (to, channels) = (&mut sums.k, comptime![config.content()]);
+            add_transposed_mix(gradients, walk.of_plane, queries, begin, to, channels);
+            if comptime![config.second_dim > 0] {
+                let channels = comptime![config.second()];
+                add_transposed_mix(&tiles.seconds, walk.of_plane, queries, begin, to, channels);
+            }
         }
     }
     if block + 1 < end {
@@ -266,12 +278,25 @@ fn weigh_part(
     let first_row = block % 2 * OWNED + walk.of_plane;
     let mut products = zeros(comptime![columns / ACROSS], 1usize);
     let mut of_weights = zeros(comptime![columns / ACROSS], 1usize);
+    let mut seconds = zeros(comptime![config.second_results(columns)], 1usize);
+    let content = comptime![config.content()];
     #[unroll]
-    for step in 0..comptime![width / STEP] {
+    for step in 0..comptime![content.to / STEP] {
         let mut left = LeftFactors::new();
         left_factors(&tiles.queries.tile, first_row, &mut left, step, 1usize, width);
         let (keys, begin) = (&tiles.keys.tile, comptime![part * columns * width / 8].runtime());
         add_dot(&left, keys, begin, &mut products, 0usize, step, columns, 1usize, width);
+    }
+    if comptime![config.second_dim > 0] {
+        let second = comptime![config.second()];
+        #[unroll]
+        for one in 0..comptime![second.steps()] {
+            let step = comptime![second.from / STEP + one];
+            let mut left = LeftFactors::new();
+            left_factors(&tiles.queries.tile, first_row, &mut left, step, 1usize, width);
+            let (keys, begin) = (&tiles.keys.tile, comptime![part * columns * width / 8].runtime());
+            add_dot(&left, keys, begin, &mut seconds, 0usize, step, columns, 1usize, width);
+        }
     }
     if comptime![of.keys()] {
         #[unroll]
@@ -285,7 +310,7 @@ fn weigh_part(
         }
     }
     if far {
-        weigh_far(place, &own.rows, &mut products, &mut of_weights, config);
+        weigh_far(place, &own.rows, &mut products, &mut of_weights, &mut seconds, config);
     } else {
         weigh_near(
             inputs,
@@ -297,6 +322,7 @@ fn weigh_part(
             &mut sums.terms,
             &mut products,
             &mut of_weights,
+            &mut seconds,
             part,
             of,
             config,
@@ -310,17 +336,22 @@ fn weigh_part(
         }
         if comptime![of.keys()] {
             store_result(of_weights.index(n), &mut tiles.gradients, walk.of_plane, piece);
+            if comptime![config.second_dim > 0] {
+                store_result(seconds.index(n), &mut tiles.seconds, walk.of_plane, piece);
+            }
         }
     }
 }
 
-/// Replaces products and gradients of weights by weights and gradients of logits, where one bias holds for a row.
+/// Replaces products and gradients of weights by weights and gradients of logits, and second products by their gradients, where
+/// one bias holds for a row.
 #[cube]
 fn weigh_far(
     place: &MmaSizes,
     rows: &RowStatistics,
     products: &mut Results,
     of_weights: &mut Results,
+    seconds: &mut Results,
     #[comptime] config: MmaConfig,
 ) {
     let scale = place.scale * comptime![LOG2_E];
@@ -340,6 +371,9 @@ fn weigh_far(
             }
             products.index_mut(n)[eight] = weights;
             of_weights.index_mut(n)[eight] = gradients;
+            if comptime![config.second_dim > 0] {
+                seconds.index_mut(n)[eight] = SumPair::new(0.0);
+            }
         }
     }
 }
@@ -357,6 +391,7 @@ fn weigh_near(
     terms: &mut TermSums,
     products: &mut Results,
     of_weights: &mut Results,
+    seconds: &mut Results,
     #[comptime] part: usize,
     #[comptime] of: OfKeys,
     #[comptime] config: MmaConfig,
@@ -371,9 +406,14 @@ fn weigh_near(
         for eight in 0..2usize {
             let (product, of_weight) = (products.index(n)[eight], of_weights.index(n)[eight]);
             let at = pair_place(walk.plane, walk.of_plane, row, column, n, eight);
+            let mut second = product;
+            if comptime![config.second_dim > 0] {
+                second = seconds.index(n)[eight];
+            }
             if comptime![!of.keys()] {
                 let passed = &mut own.carried.passed;
-                let scored = score(product, passed, table, inputs, place, &at, eight, config);
+                let scored =
+                    score(product, second, passed, table, inputs, place, &at, eight, config);
                 products.index_mut(n)[eight] = weights_of(&scored, &own.rows, eight, config);
             } else if comptime![config.term().is_some()] {
                 let of_cube = comptime![part * columns / ACROSS + n];
@@ -385,12 +425,16 @@ fn weigh_near(
                 of_weights.index_mut(n)[eight] = of_products;
             } else {
                 let passed = &mut own.carried.passed;
-                let scored = score(product, passed, table, inputs, place, &at, eight, config);
+                let scored =
+                    score(product, second, passed, table, inputs, place, &at, eight, config);
                 let (behind, rows) = (&mut own.carried.behind, &own.rows);
                 let pair =
                     differentiate(&scored, of_weight, behind, rows, place, eight, false, config);
                 products.index_mut(n)[eight] = pair.weights;
                 of_weights.index_mut(n)[eight] = pair.content;
+                if comptime![config.second_dim > 0] {
+                    seconds.index_mut(n)[eight] = pair.second;
+                }
             }
         }
     }

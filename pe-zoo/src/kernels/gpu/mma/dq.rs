@@ -9,7 +9,7 @@ use super::approximate::LOG2_E;
 use super::biases::mask;
 use super::blocks::{OwnedRows, add_mix};
 use super::columns::ColumnBlocks;
-use super::config::{ACROSS, AlongRow, MmaConfig, OWNED};
+use super::config::{ACROSS, Channels, MmaConfig, OWNED};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes, Upstream};
 use super::pair::pair_place;
@@ -168,7 +168,32 @@ fn step(
     let mut logits = zeros(comptime![columns / ACROSS], groups);
     let mut of_weights = zeros(comptime![columns / ACROSS], groups);
     let (keys, values) = (&blocks.keys.tile, &blocks.values.tile);
-    own.queries.add_dots(walk.of_plane, keys, stage, &mut logits, resident, columns, groups, width);
+    let content = comptime![config.content()];
+    own.queries.add_dots(
+        walk.of_plane,
+        keys,
+        stage,
+        &mut logits,
+        resident,
+        columns,
+        groups,
+        content,
+    );
+    let has_seconds = comptime![config.second_dim > 0 && kind != WalkStep::Far];
+    let mut seconds =
+        zeros(comptime![if has_seconds { config.second_results(columns) } else { 0 }], groups);
+    if comptime![has_seconds] {
+        own.queries.add_dots(
+            walk.of_plane,
+            keys,
+            stage,
+            &mut seconds,
+            resident,
+            columns,
+            groups,
+            comptime![config.second()],
+        );
+    }
     own.grads.add_dots(
         walk.of_plane,
         values,
@@ -177,7 +202,7 @@ fn step(
         resident,
         columns,
         groups,
-        value_width,
+        comptime![Channels::all(value_width)],
     );
     if left > 1 {
         blocks.store_keys((left - 1) % 2, columns, config);
@@ -201,6 +226,7 @@ fn step(
             own,
             &logits,
             &mut of_weights,
+            &mut seconds,
             sums,
             out,
             kind,
@@ -236,16 +262,14 @@ fn step(
         }
     }
     if comptime![kind != WalkStep::Whole] {
-        add_mix(
-            &of_weights,
-            &blocks.keys.tile,
-            stage * comptime![columns * width / 8],
-            &mut sums.q,
-            columns,
-            groups,
-            width,
-            comptime![config.transfer()],
-        );
+        let begin = stage * comptime![columns * width / 8];
+        let transfer = comptime![config.transfer()];
+        let (keys, to) = (&blocks.keys.tile, &mut sums.q);
+        add_mix(&of_weights, keys, begin, to, columns, groups, content, transfer);
+        if comptime![has_seconds] {
+            let second = comptime![config.second()];
+            add_mix(&seconds, keys, begin, to, columns, groups, second, transfer);
+        }
     }
     if left > 1 {
         blocks.store_values((left - 1) % 2);
@@ -280,8 +304,8 @@ fn write_edges(
     }
 }
 
-/// Replaces the gradients of the weights of a block near the diagonal by those of logits, from its last column to its first
-/// one.
+/// Replaces the gradients of the weights of a block near the diagonal by those of logits, and the second products by their
+/// gradients, from its last column to its first one.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block, and where it is")]
 fn differentiate_block(
@@ -292,6 +316,7 @@ fn differentiate_block(
     own: &mut OwnRows,
     products: &Results,
     gradients: &mut Results,
+    seconds: &mut Results,
     sums: &mut OwnRowSums,
     out: &mut RowGradients,
     #[comptime] kind: WalkStep,
@@ -315,13 +340,21 @@ fn differentiate_block(
                 gradients.index_mut(n)[eight] = of_products;
             } else {
                 let passed = &mut own.carried.passed;
-                let scored = score(products, passed, &own.table, inputs, place, &at, eight, config);
+                let mut second = products;
+                if comptime![config.second_dim > 0] {
+                    second = seconds.index(n)[eight];
+                }
+                let scored =
+                    score(products, second, passed, &own.table, inputs, place, &at, eight, config);
                 let behind = &mut own.carried.behind;
                 let pair = differentiate(
                     &scored, of_weights, behind, &own.rows, place, eight, whole, config,
                 );
                 gradients.index_mut(n)[eight] = pair.content;
-                if comptime![config.along == AlongRow::ContextualSlope && !whole] {
+                if comptime![config.second_dim > 0] {
+                    seconds.index_mut(n)[eight] = pair.second;
+                }
+                if comptime![config.contextual() && config.has_slopes() && !whole] {
                     sums.add_positions(&scored, &pair, eight);
                 }
                 if comptime![config.tables() && !whole] {

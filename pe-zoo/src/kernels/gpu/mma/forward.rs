@@ -8,7 +8,7 @@ use super::approximate::LOG2_E;
 use super::biases::{LOWEST, difference, mask};
 use super::blocks::{OwnedRows, add_mix};
 use super::columns::ColumnBlocks;
-use super::config::{ACROSS, AlongRow, MmaConfig, OWNED};
+use super::config::{ACROSS, Channels, MmaConfig, OWNED};
 use super::copies::sync_copies;
 use super::inputs::{MmaInputs, MmaSizes};
 use super::row_table::RowTable;
@@ -104,8 +104,7 @@ pub(super) fn forward_kernel(
             } else {
                 place.max_position
             };
-            // Slopes are computed to the end of the row.
-            if comptime![config.along != AlongRow::ContextualSlope] {
+            if comptime![!config.all_near()] {
                 if votes.least(left) > limit {
                     far = most_far;
                 }
@@ -199,8 +198,22 @@ fn step(
         comptime![config.resident()],
         columns,
         groups,
-        comptime![config.width()],
+        comptime![config.content()],
     );
+    let mut seconds =
+        zeros(comptime![if near { config.second_results(columns) } else { 0 }], groups);
+    if comptime![near && config.second_dim > 0] {
+        own.queries.add_dots(
+            walk.of_plane,
+            &blocks.keys.tile,
+            stage,
+            &mut seconds,
+            comptime![config.resident()],
+            columns,
+            groups,
+            comptime![config.second()],
+        );
+    }
     if left > 1 {
         blocks.store_keys((left - 1) % 2, columns, config);
     }
@@ -215,6 +228,7 @@ fn step(
     if comptime![by_pairs] {
         score_block(
             &mut scores,
+            &seconds,
             &mut own.carried,
             &own.table,
             inputs,
@@ -258,7 +272,7 @@ fn step(
         &mut softmax.sums,
         columns,
         groups,
-        comptime![config.value_width()],
+        comptime![Channels::all(config.value_width())],
         comptime![config.transfer()],
     );
     if left > 1 {

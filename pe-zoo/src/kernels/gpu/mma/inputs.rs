@@ -14,7 +14,7 @@ pub(super) struct MmaInputs {
     pub(super) k: Box<[Piece]>,
     /// Values, `[plane, padded S, padded E]`.
     pub(super) values: Box<[Piece]>,
-    /// Slopes of the heads, `[H]`: of the distance or of the contextual position.
+    /// Slopes of the heads, `[H]`: of the distance, of the contextual position or of step prices.
     pub(super) slopes: Box<[f32]>,
     /// Distance table, `[H, N]`, whose last entry holds for all greater distances; with pieces, the numbers of all distances, `[N]`.
     pub(super) distance: Box<[f32]>,
@@ -58,7 +58,7 @@ pub(super) struct MmaSizes {
     pub(super) distance_entries: usize,
     /// Factor of the products of queries and keys.
     pub(super) scale: f32,
-    /// Factor of the products of queries and keys as gates.
+    /// Factor of the products that make gates.
     pub(super) gate_scale: f32,
     /// Largest contextual position.
     pub(super) max_position: f32,

@@ -14,6 +14,7 @@ use super::dq::dq_kernel;
 use super::forward::{ForwardOutputsLaunch, forward_kernel};
 use super::packed::{LaunchGrid, PackedOperands, empty, grid, upstream};
 use super::row_sums::RowGradientsLaunch;
+use super::second::{SecondSlots, SplitGradient};
 use super::table::{PieceGradients, distance, pieces};
 use crate::kernels::gpu::heads::by_token;
 use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot};
@@ -245,12 +246,31 @@ pub(in crate::kernels::gpu) fn gradients(
     let state = term.filter(|term| term.state > 0).map(|term| {
         of_tokens(parts(term.params, term.params + term.state), term_columns, first_row)
     });
+    let second = forward.packed.second;
+    let split = |joined: CubeTensor| match second {
+        Some(_) => {
+            let SplitGradient { first, second } =
+                SplitGradient::new(&joined, config.head_dim - config.second_dim);
+            (first, Some(second))
+        }
+        None => (joined, None),
+    };
+    let (q, second_q) = split(q);
+    let (k, second_k) = split(k);
+    let q = match (second, &second_q) {
+        // The queries are the factors of both products.
+        (Some(SecondSlots { queries: Slot::Query, .. }), Some(second_q)) => {
+            Cube::float_add(q, second_q.clone())
+        }
+        _ => q,
+    };
     Slot::ALL.map(|slot| match slot {
         Slot::Query => Some(q.clone()),
         Slot::Key => Some(k.clone()),
         Slot::Values => Some(values.clone()),
         Slot::Slope if config.slopes => slopes.clone(),
-        Slot::ContextualSlopes if !config.slopes => slopes.clone(),
+        Slot::ContextualSlopes if config.along == AlongRow::ContextualSlope => slopes.clone(),
+        Slot::StepPricesSlopes if config.along == AlongRow::StepPrices => slopes.clone(),
         Slot::Distance => distance.clone(),
         Slot::PositionMlpLines => pieces.as_ref().map(|of| of.lines.clone()),
         Slot::PositionMlpDistances => pieces.as_ref().map(|of| of.distances.clone()),
@@ -260,6 +280,8 @@ pub(in crate::kernels::gpu) fn gradients(
         Slot::QueryDistance if config.along == AlongRow::QueryDistance => Some(tables.clone()),
         Slot::TermParams => params.clone(),
         Slot::TermState => state.clone(),
+        _ if second.is_some_and(|second| slot == second.queries) => second_q.clone(),
+        _ if second.is_some_and(|second| slot == second.keys) => second_k.clone(),
         // Both operands are added to the same logits and have the same gradient.
         Slot::DecayResidual if config.decay_residual => decay.clone(),
         _ => None,

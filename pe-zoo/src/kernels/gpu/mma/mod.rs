@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `choice`, `config` | which attentions these kernels compute, and their compile-time settings |
 //! | `launch`, `table`, `inputs` | launches and arguments |
-//! | `pack`, `packed` | conversion to bf16, and the dot products of output and gradient |
+//! | `pack`, `packed`, `second` | conversion to bf16, and the dot products of output and gradient |
 //! | `forward`, `dq`, `dkv`, `dkv_rows`, `bands` | the kernels |
 //! | `walk`, `votes` | where a cube begins and how far it walks |
 //! | `softmax`, `rows`, `row_sums` | weights from logits, gradients of logits by rows, and sums of them |
@@ -52,6 +52,7 @@ mod queries;
 mod row_sums;
 mod row_table;
 mod rows;
+mod second;
 mod softmax;
 mod table;
 mod terms;

@@ -12,6 +12,7 @@ use burn_cubecl::tensor::CubeTensor;
 use super::config::{AlongRow, MmaConfig, OWNED, UNITS, padded};
 use super::inputs::{MmaInputsLaunch, MmaSizesLaunch, UpstreamLaunch};
 use super::pack::{PACKED, PackedRowsLaunch, StridedLaunch, pack_kernel, pack_upstream_kernel};
+use super::second::{SecondSlots, joined};
 use crate::kernels::gpu::arguments::last_axis;
 use crate::kernels::gpu::heads::rows_of;
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
@@ -20,7 +21,9 @@ use crate::kernels::spec::Spec;
 /// Operands as the kernels read them.
 #[derive(Debug, Clone)]
 pub(super) struct PackedOperands {
+    /// Sizes, in which heads have the channels of the second products too.
     pub(super) sizes: Sizes,
+    pub(super) second: Option<SecondSlots>,
     pub(super) q: CubeTensor,
     pub(super) k: CubeTensor,
     pub(super) values: CubeTensor,
@@ -49,7 +52,8 @@ pub(super) struct PackedOperands {
 
 impl PackedOperands {
     pub(super) fn new(operands: &Operands<Cube>, spec: &Spec, config: MmaConfig) -> Self {
-        let sizes = operands.sizes();
+        let sizes = Sizes { head_dim: config.head_dim, ..operands.sizes() };
+        let second = SecondSlots::of(operands);
         let Sizes { batch, heads, rows, columns, .. } = sizes;
         let query = &operands[Slot::Query];
         let log = empty(query, &[batch, heads, padded(rows)], DType::F32);
@@ -63,7 +67,11 @@ impl PackedOperands {
             AlongRow::QueryDistance => Slot::QueryDistance,
             _ => Slot::ContextualVectors,
         };
-        let slopes = if config.slopes { Slot::Slope } else { Slot::ContextualSlopes };
+        let slopes = match config.along {
+            _ if config.slopes => Slot::Slope,
+            AlongRow::StepPrices => Slot::StepPricesSlopes,
+            _ => Slot::ContextualSlopes,
+        };
         let distance = if config.pieces > 0 { Slot::PositionMlpDistances } else { Slot::Distance };
         let far_blocks = if config.carries() {
             empty(query, &[batch, heads, padded(rows) / OWNED], DType::U32)
@@ -71,7 +79,11 @@ impl PackedOperands {
             log.clone()
         };
         let contextual = spec.contextual;
-        let [q, k, values] = [query, &operands[Slot::Key], &operands[Slot::Values]].map(whole_rows);
+        let of_second =
+            |slot: fn(SecondSlots) -> Slot| second.map(|second| &operands[slot(second)]);
+        let q = joined(query, of_second(|second| second.queries));
+        let k = joined(&operands[Slot::Key], of_second(|second| second.keys));
+        let [q, k, values] = [&q, &k, &operands[Slot::Values]].map(whole_rows);
         let [padded_rows, padded_columns] = [rows, columns].map(padded);
         let packed = |rows, width| empty(query, &[batch, heads, rows, width], DType::BF16);
         let to_q = packed(padded_rows, width);
@@ -98,6 +110,7 @@ impl PackedOperands {
         }
         Self {
             sizes,
+            second,
             q: to_q,
             k: to_k,
             values: to_values,
@@ -116,8 +129,11 @@ impl PackedOperands {
             log: log.clone(),
             first_row: spec.first_row,
             scale: spec.content_scale.unwrap_or(1.0),
-            gate_scale: contextual.map_or(1.0, |contextual| contextual.gate_scale),
-            max_position: contextual.map_or(0.0, |contextual| contextual.max_position),
+            gate_scale: match config.along {
+                AlongRow::StepPrices => 1.0 / last_axis(&operands[Slot::StepPricesQueries]) as f32,
+                _ => contextual.map_or(1.0, |contextual| contextual.gate_scale),
+            },
+            max_position: contextual.map_or(f32::MAX, |contextual| contextual.max_position),
         }
     }
 

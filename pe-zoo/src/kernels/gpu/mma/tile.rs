@@ -10,7 +10,7 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::cmma::{MatrixIdent, MmaDefinition};
 use burn_cubecl::cubecl::prelude::*;
 
-use super::config::{ACROSS, OWNED, ROWS, STEP, UNITS};
+use super::config::{ACROSS, Channels, OWNED, ROWS, STEP, UNITS};
 use super::copies::begin_copy;
 
 /// 16 bytes of a row.
@@ -207,7 +207,7 @@ pub(super) fn add_dot(
     }
 }
 
-/// Adds the products of left factors, one for each group of rows, with 16 rows of a block, from `16 step` on.
+/// Adds the products of left factors, one for each group of rows, with channels of 16 rows of a block, from `16 step` on.
 #[cube]
 pub(super) fn add_mix_step(
     left: &LeftFactors,
@@ -216,14 +216,16 @@ pub(super) fn add_mix_step(
     results: &mut Results,
     #[comptime] step: usize,
     #[comptime] groups: usize,
-    #[comptime] width: usize,
+    #[comptime] channels: Channels,
 ) {
     let multiply = MmaDefinition::<bf16, bf16, f32>::new(ROWS, ACROSS, STEP);
     let lane = UNIT_POS_PLANE as usize;
+    let width = comptime![channels.width];
     let row = lane % 8 + lane / 8 % 2 * 8;
     let first = begin + place(row, lane / 16, width);
     #[unroll]
-    for two in 0..comptime![width / ACROSS / 2] {
+    for one in 0..comptime![channels.steps()] {
+        let two = comptime![channels.from / STEP + one];
         let at = further(first, comptime![two * 2], width);
         let lines = &tile[at..];
         let pieces = &lines[comptime![step * 16 * width / 8]..];
@@ -271,7 +273,7 @@ pub(super) fn store_result(
 }
 
 /// Adds the product of a square's columns from `first_column` on, `[64, 16]` transposed, with the rows of a block,
-/// `[64, width]`.
+/// `[64, width]`, for some of its channels.
 #[cube]
 pub(super) fn add_transposed_mix(
     square: &Shared<[Piece]>,
@@ -279,7 +281,7 @@ pub(super) fn add_transposed_mix(
     tile: &Shared<[Piece]>,
     begin: usize,
     results: &mut Results,
-    #[comptime] width: usize,
+    #[comptime] channels: Channels,
 ) {
     let multiply = MmaDefinition::<bf16, bf16, f32>::new(ROWS, ACROSS, STEP);
     let lane = UNIT_POS_PLANE as usize;
@@ -291,7 +293,7 @@ pub(super) fn add_transposed_mix(
             multiply.load_matrix::<Piece, Const<2>>(&square[at..], MatrixIdent::A, 4usize, true);
         let mut left = LeftFactors::new();
         left.push(factor);
-        add_mix_step(&left, tile, begin, results, step, 1usize, width);
+        add_mix_step(&left, tile, begin, results, step, 1usize, channels);
     }
 }
 

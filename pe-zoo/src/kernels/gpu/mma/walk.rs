@@ -72,7 +72,7 @@ impl CubeWalk {
         #[comptime] columns: usize,
         #[comptime] config: MmaConfig,
     ) -> usize {
-        if comptime![config.term().is_some()] {
+        if comptime![config.all_near()] {
             0usize.runtime()
         } else if comptime![config.along == AlongRow::QueryDistance] {
             (max(self.own + 2, config.entries) - config.entries) / columns

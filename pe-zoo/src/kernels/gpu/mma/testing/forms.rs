@@ -5,7 +5,7 @@ use super::simulated::Simulated;
 use super::terms;
 use crate::kernels::gpu::mma::config::{AlongRow, MOST_GROUPS, MmaConfig};
 use crate::kernels::operands::Sizes;
-use crate::score::TracedTerm;
+use crate::score::{FarPairs, TracedTerm};
 
 /// Tolerance relative to the norm of a tensor: weights and their gradients are rounded to eight bits.
 const ROUNDED: f64 = 6e-3;
@@ -98,6 +98,7 @@ fn check_with_sinks(config: MmaConfig, sinks: &[f32; 2]) {
 const PLAIN: MmaConfig = MmaConfig {
     head_dim: 64,
     value_dim: 64,
+    second_dim: 0,
     slopes: false,
     distance: false,
     decay: false,
@@ -185,6 +186,35 @@ fn pieces_of_contextual_positions() {
     check(config);
     check(MmaConfig { entries: 2 * 9, head_dim: 128, value_dim: 96, ..config });
     check(MmaConfig { entries: 2, head_dim: 24, value_dim: 32, ..config });
+}
+
+/// Gates of keys of their own.
+#[test]
+fn contextual_positions_by_second_products() {
+    let config = MmaConfig { head_dim: 128, second_dim: 64, ..PLAIN };
+    check(MmaConfig { along: AlongRow::Contextual, entries: 9, ..config });
+    let config = MmaConfig { head_dim: 32, value_dim: 16, second_dim: 16, ..PLAIN };
+    check(MmaConfig { along: AlongRow::ContextualSlope, ..config });
+    check(MmaConfig { along: AlongRow::ContextualPieces, entries: 2 * 33, ..config });
+}
+
+#[test]
+fn step_prices() {
+    let config = MmaConfig { along: AlongRow::StepPrices, ..PLAIN };
+    check(MmaConfig { head_dim: 64 + 8, second_dim: 8, ..config });
+    check(MmaConfig { head_dim: 16 + 8, value_dim: 16, second_dim: 8, ..config });
+    check(MmaConfig { head_dim: 96 + 32, value_dim: 96, second_dim: 32, ..config });
+    check_with_sinks(MmaConfig { head_dim: 32 + 24, second_dim: 24, ..config }, &[1.5, -0.5]);
+}
+
+#[test]
+fn far_products() {
+    let config = |pairs| MmaConfig { along: AlongRow::FarProducts(pairs), ..PLAIN };
+    let by_distance = config(FarPairs::Distance { from: 37 });
+    check(MmaConfig { head_dim: 128, second_dim: 64, ..by_distance });
+    check(MmaConfig { head_dim: 32, value_dim: 24, second_dim: 16, ..by_distance });
+    let by_chunk = config(FarPairs::Chunks { chunk: 45, last: 13 });
+    check(MmaConfig { head_dim: 96, second_dim: 48, ..by_chunk });
 }
 
 #[test]

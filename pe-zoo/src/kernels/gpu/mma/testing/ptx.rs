@@ -10,11 +10,12 @@ use crate::kernels::gpu::mma::product::exact::ExactForm;
 use crate::kernels::gpu::mma::product::kernel::{COPIED_DEPTH, DEPTH};
 use crate::kernels::gpu::mma::product::{AfterSums, ProductForm};
 use crate::kernels::gpu::testing::ptx::{ptx, written};
-use crate::score::TracedTerm;
+use crate::score::{FarPairs, TracedTerm};
 
 const PLAIN: MmaConfig = MmaConfig {
     head_dim: 64,
     value_dim: 64,
+    second_dim: 0,
     slopes: false,
     distance: false,
     decay: false,
@@ -28,8 +29,9 @@ const PLAIN: MmaConfig = MmaConfig {
 };
 
 /// A configuration of each form, with its name.
-fn forms() -> [(&'static str, MmaConfig); 12] {
+fn forms() -> [(&'static str, MmaConfig); 14] {
     let term = TracedTerm::new::<_, 3, 0>(&terms::Power).interned();
+    let pairs = FarPairs::Distance { from: 512 };
     [
         ("no modifier", PLAIN),
         ("slopes", MmaConfig { slopes: true, ..PLAIN }),
@@ -44,6 +46,11 @@ fn forms() -> [(&'static str, MmaConfig); 12] {
         ),
         ("sticks", MmaConfig { along: AlongRow::Sticks { strict: true }, ..PLAIN }),
         ("distances by query", MmaConfig { along: AlongRow::QueryDistance, entries: 128, ..PLAIN }),
+        ("step prices", MmaConfig { along: AlongRow::StepPrices, second_dim: 16, ..PLAIN }),
+        (
+            "far products",
+            MmaConfig { along: AlongRow::FarProducts(pairs), second_dim: 16, ..PLAIN },
+        ),
         ("function of pairs", MmaConfig { along: AlongRow::Term(term), ..PLAIN }),
         (
             "function of pairs and distances",

@@ -212,6 +212,7 @@ impl SimulatedProblem {
 
     pub(super) fn solve(&self) -> Solution<f64> {
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = self.sizes;
+        let content_dim = head_dim - self.config.second_dim;
         let zeros = |len: usize| vec![0.0; len];
         let mut solution = Solution {
             output: zeros(self.grad.len()),
@@ -240,8 +241,17 @@ impl SimulatedProblem {
                 let dot = |left: &[f64], right: &[f32]| {
                     left.iter().zip(right).map(|(a, b)| a * f64::from(*b)).sum::<f64>()
                 };
+                let key = |column: usize| &self.k[at(column, head_dim)..][..head_dim];
+                let first = |column: usize| dot(&q[..content_dim], &key(column)[..content_dim]);
+                let second = |column: usize| match self.config.second_dim {
+                    0 => first(column),
+                    _ => dot(&q[content_dim..], &key(column)[content_dim..]),
+                };
+                let is_far = |column: usize| {
+                    self.config.far_pairs().is_some_and(|pairs| column < pairs.first_near(own))
+                };
                 let products = (0..=own)
-                    .map(|column| dot(&q, &self.k[at(column, head_dim)..][..head_dim]))
+                    .map(|column| if is_far(column) { second(column) } else { first(column) })
                     .collect::<Vec<_>>();
                 // Value and derivatives of a pair term, by column.
                 let of_pairs = self.config.term().map(|term| {
@@ -260,7 +270,7 @@ impl SimulatedProblem {
                 });
                 let logits = logits.collect::<Vec<_>>();
                 let gate_scale = f64::from(self.gate_scale);
-                let gate_logits = products.iter().map(|product| gate_scale * product);
+                let gate_logits = (0..=own).map(|column| gate_scale * second(column));
                 let of_weights = (0..=own)
                     .map(|column| dot(&grad, &self.values[at(column, value_dim)..][..value_dim]))
                     .collect::<Vec<_>>();
@@ -282,7 +292,13 @@ impl SimulatedProblem {
                 solution.slopes[plane % heads] += solved.slope;
                 for column in 0..=own {
                     let (weight, gradient) = (solved.weights[column], solved.logits[column]);
-                    let mut content = scale * gradient + gate_scale * solved.gate_logits[column];
+                    // Of the content's product and of the second one.
+                    let of_gate = gate_scale * solved.gate_logits[column];
+                    let [mut content, of_second] = match self.config.second_dim {
+                        0 => [scale * gradient + of_gate, 0.0],
+                        _ if is_far(column) => [0.0, scale * gradient],
+                        _ => [scale * gradient, of_gate],
+                    };
                     if let (Some(of_pairs), Some(term)) = (&of_pairs, self.config.term()) {
                         let [of_content, rest @ ..] = &of_pairs[column][1..] else {
                             unreachable!()
@@ -312,8 +328,9 @@ impl SimulatedProblem {
                     for channel in 0..head_dim {
                         let of_column = at(column, head_dim) + channel;
                         let key = f64::from(self.k[of_column]);
-                        solution.q[line * head_dim + channel] += content * key;
-                        solution.k[of_column] += content * q[channel];
+                        let of_product = if channel < content_dim { content } else { of_second };
+                        solution.q[line * head_dim + channel] += of_product * key;
+                        solution.k[of_column] += of_product * q[channel];
                     }
                     if self.config.slopes {
                         solution.slopes[plane % heads] -= gradient * (own - column) as f64;

@@ -41,7 +41,10 @@ impl RowProblem<'_> {
     pub(super) fn solve(&self) -> RowSolution {
         match self.along {
             // The logits are the values of the function already.
-            AlongRow::Nothing | AlongRow::Term(_) => self.softmax(self.logits),
+            AlongRow::Nothing | AlongRow::FarProducts(_) | AlongRow::Term(_) => {
+                self.softmax(self.logits)
+            }
+            AlongRow::StepPrices => self.step_prices(),
             AlongRow::Sticks { strict } => self.sticks(strict),
             AlongRow::Contextual => self.contextual(),
             AlongRow::ContextualSlope => self.contextual_slope(),
@@ -105,6 +108,22 @@ impl RowProblem<'_> {
             solution.slope += gradient * position(count);
             through += if count <= self.max_position { gradient * self.slope } else { 0.0 };
             solution.gate_logits[column] = through * gate * (1.0 - gate);
+        }
+        solution
+    }
+
+    fn step_prices(&self) -> RowSolution {
+        let prices = self.gate_logits.iter().map(|x| sigmoid(*x).ln()).collect::<Vec<_>>();
+        let paths = (0..prices.len()).map(|from| prices[from + 1..].iter().sum::<f64>());
+        let paths = paths.collect::<Vec<_>>();
+        let biased = self.logits.iter().zip(&paths).map(|(logit, path)| logit + self.slope * path);
+        let mut solution = self.softmax(&biased.collect::<Vec<_>>());
+        let mut further_left = 0.0;
+        for (column, path) in paths.iter().enumerate() {
+            let falls = 1.0 - sigmoid(self.gate_logits[column]);
+            solution.gate_logits[column] = self.slope * further_left * falls;
+            solution.slope += solution.logits[column] * path;
+            further_left += solution.logits[column];
         }
         solution
     }
