@@ -27,7 +27,7 @@ pub(crate) struct FlopsArgs {
     /// Count all operations of a causal model: elementwise operations are included, masked pairs of tokens are not.
     #[arg(long)]
     honest: bool,
-    /// Also print the cost of every item.
+    /// Also print the cost of each operation in the model and encoding.
     #[arg(long)]
     items: bool,
 }

@@ -32,7 +32,7 @@ pub(crate) struct ReproduceArgs {
     /// published numbers.
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     stability: Vec<PathBuf>,
-    /// Verdicts to print, separated by commas; default: all verdicts of numbers that can be compared with a run.
+    /// Verdicts to print, separated by commas; default: every number that has a run, whatever its verdict.
     #[arg(long, alias = "verdict", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.map(Verdict::id)))]
     verdicts: Vec<String>,
     /// Print every recipe that was run, not only the recipe nearest to the published one.

@@ -26,8 +26,8 @@ pub(crate) struct SpeedArgs {
     /// first workload.
     #[arg(long, conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
     suite: Option<String>,
-    /// Workload of the suite to measure instead of the first, named with the values of its axes, such as 'counting
-    /// variables=3'.
+    /// Workload of the suite to use instead of the first; its name includes the values that the suite varies, such as
+    /// 'counting variables=3'.
     #[arg(long, requires = "suite", conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
     workload: Option<String>,
     #[command(flatten)]

@@ -89,10 +89,10 @@ impl Documents {
         let best = reports::leaders_svg(&report, LEADERS).context("no aggregate")?;
         self.write(&format!("{FIGURES}/leaders.svg"), best.as_bytes());
         let part = format!(
-            "\n![The best {LEADERS} encodings, and RoPE]({FIGURES}/leaders.svg)\n\n{uses}\n\n[The table of all \
-             encodings, and what their order depends on](results/README.md#the-zoo). `pe-bench report {RESULT_OF} \
-             --out page` writes the report of these {cells} cells: intervals, tests, curves, costs, and a page for \
-             each encoding and task.\n",
+            "\n![The best {LEADERS} encodings, and RoPE]({FIGURES}/leaders.svg)\n\n{uses}\n\nEncodings that are not \
+             significantly behind the best share the first rank.\n\n[The table of all encodings, and what their order \
+             depends on](results/README.md#the-zoo). `pe-bench report {RESULT_OF} --out page` writes the report of \
+             these {cells} training runs: intervals, tests, curves, costs, and a page for each encoding and task.\n",
         );
         self.write_part("README.md", "result", &part);
         Ok(())

@@ -21,6 +21,28 @@ use crate::ops::MatmulPrecision;
 use crate::{Positions, ScoreMod};
 use operands::ModifierOperands;
 
+/// Modifier in the form in which the kernels of a GPU compute it.
+#[cfg(feature = "cube")]
+struct GpuModifier {
+    modifier: ScoreMod,
+    kernels: Kernels,
+}
+
+#[cfg(feature = "cube")]
+impl GpuModifier {
+    /// Chooses the kernels on tensor cores if they are there (`on_cores`) and have a form for the modifier.
+    fn new(modifier: &ScoreMod, on_cores: bool, columns: usize) -> Self {
+        match modifier.for_cores(columns).filter(|_| on_cores) {
+            Some(modifier) => Self { modifier, kernels: Kernels::GpuCores },
+            None => Self { modifier: modifier.clone(), kernels: Kernels::Gpu },
+        }
+    }
+
+    fn operands(&self, inputs: &LogitInputs<'_>) -> ModifierOperands {
+        ModifierOperands::of(&self.modifier, inputs, self.kernels).with_products(inputs)
+    }
+}
+
 /// Computes causal attention, `[B, H, T, E]`; `None` if no kernel supports these tensors under this
 /// modifier. Parts of a modifier that the kernels do not support become a dense bias, computed by
 /// the reference engine.
@@ -57,12 +79,7 @@ pub(crate) fn attend(
             let on_cores = spec::contiguous(at.cols())
                 && (!needs.from_zero || at.cols().first() == Some(&0))
                 && kernels::gpu::on_cores(&q.device(), precision, q.dims(), values.dims(), needs);
-            let for_cores = if on_cores { modifier.for_cores(at.cols().len()) } else { None };
-            let operands = match &for_cores {
-                Some(modifier) => ModifierOperands::of(modifier, &inputs, Kernels::GpuCores),
-                None => ModifierOperands::of(modifier, &inputs, Kernels::Gpu),
-            };
-            let operands = operands.with_products(&inputs);
+            let operands = GpuModifier::new(modifier, on_cores, at.cols().len()).operands(&inputs);
             let (operands, spec) = operands.operands(&inputs, &values, precision);
             kernels::gpu::attend(&q.device(), operands, spec).map(|output| output.cast(dtype))
         }

@@ -120,5 +120,11 @@ pub(crate) fn attend(
     })
 }
 
+/// Channels of the second products with which the kernels on tensor cores compute an attention; `None` if they do not take it.
+#[cfg(all(test, feature = "flex"))]
+pub(crate) fn second_dim_on_cores(operands: &Operands<Dispatch>, spec: &Spec) -> Option<usize> {
+    mma::supported(operands, spec).map(|config| config.second_dim())
+}
+
 #[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]
 mod testing;

@@ -2,6 +2,8 @@
 
 mod cpu_operands;
 mod extremes;
+#[cfg(feature = "cube")]
+mod on_cores;
 mod random;
 mod terms;
 

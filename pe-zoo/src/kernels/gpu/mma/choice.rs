@@ -117,7 +117,10 @@ pub(in crate::kernels::gpu) fn takes(
 /// Returns the configuration of an attention with factors of bf16, heads of at most 128 channels in whole pieces, with those of a
 /// second product, and either slopes, running sums and a bias by distance for a softmax, or one form along the row; a distance table beside a pair
 /// term.
-fn supported<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Option<MmaConfig> {
+pub(in crate::kernels::gpu) fn supported<B: Backend>(
+    operands: &Operands<B>,
+    spec: &Spec,
+) -> Option<MmaConfig> {
     const UNSUPPORTED: [Slot; 2] = [Slot::ContextualHidden, Slot::Dense];
     let sizes = operands.sizes();
     let sticks = match spec.weights {

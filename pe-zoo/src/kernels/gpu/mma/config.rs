@@ -209,6 +209,12 @@ impl MmaConfig {
         if self.second_dim > 0 { rows / ACROSS } else { 0 }
     }
 
+    /// Channels of the second products; 0 if there are none.
+    #[cfg(test)]
+    pub(in crate::kernels::gpu) const fn second_dim(&self) -> usize {
+        self.second_dim
+    }
+
     /// Channels of a packed value.
     pub(super) const fn value_width(&self) -> usize {
         self.value_dim.next_multiple_of(WIDTHS)

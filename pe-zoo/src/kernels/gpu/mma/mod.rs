@@ -61,6 +61,8 @@ mod votes;
 mod walk;
 mod warpgroup;
 
+#[cfg(all(test, feature = "flex"))]
+pub(super) use choice::supported;
 pub(super) use choice::{config, takes};
 pub(super) use config::MmaConfig;
 pub(super) use launch::{MmaForward, forward, gradients};

@@ -1,0 +1,67 @@
+//! What the kernels on tensor cores take, from the modifier to the configuration of the kernels.
+
+use burn::tensor::{Device, Tensor};
+
+use super::super::{GpuModifier, LogitInputs};
+use crate::ops::MatmulPrecision;
+use crate::score::{
+    Contextual, ContextualFunction, FarPairs, FarProducts, GateSource, LogitScaling, StepPrices,
+};
+use crate::{Positions, ScoreMod};
+
+const TOKENS: usize = 70;
+const HEADS: usize = 2;
+
+fn of_tokens(dim: usize) -> Tensor<4> {
+    Tensor::zeros([1, HEADS, TOKENS, dim], &Device::flex())
+}
+
+/// Channels of the second products of an attention with heads of `head_dim`; `None` if the kernels do not take it.
+fn second_dim(modifier: &ScoreMod, head_dim: usize) -> Option<usize> {
+    let vectors = of_tokens(head_dim);
+    let at = Positions::contiguous(0, TOKENS);
+    let inputs = LogitInputs::new(&vectors, &vectors, &vectors, &at, 0.1);
+    let operands = GpuModifier::new(modifier, true, TOKENS).operands(&inputs);
+    let (operands, spec) = operands.operands(&inputs, &vectors, MatmulPrecision::Bf16);
+    crate::kernels::gpu::second_dim_on_cores(&operands, &spec)
+}
+
+fn step_prices(dim: usize) -> ScoreMod {
+    let slopes = Tensor::ones([HEADS], &Device::flex());
+    let [queries, keys] = [of_tokens(dim), of_tokens(dim)];
+    ScoreMod::StepPrices(StepPrices { queries, keys, slopes })
+}
+
+fn far_products(dim: usize) -> ScoreMod {
+    let [queries, keys] = [of_tokens(dim), of_tokens(dim)];
+    ScoreMod::FarProducts(FarProducts { queries, keys, pairs: FarPairs::Distance { from: 9 } })
+}
+
+fn gates_of_keys(dim: usize) -> ScoreMod {
+    ScoreMod::Contextual(Contextual {
+        gates: GateSource::Keys(of_tokens(dim)),
+        max_position: 7.0,
+        function: ContextualFunction::Table(Tensor::zeros([dim, 8], &Device::flex())),
+        convention: LogitScaling::Listing,
+    })
+}
+
+#[test]
+fn second_products_that_fit_beside_the_content() {
+    assert_eq!(second_dim(&step_prices(8), 64), Some(8));
+    assert_eq!(second_dim(&step_prices(16), 112), Some(16));
+    assert_eq!(second_dim(&far_products(64), 64), Some(64));
+    assert_eq!(second_dim(&gates_of_keys(32), 32), Some(32));
+    let sinks = ScoreMod::Sinks(Tensor::zeros([HEADS], &Device::flex()));
+    assert_eq!(second_dim(&ScoreMod::Sum(vec![step_prices(8), sinks]), 64), Some(8));
+    assert_eq!(second_dim(&ScoreMod::None, 64), Some(0));
+}
+
+#[test]
+fn second_products_that_do_not_fit() {
+    // Not in whole steps of the instructions, or too wide together.
+    assert_eq!(second_dim(&step_prices(6), 64), None);
+    assert_eq!(second_dim(&step_prices(8), 24), None);
+    assert_eq!(second_dim(&far_products(96), 96), None);
+    assert_eq!(second_dim(&gates_of_keys(128), 128), None);
+}
