@@ -3,7 +3,7 @@
 
 Needs DuckDB (pip install duckdb). `data` has all rows, `reported` those of finished cells, of a workload with fresh seeds only
 theirs: its other cells have every rate and only chose one. Without a query, prints four tables: accuracy and perplexity beyond
-training, costs, step time relative to RoPE, and accuracy by length for each encoding.
+training, costs, step time relative to RoPE where nothing else ran on the machine, and accuracy by length for each encoding.
 """
 
 import sys
@@ -34,8 +34,9 @@ COSTS = """
 
 RATIO = """
     select encoding, avg(step_seconds_median / rope) as seconds_to_rope
-    from (select distinct on (suite, key) * from reported)
-    join (select suite, workload, avg(step_seconds_median) as rope from reported where encoding = 'rope' group by suite, workload)
+    from (select distinct on (suite, key) * from reported where not disturbed)
+    join (select suite, workload, avg(step_seconds_median) as rope from reported where encoding = 'rope' and not disturbed
+        group by suite, workload)
     using (suite, workload) group by encoding order by 2
 """
 

@@ -90,7 +90,7 @@ impl Documents {
         self.write(&format!("{FIGURES}/leaders.svg"), best.as_bytes());
         let part = format!(
             "\n![The best {LEADERS} encodings, and RoPE]({FIGURES}/leaders.svg)\n\n{uses}\n\nEncodings that are not \
-             significantly behind the best share the first rank.\n\n[The table of all encodings, and what their order \
+             significantly behind the best, and at most 20 points (for text 0.2 nats), share the first rank.\n\n[The table of all encodings, and what their order \
              depends on](results/README.md#the-zoo). `pe-bench report {RESULT_OF} --out page` writes the report of \
              these {cells} training runs: intervals, tests, curves, costs, and a page for each encoding and task.\n",
         );

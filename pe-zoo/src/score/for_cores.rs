@@ -9,6 +9,9 @@ use super::{
     PairTerm, ScoreMod, StepPrices, Term, TokenPrice,
 };
 
+/// Channels that the kernels read at once.
+const PIECE: usize = 8;
+
 /// [`ScoreMod::Slope`]: subtracts the slope of the head times the distance.
 #[derive(Debug, Clone)]
 struct SlopeTerm;
@@ -56,6 +59,25 @@ impl TokenPrice {
     }
 }
 
+impl StepPrices {
+    /// Returns the same prices from queries and keys with as many more channels of zeros as the kernels need.
+    pub(crate) fn in_whole_pieces(&self) -> Self {
+        let dim = self.keys.dims()[3];
+        let padded = dim.next_multiple_of(PIECE);
+        if padded == dim {
+            return self.clone();
+        }
+        let pad = |vectors: &Tensor<4>| {
+            let [batch, heads, tokens, _dim] = vectors.dims();
+            let zeros = Tensor::zeros([batch, heads, tokens, padded - dim], &vectors.device());
+            Tensor::cat(vec![vectors.clone(), zeros.cast(vectors.dtype())], 3)
+        };
+        // Products are divided by the number of channels.
+        let queries = pad(&self.queries) * (padded as f64 / dim as f64);
+        Self { queries, keys: pad(&self.keys), slopes: self.slopes.clone() }
+    }
+}
+
 /// Sizes of a modifier by which the kernels on tensor cores decide whether they compute it; 0 where it has none.
 #[cfg(feature = "cube")]
 #[derive(Debug, Clone, Copy, Default)]
@@ -95,7 +117,7 @@ impl ScoreMod {
                 ..
             }) => NeedsOfCores { by_position: w1.dims()[0] + 1, ..none },
             Self::StepPrices(StepPrices { keys, .. }) => {
-                NeedsOfCores { second_dim: keys.dims()[3], ..none }
+                NeedsOfCores { second_dim: keys.dims()[3].next_multiple_of(PIECE), ..none }
             }
             Self::FarProducts(FarProducts { keys, .. }) => {
                 NeedsOfCores { second_dim: keys.dims()[3], from_zero: true, ..none }

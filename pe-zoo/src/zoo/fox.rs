@@ -238,7 +238,7 @@ pub(crate) mod tests {
             texts: &["fox", "fox{gates={type=full,bias=5.0}}"],
         },
         Examples {
-            facts: "acts on logits, state; content dependent, ignores positions, shift invariant; dense on GPUs",
+            facts: "acts on logits, state; content dependent, ignores positions, shift invariant; dense on GPUs in f32",
             texts: &["fox{gates={type=per-row,dim=3}}"],
         },
         Examples {

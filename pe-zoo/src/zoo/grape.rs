@@ -225,7 +225,7 @@ pub(crate) mod tests {
 
     pub(crate) const EXAMPLES: &[Examples] = &[
         Examples {
-            facts: "acts on query, key, logits, state; content dependent; dense on GPUs",
+            facts: "acts on query, key, logits, state; content dependent; dense on GPUs in f32",
             texts: &["grape"],
         },
         Examples {
@@ -260,7 +260,7 @@ pub(crate) mod tests {
             texts: &["grape{variant={type=multiplicative,qk_norm=rms}}"],
         },
         Examples {
-            facts: "acts on logits, state; content dependent; dense on GPUs",
+            facts: "acts on logits, state; content dependent; dense on GPUs in f32",
             texts: &["grape{variant={type=path,dim=2,qk_norm=none}}"],
         },
     ];

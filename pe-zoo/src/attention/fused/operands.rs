@@ -105,10 +105,14 @@ impl ModifierOperands {
             ScoreMod::PositionMlp(mlp) if kernels == Some(Kernels::GpuCores) => {
                 self.add_pieces(mlp, inputs.at);
             }
-            ScoreMod::StepPrices(StepPrices { queries, keys, slopes }) if kernels.is_some() => {
-                self.put(Slot::StepPricesQueries, queries.clone());
-                self.put(Slot::StepPricesKeys, keys.clone());
-                self.put(Slot::StepPricesSlopes, slopes.clone());
+            ScoreMod::StepPrices(prices) if kernels.is_some() => {
+                let StepPrices { queries, keys, slopes } = match kernels {
+                    Some(Kernels::GpuCores) => prices.in_whole_pieces(),
+                    _ => prices.clone(),
+                };
+                self.put(Slot::StepPricesQueries, queries);
+                self.put(Slot::StepPricesKeys, keys);
+                self.put(Slot::StepPricesSlopes, slopes);
             }
             ScoreMod::FarProducts(FarProducts { queries, keys, pairs }) if kernels.is_some() => {
                 self.put(Slot::FarQuery, queries.clone());

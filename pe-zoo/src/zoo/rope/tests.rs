@@ -39,14 +39,14 @@ pub(crate) const EXAMPLES: &[Examples] = &[
         ],
     },
     Examples {
-        facts: "acts on query, key, logits; reads vectors, replaces products, shift invariant; dense on GPUs",
+        facts: "acts on query, key, logits; reads vectors, replaces products, shift invariant; dense on GPUs in f32",
         texts: &[
             "rope{far={type=constant,window=5}}",
             "rope{far={type=constant,window=9},learning=all-layers,base=50.0}",
         ],
     },
     Examples {
-        facts: "acts on query, key, logits; reads vectors, replaces products; dense on GPUs",
+        facts: "acts on query, key, logits; reads vectors, replaces products; dense on GPUs in f32",
         texts: &[
             "rope{far={type=grouped,window=6,group=3}}",
             "rope{far={type=chunks,chunk=5,window=2}}",

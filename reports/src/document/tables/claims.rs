@@ -67,11 +67,11 @@ pub fn claims(report: &Report) -> Table {
             .table();
     let table = Table { notes, keys: 3, ..table };
     table.with_legend(
-        "The suite states the claims and their comparisons before its cells run. On a workload where the two \
-         encodings differ significantly, a claim holds or is contradicted; elsewhere the claim is undecided, even if \
-         it states that there is no advantage. An encoding keeps its perplexity where its perplexity is \
-         significantly below its value in distribution plus the margin. Holm's correction covers the planned \
-         comparisons of all claims. Difference: the better mean minus the other (for perplexity, the other divided \
+        "On a workload where the two encodings differ significantly, a claim holds or is contradicted; elsewhere the \
+         claim is undecided, even if it states that there is no advantage. An encoding keeps its perplexity where its \
+         perplexity is significantly below its value in distribution plus the margin. Holm's correction covers the \
+         comparisons of all claims. A planned question is corrected over its own workloads, and contrasts with RoPE \
+         over all of them, so the same difference can be significant there and undecided here. Difference: the better mean minus the other (for perplexity, the other divided \
          by the better), paired by seed, with its uncorrected 95% interval.",
     )
 }

@@ -238,7 +238,8 @@ fn change(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
         format!("{verb} {} {size}", report.display(name))
     };
     let text = format!(
-        "Leaving the training distribution {} of exact match and {} (mean over {}; intervals over seeds).",
+        "Leaving the training distribution {} of exact match and {} (mean over the evaluations that rank {}; intervals \
+         over seeds).",
         moves(&own, a),
         moves(&other, b),
         count(workloads as u64, "workload"),

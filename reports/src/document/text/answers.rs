@@ -96,10 +96,11 @@ pub(crate) fn answers(report: &Report) -> Vec<AnswerCard> {
     };
     let is_cheap = |place: &Place| {
         let ratio = price(report, &place.encoding).map(|(ratio, _)| ratio);
-        place.encoding != YARDSTICK && ratio.is_some_and(|ratio| ratio <= SAME_PRICE)
+        place.encoding == YARDSTICK || ratio.is_some_and(|ratio| ratio <= SAME_PRICE)
     };
     let rope = places.iter().position(|place| place.encoding == YARDSTICK);
-    let cheap = places.iter().position(is_cheap).filter(|_| rope.is_some());
+    // None if RoPE itself is the best at its price.
+    let cheap = places.iter().position(is_cheap).filter(|index| rope.is_some_and(|r| r != *index));
     let best = [Some(answer("Best", 0)), cheap.map(|index| answer("Best at RoPE's cost", index))];
     let rope = rope.map(|index| answer("RoPE, for comparison", index));
     best.into_iter().chain([rope]).flatten().collect()

@@ -124,7 +124,7 @@ fn all(report: &Report, overall: &Overall) -> Option<AbstractSentence> {
     let size = match &report.conditions.ends {
         Some(Ends { most_params: Some(most), .. }) => {
             format!(
-                " The models have up to {} parameters. The result has not been shown to hold at \
+                " No model has more than {} parameters. The result has not been shown to hold at \
                  scale.",
                 si(*most as f64)
             )

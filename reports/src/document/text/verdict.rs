@@ -94,11 +94,18 @@ fn standing(
         return "The interval includes chance.".to_owned();
     }
     let of = count(ranked.len() as u64, "encoding");
-    if ranked.iter().all(|result| result.group == Some(1)) {
-        let seeds = count(best.estimate.map_or(0, |estimate| estimate.n), "seed");
+    let first: Vec<&&EncodingResult> = ranked.iter().filter(|r| r.group == Some(1)).collect();
+    let seeds = count(best.estimate.map_or(0, |estimate| estimate.n), "seed");
+    if first.len() == ranked.len() {
         return format!("All {of} share the first rank: {seeds} cannot rank them.");
     }
-    let first: Vec<&&EncodingResult> = ranked.iter().filter(|r| r.group == Some(1)).collect();
+    if !ranking.has_several_ranks() {
+        return if ranking.separates() {
+            format!("No ranks: {seeds} separate some pairs of encodings, but no groups.")
+        } else {
+            format!("No ranks: {seeds} separate no two encodings.")
+        };
+    }
     format!("First rank: {}, of {of}.", names(&first))
 }
 

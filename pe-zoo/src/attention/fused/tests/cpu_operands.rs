@@ -4,10 +4,11 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::{sigmoid, softplus};
 
 use super::{
-    Leaves, ODD, Sizes, compare, compare_at, contextual, decay, dense, distance, positions, slope,
-    tensor,
+    Leaves, ODD, Sizes, Way, compare, compare_at, compare_ways, contextual, decay, dense, distance,
+    positions, slope, tensor,
 };
 use crate::ScoreMod;
+use crate::attention::Engine;
 use crate::score::{
     Beyond, FarPairs, FarProducts, HeadMlp, LogitScaling, PositionMlp, Reflected, StepPrices,
     TokenPrice,
@@ -80,6 +81,20 @@ fn step_prices(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
     let queries = per_token(sizes, leaves, [sizes.rows, 6], 65);
     let keys = per_token(sizes, leaves, [sizes.columns, 6], 66);
     ScoreMod::StepPrices(StepPrices { queries, keys, slopes })
+}
+
+#[test]
+fn step_prices_of_more_channels_of_zeros() {
+    let padded = |sizes: &Sizes, leaves: &mut Leaves| match step_prices(sizes, leaves) {
+        ScoreMod::StepPrices(prices) => ScoreMod::StepPrices(prices.in_whole_pieces()),
+        other => other,
+    };
+    let at = &positions(&ODD)[0];
+    let ways = [&step_prices as Way<'_>, &padded].map(|make| (Engine::Reference, make));
+    compare_ways(&ODD, at, 1.0, ways, || {
+        let shape = |tokens| [ODD.batch, ODD.heads, tokens, ODD.head_dim];
+        (tensor(shape(ODD.rows), 1.0, 1), tensor(shape(ODD.columns), 1.0, 2))
+    });
 }
 
 fn reflected(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {

@@ -54,6 +54,9 @@ struct Leaves {
 /// Function that makes a modifier and registers the leaf tensors it depends on.
 type Make = fn(&Sizes, &mut Leaves) -> ScoreMod;
 
+/// Function that makes a modifier, and may read others.
+type Way<'a> = &'a dyn Fn(&Sizes, &mut Leaves) -> ScoreMod;
+
 fn compare_at(sizes: &Sizes, at: &Positions, spread: f64, make: Make) {
     let Sizes { batch, heads, rows, columns, head_dim, .. } = *sizes;
     compare_leaves(sizes, at, spread, make, || {

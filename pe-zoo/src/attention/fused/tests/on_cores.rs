@@ -49,6 +49,7 @@ fn gates_of_keys(dim: usize) -> ScoreMod {
 #[test]
 fn second_products_that_fit_beside_the_content() {
     assert_eq!(second_dim(&step_prices(8), 64), Some(8));
+    assert_eq!(second_dim(&step_prices(3), 64), Some(8));
     assert_eq!(second_dim(&step_prices(16), 112), Some(16));
     assert_eq!(second_dim(&far_products(64), 64), Some(64));
     assert_eq!(second_dim(&gates_of_keys(32), 32), Some(32));
@@ -59,8 +60,7 @@ fn second_products_that_fit_beside_the_content() {
 
 #[test]
 fn second_products_that_do_not_fit() {
-    // Not in whole steps of the instructions, or too wide together.
-    assert_eq!(second_dim(&step_prices(6), 64), None);
+    // Content that is not in whole steps of the instructions, or too wide together.
     assert_eq!(second_dim(&step_prices(8), 24), None);
     assert_eq!(second_dim(&far_products(96), 96), None);
     assert_eq!(second_dim(&gates_of_keys(128), 128), None);

@@ -101,9 +101,6 @@ fn terms_apply_one_after_the_other() {
     });
 }
 
-/// Function that makes a modifier, and may read others.
-type Way<'a> = &'a dyn Fn(&Sizes, &mut Leaves) -> ScoreMod;
-
 /// Kernels on tensor cores compute pair terms, and a distance table after them.
 #[test]
 fn a_modifier_for_cores_has_the_same_outputs_and_gradients() {
