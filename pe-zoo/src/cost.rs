@@ -208,6 +208,22 @@ impl Cost {
         self
     }
 
+    /// Joins the costs of different layers: what one of them keeps in any case does not undo what another one saves.
+    pub(crate) fn of_layers(costs: impl Iterator<Item = Self>) -> Self {
+        let costs = costs.collect::<Vec<_>>();
+        let count = |cost: &Self, share: Share| {
+            let items = cost.items.iter().filter(|item| item.share == share);
+            items.map(|item| item.count).sum::<u64>()
+        };
+        let saves = |cost: &Self| count(cost, Share::Spared) > count(cost, Share::Kept);
+        let one_saves = costs.iter().any(saves);
+        let settled = costs.into_iter().flat_map(|cost| {
+            let counts = !one_saves || saves(&cost);
+            cost.items.into_iter().filter(move |item| counts || item.share == Share::Done)
+        });
+        Self { items: settled.collect() }
+    }
+
     /// Number of multiply-accumulates with every pair of tokens counted, as the reference engine
     /// computes them.
     pub fn macs(&self) -> u64 {

@@ -95,10 +95,10 @@ fn against_layers(layers: &[Combination]) -> Result<Option<String>, PeError> {
         let properties = probe::properties(part)?;
         let (effect, example) = if properties.acts_on(ActsOn::Embedding) {
             ("adds to the embeddings", format!("{id}+(rope/nope)"))
-        } else if properties.acts_on(ActsOn::Positions) {
-            ("chooses the positions of all layers", format!("{id}(rope/nope)"))
         } else if probe::carries_state(part)? {
             ("carries state from layer to layer", format!("{id}+(alibi/nope)"))
+        } else if properties.acts_on(ActsOn::Positions) {
+            ("chooses the positions of all layers", format!("{id}(rope/nope)"))
         } else {
             continue;
         };

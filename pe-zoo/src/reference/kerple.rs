@@ -24,12 +24,12 @@ pub fn power(input: &ScalarInput, a: &[f64], p: &[f64]) -> Heads {
     })
 }
 
-/// Bias of the generalised Gaussian kernel, `-exp(a_h) (|i - j - mu_h| + 1e-5)^p_h`, `mu_h = exp(m_h) - exp(-m_h)`, 0 without
+/// Bias of the generalised Gaussian kernel, `-exp(a_h) (|j - i - mu_h| + 1e-5)^p_h`, `mu_h = exp(m_h) - exp(-m_h)`, 0 without
 /// `m`. Parameters are not bounded.
 pub fn generalized_gaussian(input: &ScalarInput, a: &[f64], p: &[f64], m: Option<&[f64]>) -> Heads {
     input.map(|h, _row, i, j| {
         let mean = m.map_or(0.0, |m| m[h].exp() - (-m[h]).exp());
-        let from_mean = (input.distance(i, j) as f64 - mean).abs() + 1e-5;
+        let from_mean = (input.distance(i, j) as f64 + mean).abs() + 1e-5;
         -a[h].exp() * from_mean.powf(p[h])
     })
 }

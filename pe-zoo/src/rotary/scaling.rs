@@ -82,7 +82,7 @@ pub enum Scaling {
     },
     /// The slowest pairs get `f (1 + cos t) / 2` with `t` from 0 to pi, or 0: clipped RoPE. HuggingFace has no name for it.
     Clipped {
-        /// Number of pairs, from the slowest, whose frequencies are clipped.
+        /// Number of pairs, from the slowest, whose frequencies are clipped; all pairs if there are fewer, as in the authors' code.
         #[serde(default = "twenty")]
         pairs: usize,
         /// Whether all of these frequencies become 0.
@@ -335,8 +335,7 @@ impl Scaling {
                 check.at_least("factor", *factor, 1.0)
             }
             Self::Clipped { pairs, hard: _ } => {
-                let expected = format!("1 to {}, the number of rotated pairs", dim / 2);
-                check.require((1..=dim / 2).contains(pairs), "pairs", pairs, &expected)
+                check.require(*pairs > 0, "pairs", pairs, "at least 1")
             }
             Self::HighFrequency { original_max_position_embeddings } => {
                 check.original(*original_max_position_embeddings, train_len, 1)
@@ -358,7 +357,7 @@ impl Yarn {
         }
         let [own, all] = [self.mscale, self.mscale_all_dim].map(|mscale| mscale.is_some());
         let unused = self.attention_factor.is_some() && (own || all);
-        let expected = "no value together with mscale and mscale_all_dim, which it would override";
+        let expected = "no value, because it would override mscale and mscale_all_dim";
         check.require(!unused, "attention_factor", "given", expected)?;
         let expected = "a number, because mscale is given";
         check.require(all || !own, "mscale_all_dim", "absent", expected)?;

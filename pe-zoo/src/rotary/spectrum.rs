@@ -135,7 +135,8 @@ impl Scaling {
             }
             Self::Clipped { pairs, hard } => {
                 let mut frequencies = at.frequencies();
-                let first = frequencies.len().saturating_sub(*pairs);
+                let pairs = (*pairs).min(frequencies.len());
+                let first = frequencies.len() - pairs;
                 let last = pairs.saturating_sub(1).max(1) as f64;
                 for (n, frequency) in frequencies[first..].iter_mut().enumerate() {
                     let kept = 0.5 * (1.0 + (PI * n as f64 / last).cos());

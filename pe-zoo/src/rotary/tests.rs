@@ -309,7 +309,6 @@ fn what_cannot_work_is_refused_by_name() {
             json!({ "rope_type": "part-ntk", "factor": 2, "ntk_factor": 1.5 }),
             "scaling.ntk_factor is 1.5",
         ),
-        (json!({ "rope_type": "clipped" }), "scaling.pairs is 20, expected 1 to 4"),
         (json!({ "rope_type": "clipped", "pairs": 0 }), "scaling.pairs is 0"),
         (
             json!({ "rope_type": "high-frequency", "original_max_position_embeddings": 0 }),

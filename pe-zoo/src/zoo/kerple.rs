@@ -8,11 +8,11 @@
 //! ## Formula
 //! `logarithmic`: `logit[h, i, j] = q_i . k_j / sqrt(D) - p_h ln(1 + a_h (i - j))`
 //! `power`: `logit[h, i, j] = q_i . k_j / sqrt(D) - a_h (i - j)^p_h`
-//! `generalized-gaussian`: `logit[h, i, j] = q_i . k_j / sqrt(D) - exp(a_h) (|i - j - mu_h| + 1e-5)^p_h`,
+//! `generalized-gaussian`: `logit[h, i, j] = q_i . k_j / sqrt(D) - exp(a_h) (|j - i - mu_h| + 1e-5)^p_h`,
 //! `mu_h = exp(m_h) - exp(-m_h)`
 //! With `weight = "power"` the first term is `q_i . k_j / sqrt(D) exp(-wa_h (i - j)^wp_h)`.
 //! Parameters are clamped to at least 0.01, `p_h` of the power kernel and `wp_h` to at most 2; those of `generalized-gaussian`
-//! are not clamped, and with an exponent below 0 nearer tokens are penalised more.
+//! are not clamped, and with an exponent below 0 tokens nearer to the centre are penalised more.
 //!
 //! ## Shapes
 //! `score: Distance([H, N])`, `N` one more than the longest distance of the pass, after a `Term` with `[H, 2]` for the
@@ -21,14 +21,15 @@
 //! ## Settings
 //! `kernel`: `logarithmic` (default, the better in the paper), `power`, `none` (the weight alone) or `generalized-gaussian` (the
 //! prior of the Bayesian Attention Mechanism, BAM).
-//! `mean`: `zero` (default) or `learned`, the distance `mu_h` of the penalty's centre in `generalized-gaussian`.
+//! `mean`: `zero` (default) or `learned`, the offset `mu_h` of the penalty's centre from the row in `generalized-gaussian`; earlier
+//! tokens are at negative offsets.
 //! `weight`: `none` (default) or `power`, the authors' weight form. The authors' code has this form together with the
 //! power kernel and alone.
 //! `sharing`: `all-layers` (default, as in the paper) or `per-layer` (as in DAPE's code).
 //!
 //! ## Initial values
-//! `p` and `wp` uniform in 0..2, `a` and `wa` uniform in 0..1, as in the authors' code. The parameters of
-//! `generalized-gaussian` start at 0, as in the code of BAM: every penalty is 1, so training starts from NoPE.
+//! `p` and `wp` uniform in 0..2, `a` and `wa` uniform in 0..1, as in the authors' code. In `generalized-gaussian`, `p` is 1,
+//! `a` the logarithm of ALiBi's slopes and `m` 0, as in the code of BAM, so training starts from ALiBi.
 //!
 //! ## Deviations
 //! The authors' code writes the clamped values back into the parameters before each use, which does
@@ -38,7 +39,7 @@
 //! ## References
 //! Chi et al. 2022, "KERPLE", arXiv 2205.09921; `chijames/KERPLE` at 25be3d712e,
 //! `megatron/mpu/layers.py`. `generalized-gaussian`: Bianchessi et al. 2025, "Bayesian Attention Mechanism", arXiv 2505.22842;
-//! `ArthurSBianchessi/BAM` `models/bam_ssmax.py`.
+//! `ArthurSBianchessi/BAM` at 5a6579d, `models/bam_ssmax.py`.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -48,6 +49,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::ScoreContext;
+use crate::math::slopes;
 use crate::reference::{Heads, ScalarInput, ScalarReference, kerple, values_f64};
 use crate::score::{Beyond, Number, Pair, PairTerm, Term};
 use crate::settings::{Sharing, is_default, learned, of_layer};
@@ -73,18 +75,18 @@ pub enum Kernel {
     Power,
     /// No bias; only together with a weight.
     None,
-    /// Logarithm of a generalised Gaussian, `-exp(a) (|n - mu| + 1e-5)^p`.
+    /// Logarithm of a generalised Gaussian, `-exp(a) (|n + mu| + 1e-5)^p`.
     GeneralizedGaussian,
 }
 
-/// Distance of the centre of the generalised Gaussian kernel.
+/// Offset of the centre of the generalised Gaussian kernel from the row's token.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelMean {
-    /// The token itself, at distance 0.
+    /// The token itself, at offset 0.
     #[default]
     Zero,
-    /// One learned distance per head.
+    /// One learned offset per head.
     Learned,
 }
 
@@ -110,7 +112,7 @@ pub struct KerpleConfig {
     pub weight: ContentWeight,
     /// Which layers share parameters.
     pub sharing: Sharing,
-    /// Distance of the centre of the generalised Gaussian kernel.
+    /// Offset of the centre of the generalised Gaussian kernel from the row's token.
     #[serde(skip_serializing_if = "is_default")]
     pub mean: KernelMean,
 }
@@ -178,7 +180,7 @@ impl Kerple {
         let (a, p) = (of_layer(&self.a, layer).val(), of_layer(&self.p, layer).val());
         if self.kernel == Kernel::GeneralizedGaussian {
             let far = match learned(&self.m, layer) {
-                Some(m) => (distances - column(m.val().exp() - m.val().neg().exp())).abs(),
+                Some(m) => (distances + column(m.val().exp() - m.val().neg().exp())).abs(),
                 None => distances,
             };
             return ((far + OFFSET).log() * column(p)).exp() * column(a.exp()).neg();
@@ -294,7 +296,14 @@ impl PositionEncoding for Kerple {
         let mut draw_sets = |count: usize| (0..count).map(|_| (draw(2.0), draw(1.0))).unzip();
         let (p, a) = match settings.kernel {
             Kernel::None => (Vec::new(), Vec::new()),
-            Kernel::GeneralizedGaussian => (zeros(sets), zeros(sets)),
+            Kernel::GeneralizedGaussian => {
+                let given = |values: Vec<f64>| {
+                    let values = values.into_iter().map(|value| value as f32).collect::<Vec<_>>();
+                    (0..sets).map(|_| init::given(values.clone(), [dims.heads], device)).collect()
+                };
+                let slopes = slopes::spliced(dims.heads);
+                (given(vec![1.0; dims.heads]), given(slopes.into_iter().map(f64::ln).collect()))
+            }
             Kernel::Logarithmic | Kernel::Power => draw_sets(sets),
         };
         let m = zeros(if gaussian && settings.mean == KernelMean::Learned { sets } else { 0 });
@@ -431,7 +440,7 @@ pub(crate) mod tests {
         assert!(error.contains("mean is learned, expected `zero`"), "{error}");
     }
 
-    /// The code of BAM at `theta_alpha`, `theta_beta` and `theta_mu` of ln 2, -1 and ln 3: `2 / (|n - 8/3| + 1e-5)`.
+    /// The code of BAM with a scale, a shape and a location of ln 2, -1 and ln 3: `2 / (|-n - 8/3| + 1e-5)`.
     #[test]
     fn a_negative_exponent_penalises_the_distances_around_the_mean() {
         let one = |x: f64| vec![init::given(vec![x as f32], [1], &Device::flex())];
@@ -440,7 +449,7 @@ pub(crate) mod tests {
         let pe = Kerple { a, p, m, weight_a: vec![], weight_p: vec![], kernel };
         let distances = Tensor::<2>::from_floats([[0.0, 1.0, 3.0, 9.0]], &Device::flex());
         let logs = distances.zeros_like();
-        let expected = [-0.75, -1.2, -6.0, -0.315_789_47];
+        let expected = [-0.75, -0.545_453, -0.352_941, -0.171_428];
         for (found, expected) in numbers(pe.kernel(0, distances, logs)).into_iter().zip(expected) {
             assert!((found / expected - 1.0).abs() < 1e-4, "{found} {expected}");
         }

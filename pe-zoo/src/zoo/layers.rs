@@ -221,8 +221,8 @@ impl PositionEncoding for ByLayer {
 
     fn cost(settings: &LayersConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let kinds = settings.placement(dims.layers).kinds.into_iter();
-        let mut costs = kinds.map(|kind| kind.encoding.cost(&kind.dims(dims), len));
-        costs.try_fold(Cost::none(), |sum, cost| Some(sum.and(cost?)))
+        let costs = kinds.map(|kind| kind.encoding.cost(&kind.dims(dims), len));
+        Some(Cost::of_layers(costs.collect::<Option<Vec<_>>>()?.into_iter()))
     }
 
     fn horizon(settings: &LayersConfig, layers: usize, layer: usize) -> Option<usize> {
@@ -364,6 +364,9 @@ pub(crate) mod tests {
         };
         let (whole, mixed) = (of("cope"), of("cope/nope/nope"));
         assert_eq!([whole.0, whole.1], [3 * mixed.0, 3 * mixed.1]);
+        // CoPE keeps the products that PaTH saves, but in another layer.
+        let (cope, path, mixed) = (of("cope").1, of("path").1, of("cope/path").1);
+        assert_eq!(2 * mixed, cope + path);
         let parameters = Combination::parse("cope/nope/nope").unwrap().card().parameters.clone();
         assert_eq!(parameters, "L D max_positions (L: 1 of 3 layers)");
     }

@@ -20,7 +20,7 @@
 //! `scaling`: an object as HuggingFace's `rope_scaling`, `{ rope_type = "default" }` (default), `linear`, `dynamic`,
 //! `yarn`, `longrope`, `llama3`, `proportional` (p-RoPE), and `ntk`, `part-ntk` and `composed` (`parts`, a list of
 //! scalings that apply one after the other), which have no name there; see [`Scaling`]. Two more without a name there
-//! are `clipped` (clipped RoPE, which its authors call CoPE: the `pairs` slowest frequencies, 20 in the paper of 64,
+//! are `clipped` (clipped RoPE, which its authors call CoPE: the `pairs` slowest frequencies, at most 20 by default as in its code, of 64 in the paper,
 //! times `(1 + cos t) / 2`, `t` from 0 to pi; with `hard` times 0) and `high-frequency` (HoPE: pairs without a whole
 //! turn within the trained length do not turn). `type` is accepted in place of `rope_type`. The default of
 //! `original_max_position_embeddings` is the training length.
@@ -51,6 +51,8 @@
 //! An imaginary head has values of its own, and projections to queries and keys that nothing reads; in RoPE++ it has no
 //! projections, and values of the head before it. A head that kept its own query and key would learn the same as one of RoPE,
 //! because a quarter turn of the query is a turn of its projection.
+//! Dual chunk attention has the form of its paper: the far query is at the last position of its chunks. The authors' ChunkLlama puts
+//! it one further, and its `chunk_size` includes the local window.
 //!
 //! ## References
 //! Su et al. 2021, "RoFormer", arXiv 2104.09864. Scalings: Chen et al. 2023, arXiv 2306.15595

@@ -18,8 +18,8 @@ const SELF_EXTEND_WINDOW: f64 = 0.25;
 /// As [`SELF_EXTEND_WINDOW`], under [`Method::ReRope`].
 const RE_ROPE_WINDOW: f64 = 0.5;
 
-/// Share of the trained context of a chunk under [`Method::DualChunk`]; the rest is its local window. As 3072 of 4096 in the authors'
-/// code (An et al. 2024, arXiv 2402.17463).
+/// Share of the trained context of a chunk under [`Method::DualChunk`]; the rest is its local window (An et al. 2024, arXiv
+/// 2402.17463). In the authors' code 3072 of 4096 are a chunk and its window together.
 const DUAL_CHUNK: f64 = 0.75;
 
 /// Method that modifies a rotation; `s` is the extended length divided by the trained one.

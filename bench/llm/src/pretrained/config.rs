@@ -140,6 +140,10 @@ pub(super) fn read(
     fields: Map<String, Value>,
     written_by: &WrittenBy,
 ) -> Result<LlamaSettings> {
+    // Other types may lack the fields of these.
+    if let Some(Value::String(name)) = fields.get("model_type") {
+        kind(path, name)?;
+    }
     let json = Value::Object(fields);
     let file: ConfigFile = serde_path_to_error::deserialize(json).map_err(|e| {
         match e.path().to_string().as_str() {
@@ -151,7 +155,7 @@ pub(super) fn read(
             }
         }
     })?;
-    let kind = file.kind(path)?;
+    let kind = kind(path, &file.model_type)?;
     file.refuse_other_forms(path, kind)?;
     let heads = file.num_attention_heads;
     let sizes = LlamaSizes {
@@ -254,16 +258,16 @@ fn end(path: &Path, given: Option<&Value>) -> Result<Vec<u32>> {
     .collect()
 }
 
-impl ConfigFile {
-    /// Type of the model.
-    fn kind(&self, path: &Path) -> Result<&'static ModelKind> {
-        ModelKind::find(&self.model_type).ok_or_else(|| {
-            let names: Vec<_> = ModelKind::names().collect();
-            let expected = format!("one of \"{}\"", names.join("\", \""));
-            error::unsupported(path, "model_type", format!("\"{}\"", self.model_type), expected)
-        })
-    }
+/// Returns the type of a model by its name.
+fn kind(path: &Path, name: &str) -> Result<&'static ModelKind> {
+    ModelKind::find(name).ok_or_else(|| {
+        let names: Vec<_> = ModelKind::names().collect();
+        let expected = format!("one of \"{}\"", names.join("\", \""));
+        error::unsupported(path, "model_type", format!("\"{name}\""), expected)
+    })
+}
 
+impl ConfigFile {
     fn refuse_other_forms(&self, path: &Path, kind: &ModelKind) -> Result<()> {
         let refuse = |field, value: String, expected: &str| {
             Err(error::unsupported(path, field, value, expected))

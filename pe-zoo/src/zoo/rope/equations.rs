@@ -73,7 +73,7 @@ impl Rope {
                 (each(&|pair| eq::proportional(pair, *partial_rotary_factor, *factor)), plain)
             }
             Scaling::Clipped { pairs, hard } => {
-                (each(&|pair| eq::clipped(pair, *pairs, *hard)), plain)
+                (each(&|pair| eq::clipped(pair, (*pairs).min(pair.dim / 2), *hard)), plain)
             }
             Scaling::HighFrequency { original_max_position_embeddings } => {
                 let original = original(*original_max_position_embeddings);

@@ -22,6 +22,7 @@ pub(crate) const EXAMPLES: &[Examples] = &[
             "rope{scaling={rope_type=longrope,attention_factor=1.2,short_factor=[1.0,1.5,2.0],long_factor=[1.0,1.5,2.0]}}",
             "rope{base=50.0,scaling={rope_type=llama3,factor=8.0,low_freq_factor=0.5,high_freq_factor=2.0,original_max_position_embeddings=16}}",
             "rope{scaling={rope_type=proportional,factor=2.0,partial_rotary_factor=0.7}}",
+            "rope{scaling={rope_type=clipped}}",
             "rope{scaling={rope_type=clipped,pairs=2}}",
             "rope{base=50.0,scaling={rope_type=clipped,pairs=1,hard=true}}",
             "rope{base=50.0,scaling={rope_type=high-frequency,original_max_position_embeddings=23}}",

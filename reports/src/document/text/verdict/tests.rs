@@ -84,3 +84,15 @@ fn the_lead_is_the_abstract_or_the_verdicts() {
         "two workloads are too few to leave one out"
     );
 }
+
+/// The best mean is far ahead, but one of two seeds in eight says the opposite.
+#[test]
+fn an_encoding_far_ahead_that_no_seeds_separate_has_no_rank() {
+    let cells = (0..8_u64).flat_map(|seed| {
+        let (cope, rope) = if seed < 2 { (0.62, 0.98) } else { (0.98, 0.5) };
+        [("cope", cope), ("rope", rope)]
+            .map(|(name, score)| TestCell::new("w", name, seed).beyond(score).record())
+    });
+    let [verdict] = &verdicts(cells.collect())[..] else { panic!() };
+    assert!(verdict.ends_with("No ranks: 8 seeds separate no two encodings."), "{verdict}");
+}
