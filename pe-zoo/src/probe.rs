@@ -207,7 +207,7 @@ fn sized(config: &EncodingConfig) -> Result<(EncodingConfig, Dims), String> {
 const LARGEST_HEAD_DIM: usize = 512;
 
 /// Numbers of layers that are tried, the smallest first.
-pub(crate) const LAYERS: [usize; 9] = [2, 3, 4, 6, 8, 12, 16, 24, 32];
+pub(crate) const LAYERS: [usize; 13] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128];
 
 /// Candidate dimensions, the smallest first. Some settings need a certain number of layers, heads
 /// or channels; last are all even numbers of channels, one of which fits a list with a number per pair of channels.
