@@ -268,6 +268,14 @@ impl Combination {
         (0..layers).map(least).collect()
     }
 
+    /// As [`horizons`](Self::horizons), of one layer.
+    pub(crate) fn horizon(&self, layers: usize, layer: usize) -> Option<usize> {
+        if self.parts.iter().any(is_over) {
+            return None;
+        }
+        self.parts.iter().filter_map(|part| part.horizon(layers, layer)).min()
+    }
+
     /// Operations that the parts add to one forward pass over one sequence of `len` tokens, all pairs
     /// of tokens counted; `None` if a part does not state its cost.
     pub fn cost(&self, dims: &Dims, len: usize) -> Option<Cost> {

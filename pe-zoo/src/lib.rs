@@ -181,3 +181,8 @@ pub use positions::Positions;
 pub use registry::{EncodingConfig, Registry};
 pub use score::ScoreMod;
 pub use state::TokenState;
+
+/// Tests the example of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

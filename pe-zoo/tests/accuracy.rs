@@ -28,7 +28,7 @@ const STD: f64 = 0.2;
 
 /// Settings tested in addition to the defaults of every encoding: other forms of modifiers, and inputs that grow with the
 /// distance.
-const VARIANTS: [&str; 14] = [
+const VARIANTS: [&str; 15] = [
     "alibi{learning=per-layer}",
     "dape(fire)",
     "dape{mixer=convolution}",
@@ -40,6 +40,7 @@ const VARIANTS: [&str; 14] = [
     "grape{variant={type=multiplicative}}",
     "kerple{kernel=power}",
     "kerple{kernel=power,weight=power}",
+    "logit-cap{cap=10000.0}",
     "path{forget={type=gate}}",
     "cope+rope",
     "cope-alibi{slopes=learned}",

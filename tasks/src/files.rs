@@ -45,13 +45,16 @@ impl FileError {
 /// Byte-order mark, with which editors on Windows begin a file.
 const MARK: char = '\u{feff}';
 
-/// Text of the bytes of a file, without the byte-order mark at its beginning: the mark is no character of the text.
+/// Text of the bytes of a file, without the byte-order marks at its beginning: a mark is no character of the text.
 pub(crate) fn text_of(bytes: Vec<u8>) -> Result<String, FromUtf8Error> {
-    let mut text = String::from_utf8(bytes)?;
-    if text.starts_with(MARK) {
-        text.drain(..MARK.len_utf8());
-    }
-    Ok(text)
+    String::from_utf8(bytes).map(without_marks)
+}
+
+/// Text without the byte-order marks at its beginning.
+pub(crate) fn without_marks(mut text: String) -> String {
+    let marks = text.len() - text.trim_start_matches(MARK).len();
+    text.drain(..marks);
+    text
 }
 
 /// Reads a text file in UTF-8, without a byte-order mark at its beginning.
@@ -60,9 +63,15 @@ pub(crate) fn text_of(bytes: Vec<u8>) -> Result<String, FromUtf8Error> {
 /// [`FileError`] if the file cannot be read or is not UTF-8.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
     let failed = FileError::of("read", path);
-    text_of(std::fs::read(path).map_err(failed)?).map_err(|error| {
+    let bytes = std::fs::read(path).map_err(failed)?;
+    let is_utf_16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    text_of(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
-        let reason = format!("it is not UTF-8 from byte {offset} on; save the file as UTF-8");
+        let reason = if is_utf_16 {
+            "it begins with the mark of UTF-16; save the file as UTF-8".to_owned()
+        } else {
+            format!("it is not UTF-8 from byte {offset} on; save the file as UTF-8")
+        };
         failed(std::io::Error::new(std::io::ErrorKind::InvalidData, reason))
     })
 }

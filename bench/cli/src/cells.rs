@@ -60,14 +60,17 @@ impl CellSelection {
                 && (self.seeds.is_empty() || self.seeds.contains(&record.seed))
         };
         let found = records.iter().filter(is_chosen).copied().collect::<Vec<_>>();
+        let seeds = records.iter().map(|record| record.seed).collect::<BTreeSet<_>>();
         let listed = |names: BTreeSet<&str>| {
             names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
         };
         anyhow::ensure!(
             !found.is_empty(),
-            "no finished cell has these workloads, encodings and seeds; known workloads: {}; known encodings: {}",
+            "no finished cell has these workloads, encodings and seeds; known workloads: {}; known encodings: {}; known seeds: \
+             {}",
             listed(workloads),
-            listed(encodings)
+            listed(encodings),
+            seeds.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         );
         Ok(found)
     }
@@ -115,6 +118,7 @@ pub(super) fn run(arguments: &CellsArgs) -> anyhow::Result<()> {
                 "workload": record.workload,
                 "encoding": record.encoding.name,
                 "seed": record.seed,
+                "grid_value": record.grid.as_ref().map(|grid| grid.value),
                 "status": record.status.name(),
             })
         };
@@ -127,6 +131,7 @@ pub(super) fn run(arguments: &CellsArgs) -> anyhow::Result<()> {
                 record.workload.clone(),
                 record.encoding.name.clone(),
                 record.seed.to_string(),
+                record.grid.as_ref().map_or_else(String::new, |grid| grid.value.to_string()),
                 record.status.name().to_owned(),
                 headline(record, true),
                 headline(record, false),
@@ -138,6 +143,7 @@ pub(super) fn run(arguments: &CellsArgs) -> anyhow::Result<()> {
             "workload",
             "encoding",
             "seed",
+            "grid",
             "status",
             "in training",
             "beyond",

@@ -14,7 +14,7 @@ struct OptionCondition {
     when: &'static str,
 }
 
-const CONDITIONS: [OptionCondition; 12] = [
+const CONDITIONS: [OptionCondition; 15] = [
     OptionCondition {
         command: "table",
         options: &["workloads", "metric", "spread", "encodings", "splits", "lens"],
@@ -44,6 +44,24 @@ const CONDITIONS: [OptionCondition; 12] = [
         options: &["results", "best"],
         acts: |all| !is_path(all, "cell") || (is_given(all, "against") && !is_path(all, "against")),
         when: "with a record key or SUITE WORKLOAD ENCODING, because a path already names the weights",
+    },
+    OptionCondition {
+        command: "stability",
+        options: &["token"],
+        acts: |all| !has(all, "tokens", &["0"]),
+        when: "with --tokens of at least 1",
+    },
+    OptionCondition {
+        command: "benchmark",
+        options: &["examples"],
+        acts: |all| !has(all, "shots", &["0"]),
+        when: "with --shots of at least 1",
+    },
+    OptionCondition {
+        command: "extend",
+        options: &["seed"],
+        acts: |all| has(all, "tasks", &["passkey"]) || is_given(all, "encodings") || tunes(all),
+        when: "with --tasks passkey, --encodings or --tune, because nothing else draws random numbers",
     },
     OptionCondition {
         command: "extend",

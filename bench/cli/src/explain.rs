@@ -136,22 +136,20 @@ fn spaced(text: &str) -> String {
     text.replace(',', ", ")
 }
 
-/// Error for an unknown name, with the nearest encoding or task.
+/// Error for an unknown name, with the nearest encoding, task or suite.
 fn with_tasks(name: &str, error: PeError) -> anyhow::Error {
-    let PeError::UnknownId { nearest: of_encodings, known, .. } = error else {
+    if !matches!(error, PeError::UnknownId { .. }) {
         return error.into();
-    };
-    let tasks = || tasks::ALL.iter().map(|meta| meta.id);
-    let near = match (of_encodings, nearest(name, tasks())) {
-        (Some(near), _) => format!(" (did you mean `{near}`?)"),
-        (None, Some(near)) => format!(" (did you mean the task `{near}`?)"),
-        (None, None) => String::new(),
-    };
-    if !near.is_empty() {
-        return anyhow::anyhow!("unknown encoding, task or suite `{name}`{near}");
     }
-    let tasks = tasks().collect::<Vec<_>>().join(", ");
-    anyhow::anyhow!("unknown encoding, task or suite `{name}`; encodings: {known}; tasks: {tasks}")
+    let encodings = train::encodings::registry();
+    let encodings = encodings.cards().map(|card| (card.id, "encoding"));
+    let tasks = tasks::ALL.iter().map(|meta| (meta.id, "task"));
+    let suites = suite::BUILT_IN.iter().map(|(name, _)| (*name, "suite"));
+    let known = encodings.chain(tasks).chain(suites).collect::<BTreeMap<_, _>>();
+    let near = nearest(name, known.keys().copied())
+        .map_or_else(String::new, |near| format!(" (did you mean the {} `{near}`?)", known[near]));
+    let listed = if near.is_empty() { "; `pe-bench list` prints all" } else { "" };
+    anyhow::anyhow!("unknown encoding, task or suite `{name}`{near}{listed}")
 }
 
 /// Returns facts about an encoding as JSON.

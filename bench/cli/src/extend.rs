@@ -17,6 +17,7 @@ use tasks::{FileError, corpus};
 
 use super::CELLS_OPEN;
 use super::compute::ComputeArgs;
+use super::folders;
 use super::out::{complain, counted, say};
 use super::page::OpenArgs;
 use super::parsers::{MOST, Suggested, number, seconds};
@@ -240,6 +241,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
             cell.check_export(&context)?;
         }
     }
+    folders::refuse_other(&out)?;
     let all = &cells;
     let cells = ExtendSweep::new(all, &context);
     let options = sweep_options(arguments, &out);

@@ -52,15 +52,24 @@ pub(super) fn or_all(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 /// # Errors
 /// With the path, and the reason if something else is in its place.
 pub(super) fn create(folder: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| {
-        let place = folder.display();
-        if folder.symlink_metadata().is_ok() {
-            return format!(
-                "{place} is a file, or a link that leads to no folder, expected a folder; remove it"
-            );
-        }
-        format!("cannot create the folder {place}")
-    })
+    refuse_other(folder)?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create the folder {}", folder.display()))
+}
+
+/// Refuses the path of a folder, which need not exist, if something else is there or at a folder that it is in.
+///
+/// # Errors
+/// With the path of what is there.
+pub(super) fn refuse_other(folder: &Path) -> anyhow::Result<()> {
+    let is_other = |place: &&Path| place.symlink_metadata().is_ok() && !place.is_dir();
+    match folder.ancestors().find(is_other) {
+        None => Ok(()),
+        Some(place) => anyhow::bail!(
+            "{} is a file, or a link that leads to no folder, expected a folder; remove it, or choose another folder",
+            place.display()
+        ),
+    }
 }
 
 /// Whether a folder contains a `cells` folder or packed records.

@@ -12,6 +12,7 @@ use records::GateScore;
 use tasks::Sample;
 
 use super::columns::say_table;
+use super::folders;
 use super::out::{complain, say};
 use super::page::OpenArgs;
 use super::parsers::one_of;
@@ -128,6 +129,7 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     };
     let folder =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from("results/inspect").join(&record.key));
+    folders::refuse_other(&folder)?;
     let page = subject.write(&folder)?;
     if arguments.json {
         say(&subject.json().to_string());

@@ -83,6 +83,7 @@ pub(super) fn known(trained: &[[String; 3]]) -> ReportMeta {
         source: meta.source.to_owned(),
         url: String::new(),
         text: tasks::card(meta.id).unwrap_or_default(),
+        acts_outside: false,
     }));
     ReportMeta { references, descriptions, ..ReportMeta::default() }
 }
@@ -102,6 +103,7 @@ fn described(name: &str, combination: &Combination) -> Description {
         source: sources.join("; "),
         url,
         text: texts.map(explain::card).collect::<Vec<_>>().join("\n\n"),
+        acts_outside: combination.clone().inside_attention().is_err(),
     }
 }
 

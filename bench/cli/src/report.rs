@@ -177,6 +177,7 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
         // The report of several folders is not written to any of them.
         _ => PathBuf::from(ALL),
     });
+    folders::refuse_other(&out)?;
     for folder in &folders {
         add_files(folder, &out, &mut meta)?;
     }

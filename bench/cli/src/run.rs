@@ -217,6 +217,10 @@ impl Watched<'_> {
         suite: Option<Suite>,
     ) -> anyhow::Result<ExitCode> {
         let out = &self.options.out;
+        // Before anything is trained.
+        for name in ["claims", "weights", "checkpoints", "tables", "figures", "pages"] {
+            folders::refuse_other(&out.join(name))?;
+        }
         folders::create(&out.join("cells"))?;
         analysis::folder::unpack(out)?;
         let following = suite.as_ref().map_or(0, |suite| suite.following().count());

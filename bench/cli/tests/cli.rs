@@ -285,6 +285,7 @@ fn cards_and_costs_print() {
     }
     for (arguments, expected) in [
         (vec!["explain", "flip-flap"], "did you mean the task `flip-flop`?"),
+        (vec!["explain", "quik"], "did you mean the suite `quick`?"),
         (vec!["flops", "--config", "tape-155"], "did you mean `tape-155m`?"),
         (vec!["flops", "--len", "0"], "0 is not in 1..="),
     ] {

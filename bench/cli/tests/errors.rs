@@ -50,7 +50,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
             vec!["run", &named, "--devices", "0-999", "--dry-run"],
             "has the name of the built-in suite `quick`",
         ),
-        (vec!["run", &suite, "--devices", "0-999", "--dry-run"], "error: --devices has device"),
+        (vec!["run", &suite, "--devices", "0-999", "--dry-run"], "error: device"),
         (vec!["run", "quick", "--data", empty, "--dry-run"], "error: --data "),
         (
             vec!["run", &suite, "--seed", "-1"],

@@ -178,6 +178,7 @@ fn expanded(file: &SuiteFile, overrides: &Overrides) -> Result<Expanded, FieldEr
     let lists = overrides.workloads.iter();
     let asked = lists.flat_map(|list| encodings::items(list, &names.iter().map(String::as_str)));
     let asked_for = asked.map(str::to_owned).collect::<Vec<_>>();
+    values::distinct(&asked_for).map_err(at(WORKLOADS))?;
     for ((workload, encodings), variants) in file.workload.iter().zip(&selected).zip(expanded) {
         for variant in variants {
             let is_asked = |asked: &String| *asked == workload.name || *asked == variant.name;

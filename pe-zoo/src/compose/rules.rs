@@ -71,10 +71,19 @@ fn whole_positions(
     Ok(None)
 }
 
+/// Longest pattern of layers, which probing builds.
+const LONGEST: usize = *probe::LAYERS.last().expect("there are some");
+
 /// Returns the reason why these encodings cannot be those of the layers of a pattern; `None` if they can.
 fn against_layers(layers: &[Combination]) -> Result<Option<String>, PeError> {
     if layers.is_empty() {
         return Ok(Some("no layers, expected an encoding for each layer".to_owned()));
+    }
+    if layers.len() > LONGEST {
+        return Ok(Some(format!(
+            "a pattern of {} layers, expected at most {LONGEST}",
+            layers.len()
+        )));
     }
     let repeats = |period: &usize| {
         layers.len().is_multiple_of(*period)

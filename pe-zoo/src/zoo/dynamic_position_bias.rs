@@ -53,6 +53,9 @@ pub enum DistanceScale {
     Log,
 }
 
+/// Largest number of hidden layers of a network.
+const DEEPEST: usize = 1024;
+
 /// Settings of the dynamic position bias and its network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -145,7 +148,9 @@ impl PositionEncoding for DynamicPositionBias {
     }
 
     fn check(settings: &DynamicPositionBiasConfig, dims: &Dims) -> Result<(), PeError> {
-        check_size(Self::CARD.id, "depth", settings.depth)?;
+        let expected = format!("1 to {DEEPEST}");
+        let fits = (1..=DEEPEST).contains(&settings.depth);
+        PeError::require(fits, Self::CARD.id, "depth", settings.depth, &expected)?;
         if let Some(width) = settings.width {
             return check_size(Self::CARD.id, "width", width);
         }

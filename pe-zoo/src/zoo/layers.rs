@@ -226,9 +226,15 @@ impl PositionEncoding for ByLayer {
     }
 
     fn horizon(settings: &LayersConfig, layers: usize, layer: usize) -> Option<usize> {
-        let Placement { kinds, places } = settings.placement(layers);
-        let LayerPlace { kind, layer } = places[layer];
-        kinds[kind].encoding.horizons(kinds[kind].layers)[layer]
+        let pattern = &settings.pattern;
+        let own = pattern[layer % pattern.len()].combination();
+        let is_own = pattern.iter().map(|other| other.combination() == own).collect::<Vec<_>>();
+        // Layers with the same encoding among the first ones.
+        let count = |layers: usize| {
+            let of = |places: &[bool]| places.iter().filter(|is_own| **is_own).count();
+            layers / pattern.len() * of(&is_own) + of(&is_own[..layers % pattern.len()])
+        };
+        own.horizon(count(layers), count(layer))
     }
 
     fn reference(&self) -> Option<&dyn ScalarReference> {

@@ -59,12 +59,31 @@ struct Capped {
     cap: f64,
 }
 
+/// Largest argument of [`tanh`] that a fraction of polynomials computes.
+const SMALL: f64 = 0.5;
+
+/// Hyperbolic tangent with a small relative error for small arguments, as those of a large cap are: `2 sigmoid(2 x) - 1` cancels there.
+///
+/// `x` is a part within [`SMALL`], whose tangent is a continued fraction (Lambert's) of six terms, and the rest, and
+/// `tanh(a + b) = (tanh a + tanh b) / (1 + tanh a tanh b)`.
+#[inline(always)]
+fn tanh<N: Number>(x: N) -> N {
+    let [one, two] = [1.0, 2.0].map(N::constant);
+    let small = x.max(N::constant(-SMALL)).min(N::constant(SMALL));
+    let square = small * small;
+    let above = N::constant(10395.0) + square * (N::constant(1260.0) + square * N::constant(21.0));
+    let below = N::constant(10395.0)
+        + square * (N::constant(4725.0) + square * (N::constant(210.0) + square));
+    let of_small = small * above / below;
+    let of_rest = ((x - small) * two).sigmoid() * two - one;
+    (of_small + of_rest) / (one + of_small * of_rest)
+}
+
 impl PairTerm<0> for Capped {
-    /// `cap tanh(x / cap)`, with `tanh(x) = 2 sigmoid(2 x) - 1`.
+    /// `cap tanh(x / cap)`.
     #[inline(always)]
     fn value<N: Number>(&self, pair: Pair<N, 0>) -> N {
-        let doubled = pair.content * N::constant(2.0 / self.cap);
-        doubled.sigmoid() * N::constant(2.0 * self.cap) - N::constant(self.cap)
+        tanh(pair.content * N::constant(1.0 / self.cap)) * N::constant(self.cap)
     }
 }
 
@@ -95,8 +114,8 @@ impl PositionEncoding for LogitCap {
 
     fn cost(_: &LogitCapConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let pairs = dims.layers * dims.heads * len * len;
-        // Two products, a sigmoid, a difference.
-        Some(Cost::none().pair_elementwise("cap of the logits", 7 * pairs))
+        // A clamp, two polynomials, a sigmoid, three quotients, and the products and sums between them.
+        Some(Cost::none().pair_elementwise("cap of the logits", 28 * pairs))
     }
 
     fn reference(&self) -> Option<&dyn ScalarReference> {
@@ -121,6 +140,6 @@ pub(crate) mod tests {
 
     pub(crate) const EXAMPLES: &[Examples] = &[Examples {
         facts: "acts on logits; content dependent, has terms, ignores positions, scales content, shift invariant; dense on GPUs in f32",
-        texts: &["logit-cap", "logit-cap{cap=0.5}"],
+        texts: &["logit-cap", "logit-cap{cap=0.5}", "logit-cap{cap=10000.0}"],
     }];
 }

@@ -61,4 +61,6 @@ pub struct Description {
     pub url: String,
     /// Whole description in Markdown: headings, paragraphs and code.
     pub text: String,
+    /// Whether an encoding acts outside of attention as well, so that a layer of attention alone cannot have it.
+    pub acts_outside: bool,
 }

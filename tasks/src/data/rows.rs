@@ -56,7 +56,11 @@ pub(super) fn documents(
 ) -> Result<Vec<TextDocument>, DataError> {
     let numbered = |texts: Vec<String>| {
         let rows = texts.into_iter().enumerate();
-        rows.map(|(row, text)| TextDocument { name: format!("{name}:{row}"), text }).collect()
+        let document = |(row, text)| TextDocument {
+            name: format!("{name}:{row}"),
+            text: files::without_marks(text),
+        };
+        rows.map(document).collect()
     };
     match format_by_ending(path).unwrap_or(FileKind::Text) {
         FileKind::Text => match field {

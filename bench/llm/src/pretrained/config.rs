@@ -372,7 +372,13 @@ impl ConfigFile {
             HasWindow::IfStated | HasWindow::IfStatedAndUsed => None,
         };
         match self.sliding_window.or(default).filter(|_| is_used) {
-            Some(window) if self.layers(kind).has_window(path)? => Ok(Some(window)),
+            Some(window) if self.layers(kind).has_window(path)? => {
+                let expected = "at least 1, the token itself, or null";
+                if window == 0 {
+                    return Err(error::unsupported(path, "sliding_window", window, expected));
+                }
+                Ok(Some(window))
+            }
             _ => Ok(None),
         }
     }

@@ -41,7 +41,7 @@ impl WrittenBy {
         if tokenizer_config.get("tokenizer_class").and_then(Value::as_str) == Some(CLASS_OF_5) {
             return of(Some(5), "tokenizer_config.json names TokenizersBackend");
         }
-        of(None, "no file states the version")
+        of(None, "config.json and tokenizer_config.json do not state the version")
     }
 
     /// Whether the rules of version 5 hold.
@@ -105,7 +105,7 @@ mod tests {
             (
                 json!({}),
                 json!({ "tokenizer_class": "LlamaTokenizer" }),
-                "4.57: no file states the version",
+                "4.57: config.json and tokenizer_config.json do not state the version",
                 false,
             ),
         ] {

@@ -1,5 +1,7 @@
 """Biases that depend on the distance of the two tokens."""
 
+import math
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -103,8 +105,14 @@ class Kerple(DistanceBias):
             nn.Parameter(torch.rand(dims.heads) * most) for _ in range(count)
         )
         of_kernel, of_weight = count * (kernel != "none"), count * (weight != "none")
-        self.a = draw(0.0 if is_gaussian else 1.0, of_kernel)
-        self.p = draw(0.0 if is_gaussian else 2.0, of_kernel)
+        if is_gaussian:
+            given = lambda values: nn.ParameterList(
+                nn.Parameter(torch.tensor(values)) for _ in range(of_kernel)
+            )
+            self.a = given([math.log(slope) for slope in slopes(dims.heads)])
+            self.p = given([1.0] * dims.heads)
+        else:
+            self.a, self.p = draw(1.0, of_kernel), draw(2.0, of_kernel)
         self.m = draw(0.0, count * (mean == "learned"))
         self.weight_a, self.weight_p = draw(1.0, of_weight), draw(2.0, of_weight)
 
@@ -116,7 +124,7 @@ class Kerple(DistanceBias):
             a, p = column(of_layer(self.a, index)), column(of_layer(self.p, index))
             if len(self.m):
                 m = column(of_layer(self.m, index))
-                distances = distances - (m.exp() - (-m).exp())
+                distances = distances + (m.exp() - (-m).exp())
             return -a.exp() * (distances.abs() + 1e-5) ** p
         a = column(straight_through(of_layer(self.a, index), 0.01))
         if self.kernel == "logarithmic":

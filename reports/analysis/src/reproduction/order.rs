@@ -86,9 +86,7 @@ impl SizeOrder {
         let Self { suite, rows, pairs, same, opposite, holds, contradicted, converged } = self;
         if *pairs == 0 {
             return format!(
-                "Another size: `pe-bench run {suite}` trains these encodings in about four hours or less on two \
-                 cores. The given folders have no records of this suite, or no two encodings in them can be \
-                 compared."
+                "Another size: nothing to compare here; `pe-bench run {suite}` trains these encodings."
             );
         }
         let equal = pairs - same - opposite;

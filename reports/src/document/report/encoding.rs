@@ -36,7 +36,7 @@ pub(super) fn section(report: &Report, encoding: &Encoding, shared: &SharedParts
     let formula = description.as_mut().and_then(|own| own.take(super::description::FORMULA));
     let figures = forest::against_rope(report, name, &shared.contrasts);
     let mut sections: Vec<Section> = formula.into_iter().collect();
-    sections.extend(known.and_then(|_| use_of(encoding)));
+    sections.extend(known.and_then(|known| use_of(encoding, known.acts_outside)));
     sections.extend([
         Section::of_figures("Against RoPE", figures),
         Section::of_table("Where it wins and loses", contests(report, name)),
@@ -54,22 +54,37 @@ pub(super) fn section(report: &Report, encoding: &Encoding, shared: &SharedParts
     }
 }
 
-/// Returns how to use an encoding in Rust, on the command line and in PyTorch; `None` for a name that is no expression.
-fn use_of(encoding: &Encoding) -> Option<Section> {
+/// Returns how to use an encoding in Rust, on the command line and in PyTorch: in a layer of attention, or in a whole model if it
+/// acts outside of attention. `None` for a name that is no expression.
+fn use_of(encoding: &Encoding, acts_outside: bool) -> Option<Section> {
     let name = &encoding.id;
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_+.,(){}= \"".contains(c);
     if !name.chars().all(is_part) {
         return None;
     }
+    let (rust, torch) = if acts_outside {
+        (
+            format!(
+                "Decoder::new(&config, vocabulary, &Combination::parse({name:?})?, &dims, &mut rng, &mut of_encoding, &device)?"
+            ),
+            format!("pe_zoo.torch.encoding({name:?}, heads=4, head_dim=16)"),
+        )
+    } else {
+        (
+            format!(
+                "SelfAttentionConfig::new({name:?}, 64, 4, 128).init(&mut rng, &device)?.forward(x)?"
+            ),
+            format!("pe_zoo.torch.SelfAttention(64, heads=4, encoding={name:?})(x)"),
+        )
+    };
+    let control = if name == YARDSTICK { "" } else { ",rope" };
     let lines = [
         "# Rust".to_owned(),
-        format!(
-            "SelfAttentionConfig::new({name:?}, 64, 4, 128).init(&mut rng, &device)?.forward(x)?"
-        ),
+        rust,
         "# command line".to_owned(),
-        format!("pe-bench run quick --encodings '{name},rope'"),
+        format!("pe-bench run quick --encodings '{name}{control}'"),
         "# PyTorch".to_owned(),
-        format!("pe_zoo.torch.SelfAttention(64, heads=4, encoding={name:?})(x)"),
+        torch,
     ];
     Some(Section::of("How to use it", vec![Element::Code(lines.join("\n"))]))
 }

@@ -9,11 +9,26 @@ const make = (tag, more = {}, ...children) => {
 const UNITS = { k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18, KiB: 1024, MiB: 1048576, GiB: 1073741824 };
 const shown = (cell) => all("small", cell).reduce((text, small) => text.replace(small.textContent, ""), cell.textContent).trim();
 const value = (cell) => {
-  const found = shown(cell).replace(/[\s\u2009\u00a0]/g, "").match(/^[≥<]?(-?\d*\.?\d+(?:e-?\d+)?)([kMGTPE]i?B?)?/);
+  const found = shown(cell).replace(/[\s\u2009\u00a0]/g, "").match(/^[≥≤<]?(-?\d*\.?\d+(?:e-?\d+)?)([kMGTPE]i?B?)?/);
   return found ? found[1] * (UNITS[found[2]] ?? 1) : null;
 };
 
+/** Writes the cells into rows that leave out those they share with the row before, which sorting and filtering tear apart. */
+function fill(table) {
+  let before = null;
+  for (const row of table.tBodies[0].rows) {
+    if (before && !row.cells[0].textContent.trim()) {
+      for (const [index, cell] of [...row.cells].entries()) {
+        if (cell.textContent.trim()) break;
+        cell.innerHTML = before.cells[index].innerHTML;
+      }
+    }
+    before = row;
+  }
+}
+
 function sort(table, column, head) {
+  fill(table);
   const down = head.getAttribute("aria-sort") !== "descending" && column > 0 || head.getAttribute("aria-sort") === "ascending";
   for (const other of all("thead th", table)) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
@@ -77,6 +92,7 @@ for (const whole of all(".table")) {
     const filter = make("input", { type: "search", placeholder: "filter rows" });
     filter.setAttribute("aria-label", `Filter the rows of ${table.caption?.textContent ?? "the table"}`);
     filter.addEventListener("input", () => {
+      fill(table);
       const words = filter.value.toLowerCase().split(/\s+/);
       for (const row of table.tBodies[0].rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
     });
