@@ -146,8 +146,9 @@ fn with_tasks(name: &str, error: PeError) -> anyhow::Error {
     let tasks = tasks::ALL.iter().map(|meta| (meta.id, "task"));
     let suites = suite::BUILT_IN.iter().map(|(name, _)| (*name, "suite"));
     let known = encodings.chain(tasks).chain(suites).collect::<BTreeMap<_, _>>();
-    let near = nearest(name, known.keys().copied())
-        .map_or_else(String::new, |near| format!(" (did you mean the {} `{near}`?)", known[near]));
+    let near = nearest(name, known.keys().copied()).map_or_else(String::new, |near| {
+        format!(" (did you mean the {} `{near}`?)", known[&*near])
+    });
     let listed = if near.is_empty() { "; `pe-bench list` prints all" } else { "" };
     anyhow::anyhow!("unknown encoding, task or suite `{name}`{near}{listed}")
 }

@@ -2,12 +2,12 @@
 
 use burn::tensor::Tensor;
 
-#[cfg(feature = "cube")]
-use super::Perceptron;
 use super::{
-    Contextual, ContextualFunction, FarProducts, GateSource, HiddenActivation, Number, Pair,
-    PairTerm, ScoreMod, StepPrices, Term, TokenPrice,
+    Contextual, ContextualFunction, GateSource, HiddenActivation, Number, Pair, PairTerm, ScoreMod,
+    StepPrices, Term, TokenPrice,
 };
+#[cfg(feature = "cube")]
+use super::{FarProducts, Perceptron};
 
 /// Channels that the kernels read at once.
 const PIECE: usize = 8;
@@ -69,8 +69,9 @@ impl StepPrices {
         }
         let pad = |vectors: &Tensor<4>| {
             let [batch, heads, tokens, _dim] = vectors.dims();
-            let zeros = Tensor::zeros([batch, heads, tokens, padded - dim], &vectors.device());
-            Tensor::cat(vec![vectors.clone(), zeros.cast(vectors.dtype())], 3)
+            let shape = [batch, heads, tokens, padded - dim];
+            let zeros = Tensor::<4>::zeros(shape, &vectors.device()).cast(vectors.dtype());
+            Tensor::cat(vec![vectors.clone(), zeros], 3)
         };
         // Products are divided by the number of channels.
         let queries = pad(&self.queries) * (padded as f64 / dim as f64);

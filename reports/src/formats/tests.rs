@@ -62,6 +62,7 @@ fn files() -> Vec<OutFile> {
                 source: all.clone(),
                 url: all.clone(),
                 text: WICKED.join("\n"),
+                acts_outside: false,
             })
             .to_vec(),
         inspected: vec![(all.clone(), all)],
