@@ -228,7 +228,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         precision: compute.precision(),
         seed: arguments.seed,
     };
-    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&run.suite));
+    let out = results_folder(arguments, &run.suite)?;
     if let Some(key) = &arguments.only {
         return serve(key, &cells, &context);
     }
@@ -241,7 +241,6 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
             cell.check_export(&context)?;
         }
     }
-    folders::refuse_other(&out)?;
     let all = &cells;
     let cells = ExtendSweep::new(all, &context);
     let options = sweep_options(arguments, &out);
@@ -334,6 +333,13 @@ fn create_export(
         check_target(&folder.join(name)).context("--export")?;
     }
     Ok(())
+}
+
+/// Folder of the results, which need not exist.
+fn results_folder(arguments: &ExtendArgs, suite: &str) -> anyhow::Result<PathBuf> {
+    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(suite));
+    folders::refuse_other(&out)?;
+    Ok(out)
 }
 
 /// Options of the sweep with results in `out`.
