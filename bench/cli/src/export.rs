@@ -31,8 +31,8 @@ pub(super) fn run(arguments: &ExportArgs) -> anyhow::Result<()> {
         Exported::Llama => say(&format!(
             "{shown}: a folder for transformers; `AutoModelForCausalLM.from_pretrained(\"{shown}\")` loads it"
         )),
-        Exported::Module => say(&format!(
-            "{shown}: weights with a PyTorch module; `pe_zoo_model.load(\"{shown}\")` loads them"
+        Exported::Torch => say(&format!(
+            "{shown}: a folder for PyTorch; `pe_zoo.torch.load(\"{shown}\")` of the Python package `pe-zoo` loads it"
         )),
     }
     Ok(())

@@ -221,7 +221,7 @@ enum Command {
     Vectors(vectors::VectorsArgs),
     /// Writes trained weights for PyTorch or transformers.
     ///
-    /// Writes a Llama-type model as a folder for transformers, and any other model as weights with a PyTorch module.
+    /// Writes a Llama-type model as a folder for transformers, and any other model as a folder for `pe_zoo.torch.load`.
     #[command(
         after_help = "Examples:\n  pe-bench export quick flip-flop cope\n  pe-bench export dd59a472 --out exported"
     )]

@@ -1,16 +1,14 @@
-//! Export of kept weights: safetensors, settings and tokenizer, with a module in plain PyTorch or as a folder that
+//! Export of kept weights: safetensors, settings and tokenizer, as a folder that the Python package `pe_zoo.torch` or
 //! HuggingFace's transformers loads.
 //!
 //! | file | contents |
 //! | --- | --- |
 //! | `model.safetensors` | the parameters in f32 |
-//! | `config.json` | sizes, and the settings of the encodings as the module needs them |
-//! | `pe_zoo_model.py` | the module; absent in a folder for transformers |
+//! | `config.json` | sizes, and the expression of the encoding |
 //! | `tokenizer.json` or `vocabulary.json` | the tokenizer in the format of HuggingFace's `tokenizers`, or, without that form, the text of each token |
 //! | `tokenizer_config.json` | beside `tokenizer.json`: special tokens, and the class with which transformers adds none of its own |
 //! | `record.json` | the record of the training |
 
-mod encodings;
 mod llama;
 mod staged;
 
@@ -32,20 +30,17 @@ use train::weights::NamedTensors;
 pub use llama::ModelFacts;
 pub use staged::check_target;
 
-/// Text of the module in plain PyTorch.
-pub const PYTORCH_MODULE: &str = include_str!("export/pe_zoo_model.py");
-
 /// Kind of the folder that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exported {
     /// A folder that transformers loads as `LlamaForCausalLM`.
     Llama,
-    /// A folder with the module in plain PyTorch.
-    Module,
+    /// A folder that `pe_zoo.torch.load` loads.
+    Torch,
 }
 
-/// Writes the files of a model to a folder. A Llama-type model becomes a folder for transformers, any other one with the
-/// module. It is written in one step, and replaces an earlier export.
+/// Writes the files of a model to a folder. A Llama-type model becomes a folder for transformers, any other one a folder for
+/// `pe_zoo.torch`. It is written in one step, and replaces an earlier export.
 ///
 /// # Errors
 ///
@@ -66,7 +61,7 @@ pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported> {
     let (config, tensors, kind) = match llama {
         Some(llama) => (llama.config(""), llama.tensors(&kept.tensors), Exported::Llama),
         None => {
-            (config(&experiment, task.vocab_size(), lens)?, kept.tensors.clone(), Exported::Module)
+            (config(&experiment, task.vocab_size(), lens)?, kept.tensors.clone(), Exported::Torch)
         }
     };
     let settings = kept.path.with_extension("json");
@@ -74,9 +69,6 @@ pub fn export(kept: &KeptTraining, folder: &Path) -> Result<Exported> {
     staged::replace(folder, |folder| {
         write_in(folder, "model.safetensors", tensors.bytes()?)?;
         write_in(folder, "config.json", format!("{config:#}\n"))?;
-        if kind == Exported::Module {
-            write_in(folder, "pe_zoo_model.py", PYTORCH_MODULE)?;
-        }
         write_in(folder, staged::RECORD, record)?;
         match task.tokenizer().and_then(Tokenizer::json) {
             Some(text) => {
@@ -145,14 +137,13 @@ const NOT_LLAMA: &str = "a model of this architecture cannot be written as a fol
      architecture as in Llama: soft attention, RMSNorm before each part, SwiGLU, no bias, no normalisation of \
      queries and keys, no output gate, no scaled embedding and no bound of the logits";
 
-/// Settings of the module in plain PyTorch.
+/// Settings of the decoder in `pe_zoo.torch`.
 fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Result<Value> {
     let model = &experiment.model;
     ensure!(
         model.attention == AttentionKind::Soft,
         "hard attention cannot be exported to PyTorch, expected soft attention"
     );
-    let dims = experiment.encoding.dims_beside(&model.dims(lens[0], lens[1]));
     Ok(json!({
         "architecture": "pe-zoo-decoder",
         "vocab_size": vocabulary,
@@ -171,8 +162,8 @@ fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Resul
         "embedding_scale": model.embedding_scale().unwrap_or(1.0),
         "head_cap": model.head_cap,
         "encoding": experiment.encoding.to_string(),
-        "encodings": encodings::of_parts(&experiment.encoding, &dims)?,
         "trained_tokens": lens[0],
+        "most_tokens": lens[1],
     }))
 }
 

@@ -5,7 +5,6 @@ use pe_zoo::zoo::rope::{Rope, RopeConfig};
 use pe_zoo::{Combination, PositionEncoding};
 use serde_json::{Value, json};
 
-use super::encodings::read;
 use super::staged::{EXPORTED_BY, PROGRAM};
 use pe_zoo::model::{ActivationKind, ModelConfig, NormKind, NormPlace, QkNormKind};
 use train::weights::NamedTensors;
@@ -210,7 +209,8 @@ fn known_rotation(facts: &ModelFacts<'_>) -> Option<RopeConfig> {
     if part.card().id != Rope::CARD.id {
         return None;
     }
-    let rope = read::<Rope>(part);
+    // The part was made from such settings.
+    let rope: RopeConfig = serde_json::from_value(part.fields().clone().into()).ok()?;
     let scaling = rope.scaling.resolved(&facts.model.dims(facts.lens[0], facts.lens[1]));
     // transformers has no name for the others, and rotates all channels of a Llama in halves.
     let is_known = match &scaling {

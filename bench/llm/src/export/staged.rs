@@ -16,10 +16,9 @@ pub(super) const PROGRAM: &str = "pe-bench";
 pub(super) const RECORD: &str = "record.json";
 
 /// All files of exported folders.
-const FILES: [&str; 7] = [
+const FILES: [&str; 6] = [
     "model.safetensors",
     "config.json",
-    "pe_zoo_model.py",
     "tokenizer.json",
     "tokenizer_config.json",
     "vocabulary.json",

@@ -10,11 +10,13 @@ every encoding with `pe-bench vectors`.
 from .attention import Attended, SelfAttention, attend, flex_attend
 from .base import Dims, Encoding, Layer
 from .combination import ENCODINGS, Combination, encoding
+from .decoder import Decoder, load
 
 __all__ = [
     "ENCODINGS",
     "Attended",
     "Combination",
+    "Decoder",
     "Dims",
     "Encoding",
     "Layer",
@@ -22,4 +24,5 @@ __all__ = [
     "attend",
     "encoding",
     "flex_attend",
+    "load",
 ]
