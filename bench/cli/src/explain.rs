@@ -138,17 +138,21 @@ fn spaced(text: &str) -> String {
 
 /// Error for an unknown name, with the nearest encoding, task or suite.
 fn with_tasks(name: &str, error: PeError) -> anyhow::Error {
-    if !matches!(error, PeError::UnknownId { .. }) {
+    let PeError::UnknownId { nearest: of_encodings, .. } = error else {
         return error.into();
-    }
+    };
     let encodings = train::encodings::registry();
-    let encodings = encodings.cards().map(|card| (card.id, "encoding"));
-    let tasks = tasks::ALL.iter().map(|meta| (meta.id, "task"));
-    let suites = suite::BUILT_IN.iter().map(|(name, _)| (*name, "suite"));
+    let encodings = encodings.cards().map(|card| (card.id, ""));
+    let tasks = tasks::ALL.iter().map(|meta| (meta.id, "the task "));
+    let suites = suite::BUILT_IN.iter().map(|(name, _)| (*name, "the suite "));
     let known = encodings.chain(tasks).chain(suites).collect::<BTreeMap<_, _>>();
-    let near = nearest(name, known.keys().copied()).map_or_else(String::new, |near| {
-        format!(" (did you mean the {} `{near}`?)", known[&*near])
-    });
+    // Labels lead to settings, as `YaRN` does.
+    let of_label = of_encodings.filter(|near| !known.contains_key(near.as_str()));
+    let near = match (of_label, nearest(name, known.keys().copied())) {
+        (Some(near), _) => format!(" (did you mean `{near}`?)"),
+        (None, Some(near)) => format!(" (did you mean {}`{near}`?)", known[&*near]),
+        (None, None) => String::new(),
+    };
     let listed = if near.is_empty() { "; `pe-bench list` prints all" } else { "" };
     anyhow::anyhow!("unknown encoding, task or suite `{name}`{near}{listed}")
 }

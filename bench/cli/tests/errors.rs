@@ -50,7 +50,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
             vec!["run", &named, "--devices", "0-999", "--dry-run"],
             "has the name of the built-in suite `quick`",
         ),
-        (vec!["run", &suite, "--devices", "0-999", "--dry-run"], "error: device"),
+        (vec!["run", &suite, "--devices", "0-999", "--dry-run"], "error: there is no device"),
         (vec!["run", "quick", "--data", empty, "--dry-run"], "error: --data "),
         (
             vec!["run", &suite, "--seed", "-1"],
@@ -83,7 +83,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["speed", "--batch", "0"], "error: --batch is 0, expected 1 to"),
         (vec!["speed", "--suite", &suite, "--workload", "xyz"], "at `--workload`: no workload"),
         (vec!["inspect", "quick", "flip-flop", "cop"], "at `ENCODING`: unknown encoding `cop`"),
-        (vec!["explain", "xyzzy"], "tasks: addition, at-depth, common-words"),
+        (vec!["explain", "xyzzy"], "`pe-bench list` prints all"),
         (vec!["explain", "YaRN"], "did you mean `rope{scaling={rope_type=yarn,factor=2.0}}`?"),
         (vec!["run", "smoke", "--backend", "flx"], "did you mean `flex`?"),
         (vec!["run", &suite, "--encodings", "aliby"], "did you mean `alibi`?"),

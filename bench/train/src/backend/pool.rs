@@ -182,7 +182,7 @@ fn place(
     visible: Option<&str>,
 ) -> Result<DevicePlace> {
     let missing = |count: usize, about: &str| {
-        format!("device {index} does not exist, expected less than {count}: {about}")
+        format!("there is no device {index}, expected less than {count}: {about}")
     };
     Ok(match hardware {
         Hardware::Processor => {
