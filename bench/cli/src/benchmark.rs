@@ -38,7 +38,7 @@ pub(super) struct BenchmarkArgs {
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Encoding to use instead of the rotation that the model was trained with.
-    #[arg(long)]
+    #[arg(long, alias = "encodings")]
     encoding: Option<String>,
     /// Maximum number of prompt tokens; the middle of a longer prompt is dropped. Default: the trained context, minus
     /// --tokens if the model writes answers.

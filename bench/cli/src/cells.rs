@@ -18,7 +18,7 @@ use super::run::headline;
 #[derive(Args, Clone, Default)]
 pub(super) struct CellSelection {
     /// Workloads, separated by commas, by their names in the records; default: all.
-    #[arg(long, alias = "workload", value_name = "NAMES")]
+    #[arg(long, alias = "workload", value_name = "NAMES", value_parser = Suggested::TASKS)]
     workloads: Vec<String>,
     /// Encodings, separated by commas, by their names in the records; default: all.
     #[arg(long, value_name = "NAMES", value_parser = Suggested::ENCODINGS)]

@@ -33,7 +33,7 @@ pub(crate) struct CompareArgs {
     /// Results folders; default: every folder with records below `results`.
     results: Vec<PathBuf>,
     /// Workloads to compare, separated by commas; default: all.
-    #[arg(long, alias = "workload", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, alias = "workload", value_name = "NAMES", value_delimiter = ',', value_parser = Suggested::TASKS)]
     workloads: Vec<String>,
     /// Compare only workloads of these tasks, separated by commas; default: all.
     #[arg(long, alias = "task", value_name = "IDS", value_delimiter = ',', value_parser = Suggested::TASKS)]

@@ -10,11 +10,13 @@ use pe_zoo::{Combination, PeError};
 use super::columns::say_rows;
 use super::compute::DeviceArgs;
 use super::out::{complain, say};
+use super::parsers::Suggested;
 
 /// Arguments of `conform`.
 #[derive(Args, Clone)]
 pub(crate) struct ConformArgs {
     /// Encodings or combinations to check; default: all encodings.
+    #[arg(value_parser = Suggested::ENCODINGS)]
     encodings: Vec<String>,
     #[command(flatten)]
     place: DeviceArgs,

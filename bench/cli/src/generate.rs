@@ -39,7 +39,7 @@ pub(super) struct GenerateArgs {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Encoding to use instead of the rotation that the model was trained with.
-    #[arg(long)]
+    #[arg(long, alias = "encodings")]
     encoding: Option<String>,
     /// Number of CPU threads.
     #[arg(long, default_value_t = 2, value_parser = number(1..=MOST))]

@@ -12,6 +12,7 @@ use train::run::evaluate::chance;
 use train::streams::{Stream, stream};
 
 use super::out::{self, say};
+use super::parsers::Suggested;
 use files::SampleFormat;
 
 /// Value of `--split` for training samples.
@@ -23,6 +24,7 @@ const SHOWN: usize = 4096;
 #[derive(Args)]
 pub(super) struct SamplesArgs {
     /// Id of a task (`pe-bench list tasks`).
+    #[arg(value_parser = Suggested::TASKS)]
     task: String,
     /// Setting of the task, such as variables=3; may be repeated. Other settings keep the defaults that `explain`
     /// prints.

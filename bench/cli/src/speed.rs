@@ -28,7 +28,7 @@ pub(crate) struct SpeedArgs {
     suite: Option<String>,
     /// Workload of the suite to use instead of the first; its name includes the values that the suite varies, such as
     /// 'counting variables=3'.
-    #[arg(long, requires = "suite", conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
+    #[arg(long, alias = "workloads", requires = "suite", conflicts_with_all = ["encodings", "batch", "len", "dim", "heads", "layers", "vocab", "attention"])]
     workload: Option<String>,
     #[command(flatten)]
     size: SizeArgs,

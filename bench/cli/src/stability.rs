@@ -29,7 +29,7 @@ pub(super) struct StabilityArgs {
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["cell", "seed", "results", "best"], required_unless_present = "cell")]
     pretrained: Option<String>,
     /// Encoding to use instead of the rotation that the pretrained model was trained with.
-    #[arg(long, requires = "pretrained", conflicts_with = "cell")]
+    #[arg(long, alias = "encodings", requires = "pretrained", conflicts_with = "cell")]
     encoding: Option<String>,
     /// Text for --pretrained: a corpus, or the path of a file or folder; only the validation part of the text is used.
     #[arg(

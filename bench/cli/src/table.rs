@@ -10,7 +10,7 @@ use reports::document::tables::{PaperLayout, Spread, paper};
 use reports::formats::{TexWidth, table_csv, tex_table, whole_table};
 
 use super::out::say_part;
-use super::parsers::one_of;
+use super::parsers::{Suggested, one_of};
 use super::{folders, report};
 
 /// Format of a table.
@@ -46,7 +46,7 @@ pub(crate) struct TableArgs {
     #[arg(required = true)]
     results: Vec<PathBuf>,
     /// Workloads, separated by commas; default: all.
-    #[arg(long, alias = "workload", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, alias = "workload", value_name = "NAMES", value_delimiter = ',', value_parser = Suggested::TASKS)]
     workloads: Vec<String>,
     /// Metric; default: the metric that ranks encodings.
     #[arg(long, value_parser = one_of(METRICS))]
@@ -55,7 +55,7 @@ pub(crate) struct TableArgs {
     #[arg(long, value_parser = one_of(SPREADS), default_value = "deviation")]
     spread: Spread,
     /// Encodings to print, one per row and in this order, separated by commas; default: all.
-    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = Suggested::ENCODINGS)]
     encodings: Vec<String>,
     /// Splits, separated by commas; default: all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]

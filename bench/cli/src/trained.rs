@@ -14,6 +14,7 @@ use super::compute::ComputeArgs;
 use super::conflict::{self, FolderRecord};
 use super::folders;
 use super::out::complain;
+use super::parsers::Suggested;
 use llm::pretrained::{ModelMeta, Pretrained, known, place};
 use pe_zoo::model::Decoder;
 use train::backend;
@@ -37,14 +38,14 @@ pub(super) struct CellArgs {
 pub(super) struct CellChoice {
     /// Trained cell: the key of a record or the beginning of a key (`pe-bench cells` lists the keys), the path of saved
     /// weights (.safetensors), or SUITE WORKLOAD ENCODING.
-    #[arg(num_args = 1..=3, value_names = ["CELL"])]
+    #[arg(num_args = 1..=3, value_names = ["CELL"], value_parser = Suggested::ALL)]
     pub(super) cell: Vec<String>,
     /// Results folder to search for records and weights; may be repeated. Default: every folder with records below
     /// `results`.
     #[arg(long, value_name = "DIR")]
     pub(super) results: Vec<PathBuf>,
     /// Seed of the cell, for SUITE WORKLOAD ENCODING; default: the suite's first seed.
-    #[arg(long)]
+    #[arg(long, alias = "seeds")]
     pub(super) seed: Option<u64>,
     /// Use the weights of the best validation (`run --keep-weights best`) instead of the last weights.
     #[arg(long)]

@@ -4,12 +4,13 @@ use clap::Args;
 use pe_zoo::testkit::{MOST_VECTOR_TOKENS, vectors};
 
 use super::out::say;
-use super::parsers::number;
+use super::parsers::{Suggested, number};
 
 /// Arguments of `vectors`.
 #[derive(Args, Clone)]
 pub(super) struct VectorsArgs {
     /// Encoding or combination, such as 'cope{max_positions=16}+rope'.
+    #[arg(value_parser = Suggested::ENCODINGS)]
     encoding: String,
     /// Number of tokens, from 1 to 64.
     #[arg(long, default_value_t = 5, value_parser = number(1..=MOST_VECTOR_TOKENS as u64))]

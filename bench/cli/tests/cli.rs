@@ -85,6 +85,15 @@ fn a_dry_run_prints_the_cells_and_trains_nothing() {
 }
 
 #[test]
+fn a_dry_run_of_many_cells_has_a_row_for_each_workload() {
+    let said = text(&bench(&["run", "zoo", "--dry-run"]));
+    let rows = said.lines().filter(|line| line.starts_with("flip-flop")).collect::<Vec<_>>();
+    let [row] = rows[..] else { panic!("{said}") };
+    assert!(row.contains("30 encodings"), "{row}");
+    assert!(said.lines().count() < 30, "{said}");
+}
+
+#[test]
 fn a_dry_run_of_a_shard_counts_its_own_cells_and_prints_json_lines() {
     let (_folder, suite, out) = tiny(TINY);
     let cells_of = |shard: &str| -> Vec<serde_json::Value> {

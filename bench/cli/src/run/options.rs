@@ -30,7 +30,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_parser = Suggested::ENCODINGS)]
     pub(crate) encodings: Vec<String>,
     /// Workloads to run, separated by commas: names from the suite, such as counting or 'counting variables=3'.
-    #[arg(long)]
+    #[arg(long, value_parser = Suggested::TASKS)]
     pub(crate) workloads: Vec<String>,
     /// Text file or folder of texts that replaces the corpus of every text workload.
     #[arg(long, value_name = "PATH")]
