@@ -17,7 +17,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
+use pe_zoo::PositionEncoding;
 use pe_zoo::attention::AttentionKind;
+use pe_zoo::zoo::fope::Fope;
 use serde_json::{Value, json};
 use tasks::tokenizer::Tokenizer;
 use tasks::{FileError, Task, write_in};
@@ -140,6 +142,12 @@ const NOT_LLAMA: &str = "a model of this architecture cannot be written as a fol
 /// Settings of the decoder in `pe_zoo.torch`.
 fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Result<Value> {
     let model = &experiment.model;
+    let mut ids = experiment.encoding.parts().iter().map(|part| part.card().id);
+    ensure!(
+        !ids.any(|id| id == Fope::CARD.id),
+        "`fope` cannot be exported to PyTorch: its random constants are not among the kept weights; choose a model with \
+         another encoding"
+    );
     ensure!(
         model.attention == AttentionKind::Soft,
         "hard attention cannot be exported to PyTorch, expected soft attention"

@@ -22,10 +22,11 @@ class Dims:
     layers: int = 1
     train_len: int = 512  # longest training sequence in tokens
     max_len: int = 512  # longest sequence in tokens
+    model_width: int | None = None  # channels of a token; None: those of all heads
 
     @property
     def width(self):
-        return self.heads * self.head_dim
+        return self.model_width or self.heads * self.head_dim
 
     def raised(self, train_len=0, max_len=0):
         """The same sizes with lengths of at least these."""

@@ -25,19 +25,22 @@ from .base import Dims, Encoding
 from .expression import Part, parse
 from .rules import acts, reason_against, reason_against_layers, takes_real_positions
 
-def encoding(text, heads, head_dim, layers=1, train_len=512, max_len=None, **settings):
+def encoding(
+    text, heads, head_dim, layers=1, train_len=512, max_len=None, model_width=None, **settings
+):
     """Builds an encoding, or a combination, for a model of these sizes.
 
     `text` is an id or an expression of pe-bench, such as "cope{max_positions=16}+rope"; `settings`
     are further settings of an expression of one encoding. `train_len` is the longest training
-    sequence in tokens, `max_len` the longest of all (default: the same).
+    sequence in tokens, `max_len` the longest of all (default: the same), `model_width` the number of
+    channels of a token (default: those of all heads).
     """
     parts = parse(text)
     if settings:
         if len(parts) > 1:
             raise ValueError(f"{text!r} has several parts; write {min(settings)!r} in braces")
         parts[0].settings |= settings
-    dims = Dims(heads, head_dim, layers, train_len, max_len or train_len)
+    dims = Dims(heads, head_dim, layers, train_len, max_len or train_len, model_width)
     return Combination(dims, together(parts))
 
 

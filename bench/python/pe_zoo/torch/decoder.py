@@ -49,12 +49,20 @@ class Decoder(nn.Module):
             config["layers"],
             config["trained_tokens"],
             config["most_tokens"],
+            config["width"],
         )
-        of_model = {name: own for name, own in weights.items() if not name.startswith("encoding.")}
-        # Not by register_parameter, which refuses names with dots.
-        self._parameters.update((name, nn.Parameter(own)) for name, own in of_model.items())
-        constants = {f"encoding.{name}": own for name, own in self.encoding.named_buffers()}
-        self.load_state_dict({**weights, **constants})
+        of_encoding, own = {}, "encoding."
+        for name, tensor in weights.items():
+            if name.startswith(own):
+                of_encoding[name.removeprefix(own)] = tensor
+            else:
+                # Not by register_parameter, which refuses names with dots.
+                self._parameters[name] = nn.Parameter(tensor)
+        if any(name not in of_encoding for name, _ in self.encoding.named_buffers()):
+            raise ValueError(
+                f"`{self.encoding.id}` has random constants, which are not among the weights of a training"
+            )
+        self.encoding.load_state_dict(of_encoding)
 
     def linear(self, name, x):
         return F.linear(x, self._parameters[f"{name}.weight"], self._parameters.get(f"{name}.bias"))

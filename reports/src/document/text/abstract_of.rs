@@ -380,7 +380,8 @@ mod tests {
             text.contains("costs CoPE 6.5 points") && text.contains("costs RoPE 28.5 points"),
             "{text}"
         );
-        assert!(text.ends_with("(mean over 2 workloads; intervals over seeds)."), "{text}");
+        let ends = "(mean over the evaluations that rank 2 workloads; intervals over seeds).";
+        assert!(text.ends_with(ends), "{text}");
     }
 
     #[test]
