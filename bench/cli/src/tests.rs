@@ -24,7 +24,7 @@ fn generated_parts_of_documents_are_up_to_date() {
     documents.write_part("doc/guide/suite-keys.md", "suite-keys", &suite_keys::suite_keys());
     let encodings = Registry::builtin().cards().count();
     documents.write_count("README.md", "pe-zoo implements ", encodings);
-    documents.write_count("README.md", "with settings, combinations and layers | ", encodings);
+    documents.write_count("README.md", "combinable, and selectable per layer | ", encodings);
     documents.write_count("doc/guide/index.md", "pe-zoo has ", encodings);
     documents.write_result().unwrap();
     let written = documents.written;
