@@ -105,7 +105,7 @@ fn of_suite(name: &str, text: &str) -> anyhow::Result<Explanation> {
 }
 
 fn of_combination(name: &str) -> anyhow::Result<Explanation> {
-    let combination = train::encodings::parse(name).map_err(|error| with_tasks(name, error))?;
+    let combination = train::encodings::parse(name).map_err(|error| unknown_name(name, error))?;
     let parts = combination.parts();
     let mut all: BTreeMap<String, Vec<String>> = serde_json::from_str(RESULTS)?;
     let results = all.remove(&combination.to_string()).unwrap_or_default();
@@ -137,7 +137,7 @@ fn spaced(text: &str) -> String {
 }
 
 /// Error for an unknown name, with the nearest encoding, task or suite.
-fn with_tasks(name: &str, error: PeError) -> anyhow::Error {
+fn unknown_name(name: &str, error: PeError) -> anyhow::Error {
     let PeError::UnknownId { nearest: of_encodings, .. } = error else {
         return error.into();
     };

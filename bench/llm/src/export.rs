@@ -142,9 +142,11 @@ const NOT_LLAMA: &str = "a model of this architecture cannot be written as a fol
 /// Settings of the decoder in `pe_zoo.torch`.
 fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Result<Value> {
     let model = &experiment.model;
-    let mut ids = experiment.encoding.parts().iter().map(|part| part.card().id);
+    let encoding = experiment.encoding.to_string();
+    // Also within brackets and patterns of layers.
+    let mut words = encoding.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
     ensure!(
-        !ids.any(|id| id == Fope::CARD.id),
+        !words.any(|word| word == Fope::CARD.id),
         "`fope` cannot be exported to PyTorch: its random constants are not among the kept weights; choose a model with \
          another encoding"
     );
@@ -169,7 +171,7 @@ fn config(experiment: &Experiment, vocabulary: usize, lens: [usize; 2]) -> Resul
         "tied_head": model.tied_head,
         "embedding_scale": model.embedding_scale().unwrap_or(1.0),
         "head_cap": model.head_cap,
-        "encoding": experiment.encoding.to_string(),
+        "encoding": encoding,
         "trained_tokens": lens[0],
         "most_tokens": lens[1],
     }))
