@@ -1,11 +1,12 @@
-//! Different results of one cell in several folders.
+//! Different results of one cell, in several folders or in the files and the pack of one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use analysis::frame::Frames;
-use analysis::packed::lean;
+use analysis::packed::{PACKED, lean};
+use records::store::read_named;
 use records::{Program, RunRecord};
 
 use super::differences::differences_of;
@@ -162,7 +163,8 @@ pub(super) fn refuse<'a>(
     }
     if !elsewhere.is_empty() {
         complain(&format!(
-            "note: {}\nThe results are from different machines or programs; the newest result of each cell counts.",
+            "note: {}\nThe results are from different machines or programs. Of two folders the newest result of a cell counts, \
+             and within a folder the one in `cells`.",
             listed(&elsewhere, 1)
         ));
     }
@@ -171,6 +173,23 @@ pub(super) fn refuse<'a>(
         "{}\nname only the folders whose results are right, or move the other records away",
         listed(&unknown, LISTED)
     );
+    Ok(())
+}
+
+/// Refuses different results of a cell in the files and in the packed records of a folder.
+///
+/// # Errors
+/// As [`refuse`], and if records cannot be read.
+pub(super) fn refuse_within(folders: &[PathBuf]) -> anyhow::Result<()> {
+    for folder in folders {
+        let (cells, pack) = (folder.join("cells"), folder.join(PACKED));
+        let packed = analysis::folder::packed_with_file(folder)?;
+        let paths = packed.iter().map(|record| cells.join(format!("{}.json", record.key)));
+        // What cannot be read is reported with the records.
+        let files: Vec<_> = paths.filter_map(|path| read_named(path).ok()).collect();
+        let files = files.iter().map(|record| (cells.as_path(), record));
+        refuse(files.chain(packed.iter().map(|record| (pack.as_path(), record))))?;
+    }
     Ok(())
 }
 

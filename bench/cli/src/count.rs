@@ -17,7 +17,8 @@ use train::run::counts::take_steps;
 /// Counts the instructions of the first cell of each encoding and adds them to its record. Where they cannot be counted,
 /// the night continues, and its verdict lists them as missing.
 pub(super) fn add_instructions(results: &Path) -> anyhow::Result<()> {
-    let records = folders::records(&[results.to_owned()])?;
+    // The verdict names those that cannot be read.
+    let (records, _) = folders::readable(&[results.to_owned()])?;
     let chosen = first_of_each(CellSelection::default().finished(&records)?);
     for record in &chosen {
         of_record(record)?;

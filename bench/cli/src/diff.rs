@@ -26,22 +26,25 @@ pub(super) struct DiffArgs {
 
 /// Prints the differences; the exit status is 1 if there are any.
 pub(super) fn diff(arguments: &DiffArgs) -> anyhow::Result<ExitCode> {
-    let (one, other) = (records(&arguments.one)?, records(&arguments.other)?);
-    let differences = differences(&one, &other);
+    let (one, mut errors) = folders::readable(std::slice::from_ref(&arguments.one))?;
+    let (other, of_other) = folders::readable(std::slice::from_ref(&arguments.other))?;
+    errors.extend(of_other);
+    let count = one.len();
+    let differences = differences(&by_key(one)?, &by_key(other)?);
     for difference in differences.iter().take(PRINTED) {
         say(difference);
     }
-    if differences.is_empty() {
-        say(&format!("{} records are equal apart from timings and provenance", one.len()));
-        return Ok(ExitCode::SUCCESS);
+    match differences.len() {
+        0 => say(&format!("{count} records are equal apart from timings and provenance")),
+        count => say(&format!("{count} differences")),
     }
-    say(&format!("{} differences", differences.len()));
-    Ok(ExitCode::FAILURE)
+    folders::refuse_left_out("comparison", &folders::messages(&errors))?;
+    Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn records(folder: &PathBuf) -> anyhow::Result<BTreeMap<String, Value>> {
+fn by_key(records: Vec<RunRecord>) -> anyhow::Result<BTreeMap<String, Value>> {
     let json = |record: RunRecord| Ok((record.key.clone(), serde_json::to_value(&record)?));
-    folders::records(std::slice::from_ref(folder))?.into_iter().map(json).collect()
+    records.into_iter().map(json).collect()
 }
 
 fn differences(one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) -> Vec<String> {

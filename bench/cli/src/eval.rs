@@ -7,10 +7,11 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use records::WeightsAt;
+use records::{RunRecord, WeightsAt};
 
 use super::cells::CellSelection;
 use super::compute::DeviceArgs;
+use super::folders;
 use super::out::complain;
 use super::page::OpenArgs;
 use super::parsers::number;
@@ -78,8 +79,17 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
         arguments.sweep.keep_weights.is_none(),
         "--keep-weights applies only to `run`: `eval` trains nothing"
     );
-    let cells = cells(arguments)?;
-    let suite = analysis::folder::read_dir(&arguments.results)?.remove(0).suite;
+    anyhow::ensure!(
+        arguments.results.is_dir(),
+        "{}: there is no such folder, expected a results folder of `pe-bench run`",
+        arguments.results.display()
+    );
+    let (records, errors) = folders::readable(std::slice::from_ref(&arguments.results))?;
+    for message in folders::messages(&errors) {
+        complain(&format!("{message}; what cannot be read is not evaluated"));
+    }
+    let cells = cells(arguments, &records)?;
+    let suite = records[0].suite.clone();
     let title = format!("{suite}: other evaluations");
     let backend = cells[0].backend.clone();
     let suite = Suite { name: suite, title: title.clone(), cells, ..Suite::default() };
@@ -118,14 +128,9 @@ fn beside(results: &Path) -> PathBuf {
 }
 
 /// Returns the experiments of the trained cells, with the evaluation of the command line.
-fn cells(arguments: &EvalArgs) -> anyhow::Result<Vec<Experiment>> {
+fn cells(arguments: &EvalArgs, records: &[RunRecord]) -> anyhow::Result<Vec<Experiment>> {
     let folder = arguments.results.display();
-    anyhow::ensure!(
-        arguments.results.is_dir(),
-        "{folder}: there is no such folder, expected a results folder of `pe-bench run`"
-    );
-    let records = analysis::folder::read_dir(&arguments.results)?;
-    let chosen = arguments.selection.finished(&records).with_context(|| folder.to_string())?;
+    let chosen = arguments.selection.finished(records).with_context(|| folder.to_string())?;
     let (mut cells, mut keys, mut without) = (Vec::new(), BTreeSet::new(), Vec::new());
     for record in chosen {
         let (mut cell, task) = of_record(record)?;

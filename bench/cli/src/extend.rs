@@ -249,7 +249,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     create_export(arguments, all, &context)?;
-    analysis::folder::unpack(&out)?;
+    let damaged = analysis::folder::unpack(&out)?;
     if arguments.force {
         remove_tunings(all, &context, &out)?;
     }
@@ -257,6 +257,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     // In the order of the command line.
     let seconds = vec![0.0; cells.keys().len()];
     let found = sweep::look_up_all(&cells, &options.out, &options.retry, options.packed);
+    folders::refuse_lost(&damaged, &found, &options)?;
     let outcome = sweep::sweep(&cells, &options, &found, &seconds, stop.flag(), &mut |event| {
         cells.show(&event);
     })?;

@@ -8,6 +8,7 @@ use analysis::packed::PACKED;
 use anyhow::Context as _;
 use records::RunRecord;
 use records::store::RecordError;
+use sweep::{CellFile, SweepOptions};
 
 use super::conflict;
 use super::out::complain;
@@ -121,29 +122,22 @@ pub(super) fn names(folders: &[PathBuf]) -> String {
 /// Frames of the records of each folder, with the errors of files that are no readable records.
 ///
 /// # Errors
-/// If a folder cannot be listed, or two folders have different results of a cell.
+/// If a folder cannot be listed, or two folders, or the files and the pack of one, have different results of a cell.
 pub(super) fn frames(folders: &[PathBuf]) -> anyhow::Result<Vec<(Frames, Vec<RecordError>)>> {
     let read = folders.iter().map(|folder| analysis::frame::read_frames(folder));
     let read = read.collect::<Result<Vec<_>, _>>()?;
     let pairs = folders.iter().zip(&read).map(|(folder, (frames, _))| (folder.as_path(), frames));
     conflict::refuse_in(&pairs.collect::<Vec<_>>())?;
+    conflict::refuse_within(folders)?;
     Ok(read)
 }
 
 /// Reads all records of the folders, with the errors of files that are no readable records.
 ///
 /// # Errors
-/// If a folder cannot be listed, there is no record, or two folders have different results of a cell.
+/// If there is no record, and those of [`found`].
 pub(super) fn readable(folders: &[PathBuf]) -> anyhow::Result<(Vec<RunRecord>, Vec<RecordError>)> {
-    let (mut records, mut errors) = (Vec::new(), Vec::new());
-    for folder in folders {
-        for record in analysis::folder::read_each(folder)? {
-            match record {
-                Ok(record) => records.push((folder.as_path(), record)),
-                Err(error) => errors.push(error),
-            }
-        }
-    }
+    let (records, errors) = found(folders)?;
     if records.is_empty() {
         anyhow::bail!(errors.into_iter().next().map_or_else(
             || {
@@ -155,7 +149,25 @@ pub(super) fn readable(folders: &[PathBuf]) -> anyhow::Result<(Vec<RunRecord>, V
             |error| error.to_string()
         ));
     }
+    Ok((records, errors))
+}
+
+/// Reads all records of the folders, which may have none, with the errors of files that are no readable records.
+///
+/// # Errors
+/// If a folder cannot be listed, or two folders, or the files and the pack of one, have different results of a cell.
+pub(super) fn found(folders: &[PathBuf]) -> anyhow::Result<(Vec<RunRecord>, Vec<RecordError>)> {
+    let (mut records, mut errors) = (Vec::new(), Vec::new());
+    for folder in folders {
+        for record in analysis::folder::read_each(folder)? {
+            match record {
+                Ok(record) => records.push((folder.as_path(), record)),
+                Err(error) => errors.push(error),
+            }
+        }
+    }
     conflict::refuse(records.iter().map(|(folder, record)| (*folder, record)))?;
+    conflict::refuse_within(folders)?;
     Ok((records.into_iter().map(|(_, record)| record).collect(), errors))
 }
 
@@ -178,6 +190,24 @@ pub(super) fn messages(errors: &[RecordError]) -> Vec<String> {
         _ => "one cell",
     };
     errors.iter().map(|error| format!("{}: {error}", place(error))).collect()
+}
+
+/// Refuses to run cells whose results may be among damaged packed records, unless all are to run again; without such cells
+/// the damage is only told.
+///
+/// # Errors
+/// The first of the damages, which says what to do.
+pub(super) fn refuse_lost(
+    damaged: &[RecordError],
+    cells: &[CellFile],
+    options: &SweepOptions,
+) -> anyhow::Result<()> {
+    let is_lost = !options.retry.force && !cells.iter().all(CellFile::is_settled);
+    for error in damaged {
+        anyhow::ensure!(!is_lost, "{error}");
+        complain(&error.to_string());
+    }
+    Ok(())
 }
 
 /// Refuses results from which records are left out, after the others were shown; `what` is what they are missing in.

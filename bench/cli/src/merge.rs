@@ -14,7 +14,7 @@ use records::store::RecordError;
 use records::{RunRecord, Status, store};
 use serde::Serialize;
 
-use super::conflict::{Conflict, FolderRecord};
+use super::conflict::{self, Conflict, FolderRecord};
 use super::folders;
 use super::out::{complain, counted, say};
 use super::report::StoredReport;
@@ -175,6 +175,7 @@ fn chosen(
     sources: &[PathBuf],
     summary: &mut MergeSummary,
 ) -> anyhow::Result<BTreeMap<String, ChosenRecord>> {
+    conflict::refuse_within(sources)?;
     let mut chosen = BTreeMap::<String, ChosenRecord>::new();
     for folder in sources {
         let files = store::record_files(folder)?

@@ -46,8 +46,9 @@ pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
     if arguments.count {
         count::add_instructions(&arguments.results)?;
     }
-    let night = folders::records(std::slice::from_ref(&arguments.results))?;
-    let baseline = analysis::folder::read_dir(&arguments.baseline)?;
+    let (night, mut errors) = folders::readable(std::slice::from_ref(&arguments.results))?;
+    let (baseline, of_baseline) = folders::found(std::slice::from_ref(&arguments.baseline))?;
+    errors.extend(of_baseline);
     let verdict = (!baseline.is_empty()).then(|| judge(&night, &baseline, &Thresholds::default()));
     anyhow::ensure!(
         verdict.is_some() || arguments.accept,
@@ -60,6 +61,7 @@ pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
         (Some(verdict), false) => verdict.lines().iter().for_each(|line| say(line)),
         (None, _) => complain("there is no baseline to compare with"),
     }
+    folders::refuse_left_out("verdict", &folders::messages(&errors))?;
     if let Some(folder) = &arguments.history {
         keep(&night, passed, folder)?;
     }

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use analysis::ReportMeta;
 use pe_zoo::attention::Engine;
 use records::RunRecord;
+use records::store::RecordError;
 
 use super::CELLS_OPEN;
 use super::folders;
@@ -222,10 +223,10 @@ impl Watched<'_> {
             folders::refuse_other(&out.join(name))?;
         }
         folders::create(&out.join("cells"))?;
-        analysis::folder::unpack(out)?;
+        let damaged = analysis::folder::unpack(out)?;
         let following = suite.as_ref().map_or(0, |suite| suite.following().count());
         let of_plan = |seconds: &[f64]| SweepManifest::of(&plan, seconds, following);
-        let mut outcome = self.run_open_cells(&plan, &of_plan)?;
+        let mut outcome = self.run_open_cells(&plan, &damaged, &of_plan)?;
         if outcome.interrupted {
             return Ok(self.interrupted(&plan, &outcome));
         }
@@ -245,7 +246,7 @@ impl Watched<'_> {
             suite.cells = fresh_cells(&suite, &outcome.records)?;
             let fresh = SweepPlan::new(suite)?;
             let grid = SweepManifest::of(&plan, &[], 0);
-            let of_fresh = self.run_open_cells(&fresh, &|seconds| {
+            let of_fresh = self.run_open_cells(&fresh, &damaged, &|seconds| {
                 grid.clone().followed_by(SweepManifest::of(&fresh, seconds, 0))
             })?;
             outcome = outcome.followed_by(of_fresh, plan.cells.len());
@@ -257,14 +258,17 @@ impl Watched<'_> {
         self.conclude(&plan, &outcome, false)
     }
 
-    /// Runs the open cells of a plan; `manifest` describes the whole sweep, given the expected seconds of these cells.
+    /// Runs the open cells of a plan, unless one of them may be among the damaged packed records; `manifest` describes the
+    /// whole sweep, given the expected seconds of these cells.
     fn run_open_cells(
         &self,
         plan: &SweepPlan,
+        damaged: &[RecordError],
         manifest: &dyn Fn(&[f64]) -> SweepManifest,
     ) -> anyhow::Result<SweepOutcome> {
         let options = &self.options;
         let statuses = look_up_all(plan, &options.out, &options.retry, options.packed);
+        folders::refuse_lost(damaged, &statuses, options)?;
         let seconds = match options.weights.reuse {
             Reuse::Only => vec![0.0; plan.cells.len()],
             Reuse::IfKept | Reuse::Never => training_seconds(plan, &statuses, options, self.rate),

@@ -161,6 +161,7 @@ fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptT
         }
     }
     conflict::refuse(found.iter().map(|(index, record)| (folders[*index].as_path(), record)))?;
+    conflict::refuse_within(&folders)?;
     // Several folders may contain the same cell.
     found.sort_by(|(_, a), (_, b)| b.started_utc.cmp(&a.started_utc));
     let mut seen = BTreeSet::new();

@@ -44,26 +44,43 @@ pub fn packed_only(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, Re
     Ok(packed)
 }
 
+/// Reads the packed records of a results folder that have a file of their own, which [`read_each`] leaves out. Both should
+/// have the same results.
+///
+/// # Errors
+/// [`RecordError::Io`] if `records.parquet` cannot be read.
+pub fn packed_with_file(dir: &Path) -> Result<Vec<RunRecord>, RecordError> {
+    // Without this, packs of folders without files would be read for nothing.
+    if !dir.join("cells").is_dir() {
+        return Ok(Vec::new());
+    }
+    let packed = read_packed(dir)?.into_iter().flatten();
+    Ok(packed.filter(|record| has_file(dir, record)).collect())
+}
+
 /// Whether a record of a results folder has a file of its own.
 fn has_file(dir: &Path, record: &RunRecord) -> bool {
     dir.join("cells").join(format!("{}.json", record.key)).exists()
 }
 
-/// Writes a file for each packed record of a results folder that has none, and returns their number.
+/// Writes a file for each packed record of a results folder that has none, and returns the errors of those that cannot be
+/// read.
 ///
 /// A sweep looks for finished cells by their files.
 ///
 /// # Errors
-/// Those of [`read_dir`], and of writing.
-pub fn unpack(dir: &Path) -> Result<usize, RecordError> {
-    let packed = packed_only(dir)?.into_iter().collect::<Result<Vec<_>, _>>()?;
-    for record in &packed {
-        // Another process may have unpacked it and written a newer one in the meantime.
-        if !has_file(dir, record) {
-            record.write(dir)?;
+/// Those of [`packed_only`], and of writing.
+pub fn unpack(dir: &Path) -> Result<Vec<RecordError>, RecordError> {
+    let mut damaged = Vec::new();
+    for found in packed_only(dir)? {
+        match found {
+            // Another process may have unpacked it and written a newer one in the meantime.
+            Ok(record) if has_file(dir, &record) => {}
+            Ok(record) => drop(record.write(dir)?),
+            Err(error) => damaged.push(error),
         }
     }
-    Ok(packed.len())
+    Ok(damaged)
 }
 
 #[cfg(test)]

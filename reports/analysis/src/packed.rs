@@ -58,7 +58,7 @@ pub fn pack(records: &[RunRecord]) -> Result<Vec<u8>, RecordError> {
 }
 
 /// Reads the packed records of a results folder, with one result for each row; none without such a file. A file that is no
-/// file of packed records is one [`RecordError::Damaged`].
+/// file of packed records is one [`RecordError::Damaged`], and so is a row whose cell an earlier row has.
 ///
 /// # Errors
 /// [`RecordError::Io`] if the file cannot be read.
@@ -69,10 +69,21 @@ pub(crate) fn read_packed(dir: &Path) -> Result<Vec<Result<RunRecord, RecordErro
     }
     let bytes = std::fs::read(&path).map_err(|error| RecordError::io("read", &path, error))?;
     let parsed = |text: String| RunRecord::parse(&path, text.as_bytes());
-    Ok(match caught(|| texts(bytes).map_err(|error| error.to_string())) {
+    let mut records: Vec<_> = match caught(|| texts(bytes).map_err(|error| error.to_string())) {
         Ok(texts) => texts.into_par_iter().map(parsed).collect(),
-        Err(reason) => vec![Err(RecordError::Damaged { path, reason })],
-    })
+        Err(reason) => vec![Err(RecordError::Damaged { path: path.clone(), reason })],
+    };
+    // Each would be counted.
+    let mut seen = BTreeSet::new();
+    for found in &mut records {
+        if let Ok(record) = found
+            && !seen.insert(record.key.clone())
+        {
+            let reason = format!("it has the cell {} more than once", record.key);
+            *found = Err(RecordError::Damaged { path: path.clone(), reason });
+        }
+    }
+    Ok(records)
 }
 
 /// Reads the column of records, on this thread, so that a panic stays on it.

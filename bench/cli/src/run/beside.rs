@@ -19,7 +19,7 @@ use train::suite::{self, Overrides};
 /// their keys. Nothing is run for them.
 ///
 /// # Errors
-/// If the suite cannot be planned, or two folders have different results of a cell.
+/// If the suite cannot be planned, or two folders, or the files and the pack of one, have different results of a cell.
 pub(super) fn records(request: &RunRequest, plan: &SweepPlan) -> anyhow::Result<Vec<RunRecord>> {
     let RunRequest { name, text, overrides, out, .. } = request;
     let whole = Overrides { encodings: Vec::new(), ..overrides.clone() };
@@ -35,6 +35,7 @@ pub(super) fn records(request: &RunRequest, plan: &SweepPlan) -> anyhow::Result<
     places.extend(folders::kept_below(&PathBuf::from("results").join(&plan.suite)));
     let mut all: Vec<(PathBuf, usize, RunRecord)> = Vec::new();
     let mut read = BTreeSet::new();
+    conflict::refuse_within(&places)?;
     for place in places {
         let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if !read.insert(canonical(&place)) {

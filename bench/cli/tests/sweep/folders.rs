@@ -190,6 +190,79 @@ fn damaged_packed_records_hide_no_others_and_the_advice_helps() {
 }
 
 #[test]
+fn different_results_in_the_files_and_the_pack_of_a_folder_are_a_conflict() {
+    let place = Place::new(5);
+    let [one, all] = ["one", "all"].map(|name| place.out(name));
+    assert!(place.run(&one, &[]).status.success());
+    assert!(on(&["records", "pack"], &[&one]).status.success());
+    let report = place.out("report").display().to_string();
+    let merged = all.display().to_string();
+    let each = || {
+        [
+            &["report", "--out", &report][..],
+            &["compare", "rope", "alibi"],
+            &["table"],
+            &["reproduce"],
+            &["records", "merge", "--out", &merged],
+            &["records", "pack"],
+            &["records", "diff", one.to_str().unwrap()],
+        ]
+        .map(|command| (command.join(" "), on(command, &[&one])))
+    };
+    for (command, output) in each() {
+        assert!(output.status.success(), "{command}: {}", text(&output));
+    }
+    let mut changed = analysis::folder::read_dir(&one).unwrap().remove(0);
+    changed.train.final_loss = Some(0.25);
+    changed.write(&one).unwrap();
+    let [cells, pack] = ["cells", "records.parquet"].map(|name| one.join(name));
+    let words = format!(
+        "{} and {} have different results of the cell {}",
+        cells.display(),
+        pack.display(),
+        changed.key
+    );
+    for (command, output) in each() {
+        assert_eq!(output.status.code(), Some(1), "{command}: {}", text(&output));
+        assert!(text(&output).contains(&words), "{command}: {}", text(&output));
+    }
+}
+
+#[test]
+fn damaged_packed_records_stop_nothing_that_files_suffice_for() {
+    let place = Place::new(5);
+    let [one, other] = ["one", "other"].map(|name| place.out(name));
+    assert!(place.run(&one, &["--keep-weights", "last"]).status.success());
+    assert!(on(&["records", "pack"], &[&one]).status.success());
+    fs::write(one.join("records.parquet"), "damaged").unwrap();
+    let folder = one.to_str().unwrap();
+    let said_by = |output: &Output, code: i32, shown: &str| {
+        let said = text(output);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains("records.parquet is damaged"), "{said}");
+        assert!(said.contains(shown), "{said}");
+    };
+    said_by(&place.run(&one, &["--no-report"]), 0, "of them kept");
+    let evaluated = on(&["eval", "--no-report", "--out", other.to_str().unwrap()], &[&one]);
+    said_by(&evaluated, 0, "what cannot be read is not evaluated");
+    let compared = on(&["records", "diff", folder], &[&one]);
+    said_by(&compared, 1, "records are equal apart from timings");
+    let night = on(&["nightly", "--baseline", folder], &[&one]);
+    said_by(&night, 1, "not in the verdict");
+    // Packing would replace the damaged file.
+    let packed = on(&["records", "pack"], &[&one]);
+    said_by(&packed, 1, "restore a good copy");
+    assert_eq!(fs::read(one.join("records.parquet")).unwrap(), b"damaged");
+    // A cell without a file may be in the pack.
+    let cell = fs::read_dir(one.join("cells")).unwrap().next().unwrap().unwrap().path();
+    fs::remove_file(&cell).unwrap();
+    said_by(&place.run(&one, &["--no-report"]), 1, "move the file away");
+    assert!(!cell.exists());
+    said_by(&place.run(&one, &["--no-report", "--force"]), 0, "");
+    assert!(cell.exists());
+}
+
+#[test]
 fn files_of_a_folder_that_cannot_be_used_are_named() {
     let place = Place::new(5);
     let out = place.out("out");

@@ -18,6 +18,18 @@ fn advice_about_damaged_packed_records_does_not_lead_back_to_them() {
 }
 
 #[test]
+fn a_cell_that_is_packed_twice_counts_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = TestCell::new("flip-flop", "rope", 0).record();
+    let other = TestCell::new("flip-flop", "rope", 1).record();
+    fs::write(dir.path().join(PACKED), pack(&[record.clone(), other, record]).unwrap()).unwrap();
+    let each = read_each(dir.path()).unwrap();
+    assert_eq!(each.iter().filter(|found| found.is_ok()).count(), 2);
+    let said = each.into_iter().find_map(Result::err).unwrap().to_string();
+    assert!(said.contains("more than once"), "{said}");
+}
+
+#[test]
 fn no_flipped_bit_of_packed_records_ends_the_program_or_hides_other_records() {
     let dir = tempfile::tempdir().unwrap();
     let own = TestCell::new("flip-flop", "alibi", 0).record();
