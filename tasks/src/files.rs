@@ -1,7 +1,6 @@
 //! Text files of users, file errors that name their path, and atomic replacement of files.
 
 use std::path::{Path, PathBuf};
-use std::string::FromUtf8Error;
 
 use thiserror::Error;
 
@@ -46,8 +45,28 @@ impl FileError {
 const MARK: char = '\u{feff}';
 
 /// Text of the bytes of a file, without the byte-order marks at its beginning: a mark is no character of the text.
-pub(crate) fn text_of(bytes: Vec<u8>) -> Result<String, FromUtf8Error> {
-    String::from_utf8(bytes).map(without_marks)
+///
+/// # Errors
+/// Why the bytes are no UTF-8, with the remedy.
+pub(crate) fn text_of(bytes: Vec<u8>) -> Result<String, String> {
+    if is_utf_16(&bytes) {
+        return Err("it is UTF-16; save the file as UTF-8".to_owned());
+    }
+    String::from_utf8(bytes).map(without_marks).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        format!("it is not UTF-8 from byte {offset} on; save the file as UTF-8")
+    })
+}
+
+/// Whether a text is UTF-16: it begins with a mark, or with letters of which every second byte is 0, which would be read as
+/// UTF-8.
+fn is_utf_16(bytes: &[u8]) -> bool {
+    let units = &bytes.as_chunks::<2>().0;
+    let units = &units[..units.len().min(16)];
+    let all = |is: fn(&[u8; 2]) -> bool| !units.is_empty() && units.iter().all(is);
+    matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..])
+        || all(|[first, second]| *first != 0 && *second == 0)
+        || all(|[first, second]| *first == 0 && *second != 0)
 }
 
 /// Text without the byte-order marks at its beginning.
@@ -64,16 +83,8 @@ pub(crate) fn without_marks(mut text: String) -> String {
 pub fn read_text(path: &Path) -> Result<String, FileError> {
     let failed = FileError::of("read", path);
     let bytes = std::fs::read(path).map_err(failed)?;
-    let is_utf_16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
-    text_of(bytes).map_err(|error| {
-        let offset = error.utf8_error().valid_up_to();
-        let reason = if is_utf_16 {
-            "it begins with the mark of UTF-16; save the file as UTF-8".to_owned()
-        } else {
-            format!("it is not UTF-8 from byte {offset} on; save the file as UTF-8")
-        };
-        failed(std::io::Error::new(std::io::ErrorKind::InvalidData, reason))
-    })
+    text_of(bytes)
+        .map_err(|reason| failed(std::io::Error::new(std::io::ErrorKind::InvalidData, reason)))
 }
 
 /// Lines of JSON Lines that are not blank, with their numbers from 1. The byte-order mark of a file that was appended to

@@ -50,5 +50,5 @@ fn a_table_of_scores_gets_a_report_and_the_tests_of_records() {
     assert!(done(&["judge", scores_text, "--out", &marked]).contains("RoPE"));
     let utf_16 = table("rope").encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
     std::fs::write(&scores, [&[0xff, 0xfe], &*utf_16].concat()).unwrap();
-    refused(&["judge", scores_text], "it begins with the mark of UTF-16; save the file as UTF-8");
+    refused(&["judge", scores_text], "it is UTF-16; save the file as UTF-8");
 }

@@ -25,12 +25,12 @@ pub enum DataError {
         path: PathBuf,
     },
     /// The file is not UTF-8.
-    #[error("{path} is not UTF-8 from byte {offset} on: save the file as UTF-8", path = .path.display())]
+    #[error("cannot read {path}: {reason}", path = .path.display())]
     NotUtf8 {
         /// Path of the file.
         path: PathBuf,
-        /// Offset of the first bad byte, from 0.
-        offset: usize,
+        /// Why it is not, with the remedy.
+        reason: String,
     },
     /// A line is not a JSON object with the requested string.
     #[error("{path}, line {line}: {why}; each line must be a JSON object with a string under `{field}`", path = .path.display())]

@@ -21,10 +21,7 @@ pub(super) fn open(path: &Path) -> Result<fs::File, DataError> {
 pub(crate) fn read_text(path: &Path) -> Result<String, DataError> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes).map_err(FileError::of("read", path))?;
-    let text = text_of(bytes).map_err(|error| DataError::NotUtf8 {
-        path: path.into(),
-        offset: error.utf8_error().valid_up_to(),
-    })?;
+    let text = text_of(bytes).map_err(|reason| DataError::NotUtf8 { path: path.into(), reason })?;
     if text.is_empty() {
         return Err(DataError::Empty { path: path.into() });
     }

@@ -279,8 +279,17 @@ fn a_byte_order_mark_is_no_character_of_a_text() {
     assert_eq!(read_text(&within).unwrap(), "a\u{feff}b");
     let (_folder, alone) = write_temp("\u{feff}".as_bytes());
     assert!(matches!(read_text(&alone), Err(DataError::Empty { .. })));
-    let (_folder, utf16) = write_temp(b"\xff\xfea\0");
-    assert!(said(&utf16, None).contains("is not UTF-8 from byte 0 on: save the file as UTF-8"));
+    let (_folder, bad) = write_temp(b"a\xff");
+    assert!(said(&bad, None).contains("it is not UTF-8 from byte 1 on; save the file as UTF-8"));
+    // With a mark and without one, in either order.
+    for utf16 in [&b"\xff\xfea\0"[..], b"\xfe\xff\0a", b"a\0b\0", b"\0a\0b\0"] {
+        let (_folder, utf16) = write_temp(utf16);
+        let said = said(&utf16, None);
+        assert!(said.contains("it is UTF-16; save the file as UTF-8"), "{said}");
+    }
+    // A character 0 is one of a text.
+    let (_folder, zero) = write_temp(b"a\0bc");
+    assert_eq!(read_text(&zero).unwrap(), "a\0bc");
 }
 
 /// Reading a pipe without a writer would block forever.
