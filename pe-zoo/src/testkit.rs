@@ -20,7 +20,7 @@ mod stack;
 mod vectors;
 
 pub use crate::probe::{close, problem, randomise, randomise_by};
-pub use acts::examine_on;
+pub use acts::{check_takes, examine_on};
 #[cfg(feature = "flex")]
 pub use acts::{conforms, examine};
 pub use checks::{Check, CheckResult, Failure, Finding, UncheckedReason, failures};
@@ -40,7 +40,7 @@ use rand_chacha::rand_core::SeedableRng;
 
 use crate::probe::LAYERS;
 use crate::probe::passes::DIMS;
-use crate::{Combination, Combined, Dims};
+use crate::{Combination, Combined, Dims, PeError};
 
 /// Result of one check; the error describes what is wrong.
 type Outcome = Result<(), String>;
@@ -52,6 +52,24 @@ fn dims(config: &Combination) -> Dims {
         catch_unwind(AssertUnwindSafe(|| config.check(dims).is_ok())).unwrap_or(false)
     };
     LAYERS.map(|layers| Dims { layers, ..DIMS }).into_iter().find(fits).unwrap_or(DIMS)
+}
+
+/// Refuses an encoding with more parameters than can be visited one by one in the time that a user waits.
+///
+/// # Errors
+/// [`PeError::Combination`].
+fn check_parameters(config: &Combination, most: usize) -> Result<(), PeError> {
+    match config.param_count(&dims(config)) {
+        Some(count) if count > most => Err(PeError::Combination {
+            text: config.to_string(),
+            reason: format!(
+                "{count} parameters in a model of {} heads of {} channels, expected at most {most}; give smaller settings, at \
+                 which the same code runs",
+                DIMS.heads, DIMS.head_dim
+            ),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Builds the encoding with its initial parameters.

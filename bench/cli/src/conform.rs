@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pe_zoo::card::Properties;
-use pe_zoo::testkit::{CheckResult, Finding, examine_on};
+use pe_zoo::testkit::{CheckResult, Finding, check_takes, examine_on};
 use pe_zoo::{Combination, PeError};
 
 use super::columns::say_rows;
@@ -29,6 +29,9 @@ pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|text| train::encodings::parse(text))
         .collect::<Result<Vec<_>, PeError>>()?;
+    for encoding in &encodings {
+        check_takes(encoding).map_err(with_sizes)?;
+    }
     let device = arguments.place.open()?;
     // A panic inside a check becomes a finding, so the default message on standard error would repeat it.
     std::panic::set_hook(Box::new(|_| {}));

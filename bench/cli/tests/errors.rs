@@ -83,6 +83,15 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["speed", "--batch", "0"], "error: --batch is 0, expected 1 to"),
         (vec!["speed", "--suite", &suite, "--workload", "xyz"], "at `--workload`: no workload"),
         (vec!["inspect", "quick", "flip-flop", "cop"], "at `ENCODING`: unknown encoding `cop`"),
+        // Before the first one is examined.
+        (
+            vec!["conform", "nope", "learned-absolute{max_len=16000000}"],
+            "288000000 parameters in a model of 3 heads of 6 channels, expected at most 1048576",
+        ),
+        (
+            vec!["vectors", "learned-absolute{max_len=16000000}"],
+            "288000000 parameters in a model of 3 heads of 6 channels, expected at most 16384",
+        ),
         (vec!["explain", "xyzzy"], "`pe-bench list` prints all"),
         (vec!["explain", "YaRN"], "did you mean `rope{scaling={rope_type=yarn,factor=2.0}}`?"),
         (vec!["run", "smoke", "--backend", "flx"], "did you mean `flex`?"),

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::close::numbers;
 use super::problem::Problem;
@@ -18,13 +18,16 @@ use crate::encoding::PositionRequest;
 use crate::registry::EncodingConfig;
 use crate::{Dims, Positions};
 
-/// A whole number among the settings of an encoding, seeds excepted.
+/// A number among the settings of an encoding that may be a length: a whole one, seeds excepted, or a large one with a
+/// fraction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Size {
     /// Place of the number in the settings, as a JSON pointer.
     pointer: String,
-    /// Value of the number.
+    /// Value of the number, rounded.
     pub(crate) value: u64,
+    /// Whether the setting is a whole number.
+    is_whole: bool,
 }
 
 impl Size {
@@ -34,12 +37,20 @@ impl Size {
     }
 }
 
-/// Whole numbers among the settings of an encoding, seeds excepted.
+/// Numbers among the settings of an encoding that may be lengths. A number with a fraction is one if it is above the first of
+/// [`CUTS`]; smaller ones are slopes, shares and the like.
 pub(crate) fn sizes(config: &EncodingConfig) -> Vec<Size> {
+    fn size(pointer: &str, number: &Number) -> Option<Size> {
+        let pointer = pointer.to_owned();
+        if let Some(value) = number.as_u64() {
+            return Some(Size { pointer, value, is_whole: true });
+        }
+        let value = number.as_f64().filter(|value| *value > CUTS[0] as f64)?.round() as u64;
+        Some(Size { pointer, value, is_whole: false })
+    }
     fn collect(pointer: &str, value: &Value, sizes: &mut Vec<Size>) {
         match value {
-            Value::Number(number) => sizes
-                .extend(number.as_u64().map(|value| Size { pointer: pointer.to_owned(), value })),
+            Value::Number(number) => sizes.extend(size(pointer, number)),
             Value::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
                     collect(&format!("{pointer}/{at}"), item, sizes);
@@ -66,7 +77,8 @@ pub(crate) fn with_size(
     value: u64,
 ) -> Option<EncodingConfig> {
     let mut fields = Value::Object(config.fields().clone());
-    *fields.pointer_mut(&size.pointer)? = value.into();
+    *fields.pointer_mut(&size.pointer)? =
+        if size.is_whole { value.into() } else { (value as f64).into() };
     match fields {
         Value::Object(fields) => config.reread(fields).ok(),
         _ => None,
@@ -102,16 +114,20 @@ pub(super) fn cut(
     Err(format!("its settings accept none of the sizes used for probing: {refused}"))
 }
 
-/// The encoding with every size above `limit` cut to it.
-fn cut_to(config: &EncodingConfig, limit: u64) -> Option<EncodingConfig> {
-    let large = sizes(config).into_iter().filter(|size| size.value > limit);
-    large.into_iter().try_fold(config.clone(), |config, size| with_size(&config, &size, limit))
+/// Whole numbers of the settings above a limit. The others are the lengths of no table.
+fn whole_above(config: &EncodingConfig, limit: u64) -> impl Iterator<Item = Size> + use<> {
+    sizes(config).into_iter().filter(move |size| size.is_whole && size.value > limit)
 }
 
-/// The encoding with each size cut to the first of [`CUTS`] where its check accepts that.
+/// The encoding with every whole number above `limit` cut to it.
+fn cut_to(config: &EncodingConfig, limit: u64) -> Option<EncodingConfig> {
+    let mut large = whole_above(config, limit);
+    large.try_fold(config.clone(), |config, size| with_size(&config, &size, limit))
+}
+
+/// The encoding with each whole number cut to the first of [`CUTS`] where its check accepts that.
 fn lowered(config: EncodingConfig, dims: &Dims) -> EncodingConfig {
-    let large = sizes(&config).into_iter().filter(|size| size.value > CUTS[0]);
-    large.into_iter().fold(config, |config, size| {
+    whole_above(&config, CUTS[0]).fold(config, |config, size| {
         let lower = with_size(&config, &size, CUTS[0]);
         lower.filter(|lower| lower.check(dims).is_ok()).unwrap_or(config)
     })
@@ -214,7 +230,9 @@ impl Observer<'_> {
         let Some(plain) = self.observed(config) else { return false };
         // Some sizes must be even.
         let near = [1, -1, 2].map(|by| size.value.checked_add_signed(by));
-        let mut others = near.into_iter().flatten().filter_map(|value| {
+        // Single precision does not tell large numbers apart from their neighbours.
+        let far = (!size.is_whole).then(|| size.value + size.value / 8);
+        let mut others = near.into_iter().flatten().chain(far).filter_map(|value| {
             let config = with_size(config, size, value)?;
             self.observed(&config)
         });
@@ -298,7 +316,7 @@ mod tests {
             let numbers = built.num_params();
             let (id, fields) = (config.card().id, config.fields());
             assert!(numbers < 200_000, "{id} {fields:?}: {numbers} numbers");
-            for size in sizes(&small) {
+            for size in whole_above(&small, 0) {
                 let place = format!("{id} {fields:?}: {} is {}", size.name(), size.value);
                 assert!(size.value <= CUTS[CUTS.len() - 1], "{place}");
             }

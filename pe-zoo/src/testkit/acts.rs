@@ -14,7 +14,7 @@ use super::checks::{
 };
 #[cfg(feature = "flex")]
 use super::checks::{Failure, failures};
-use super::{dims, random, stack};
+use super::{check_parameters, dims, random, stack};
 use crate::probe::passes::DIMS;
 use crate::probe::sizes;
 use crate::reference::NoEffect;
@@ -29,11 +29,14 @@ const COMPARISONS: [Check; 5] = [
     Check::GradientValues,
 ];
 
+/// Largest number of parameters of an encoding that is checked.
+const MOST_PARAMETERS: usize = 1 << 20;
+
 /// Runs every check of an encoding or a combination on the CPU. A check that panics has failed.
 ///
 /// # Errors
 /// As [`Combination::check`], if settings are refused at the sizes of the kit: 3 heads of 6 channels, 2 layers or
-/// as many as the settings need.
+/// as many as the settings need; [`PeError::Combination`] if the encoding then has more than a million parameters.
 #[cfg(feature = "flex")]
 pub fn examine(config: &Combination) -> Result<Vec<Finding>, PeError> {
     examine_on(config, &Device::flex())
@@ -45,11 +48,20 @@ pub fn examine(config: &Combination) -> Result<Vec<Finding>, PeError> {
 /// # Errors
 /// As [`examine`].
 pub fn examine_on(config: &Combination, device: &Device) -> Result<Vec<Finding>, PeError> {
-    // A check of settings that panics is found by the checks below.
+    check_takes(config)?;
+    Ok(examined(config, device))
+}
+
+/// Checks whether [`examine`] takes an encoding or a combination, in no time.
+///
+/// # Errors
+/// As [`examine`].
+pub fn check_takes(config: &Combination) -> Result<(), PeError> {
+    // A check of settings that panics is found by the checks of the kit.
     if let Ok(checked) = catch_unwind(AssertUnwindSafe(|| config.check(&dims(config)))) {
         checked?;
     }
-    Ok(examined(config, device))
+    check_parameters(config, MOST_PARAMETERS)
 }
 
 /// Runs every check on the CPU and returns those that failed; refused settings fail [`Check::Shapes`].

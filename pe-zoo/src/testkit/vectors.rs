@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::checks::derivatives::{Differences, WeightedLoss};
-use super::random;
+use super::{check_parameters, random};
 use crate::probe::close::numbers;
 use crate::probe::passes::DIMS;
 use crate::reference::{Heads, ScalarInput, Tokens, attention};
@@ -14,6 +14,9 @@ use crate::{Combination, Dims, Hooks};
 
 /// Largest number of tokens of test vectors: scalar loops are slow.
 pub const MOST_VECTOR_TOKENS: usize = 64;
+
+/// Largest number of parameters, each of which has a difference of its own.
+const MOST_PARAMETERS: usize = 1 << 14;
 
 /// Test vectors of one encoding with random parameters, in f64.
 ///
@@ -112,13 +115,15 @@ pub struct VectorGradients {
 ///
 /// # Errors
 ///
-/// Message, if the encoding has no scalar reference, refuses the sizes, or has no derivative at its random parameters.
+/// Message, if the encoding has no scalar reference, refuses the sizes, has more than 16,384 parameters, or has no
+/// derivative at its random parameters.
 ///
 /// # Panics
 ///
 /// If `tokens` is 0 or above [`MOST_VECTOR_TOKENS`].
 pub fn vectors(config: &Combination, tokens: usize, seed: u64) -> Result<TestVectors, String> {
     assert!((1..=MOST_VECTOR_TOKENS).contains(&tokens), "{tokens} tokens");
+    check_parameters(config, MOST_PARAMETERS).map_err(|error| error.to_string())?;
     let encoding = random(config, &crate::probe::device().autodiff())?;
     if encoding.reference().is_none() {
         return Err(format!(

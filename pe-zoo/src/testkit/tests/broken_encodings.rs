@@ -65,7 +65,10 @@ fn decays_that_overflow_in_training_are_rejected_by_one_check() {
 }
 
 fn far(floor: usize, every: usize, fault: far::Fault) -> Combination {
-    let settings = far::FarConfig { floor, every, fault };
+    far_of(far::FarConfig { floor, every, fault, ..far::FarConfig::default() })
+}
+
+fn far_of(settings: far::FarConfig) -> Combination {
     Combination::try_from(EncodingConfig::of::<far::Far>(settings).unwrap()).unwrap()
 }
 
@@ -85,6 +88,21 @@ fn wrong_references_beyond_the_sizes_of_the_kit_are_rejected() {
         assert!(
             failures.iter().any(|failure| failure.check == Check::EqualsReference),
             "floor {floor}, every {every}: {failures:?}"
+        );
+    }
+}
+
+/// Lengths are not whole numbers in every encoding.
+#[test]
+fn a_length_with_a_fraction_is_compared_where_it_acts() {
+    for start in [8192.0, 8192.5, 1e9] {
+        let wrong = |fault| far_of(far::FarConfig { floor: 3, start, every: 1, fault });
+        let failures = conforms(&wrong(far::Fault::None));
+        assert!(failures.is_empty(), "{start}: {failures:?}");
+        let failures = conforms(&wrong(far::Fault::ReferenceIgnoresFactor));
+        assert!(
+            failures.iter().any(|failure| failure.check == Check::EqualsReference),
+            "{start}: {failures:?}"
         );
     }
 }

@@ -44,6 +44,8 @@ pub(super) const UNSEEN: [Fault; 5] = [
 pub(super) struct FarConfig {
     /// Number of positions with the same factor.
     pub(super) floor: usize,
+    /// Position from which on the factor acts.
+    pub(super) start: f64,
     /// Distance between layers with the factor.
     pub(super) every: usize,
     pub(super) fault: Fault,
@@ -51,7 +53,7 @@ pub(super) struct FarConfig {
 
 impl Default for FarConfig {
     fn default() -> Self {
-        Self { floor: 8192, every: 1, fault: Fault::None }
+        Self { floor: 8192, start: 0.0, every: 1, fault: Fault::None }
     }
 }
 
@@ -60,13 +62,20 @@ pub(super) struct Far {
     #[module(skip)]
     floor: usize,
     #[module(skip)]
+    start: f64,
+    #[module(skip)]
     every: usize,
     #[module(skip)]
     fault: Fault,
 }
 
-fn factor(position: usize, floor: usize) -> f64 {
-    1.0 + 0.5 * (((position + 1) / floor) as f64).ln_1p()
+impl Far {
+    fn factor(&self, position: usize) -> f64 {
+        if (position as f64) < self.start {
+            return 1.0;
+        }
+        1.0 + 0.5 * (((position + 1) / self.floor) as f64).ln_1p()
+    }
 }
 
 impl PositionEncoding for Far {
@@ -85,13 +94,13 @@ impl PositionEncoding for Far {
         _: &mut ChaCha8Rng,
         _: &Device,
     ) -> Result<Self, PeError> {
-        let FarConfig { floor, every, fault } = *settings;
+        let FarConfig { floor, start, every, fault } = *settings;
         let (floor, every) = match fault {
             Fault::None | Fault::ReferenceIgnoresFactor => (floor, every),
             Fault::FloorIsNoSetting => (8192, 1),
             _ => (1, 1),
         };
-        Ok(Far { floor, every, fault })
+        Ok(Far { floor, start, every, fault })
     }
 
     fn reference(&self) -> Option<&dyn ScalarReference> {
@@ -110,7 +119,7 @@ impl PositionEncoding for Far {
         if !acts {
             return ScoreMod::None;
         }
-        let factors = ctx.layer.at.cols().iter().map(|at| factor(*at, self.floor) as f32);
+        let factors = ctx.layer.at.cols().iter().map(|at| self.factor(*at) as f32);
         let factors = factors.collect::<Vec<_>>();
         let columns = factors.len();
         let factors = Tensor::<1>::from_data(factors.as_slice(), &ctx.q.device());
@@ -133,7 +142,7 @@ impl ScalarReference for Far {
         let scale = 1.0 / (input.head_dim() as f64).sqrt();
         let acts = self.fault == Fault::None && (input.layer + 1).is_multiple_of(self.every);
         input.map(|h, row, i, j| {
-            let factor = if acts { factor(input.positions[i], self.floor) } else { 1.0 };
+            let factor = if acts { self.factor(input.positions[i]) } else { 1.0 };
             factor * input.content(h, row, j) * scale
         })
     }
