@@ -100,6 +100,15 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
         longest <= LONGEST,
         "the prompt and the tokens to generate have {longest} tokens in total, expected at most {LONGEST}"
     );
+    let trained = pretrained.context;
+    // One token of `longest` is not read.
+    if prompt.is_none() && longest - 1 > trained {
+        complain(&format!(
+            "the random sequences have {} tokens, but {} was trained on sequences of {trained}",
+            longest - 1,
+            pretrained.name
+        ));
+    }
     let mut model = pretrained.decoder(&encoding, longest, &mut rng)?;
     (model.engine, model.precision) = (compute.engine, compute.precision());
     let generation = || Generation::new(&model, id, &device);
@@ -133,7 +142,6 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
         }
         return Ok(());
     };
-    let trained = pretrained.context;
     if ids.len() > trained {
         complain(&format!(
             "the prompt has {} tokens, but {} was trained on sequences of {trained}",

@@ -116,14 +116,15 @@ impl StoredReport {
         if !path.exists() {
             return Ok(None);
         }
-        let text = tasks::read_text(&path)?;
-        let stored = serde_json::from_str(&text).with_context(|| {
+        let advice = || {
             format!(
-                "{}: expected a title and settings; delete the file to report without them",
+                "{}: expected a title and settings; delete the file to report without them, or run the suite again, which \
+                 writes the file",
                 path.display()
             )
-        })?;
-        Ok(Some(stored))
+        };
+        let text = tasks::read_text(&path).with_context(advice)?;
+        Ok(Some(serde_json::from_str(&text).with_context(advice)?))
     }
 }
 

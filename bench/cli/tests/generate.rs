@@ -254,17 +254,20 @@ fn a_text_beyond_the_trained_length_is_said() {
     // A text has no end.
     config["eos_token_id"] = Value::Null;
     fs::write(&path, config.to_string()).unwrap();
-    let generate = |words: usize, tokens: &str| {
-        let prompt = vec!["w5"; words].join(" ");
+    let said_with = |options: &[&str]| {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_pe-bench"))
             .arg("generate")
             .arg(folder.path())
-            .args(["--prompt", &prompt, "--tokens", tokens, "--threads", "1"])
+            .args(["--threads", "1"])
+            .args(options)
             .output()
             .unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{said}");
         said
+    };
+    let generate = |words: usize, tokens: &str| {
+        said_with(&["--prompt", &vec!["w5"; words].join(" "), "--tokens", tokens])
     };
     assert!(!generate(60, "4").contains("trained on"));
     let said = generate(60, "8");
@@ -275,6 +278,11 @@ fn a_text_beyond_the_trained_length_is_said() {
     let said = generate(70, "2");
     assert!(said.contains("the prompt has 70 tokens") && said.contains("of 64"), "{said}");
     assert_eq!(said.matches("trained on").count(), 1, "{said}");
+    let speed =
+        |decode| said_with(&["--speed", "--prefill", "60", "--decode", decode, "--rounds", "1"]);
+    assert!(!speed("4").contains("trained on"));
+    let said = speed("5");
+    assert!(said.contains("random sequences have 65 tokens") && said.contains("of 64"), "{said}");
 }
 
 fn assert_rows(name: &str, found: &[Vec<f64>], rows: &[Row]) {
