@@ -30,7 +30,7 @@ struct Script {
 impl Script {
     fn of(shell: Shell) -> Self {
         match shell {
-            Shell::Bash => Self::by(shells::Bash),
+            Shell::Bash => Self::of_bash(),
             Shell::Elvish => Self::by(shells::Elvish),
             Shell::Fish => Self::by(shells::Fish),
             Shell::Nushell => Self::by(Nushell),
@@ -47,7 +47,26 @@ impl Script {
         let text = String::from_utf8_lossy(&script).replace("pe__subcmd__bench", "pe__bench");
         Self { file, text }
     }
+
+    /// The script of bash, which also completes the last name of a list.
+    fn of_bash() -> Self {
+        let Self { file, text } = Self::by(shells::Bash);
+        let text = text.replace("-F _pe__bench ", "-F _pe__bench_list ");
+        Self { file, text: BASH_LISTS.to_owned() + &text }
+    }
 }
+
+/// Completes what comes after the last comma of a word.
+const BASH_LISTS: &str = r#"_pe__bench_list() {
+    local before=""
+    if [[ "$2" == *,* ]]; then
+        before="${2%,*},"
+        COMP_WORDS[COMP_CWORD]="${2##*,}"
+    fi
+    _pe__bench "$1" "${2##*,}" "$3"
+    COMPREPLY=("${COMPREPLY[@]/#/$before}")
+}
+"#;
 
 /// Prints the completion script of a shell, or writes all of them and the manual pages to a folder.
 pub(super) fn run(shell: Option<Shell>, all: Option<&Path>) -> anyhow::Result<()> {
