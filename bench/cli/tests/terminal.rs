@@ -168,4 +168,11 @@ fn packages_get_manual_pages_and_completions_that_know_names() {
     assert_eq!(completed(&[&run[..], &["rope,ali"]].concat()), "rope,alibi\n");
     assert_eq!(completed(&[&run[..], &["ali"]].concat()), "alibi\n");
     assert!(fs::read_to_string(&script).unwrap().contains("complete -F _pe__bench_list "));
+    // run, cells, table and extend have lists of encodings.
+    for (shell, of_list) in
+        [("zsh", ":_values -s , names abacus alibi "), ("fish", "(__fish_append , abacus alibi ")]
+    {
+        let script = done(&["completions", shell]);
+        assert!(script.matches(of_list).count() >= 4, "{shell}: {script}");
+    }
 }
