@@ -87,8 +87,7 @@ impl Documents {
         }
         let best = reports::leaders_svg(&report, LEADERS).context("no aggregate")?;
         self.write(&format!("{FIGURES}/leaders.svg"), best.as_bytes());
-        let findings: String =
-            in_short(&report).iter().map(|finding| format!("- {finding}\n")).collect();
+        let findings = format!("- {}\n", in_short(&report).join("\n- "));
         self.write_part("README.md", "result", &findings);
         Ok(())
     }

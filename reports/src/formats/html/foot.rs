@@ -24,7 +24,7 @@ impl PageFoot<'_> {
         let Self { title, data, .. } = *self;
         let date = self.date.and_then(|date| date.get(..10));
         let version = env!("CARGO_PKG_VERSION");
-        let links: String = self
+        let links: Vec<String> = self
             .all_links()
             .iter()
             .map(|PageLink { name, address }| {
@@ -33,6 +33,7 @@ impl PageFoot<'_> {
                 format!(" · <a href=\"{href}\" rel=\"noreferrer\">{}</a>", escape(name))
             })
             .collect();
+        let links = links.concat();
         let data = data.map_or_else(String::new, |file| {
             format!(" · <a href=\"{}{}\">Data</a>", self.up, escape(file))
         });
