@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the site to a folder: the guide with a page of all commands, below zoo/ the report of the zoo's records, below inspect/ the
+# Writes the site to a folder: the guide with a page of all commands and the plan of the zoo, below zoo/ the report of the zoo's records, below inspect/ the
 # inside of two models that count, and below nightly/ the report and the trend of the last night, if there is one. Checks all
 # links of the guide. Needs mdbook (0.5.4), Python, and the program (PE_BENCH, or cargo builds it).
 #
@@ -31,6 +31,9 @@ cp -r doc/guide "$work/guide"
 } > "$work/guide/commands.md"
 sed -i.old 's|^- \[Keys of a suite\].*|&\n- [Commands](commands.md)|' "$work/guide/SUMMARY.md"
 rm "$work/guide/SUMMARY.md.old"
+# The plan of the zoo, whose links lead to files that the site does not have.
+sed -E 's/\[([^]]*)\]\([^)]*\)/\1/g' results/zoo/PLAN.md > "$work/guide/plan.md"
+printf -- '- [Plan of the zoo](plan.md)\n' >> "$work/guide/SUMMARY.md"
 cat >> "$work/guide/index.md" << 'PAGE'
 
 ## On this site
@@ -39,12 +42,14 @@ cat >> "$work/guide/index.md" << 'PAGE'
 - The inside of models that count: [CoPE](inspect/cope/index.html) and [RoPE](inspect/rope/index.html)
 PAGE
 mdbook build "$work/guide" --dest-dir "$site"
-"$bench" report results/zoo/2-cores_2026-11 --out "$site/zoo"
+"$bench" report results/zoo/2-cores_2026-11 --out "$site/zoo" --link Guide=../index.html --link Plan=../plan.html \
+  --link 'Inside two models=../inspect/cope/index.html'
 # Two trained models, which differ beyond the trained length.
 "$bench" run quick --workloads counting --encodings cope,rope --seeds 0 --keep-weights last --no-report --quiet --out "$work/quick"
 for encoding in cope rope; do
   key=$("$bench" cells "$work/quick" --encodings "$encoding" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["key"])')
-  "$bench" inspect "$key" --results "$work/quick" --out "$site/inspect/$encoding"
+  "$bench" inspect "$key" --results "$work/quick" --out "$site/inspect/$encoding" --link 'All results=../../zoo/index.html' \
+    --link Guide=../../index.html --link 'CoPE=../cope/index.html' --link 'RoPE=../rope/index.html'
 done
 nights=${NIGHTLY_DIR:-results/nights}
 if [ -d "$nights/night" ]; then

@@ -133,8 +133,9 @@ for k, of in scores.items():
         value = iqm(np.concatenate([x for x, _ in of]))
         ratio = np.median([f[k] / f[CONTROL] for f in flops.values() if k in f])
         whole = np.median([np.mean(f[k]) / np.mean(f[CONTROL]) for f in training.values() if k in f])
+        time = np.median([np.mean(training[w][k]) / np.mean(training[w][CONTROL]) * f[CONTROL] / f[k] for w, f in flops.items() if k in f])
         against = "–" if k == CONTROL else f"{better.get(k, 0)} / {worse.get(k, 0)}"
-        row = [f"{100 * value:.1f}%", str(firsts[k]), against, f"{ratio:.2f}", f"{whole:.2f}", f"{steps[k] / steps[CONTROL]:.2f}"]
+        row = [f"{100 * value:.1f}%", str(firsts[k]), against, f"{ratio:.2f}", f"{whole:.2f}"] + [f"{x * steps[k] / steps[CONTROL]:.2f}" for x in (1, time)]
         lines[100 * value] = (k, row, (100 * (value - half), 100 * min(value + half, 1)))
 table = [line for line in open(README) if re.match(r"\| .* \| -?[0-9.]+% \[", line)]
 wrong = len(table) != len(lines)

@@ -80,7 +80,7 @@ pub enum PeError {
         reason: String,
     },
     /// The properties of an encoding cannot be determined by probing.
-    #[error("{pe}: probing it at a small size failed: {reason}")]
+    #[error("{pe}: a trial at a small size failed: {reason}")]
     Probe {
         /// Id of the encoding.
         pe: String,

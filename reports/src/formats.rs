@@ -13,7 +13,7 @@ mod tex;
 pub(crate) use self::chart::svg;
 pub use self::contents::{Contents, FormatError, OutFile, Render};
 pub use self::csv::table_csv;
-pub use self::html::{html_document, html_table, plain_page};
+pub use self::html::{PageFoot, PlainPage, html_document, html_table, plain_page};
 pub(crate) use self::markdown::headline;
 pub use self::markdown::{markdown_document, whole_table};
 pub use self::tex::{TexWidth, tex_table};

@@ -14,7 +14,7 @@ mod testkit;
 mod text;
 pub mod trend;
 
-pub use formats::{html_document, html_table, markdown_document, plain_page};
+pub use formats::{PageFoot, PlainPage, html_document, html_table, markdown_document, plain_page};
 pub use report::{
     Rendered, ReportError, ReportSummary, leaders_svg, render_report, write_files, write_report,
 };

@@ -39,10 +39,13 @@ pub fn summary(found: &Reproduction) -> Table {
 }
 
 /// Returns a section with the summary, and within one for each table of each source. Without a verdict, a sentence stands
-/// for the summary.
+/// for the summary. Nothing if no record is of an experiment with published numbers.
 pub fn section(found: &Reproduction) -> Section {
     let numbers = || found.tables.iter().flat_map(|table| table.rows.iter().flatten());
     let count = |verdict| numbers().filter(|number| number.verdict == verdict).count();
+    if numbers().all(|number| number.runs.is_empty() && number.other_sizes.is_empty()) {
+        return Section::default();
+    }
     let is_decided = VERDICTS[..4].iter().any(|verdict| count(*verdict) > 0);
     let summary = if is_decided {
         Element::Table(summary(found).with_id("published"))

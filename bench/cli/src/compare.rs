@@ -55,9 +55,10 @@ pub(crate) struct CompareArgs {
     page: Option<PathBuf>,
 }
 
-/// TerminalTable dropped in a narrow terminal, in this order.
-const SPARE: [&str; 7] =
-    ["chance", "g", "samples", "tokens", "metric", "won-lost-tied", "95% interval"];
+/// Columns dropped in a narrow terminal, in this order. Rows that are not separable have no name in the last column, so
+/// p-values can go before names are cut.
+const SPARE: [&str; 8] =
+    ["chance", "g", "samples", "tokens", "metric", "won-lost-tied", "95% interval", "p"];
 
 /// Number of cells that were not compared up to which all are listed.
 const LISTED: usize = 3;

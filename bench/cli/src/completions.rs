@@ -8,6 +8,7 @@ use clap_complete::{Generator, generate, shells};
 use clap_complete_nushell::Nushell;
 
 use super::out::{counted, say};
+use super::parsers::Suggested;
 use super::{folders, program};
 
 /// Shells that have a completion script.
@@ -30,12 +31,12 @@ struct Script {
 impl Script {
     fn of(shell: Shell) -> Self {
         match shell {
-            Shell::Bash => Self::by(shells::Bash),
+            Shell::Bash => Self::of_bash(),
             Shell::Elvish => Self::by(shells::Elvish),
-            Shell::Fish => Self::by(shells::Fish),
+            Shell::Fish => Self::of_fish(),
             Shell::Nushell => Self::by(Nushell),
             Shell::Powershell => Self::by(shells::PowerShell),
-            Shell::Zsh => Self::by(shells::Zsh),
+            Shell::Zsh => Self::of_zsh(),
         }
     }
 
@@ -47,7 +48,65 @@ impl Script {
         let text = String::from_utf8_lossy(&script).replace("pe__subcmd__bench", "pe__bench");
         Self { file, text }
     }
+
+    /// The script of bash, which also completes the last name of a list.
+    fn of_bash() -> Self {
+        let Self { file, text } = Self::by(shells::Bash);
+        let text = text.replace("-F _pe__bench ", "-F _pe__bench_list ");
+        Self { file, text: BASH_LISTS.to_owned() + &text }
+    }
+
+    /// The script of fish, which also completes the last name of a list.
+    fn of_fish() -> Self {
+        let given = |names: &[&str]| {
+            let each = names.iter().map(|name| format!("{name}\\t''"));
+            each.collect::<Vec<_>>().join("\n")
+        };
+        let listed = |names: &[&str]| format!("(__fish_append , {})", names.join(" "));
+        Self::by(shells::Fish).with_lists("complete ", given, listed)
+    }
+
+    /// The script of zsh, which also completes the last name of a list.
+    fn of_zsh() -> Self {
+        let given = |names: &[&str]| format!(":({})'", names.join(" "));
+        let listed = |names: &[&str]| format!(":_values -s , names {}'", names.join(" "));
+        Self::by(shells::Zsh).with_lists("'", given, listed)
+    }
+
+    /// Replaces the names of options that take a list. A part of the script is about one option, and begins with `start` on a
+    /// new line.
+    fn with_lists(
+        self,
+        start: &str,
+        given: impl Fn(&[&str]) -> String,
+        listed: impl Fn(&[&str]) -> String,
+    ) -> Self {
+        let of_list = |part: &str| {
+            if !part.contains("separated by commas") {
+                return part.to_owned();
+            }
+            let names = Suggested::LISTED.map(Suggested::names);
+            names
+                .iter()
+                .fold(part.to_owned(), |part, names| part.replace(&given(names), &listed(names)))
+        };
+        let between = format!("\n{start}");
+        let parts: Vec<String> = self.text.split(&between).map(of_list).collect();
+        Self { text: parts.join(&between), ..self }
+    }
 }
+
+/// Completes what comes after the last comma of a word.
+const BASH_LISTS: &str = r#"_pe__bench_list() {
+    local before=""
+    if [[ "$2" == *,* ]]; then
+        before="${2%,*},"
+        COMP_WORDS[COMP_CWORD]="${2##*,}"
+    fi
+    _pe__bench "$1" "${2##*,}" "$3"
+    COMPREPLY=("${COMPREPLY[@]/#/$before}")
+}
+"#;
 
 /// Prints the completion script of a shell, or writes all of them and the manual pages to a folder.
 pub(super) fn run(shell: Option<Shell>, all: Option<&Path>) -> anyhow::Result<()> {

@@ -14,7 +14,7 @@ use tasks::Sample;
 use super::columns::say_table;
 use super::folders;
 use super::out::{complain, say};
-use super::page::OpenArgs;
+use super::page::{LinkArgs, OpenArgs};
 use super::parsers::one_of;
 use super::trained::{CellArgs, CellChoice, TrainedCell};
 use page::{InspectedCell, MAX_TOKENS};
@@ -51,6 +51,8 @@ pub(crate) struct InspectArgs {
     /// Print all data of the page as JSON instead of the gate scores.
     #[arg(long, conflicts_with = "open")]
     json: bool,
+    #[command(flatten)]
+    links: LinkArgs,
     #[command(flatten)]
     page: OpenArgs,
 }
@@ -114,6 +116,8 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     };
     let subject = InspectedCell {
         key: &record.key,
+        started: &record.started_utc,
+        links: &arguments.links.links,
         workload: &cell.workload,
         encoding: &cell.name,
         seed: cell.seed,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 
-use super::page::OpenArgs;
+use super::page::{LinkArgs, OpenArgs};
 use super::report::{self, Criteria, ReportArgs};
 use analysis::scores::records_of_scores;
 
@@ -26,11 +26,13 @@ pub(super) struct JudgeArgs {
     #[command(flatten)]
     criteria: Criteria,
     #[command(flatten)]
+    links: LinkArgs,
+    #[command(flatten)]
     page: OpenArgs,
 }
 
 pub(super) fn run(arguments: &JudgeArgs) -> anyhow::Result<()> {
-    let JudgeArgs { scores, out, formats, criteria, page } = arguments;
+    let JudgeArgs { scores, out, formats, criteria, links, page } = arguments;
     let csv = tasks::read_text(scores)?;
     let records =
         records_of_scores(csv.as_bytes(), label).with_context(|| scores.display().to_string())?;
@@ -56,6 +58,7 @@ pub(super) fn run(arguments: &JudgeArgs) -> anyhow::Result<()> {
         out: None,
         formats: formats.clone(),
         criteria: criteria.clone(),
+        links: links.clone(),
         page: *page,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path};
 
+use analysis::PageLink;
 use clap::Args;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
@@ -17,6 +18,28 @@ pub(crate) struct OpenArgs {
     /// Open the page in the browser.
     #[arg(long)]
     pub(super) open: bool,
+}
+
+/// Option of commands that write pages for a site.
+#[derive(Args, Clone, Default)]
+pub(crate) struct LinkArgs {
+    /// Link at the foot of every page, such as Guide=../index.html; may be repeated. A relative address starts at the output folder.
+    #[arg(long = "link", value_name = "NAME=ADDRESS", value_parser = link)]
+    pub(super) links: Vec<PageLink>,
+}
+
+fn link(text: &str) -> Result<PageLink, String> {
+    let parts =
+        text.split_once('=').filter(|(name, address)| !name.is_empty() && !address.is_empty());
+    let (name, address) =
+        parts.ok_or_else(|| "expected NAME=ADDRESS, such as Guide=../index.html".to_owned())?;
+    let is_web = ["https://", "http://"].iter().any(|start| address.starts_with(start));
+    if address.contains(':') && !is_web {
+        return Err(format!(
+            "the address is `{address}`, expected a relative path or an address that begins with https://"
+        ));
+    }
+    Ok(PageLink { name: name.to_owned(), address: address.to_owned() })
 }
 
 impl OpenArgs {
@@ -44,9 +67,22 @@ fn address(page: &Path) -> String {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_has_a_name_and_an_address_that_runs_nothing() {
+        let plan = link("Plan=../zoo/plan.html?a=b").unwrap();
+        assert_eq!((&*plan.name, &*plan.address), ("Plan", "../zoo/plan.html?a=b"));
+        assert!(link("Guide=https://example.org").is_ok());
+        for wrong in ["Plan", "=x", "Plan=", "Plan=javascript:alert(1)"] {
+            let said = link(wrong).unwrap_err();
+            assert!(said.contains("expected"), "{said}");
+        }
+    }
+
     #[test]
     fn an_address_has_no_character_that_ends_it() {
-        let address = super::address("/a b/100 %/index.html".as_ref());
+        let address = address("/a b/100 %/index.html".as_ref());
         assert_eq!(address, "file:///a%20b/100%20%25/index.html");
     }
 }

@@ -21,10 +21,17 @@ impl Suggested {
         Self(|| suite::BUILT_IN.iter().map(|(name, _)| *name).collect());
     /// Ids of tasks.
     pub(crate) const TASKS: Self = Self(|| tasks::ALL.iter().map(|meta| meta.id).collect());
+    /// Kinds of names that lists have.
+    pub(crate) const LISTED: [Self; 2] = [Self::ENCODINGS, Self::TASKS];
     /// Names that `explain` takes.
     pub(crate) const ALL: Self = Self(|| {
-        [Self::ENCODINGS, Self::TASKS, Self::SUITES].iter().flat_map(|own| own.0()).collect()
+        [Self::ENCODINGS, Self::TASKS, Self::SUITES].iter().flat_map(|own| own.names()).collect()
     });
+
+    /// All names that are known.
+    pub(crate) fn names(self) -> Vec<&'static str> {
+        self.0()
+    }
 }
 
 impl TypedValueParser for Suggested {
@@ -40,7 +47,7 @@ impl TypedValueParser for Suggested {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(self.0().into_iter().map(PossibleValue::new)))
+        Some(Box::new(self.names().into_iter().map(PossibleValue::new)))
     }
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::columns::TerminalTable;
 use super::folders;
 use super::out::say;
-use super::page::{NOT_IN_LINKS, OpenArgs};
+use super::page::{LinkArgs, NOT_IN_LINKS, OpenArgs};
 use super::references::known;
 use train::speed::SpeedRow;
 use train::suite::{self, Overrides};
@@ -82,6 +82,8 @@ pub(crate) struct ReportArgs {
     pub(super) formats: Vec<String>,
     #[command(flatten)]
     pub(super) criteria: Criteria,
+    #[command(flatten)]
+    pub(super) links: LinkArgs,
     #[command(flatten)]
     pub(super) page: OpenArgs,
 }
@@ -160,10 +162,11 @@ pub(super) fn formats() -> clap::builder::PossibleValuesParser {
 }
 
 pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
-    let ReportArgs { results, out, formats, criteria, page } = arguments;
+    let ReportArgs { results, out, formats, criteria, links, page } = arguments;
     let folders = folders::or_all(results)?;
     let named = results.iter().map(|r| r.display().to_string()).collect::<Vec<_>>();
     let (frames, mut meta, stored) = gathered(&folders, &named.join(" "))?;
+    meta.links.clone_from(&links.links);
     let settings = criteria.over(stored)?;
     if let Some(base) = criteria.ablation_base() {
         let names = frames.trained()?.into_iter().map(|[name, ..]| name).collect::<BTreeSet<_>>();

@@ -14,7 +14,7 @@ use reports::reproduction::summary;
 use serde_json::Value;
 use stats::Mean;
 
-use super::columns::{TerminalTable, say_rows};
+use super::columns::{TerminalTable, row, say_rows};
 use super::folders::{self, messages};
 use super::out::say;
 use super::prose::say_markdown;
@@ -39,6 +39,11 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, requires = "results")]
     all: bool,
 }
+
+/// Columns of the summary that a narrow terminal drops, in this order.
+const SPARE_VERDICTS: [&str; 5] = ["unread", "elsewhere", "too few seeds", "undecided", "not run"];
+/// Columns of a published table.
+const COLUMNS: [&str; 6] = ["row", "column", "published", "ours", "verdict", "recipe"];
 
 pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
     let folders = if arguments.results.is_empty() {
@@ -72,7 +77,7 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
             ));
         }
     }
-    TerminalTable::from(&summary(&found)).say();
+    TerminalTable { spare: &SPARE_VERDICTS, ..TerminalTable::from(&summary(&found)) }.say();
     if arguments.verdicts.is_empty() {
         say_markdown(
             "\nAdd --verdicts not-run to list numbers without a run, or --all to list every recipe.",
@@ -109,7 +114,7 @@ fn print(result: &TableResult, arguments: &ReproduceArgs) {
         let metric = result.table.metric_of(column);
         let published = metric.with_unit(&number.published.text);
         let ahead = |ours: String, verdict: String| {
-            vec![format!("  {title}"), column.name.clone(), published.clone(), ours, verdict]
+            vec![title.to_owned(), column.name.clone(), published.clone(), ours, verdict]
         };
         let shown = if arguments.all { number.runs.len() } else { 1 };
         for (index, run) in number.runs.iter().take(shown).enumerate() {
@@ -121,12 +126,14 @@ fn print(result: &TableResult, arguments: &ReproduceArgs) {
             if known.is_none() && !differences.is_empty() {
                 recipes.push(differences);
             }
-            let mut row = ahead(format!("ours {}", run.text()), verdict);
+            let mut row = ahead(run.text(), verdict);
             row.push(recipe);
             rows.push(row);
         }
         if number.runs.is_empty() {
-            let ours = Some(number.other_sizes_text()).filter(|text| !text.is_empty());
+            // The head says whose they are.
+            let ours = number.other_sizes_text().replace("ours ", "");
+            let ours = Some(ours).filter(|text| !text.is_empty());
             rows.push(ahead(ours.unwrap_or_else(|| "–".to_owned()), number.verdict.label()));
         }
     }
@@ -136,7 +143,9 @@ fn print(result: &TableResult, arguments: &ReproduceArgs) {
     }
     let table = &result.table;
     say_markdown(&format!("{}: {} ({})", result.source.label, table.what, table.id));
-    say_rows(rows);
+    let columns = TerminalTable { heads: row(COLUMNS), rows, ..TerminalTable::default() };
+    // Most verdicts of a table are the same.
+    TerminalTable { spare: &["recipe", "verdict"], ..columns }.say();
     for (index, recipe) in recipes.iter().enumerate() {
         say_markdown(&format!("- [{}] {recipe}", index + 1));
     }

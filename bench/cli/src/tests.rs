@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use analysis::Report;
 use anyhow::Context as _;
 use pe_zoo::{Combination, PeError, Registry};
-use reports::document::text::findings;
+use reports::document::text::{findings, in_short};
 
 use super::{folders, report};
 use train::flops::Bill;
@@ -74,27 +74,21 @@ impl Documents {
         let report = Report::with(frames.clone(), &meta, &settings)?;
         let found = serde_json::to_string_pretty(&findings(&report))? + "\n";
         self.write("bench/cli/zoo.json", found.as_bytes());
-        let cells = frames.cells.height();
         let rendered = reports::render_report(frames, &meta, &settings, &["svg".to_owned()])?;
-        let uses = rendered.headline.find("\n\n").context("no list of uses")?;
-        let (uses, others) = rendered.headline.split_at(uses);
+        let headline = &rendered.headline;
         let figures = format!("](../{FIGURES}/");
-        self.write_part("results/README.md", "zoo", &others[1..].replace("](figures/", &figures));
+        let part = format!("\n{}", headline.replace("](figures/", &figures));
+        self.write_part("results/README.md", "zoo", &part);
         for file in &rendered.files {
             let Some(name) = Path::new(&file.path).file_name() else { continue };
-            if others.contains(&format!("]({})", file.path)) {
+            if headline.contains(&format!("]({})", file.path)) {
                 self.write(&format!("{FIGURES}/{}", name.display()), &file.bytes);
             }
         }
         let best = reports::leaders_svg(&report, LEADERS).context("no aggregate")?;
         self.write(&format!("{FIGURES}/leaders.svg"), best.as_bytes());
-        let part = format!(
-            "\n![The best {LEADERS} encodings, and RoPE]({FIGURES}/leaders.svg)\n\n{uses}\n\nEncodings that are not \
-             significantly behind the best, and at most 20 points (for text 0.2 nats), share the first rank.\n\n[The table of all encodings, and what their order \
-             depends on](results/README.md#the-zoo). `pe-bench report {RESULT_OF} --out page` writes the report of \
-             these {cells} training runs: intervals, tests, curves, costs, and a page for each encoding and task.\n",
-        );
-        self.write_part("README.md", "result", &part);
+        let findings = format!("- {}\n", in_short(&report).join("\n- "));
+        self.write_part("README.md", "result", &findings);
         Ok(())
     }
 }

@@ -162,8 +162,16 @@ fn a_cell_is_looked_into_through_its_kept_weights() {
     }
 
     // By name, the same cell: the same scores.
-    let named = bench(&[&named_arguments(&suite, &out, &page)[..], &["--sample", "2"]].concat());
+    let more = ["--sample", "2", "--link", "All results=../zoo/index.html"];
+    let named = bench(&[&named_arguments(&suite, &out, &page)[..], &more].concat());
     assert!(named.status.success(), "{}", text(&named));
+    let html = std::fs::read_to_string(Path::new(&page).join("index.html")).unwrap();
+    assert_eq!(
+        html.matches("href=\"../zoo/index.html\"").count(),
+        2,
+        "in the menu and at the foot"
+    );
+    assert!(html.contains("<a href=\"inspect.json\">Data</a>"), "{html}");
     assert!(text(&named).contains(&format!("{:.3}", cope.gates[0].auc)), "{}", text(&named));
 
     // Gates against marks of text, and maps less those of another model: only what both have.

@@ -151,9 +151,30 @@ fn packages_get_manual_pages_and_completions_that_know_names() {
         let script = done(&["completions", shell]);
         assert!(script.contains(name), "{shell}: {name}");
     }
-    let complete = "source \"$1\"; COMP_WORDS=(pe-bench explain st); COMP_CWORD=2; _pe__bench pe-bench st explain; \
-                    echo \"${COMPREPLY[@]}\"";
     let script = folder.path().join("pe-bench.bash");
-    let bash = Command::new("bash").args(["-c", complete, "bash"]).arg(script).output().unwrap();
-    assert_eq!(text(&bash), "stick-breaking state-tracking\n");
+    let completed = |words: &[&str]| {
+        let [.., before, word] = words else { panic!("{words:?}") };
+        let complete = format!(
+            "source \"$1\"; COMP_WORDS=({}); COMP_CWORD={}; _pe__bench_list pe-bench '{word}' '{before}'; \
+             echo \"${{COMPREPLY[@]}}\"",
+            words.join(" "),
+            words.len() - 1
+        );
+        text(&Command::new("bash").args(["-c", &complete, "bash"]).arg(&script).output().unwrap())
+    };
+    assert_eq!(completed(&["pe-bench", "explain", "st"]), "stick-breaking state-tracking\n");
+    // Both arguments have the name; shells show it once.
+    let second = completed(&["pe-bench", "compare", "rope", "st"]);
+    assert!(second.split_whitespace().all(|name| name == "stick-breaking") && second.len() > 1);
+    let run = ["pe-bench", "run", "quick", "--encodings"];
+    assert_eq!(completed(&[&run[..], &["rope,ali"]].concat()), "rope,alibi\n");
+    assert_eq!(completed(&[&run[..], &["ali"]].concat()), "alibi\n");
+    assert!(fs::read_to_string(&script).unwrap().contains("complete -F _pe__bench_list "));
+    // run, cells, table and extend have lists of encodings.
+    for (shell, of_list) in
+        [("zsh", ":_values -s , names abacus alibi "), ("fish", "(__fish_append , abacus alibi ")]
+    {
+        let script = done(&["completions", shell]);
+        assert!(script.matches(of_list).count() >= 4, "{shell}: {script}");
+    }
 }

@@ -29,6 +29,8 @@ rows! {
         pub flops_training_ratio: Option<f64>,
         /// Seconds of the whole training without its validations: mean over seeds.
         pub training_seconds: Option<f64>,
+        /// Ratio of its seconds of the whole training to those of `rope`, whatever disturbed either.
+        pub training_ratio: Option<f64>,
         /// Analytic FLOPs of a forward pass at the trained length, for each token.
         pub flops_forward_per_token: u64,
         /// Allocations of a training step.
@@ -81,6 +83,16 @@ impl EncodingCost {
     pub fn sound_step_ratio(&self) -> Option<f64> {
         self.step_ratio.filter(|_| self.sound_times && self.rope_sound)
     }
+
+    /// Returns the ratio of the seconds of its whole training to those of `rope`; `None` unless the times of both are sound.
+    pub fn sound_training_ratio(&self) -> Option<f64> {
+        self.training_ratio.filter(|_| self.sound_times && self.rope_sound)
+    }
+
+    /// Returns the ratio of its number of training steps to that of `rope`.
+    pub fn steps_ratio(&self) -> Option<f64> {
+        Some(self.flops_training_ratio? / self.flops_ratio?).filter(|ratio| ratio.is_finite())
+    }
 }
 
 /// Divides a column by the first value of another, where both are finite. Polars would multiply by the reciprocal,
@@ -128,6 +140,7 @@ pub(super) fn costs(counted: &Selection<'_>) -> PolarsResult<Vec<EncodingCost>> 
         .with_columns([
             over_rope("flops_train_step", "flops_ratio"),
             over_rope("flops_training", "flops_training_ratio"),
+            over_rope("training_seconds", "training_ratio"),
             over_rope("step_seconds", "step_ratio"),
             over_rope("peak_bytes", "memory_ratio"),
             sound.clone().alias("sound_times"),

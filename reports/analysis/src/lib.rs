@@ -45,10 +45,13 @@ pub use self::curves::{Curve, SplitCurves, StepMean};
 pub use self::error::AnalysisError;
 pub use self::gates::GateMean;
 pub use self::groups::{CellRow, Group};
-pub use self::looks::{FIXED as FIXED_LOOKS, LOOK_COUNT, NEUTRAL, PAIR_COUNT, looks};
-pub use self::meta::{Description, MeasuredStep, ReportMeta};
+pub use self::looks::{
+    COLOURS, DASHES, FAMILIES, LOOK_COUNT, MARKERS, NEUTRAL, PAIR_COUNT, colour, dash, looks,
+    marker,
+};
+pub use self::meta::{Description, MeasuredStep, PageLink, ReportMeta};
 pub use self::missing_seeds::MissingSeeds;
-pub use self::overall::{Improvement, Overall, OverallScore, Profile};
+pub use self::overall::{Improvement, LeaderWithout, Overall, OverallScore, Profile};
 pub use self::question::{Answer, AnswerLine};
 pub use self::report::{Encoding, Report, Workload};
 pub use self::selection::NotCounted;

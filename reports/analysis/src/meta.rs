@@ -19,6 +19,17 @@ pub struct ReportMeta {
     pub measured: Vec<MeasuredStep>,
     /// Sizes and machine of that run, as a phrase.
     pub measured_at: String,
+    /// Links of every page, such as one to a guide that is published next to the report.
+    pub links: Vec<PageLink>,
+}
+
+/// Link of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageLink {
+    /// Text of the link.
+    pub name: String,
+    /// Address, absolute or relative to the folder of the page's report.
+    pub address: String,
 }
 
 /// Time and memory of a training step with an encoding.

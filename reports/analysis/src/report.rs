@@ -259,6 +259,23 @@ impl Report {
         }
     }
 
+    /// Median over the workloads of the time of the whole training, times that of [`YARDSTICK`]; see
+    /// [`Report::training_time_ratio_of`].
+    pub fn training_time_ratio(&self, encoding: &str) -> Option<f64> {
+        self.median_cost(encoding, |cost| self.training_time_ratio_of(cost))
+    }
+
+    /// Returns the time of the whole training of an encoding on a workload, relative to that of [`YARDSTICK`]: the numbers of steps
+    /// with the step times of one run of `speed` if the report has one, because cells differ in what ran beside them, or else
+    /// the measured seconds.
+    pub fn training_time_ratio_of(&self, cost: &EncodingCost) -> Option<f64> {
+        if self.meta.measured.is_empty() {
+            cost.sound_training_ratio()
+        } else {
+            Some(cost.steps_ratio()? * self.meta.time_ratio(&cost.encoding, YARDSTICK)?)
+        }
+    }
+
     fn median_cost(
         &self,
         encoding: &str,

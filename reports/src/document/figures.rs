@@ -15,7 +15,7 @@ pub(crate) mod training;
 
 /// Note on the marks of all figures.
 pub(crate) const LEGEND: &str = "Figures: means over seeds; bars are 95% confidence intervals, clipped at the frame. An \
-    encoding has the same colour, mark and dash in every figure and every report.";
+    encoding has the same colour, mark and dash in every figure and every report; related encodings share a colour.";
 
 #[cfg(test)]
 mod tests;

@@ -73,6 +73,8 @@ pub(crate) fn report(report: &Report, published: Section) -> PolarsResult<Docume
         )
         .folded(),
         quietened(Section::of_figures("All tasks", figures::tasks::figures(report)), &all).with([
+            Section::of_table("Without one workload", tables::leaders(report).with_id("leaders"))
+                .folded(),
             Section::of_table(
                 "Probability of improvement",
                 tables::improvements(report).with_id("improvements"),

@@ -8,6 +8,7 @@ mod gates;
 mod grid;
 mod headline;
 mod improvements;
+mod leaders;
 mod measured;
 mod paper;
 mod provenance;
@@ -26,6 +27,7 @@ pub use self::improvements::improvements;
 pub(crate) use self::improvements::{
     explained as improvement_explained, improvement, legend as improvement_legend,
 };
+pub(crate) use self::leaders::leaders;
 pub use self::measured::measured;
 pub use self::paper::{LayoutError, PaperLayout, Spread, paper};
 pub use self::provenance::provenance;

@@ -19,7 +19,7 @@ pub(crate) use self::leaders::leaders;
 pub(crate) use self::limits::{about, limits};
 pub(crate) use self::method::method;
 pub(crate) use self::unseen::unseen;
-pub use self::uses::uses;
+pub use self::uses::{in_short, uses};
 pub use self::verdict::NOTHING;
 pub(crate) use self::verdict::{lead, verdict};
 pub(crate) use self::warnings::warnings;

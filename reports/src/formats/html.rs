@@ -1,6 +1,7 @@
 //! HTML: pages that make no request, with one small script that they can do without. A report has `index.html` and a page for
 //! each section that is one.
 
+mod foot;
 mod inline;
 mod links;
 mod math;
@@ -10,12 +11,13 @@ mod table;
 
 use rayon::prelude::*;
 
+pub use self::foot::PageFoot;
 use self::inline::{prose, swatch};
-use self::links::Links;
+use self::links::{Links, up};
 use self::math::math;
 use self::menu::menu;
-pub use self::page::plain_page;
 use self::page::{PageParts, page};
+pub use self::page::{PlainPage, plain_page};
 pub use self::table::html_table;
 use super::chart::{MarkStyle, chart_of};
 use super::contents::{Contents, OutFile};
@@ -35,19 +37,27 @@ pub(super) fn render(contents: &Contents<'_>) -> Vec<OutFile> {
     let pages: Vec<Page> =
         contents.document.clone().into_pages().into_par_iter().map(laid_out).collect();
     let links = Links::of(&pages);
-    let foot = foot(contents);
+    let report = contents.report;
+    let date = report.conditions.ends.as_ref().and_then(|ends| ends.last_started.as_deref());
     let file = |own: &Page| {
         let path = links.path(own.target.as_ref());
         let Page { document, .. } = own;
         let format = Html { links: &links, page: path };
         let body = format.document(document);
         let description = document.elements.iter().map(described).find(|text| !text.is_empty());
+        let foot = PageFoot {
+            title: &report.meta.title,
+            date,
+            links: &report.meta.links,
+            data: contents.has("parquet").then_some("data.parquet"),
+            up: &up(path),
+        };
         let parts = PageParts {
             title: &document.title,
             description: &description.unwrap_or_default(),
             menu: &menu(&pages, own, &links),
             body: &body,
-            foot: if path == FRONT { &foot } else { "" },
+            foot: &foot.html(),
         };
         OutFile::text(path, page(&parts))
     };
@@ -60,40 +70,6 @@ fn described(element: &Element) -> String {
         Element::Prose(text) => text.replace('`', ""),
         _ => String::new(),
     }
-}
-
-/// Returns what stands below the first page: program, dates, data, how to cite.
-fn foot(contents: &Contents<'_>) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let home = env!("CARGO_PKG_REPOSITORY");
-    let name = if home.starts_with("https://") {
-        let home = escape(home);
-        format!(
-            "<a href=\"{home}\" rel=\"noreferrer\">pe-zoo</a> {version} \
-             (<a href=\"{home}/tree/main/doc/guide\" rel=\"noreferrer\">guide</a>, \
-             <a href=\"{home}/tree/main/results\" rel=\"noreferrer\">records and plans</a>)"
-        )
-    } else {
-        format!("pe-zoo {version}")
-    };
-    let data = if contents.has("parquet") {
-        "; <a href=\"data.parquet\">data</a> of every evaluation"
-    } else {
-        ""
-    };
-    let date = contents.report.conditions.ends.as_ref().and_then(|ends| ends.last_started.clone());
-    let date = date.map_or_else(String::new, |date| format!(", last cell {}", escape(&date)));
-    let year =
-        contents.report.conditions.ends.as_ref().and_then(|ends| ends.last_started.as_deref());
-    let year = year.and_then(|date| date.get(..4)).unwrap_or_default();
-    let cite = format!(
-        "@software{{pe-zoo, title = {{pe-zoo: position encodings for Transformers}}, version = {{{version}}}, year = {{{year}}}, note = {{{}}}}}",
-        contents.report.meta.title
-    );
-    format!(
-        "<p>Made with {name}{date}{data}.</p>\n<details><summary>How to cite</summary><pre>{}</pre></details>",
-        escape(&cite)
-    )
 }
 
 /// Renders a document as one standalone page.

@@ -4,8 +4,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use analysis::PageLink;
 use records::GateScore;
 use reports::document::Table;
+use reports::{PageFoot, PlainPage};
 use serde_json::{Value, json};
 use tasks::{FileError, Sample, Task, write_in};
 
@@ -25,6 +27,10 @@ const AVERAGED_CELLS: usize = 128;
 pub(super) struct InspectedCell<'a> {
     /// Key of the cell.
     pub(super) key: &'a str,
+    /// Time at which the run of the cell started, in UTC.
+    pub(super) started: &'a str,
+    /// Links of the page.
+    pub(super) links: &'a [PageLink],
     /// Workload of the cell.
     pub(super) workload: &'a str,
     /// Name of its encoding.
@@ -199,17 +205,45 @@ impl InspectedCell<'_> {
         }
         out.push_str("<h2 id=\"maps\">Maps</h2>\n");
         out.push_str(figures);
-        reports::plain_page(&title, way_back(folder), &out)
+        reports::plain_page(&PlainPage {
+            title: &title,
+            menu: &way_back(folder, self.links),
+            body: &out,
+            foot: PageFoot {
+                title: &title,
+                date: Some(self.started).filter(|date| !date.is_empty()),
+                links: self.links,
+                data: Some("inspect.json"),
+                up: "",
+            },
+        })
     }
 }
 
-/// Returns the way from the folder of a page to the report of its results folder, as HTML; nothing for a page elsewhere.
-fn way_back(folder: &Path) -> &'static str {
+/// Returns the way from a page to its report, as HTML: the link of this name, or the report of the results folder that has the
+/// page; nothing for a page elsewhere.
+fn way_back(folder: &Path, links: &[PageLink]) -> String {
+    const REPORT: &str = "All results";
     let is_of_report =
         folder.parent().and_then(Path::file_name).is_some_and(|name| name == "inspect");
-    if is_of_report {
-        "<ul>\n<li><a href=\"../../index.html\">All results</a></li>\n</ul>\n"
-    } else {
-        ""
+    let given = links.iter().find(|link| link.name == REPORT);
+    let address = given.map(|link| &*link.address);
+    address
+        .or_else(|| is_of_report.then_some("../../index.html"))
+        .map_or_else(String::new, |address| {
+            format!("<ul>\n<li><a href=\"{}\">{REPORT}</a></li>\n</ul>\n", escape(address))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_back_leads_to_the_report() {
+        assert!(way_back(Path::new("a/inspect/k"), &[]).contains("\"../../index.html\""));
+        assert_eq!(way_back(Path::new("a/b/k"), &[]), "");
+        let link = PageLink { name: "All results".into(), address: "../../zoo/index.html".into() };
+        assert!(way_back(Path::new("site/inspect/k"), &[link]).contains("../../zoo/index.html"));
     }
 }

@@ -167,7 +167,9 @@ pub(super) fn causal(encoding: &dyn Hooks, device: &Device) -> Outcome {
             return Err(format!("changing tokens from {changed_at} on changed an earlier output"));
         }
         if after == after_changed {
-            return Err(format!("changing tokens from {changed_at} on changed no output"));
+            return Err(format!(
+                "no output changed after the tokens from position {changed_at} on were replaced"
+            ));
         }
     }
     Ok(())

@@ -80,6 +80,9 @@ fn counted(report: &Report, overall: &Overall, rankings: &[&Ranking]) -> Table {
         .column("step time, times RoPE's", |score| {
             TableCell::optional(report.step_time_ratio(&score.encoding), ratio)
         })
+        .column("time of the training, times RoPE's", |score| {
+            TableCell::optional(report.training_time_ratio(&score.encoding), ratio)
+        })
         .table();
     Table { notes: vec![note], ..table }.without_empty_columns()
 }
@@ -90,9 +93,13 @@ fn step_time(report: &Report, overall: &Overall) -> String {
     if !names.any(|name| report.step_time_ratio(name).is_some()) {
         String::new()
     } else if report.meta.measured.is_empty() {
-        " Step time: measured during training, median over the workloads.".to_owned()
+        " Times: measured during training, median over the workloads.".to_owned()
     } else {
-        format!(" Step time: measured alone ({}).", report.meta.measured_at)
+        format!(
+            " Step time: measured alone ({}). Time of the training: this step time and the number of steps, \
+             which early stopping reduces, median over the workloads.",
+            report.meta.measured_at
+        )
     }
 }
 
@@ -129,7 +136,12 @@ mod tests {
         let many = headline(&report(7));
         let cope = many.rows.iter().find(|row| row[0].text == "CoPE").unwrap();
         let texts: Vec<&str> = cope.iter().map(|cell| &*cell.text).collect();
-        assert_eq!(texts[2..], ["4", "4 / 3", "1.00", "1.00", "2.00"], "{:?}", many.columns);
+        assert_eq!(
+            texts[2..],
+            ["4", "4 / 3", "1.00", "1.00", "2.00", "1.00"],
+            "{:?}",
+            many.columns
+        );
         assert_eq!(headline(&report(1)).rows.len(), 0);
     }
 
@@ -138,13 +150,21 @@ mod tests {
         let mut report = report(7);
         let note = |report: &Report| headline(report).notes.concat();
         assert!(
-            note(&report)
-                .ends_with(" Step time: measured during training, median over the workloads.")
+            note(&report).ends_with(" Times: measured during training, median over the workloads.")
         );
         report.meta.measured_at = "32 x 63 tokens, 2 layers of width 64, CPU threads: 1".into();
         report.meta.measured =
             vec![MeasuredStep { encoding: "rope".into(), step_seconds: 0.5, peak_bytes: None }];
-        let sizes = "(32 x 63 tokens, 2 layers of width 64, CPU threads: 1).";
-        assert!(note(&report).ends_with(sizes), "{}", note(&report));
+        let sizes =
+            "(32 x 63 tokens, 2 layers of width 64, CPU threads: 1). Time of the training: this";
+        assert!(note(&report).contains(sizes), "{}", note(&report));
+        // As many steps as with RoPE, each three times as long.
+        let step = |encoding: &str, step_seconds: f64| MeasuredStep {
+            encoding: encoding.into(),
+            step_seconds,
+            peak_bytes: None,
+        };
+        report.meta.measured = vec![step("rope", 0.5), step("cope", 1.5)];
+        assert_eq!(report.training_time_ratio("cope"), Some(3.0));
     }
 }

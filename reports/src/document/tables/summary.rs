@@ -188,7 +188,7 @@ fn chosen(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
 
 /// Returns the table of costs of encodings over all workloads.
 pub fn prices(report: &Report) -> Table {
-    let costs = |encoding: &Encoding, get: fn(&EncodingCost) -> Option<f64>| -> Vec<f64> {
+    let costs = |encoding: &Encoding, get: &dyn Fn(&EncodingCost) -> Option<f64>| -> Vec<f64> {
         let costs = report.workloads.iter().flat_map(|workload| &workload.costs);
         costs.filter(|cost| cost.encoding == encoding.name).filter_map(get).collect()
     };
@@ -196,21 +196,24 @@ pub fn prices(report: &Report) -> Table {
     let mut table = Table::of(&report.encodings)
         .column("encoding", |own| TableCell::of_encoding(report, &own.name))
         .column("parameters", |own| {
-            spread(costs(own, |c| EncodingCost::known(c.params_total)), whole)
+            spread(costs(own, &|c| EncodingCost::known(c.params_total)), whole)
         })
         .column("of the encoding", |own| {
-            spread(costs(own, |c| c.known_params_of_encoding().map(|n| n as f64)), whole)
+            spread(costs(own, &|c| c.known_params_of_encoding().map(|n| n as f64)), whole)
         })
         .column("FLOPs\ntimes RoPE's", |own| {
-            spread(costs(own, |c| c.flops_ratio), |ratio| format!("{ratio:.3}"))
+            spread(costs(own, &|c| c.flops_ratio), |ratio| format!("{ratio:.3}"))
         })
         .column("training FLOPs\ntimes RoPE's", |own| {
-            spread(costs(own, |c| c.flops_training_ratio), ratio)
+            spread(costs(own, &|c| c.flops_training_ratio), ratio)
         })
         .column("ms per step\ntimes RoPE's", |own| {
-            spread(costs(own, EncodingCost::sound_step_ratio), ratio)
+            spread(costs(own, &EncodingCost::sound_step_ratio), ratio)
         })
-        .column("peak memory", |own| spread(costs(own, |c| c.peak_bytes.map(|b| b as f64)), bytes))
+        .column("training time\ntimes RoPE's", |own| {
+            spread(costs(own, &|c| report.training_time_ratio_of(c)), ratio)
+        })
+        .column("peak memory", |own| spread(costs(own, &|c| c.peak_bytes.map(|b| b as f64)), bytes))
         .table();
     if report.workloads.iter().any(|w| w.machines.len() > 1) {
         table.notes.push(
@@ -222,8 +225,8 @@ pub fn prices(report: &Report) -> Table {
     table
         .with_legend("Over several workloads: median, with minimum and maximum in brackets.")
         .with_legend(
-            "FLOPs and ms: a training step, relative to RoPE on the same workload. Training FLOPs: all steps of a \
-             run, which may stop early, without the search for a learning rate. FLOPs count only matrix products, \
+            "FLOPs and ms: a training step, relative to RoPE on the same workload. Training FLOPs and time: all steps \
+             of a run, which may stop early, without the search for a learning rate; the time uses the step times that were measured alone, if there are any. FLOPs count only matrix products, \
              with all T x T pairs of attention; masks, sums, exponentials and normalisations are not counted. Times \
              are left out if cells of the encoding or of RoPE ran concurrently with other cells, on a busy machine or \
              for fewer than 100 steps.",

@@ -238,8 +238,8 @@ fn change(report: &Report, a: &str, b: &str) -> Option<AbstractSentence> {
         format!("{verb} {} {size}", report.display(name))
     };
     let text = format!(
-        "Leaving the training distribution {} of exact match and {} (mean over the evaluations that rank {}; intervals \
-         over seeds).",
+        "Leaving the training distribution {} of exact match and {} (mean over {}, on the evaluations that rank \
+         encodings; intervals over seeds).",
         moves(&own, a),
         moves(&other, b),
         count(workloads as u64, "workload"),
@@ -380,7 +380,7 @@ mod tests {
             text.contains("costs CoPE 6.5 points") && text.contains("costs RoPE 28.5 points"),
             "{text}"
         );
-        let ends = "(mean over the evaluations that rank 2 workloads; intervals over seeds).";
+        let ends = "(mean over 2 workloads, on the evaluations that rank encodings; intervals over seeds).";
         assert!(text.ends_with(ends), "{text}");
     }
 

@@ -43,9 +43,26 @@ fn places(report: &Report) -> Vec<Place> {
 }
 
 /// Returns the price of a training step relative to RoPE's, and its unit.
-fn price(report: &Report, name: &str) -> Option<(f64, &'static str)> {
+pub(super) fn price(report: &Report, name: &str) -> Option<(f64, &'static str)> {
     let time = report.step_time_ratio(name).map(|ratio| (ratio, "times RoPE's step time"));
     time.or_else(|| Some((report.flops_ratio(name)?, "times RoPE's operations in a step")))
+}
+
+/// Places of RoPE and of the best encoding at its price.
+struct Standing {
+    rope: Option<usize>,
+    /// `None` if RoPE itself is the best at its price.
+    cheap: Option<usize>,
+}
+
+fn standing(report: &Report, places: &[Place]) -> Standing {
+    let is_cheap = |place: &Place| {
+        let ratio = price(report, &place.encoding).map(|(ratio, _)| ratio);
+        place.encoding == YARDSTICK || ratio.is_some_and(|ratio| ratio <= SAME_PRICE)
+    };
+    let rope = places.iter().position(|place| place.encoding == YARDSTICK);
+    let cheap = places.iter().position(is_cheap).filter(|index| rope.is_some_and(|r| r != *index));
+    Standing { rope, cheap }
 }
 
 /// Returns the question that the report answers; empty without records.
@@ -94,16 +111,36 @@ pub(crate) fn answers(report: &Report) -> Vec<AnswerCard> {
             detail: details.into_iter().flatten().collect::<Vec<_>>().join(", "),
         }
     };
-    let is_cheap = |place: &Place| {
-        let ratio = price(report, &place.encoding).map(|(ratio, _)| ratio);
-        place.encoding == YARDSTICK || ratio.is_some_and(|ratio| ratio <= SAME_PRICE)
-    };
-    let rope = places.iter().position(|place| place.encoding == YARDSTICK);
-    // None if RoPE itself is the best at its price.
-    let cheap = places.iter().position(is_cheap).filter(|index| rope.is_some_and(|r| r != *index));
+    let Standing { rope, cheap } = standing(report, &places);
     let best = [Some(answer("Best", 0)), cheap.map(|index| answer("Best at RoPE's cost", index))];
     let rope = rope.map(|index| answer("RoPE, for comparison", index));
     best.into_iter().chain([rope]).flatten().collect()
+}
+
+/// Returns the answers in a few words; `None` without an aggregate or with one encoding.
+pub(super) fn in_short(report: &Report) -> Option<String> {
+    report.overall.as_ref()?;
+    let places = places(report);
+    if places.len() < 2 {
+        return None;
+    }
+    let score = |index: usize| {
+        let Place { encoding, score, interval } = &places[index];
+        let interval = Some(interval).filter(|text| !text.is_empty());
+        let interval = interval.map_or_else(String::new, |text| format!(" {text}"));
+        (report.display(encoding), format!("{score}{interval}"))
+    };
+    let (best, value) = score(0);
+    let cost = price(report, &places[0].encoding).filter(|_| places[0].encoding != YARDSTICK);
+    let cost = cost.map_or_else(String::new, |(ratio, unit)| format!(", at {ratio:.2} {unit}"));
+    let Standing { rope, cheap } = standing(report, &places);
+    let cheap = cheap.filter(|index| *index > 0).map(score);
+    let cheap = cheap.map_or_else(String::new, |(name, value)| {
+        format!(" At RoPE's cost, {name} scores highest: {value}.")
+    });
+    let rope = rope.filter(|index| *index > 0).map(score);
+    let rope = rope.map_or_else(String::new, |(name, value)| format!(" {name} gets {value}."));
+    Some(format!("Over all tasks {best} scores highest: {value}{cost}.{cheap}{rope}"))
 }
 
 #[cfg(test)]
@@ -133,6 +170,9 @@ mod tests {
             found[2].starts_with("RoPE, for comparison: RoPE, ")
                 && found[2].ends_with(", place 2 of 2).")
         );
+        let short = in_short(&report).unwrap();
+        assert!(short.starts_with("Over all tasks CoPE scores highest: 77.0% [7"), "{short}");
+        assert!(short.contains("], at 1.10 times RoPE's step time. RoPE gets "), "{short}");
         report.meta.measured = vec![step("rope", 0.5), step("cope", 0.56)];
         assert_eq!(sentences(&report).len(), 2, "nothing else costs as little");
         assert!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::uses::uses_of;
+use super::uses::when_to_use;
 use analysis::ranking::{EncodingResult, RankedPair, separable};
 use analysis::{Overall, Report, Workload, YARDSTICK};
 use records::number::{bytes, count, listed, percent, points, value_and_interval};
@@ -10,11 +10,12 @@ use stats::sorted_median;
 
 /// Returns the findings about an encoding, one sentence each; `contrasts` are the comparisons with RoPE, by workload.
 pub(crate) fn encoding(report: &Report, name: &str, contrasts: &[Vec<RankedPair>]) -> Vec<String> {
-    let uses = uses_of(report, name);
-    let use_for = (!uses.is_empty())
-        .then(|| format!("When to use it: among the best three for {}.", listed(&uses, "and")));
-    let sentences =
-        [place(report, name), use_for, first(report, name), against(report, name, contrasts)];
+    let sentences = [
+        place(report, name),
+        when_to_use(report, name),
+        first(report, name),
+        against(report, name, contrasts),
+    ];
     sentences.into_iter().chain([cost(report, name)]).flatten().collect()
 }
 
@@ -126,7 +127,10 @@ mod tests {
         let all = findings(&report);
         let found = &all["cope"];
         assert!(found[0].starts_with("Place 1 of 2 over all tasks: 77.0% ["), "{found:?}");
-        assert_eq!(found[1], "When to use it: among the best three for Counting.");
+        assert_eq!(
+            found[1],
+            "When to use it: for “Counting”, where it is in the first rank; it takes 2.00 times RoPE's step time."
+        );
         assert!(
             found.iter().any(|text| text.starts_with("Significantly better than RoPE on ")),
             "{found:?}"

@@ -1,8 +1,10 @@
 //! Which encoding for which use.
 
 use super::abstract_of::{AbstractSentence, StatedNumber};
+use super::answers::{self, price};
+use super::leaders;
 use analysis::ranking::{EncodingResult, Ranking};
-use analysis::{Ends, Overall, Report, YARDSTICK};
+use analysis::{Ends, Overall, OverallScore, Report, YARDSTICK};
 use records::number::{count, listed, percent, points, si, value_and_interval};
 use records::settings::UseCase;
 
@@ -19,13 +21,87 @@ pub fn uses(report: &Report) -> Vec<AbstractSentence> {
     sentences
 }
 
-/// Returns the uses for which an encoding is among the best ones that a report names.
-pub(crate) fn uses_of(report: &Report, name: &str) -> Vec<String> {
-    let is_named = |one: &&UseCase| {
-        let order = rankings(report, one).map(|rankings| order(report, &rankings));
-        order.is_some_and(|order| order.iter().take(NAMED).any(|own| own.name == name))
+/// Returns three findings for a README: the best encodings over all tasks, the best one of each use, and how far these results
+/// go; nothing for a suite that names no uses.
+pub fn in_short(report: &Report) -> Vec<String> {
+    let best = report.settings.uses.iter().filter_map(|one| {
+        let rankings = rankings(report, one)?;
+        let metric = rankings.first()?.metric;
+        let order = order(report, &rankings);
+        let best = order.first()?;
+        let name = if metric.higher_is_better() { "" } else { metric.name() };
+        let score = format!("{name} {}", metric.show(best.value));
+        let mut letters = one.name.chars();
+        let first =
+            letters.next().map_or_else(String::new, |letter| letter.to_lowercase().collect());
+        Some(format!(
+            "{} for {first}{} ({})",
+            report.display(&best.name),
+            letters.as_str(),
+            score.trim_start()
+        ))
+    });
+    let best: Vec<String> = best.collect();
+    if best.is_empty() {
+        return Vec::new();
+    }
+    let of_uses = format!("The best encoding depends on the use: {}.", listed(&best, "and"));
+    let reach: Vec<String> = leaders(report).into_iter().chain(size(report)).collect();
+    let reach = Some(reach.join(" ")).filter(|text| !text.is_empty());
+    answers::in_short(report).into_iter().chain([of_uses]).chain(reach).collect()
+}
+
+/// Returns when to use an encoding: the uses for which it is in the first rank or among the best ones that a report names, what it
+/// costs, and which encoding scores higher without costing more; `None` for a suite that names no uses.
+pub(crate) fn when_to_use(report: &Report, name: &str) -> Option<String> {
+    let mut known = 0_u64;
+    let (mut first, mut near) = (Vec::new(), Vec::new());
+    for one in &report.settings.uses {
+        let Some(rankings) = rankings(report, one) else { continue };
+        known += 1;
+        if is_first(&rankings, name) {
+            first.push(format!("“{}”", one.name));
+        } else if order(report, &rankings).iter().take(NAMED).any(|own| own.name == name) {
+            near.push(format!("“{}”", one.name));
+        }
+    }
+    let parts =
+        [(first, "where it is in the first rank"), (near, "where it is among the best three")];
+    let parts = parts.into_iter().filter(|(uses, _)| !uses.is_empty());
+    let parts: Vec<String> =
+        parts.map(|(uses, why)| format!("for {}, {why}", listed(&uses, "and"))).collect();
+    let cost = price(report, name).filter(|_| name != YARDSTICK);
+    let cost =
+        cost.map_or_else(String::new, |(ratio, unit)| format!("; it takes {ratio:.2} {unit}"));
+    let found = match (known, parts.is_empty()) {
+        (0, _) => return None,
+        (_, true) => format!(
+            "When to use it: it is neither in the first rank nor among the best three for any of {}{cost}.",
+            count(known, "use")
+        ),
+        (_, false) => format!("When to use it: {}{cost}.", parts.join(", and ")),
     };
-    report.settings.uses.iter().filter(is_named).map(|one| one.name.clone()).collect()
+    Some(found + &better_at_its_price(report, name).unwrap_or_default())
+}
+
+/// Returns a sentence, after a space, on the best encoding that costs at most as much as this one and has an aggregate whose
+/// interval is above that of this one.
+fn better_at_its_price(report: &Report, name: &str) -> Option<String> {
+    let scores = &report.overall.as_ref()?.scores;
+    let own = scores.iter().find(|score| score.encoding == name)?;
+    let ((most, unit), (_, end)) = (price(report, name)?, own.ci95?);
+    let is_better = |score: &&OverallScore| {
+        let price = price(report, &score.encoding);
+        let is_cheap = price.is_some_and(|(ratio, of)| of == unit && ratio <= most);
+        is_cheap && score.ci95.is_some_and(|(start, _)| start > end)
+    };
+    let better = scores.iter().find(is_better)?;
+    Some(format!(
+        " {} does not cost more and scores higher over all tasks ({} instead of {}).",
+        report.display(&better.encoding),
+        percent(better.value),
+        percent(own.value)
+    ))
 }
 
 /// Returns the rankings of the workloads of a use; `None` unless all of them are ranked by one metric.
@@ -34,6 +110,12 @@ fn rankings<'a>(report: &'a Report, one: &UseCase) -> Option<Vec<&'a Ranking>> {
     let rankings: Vec<&Ranking> = one.tasks.iter().map(ranking).collect::<Option<_>>()?;
     let metric = rankings.first()?.metric;
     rankings.iter().all(|ranking| ranking.metric == metric).then_some(rankings)
+}
+
+/// Whether an encoding is in the first rank of all rankings, each of which has several ranks.
+fn is_first(rankings: &[&Ranking], name: &str) -> bool {
+    let first = |r: &EncodingResult| r.encoding == name && r.group == Some(1);
+    rankings.iter().all(|r| r.has_several_ranks() && r.results.iter().any(first))
 }
 
 /// Returns the encodings by their mean over rankings of one metric, the best first.
@@ -75,11 +157,7 @@ fn sentence(report: &Report, one: &UseCase) -> Option<AbstractSentence> {
         |own: &StatedNumber| format!("{} {}", report.display(&own.name), metric.show(own.value));
     let best: Vec<String> = numbers.iter().take(NAMED).map(named).collect();
     let rope = numbers.get(NAMED).map_or_else(String::new, |rope| format!("; {}", named(rope)));
-    let is_first = |name: &str| {
-        let first = |r: &EncodingResult| r.encoding == name && r.group == Some(1);
-        rankings.iter().all(|r| r.has_several_ranks() && r.results.iter().any(first))
-    };
-    let names = report.encodings.iter().filter(|own| is_first(&own.name));
+    let names = report.encodings.iter().filter(|own| is_first(&rankings, &own.name));
     let first: Vec<String> = names.map(|own| own.display.clone()).collect();
     let first = match first.len() {
         0 => String::new(),
@@ -121,29 +199,31 @@ fn all(report: &Report, overall: &Overall) -> Option<AbstractSentence> {
         format!("{} {score}{price}", report.display(&own.encoding))
     });
     let named: Vec<String> = named.collect();
-    let size = match &report.conditions.ends {
-        Some(Ends { most_params: Some(most), .. }) => {
-            format!(
-                " No model has more than {} parameters. The result has not been shown to hold at \
-                 scale.",
-                si(*most as f64)
-            )
-        }
-        _ => String::new(),
-    };
+    let size = size(report).map_or_else(String::new, |text| format!(" {text}"));
     let text = format!("All tasks: {} ({}).{size}", listed(&named, "and"), Overall::NAME);
     (!numbers.is_empty()).then_some(AbstractSentence { text, numbers })
+}
+
+/// Returns how large the models are.
+fn size(report: &Report) -> Option<String> {
+    let Ends { most_params: Some(most), .. } = report.conditions.ends.as_ref()? else {
+        return None;
+    };
+    Some(format!(
+        "No model has more than {} parameters. The result has not been shown to hold at scale.",
+        si(*most as f64)
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::ReportMeta;
+    use analysis::{MeasuredStep, ReportMeta};
     use records::settings::Settings;
     use records::testkit::{TestCell, two_workloads};
 
-    /// The sentences on a report of two workloads with exact match and one of text.
-    fn sentences(tasks: &[&str]) -> Vec<String> {
+    /// A report of two workloads with exact match and one of text.
+    fn report(tasks: &[&str]) -> Report {
         let mut records = two_workloads();
         for seed in 0..8 {
             let text =
@@ -155,8 +235,51 @@ mod tests {
         let uses = vec![UseCase { name: "Reading".to_owned(), tasks }];
         let settings = Settings { uses, ..Settings::default() };
         let frames = analysis::frame::Frames::of(&records).unwrap();
-        let report = Report::with(frames, &ReportMeta::default(), &settings).unwrap();
-        super::uses(&report).into_iter().map(|sentence| sentence.text).collect()
+        Report::with(frames, &ReportMeta::default(), &settings).unwrap()
+    }
+
+    fn sentences(tasks: &[&str]) -> Vec<String> {
+        super::uses(&report(tasks)).into_iter().map(|sentence| sentence.text).collect()
+    }
+
+    #[test]
+    fn a_readme_gets_three_findings_with_their_numbers() {
+        let found = in_short(&report(&["v", "w"]));
+        assert!(found[0].starts_with("Over all tasks CoPE scores highest: 77.0% ["), "{found:?}");
+        assert_eq!(found[1], "The best encoding depends on the use: CoPE for reading (88.5%).");
+        assert!(
+            found[2].ends_with(" The result has not been shown to hold at scale."),
+            "{found:?}"
+        );
+        let text = &in_short(&report(&["text"]))[1];
+        assert!(text.ends_with("CoPE for reading (perplexity 4.48)."), "{text}");
+        assert_eq!(in_short(&report(&["v", "text"])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn when_to_use_an_encoding_says_what_is_better_for_the_same_price() {
+        let step = |encoding: &str, step_seconds: f64| MeasuredStep {
+            encoding: encoding.into(),
+            step_seconds,
+            peak_bytes: None,
+        };
+        let mut report = report(&["w"]);
+        report.meta.measured = vec![step("rope", 0.5), step("cope", 0.5)];
+        let found = |report: &Report, name: &str| when_to_use(report, name).unwrap();
+        assert_eq!(
+            found(&report, "cope"),
+            "When to use it: for “Reading”, where it is among the best three; it takes 1.00 times RoPE's step time."
+        );
+        let rope = found(&report, "rope");
+        assert!(rope.starts_with("When to use it: for “Reading”, where it is among"), "{rope}");
+        assert!(
+            rope.contains(
+                ". CoPE does not cost more and scores higher over all tasks (77.0% instead of "
+            ),
+            "{rope}"
+        );
+        report.meta.measured[1].step_seconds = 0.6;
+        assert!(!found(&report, "rope").contains("scores higher"), "CoPE costs more");
     }
 
     #[test]

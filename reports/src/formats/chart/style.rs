@@ -1,19 +1,16 @@
 //! Colours, markers and dashes of figures and pages, in one place.
 //!
-//! Colours after Okabe and Ito 2008 ("Color Universal Design"), which colour-blind readers can tell apart, made
-//! lighter for dark screens. Markers and dashes tell encodings apart in grey print.
+//! Encodings of a family share a colour. Colours after Okabe and Ito 2008 ("Color Universal Design"), which colour-blind readers
+//! can tell apart, made lighter for dark screens. Markers and dashes tell encodings apart in grey print.
 
 use std::fmt::{Display, Write as _};
 
-use analysis::NEUTRAL;
+use analysis::COLOURS;
 use records::number::joined;
-
-/// Number of colours.
-const COLOURS: usize = 8;
 
 /// Markers as SVG paths around the origin: circle, square, diamond, triangles up and down, cross, x, star, hexagon. Only the
 /// first step may be from the origin, so that style sheets can move them.
-const MARKERS: [&str; 9] = [
+const MARKERS: [&str; analysis::MARKERS] = [
     "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
     "m-3.5-3.5h7v7h-7z",
     "m0-5 5 5-5 5-5-5z",
@@ -25,10 +22,7 @@ const MARKERS: [&str; 9] = [
     "m0-4.8 4.2 2.4v4.8l-4.2 2.4-4.2-2.4v-4.8z",
 ];
 
-/// Number of dashes: solid, dashed, dotted.
-const DASHES: usize = 3;
-
-/// Colour, dash and marker of a look, as indices.
+/// Colour, dash (solid, dashed, dotted) and marker of a look, as indices.
 pub(crate) struct MarkStyle {
     pub(crate) colour: usize,
     pub(crate) dash: usize,
@@ -38,9 +32,9 @@ pub(crate) struct MarkStyle {
 impl MarkStyle {
     pub(crate) fn of(look: usize) -> Self {
         Self {
-            colour: look % COLOURS,
-            dash: look / MARKERS.len() % DASHES,
-            marker: if look == NEUTRAL { 0 } else { look % MARKERS.len() },
+            colour: analysis::colour(look),
+            dash: analysis::dash(look),
+            marker: analysis::marker(look),
         }
     }
 
@@ -78,11 +72,11 @@ type Palette = [&'static str; NAMES.len()];
 
 const LIGHT: Palette = [
     "#ffffff", "#1b1f24", "#57606a", "#e4e7eb", "#8f959c", "#8fc7f0", "#0072b2", "#d55e00",
-    "#00895f", "#b8559a", "#b07500", "#2b83ba", "#857200", "#4d4d4d",
+    "#00895f", "#b8559a", "#9a7d00", "#6a3fc0", "#7a4b1e", "#4d4d4d",
 ];
 const DARK: Palette = [
     "#14171b", "#e8eaed", "#a3abb5", "#2d333b", "#6b737d", "#14598f", "#5aa9f0", "#ff7f3f",
-    "#2fc79b", "#e79bc6", "#f5b83d", "#8fd0ff", "#e3d34a", "#c9ccd1",
+    "#2fc79b", "#f08cc0", "#f2cc3d", "#b39dff", "#c9a27e", "#c9ccd1",
 ];
 
 const SHAPES: &str = include_str!("figure.css");
@@ -134,7 +128,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use analysis::{FIXED_LOOKS, LOOK_COUNT, PAIR_COUNT};
+    use analysis::{LOOK_COUNT, NEUTRAL, PAIR_COUNT};
 
     fn looks(looks: impl Iterator<Item = usize>) -> Vec<(usize, usize, usize)> {
         looks.map(MarkStyle::of).map(|look| (look.colour, look.dash, look.marker)).collect()
@@ -165,6 +159,24 @@ mod tests {
     }
 
     #[test]
+    fn families_have_colours_that_differ() {
+        let bytes = |colour: &str| {
+            [1, 3, 5]
+                .map(|from| f64::from(u8::from_str_radix(&colour[from..from + 2], 16).unwrap()))
+        };
+        for [_, _, _, _, _, _, marks @ ..] in [LIGHT, DARK] {
+            for (at, one) in marks.iter().enumerate() {
+                for other in &marks[..at] {
+                    let (a, b) = (bytes(one), bytes(other));
+                    let distance =
+                        a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+                    assert!(distance > 60.0, "{one} and {other}: {distance:.0}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn looks_differ_in_colour_or_marker() {
         let pairs = (0..COLOURS * MARKERS.len()).map(MarkStyle::of);
         let pairs: BTreeSet<_> = pairs.map(|look| (look.colour, look.marker)).collect();
@@ -178,13 +190,5 @@ mod tests {
     fn no_two_looks_are_alike() {
         let all = looks((0..LOOK_COUNT).filter(|look| *look != NEUTRAL));
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), LOOK_COUNT - 1);
-    }
-
-    #[test]
-    fn built_in_encodings_are_told_apart_without_colour() {
-        let distinct = MARKERS.len() * DASHES;
-        let fixed = (0..FIXED_LOOKS.len().min(distinct)).filter(|look| *look != NEUTRAL);
-        let grey: BTreeSet<_> = looks(fixed.clone()).into_iter().map(|(_, d, m)| (d, m)).collect();
-        assert_eq!(grey.len(), fixed.count());
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Links {
 }
 
 /// Returns the way from a page to the folder of the report.
-fn up(page: &str) -> String {
+pub(super) fn up(page: &str) -> String {
     "../".repeat(page.matches('/').count())
 }
 

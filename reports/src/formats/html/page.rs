@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use askama::Template;
 use sha2::{Digest, Sha256};
 
+use super::foot::PageFoot;
 use super::inline::rendered;
 use super::table::alignments;
 use crate::formats::chart::{marks, of_pages};
@@ -93,12 +94,26 @@ pub(super) fn page(parts: &PageParts<'_>) -> String {
     })
 }
 
-/// Renders a standalone page. `title` is text; `menu` and `body` are HTML in which everything from records is escaped.
+/// A page that is no document.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PlainPage<'a> {
+    /// Title as text.
+    pub title: &'a str,
+    /// Ways to other pages as HTML in which everything from records is escaped; empty for none.
+    pub menu: &'a str,
+    /// Content as HTML in which everything from records is escaped.
+    pub body: &'a str,
+    /// What stands below the content.
+    pub foot: PageFoot<'a>,
+}
+
+/// Renders a standalone page.
 ///
 /// The page has the style sheet of a report, for light and dark, wide and narrow screens, makes no request, and
 /// forbids every script but its own.
-pub fn plain_page(title: &str, menu: &str, body: &str) -> String {
-    page(&PageParts { title, menu, body, ..PageParts::default() })
+pub fn plain_page(parts: &PlainPage<'_>) -> String {
+    let PlainPage { title, menu, body, foot } = *parts;
+    page(&PageParts { title, menu, body, foot: &foot.html(), ..PageParts::default() })
 }
 
 #[cfg(test)]

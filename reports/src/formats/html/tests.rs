@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::page::{ICON, SCRIPT};
 use super::*;
-use analysis::{Report, ReportMeta};
+use analysis::{PageLink, Report, ReportMeta};
 use records::testkit::suite;
 
 fn files() -> Vec<(String, String)> {
@@ -26,11 +26,25 @@ fn pages_make_no_request_and_run_their_own_script_alone() {
             assert!(!page.contains(request), "{path}: {request}");
         }
         assert!(page.contains("default-src 'none'"), "{path}");
+        assert!(page.contains("<footer><p>Made with pe-zoo "), "{path}");
         assert_eq!(page.matches("<script").count(), 1, "{path}");
         assert!(
             page.contains(&format!("<script>{SCRIPT}</script>")) && page.contains("'sha256-"),
             "{path}"
         );
+    }
+}
+
+#[test]
+fn every_page_has_the_links_of_the_report() {
+    let link = PageLink { name: "Guide".into(), address: "../index.html".into() };
+    let meta = ReportMeta { links: vec![link], ..ReportMeta::default() };
+    let report = Report::new(suite(), &meta).unwrap();
+    for file in render(&Contents::of(&report, &[]).unwrap()) {
+        let up = "../".repeat(file.path.matches('/').count() + 1);
+        let expected = format!("<a href=\"{up}index.html\" rel=\"noreferrer\">Guide</a>");
+        let page = String::from_utf8(file.bytes).unwrap();
+        assert!(page.contains(&expected), "{}", file.path);
     }
 }
 
@@ -54,7 +68,8 @@ fn every_link_leads_to_a_place_and_every_page_is_reached() {
         for link in page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
             let (file, id) = link.split_once('#').unwrap_or((link, ""));
             let target = if file.is_empty() { path.clone() } else { resolved(path, file) };
-            if link.starts_with("data:") || link.starts_with("#_") || link == "data.parquet" {
+            if link.starts_with("data:") || link.starts_with("#_") || link.ends_with("data.parquet")
+            {
                 continue;
             }
             let (_, text) = files.iter().find(|(path, _)| *path == target).unwrap();
