@@ -19,6 +19,7 @@ pub mod learned_absolute;
 pub mod path;
 pub mod pope;
 pub mod relative;
+pub mod relative_profiles;
 pub mod rope;
 pub mod rope_scaling;
 pub mod sandwich;

@@ -245,6 +245,7 @@ ENCODINGS = {
         path.Path,
         relative.Relative,
         relative.RelativeCapped,
+        relative.RelativeProfiles,
         rotary.Fope,
         rotary.Pope,
         rotary.Repo,
