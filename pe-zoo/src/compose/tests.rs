@@ -107,7 +107,7 @@ fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
         ("randomized(tape)", "both choose the positions"),
         ("abacus+tape", "both choose the positions"),
         ("rope+xpos", "both transform queries and keys, and the order"),
-        ("alibi+stick-breaking", "but `alibi` acts on its logits"),
+        ("sinks+stick-breaking", "but `sinks` adds to its denominator"),
         ("cope+xpos", "`xpos` stretches queries"),
         ("cope{convention=equation}+path", "give `cope` another `convention`"),
         ("cope+pope", "`pope` widens queries and keys"),
@@ -123,7 +123,8 @@ fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
         ("sinusoidal/nope", "write it next to the layers, as `sinusoidal+(rope/nope)`"),
         ("randomized(rope)/nope", "as `randomized(rope/nope)`"),
         ("tape/nope", "write it next to the layers"),
-        ("alibi+(stick-breaking/rope)", "but `alibi` acts on its logits"),
+        ("sinks+(stick-breaking/rope)", "but `sinks` adds to its denominator"),
+        ("fope+pope", "both transform queries and keys, and the order"),
     ] {
         let said = refusal(text);
         assert!(said.contains(expected), "{said}");
@@ -266,6 +267,14 @@ fn combinations_conform() {
         "cope{layers={type=first}}+path",
         "randomized{evaluation={type=contiguous},longest=70}(learned-absolute)",
         "randomized{evaluation={type=spread}}(cope+relative)",
+        "pope+temperature",
+        "grape+temperature{growth={type=log,slope=0.3,offset=0.8}}",
+        "pope{rotary_fraction=0.67}+(temperature/nope)",
+        "tape+temperature",
+        "rope{far={type=grouped,window=4,group=2}}+temperature",
+        "stick-breaking+window{size=5}",
+        "stick-breaking{current=included,remainder=own-token}+window{size=1}",
+        "alibi+(rope/stick-breaking)",
     ] {
         crate::testkit::assert_conforms(&Combination::parse(text).unwrap());
     }

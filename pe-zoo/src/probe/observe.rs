@@ -72,6 +72,8 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
         }),
         decays_channels: has(|score| matches!(score, ScoreMod::ChannelDecay { .. })),
         replaces_softmax,
+        has_sinks: has(|score| matches!(score, ScoreMod::Sinks(_))),
+        scales_rows: transforms && subject.scales_rows(),
         // Factors that depend on the length and do not cancel count as a dependence on the length.
         stretches_queries: !depends_on_length && subject.stretches_queries(),
         undivided: has(
@@ -162,6 +164,25 @@ impl ProbedEncoding<'_> {
         });
         let changes = found.iter().any(|(changed, _)| *changed);
         (changes, found.iter().map(|(_, width)| *width).max().unwrap_or(self.dims.head_dim))
+    }
+
+    /// Whether the transform multiplies each query, of any width, by a factor that depends on its position and head alone.
+    fn scales_rows(&self) -> bool {
+        [self.dims.head_dim, 2 * self.dims.head_dim].into_iter().all(|head_dim| {
+            let problem = Problem::random(1, TOKENS, &Dims { head_dim, ..self.dims }, 16);
+            let (q, k) = (tensor4(&problem.q, &self.device), tensor4(&problem.k, &self.device));
+            let scaled = self.in_layers(|ctx| {
+                let (factors, _) = self.encoding.transform_qk(q.ones_like(), k.clone(), ctx);
+                let (queries, keys) = self.encoding.transform_qk(q.clone(), k.clone(), ctx);
+                // Another width changes more than the factor; it is not compared.
+                if queries.dims() != q.dims() || numbers(keys) != numbers(k.clone()) {
+                    return false;
+                }
+                let expected = numbers(q.clone() * factors.slice_dim(3, 0..1));
+                close::compare(&numbers(queries), &expected, F32_REORDERED).is_ok()
+            });
+            scaled.into_iter().all(|scaled| scaled)
+        })
     }
 
     fn scores(&self) -> Vec<ScoreMod> {

@@ -135,7 +135,8 @@ const STICKS: [StickBreakingRule; 4] = [
 fn stick_breaking_replaces_the_softmax() {
     let case = Case::new();
     for settings in STICKS {
-        let weights = score::stick_breaking(&case.input, settings.current, settings.remainder);
+        let weights =
+            score::stick_breaking(&case.input.plain(), settings.current, settings.remainder);
         case.assert(&ScoreMod::StickBreaking(settings), &weights);
     }
 }
@@ -157,7 +158,8 @@ fn stick_breaking_with_huge_logits_stays_finite_and_right() {
         case.problem.q = vec![case.input.q.clone()];
         case.problem.k = vec![case.input.k.clone()];
         for settings in STICKS {
-            let weights = score::stick_breaking(&case.input, settings.current, settings.remainder);
+            let weights =
+                score::stick_breaking(&case.input.plain(), settings.current, settings.remainder);
             case.assert(&ScoreMod::StickBreaking(settings), &weights);
         }
     }
@@ -200,7 +202,7 @@ fn stick_breaking_breaks_logits_with_all_that_is_added_to_them() {
             input.k[h][t].extend([1.0, *position as f64]);
         }
     }
-    let weights = score::stick_breaking(&input, Current::Excluded, Remainder::Dropped);
+    let weights = score::stick_breaking(&input.plain(), Current::Excluded, Remainder::Dropped);
     let modifier = ScoreMod::Sum(vec![
         ScoreMod::StickBreaking(STICKS[0]),
         ScoreMod::Slope(Tensor::from_data(slopes, &case.device)),
@@ -223,7 +225,10 @@ fn products_stand_in_for_the_dot_products_in_logits_and_not_in_gates() {
     case.assert(&products, &attention::softmax(&plain));
 
     let sticks = ScoreMod::Sum(vec![products.clone(), ScoreMod::StickBreaking(STICKS[0])]);
-    case.assert(&sticks, &score::stick_breaking(&input, Current::Excluded, Remainder::Dropped));
+    case.assert(
+        &sticks,
+        &score::stick_breaking(&input.plain(), Current::Excluded, Remainder::Dropped),
+    );
 
     let positions = cope::positions(&case.input, 3.0, LogitScaling::Equation, GateSide::Keys);
     let undivided = input.map(|h, row, _i, j| input.content(h, row, j) + positions[h][row][j]);
