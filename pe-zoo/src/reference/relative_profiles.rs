@@ -9,7 +9,7 @@ pub struct ScalarProfiles {
     pub weight: Tokens,
     /// Factors of the weights, `[head][profile]`.
     pub scale: Tokens,
-    /// Profiles, `[profile][distance]`.
+    /// Learned functions of the distance, `[profile][distance]`.
     pub profiles: Tokens,
     /// Largest norm of the weights of a token in a head.
     pub limit: f64,

@@ -87,7 +87,7 @@ pub struct LayerProfiles {
     pub weight: Param<Tensor<2>>,
     /// Factors of the weights, `[H, profiles]`.
     pub scale: Param<Tensor<2>>,
-    /// Profiles, `[profiles, max_distance]`.
+    /// Learned functions of the distance, `[profiles, max_distance]`.
     pub profiles: Param<Tensor<2>>,
 }
 
@@ -242,7 +242,8 @@ pub(crate) mod tests {
         let vectors = vectors.reshape([1, 1, 3, 2]).require_grad();
         let short = shortened(vectors.clone(), 2.0);
         let gradients = short.clone().sum().backward();
-        assert_eq!(numbers(vectors.grad(&gradients).unwrap())[..2], [1.0, 1.0]);
+        let of_zeros = &numbers(vectors.grad(&gradients).unwrap())[..2];
+        assert!(of_zeros.iter().all(|slope| (slope - 1.0).abs() < 1e-6), "{of_zeros:?}");
         let expected = [0.0, 0.0, 1.2, 1.6, 0.3, 0.4];
         for (found, expected) in numbers(short).into_iter().zip(expected) {
             assert!((found - expected).abs() < 1e-6, "{found} {expected}");
