@@ -43,8 +43,9 @@ pub struct Combined {
 pub(super) struct Places {
     chooses_positions: Option<usize>,
     mixes_values: Option<usize>,
-    /// All parts in the order in which they transform queries and keys: factors of rows last. The transforms of the others
-    /// give the same in any order.
+    /// All parts in the order in which they transform queries and keys: factors of rows after others, and last parts whose
+    /// products for some pairs are those of queries and keys that the others have changed. The transforms of the others give
+    /// the same in any order.
     order: Vec<usize>,
     /// The parts that have a transform, in the same order.
     pub(super) transforms: Vec<usize>,
@@ -73,7 +74,10 @@ impl Combined {
             }
         } else {
             let mut order = (0..properties.len()).collect::<Vec<_>>();
-            order.sort_by_key(|part| properties[*part].scales_rows);
+            order.sort_by_key(|part| {
+                let Properties { replaces_products, scales_rows, .. } = *properties[*part];
+                (replaces_products, scales_rows)
+            });
             let transforms = |part: &usize| properties[*part].acts_on(ActsOn::QueryKey);
             Places {
                 chooses_positions: part_that(|part| part.acts_on(ActsOn::Positions)),

@@ -272,6 +272,7 @@ fn combinations_conform() {
         "pope{rotary_fraction=0.67}+(temperature/nope)",
         "tape+temperature",
         "rope{far={type=grouped,window=4,group=2}}+temperature",
+        "rope{far={type=grouped,window=4,group=2}}+selective-rope",
         "stick-breaking+window{size=5}",
         "stick-breaking{current=included,remainder=own-token}+window{size=1}",
         "alibi+(rope/stick-breaking)",
@@ -330,11 +331,11 @@ fn every_pair_that_may_stand_together_conforms_and_every_other_has_a_reason() {
             }
         }
     }
-    // Rotations and mixtures of rotations of the same pairs of channels, in any order, and factors of queries.
-    let expected = "fope+(rope/nope) fope+repo fope+rope fope+selective-rope fope+temperature (rope/nope)+repo \
-                    (rope/nope)+rope (rope/nope)+selective-rope (rope/nope)+temperature repo+rope \
-                    repo+selective-rope repo+temperature rope+selective-rope rope+temperature \
-                    selective-rope+temperature temperature+xpos";
+    // Rotations and mixtures of rotations of the same pairs of channels, in any order, and factors of queries beside all.
+    let expected = "fope+(rope/nope) fope+repo fope+rope fope+selective-rope fope+temperature grape+temperature \
+                    (rope/nope)+repo (rope/nope)+rope (rope/nope)+selective-rope (rope/nope)+temperature \
+                    pope+temperature repo+rope repo+selective-rope repo+temperature rope+selective-rope \
+                    rope+temperature selective-rope+temperature tape+temperature temperature+xpos";
     assert_eq!(transforming, expected.split_whitespace().collect::<Vec<_>>());
     assert!(failed.is_empty(), "{failed:#?}");
 }

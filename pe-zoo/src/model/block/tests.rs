@@ -34,6 +34,12 @@ struct Case {
     inputs: [Vec<f64>; 8],
 }
 
+/// Output of a block, and the gradients of its weighted sum by each of [`INPUTS`].
+struct ModelPass {
+    output: Vec<f64>,
+    gradients: Vec<Vec<f64>>,
+}
+
 fn drawn(count: usize, seed: f64, about: f64) -> Vec<f64> {
     // Numbers of f32, so that both sides have the same.
     (0..count).map(|n| f64::from((about + 0.4 * (seed + 1.7 * n as f64).sin()) as f32)).collect()
@@ -71,8 +77,8 @@ impl Case {
         Self { config, encoding: randomise(encoding, 3), inputs }
     }
 
-    /// Output of the block and gradients of its weighted sum by the inputs, from the model.
-    fn by_model(&self, engine: Engine, device: &Device) -> (Vec<f64>, Vec<Vec<f64>>) {
+    /// Runs the block of the model.
+    fn by_model(&self, engine: Engine, device: &Device) -> ModelPass {
         let leaves = self.inputs.each_ref().map(|values| {
             let values = values.iter().map(|x| *x as f32).collect::<Vec<_>>();
             let count = values.len();
@@ -125,7 +131,7 @@ impl Case {
         let loss = (output.clone() * weights.reshape([1, TOKENS, WIDTH])).sum();
         let gradients = loss.backward();
         let of = |leaf: &Tensor<1>| leaf.grad(&gradients).map(numbers).unwrap_or_default();
-        (numbers(output), leaves.iter().map(of).collect())
+        ModelPass { output: numbers(output), gradients: leaves.iter().map(of).collect() }
     }
 
     /// Output of the block by the formulas.
@@ -226,7 +232,7 @@ fn attention_equals_its_formulas_and_their_derivatives_under_every_setting_of_th
             let expected = case.by_formula(&case.inputs);
             for engine in [Engine::Reference, Engine::best(&device)] {
                 let said = format!("{encoding}, {qk_norm:?}, gate {output_gate}, {engine:?}");
-                let (output, gradients) = case.by_model(engine, &device);
+                let ModelPass { output, gradients } = case.by_model(engine, &device);
                 close::compare(&output, &expected, F32).unwrap_or_else(|e| panic!("{said}: {e}"));
                 for (at, name) in INPUTS.iter().enumerate() {
                     let count = case.inputs[at].len();
