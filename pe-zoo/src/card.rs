@@ -138,6 +138,12 @@ pub struct Properties {
     pub decays_channels: bool,
     /// Whether the softmax is replaced.
     pub replaces_softmax: bool,
+    /// Whether logits without a value count in the denominator of the softmax.
+    #[serde(default)]
+    pub has_sinks: bool,
+    /// Whether the transform only multiplies each query by a factor that depends on its position and head.
+    #[serde(default)]
+    pub scales_rows: bool,
     /// Whether transformed queries depend on later tokens, by factors that cancel only against
     /// keys.
     pub stretches_queries: bool,

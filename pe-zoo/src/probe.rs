@@ -11,6 +11,7 @@ pub(crate) mod passes;
 pub mod problem;
 mod randomise;
 pub(crate) mod sizes;
+mod transforms;
 
 pub use randomise::{randomise, randomise_by};
 
@@ -153,7 +154,7 @@ pub(crate) fn transforms_commute(a: &EncodingConfig, b: &EncodingConfig) -> Resu
         let dims = candidates().find(|dims| a.check(dims).is_ok() && b.check(dims).is_ok());
         let dims = dims.ok_or("no size used for probing suits both encodings")?;
         let encodings = [built(&a, &dims, 0.5)?, built(&b, &dims, 0.5)?];
-        Ok(observe::commute(&encodings, &dims))
+        Ok(transforms::commute(&encodings, &dims))
     };
     // State that layers update changes their transforms, which are compared without it.
     if carries_state(a)? || carries_state(b)? {

@@ -19,6 +19,7 @@ pub mod learned_absolute;
 pub mod path;
 pub mod pope;
 pub mod relative;
+pub mod relative_profiles;
 pub mod rope;
 pub mod rope_scaling;
 pub mod sandwich;
@@ -171,11 +172,15 @@ pub trait ScalarReference {
         None
     }
 
-    /// Attention weights, for encodings that replace the softmax; the default is the softmax of
-    /// [`scalar_logits`](Self::scalar_logits) with [`scalar_sinks`](Self::scalar_sinks).
+    /// Attention weights of a layer from its logits, for encodings that replace the softmax; the default is the softmax with
+    /// [`scalar_sinks`](Self::scalar_sinks).
+    fn scalar_weights_of(&self, layer: usize, logits: &Heads) -> Heads {
+        attention::softmax_beside(logits, self.scalar_sinks(layer).as_deref())
+    }
+
+    /// Attention weights: [`scalar_weights_of`](Self::scalar_weights_of) [`scalar_logits`](Self::scalar_logits).
     fn scalar_weights(&self, input: &ScalarInput) -> Heads {
-        let sinks = self.scalar_sinks(input.layer);
-        attention::softmax_beside(&self.scalar_logits(input), sinks.as_deref())
+        self.scalar_weights_of(input.layer, &self.scalar_logits(input))
     }
 
     /// Attention weights of every layer of a stack; the default is for encodings without state that

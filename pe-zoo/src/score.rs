@@ -78,6 +78,15 @@ pub enum ScoreMod {
         /// Bias at distances of `N` and more.
         beyond: Beyond,
     },
+    /// Adds `vectors_i . table[:, i - j]`.
+    RowDistance {
+        /// Vectors of the rows, `[B, H, T, E]`.
+        vectors: Tensor<4>,
+        /// Vectors by distance, `[E, N]`, shared by the heads.
+        table: Tensor<2>,
+        /// Bias at distances of `N` and more.
+        beyond: Beyond,
+    },
     /// Adds `cumulative[i] - cumulative[j]`.
     Decay {
         /// Running sum up to and including each column's token, `[B, H, S]`.

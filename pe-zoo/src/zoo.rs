@@ -29,6 +29,7 @@ pub mod pope;
 pub mod randomized;
 pub mod relative;
 pub mod relative_capped;
+pub mod relative_profiles;
 pub mod repo;
 pub mod rope;
 pub mod sandwich;

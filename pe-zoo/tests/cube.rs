@@ -284,6 +284,23 @@ fn query_distance_tables() {
 }
 
 #[test]
+fn distance_tables_of_vectors_of_the_rows() {
+    let row_distance = |sizes: &Sizes, leaves: &mut Leaves, beyond| {
+        let vectors = [sizes.batch, sizes.heads, sizes.rows, 5];
+        ScoreMod::RowDistance {
+            vectors: leaves.four("row vectors", vectors, 1.0, 43),
+            table: leaves.two("row distances", [5, 31], 1.0, 44),
+            beyond,
+        }
+    };
+    compare(|sizes, leaves| row_distance(sizes, leaves, Beyond::Last));
+    compare(|sizes, leaves| {
+        let of_queries = query_distance(sizes, leaves, Beyond::Zero);
+        ScoreMod::Sum(vec![row_distance(sizes, leaves, Beyond::Zero), of_queries])
+    });
+}
+
+#[test]
 fn decays() {
     compare(decay);
     compare(|sizes, leaves| ScoreMod::Sum(vec![decay(sizes, leaves), decay(sizes, leaves)]));

@@ -187,8 +187,8 @@ def test_settings_and_defaults(id):
 
 REFUSED = """
 rope/rope rope/nope/rope/nope (rope/nope)/alibi sinusoidal/nope randomized(rope)/nope tape/nope rope/
-alibi+(stick-breaking/rope) kerple{weight=power}+logit-cap sinks+stick-breaking pope+temperature
-rope+rope alibi+nope cope+randomized abacus+tape alibi+stick-breaking cope+pope relative+xpos
+sinks+(stick-breaking/rope) kerple{weight=power}+logit-cap sinks+stick-breaking fope+pope
+rope+rope alibi+nope cope+randomized abacus+tape cope+pope relative+xpos
 cope{convention=equation}+path kerple{weight=power}+path rope+tape grape+rope
 rope{layout=interleaved}+selective-rope xpos{layout=half-split}+rope{layout=interleaved}
 grape{variant={type=additive}}+pope rope(alibi) dape(rope) rope{bas=1} cope{max_positions=2 rope+

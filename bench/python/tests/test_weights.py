@@ -12,6 +12,7 @@ import pe_zoo.torch as zoo
 SIZED = {
     "relative": "max_distance=9",
     "relative-capped": "max_distance=9",
+    "relative-profiles": "max_distance=9",
     "learned-absolute": "max_len=99",
 }
 VARIANTS = [

@@ -228,10 +228,10 @@ impl ScalarReference for Interleaved {
         inner.map_or_else(|| input.plain(), |inner| self.inner_reference().scalar_logits(&inner))
     }
 
-    fn scalar_weights(&self, input: &ScalarInput) -> Heads {
-        match self.inner_input(input) {
-            Some(inner) => self.inner_reference().scalar_weights(&inner),
-            None => attention::softmax(&input.plain()),
+    fn scalar_weights_of(&self, layer: usize, logits: &Heads) -> Heads {
+        match self.inner_layer(layer) {
+            Some(inner) => self.inner_reference().scalar_weights_of(inner, logits),
+            None => attention::softmax(logits),
         }
     }
 

@@ -219,7 +219,10 @@ impl<'a> LogitInputs<'a> {
             ScoreMod::Slope(slopes) => self.slope(slopes),
             ScoreMod::Distance { table, beyond } => self.distance(table, *beyond),
             ScoreMod::QueryDistance { table, beyond } => {
-                self.query_distance(table, *beyond) * self.scale
+                self.row_distance(self.q, table, *beyond) * self.scale
+            }
+            ScoreMod::RowDistance { vectors, table, beyond } => {
+                self.row_distance(vectors, table, *beyond)
             }
             ScoreMod::Decay { cumulative } => {
                 let cumulative = cumulative.clone().unsqueeze_dim::<4>(2);
@@ -270,11 +273,11 @@ impl<'a> LogitInputs<'a> {
         }
     }
 
-    /// Computes `q_i . table[:, i - j]`, `[B, H, T, S]`.
-    fn query_distance(&self, table: &Tensor<2>, beyond: Beyond) -> Tensor<4> {
-        let [_head_dim, len] = table.dims();
+    /// Computes `vectors_i . table[:, i - j]`, `[B, H, T, S]`.
+    fn row_distance(&self, vectors: &Tensor<4>, table: &Tensor<2>, beyond: Beyond) -> Tensor<4> {
+        let [_channels, len] = table.dims();
         let (index, within) = self.table_index(len);
-        let products = self.q.clone().counted_matmul(table.clone().unsqueeze::<4>());
+        let products = vectors.clone().counted_matmul(table.clone().unsqueeze::<4>());
         let [batch, heads, rows, _len] = products.dims();
         let [_rows, columns] = index.dims();
         let index = index.unsqueeze::<4>().expand([batch, heads, rows, columns]);

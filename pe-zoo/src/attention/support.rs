@@ -95,7 +95,7 @@ impl ScoreMod {
             | Self::StickBreaking(_)
             | Self::Sinks(_)
             | Self::Sum(_) => Capacity::Any,
-            Self::Contextual(_) => Capacity::One,
+            Self::Contextual(_) | Self::RowDistance { .. } => Capacity::One,
             Self::Term(_) if kernels == Kernels::GpuCores => Capacity::Any,
             Self::PositionMlp(_) | Self::StepPrices(_) | Self::FarProducts(_)
                 if kernels == Kernels::GpuCores =>

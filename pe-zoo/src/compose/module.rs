@@ -38,11 +38,16 @@ pub struct Combined {
 }
 
 /// Indices of the parts that implement certain hooks. At most one part chooses positions, mixes values or replaces the
-/// softmax; the transforms of queries and keys of several parts give the same in any order.
+/// softmax.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
     chooses_positions: Option<usize>,
     mixes_values: Option<usize>,
+    /// All parts in the order in which they transform queries and keys: factors of rows after others, and last parts whose
+    /// products for some pairs are those of queries and keys that the others have changed. The transforms of the others give
+    /// the same in any order.
+    order: Vec<usize>,
+    /// The parts that have a transform, in the same order.
     pub(super) transforms: Vec<usize>,
     pub(super) replaces_softmax: Option<usize>,
 }
@@ -63,16 +68,22 @@ impl Combined {
             Places {
                 chooses_positions: None,
                 mixes_values: Some(0),
+                order: vec![0],
                 transforms: vec![0],
                 replaces_softmax: None,
             }
         } else {
+            let mut order = (0..properties.len()).collect::<Vec<_>>();
+            order.sort_by_key(|part| {
+                let Properties { replaces_products, scales_rows, .. } = *properties[*part];
+                (replaces_products, scales_rows)
+            });
+            let transforms = |part: &usize| properties[*part].acts_on(ActsOn::QueryKey);
             Places {
                 chooses_positions: part_that(|part| part.acts_on(ActsOn::Positions)),
                 mixes_values: part_that(|part| part.mixes_values),
-                transforms: (0..properties.len())
-                    .filter(|part| properties[*part].acts_on(ActsOn::QueryKey))
-                    .collect(),
+                transforms: order.iter().copied().filter(transforms).collect(),
+                order,
                 replaces_softmax: part_that(|part| part.replaces_softmax),
             }
         };
@@ -194,8 +205,8 @@ impl Hooks for Combined {
         k: Tensor<4>,
         ctx: &LayerContext<'_>,
     ) -> (Tensor<4>, Tensor<4>) {
-        (0..self.parts.len()).fold((q, k), |(q, k), part| {
-            self.in_layer(ctx, part, |part, ctx| part.transform_qk(q, k, ctx))
+        self.places.order.iter().fold((q, k), |(q, k), part| {
+            self.in_layer(ctx, *part, |part, ctx| part.transform_qk(q, k, ctx))
         })
     }
 

@@ -124,7 +124,9 @@ fn order_matters(
     members: &[Member<'_>],
 ) -> Result<Option<String>, PeError> {
     let transforming = parts.iter().zip(members);
-    let transforming = transforming.filter(|(_, member)| member.acts_on(ActsOn::QueryKey));
+    // Factors of rows come last, so that they multiply the products of queries and keys.
+    let transforming = transforming
+        .filter(|(_, member)| member.acts_on(ActsOn::QueryKey) && !member.properties.scales_rows);
     let transforming = transforming.map(|(part, _)| part).collect::<Vec<_>>();
     for (at, first) in transforming.iter().enumerate() {
         for second in &transforming[at + 1..] {
@@ -214,11 +216,10 @@ fn at_odds(parts: &[Member<'_>]) -> Option<String> {
         Some((parts[at].id, parts[other].id))
     };
     let reads = |part: &Member<'_>| part.properties.reads_vectors;
-    let softmax =
-        pair(&|part| part.properties.replaces_softmax, &|part| part.acts_on(ActsOn::Logits));
-    if let Some((replaces, adds)) = softmax {
+    let softmax = pair(&|part| part.properties.replaces_softmax, &|part| part.properties.has_sinks);
+    if let Some((replaces, sinks)) = softmax {
         return Some(format!(
-            "`{replaces}` replaces the softmax, but `{adds}` acts on its logits; keep one of them"
+            "`{replaces}` replaces the softmax, but `{sinks}` adds to its denominator; keep one of them"
         ));
     }
     let products =
@@ -287,6 +288,9 @@ pub(super) fn together(parts: &[Arc<Properties>]) -> Properties {
         replaces_products: any(|part| part.replaces_products),
         decays_channels: any(|part| part.decays_channels),
         replaces_softmax: any(|part| part.replaces_softmax),
+        has_sinks: any(|part| part.has_sinks),
+        scales_rows: any(|part| part.scales_rows)
+            && all(|part| part.scales_rows || !part.acts_on(ActsOn::QueryKey)),
         stretches_queries: any(|part| part.stretches_queries),
         undivided: any(|part| part.undivided),
         widens_queries: any(|part| part.widens_queries),

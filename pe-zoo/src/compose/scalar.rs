@@ -66,17 +66,6 @@ impl Combined {
         }
         logits
     }
-
-    /// Computes attention weights from the logits of the first transforming part and the input as it transforms it.
-    fn weights(&self, seen: &ScalarInput, own: Heads) -> Heads {
-        if let Some(part) = self.places.replaces_softmax {
-            let others = self.also_transforming();
-            let seen = others.fold(seen.clone(), |seen, part| part.scalar_transformed(&seen));
-            return self.part(part).scalar_weights(&seen);
-        }
-        let sinks = self.scalar_sinks(seen.layer);
-        attention::softmax_beside(&self.with_others(seen, own), sinks.as_deref())
-    }
 }
 
 impl ScalarReference for Combined {
@@ -104,14 +93,11 @@ impl ScalarReference for Combined {
         self.references().find_map(|part| part.scalar_sinks(layer))
     }
 
-    fn scalar_weights(&self, input: &ScalarInput) -> Heads {
-        match (self.parts.len(), self.places.replaces_softmax) {
-            (1, _) => self.part(0).scalar_weights(input),
-            (_, Some(part)) => self.part(part).scalar_weights(&self.seen(input)),
-            (_, None) => {
-                let sinks = self.scalar_sinks(input.layer);
-                attention::softmax_beside(&self.scalar_logits(input), sinks.as_deref())
-            }
+    fn scalar_weights_of(&self, layer: usize, logits: &Heads) -> Heads {
+        let own = if self.parts.len() == 1 { Some(0) } else { self.places.replaces_softmax };
+        match own {
+            Some(part) => self.part(part).scalar_weights_of(layer, logits),
+            None => attention::softmax_beside(logits, self.scalar_sinks(layer).as_deref()),
         }
     }
 
@@ -119,7 +105,10 @@ impl ScalarReference for Combined {
         match (self.parts.len(), self.transforming()) {
             (1, _) => self.part(0).scalar_stack(layers),
             (_, Some(part)) => {
-                part.scalar_stack_beside(layers, &|seen, own| self.weights(seen, own))
+                let weigh = |seen: &ScalarInput, own| {
+                    self.scalar_weights_of(seen.layer, &self.with_others(seen, own))
+                };
+                part.scalar_stack_beside(layers, &weigh)
             }
             (_, None) => layers.iter().map(|layer| self.scalar_weights(&layer.input)).collect(),
         }

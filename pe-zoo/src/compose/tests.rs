@@ -107,7 +107,7 @@ fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
         ("randomized(tape)", "both choose the positions"),
         ("abacus+tape", "both choose the positions"),
         ("rope+xpos", "both transform queries and keys, and the order"),
-        ("alibi+stick-breaking", "but `alibi` acts on its logits"),
+        ("sinks+stick-breaking", "but `sinks` adds to its denominator"),
         ("cope+xpos", "`xpos` stretches queries"),
         ("cope{convention=equation}+path", "give `cope` another `convention`"),
         ("cope+pope", "`pope` widens queries and keys"),
@@ -123,7 +123,8 @@ fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
         ("sinusoidal/nope", "write it next to the layers, as `sinusoidal+(rope/nope)`"),
         ("randomized(rope)/nope", "as `randomized(rope/nope)`"),
         ("tape/nope", "write it next to the layers"),
-        ("alibi+(stick-breaking/rope)", "but `alibi` acts on its logits"),
+        ("sinks+(stick-breaking/rope)", "but `sinks` adds to its denominator"),
+        ("fope+pope", "both transform queries and keys, and the order"),
     ] {
         let said = refusal(text);
         assert!(said.contains(expected), "{said}");
@@ -266,6 +267,15 @@ fn combinations_conform() {
         "cope{layers={type=first}}+path",
         "randomized{evaluation={type=contiguous},longest=70}(learned-absolute)",
         "randomized{evaluation={type=spread}}(cope+relative)",
+        "pope+temperature",
+        "grape+temperature{growth={type=log,slope=0.3,offset=0.8}}",
+        "pope{rotary_fraction=0.67}+(temperature/nope)",
+        "tape+temperature",
+        "rope{far={type=grouped,window=4,group=2}}+temperature",
+        "rope{far={type=grouped,window=4,group=2}}+selective-rope",
+        "stick-breaking+window{size=5}",
+        "stick-breaking{current=included,remainder=own-token}+window{size=1}",
+        "alibi+(rope/stick-breaking)",
     ] {
         crate::testkit::assert_conforms(&Combination::parse(text).unwrap());
     }
@@ -321,11 +331,11 @@ fn every_pair_that_may_stand_together_conforms_and_every_other_has_a_reason() {
             }
         }
     }
-    // Rotations and mixtures of rotations of the same pairs of channels, in any order, and factors of queries.
-    let expected = "fope+(rope/nope) fope+repo fope+rope fope+selective-rope fope+temperature (rope/nope)+repo \
-                    (rope/nope)+rope (rope/nope)+selective-rope (rope/nope)+temperature repo+rope \
-                    repo+selective-rope repo+temperature rope+selective-rope rope+temperature \
-                    selective-rope+temperature temperature+xpos";
+    // Rotations and mixtures of rotations of the same pairs of channels, in any order, and factors of queries beside all.
+    let expected = "fope+(rope/nope) fope+repo fope+rope fope+selective-rope fope+temperature grape+temperature \
+                    (rope/nope)+repo (rope/nope)+rope (rope/nope)+selective-rope (rope/nope)+temperature \
+                    pope+temperature repo+rope repo+selective-rope repo+temperature rope+selective-rope \
+                    rope+temperature selective-rope+temperature tape+temperature temperature+xpos";
     assert_eq!(transforming, expected.split_whitespace().collect::<Vec<_>>());
     assert!(failed.is_empty(), "{failed:#?}");
 }

@@ -62,6 +62,10 @@ slots! {
     /// Vectors by distance that queries are multiplied with, `[D, N]`; the last entry holds for all
     /// greater distances. For the GPU, the products with the queries, `[B, H, T, N]`.
     QueryDistance: Whole,
+    /// Vectors of the rows that [`RowDistance`](Self::RowDistance) is multiplied with, `[B, H, T, E]`.
+    RowVectors: Plane,
+    /// Vectors by distance that those of the rows are multiplied with, `[E, N]`; the last entry holds for all greater distances.
+    RowDistance: Whole,
     /// Running sums whose differences are added to the logits, `[B, H, S]`.
     Decay: Column,
     /// Rounding errors of the running sums, `[B, H, S]`, kept separately to preserve their digits.

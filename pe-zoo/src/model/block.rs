@@ -272,3 +272,6 @@ impl DecoderBlock {
         (x, carried, Seen { weights: attended.weights, traces: attended.traces })
     }
 }
+
+#[cfg(test)]
+mod tests;

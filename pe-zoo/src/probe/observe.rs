@@ -7,11 +7,11 @@ use rand_chacha::rand_core::SeedableRng;
 use super::close::{self, F32_REORDERED, Tolerance, numbers};
 use super::passes::{LayerEngine, TOKENS, chunk_by, embedded, stack};
 use super::problem::{Problem, tensor3, tensor4};
-use super::{built, device};
+use super::{built, device, transforms as of_transforms};
 use crate::attention::{Engine, in_layer, logits};
 use crate::card::{ActsOn, Properties};
 use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext};
-use crate::erased::{AnyEncoding, Hooks};
+use crate::erased::Hooks;
 use crate::reference::{Heads, dot};
 use crate::registry::EncodingConfig;
 use crate::score::{LogitScaling, Term};
@@ -72,6 +72,8 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
         }),
         decays_channels: has(|score| matches!(score, ScoreMod::ChannelDecay { .. })),
         replaces_softmax,
+        has_sinks: has(|score| matches!(score, ScoreMod::Sinks(_))),
+        scales_rows: transforms && of_transforms::scales_rows(subject.encoding, dims),
         // Factors that depend on the length and do not cancel count as a dependence on the length.
         stretches_queries: !depends_on_length && subject.stretches_queries(),
         undivided: has(
@@ -102,7 +104,7 @@ const LINEAR: Tolerance = Tolerance { absolute: 1e-3, relative: 1e-3 };
 const WEIGHTS: Tolerance = Tolerance { absolute: 1e-4, relative: 0.0 };
 
 /// Tolerance for outputs of rotations by f32 angles of a few dozen radians.
-const SHIFTED: Tolerance = Tolerance { absolute: 1e-4, relative: 1e-4 };
+pub(super) const SHIFTED: Tolerance = Tolerance { absolute: 1e-4, relative: 1e-4 };
 
 /// Tolerance for three layers with rotations by angles of thousands of radians.
 const SHIFTED_FAR: Tolerance = Tolerance { absolute: 5e-3, relative: 5e-3 };
@@ -415,29 +417,6 @@ impl ProbedEncoding<'_> {
             close::compare(&found, &weights(&q, &k), WEIGHTS).is_err()
         })
     }
-}
-
-/// Whether the transforms of queries and keys of two encodings give the same in either order, in every layer. A transform that
-/// changes the width of heads, as PoPE's does, is not applied before another.
-pub(super) fn commute(encodings: &[AnyEncoding; 2], dims: &Dims) -> bool {
-    let device = device();
-    let problem = Problem::random(1, TOKENS, dims, 26);
-    let x = tensor3(&problem.x, &device);
-    (0..dims.layers).all(|layer| {
-        let turned = |[q, k]: [Tensor<4>; 2], by: usize| -> [Tensor<4>; 2] {
-            let hooks = encodings[by].hooks();
-            in_layer(hooks, layer, &x, |ctx| hooks.transform_qk(q, k, ctx)).into()
-        };
-        let heads = [&problem.q, &problem.k].map(|heads| tensor4(heads, &device));
-        let once = [0, 1].map(|by| turned(heads.clone(), by));
-        if once.iter().flatten().any(|turned| turned.dims() != heads[0].dims()) {
-            return false;
-        }
-        let [first, second] = once;
-        let [forth, back] =
-            [turned(first, 1), turned(second, 0)].map(|[q, k]| [numbers(q), numbers(k)].concat());
-        close::compare(&forth, &back, SHIFTED).is_ok()
-    })
 }
 
 /// Whether a shift of all positions changes the outputs of a stack of layers.

@@ -12,17 +12,20 @@ pub fn decay(input: &ScalarInput, log_forget: &[Vec<f64>]) -> Heads {
     })
 }
 
-/// Attention weights of stick-breaking attention (Tan et al. 2024).
-pub fn stick_breaking(input: &ScalarInput, current: Current, remainder: Remainder) -> Heads {
-    let scale = 1.0 / (input.head_dim() as f64).sqrt();
-    let share =
-        |h: usize, row: usize, j: usize| 1.0 / (1.0 + (-input.content(h, row, j) * scale).exp());
-    input.map(|h, row, i, j| {
+/// Attention weights of stick-breaking attention (Tan et al. 2024) from logits `[head][row][column]`.
+pub fn stick_breaking(logits: &Heads, current: Current, remainder: Remainder) -> Heads {
+    let of_row = |logits: &Vec<f64>| {
+        let i = logits.len() - 1;
+        let share = |j: usize| 1.0 / (1.0 + (-logits[j]).exp());
         // Columns before `end` take shares, from the last to the first.
         let end = if current == Current::Included { i + 1 } else { i };
-        let left = |from: usize| (from..end).map(|m| 1.0 - share(h, row, m)).product::<f64>();
-        let own = if j == i && remainder == Remainder::OwnToken { left(0) } else { 0.0 };
-        let taken = if j < end { share(h, row, j) * left(j + 1) } else { 0.0 };
-        own + taken
-    })
+        let left = |from: usize| (from..end).map(|m| 1.0 - share(m)).product::<f64>();
+        let weight = |j: usize| {
+            let own = if j == i && remainder == Remainder::OwnToken { left(0) } else { 0.0 };
+            let taken = if j < end { share(j) * left(j + 1) } else { 0.0 };
+            own + taken
+        };
+        (0..=i).map(weight).collect()
+    };
+    logits.iter().map(|head| head.iter().map(of_row).collect()).collect()
 }

@@ -309,8 +309,10 @@ impl ScalarReference for ByLayer {
         self.kinds[kind].reference()?.scalar_sinks(layer)
     }
 
-    fn scalar_weights(&self, input: &ScalarInput) -> Heads {
-        self.scalar(input, |encoding, input| encoding.scalar_weights(input))
+    fn scalar_weights_of(&self, layer: usize, logits: &Heads) -> Heads {
+        let LayerPlace { kind, layer } = self.places[layer];
+        let reference = self.kinds[kind].reference().expect("all encodings have one");
+        reference.scalar_weights_of(layer, logits)
     }
 
     fn differentiable_at(&self, parameter: usize, value: f64) -> bool {

@@ -95,7 +95,7 @@ pub(crate) mod tests {
     use rand_chacha::rand_core::SeedableRng;
 
     pub(crate) const EXAMPLES: &[Examples] = &[Examples {
-        facts: "acts on logits; ignores positions, shift invariant",
+        facts: "acts on logits; has sinks, ignores positions, shift invariant",
         texts: &["sinks"],
     }];
 

@@ -20,6 +20,9 @@
 //! `remainder`: `dropped` (default; weights sum to `1 - r[i]`) or `own-token` (the row's own value
 //! gets the weight `r[i]`, and weights sum to 1).
 //!
+//! Other encodings change the logits `z` before they become shares: the bias of `alibi` lowers the shares of far tokens, and
+//! tokens outside of `window` take nothing. `sinks` belong to the softmax and are refused.
+//!
 //! ## Deviations
 //! None. The authors' kernel returns the remainder as a second output and leaves its use to the caller; `own-token`
 //! adds the remainder times the row's value.
@@ -35,7 +38,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::reference::{Heads, ScalarInput, ScalarReference, score};
+use crate::reference::{Heads, ScalarReference, score};
 use crate::score::{Current, Remainder, StickBreakingRule};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
@@ -93,8 +96,8 @@ impl PositionEncoding for StickBreaking {
 }
 
 impl ScalarReference for StickBreaking {
-    fn scalar_weights(&self, input: &ScalarInput) -> Heads {
-        score::stick_breaking(input, self.rule.current, self.rule.remainder)
+    fn scalar_weights_of(&self, _layer: usize, logits: &Heads) -> Heads {
+        score::stick_breaking(logits, self.rule.current, self.rule.remainder)
     }
 }
 

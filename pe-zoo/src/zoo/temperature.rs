@@ -31,8 +31,8 @@
 //! starts from plain attention; these are this project's. Constants of `llama4` and `ministral3` are the defaults of `transformers`.
 //!
 //! ## Deviations
-//! The factor multiplies the products of queries and keys, and tables that are multiplied with queries; biases of other
-//! encodings are added unscaled. Scalable softmax counts the columns that a row sees, which is `i + 1` at positions
+//! The factor multiplies the products of queries and keys after all other transforms, and tables that are multiplied with
+//! queries; biases of other encodings are added unscaled. Scalable softmax counts the columns that a row sees, which is `i + 1` at positions
 //! without gaps.
 //!
 //! ## References
@@ -305,7 +305,7 @@ pub(crate) mod tests {
     use crate::zoo::tests::Examples;
 
     pub(crate) const EXAMPLES: &[Examples] = &[Examples {
-        facts: "acts on query, key",
+        facts: "acts on query, key; scales rows",
         texts: &[
             "temperature",
             "temperature{growth={type=log}}",

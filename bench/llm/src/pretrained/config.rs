@@ -175,7 +175,7 @@ pub(super) fn read(
         bases: kind.gemma.and_then(|gemma| gemma.bases),
         scaling: file.rope_scaling.as_ref(),
         parameters: file.rope_parameters.as_ref(),
-        rotary_fraction: file.partial_rotary_factor,
+        turned_share: file.partial_rotary_factor,
         original_len: file.original_max_position_embeddings,
         context: file.max_position_embeddings,
         layer_types: file.layer_types.as_deref(),

@@ -28,8 +28,8 @@ pub(super) struct RotationFields<'a> {
     pub(super) scaling: Option<&'a Map<String, Value>>,
     /// `rope_parameters`.
     pub(super) parameters: Option<&'a Map<String, Value>>,
-    /// `partial_rotary_factor`.
-    pub(super) rotary_fraction: Option<f64>,
+    /// `partial_rotary_factor`: the share of pairs that proportional scaling turns.
+    pub(super) turned_share: Option<f64>,
     /// `original_max_position_embeddings` beside the scaling.
     pub(super) original_len: Option<usize>,
     /// `max_position_embeddings`.
@@ -62,8 +62,6 @@ pub(super) struct ReadRotation {
     field: String,
     /// Path of the base.
     theta: String,
-    /// Path of the share of channels that are rotated.
-    rotary_fraction: String,
     /// Kind of the layers that have it; `None`: all.
     kind: Option<String>,
     pub(super) rope: rope::RopeConfig,
@@ -74,7 +72,6 @@ impl ReadRotation {
     pub(super) fn key(&self, setting: &str) -> String {
         match setting {
             "base" => self.theta.clone(),
-            "rotary_fraction" => self.rotary_fraction.clone(),
             other => other.replacen("scaling", &self.field, 1),
         }
     }
@@ -133,15 +130,14 @@ impl RotationFields<'_> {
             }
         }
         rotations.sort_by_key(|rotation| rotation.kind.as_deref() == Some(SLIDING));
-        if let [ReadRotation { kind: None, field, theta, rotary_fraction, rope }] = &rotations[..] {
+        if let [ReadRotation { kind: None, field, theta, rope }] = &rotations[..] {
             let base =
                 self.bases.map_or(rope.base, |bases| self.windowed_theta.unwrap_or(bases.windowed));
             let rope = rope::RopeConfig { base, scaling: Scaling::None, ..rope.clone() };
             let theta =
                 if self.bases.is_some() { WINDOWED_THETA_KEY.to_owned() } else { theta.clone() };
             let field = field.clone();
-            let rotary_fraction = rotary_fraction.clone();
-            rotations.push(ReadRotation { field, theta, rotary_fraction, kind: None, rope });
+            rotations.push(ReadRotation { field, theta, kind: None, rope });
         }
         Ok(rotations)
     }
@@ -202,9 +198,8 @@ impl RotationFields<'_> {
         let field = object.field.as_str();
         let mut scaling = object.settings.clone();
         scaling.retain(|_, value| !value.is_null());
-        // In proportional scaling the share of pairs is a setting of its own, and all channels count as rotated.
         let is_proportional = kind(&scaling) == Some("proportional");
-        if let Some(share) = self.rotary_fraction.filter(|_| is_proportional) {
+        if let Some(share) = self.turned_share.filter(|_| is_proportional) {
             scaling.entry(FRACTION_KEY).or_insert_with(|| share.into());
         }
         // New files have these two fields in the object, old files next to it.
@@ -217,8 +212,8 @@ impl RotationFields<'_> {
         };
         let other = self.other_base(object.kind);
         let base = number(THETA_KEY, other.stated, other.default)?;
-        let rotary_fraction =
-            if is_proportional { 1.0 } else { number(FRACTION_KEY, self.rotary_fraction, 1.0)? };
+        let share =
+            if is_proportional { 1.0 } else { number(FRACTION_KEY, self.turned_share, 1.0)? };
         self.complete(&mut scaling);
         let scaling = if scaling.is_empty() {
             Scaling::None
@@ -237,8 +232,6 @@ impl RotationFields<'_> {
             let field = format!("{field}.factor");
             return Err(error::unsupported(path, &field, "absent", expected));
         }
-        let rope =
-            rope::RopeConfig { base, rotary_fraction, scaling, ..rope::RopeConfig::default() };
         let place = |key: &str| {
             let is_within = object.settings.contains_key(key);
             if is_within { format!("{field}.{key}") } else { key.to_owned() }
@@ -248,9 +241,15 @@ impl RotationFields<'_> {
             beside if beside == THETA_KEY && is_windowed => WINDOWED_THETA_KEY.to_owned(),
             theta => theta,
         };
-        let rotary_fraction = place(FRACTION_KEY);
+        // The models rotate all channels. Without a scaling transformers ignores the share; beside another one it computes too
+        // few frequencies for the channels and fails.
+        if share.to_bits() != 1f64.to_bits() && scaling != Scaling::None {
+            let expected = "1 beside this scaling: all channels are rotated";
+            return Err(error::unsupported(path, &place(FRACTION_KEY), share, expected));
+        }
         let kind = object.kind.map(str::to_owned);
-        Ok(ReadRotation { field: field.to_owned(), theta, rotary_fraction, kind, rope })
+        let rope = rope::RopeConfig { base, scaling, ..rope::RopeConfig::default() };
+        Ok(ReadRotation { field: field.to_owned(), theta, kind, rope })
     }
 
     /// Base of the layers of a kind if their object states none.

@@ -77,7 +77,7 @@ class Encoding(nn.Module):
     without_score_mod = None  # reason why FlexAttention cannot express the encoding
     # Facts that decide which encodings act together (rules.py).
     # Layout and channels of the pairs that `transform` turns; () if it changes nothing, LINEAR if it
-    # multiplies each vector by a number, None if it does something else.
+    # multiplies each query by a number, None if it does something else.
     turns = None
     ignores_positions = False  # only the order of the tokens counts
     chooses_real_positions = False

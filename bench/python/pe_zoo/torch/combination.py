@@ -21,7 +21,7 @@ from . import (
     tape,
     temperature,
 )
-from .base import Dims, Encoding
+from .base import LINEAR, Dims, Encoding
 from .expression import Part, parse
 from .rules import acts, reason_against, reason_against_layers, takes_real_positions
 
@@ -114,7 +114,7 @@ class Combination(Encoding):
         return self.chosen("state").state(layer)
 
     def transform(self, q, k, layer):
-        for part in self.parts:
+        for part in sorted(self.parts, key=lambda part: part.turns == LINEAR):
             q, k = part.transform(q, k, layer)
         return q, k
 
@@ -245,6 +245,7 @@ ENCODINGS = {
         path.Path,
         relative.Relative,
         relative.RelativeCapped,
+        relative.RelativeProfiles,
         rotary.Fope,
         rotary.Pope,
         rotary.Repo,

@@ -1,10 +1,13 @@
-"""Learned vectors per distance that the query is multiplied with; Shaw et al. 2018."""
+"""Learned vectors per distance that a vector of the row, such as the query, is multiplied with."""
 
-from .base import Encoding, normal
+import torch
+from torch import nn
+
+from .base import Encoding, by_head, normal
 
 
 class Relative(Encoding):
-    """q_i . e[i - j] / sqrt(D); distances past the table add nothing."""
+    """q_i . e[i - j] / sqrt(D); distances past the table add nothing. Shaw et al. 2018."""
 
     id = "relative"
     is_capped = False
@@ -21,13 +24,15 @@ class Relative(Encoding):
         return q @ self.table / layer.root
 
     def score_bias(self, q, k, layer):
-        last = self.table.shape[1] - 1
+        products = self.products(q, layer)
+        last = products.shape[-1] - 1
         entries = layer.distances.clamp(max=last).expand(*q.shape[:2], -1, -1)
-        bias = self.products(q, layer).gather(-1, entries)
+        bias = products.gather(-1, entries)
         return bias if self.is_capped else bias * (layer.distances <= last)
 
     def score_term(self, q, k, layer):
-        products, at, last = self.products(q, layer), layer.positions, self.table.shape[1] - 1
+        products, at = self.products(q, layer), layer.positions
+        last = products.shape[-1] - 1
 
         def term(score, b, h, i, j):
             distance = (at[i] - at[j]).clamp(min=0)
@@ -42,3 +47,32 @@ class RelativeCapped(Relative):
 
     id = "relative-capped"
     is_capped = True
+
+
+class LayerProfiles(nn.Module):
+    def __init__(self, dims, profiles, distances):
+        super().__init__()
+        self.weight = normal(0.02, dims.width, dims.heads * profiles)
+        self.scale = nn.Parameter(torch.ones(dims.heads, profiles))
+        self.profiles = normal(0.02, profiles, distances)
+
+
+class RelativeProfiles(Relative):
+    """w_i . P[i - j], w = u min(1, limit / |u|), u = s (W x_i) of each head; Inkling 2."""
+
+    id = "relative-profiles"
+    reads_vectors = False
+
+    def __init__(self, dims, profiles=16, max_distance=None, limit=8.0):
+        Encoding.__init__(self, dims)
+        distances = max_distance or min(dims.train_len, 1024)
+        self.layers = nn.ModuleList(
+            LayerProfiles(dims, profiles, distances) for _ in range(dims.layers)
+        )
+        self.limit = limit
+
+    def products(self, q, layer):
+        own = self.layers[layer.index]
+        weights = by_head(layer.x @ own.weight, self.dims.heads) * own.scale[:, None]
+        square = weights.square().sum(-1, keepdim=True) / self.limit**2
+        return weights / square.clamp(min=1).sqrt() @ own.profiles

@@ -28,8 +28,8 @@ def reason_against(parts):
             return f"`{one.id}` chooses fractional positions, but `{other.id}` reads whole positions"
         if one.changes_content == other.changes_content == "replaced":
             return f"{names} both replace the products of queries and keys"
-        if one.replaces_softmax and (acts(other, "score_bias") or acts(other, "weights")):
-            return f"`{one.id}` replaces the softmax, but `{other.id}` acts on its logits"
+        if one.replaces_softmax and acts(other, "weights"):
+            return f"`{one.id}` replaces the softmax, but `{other.id}` adds to its denominator"
         if one.distorts_vectors and other.reads_vectors:
             return f"`{one.id}` changes the vectors that `{other.id}` reads"
         if len({one.changes_content, other.changes_content} - {None}) == 2:
@@ -60,8 +60,8 @@ def takes_real_positions(part):
 
 
 def commute(one, other):
-    """Whether two transforms with these `turns` give the same in any order."""
-    return None not in (one, other) and (one == other or LINEAR in (one, other))
+    """Whether the order of two transforms with these `turns` is known: factors of rows come last."""
+    return LINEAR in (one, other) or (one is not None and one == other)
 
 
 def acts(part, hook):

@@ -85,6 +85,10 @@ impl ModifierOperands {
             ScoreMod::QueryDistance { table, beyond } => {
                 self.plus_table(Slot::QueryDistance, endless(table, *beyond));
             }
+            ScoreMod::RowDistance { vectors, table, beyond } if kernels.is_some() => {
+                self.put(Slot::RowVectors, vectors.clone());
+                self.put(Slot::RowDistance, endless(table, *beyond));
+            }
             ScoreMod::Decay { cumulative } => {
                 // All parts after the first, which may hold its rounding errors.
                 let further = self.tensors[Slot::Decay as usize].is_some();
@@ -119,7 +123,8 @@ impl ModifierOperands {
                 self.put(Slot::FarKey, keys.clone());
                 self.far_pairs = Some(*pairs);
             }
-            ScoreMod::Reflected(_)
+            ScoreMod::RowDistance { .. }
+            | ScoreMod::Reflected(_)
             | ScoreMod::FarProducts(_)
             | ScoreMod::ChannelDecay { .. }
             | ScoreMod::PositionMlp(_)
@@ -219,11 +224,11 @@ impl ModifierOperands {
 
     /// Adds a distance table to the one in a slot; the shorter of the two is extended by repeating
     /// its last entry.
-    fn plus_table(&mut self, slot: Slot, table: Tensor<2>) {
+    fn plus_table<const D: usize>(&mut self, slot: Slot, table: Tensor<D>) {
         let table = in_f32(table);
-        let sum = match self.take::<2>(slot) {
+        let sum = match self.take::<D>(slot) {
             Some(sum) => {
-                let entries = sum.dims()[1].max(table.dims()[1]);
+                let entries = sum.dims()[D - 1].max(table.dims()[D - 1]);
                 stretched(sum, entries) + stretched(table, entries)
             }
             None => table,
@@ -349,6 +354,13 @@ impl ModifierOperands {
             let table = first_entries(table, at.longest_distance() + 1) * scale;
             let products = crate::kernels::product(q.clone(), table.unsqueeze());
             self.put(Slot::QueryDistance, products);
+        }
+        if let Some(vectors) = self.take::<4>(Slot::RowVectors)
+            && let Some(table) = self.take(Slot::RowDistance)
+        {
+            let table = first_entries(table, at.longest_distance() + 1);
+            let products = crate::kernels::product(vectors, table.unsqueeze());
+            self.plus_table(Slot::QueryDistance, products);
         }
         let code = (self.contextual.as_ref())
             .is_some_and(|contextual| contextual.convention == LogitScaling::Code);

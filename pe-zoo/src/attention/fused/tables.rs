@@ -16,12 +16,14 @@ pub(super) fn endless(table: &Tensor<2>, beyond: Beyond) -> Tensor<2> {
     }
 }
 
-/// Extends a table to `to` entries by repeating the last one.
-pub(super) fn stretched(table: Tensor<2>, to: usize) -> Tensor<2> {
-    let [rows, entries] = table.dims();
+/// Extends a table, whose last axis has the entries, to `to` entries by repeating the last one.
+pub(super) fn stretched<const D: usize>(table: Tensor<D>, to: usize) -> Tensor<D> {
+    let mut shape = table.dims();
+    let entries = shape[D - 1];
     if to == entries {
         return table;
     }
-    let last = table.clone().slice_dim(1, entries - 1..entries);
-    Tensor::cat(vec![table, last.expand([rows, to - entries])], 1)
+    shape[D - 1] = to - entries;
+    let last = table.clone().slice_dim(D - 1, entries - 1..entries);
+    Tensor::cat(vec![table, last.expand(shape)], D - 1)
 }

@@ -101,23 +101,71 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scr
         }
     }
     if let Some(table) = head.optional(Slot::QueryDistance) {
-        let entries = reach(head, block, &table);
+        let products = RowProducts { vectors: head.q(), table, scale: head.spec.distance_scale };
+        products.add(head, block, s);
+    }
+    if let Some(table) = head.optional(Slot::RowDistance) {
+        let vectors = head.required(Slot::RowVectors);
+        RowProducts { vectors, table, scale: 1.0 }.add(head, block, s);
+    }
+}
+
+/// Products of a vector per row with a vector per distance, which are added to the logits.
+struct RowProducts<'a> {
+    /// Vectors of the rows, `[T, E]`.
+    vectors: Matrix<'a>,
+    /// Vectors of the distances, `[E, N]`.
+    table: Matrix<'a>,
+    scale: f32,
+}
+
+impl RowProducts<'_> {
+    /// Adds the products to `s.logits`.
+    #[inline(always)]
+    fn add<const R: usize>(&self, head: &Head<'_>, block: &Block<R>, s: &mut Scratch<R>) {
+        let Self { vectors, table, scale } = self;
+        let entries = reach(head, block, table);
         grow(&mut s.distance_products, entries);
-        let query = head.q().rows(block.first, block.rows);
         multiply(
             write(&mut s.distance_products, entries, block.rows),
             table.columns(entries).t(),
-            query.t(),
-            head.spec.distance_scale,
+            vectors.rows(block.first, block.rows).t(),
+            *scale,
             Add::Overwrite,
         );
-        for j in 0..n {
+        for j in 0..block.columns {
             let index = index(head, block, j, entries);
             let logits = &mut s.logits[j];
             for r in 0..R {
                 logits[r] += s.distance_products[index[r] as usize][r];
             }
         }
+    }
+
+    /// Adds the gradients of the block's vectors, `[R, E]`, and of the table, computed from those of the logits in `s.grads`.
+    #[inline(always)]
+    fn backward<const R: usize>(
+        &self,
+        head: &Head<'_>,
+        block: &Block<R>,
+        s: &mut Scratch<R>,
+        of_vectors: MatrixMut<'_>,
+        of_table: &mut MatrixMut<'_>,
+    ) {
+        let Self { vectors, table, scale } = self;
+        let entries = reach(head, block, table);
+        grow(&mut s.distance_product_grads, entries);
+        s.distance_product_grads[..entries].fill([0.0; R]);
+        for j in 0..block.columns {
+            let index = index(head, block, j, entries);
+            for r in 0..R {
+                s.distance_product_grads[index[r] as usize][r] += s.grads[j][r];
+            }
+        }
+        let rows = vectors.rows(block.first, block.rows);
+        let products = read(&s.distance_product_grads, entries, block.rows);
+        multiply(of_vectors, products.t(), table.columns(entries).t(), *scale, Add::Accumulate);
+        multiply(of_table.columns(entries), rows.t(), products.t(), *scale, Add::Accumulate);
     }
 }
 
@@ -193,19 +241,14 @@ pub(super) fn backward<const R: usize>(
     if let (Some(table), Some(table_grads)) =
         (head.optional(Slot::QueryDistance), grads.get(Slot::QueryDistance))
     {
-        let entries = reach(head, block, &table);
-        grow(&mut s.distance_product_grads, entries);
-        s.distance_product_grads[..entries].fill([0.0; R]);
-        for j in 0..n {
-            let index = index(head, block, j, entries);
-            for r in 0..R {
-                s.distance_product_grads[index[r] as usize][r] += s.grads[j][r];
-            }
-        }
-        let query = head.q().rows(block.first, block.rows);
-        let products = read(&s.distance_product_grads, entries, block.rows);
-        let scale = head.spec.distance_scale;
-        multiply(dq.reborrow(), products.t(), table.columns(entries).t(), scale, Add::Accumulate);
-        multiply(table_grads.columns(entries), query.t(), products.t(), scale, Add::Accumulate);
+        let products = RowProducts { vectors: head.q(), table, scale: head.spec.distance_scale };
+        products.backward(head, block, s, dq.reborrow(), table_grads);
+    }
+    if let Some(table) = head.optional(Slot::RowDistance)
+        && let Some([of_vectors, of_table]) = grads.all([Slot::RowVectors, Slot::RowDistance])
+    {
+        let products = RowProducts { vectors: head.required(Slot::RowVectors), table, scale: 1.0 };
+        let of_rows = of_vectors.rows(block.first, block.rows);
+        products.backward(head, block, s, of_rows, of_table);
     }
 }

@@ -53,6 +53,8 @@ fn run(
             Slot::Slope => &[heads],
             Slot::Distance => &[heads, entries],
             Slot::QueryDistance | Slot::ContextualVectors => &[dim, entries],
+            Slot::RowVectors => &[batch, heads, rows, 3],
+            Slot::RowDistance => &[3, entries],
             Slot::Decay | Slot::DecayResidual => &[batch, heads, rows],
             Slot::ContextualHidden => hidden,
             Slot::ContextualSlopes => &[0],

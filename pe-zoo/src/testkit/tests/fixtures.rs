@@ -108,7 +108,8 @@ fn cope_positions_and_three_forms_of_its_logits() {
 
 #[test]
 fn stick_breaking_weights_and_remainders() {
-    let mut weights = score::stick_breaking(&input(), Current::Excluded, Remainder::OwnToken);
+    let mut weights =
+        score::stick_breaking(&input().plain(), Current::Excluded, Remainder::OwnToken);
     let remainders = weights.iter_mut().map(|head| {
         let own = head.iter_mut().map(|row| row.pop().unwrap()).collect();
         vec![own]

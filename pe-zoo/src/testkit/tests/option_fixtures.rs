@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::fixtures::{flat, input, printed};
 use crate::math::buckets;
 use crate::reference::dynamic_position_bias::{self, ScalarLinear};
+use crate::reference::relative_profiles::{self, ScalarProfiles};
 use crate::reference::{Heads, Tokens, attention, fox, kerple, pope, rope_scaling, score, xpos};
 use crate::rotary::Scaling;
 use crate::testkit::close::{self, Tolerance};
@@ -67,6 +68,20 @@ fn fox_with_gates_of_pairs() {
     let input = input();
     let bias = fox::per_row_bias(&input, &projection(f64::sin), &projection(f64::cos), 2);
     assert_rows("fox_per_row", &input.biased(&bias));
+}
+
+#[test]
+fn relative_profiles_with_and_without_an_effect_of_the_limit() {
+    for (name, limit) in [("relative_profiles", 1e3), ("relative_profiles_limit_0.5", 0.5)] {
+        let learned = ScalarProfiles {
+            weight: table([8, 6], |c, o| (0.3 + 0.91 * c + 0.37 * o).sin()),
+            scale: table([2, 3], |h, r| 1.0 + 0.2 * (h + r).cos()),
+            profiles: table([3, 3], |r, n| (1.0 + r + 0.7 * n).cos()),
+            limit,
+        };
+        let input = input();
+        assert_rows(name, &input.biased(&relative_profiles::bias(&input, &learned)));
+    }
 }
 
 #[test]

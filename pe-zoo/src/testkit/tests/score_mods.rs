@@ -86,6 +86,31 @@ fn distance_tables_are_read_at_the_distance_and_end_as_stated() {
 }
 
 #[test]
+fn vectors_of_the_rows_meet_the_vector_of_the_distance() {
+    let case = Case::new();
+    let entry = |e: usize, n: usize| (1.0 + 0.7 * n as f32 + e as f32).sin();
+    let vector = |h: usize, t: usize, e: usize| (0.4 * h as f32 - 0.3 * t as f32 + e as f32).cos();
+    let logits = case.input.map(|h, row, i, j| {
+        let distance = case.input.distance(i, j);
+        let product = |e: usize| f64::from(vector(h, row, e)) * f64::from(entry(e, distance));
+        let bias = if distance < 9 { (0..2).map(product).sum() } else { 0.0 };
+        case.plain(h, row, j) + bias
+    });
+    let tensor = |values: Vec<f32>| Tensor::<1>::from_data(values.as_slice(), &case.device);
+    let table = (0..18).map(|n| entry(n / 9, n % 9)).collect();
+    let vectors = (0..DIMS.heads * TOKENS * 2).map(|n| {
+        let (head, token) = (n / 2 / TOKENS, n / 2 % TOKENS);
+        vector(head, token, n % 2)
+    });
+    let modifier = ScoreMod::RowDistance {
+        vectors: tensor(vectors.collect()).reshape([1, DIMS.heads, TOKENS, 2]),
+        table: tensor(table).reshape([2, 9]),
+        beyond: Beyond::Zero,
+    };
+    case.assert(&modifier, &attention::softmax(&logits));
+}
+
+#[test]
 fn decay_adds_the_sum_of_log_forgetting_between_the_two_tokens() {
     let case = Case::new();
     let log_forget = (0..DIMS.heads)
@@ -110,7 +135,8 @@ const STICKS: [StickBreakingRule; 4] = [
 fn stick_breaking_replaces_the_softmax() {
     let case = Case::new();
     for settings in STICKS {
-        let weights = score::stick_breaking(&case.input, settings.current, settings.remainder);
+        let weights =
+            score::stick_breaking(&case.input.plain(), settings.current, settings.remainder);
         case.assert(&ScoreMod::StickBreaking(settings), &weights);
     }
 }
@@ -132,7 +158,8 @@ fn stick_breaking_with_huge_logits_stays_finite_and_right() {
         case.problem.q = vec![case.input.q.clone()];
         case.problem.k = vec![case.input.k.clone()];
         for settings in STICKS {
-            let weights = score::stick_breaking(&case.input, settings.current, settings.remainder);
+            let weights =
+                score::stick_breaking(&case.input.plain(), settings.current, settings.remainder);
             case.assert(&ScoreMod::StickBreaking(settings), &weights);
         }
     }
@@ -175,7 +202,7 @@ fn stick_breaking_breaks_logits_with_all_that_is_added_to_them() {
             input.k[h][t].extend([1.0, *position as f64]);
         }
     }
-    let weights = score::stick_breaking(&input, Current::Excluded, Remainder::Dropped);
+    let weights = score::stick_breaking(&input.plain(), Current::Excluded, Remainder::Dropped);
     let modifier = ScoreMod::Sum(vec![
         ScoreMod::StickBreaking(STICKS[0]),
         ScoreMod::Slope(Tensor::from_data(slopes, &case.device)),
@@ -198,7 +225,10 @@ fn products_stand_in_for_the_dot_products_in_logits_and_not_in_gates() {
     case.assert(&products, &attention::softmax(&plain));
 
     let sticks = ScoreMod::Sum(vec![products.clone(), ScoreMod::StickBreaking(STICKS[0])]);
-    case.assert(&sticks, &score::stick_breaking(&input, Current::Excluded, Remainder::Dropped));
+    case.assert(
+        &sticks,
+        &score::stick_breaking(&input.plain(), Current::Excluded, Remainder::Dropped),
+    );
 
     let positions = cope::positions(&case.input, 3.0, LogitScaling::Equation, GateSide::Keys);
     let undivided = input.map(|h, row, _i, j| input.content(h, row, j) + positions[h][row][j]);

@@ -5,7 +5,7 @@ use burn::tensor::activation::{sigmoid, softplus};
 
 use super::{
     Leaves, ODD, Sizes, Way, compare, compare_at, compare_ways, contextual, decay, dense, distance,
-    positions, slope, tensor,
+    positions, query_distance, slope, tensor,
 };
 use crate::ScoreMod;
 use crate::attention::Engine;
@@ -73,6 +73,28 @@ pub(super) fn token_price(
     let keys = keys.then(|| price(sizes.columns, 62));
     let queries = queries.then(|| price(sizes.rows, 63));
     ScoreMod::TokenPrice(TokenPrice { rate, keys, queries })
+}
+
+fn row_distance(sizes: &Sizes, leaves: &mut Leaves, beyond: Beyond) -> ScoreMod {
+    let table = tensor([5, 23], 1.0, 69);
+    leaves.two.push(table.clone());
+    let vectors = per_token(sizes, leaves, [sizes.rows, 5], 70);
+    ScoreMod::RowDistance { vectors, table, beyond }
+}
+
+#[test]
+fn distance_tables_of_vectors_of_the_rows() {
+    compare(|sizes, leaves| row_distance(sizes, leaves, Beyond::Last));
+    compare(|sizes, leaves| row_distance(sizes, leaves, Beyond::Zero));
+    compare(|sizes, leaves| {
+        let of_queries = query_distance(sizes, leaves, Beyond::Zero);
+        ScoreMod::Sum(vec![row_distance(sizes, leaves, Beyond::Zero), of_queries])
+    });
+    // The second one becomes a dense bias.
+    compare(|sizes, leaves| {
+        let two = [Beyond::Zero, Beyond::Last].map(|beyond| row_distance(sizes, leaves, beyond));
+        ScoreMod::Sum(two.into())
+    });
 }
 
 fn step_prices(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {

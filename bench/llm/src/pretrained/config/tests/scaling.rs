@@ -47,15 +47,14 @@ fn theta_stands_beside_the_object_or_within_it() {
 }
 
 #[test]
-fn the_share_of_proportional_scaling_is_its_own_and_elsewhere_that_of_rotated_channels() {
+fn a_share_of_channels_counts_in_proportional_scaling_alone() {
     let proportional =
         |share: f64| Scaling::Proportional { partial_rotary_factor: share, factor: 1.0 };
-    for (change, fraction, scaling) in [
+    for (change, scaling) in [
         (
             json!({ "rope_parameters": {
                 "rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25
             } }),
-            1.0,
             proportional(0.25),
         ),
         (
@@ -63,21 +62,31 @@ fn the_share_of_proportional_scaling_is_its_own_and_elsewhere_that_of_rotated_ch
                 "rope_parameters": { "rope_type": "proportional", "rope_theta": 1e6 },
                 "partial_rotary_factor": 0.5,
             }),
-            1.0,
             proportional(0.5),
         ),
         (
             json!({ "rope_parameters": {
                 "rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.25
             } }),
-            0.25,
             Scaling::None,
         ),
+        (json!({ "rope_theta": 1e6, "partial_rotary_factor": 0.5 }), Scaling::None),
+        (
+            json!({ "rope_theta": 1e6, "partial_rotary_factor": 1.0,
+                "rope_scaling": { "type": "linear", "factor": 2.0 } }),
+            Scaling::Linear { factor: 2.0 },
+        ),
     ] {
-        let rope = parse(change.clone()).unwrap().rope;
-        let expected =
-            RopeConfig { base: 1e6, rotary_fraction: fraction, scaling, ..RopeConfig::default() };
-        assert_eq!(rope, expected, "{change}");
+        // Types whose class in transformers has no share of its own; OLMo 2 and SmolLM3 as Llama.
+        for kind in ["llama", "olmo2", "smollm3"] {
+            let mut change = change.clone();
+            change["model_type"] = kind.into();
+            change["no_rope_layers"] = json!([1, 1]);
+            let rope = parse(change.clone()).unwrap().rope;
+            let expected =
+                RopeConfig { base: 1e6, scaling: scaling.clone(), ..RopeConfig::default() };
+            assert_eq!(rope, expected, "{change}");
+        }
     }
 }
 
@@ -235,7 +244,14 @@ fn several_objects_describe_one_rotation_or_are_refused_by_their_names() {
         (json!({ "rope_theta": 0 }), "`rope_theta` is 0, expected a number above 1"),
         (json!({ "rope_theta": "big" }), "(invalid type: string \"big\", expected a number)"),
         (json!({ "rope_parameters": { "rope_theta": 1 } }), "`rope_parameters.rope_theta` is 1"),
-        (json!({ "partial_rotary_factor": 2 }), "`partial_rotary_factor` is 2"),
+        (
+            json!({ "partial_rotary_factor": 0.5, "rope_scaling": { "type": "linear", "factor": 2.0 } }),
+            "`partial_rotary_factor` is 0.5, expected 1 beside this scaling",
+        ),
+        (
+            json!({ "rope_parameters": { "type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5 } }),
+            "`rope_parameters.partial_rotary_factor` is 0.5",
+        ),
     ] {
         let said = parse(change.clone()).unwrap_err().to_string();
         assert!(said.contains(expected), "{change}: {said}");
