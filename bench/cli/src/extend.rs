@@ -241,8 +241,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
             cell.check_export(&context)?;
         }
     }
-    let all = &cells;
-    let cells = ExtendSweep::new(all, &context);
+    let (all, cells) = (&cells, ExtendSweep::new(&cells, &context));
     let options = sweep_options(arguments, &out);
     cells.show_found(&options, arguments.dry_run);
     if arguments.dry_run {

@@ -14,7 +14,7 @@ use super::out::{complain, say, say_part};
 use super::parsers::{MOST, number};
 use super::trained;
 use llm::generate::{GenerateRequest, Generation, Sampling, generate};
-use llm::pretrained::ModelTokenizer;
+use llm::pretrained::{ModelTokenizer, Pretrained};
 use sweep::process;
 
 /// Arguments of `generate`.
@@ -73,6 +73,18 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<ExitCode> {
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Complains if a sequence is longer than those that a model was trained on, and returns whether it is.
+fn complain_beyond(what: &str, tokens: usize, pretrained: &Pretrained) -> bool {
+    let trained = pretrained.context;
+    if tokens > trained {
+        complain(&format!(
+            "{what} {tokens} tokens, but {} was trained on sequences of {trained}",
+            pretrained.name
+        ));
+    }
+    tokens > trained
+}
+
 fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     let choice = match arguments.temperature {
         None => Sampling::Greedy,
@@ -100,15 +112,10 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
         longest <= LONGEST,
         "the prompt and the tokens to generate have {longest} tokens in total, expected at most {LONGEST}"
     );
-    let trained = pretrained.context;
-    // One token of `longest` is not read.
-    if prompt.is_none() && longest - 1 > trained {
-        complain(&format!(
-            "the random sequences have {} tokens, but {} was trained on sequences of {trained}",
-            longest - 1,
-            pretrained.name
-        ));
-    }
+    let is_told = match &prompt {
+        None => complain_beyond("the random sequences have", longest - 1, &pretrained),
+        Some(ids) => complain_beyond("the prompt has", ids.len(), &pretrained),
+    };
     let mut model = pretrained.decoder(&encoding, longest, &mut rng)?;
     (model.engine, model.precision) = (compute.engine, compute.precision());
     let generation = || Generation::new(&model, id, &device);
@@ -142,13 +149,6 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
         }
         return Ok(());
     };
-    if ids.len() > trained {
-        complain(&format!(
-            "the prompt has {} tokens, but {} was trained on sequences of {trained}",
-            ids.len(),
-            pretrained.name
-        ));
-    }
     let request =
         GenerateRequest { prompt: &ids, tokens: arguments.tokens, choice, end: &pretrained.end };
     let mut shown = Shown::default();
@@ -166,12 +166,9 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
         return Err(reason).context("cannot decode the generated tokens");
     }
     say("");
-    let whole = ids.len() + made.tokens.len();
-    if ids.len() <= trained && whole > trained {
-        complain(&format!(
-            "the prompt and the generated text have {whole} tokens, but {} was trained on sequences of {trained}",
-            pretrained.name
-        ));
+    if !is_told {
+        let whole = ids.len() + made.tokens.len();
+        complain_beyond("the prompt and the generated text have", whole, &pretrained);
     }
     let rate = |count: usize, seconds: f64| count as f64 / seconds;
     complain(&format!(
