@@ -90,7 +90,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         ),
         (
             vec!["vectors", "learned-absolute{max_len=16000000}"],
-            "288000000 parameters in a model of 3 heads of 6 channels, expected at most 16384",
+            "288000000 parameters in a model of 3 heads of 6 channels, expected at most 65536",
         ),
         (vec!["explain", "xyzzy"], "`pe-bench list` prints all"),
         (vec!["explain", "YaRN"], "did you mean `rope{scaling={rope_type=yarn,factor=2.0}}`?"),

@@ -7,7 +7,8 @@ use rand_chacha::rand_core::SeedableRng;
 use super::close::{self, F32_REORDERED, Tolerance, numbers};
 use super::passes::{LayerEngine, TOKENS, chunk_by, embedded, stack};
 use super::problem::{Problem, tensor3, tensor4};
-use super::{built, device, transforms as of_transforms};
+use super::transforms::{self as of_transforms, SHIFTED};
+use super::{built, device};
 use crate::attention::{Engine, in_layer, logits};
 use crate::card::{ActsOn, Properties};
 use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext};
@@ -102,9 +103,6 @@ const LINEAR: Tolerance = Tolerance { absolute: 1e-3, relative: 1e-3 };
 
 /// Tolerance for attention weights from f32 logits.
 const WEIGHTS: Tolerance = Tolerance { absolute: 1e-4, relative: 0.0 };
-
-/// Tolerance for outputs of rotations by f32 angles of a few dozen radians.
-pub(super) const SHIFTED: Tolerance = Tolerance { absolute: 1e-4, relative: 1e-4 };
 
 /// Tolerance for three layers with rotations by angles of thousands of radians.
 const SHIFTED_FAR: Tolerance = Tolerance { absolute: 5e-3, relative: 5e-3 };

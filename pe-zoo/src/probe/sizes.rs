@@ -138,7 +138,7 @@ fn lowered(config: EncodingConfig, dims: &Dims) -> EncodingConfig {
 pub(crate) struct Acting {
     /// The encoding; sizes that had no effect are replaced by smaller ones that have one.
     pub(crate) config: EncodingConfig,
-    /// Sizes that have no effect at any number that was tried.
+    /// Whole numbers that have no effect at any number that was tried.
     pub(crate) without_effect: Vec<Size>,
 }
 
@@ -161,6 +161,8 @@ pub(crate) fn acting(config: &EncodingConfig, dims: &Dims, tokens: usize) -> Act
             break;
         }
     }
+    // Initial values have no effect here: the observed parameters are random.
+    acting.without_effect.retain(|size| size.is_whole);
     if !acting.without_effect.is_empty()
         && let Some(config) = observer.lowered_together(&acting)
     {

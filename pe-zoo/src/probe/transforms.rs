@@ -2,14 +2,16 @@
 
 use burn::tensor::Tensor;
 
-use super::close::{self, F32_REORDERED, numbers};
+use super::close::{self, F32_REORDERED, Tolerance, numbers};
 use super::device;
-use super::observe::SHIFTED;
 use super::passes::TOKENS;
 use super::problem::{Problem, tensor3, tensor4};
 use crate::Dims;
 use crate::attention::in_layer;
 use crate::erased::{AnyEncoding, Hooks};
+
+/// Tolerance for outputs of rotations by f32 angles of a few dozen radians.
+pub(super) const SHIFTED: Tolerance = Tolerance { absolute: 1e-4, relative: 1e-4 };
 
 /// Whether the transform multiplies each query, of any width, by a factor that depends on its position and head alone, and
 /// leaves keys unchanged.

@@ -16,7 +16,7 @@ use crate::{Combination, Dims, Hooks};
 pub const MOST_VECTOR_TOKENS: usize = 64;
 
 /// Largest number of parameters, each of which has a difference of its own.
-const MOST_PARAMETERS: usize = 1 << 14;
+const MOST_PARAMETERS: usize = 1 << 16;
 
 /// Test vectors of one encoding with random parameters, in f64.
 ///
@@ -115,7 +115,7 @@ pub struct VectorGradients {
 ///
 /// # Errors
 ///
-/// Message, if the encoding has no scalar reference, refuses the sizes, has more than 16,384 parameters, or has no
+/// Message, if the encoding has no scalar reference, refuses the sizes, has more than 65,536 parameters, or has no
 /// derivative at its random parameters.
 ///
 /// # Panics
