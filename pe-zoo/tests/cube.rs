@@ -221,6 +221,12 @@ fn query_distance(sizes: &Sizes, leaves: &mut Leaves, beyond: Beyond) -> ScoreMo
     ScoreMod::QueryDistance { table, beyond }
 }
 
+fn row_distance(sizes: &Sizes, leaves: &mut Leaves, beyond: Beyond) -> ScoreMod {
+    let vectors = [sizes.batch, sizes.heads, sizes.rows, 5];
+    let vectors = leaves.four("row vectors", vectors, 1.0, 43);
+    ScoreMod::RowDistance { vectors, table: leaves.two("row distances", [5, 31], 1.0, 44), beyond }
+}
+
 fn decay(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
     let logs = leaves.three("decays", [sizes.batch, sizes.heads, sizes.columns], 0.2, 14);
     ScoreMod::Decay { cumulative: logs.cumsum(2) }
@@ -285,14 +291,6 @@ fn query_distance_tables() {
 
 #[test]
 fn distance_tables_of_vectors_of_the_rows() {
-    let row_distance = |sizes: &Sizes, leaves: &mut Leaves, beyond| {
-        let vectors = [sizes.batch, sizes.heads, sizes.rows, 5];
-        ScoreMod::RowDistance {
-            vectors: leaves.four("row vectors", vectors, 1.0, 43),
-            table: leaves.two("row distances", [5, 31], 1.0, 44),
-            beyond,
-        }
-    };
     compare(|sizes, leaves| row_distance(sizes, leaves, Beyond::Last));
     compare(|sizes, leaves| {
         let of_queries = query_distance(sizes, leaves, Beyond::Zero);
