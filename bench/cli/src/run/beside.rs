@@ -33,14 +33,12 @@ pub(super) fn records(request: &RunRequest, plan: &SweepPlan) -> anyhow::Result<
     wanted.retain(|key, _| !run.contains(key));
     let mut places = folders::kept_below(out);
     places.extend(folders::kept_below(&PathBuf::from("results").join(&plan.suite)));
-    let mut all: Vec<(PathBuf, usize, RunRecord)> = Vec::new();
-    let mut read = BTreeSet::new();
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut seen = BTreeSet::new();
+    places.retain(|place| seen.insert(canonical(place)));
     conflict::refuse_within(&places)?;
+    let mut all: Vec<(PathBuf, usize, RunRecord)> = Vec::new();
     for place in places {
-        let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        if !read.insert(canonical(&place)) {
-            continue;
-        }
         // The sweep tells what it cannot read of its own folder: records of the cells that it runs, and packed ones.
         let is_told = |error: &RecordError| {
             let is_of_run = |path: &Path| {

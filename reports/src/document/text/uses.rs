@@ -45,7 +45,8 @@ pub fn in_short(report: &Report) -> Vec<String> {
     if best.is_empty() {
         return Vec::new();
     }
-    let of_uses = format!("The best encoding depends on the use: {}.", listed(&best, "and"));
+    let of_uses =
+        format!("Which encoding scores highest depends on the use: {}.", listed(&best, "and"));
     let reach: Vec<String> = leaders(report).into_iter().chain(size(report)).collect();
     let reach = Some(reach.join(" ")).filter(|text| !text.is_empty());
     answers::in_short(report).into_iter().chain([of_uses]).chain(reach).collect()
@@ -246,7 +247,10 @@ mod tests {
     fn a_readme_gets_three_findings_with_their_numbers() {
         let found = in_short(&report(&["v", "w"]));
         assert!(found[0].starts_with("Over all tasks CoPE scores highest: 77.0% ["), "{found:?}");
-        assert_eq!(found[1], "The best encoding depends on the use: CoPE for reading (88.5%).");
+        assert_eq!(
+            found[1],
+            "Which encoding scores highest depends on the use: CoPE for reading (88.5%)."
+        );
         assert!(
             found[2].ends_with(" The result has not been shown to hold at scale."),
             "{found:?}"
