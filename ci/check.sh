@@ -84,14 +84,14 @@ outside() {
 }
 
 step "format" format
+step "no machine names" bash ci/no-machine-names.sh
+step "language" bash ci/language.sh
 step "clippy" cargo clippy --workspace --all-targets -- -D warnings
 step "tests" cargo test --workspace
 step "front page" front_page
 step "smoke run" smoke
 step "encodings from outside" outside
 step "docs" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
-step "no machine names" bash ci/no-machine-names.sh
-step "language" bash ci/language.sh
 
 [ "$steps_run" -eq "$steps_declared" ] || { echo "only $steps_run of $steps_declared steps ran"; exit 1; }
 echo "all $steps_run steps passed in $SECONDS s"

@@ -6,9 +6,9 @@ use sha2::{Digest, Sha256};
 
 /// Number of colours: one for each family, and grey.
 pub const COLOURS: usize = 8;
-/// Number of markers.
+/// Number of shapes of markers.
 pub const MARKERS: usize = 9;
-/// Number of dashes.
+/// Number of patterns of dashes.
 pub const DASHES: usize = 3;
 /// Number of distinct looks.
 pub const LOOK_COUNT: usize = COLOURS * MARKERS * DASHES;

@@ -97,13 +97,13 @@ pub(super) fn page(parts: &PageParts<'_>) -> String {
 /// A page that is no document.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PlainPage<'a> {
-    /// Title as text.
+    /// Title of the page as text.
     pub title: &'a str,
     /// Ways to other pages as HTML in which everything from records is escaped; empty for none.
     pub menu: &'a str,
     /// Content as HTML in which everything from records is escaped.
     pub body: &'a str,
-    /// What stands below the content.
+    /// Links and version below the content.
     pub foot: PageFoot<'a>,
 }
 
