@@ -7,6 +7,7 @@ mod fixtures;
 mod hard;
 mod laws;
 mod option_fixtures;
+mod production;
 mod properties;
 mod score_mods;
 mod state;
