@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use clap::ValueEnum;
+use clap::{Arg, ValueEnum};
 use clap_complete::{Generator, generate, shells};
 use clap_complete_nushell::Nushell;
 
@@ -56,14 +56,24 @@ impl Script {
         Self { file, text: BASH_LISTS.to_owned() + &text }
     }
 
-    /// The script of fish, which also completes the last name of a list.
+    /// The script of fish, which also completes the last name of a list, and the names that stand without an option.
     fn of_fish() -> Self {
         let given = |names: &[&str]| {
             let each = names.iter().map(|name| format!("{name}\\t''"));
             each.collect::<Vec<_>>().join("\n")
         };
         let listed = |names: &[&str]| format!("(__fish_append , {})", names.join(" "));
-        Self::by(shells::Fish).with_lists("complete ", given, listed)
+        let Self { file, mut text } = Self::by(shells::Fish).with_lists("complete ", given, listed);
+        for command in program().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let positionals = command.get_positionals().flat_map(Arg::get_possible_values);
+            let names: Vec<_> = positionals.map(|value| value.get_name().to_owned()).collect();
+            if !names.is_empty() {
+                let (command, names) = (command.get_name(), names.join(" "));
+                let condition = format!("__fish_pe_bench_using_subcommand {command}");
+                text.push_str(&format!("complete -c pe-bench -n \"{condition}\" -a \"{names}\"\n"));
+            }
+        }
+        Self { file, text }
     }
 
     /// The script of zsh, which also completes the last name of a list.
@@ -157,6 +167,13 @@ mod tests {
         });
         let files = files.collect::<std::collections::BTreeSet<_>>();
         assert_eq!(files.len(), Shell::value_variants().len());
+    }
+
+    #[test]
+    fn fish_completes_the_encodings_of_explain() {
+        let Script { text, .. } = Script::of(Shell::Fish);
+        let explain = "using_subcommand explain\" -a \"";
+        assert!(text.lines().any(|line| line.contains(explain) && line.contains(" tape ")));
     }
 
     #[test]
