@@ -59,8 +59,8 @@ declare -A scripts=(
   [wheel]="bash ci/wheel.sh $work/wheel --dev"
   [instruction-sets]="bash ci/instruction-sets.sh math:: kernels:: ops::"
 )
-# The short ones first.
-order=(language no-machine-names type-names yardstick site nightly-test k8s-schema kill-test faults browser-test outside release image wheel instruction-sets)
+# The short ones first. The image builds another copy of the tree, whose artifacts replace those of this one, so it is last.
+order=(language no-machine-names type-names yardstick site nightly-test k8s-schema kill-test faults browser-test outside release wheel instruction-sets image)
 
 for path in ci/*.sh; do
   name=$(basename "$path" .sh)
