@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use clap::{Arg, ValueEnum};
+use clap::{Arg, Command, ValueEnum};
 use clap_complete::{Generator, generate, shells};
 use clap_complete_nushell::Nushell;
 
@@ -63,17 +63,19 @@ impl Script {
             each.collect::<Vec<_>>().join("\n")
         };
         let listed = |names: &[&str]| format!("(__fish_append , {})", names.join(" "));
-        let Self { file, mut text } = Self::by(shells::Fish).with_lists("complete ", given, listed);
-        for command in program().get_subcommands().filter(|command| !command.is_hide_set()) {
+        let Self { file, text } = Self::by(shells::Fish).with_lists("complete ", given, listed);
+        let program = program();
+        let of_command = |command: &Command| {
             let positionals = command.get_positionals().flat_map(Arg::get_possible_values);
             let names: Vec<_> = positionals.map(|value| value.get_name().to_owned()).collect();
-            if !names.is_empty() {
-                let (command, names) = (command.get_name(), names.join(" "));
-                let condition = format!("__fish_pe_bench_using_subcommand {command}");
-                text.push_str(&format!("complete -c pe-bench -n \"{condition}\" -a \"{names}\"\n"));
-            }
-        }
-        Self { file, text }
+            let (command, names) = (command.get_name(), names.join(" "));
+            let condition = format!("__fish_pe_bench_using_subcommand {command}");
+            let line = format!("complete -c pe-bench -n \"{condition}\" -a \"{names}\"");
+            (!names.is_empty()).then_some(line)
+        };
+        let commands = program.get_subcommands().filter(|command| !command.is_hide_set());
+        let lines: Vec<_> = commands.filter_map(of_command).collect();
+        Self { file, text: format!("{text}{}\n", lines.join("\n")) }
     }
 
     /// The script of zsh, which also completes the last name of a list.
@@ -142,8 +144,6 @@ fn write_all(folder: &Path) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Command;
-
     use super::*;
 
     fn without_example(command: &Command, path: &str, missing: &mut Vec<String>) {
