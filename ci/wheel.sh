@@ -29,9 +29,10 @@ done
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# The compiler of the repository: maturin runs outside of it.
+# The compiler and the profiles of the repository: maturin runs outside of it.
 RUSTUP_TOOLCHAIN=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
 export RUSTUP_TOOLCHAIN
+cp -r .cargo "$work/.cargo"
 python3 -m venv "$work/build"
 "$work/build/bin/pip" install --quiet 'maturin[zig]>=1.9,<2'
 # A copy of the package, to which the name and the texts are written.
