@@ -14,7 +14,6 @@ declare -A others=(
   [all]="this script"
   [check]="runs in CI, and its parts here would run twice: bash ci/check.sh"
   [cold]="measures an idle machine"
-  [count-lines]="counts"
   [disturbed]="part of faults and kill-test"
   [gpu]="needs an NVIDIA GPU"
   [gpu-budgets]="builds with CUDA, after ci/llvm-for-cuda.sh"
@@ -25,7 +24,6 @@ declare -A others=(
   [peers]="measures PyTorch, 7 GB"
   [python]="installs PyTorch, 5 GB"
   [repository]="writes the address of the repository"
-  [sample-docs]="prints comments"
   [slurm-test]="installs Slurm"
   [tch]="builds with LibTorch, 12 GB"
 )

@@ -1,1 +1,0 @@
-"""Puts this folder, and with it `pe_zoo`, on the import path of the tests."""
